@@ -1,0 +1,89 @@
+//! The arm word: whether the consumer wants an event, and for what.
+//!
+//! ```
+//! use cq_core::notify::ArmWord;
+//! use cq_core::transport::Notify;
+//!
+//! let word = ArmWord::new();
+//! word.arm(Notify::Solicited);
+//! let mut events = 0;
+//! word.fire(false, || events += 1); // an ordinary completion: not asked for
+//! word.fire(true, || events += 1); // a solicited one, or a failure
+//! word.fire(true, || events += 1); // not armed any more
+//! assert_eq!(events, 1);
+//! ```
+//!
+//! # States
+//!
+//! | word | state | who writes it | from |
+//! |---|---|---|---|
+//! | 0 | Idle | the producer, as it fires | Solicited, Next |
+//! | 1 | Solicited | the consumer, as it arms | Idle, Solicited |
+//! | 2, and any other | Next | the consumer, as it arms | any |
+//!
+//! Both sides use loads and stores only, so this works on targets without compare-and-swap. They race
+//! when the consumer arms while the producer fires, and the producer's Idle may then erase the arm. No
+//! wake-up is lost by that, because the producer disarms **first and then** raises: an arm that is erased
+//! is always followed by an event, at worst by one that finds nothing (N5).
+//!
+//! The races against publishing are settled by the fences in [`soft`](crate::soft).
+
+use crate::sync::{self, AtomicU32, Site, const_unless_loom};
+use crate::transport::Notify;
+
+const IDLE: u32 = 0;
+const SOLICITED: u32 = 1;
+const NEXT: u32 = 2;
+
+/// The word. Any number in it is a state.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct ArmWord(AtomicU32);
+
+impl ArmWord {
+    const_unless_loom! {
+        /// Not armed.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self(AtomicU32::new(IDLE))
+        }
+    }
+
+    /// The consumer asks for an event; what is armed already is never weakened (N4).
+    pub fn arm(&self, on: Notify) {
+        let wanted = match on {
+            Notify::Solicited => SOLICITED,
+            Notify::Next => NEXT,
+        };
+        let armed = if sync::intact(Site::NeverWeaken) { sync::load_u32(&self.0) } else { IDLE };
+        sync::store_u32(&self.0, wanted.max(armed));
+    }
+
+    /// The producer has published something: calls `raise` if it is what the consumer waits for, after
+    /// disarming. `urgent` is a solicited receive, a failure, or the overrun (N3, O5).
+    #[inline]
+    pub fn fire(&self, urgent: bool, raise: impl FnOnce()) {
+        match sync::load_u32(&self.0) {
+            IDLE => {}
+            SOLICITED if !urgent => {}
+            _ if sync::intact(Site::DisarmFirst) => {
+                sync::store_u32(&self.0, IDLE);
+                raise();
+            }
+            _ => {
+                raise();
+                sync::store_u32(&self.0, IDLE);
+            }
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        sync::store_u32(&self.0, IDLE);
+    }
+}
+
+impl Default for ArmWord {
+    fn default() -> Self {
+        Self::new()
+    }
+}

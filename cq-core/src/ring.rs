@@ -1,0 +1,468 @@
+//! The software ring, with one producer: entries and nothing else. Notification and overrun are built on
+//! it in [`soft`](crate::soft).
+//!
+//! ```
+//! use cq_core::ring::{Full, Head, Ring, Slot, Start};
+//! use cq_core::wc::{Wc, WcStatus};
+//!
+//! let (slots, head) = ([const { Slot::new() }; 2], Head::new());
+//! let ring = Ring::new(&slots, &head)?;
+//! let mut producer = ring.producer(Start::default().into());
+//! let mut consumer = ring.consumer(Start::default(), 0);
+//!
+//! let wc = |wr_id| Wc::new(wr_id, WcStatus::SUCCESS, 1);
+//! producer.push(&wc(1)).unwrap();
+//! producer.push(&wc(2)).unwrap();
+//! assert_eq!(producer.push(&wc(3)), Err(Full));
+//!
+//! let mut out = [Wc::default(); 4];
+//! assert_eq!(consumer.pop(&mut out), 2);
+//! assert_eq!(out[..2], [wc(1), wc(2)]);
+//! assert_eq!(consumer.pop(&mut out), 0);
+//! # Ok::<(), cq_core::ring::CapacityError>(())
+//! ```
+//!
+//! # How it works
+//! A slot is the 48 bytes of a completion. Its last two, padding in C, hold the *generation*: how often
+//! the ring has wrapped, from 1 to 65,535 and round again; 0 is memory that was never written. The
+//! producer stores all words but the last `Relaxed`, then the last one, generation included, with Release.
+//! The consumer knows which generation the next slot will have, so it needs no index of the producer's:
+//! one cache line moves per entry, or less.
+//!
+//! The consumer stores its *head* once for each call, before the caller sees any entry of the batch, or up to
+//! `lag` entries late. The producer keeps a copy of the head and loads the real one only when the copy
+//! makes the ring look full; the copy is never older than one round, so positions may wrap.
+//!
+//! All words are atomic, so a peer that scribbles over the memory can forge entries but do nothing else.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::sync::{self, AtomicWord, Site, Tracked, Word, array_of, const_unless_loom};
+use crate::wc::{WORDS, Wc, generation_of, with_generation};
+
+const LAST: usize = WORDS - 1;
+
+/// The most slots that a ring may have.
+pub const MAX_STORAGE: usize = 1 << 24;
+
+/// One completion in the ring. Any bytes are a valid slot, zeros are an empty one.
+#[derive(Debug)]
+#[repr(C, align(8))]
+pub struct Slot {
+    words: [AtomicWord; WORDS],
+    tracked: Tracked,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Slot>() == 48 && align_of::<Slot>() == 8);
+
+impl Slot {
+    const_unless_loom! {
+        /// A slot that was never written.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self { words: array_of![AtomicWord::new(0); WORDS], tracked: Tracked::new() }
+        }
+    }
+
+    /// Slots in memory that this crate did not make: shared memory, a DMA area.
+    ///
+    /// # Errors
+    /// `len` can't be a ring's storage, see [`CapacityError`].
+    ///
+    /// # Panics
+    /// `base` is not aligned to 8 bytes.
+    ///
+    /// # Safety
+    /// The `48 * len` bytes at `base` must stay mapped for `'a`, and whoever else reaches them during
+    /// `'a` must do so by atomic accesses.
+    #[cfg(not(loom))]
+    #[allow(unsafe_code)]
+    pub unsafe fn slice_from_raw<'a>(
+        base: NonNull<u8>,
+        len: usize,
+    ) -> Result<&'a [Self], CapacityError> {
+        CapacityError::check_storage(len)?;
+        assert!(base.cast::<Self>().is_aligned(), "slots are aligned to 8 bytes");
+        // SAFETY: aligned (checked), mapped and shared by atomics only (the caller's word), and any bytes
+        // are a slot, since its fields are atomic integers.
+        Ok(unsafe { core::slice::from_raw_parts(base.cast().as_ptr(), len) })
+    }
+
+    /// Makes the slot one that was never written.
+    pub(crate) fn reset(&mut self) {
+        sync::store(&self.words[LAST], 0);
+    }
+
+    #[inline(always)]
+    fn write(&self, wc: &Wc, generation: u16) {
+        let words = wc.to_words();
+        self.tracked.write();
+        for (to, from) in self.words[..LAST].iter().zip(words) {
+            sync::store(to, from);
+        }
+        sync::publish(&self.words[LAST], with_generation(words[LAST], generation));
+    }
+
+    #[inline(always)]
+    fn read(&self, generation: u16) -> Option<Wc> {
+        let last = sync::observe(&self.words[LAST]);
+        if generation_of(last) != generation {
+            return None;
+        }
+        self.tracked.read();
+        let mut words = [0; WORDS];
+        for (to, from) in words[..LAST].iter_mut().zip(&self.words) {
+            *to = sync::load(from);
+        }
+        words[LAST] = with_generation(last, 0);
+        Some(Wc::from_words(words))
+    }
+
+    #[inline(always)]
+    fn is_published(&self, generation: u16) -> bool {
+        generation_of(sync::observe(&self.words[LAST])) == generation
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The position up to which the consumer has given slots back. Alone in its cache lines, because the
+/// consumer writes it while the producer works elsewhere.
+#[derive(Debug)]
+#[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
+#[cfg_attr(not(target_pointer_width = "64"), repr(C))]
+pub struct Head(AtomicWord);
+
+impl Head {
+    const_unless_loom! {
+        /// At position 0.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self(AtomicWord::new(0))
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        sync::store(&self.0, 0);
+    }
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A ring over borrowed slots. Copies are the same ring: it must have one producer and one consumer.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring<'a> {
+    slots: &'a [Slot],
+    head: &'a Head,
+}
+
+impl<'a> Ring<'a> {
+    /// A ring of all these slots, which, like the head, must be new or have been used by nothing but the
+    /// sides that are continued.
+    ///
+    /// # Errors
+    /// The number of slots is not a power of two, or out of range.
+    pub fn new(slots: &'a [Slot], head: &'a Head) -> Result<Self, CapacityError> {
+        CapacityError::check_storage(slots.len())?;
+        Ok(Self::of(slots, head))
+    }
+
+    /// [`new`](Self::new) where the number of slots has been checked.
+    pub(crate) const fn of(slots: &'a [Slot], head: &'a Head) -> Self {
+        Self { slots, head }
+    }
+
+    /// How many entries it stores.
+    #[must_use]
+    pub const fn storage(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The one producer, from `tail` on.
+    #[must_use]
+    pub const fn producer(self, tail: Tail) -> Producer<'a> {
+        Producer { ring: self, tail }
+    }
+
+    /// The one consumer, from `start` on, which gives slots back when more than `lag` wait for it.
+    #[must_use]
+    pub fn consumer(self, start: Start, lag: u32) -> Consumer<'a> {
+        sync::store(&self.head.0, start.position);
+        Consumer { ring: self, next: start, released: start.position, lag: Word::from(lag) }
+    }
+
+    #[inline(always)]
+    const fn mask(&self) -> usize {
+        self.slots.len() - 1
+    }
+
+    #[inline(always)]
+    const fn index(&self, position: Word) -> usize {
+        position as usize & self.mask()
+    }
+}
+
+/// A position in the ring, counted from its beginning and wrapping, and the generation of its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// How many entries came before.
+    pub position: Word,
+    /// What the slot will hold when it is published; never 0.
+    pub generation: u16,
+}
+
+impl Start {
+    /// Moves on by `count` entries, which must not cross more than one end of the ring.
+    #[inline(always)]
+    const fn advance(&mut self, count: usize, mask: usize) {
+        self.position = self.position.wrapping_add(count as Word);
+        if self.position as usize & mask == 0 && count > 0 {
+            self.generation = match self.generation {
+                u16::MAX => 1,
+                generation => generation + 1,
+            };
+        }
+    }
+}
+
+impl Default for Start {
+    /// Where a new ring begins.
+    fn default() -> Self {
+        Self { position: 0, generation: 1 }
+    }
+}
+
+/// All that a producer knows; with it, another one can go on where this one stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    next: Start,
+    seen_head: Word,
+    closed: bool,
+}
+
+impl From<Start> for Tail {
+    fn from(next: Start) -> Self {
+        Self { next, seen_head: next.position, closed: false }
+    }
+}
+
+impl Tail {
+    /// Three words to keep while no producer is at work.
+    #[must_use]
+    pub const fn to_words(self) -> [Word; 3] {
+        let flags = (self.next.generation as Word) << 1 | self.closed as Word;
+        [self.next.position, self.seen_head, flags]
+    }
+
+    /// What [`to_words`](Self::to_words) made. Any words are harmless: the wrong ones lose or forge
+    /// entries, but touch nothing outside the ring.
+    #[must_use]
+    pub const fn from_words([position, seen_head, flags]: [Word; 3]) -> Self {
+        let next = Start { position, generation: (flags >> 1) as u16 };
+        Self { next, seen_head, closed: flags & 1 != 0 }
+    }
+}
+
+/// The producer's side.
+#[derive(Debug)]
+pub struct Producer<'a> {
+    ring: Ring<'a>,
+    tail: Tail,
+}
+
+impl Producer<'_> {
+    /// Stores a completion.
+    ///
+    /// # Errors
+    /// The ring is full, or was [closed](Self::close).
+    #[inline]
+    pub fn push(&mut self, wc: &Wc) -> Result<(), Full> {
+        self.push_after(wc, |_| ())
+    }
+
+    /// Stores a completion, after calling `before` with the index of its slot: what `before` stores there
+    /// in memory of the caller's own is visible to whoever sees the completion.
+    ///
+    /// # Errors
+    /// The ring is full, or was [closed](Self::close).
+    #[inline]
+    pub fn push_after(&mut self, wc: &Wc, before: impl FnOnce(usize)) -> Result<(), Full> {
+        if self.looks_full() && !self.has_room_after_all() {
+            return Err(Full);
+        }
+        let index = self.ring.index(self.tail.next.position);
+        before(index);
+        self.ring.slots[index].write(wc, self.tail.next.generation);
+        self.tail.next.advance(1, self.ring.mask());
+        Ok(())
+    }
+
+    /// After a push found the ring full: makes every later push find it so.
+    pub fn close(&mut self) {
+        self.tail.closed = true;
+        self.tail.seen_head = self.tail.next.position.wrapping_sub(self.ring.storage() as Word);
+    }
+
+    /// Where another producer can go on.
+    #[must_use]
+    pub const fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// Whether the copy of the head leaves no room. A head that no consumer would write counts as full.
+    #[inline(always)]
+    fn looks_full(&self) -> bool {
+        self.tail.next.position.wrapping_sub(self.tail.seen_head) >= self.ring.storage() as Word
+            && sync::intact(Site::FullCheck)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn has_room_after_all(&mut self) -> bool {
+        if self.tail.closed {
+            return false;
+        }
+        self.tail.seen_head = sync::acquire_head(&self.ring.head.0);
+        !self.looks_full()
+    }
+}
+
+/// The consumer's side.
+#[derive(Debug)]
+pub struct Consumer<'a> {
+    ring: Ring<'a>,
+    next: Start,
+    released: Word,
+    lag: Word,
+}
+
+impl Consumer<'_> {
+    /// Takes up to `out.len()` completions, oldest first, and says how many. The rest of `out` stays as it
+    /// is.
+    #[inline]
+    pub fn pop(&mut self, out: &mut [Wc]) -> usize {
+        self.pop_with(out, |_, _| ())
+    }
+
+    /// [`pop`](Self::pop), calling `each` with the index of the slot and the completion before the slot
+    /// is given back.
+    #[inline]
+    pub fn pop_with(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, &Wc)) -> usize {
+        let mut count = 0;
+        while count < out.len() {
+            let first = self.ring.index(self.next.position);
+            let span = &self.ring.slots[first..];
+            let taken = copy_span(span, self.next.generation, &mut out[count..], |at, wc| {
+                each(first + at, wc)
+            });
+            self.next.advance(taken, self.ring.mask());
+            count += taken;
+            if taken < span.len() {
+                break;
+            }
+        }
+        self.release();
+        count
+    }
+
+    /// Whether the next entry is published.
+    #[inline]
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ring.slots[self.ring.index(self.next.position)].is_published(self.next.generation)
+    }
+
+    #[inline(always)]
+    fn release(&mut self) {
+        if self.next.position.wrapping_sub(self.released) > self.lag {
+            sync::release_head(&self.ring.head.0, self.next.position);
+            self.released = self.next.position;
+        }
+    }
+}
+
+/// Copies the published entries at the start of `span`, as many as `out` has room for.
+#[inline(always)]
+fn copy_span(
+    span: &[Slot],
+    generation: u16,
+    out: &mut [Wc],
+    mut each: impl FnMut(usize, &Wc),
+) -> usize {
+    let mut taken = 0;
+    for (slot, room) in span.iter().zip(out) {
+        let Some(wc) = slot.read(generation) else { break };
+        each(taken, &wc);
+        *room = wc;
+        taken += 1;
+    }
+    taken
+}
+
+/// The ring has no room for another entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the ring is full")
+    }
+}
+
+impl core::error::Error for Full {}
+
+/// Why a queue can't have this capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CapacityError {
+    /// It has to hold at least one completion.
+    Zero,
+    /// Storage has to be a power of two.
+    NotPowerOfTwo(usize),
+    /// Storage is limited to [`MAX_STORAGE`] slots.
+    TooLarge(usize),
+    /// More was promised than can be stored.
+    MoreThanStorage {
+        /// How many completions the queue is to hold.
+        promised: u32,
+        /// How many slots it has.
+        storage: usize,
+    },
+    /// There must be as many tags as slots.
+    TagsDiffer {
+        /// How many tags.
+        tags: usize,
+        /// How many slots.
+        slots: usize,
+    },
+}
+
+impl CapacityError {
+    /// Whether a ring may have this many slots.
+    pub(crate) const fn check_storage(slots: usize) -> Result<(), Self> {
+        match slots {
+            0 => Err(Self::Zero),
+            _ if slots > MAX_STORAGE => Err(Self::TooLarge(slots)),
+            _ if !slots.is_power_of_two() => Err(Self::NotPowerOfTwo(slots)),
+            _ => Ok(()),
+        }
+    }
+}
+
+crate::transport::sentences!(CapacityError {
+    Self::Zero => ("a completion queue of 0 entries can hold nothing: ask for at least 1");
+    Self::NotPowerOfTwo(slots) => ("{slots} slots are not a power of two: use {}", slots.next_power_of_two());
+    Self::TooLarge(slots) => ("{slots} slots are more than the {max} that a queue may have", max = MAX_STORAGE);
+    Self::MoreThanStorage { promised, storage } => ("{storage} slots can't hold the {promised} completions that were promised");
+    Self::TagsDiffer { tags, slots } => ("{tags} tags for {slots} slots: there must be one each");
+});

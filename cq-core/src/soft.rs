@@ -1,0 +1,448 @@
+//! The software completion queue: [ring](crate::ring), [arm word](crate::notify) and
+//! [health](crate::health), split into a producer's and a consumer's side. For every device that is
+//! software: the loopback, a firmware's DMA driver, a test.
+//!
+//! ```
+//! use core::cell::Cell;
+//! use cq_core::soft::SoftCq;
+//! use cq_core::transport::{Arm, Armed, CqKey, Notify, Poll, PollError, Signal};
+//! use cq_core::wc::{Wc, WcStatus};
+//!
+//! struct Bell(Cell<u32>);
+//! impl Signal for Bell {
+//!     fn raise(&self, _: CqKey) {
+//!         self.0.set(self.0.get() + 1);
+//!     }
+//! }
+//!
+//! let bell = Bell(Cell::new(0));
+//! let mut storage = SoftCq::<2>::new();
+//! let (mut producer, mut consumer) = storage.split_with(CqKey { index: 0, generation: 1 }, &bell);
+//!
+//! assert_eq!(consumer.arm(Notify::Next)?, Armed::Armed);
+//! let wc = Wc::new(1, WcStatus::SUCCESS, 5);
+//! producer.push(&wc)?; // raises the event
+//! producer.push(&wc)?; // not armed any more
+//! assert_eq!(bell.0.get(), 1);
+//!
+//! // One more than it can store: what was stored is handed out, then polling fails for ever (O3).
+//! assert_eq!(producer.push(&wc).unwrap_err().dropped, 1);
+//! let mut out = [Wc::default(); 4];
+//! assert_eq!(consumer.poll(&mut out), Ok(2));
+//! assert_eq!(consumer.poll(&mut out), Err(PollError::Overrun { dropped: Some(1) }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Why no wake-up is lost
+//! Producer: publish, [`push_fence`](crate::sync::push_fence), look at the arm word. Consumer: write the
+//! arm word, [`arm_fence`](crate::sync::arm_fence), look at the slot and the latch. Whatever the
+//! interleaving, one of the two comes second and sees what the other did: the producer fires, or the
+//! consumer is told [`Armed::MayHaveMissed`] (N2, N6). A queue without a channel does none of this.
+//!
+//! # Storage
+//! [`SoftCq`] holds its storage; [`Parts`] borrows it from wherever it lies. Storage beyond what was
+//! promised is used to give slots back in larger steps, up to a quarter of the ring at once, which saves
+//! the producer cache misses; so an overrun comes at the earliest one past what was promised, and at the
+//! latest one past the storage (O1).
+
+use core::fmt;
+
+use crate::health::{Health, State};
+use crate::notify::ArmWord;
+use crate::ring::{self, CapacityError, Head, Ring, Slot, Start, Tail};
+use crate::sync::{self, AtomicU32, Site, array_of, const_unless_loom};
+use crate::transport::{Arm, ArmError, Armed, CqKey, NoSignal, Notify, Poll, PollError, Signal};
+use crate::wc::Wc;
+
+/// What the two sides share besides the slots. Any bytes are valid, zeros are a new queue.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Control {
+    head: Head,
+    alerts: Alerts,
+}
+
+/// Written rarely: when arming, firing and overrunning. Away from the head, which changes all the time.
+#[derive(Debug)]
+#[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
+#[cfg_attr(not(target_pointer_width = "64"), repr(C))]
+struct Alerts {
+    arm: ArmWord,
+    health: Health,
+}
+
+impl Control {
+    const_unless_loom! {
+        /// Of a new queue.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self { head: Head::new(), alerts: Alerts { arm: ArmWord::new(), health: Health::new() } }
+        }
+    }
+
+    /// Whether the queue has overrun; for whoever is neither its producer nor its consumer.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.alerts.health.state()
+    }
+
+    fn reset(&mut self) {
+        self.head.reset();
+        self.alerts.arm.reset();
+        self.alerts.health.reset();
+    }
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A word beside each slot for the device's own use, handed back by [`Consumer::poll_with`].
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Tag(AtomicU32);
+
+impl Tag {
+    const_unless_loom! {
+        /// Zero.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self(AtomicU32::new(0))
+        }
+    }
+}
+
+impl Default for Tag {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A queue that holds its storage, for `N` completions; `N` is a power of two.
+///
+/// A capacity that can't be does not compile:
+/// ```compile_fail
+/// let queue = cq_core::soft::SoftCq::<3>::new();
+/// ```
+#[derive(Debug)]
+pub struct SoftCq<const N: usize> {
+    control: Control,
+    slots: [Slot; N],
+    tags: [Tag; N],
+}
+
+impl<const N: usize> SoftCq<N> {
+    const CAPACITY: u32 = {
+        assert!(
+            CapacityError::check_storage(N).is_ok(),
+            "the capacity is a power of two, of at most MAX_STORAGE"
+        );
+        N as u32
+    };
+
+    const_unless_loom! {
+        /// An empty queue.
+        #[must_use]
+        pub const fn new() -> Self {
+            assert!(Self::CAPACITY as usize == N);
+            Self {
+                control: Control::new(),
+                slots: array_of![Slot::new(); N],
+                tags: array_of![Tag::new(); N],
+            }
+        }
+    }
+
+    /// The two sides of a queue that nobody sleeps on. Starts afresh: what an earlier pair of sides left
+    /// is gone.
+    pub fn split(&mut self) -> (Producer<'_>, Consumer<'_>) {
+        let parts = self.renewed();
+        let key = CqKey { index: 0, generation: 0 };
+        (
+            parts.producer(Start::default().into(), key, None),
+            parts.consumer(Start::default(), key, false),
+        )
+    }
+
+    /// The two sides of a queue that raises events: `signal` is called with `key`. Starts afresh: what an
+    /// earlier pair of sides left is gone.
+    pub fn split_with<S: Signal>(
+        &mut self,
+        key: CqKey,
+        signal: S,
+    ) -> (Producer<'_, S>, Consumer<'_>) {
+        let parts = self.renewed();
+        (
+            parts.producer(Start::default().into(), key, Some(signal)),
+            parts.consumer(Start::default(), key, true),
+        )
+    }
+
+    /// How many completions it holds (O1).
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        Self::CAPACITY
+    }
+
+    fn renewed(&mut self) -> Parts<'_> {
+        self.control.reset();
+        self.slots.iter_mut().for_each(Slot::reset);
+        Parts {
+            control: &self.control,
+            slots: &self.slots,
+            tags: &self.tags,
+            promised: Self::CAPACITY,
+        }
+    }
+}
+
+impl<const N: usize> Default for SoftCq<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A queue whose storage is borrowed: a static, shared memory, a DMA area.
+///
+/// Copies are the same queue: it must have one producer at a time and one consumer. Two of either lose and
+/// forge completions, but do no other harm.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    control: &'a Control,
+    slots: &'a [Slot],
+    tags: &'a [Tag],
+    promised: u32,
+}
+
+impl<'a> Parts<'a> {
+    /// A queue in this storage that is to hold `promised` completions.
+    ///
+    /// # Errors
+    /// The storage is no power of two, too small, too large, or the tags are not one a slot.
+    pub fn new(
+        control: &'a Control,
+        slots: &'a [Slot],
+        tags: &'a [Tag],
+        promised: u32,
+    ) -> Result<Self, CapacityError> {
+        CapacityError::check_storage(slots.len())?;
+        if promised == 0 {
+            return Err(CapacityError::Zero);
+        }
+        if promised as usize > slots.len() {
+            return Err(CapacityError::MoreThanStorage { promised, storage: slots.len() });
+        }
+        if tags.len() != slots.len() {
+            return Err(CapacityError::TagsDiffer { tags: tags.len(), slots: slots.len() });
+        }
+        Ok(Self { control, slots, tags, promised })
+    }
+
+    /// The producer, from `tail` on; without a signal it spends nothing on events.
+    #[must_use]
+    pub fn producer<S: Signal>(self, tail: Tail, key: CqKey, signal: Option<S>) -> Producer<'a, S> {
+        Producer {
+            ring: self.ring().producer(tail),
+            alerts: &self.control.alerts,
+            tags: self.tags,
+            key,
+            signal,
+        }
+    }
+
+    /// The consumer, from `start` on; `events` says whether the producer has a signal.
+    #[must_use]
+    pub fn consumer(self, start: Start, key: CqKey, events: bool) -> Consumer<'a> {
+        let slack = self.slots.len() as u32 - self.promised;
+        let lag = slack.min(self.slots.len() as u32 / 4);
+        Consumer {
+            ring: self.ring().consumer(start, lag),
+            alerts: &self.control.alerts,
+            tags: self.tags,
+            key,
+            events,
+            promised: self.promised,
+        }
+    }
+
+    fn ring(&self) -> Ring<'a> {
+        Ring::of(self.slots, &self.control.head)
+    }
+}
+
+/// The device's side.
+///
+/// There is one, and pushing takes it by `&mut`; a second one does not compile:
+/// ```compile_fail
+/// let mut queue = cq_core::soft::SoftCq::<4>::new();
+/// let (mut producer, _consumer) = queue.split();
+/// let mut second = producer.clone();
+/// ```
+#[derive(Debug)]
+pub struct Producer<'a, S = NoSignal> {
+    ring: ring::Producer<'a>,
+    alerts: &'a Alerts,
+    tags: &'a [Tag],
+    key: CqKey,
+    signal: Option<S>,
+}
+
+impl<S: Signal> Producer<'_, S> {
+    /// Adds a completion, and raises the event that the consumer armed for, if this is it.
+    ///
+    /// # Errors
+    /// The queue is full, or has been before: the completion is dropped (O3).
+    #[inline]
+    pub fn push(&mut self, wc: &Wc) -> Result<(), Overrun> {
+        self.push_with(wc, 0, false)
+    }
+
+    /// [`push`](Self::push) with a tag for [`Consumer::poll_with`], and whether the message was sent
+    /// SOLICITED, which counts for receives only (N3).
+    ///
+    /// # Errors
+    /// The queue is full, or has been before: the completion is dropped (O3).
+    #[inline]
+    pub fn push_with(&mut self, wc: &Wc, tag: u32, solicited: bool) -> Result<(), Overrun> {
+        let tags = self.tags;
+        if self.ring.push_after(wc, |slot| sync::store_u32(&tags[slot].0, tag)).is_err() {
+            return Err(self.overrun());
+        }
+        self.notify(|| is_urgent(wc, solicited));
+        Ok(())
+    }
+
+    /// Where another producer of this queue can go on.
+    #[must_use]
+    pub const fn tail(&self) -> Tail {
+        self.ring.tail()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn overrun(&mut self) -> Overrun {
+        self.ring.close();
+        let dropped = self.alerts.health.drop_one();
+        if sync::intact(Site::OverrunWakes) {
+            self.notify(|| true);
+        }
+        Overrun { dropped }
+    }
+
+    #[inline(always)]
+    fn notify(&self, urgent: impl FnOnce() -> bool) {
+        if let Some(signal) = &self.signal {
+            sync::push_fence();
+            self.alerts.arm.fire(urgent(), || signal.raise(self.key));
+        }
+    }
+}
+
+/// What a consumer that armed for solicited completions wakes up for: a solicited receive, and any
+/// failure, but never a successful send (N3).
+fn is_urgent(wc: &Wc, solicited: bool) -> bool {
+    match wc.result() {
+        Ok(done) => solicited && done.is_recv(),
+        Err(_) => true,
+    }
+}
+
+/// The application's side: [`Poll`] and [`Arm`].
+#[derive(Debug)]
+pub struct Consumer<'a> {
+    ring: ring::Consumer<'a>,
+    alerts: &'a Alerts,
+    tags: &'a [Tag],
+    key: CqKey,
+    events: bool,
+    promised: u32,
+}
+
+impl Consumer<'_> {
+    /// [`poll`](Poll::poll), calling `each` with every completion and its tag before its slot is given
+    /// back.
+    ///
+    /// # Errors
+    /// [`PollError::Overrun`], once everything that was stored has been handed out (O3).
+    #[inline]
+    pub fn poll_with(
+        &mut self,
+        out: &mut [Wc],
+        mut each: impl FnMut(&Wc, u32),
+    ) -> Result<usize, PollError> {
+        let tags = self.tags;
+        let mut each = |slot: usize, wc: &Wc| each(wc, sync::load_u32(&tags[slot].0));
+        match self.ring.pop_with(out, &mut each) {
+            0 if !out.is_empty() => self.poll_empty(out, each),
+            count => Ok(count),
+        }
+    }
+
+    /// How many completions it was promised to hold (O1).
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.promised
+    }
+
+    /// Nothing was there: looks at the latch and, if that is set, once more at the slot, since the last
+    /// entries may have been published between the two looks.
+    #[inline]
+    fn poll_empty(
+        &mut self,
+        out: &mut [Wc],
+        each: impl FnMut(usize, &Wc),
+    ) -> Result<usize, PollError> {
+        let State::Overrun { dropped } = self.alerts.health.state() else { return Ok(0) };
+        let again =
+            if sync::intact(Site::LookAfterLatch) { self.ring.pop_with(out, each) } else { 0 };
+        match again {
+            0 => Err(PollError::Overrun { dropped: Some(dropped) }),
+            count => Ok(count),
+        }
+    }
+}
+
+impl Poll for Consumer<'_> {
+    #[inline]
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        match self.ring.pop(out) {
+            0 if !out.is_empty() => self.poll_empty(out, |_, _| ()),
+            count => Ok(count),
+        }
+    }
+}
+
+impl Arm for Consumer<'_> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        if !self.events {
+            return Err(ArmError::NoChannel);
+        }
+        self.alerts.arm.arm(on);
+        sync::arm_fence();
+        if self.ring.is_ready() || self.alerts.health.state() != State::Running {
+            return Ok(Armed::MayHaveMissed);
+        }
+        Ok(Armed::Armed)
+    }
+
+    fn key(&self) -> CqKey {
+        self.key
+    }
+}
+
+/// The completion was dropped, because the queue is full or has been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    /// How many have been dropped so far; 1 is the moment to report the queue's failure.
+    pub dropped: u32,
+}
+
+impl fmt::Display for Overrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the completion queue overran and dropped {} completions", self.dropped)
+    }
+}
+
+impl core::error::Error for Overrun {}

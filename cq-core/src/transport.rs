@@ -1,0 +1,292 @@
+//! The seams: what a transport implements so that [`CompletionQueue`](crate::cq::CompletionQueue) and the
+//! code of an application run on it. Each is small, and a transport has only those that it can.
+//!
+//! A device on bare metal needs [`Poll`] alone:
+//!
+//! ```
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::transport::{Poll, PollError};
+//! use cq_core::wc::{Wc, WcOpcode, WcStatus};
+//!
+//! /// A DMA engine that sets one bit a channel when the channel is done.
+//! struct DmaEngine {
+//!     done: u32, // a register, on a real one
+//! }
+//!
+//! impl Poll for DmaEngine {
+//!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+//!         let mut count = 0;
+//!         while count < out.len() && self.done != 0 {
+//!             let channel = self.done.trailing_zeros();
+//!             self.done &= self.done - 1;
+//!             out[count] = Wc::new(channel.into(), WcStatus::SUCCESS, 0).with_opcode(WcOpcode::RDMA_WRITE);
+//!             count += 1;
+//!         }
+//!         Ok(count)
+//!     }
+//! }
+//!
+//! let mut cq = CompletionQueue::new(DmaEngine { done: 0b1010 });
+//! let mut room = [Wc::default(); 8];
+//! let channels: Vec<u64> = cq.poll(&mut room)?.iter().map(Wc::wr_id).collect();
+//! assert_eq!(channels, [1, 3]);
+//! # Ok::<(), PollError>(())
+//! ```
+//!
+//! # Which to implement
+//!
+//! | seam | who has it | rules |
+//! |---|---|---|
+//! | [`Poll`] | every transport | P1–P7, O3 |
+//! | [`Arm`] | one that can raise an event | N1–N4, N11 |
+//! | [`Events`], [`Block`] | a channel that events are read from, and slept on | N5, N7–N10 |
+//! | [`Signal`] | the producer's side of a channel | N9 |
+//! | [`Post`] | a queue pair | Q3, Q4 |
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::wc::Wc;
+use crate::wr::{RecvWr, SendWr};
+
+/// Takes completions.
+pub trait Poll {
+    /// Moves up to `out.len()` completions, oldest first, to the start of `out`; says how many. Never
+    /// blocks. Entries past the count stay as they are (P1–P6).
+    ///
+    /// # Errors
+    /// The queue itself failed; an empty queue is `Ok(0)`.
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError>;
+}
+
+/// Asks for an event.
+pub trait Arm: Poll {
+    /// Asks for one event at the next completion. Arming again never weakens what is armed (N4).
+    ///
+    /// # Errors
+    /// The queue has no channel, or the device refused.
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError>;
+
+    /// The name that this queue's events carry.
+    fn key(&self) -> CqKey;
+}
+
+/// Reads a channel.
+pub trait Events {
+    /// Takes one event, which acknowledges it (N7); `None` if there is none now.
+    ///
+    /// # Errors
+    /// The channel failed.
+    fn next(&mut self) -> Result<Option<CqKey>, EventError>;
+}
+
+/// Sleeps on a channel.
+pub trait Block: Events {
+    /// Sleeps until there may be an event. `left` is how long at most, `None` for ever; the time slept is
+    /// taken off it, so that a caller's loop ends in time however often it is woken for nothing. `false`
+    /// says that the time is over.
+    ///
+    /// # Errors
+    /// The channel failed.
+    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError>;
+}
+
+/// The producer's side of a channel: an eventfd, a waker, `SEV`.
+pub trait Signal {
+    /// Raises an event for `cq`. Never blocks, however many events nobody has read (N9).
+    fn raise(&self, cq: CqKey);
+}
+
+/// The producer's side of no channel: a queue with it spends nothing on events.
+#[derive(Clone, Copy, Debug)]
+pub enum NoSignal {}
+
+impl Signal for NoSignal {
+    fn raise(&self, _: CqKey) {
+        match *self {}
+    }
+}
+
+impl<S: Signal + ?Sized> Signal for &S {
+    fn raise(&self, cq: CqKey) {
+        (**self).raise(cq);
+    }
+}
+
+/// Posts work requests.
+pub trait Post {
+    /// Posts a list of requests to the send queue, in order.
+    ///
+    /// # Errors
+    /// Stops at the first request that is refused, and says which; those before it are posted (Q4).
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError>;
+
+    /// Posts a list of requests to the receive queue, in order.
+    ///
+    /// # Errors
+    /// Stops at the first request that is refused, and says which; those before it are posted (Q4).
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+}
+
+/// What an armed queue raises its event for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Notify {
+    /// The next receive that was sent SOLICITED, or the next failure (N3).
+    Solicited,
+    /// The next completion of any kind.
+    Next,
+}
+
+/// What [`Arm::arm`] knows about completions that came before the arm took effect. They raise nothing
+/// (N2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a completion may have come before the arm took effect: poll again unless this says `Armed`"]
+pub enum Armed {
+    /// There was none: it is safe to sleep.
+    Armed,
+    /// There may be one: poll again before sleeping.
+    MayHaveMissed,
+}
+
+/// Names a completion queue in events: an index, and a generation that tells it from earlier queues with
+/// the same index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CqKey {
+    /// Which place of the device's table.
+    pub index: u32,
+    /// Which queue in that place.
+    pub generation: u32,
+}
+
+impl fmt::Display for CqKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
+
+/// Declares error texts beside the variants that they explain.
+macro_rules! sentences {
+    ($name:ident { $($pattern:pat => ($($text:tt)+);)+ }) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match *self {
+                    $($pattern => write!(f, $($text)+),)+
+                }
+            }
+        }
+
+        impl core::error::Error for $name {}
+    };
+}
+pub(crate) use sentences;
+
+/// Why a completion queue can't be polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PollError {
+    /// More completions came than the queue can hold. What was stored has been handed out; from now on
+    /// every poll says this (O3).
+    Overrun {
+        /// How many completions were lost so far, at least; `None` where the device does not tell.
+        dropped: Option<u32>,
+    },
+    /// The device failed with this code.
+    Device(i32),
+    /// The transport claimed more completions than it was asked for (P7).
+    Misbehaved {
+        /// How many there was room for.
+        asked: usize,
+        /// How many it claimed.
+        returned: usize,
+    },
+}
+
+sentences!(PollError {
+    Self::Overrun { dropped: Some(count) } => ("the completion queue overran and dropped {count} completions: make it as large as everything outstanding on its queue pairs");
+    Self::Overrun { dropped: None } => ("the completion queue overran: make it as large as everything outstanding on its queue pairs");
+    Self::Device(code) => ("the device failed to poll the completion queue (code {code})");
+    Self::Misbehaved { asked, returned } => ("the transport returned {returned} completions where there was room for {asked}");
+});
+
+/// Why a completion queue can't be armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ArmError {
+    /// The queue was made without a completion channel, so no event could ever arrive (N11).
+    NoChannel,
+    /// The device refused with this code.
+    Device(i32),
+}
+
+sentences!(ArmError {
+    Self::NoChannel => ("the completion queue has no completion channel: create it with one to arm it");
+    Self::Device(code) => ("the device failed to arm the completion queue (code {code})");
+});
+
+/// Why a channel can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventError {
+    /// The device, or the system under it, failed with this code.
+    Device(i32),
+}
+
+sentences!(EventError {
+    Self::Device(code) => ("the completion channel failed (code {code})");
+});
+
+/// Which request of a list was refused, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostError {
+    /// How many requests were posted; the next one is the refused one.
+    pub posted: usize,
+    /// Why it was refused.
+    pub why: Refused,
+}
+
+impl fmt::Display for PostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "request {} of the list was refused: {}", self.posted, self.why)
+    }
+}
+
+impl core::error::Error for PostError {}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Every slot of the queue is taken; poll completions to get some back (Q5).
+    QueueFull,
+    /// The request has more pieces than the queue pair allows.
+    TooManySges {
+        /// How many it allows.
+        max: u32,
+    },
+    /// The request has more inline bytes than the queue pair allows.
+    InlineTooLong {
+        /// How many it allows.
+        max: u32,
+    },
+    /// The message is longer than the device allows.
+    TooLong {
+        /// How many bytes it allows.
+        max: u64,
+    },
+    /// The queue pair is in a state that takes no such request (Q3).
+    WrongState,
+    /// The device has no such operation.
+    Unsupported,
+    /// The device refused with this code.
+    Device(i32),
+}
+
+sentences!(Refused {
+    Self::QueueFull => ("the queue is full: poll completions that cover its requests, or create it deeper");
+    Self::TooManySges { max } => ("it has more scatter/gather elements than the queue pair's {max}");
+    Self::InlineTooLong { max } => ("it has more inline bytes than the queue pair's {max}");
+    Self::TooLong { max } => ("the message is longer than the device's {max} bytes");
+    Self::WrongState => ("the queue pair's state takes no such request: move it to RTS to send, to INIT to receive");
+    Self::Unsupported => ("the device does not have this operation");
+    Self::Device(code) => ("the device refused it (code {code})");
+});

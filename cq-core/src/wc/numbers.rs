@@ -1,0 +1,194 @@
+//! Statuses, opcodes and flags: numbers that a device or a driver wrote, kept as they come (C2, C3).
+
+use core::fmt;
+
+/// Declares a newtype over a number that foreign code writes: constants and names for the known values,
+/// and room for every other (C3).
+macro_rules! foreign_number {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $constant:ident = $value:literal, $text:literal;)+ }) => {
+        $(#[$meta])*
+        #[repr(transparent)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            $($(#[$doc])* pub const $constant: Self = Self($value);)+
+
+            /// Every value that has a name, in ascending order.
+            pub const KNOWN: &[Self] = &[$(Self::$constant),+];
+
+            /// The name of the constant in `<infiniband/verbs.h>`, without its prefix; `None` for a
+            /// number that has none.
+            #[must_use]
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some(stringify!($constant)),)+
+                    _ => None,
+                }
+            }
+
+            const fn text(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some($text),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, concat!(stringify!($name), "({})"), self.0),
+                }
+            }
+        }
+    };
+}
+
+foreign_number! {
+    /// `enum ibv_wc_status`: how a work request ended. Any number is legal (C2, C3).
+    WcStatus {
+        /// The request was carried out.
+        SUCCESS = 0, "success";
+        /// A message was longer than the posted receive, or than the queue pair allows.
+        LOC_LEN_ERR = 1, "local length error";
+        /// The queue pair could not carry out a request of its own.
+        LOC_QP_OP_ERR = 2, "local QP operation error";
+        /// The end-to-end context could not carry out the request.
+        LOC_EEC_OP_ERR = 3, "local EE context operation error";
+        /// A local scatter/gather element named memory that it may not use.
+        LOC_PROT_ERR = 4, "local protection error";
+        /// The queue pair was in ERR before the request was carried out.
+        WR_FLUSH_ERR = 5, "Work Request Flushed Error";
+        /// A memory window could not be bound.
+        MW_BIND_ERR = 6, "memory management operation error";
+        /// The responder sent an opcode that was not expected.
+        BAD_RESP_ERR = 7, "bad response error";
+        /// A WRITE with immediate failed on the local side.
+        LOC_ACCESS_ERR = 8, "local access error";
+        /// The responder found the request invalid.
+        REM_INV_REQ_ERR = 9, "remote invalid request error";
+        /// The responder does not grant access to the memory that was named.
+        REM_ACCESS_ERR = 10, "remote access error";
+        /// The responder could not complete the request.
+        REM_OP_ERR = 11, "remote operation error";
+        /// The responder did not answer.
+        RETRY_EXC_ERR = 12, "transport retry counter exceeded";
+        /// The responder had no receive posted for too long.
+        RNR_RETRY_EXC_ERR = 13, "RNR retry counter exceeded";
+        /// Reliable-datagram domains do not match.
+        LOC_RDD_VIOL_ERR = 14, "local RDD violation error";
+        /// The responder found a reliable-datagram request invalid.
+        REM_INV_RD_REQ_ERR = 15, "remote invalid RD request";
+        /// The operation was aborted.
+        REM_ABORT_ERR = 16, "aborted error";
+        /// An end-to-end context number is invalid.
+        INV_EECN_ERR = 17, "invalid EE context number";
+        /// An end-to-end context is in the wrong state.
+        INV_EEC_STATE_ERR = 18, "invalid EE context state";
+        /// The transport failed for good.
+        FATAL_ERR = 19, "fatal error";
+        /// A response took too long.
+        RESP_TIMEOUT_ERR = 20, "response timeout error";
+        /// None of the others.
+        GENERAL_ERR = 21, "general error";
+        /// Tag matching failed.
+        TM_ERR = 22, "TM error";
+        /// A tag-matched message has to be fetched by software.
+        TM_RNDV_INCOMPLETE = 23, "TM software rendezvous";
+    }
+}
+
+impl fmt::Display for WcStatus {
+    /// The text of `ibv_wc_status_str`; "unknown" for a number without one (C12).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text().unwrap_or("unknown"))
+    }
+}
+
+foreign_number! {
+    /// `enum ibv_wc_opcode`: what the completed request was. Any number is legal (C2, C3).
+    WcOpcode {
+        /// A SEND of any kind.
+        SEND = 0, "send";
+        /// An RDMA WRITE, with or without immediate.
+        RDMA_WRITE = 1, "RDMA write";
+        /// An RDMA READ.
+        RDMA_READ = 2, "RDMA read";
+        /// An atomic compare and swap.
+        COMP_SWAP = 3, "compare and swap";
+        /// An atomic fetch and add.
+        FETCH_ADD = 4, "fetch and add";
+        /// Binding a memory window.
+        BIND_MW = 5, "bind memory window";
+        /// Invalidating a local key.
+        LOCAL_INV = 6, "local invalidate";
+        /// A segmented Ethernet send.
+        TSO = 7, "TSO";
+        /// A flush of remote memory.
+        FLUSH = 8, "flush";
+        /// An atomic write of eight bytes.
+        ATOMIC_WRITE = 9, "atomic write";
+        /// A receive that a SEND used.
+        RECV = 128, "receive";
+        /// A receive that an RDMA WRITE with immediate used.
+        RECV_RDMA_WITH_IMM = 129, "receive of RDMA write with immediate";
+        /// A tag was added.
+        TM_ADD = 130, "TM add";
+        /// A tag was removed.
+        TM_DEL = 131, "TM delete";
+        /// Tag-matching state was synchronised.
+        TM_SYNC = 132, "TM sync";
+        /// A tag-matched receive.
+        TM_RECV = 133, "TM receive";
+        /// A receive that no tag matched.
+        TM_NO_TAG = 134, "TM receive without tag";
+        /// A driver's own send.
+        DRIVER1 = 135, "driver 1";
+        /// A driver's own operation.
+        DRIVER2 = 136, "driver 2";
+        /// A driver's own operation.
+        DRIVER3 = 137, "driver 3";
+    }
+}
+
+impl WcOpcode {
+    /// Whether the completion came from a receive queue.
+    ///
+    /// Goes by the set of opcodes that are receives, not by the bit that they share: DRIVER1 and some
+    /// tag-matching opcodes have the bit and are none (C6).
+    #[must_use]
+    pub const fn is_recv(self) -> bool {
+        matches!(self, Self::RECV | Self::RECV_RDMA_WITH_IMM | Self::TM_RECV | Self::TM_NO_TAG)
+    }
+}
+
+impl fmt::Display for WcOpcode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text().unwrap_or("unknown"))
+    }
+}
+
+bitflags::bitflags! {
+    /// `enum ibv_wc_flags`. Bits without a name are kept (C2, C3).
+    #[repr(transparent)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct WcFlags: u32 {
+        /// The first 40 bytes of the buffer hold a global routing header.
+        const GRH = 1;
+        /// Immediate data is valid.
+        const WITH_IMM = 1 << 1;
+        /// The checksums of an IPv4 packet were verified.
+        const IP_CSUM_OK = 1 << 2;
+        /// The invalidated remote key is valid.
+        const WITH_INV = 1 << 3;
+        /// Tag matching must be synchronised.
+        const TM_SYNC_REQ = 1 << 4;
+        /// A tag matched.
+        const TM_MATCH = 1 << 5;
+        /// The data of a tag-matched message is in place.
+        const TM_DATA_VALID = 1 << 6;
+        const _ = !0;
+    }
+}

@@ -1,0 +1,188 @@
+//! Work requests: what is posted to a queue pair, borrowed for the call and built without allocation.
+//!
+//! ```
+//! use cq_core::wr::{RecvWr, RemoteAddr, SendFlags, SendWr, Sge};
+//!
+//! let pieces = [Sge { addr: 0x1000, length: 48, lkey: 7 }, Sge { addr: 0x2000, length: 16, lkey: 7 }];
+//! let receive = RecvWr::new(1, &pieces);
+//! let send = SendWr::send(2, &pieces).solicited();
+//! let small = SendWr::send_inline(3, b"ping").with_imm([0, 0, 0, 9]);
+//! let write = SendWr::write(4, &pieces, RemoteAddr { addr: 0x9000, rkey: 11 }).unsignaled();
+//!
+//! assert_eq!(receive.sges.len(), 2);
+//! assert_eq!(send.data.len(), 64);
+//! assert_eq!(small.data.len(), 4);
+//! assert!(!write.flags.contains(SendFlags::SIGNALED));
+//! ```
+//!
+//! # Rules
+//! What the operations do is Q6; how many pieces a request may have and how much may be inline is up to
+//! the queue pair (Q4).
+
+/// One piece of registered local memory: `struct ibv_sge`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sge {
+    /// Where it starts.
+    pub addr: u64,
+    /// How many bytes it has.
+    pub length: u32,
+    /// The local key of the memory region that it lies in.
+    pub lkey: u32,
+}
+
+const _: () = {
+    assert!(size_of::<Sge>() == 16);
+    assert!(core::mem::offset_of!(Sge, addr) == 0);
+    assert!(core::mem::offset_of!(Sge, length) == 8);
+    assert!(core::mem::offset_of!(Sge, lkey) == 12);
+};
+
+/// Memory of the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RemoteAddr {
+    /// Where it starts, as an address of the peer.
+    pub addr: u64,
+    /// The remote key of the memory region that it lies in.
+    pub rkey: u32,
+}
+
+bitflags::bitflags! {
+    /// `enum ibv_send_flags`. Inline is not among them: [`Data::Inline`] says it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct SendFlags: u32 {
+        /// Start only when every earlier READ and atomic is done.
+        const FENCE = 1;
+        /// Complete on success too (C8, C9).
+        const SIGNALED = 1 << 1;
+        /// Wake a peer that armed for solicited completions only (N3).
+        const SOLICITED = 1 << 2;
+    }
+}
+
+/// What a send-queue request does (Q6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendOp {
+    /// Sends to a receive of the peer, with immediate data in network byte order if there is some.
+    Send {
+        /// Immediate data.
+        imm: Option<[u8; 4]>,
+    },
+    /// Writes to memory of the peer, which is not told.
+    Write {
+        /// Where to.
+        remote: RemoteAddr,
+    },
+}
+
+/// The bytes of a send-queue request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data<'a> {
+    /// Pieces of registered memory, to be left alone until the completion.
+    Sges(&'a [Sge]),
+    /// Bytes that are copied while posting; the slice is free again when the call returns.
+    Inline(&'a [u8]),
+}
+
+impl Data<'_> {
+    /// How many bytes there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Sges(sges) => sges.iter().map(|sge| u64::from(sge.length)).sum(),
+            Self::Inline(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A request for a send queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendWr<'a> {
+    /// Comes back in the completion.
+    pub wr_id: u64,
+    /// What to do.
+    pub op: SendOp,
+    /// How to do it.
+    pub flags: SendFlags,
+    /// With which bytes.
+    pub data: Data<'a>,
+}
+
+impl<'a> SendWr<'a> {
+    /// A signaled SEND.
+    #[must_use]
+    pub const fn send(wr_id: u64, sges: &'a [Sge]) -> Self {
+        Self::new(wr_id, SendOp::Send { imm: None }, Data::Sges(sges))
+    }
+
+    /// A signaled SEND of bytes that are copied while posting.
+    #[must_use]
+    pub const fn send_inline(wr_id: u64, bytes: &'a [u8]) -> Self {
+        Self::new(wr_id, SendOp::Send { imm: None }, Data::Inline(bytes))
+    }
+
+    /// A signaled RDMA WRITE.
+    #[must_use]
+    pub const fn write(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
+        Self::new(wr_id, SendOp::Write { remote }, Data::Sges(sges))
+    }
+
+    /// A signaled RDMA WRITE of bytes that are copied while posting.
+    #[must_use]
+    pub const fn write_inline(wr_id: u64, bytes: &'a [u8], remote: RemoteAddr) -> Self {
+        Self::new(wr_id, SendOp::Write { remote }, Data::Inline(bytes))
+    }
+
+    /// Any operation, signaled.
+    #[must_use]
+    pub const fn new(wr_id: u64, op: SendOp, data: Data<'a>) -> Self {
+        Self { wr_id, op, flags: SendFlags::SIGNALED, data }
+    }
+
+    /// A SEND with this immediate data, in network byte order. Leaves a WRITE as it is.
+    #[must_use]
+    pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
+        if let SendOp::Send { .. } = self.op {
+            self.op = SendOp::Send { imm: Some(network_order) };
+        }
+        self
+    }
+
+    /// Completes only if it fails (C8); a later signaled request says that it is done (C9).
+    #[must_use]
+    pub const fn unsignaled(mut self) -> Self {
+        self.flags = self.flags.difference(SendFlags::SIGNALED);
+        self
+    }
+
+    /// Wakes a peer that armed for solicited completions only (N3).
+    #[must_use]
+    pub const fn solicited(mut self) -> Self {
+        self.flags = self.flags.union(SendFlags::SOLICITED);
+        self
+    }
+}
+
+/// A request for a receive queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecvWr<'a> {
+    /// Comes back in the completion.
+    pub wr_id: u64,
+    /// Where the bytes of the message go, in order.
+    pub sges: &'a [Sge],
+}
+
+impl<'a> RecvWr<'a> {
+    /// A receive into these pieces.
+    #[must_use]
+    pub const fn new(wr_id: u64, sges: &'a [Sge]) -> Self {
+        Self { wr_id, sges }
+    }
+}

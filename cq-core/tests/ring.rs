@@ -1,0 +1,140 @@
+//! The ring: order, wrap-around, capacities, and harmlessness of foreign bytes (P1, P2, O1).
+#![cfg(not(loom))]
+
+use std::ptr::NonNull;
+
+use cq_core::ring::{CapacityError, Full, Head, MAX_STORAGE, Ring, Slot, Start, Tail};
+use cq_core::sync::Word;
+use cq_core::wc::{Wc, WcStatus};
+
+fn wc(number: u64) -> Wc {
+    Wc::new(number, WcStatus(number as u32), !number as u32).with_path(1, 2, 3, number as u8)
+}
+
+fn slots(count: usize) -> Vec<Slot> {
+    (0..count).map(|_| Slot::new()).collect()
+}
+
+/// Pushes and pops a good number of entries in uneven batches, from `start` on, and checks each.
+fn runs_from(start: Start, storage: usize, lag: u32) {
+    let (slots, head) = (slots(storage), Head::new());
+    let ring = Ring::new(&slots, &head).unwrap();
+    let (mut producer, mut consumer) = (ring.producer(start.into()), ring.consumer(start, lag));
+    let (mut pushed, mut popped) = (0, 0);
+    let mut out = [Wc::default(); 7];
+    while popped < 40 * storage as u64 + 100 {
+        while producer.push(&wc(pushed)).is_ok() {
+            pushed += 1;
+        }
+        assert!(
+            pushed - popped >= storage as u64 - u64::from(lag) && pushed - popped <= storage as u64
+        );
+        let count = consumer.pop(&mut out[..1 + pushed as usize % 7]);
+        assert!(count > 0);
+        for got in &out[..count] {
+            assert_eq!(*got, wc(popped));
+            popped += 1;
+        }
+    }
+}
+
+#[test]
+fn p01_entries_come_in_order_at_every_capacity() {
+    for storage in [1, 2, 4, 64, 1024] {
+        for lag in [0, storage as u32 / 4] {
+            runs_from(Start::default(), storage, lag);
+        }
+    }
+}
+
+#[test]
+fn positions_and_generations_wrap_unnoticed() {
+    for position in [0, Word::MAX, u32::MAX as Word] {
+        for before in 0..3 {
+            for generation in [1, 2, u16::MAX - 1, u16::MAX] {
+                // Whole rounds before the wrap, as a producer that started at 0 would be.
+                let position = (position & !3).wrapping_sub(4 * before);
+                runs_from(Start { position, generation }, 4, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_generation_is_passed_without_a_false_entry() {
+    let (slots, head) = (slots(1), Head::new());
+    let ring = Ring::new(&slots, &head).unwrap();
+    let (mut producer, mut consumer) =
+        (ring.producer(Start::default().into()), ring.consumer(Start::default(), 0));
+    let mut out = [Wc::default(); 2];
+    for number in 0..3 * u64::from(u16::MAX) {
+        assert_eq!(consumer.pop(&mut out), 0, "a false entry before {number}");
+        producer.push(&wc(number)).unwrap();
+        assert_eq!(consumer.pop(&mut out), 1);
+        assert_eq!(out[0], wc(number));
+    }
+}
+
+#[test]
+fn a_closed_ring_stays_closed() {
+    let (slots, head) = (slots(2), Head::new());
+    let ring = Ring::new(&slots, &head).unwrap();
+    let (mut producer, mut consumer) =
+        (ring.producer(Start::default().into()), ring.consumer(Start::default(), 0));
+    producer.push(&wc(0)).unwrap();
+    producer.push(&wc(1)).unwrap();
+    assert_eq!(producer.push(&wc(2)), Err(Full));
+    producer.close();
+    assert_eq!(consumer.pop(&mut [Wc::default(); 4]), 2);
+    assert_eq!(producer.push(&wc(3)), Err(Full));
+    let mut next = ring.producer(Tail::from_words(producer.tail().to_words()));
+    assert_eq!(next.push(&wc(3)), Err(Full));
+}
+
+#[test]
+fn another_producer_goes_on_where_the_last_one_stopped() {
+    let (slots, head) = (slots(4), Head::new());
+    let ring = Ring::new(&slots, &head).unwrap();
+    let mut consumer = ring.consumer(Start::default(), 0);
+    let mut parked = Tail::from(Start::default()).to_words();
+    let mut out = [Wc::default(); 4];
+    for number in 0..1000 {
+        let mut producer = ring.producer(Tail::from_words(parked));
+        producer.push(&wc(number)).unwrap();
+        parked = producer.tail().to_words();
+        assert_eq!(consumer.pop(&mut out), 1);
+        assert_eq!(out[0], wc(number));
+    }
+}
+
+#[test]
+fn foreign_words_and_bytes_do_no_harm() {
+    let mut memory = vec![0xA5A5_A5A5_A5A5_A5A5_u64; 6 * 8];
+    // SAFETY: the vector outlives the slots, is aligned to 8, and is reached through them alone.
+    let slots = unsafe { Slot::slice_from_raw(NonNull::from(&mut memory[..]).cast(), 8).unwrap() };
+    let head = Head::new();
+    let ring = Ring::new(slots, &head).unwrap();
+    let garbage = 0xA5A5;
+    let mut consumer = ring.consumer(Start { position: 3, generation: garbage }, 0);
+    let mut out = [Wc::default(); 64];
+    assert_eq!(consumer.pop(&mut out), 5, "forged entries end with the round");
+    for words in [[0; 3], [Word::MAX; 3], [5, 1 << 31, 7], [1 << 20, 3, 0x1_0000]] {
+        let mut producer = ring.producer(Tail::from_words(words));
+        for number in 0..20 {
+            let _ = producer.push(&wc(number));
+        }
+    }
+}
+
+#[test]
+fn impossible_capacities_are_refused_with_a_sentence() {
+    let head = Head::new();
+    let refused = |count| Ring::new(&slots(count), &head).map(|_| ()).unwrap_err();
+    assert_eq!(refused(0), CapacityError::Zero);
+    assert_eq!(refused(3), CapacityError::NotPowerOfTwo(3));
+    assert_eq!(refused(3).to_string(), "3 slots are not a power of two: use 4");
+    // SAFETY: refused before anything is read.
+    let huge = unsafe { Slot::slice_from_raw(NonNull::<u64>::dangling().cast(), usize::MAX) };
+    assert_eq!(huge.unwrap_err(), CapacityError::TooLarge(usize::MAX));
+    assert!(CapacityError::TooLarge(MAX_STORAGE + 1).to_string().contains("16777216"));
+}
