@@ -1,0 +1,124 @@
+//! `cargo verify`: the one checker of this workspace.
+//!
+//! A stage runs the tools that show one thing, and says so in one line; what the tools printed is in
+//! `target/verify/STAGE.log`, and on the terminal only where a stage failed.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`stages`] | the table of stages, and what each one runs and demands |
+//! | [`run`] | one stage under way: its commands, its log, its spinner, and why it stopped |
+//! | [`packages`] | the Debian packages that a stage needs |
+//! | [`report`] | the line per stage, the verdicts, the summary |
+
+use std::env;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+
+use crate::packages::Packages;
+use crate::report::{Report, is_ci};
+use crate::run::Job;
+use crate::stages::{STAGES, Stage, UnknownStage};
+
+mod packages;
+mod report;
+mod run;
+mod stages;
+
+const DETAILS: &str = "\
+Every stage runs, also after one has failed. What its commands print goes to target/verify/STAGE.log,
+and is shown here where the stage fails. Missing Debian packages are installed by root or by a sudo
+that asks no password; otherwise the stages that need them are skipped, and say what to install.
+Where CI is set, a skipped stage counts as failed.
+
+Exit status: 0 nothing failed, 1 a stage failed, 2 usage.";
+
+/// Checks the whole workspace, or the named stages of it.
+#[derive(Parser)]
+#[command(name = "cargo verify", bin_name = "cargo verify")]
+#[command(after_help = format!("Stages:\n{}\n{DETAILS}", stages::list()))]
+struct Arguments {
+    /// What to run, in this order; all of them where none is named
+    #[arg(value_name = "STAGE")]
+    stages: Vec<String>,
+
+    /// Name the stages, each with what it shows
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Usage(#[from] UnknownStage),
+    #[error("cannot report: {0}")]
+    Output(#[from] io::Error),
+}
+
+fn main() -> ExitCode {
+    match verify(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // `eprintln!` would panic where stderr is closed as well.
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+/// Whether nothing failed.
+fn verify(arguments: &Arguments) -> Result<bool, Error> {
+    if arguments.list {
+        io::stdout().write_all(stages::list().as_bytes())?;
+        return Ok(true);
+    }
+    let chosen = choose(&arguments.stages)?;
+    let mut packages = Packages::default();
+    let mut report = Report::new(is_ci(env::var_os("CI").as_deref()));
+    for stage in chosen {
+        let started = Instant::now();
+        let result = Job::start(stage.name).and_then(|mut job| {
+            packages.ensure(stage.packages, &mut job)?;
+            (stage.run)(&mut job)
+        });
+        report.stage(stage.name, started.elapsed(), &result)?;
+    }
+    Ok(report.finish()?)
+}
+
+fn choose(names: &[String]) -> Result<Vec<&'static Stage>, UnknownStage> {
+    if names.is_empty() {
+        return Ok(STAGES.iter().collect());
+    }
+    names.iter().map(|name| stages::named(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(of: &[&str]) -> Result<Vec<&'static str>, UnknownStage> {
+        let of: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
+        Ok(choose(&of)?.iter().map(|stage| stage.name).collect())
+    }
+
+    #[test]
+    fn named_stages_run_in_the_order_given() {
+        assert_eq!(names(&["test", "fmt"]).unwrap(), ["test", "fmt"]);
+    }
+
+    #[test]
+    fn no_name_means_every_stage() {
+        assert_eq!(names(&[]).unwrap(), STAGES.each_ref().map(|stage| stage.name));
+    }
+
+    #[test]
+    fn an_unknown_stage_is_named_in_one_line_and_nothing_runs() {
+        let said = names(&["fmt", "bogus"]).unwrap_err().to_string();
+        assert!(said.contains("`bogus`") && said.contains("bare-metal"), "{said}");
+        assert_eq!(said.lines().count(), 1);
+    }
+}

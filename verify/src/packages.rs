@@ -1,0 +1,118 @@
+//! The Debian packages that a stage needs: found, installed where that is allowed, or asked for.
+
+use std::io;
+use std::process::{Command, Stdio};
+
+use crate::run::{Job, Stop};
+
+/// Where the packages of this machine come from.
+#[derive(Default)]
+pub struct Packages {
+    lists_are_fresh: bool,
+}
+
+impl Packages {
+    /// Sees to it that all `wanted` are installed, or skips the stage with what to do about it.
+    pub fn ensure(&mut self, wanted: &[&str], job: &mut Job) -> Result<(), Stop> {
+        let missing = match installed(wanted) {
+            Ok(listing) => missing(wanted, &listing),
+            Err(_) => {
+                let wanted = wanted.join(" ");
+                return Err(Stop::Skipped(format!(
+                    "needs Debian's {wanted}; there is no dpkg here"
+                )));
+            }
+        };
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let by_hand = format!("sudo apt-get install {}", missing.join(" "));
+        let Some(prefix) = installer() else {
+            return Err(Stop::Skipped(format!("packages are missing: {by_hand}")));
+        };
+        self.install(prefix, &missing, job)
+            .map_err(|stop| Stop::Skipped(format!("{stop}; by hand: {by_hand}")))
+    }
+
+    fn install(&mut self, prefix: &[&str], missing: &[&str], job: &mut Job) -> Result<(), Stop> {
+        if !self.lists_are_fresh {
+            job.run("apt-get update", &mut apt_get(prefix, &["update"]))?;
+            self.lists_are_fresh = true;
+        }
+        let what = format!("apt-get install {}", missing.join(" "));
+        let install = ["install", "-y", "--no-install-recommends"];
+        job.run(&what, apt_get(prefix, &install).args(missing))?;
+        Ok(())
+    }
+}
+
+/// What dpkg knows of `wanted`, a line each: its name and its state.
+fn installed(wanted: &[&str]) -> io::Result<String> {
+    if wanted.is_empty() {
+        return Ok(String::new());
+    }
+    let mut query = Command::new("dpkg-query");
+    query.args(["--show", "--showformat=${Package} ${db:Status-Status}\n"]).args(wanted);
+    // It fails where a package is unknown to it: the listing says the same.
+    Ok(String::from_utf8_lossy(&query.output()?.stdout).into_owned())
+}
+
+fn missing<'a>(wanted: &[&'a str], listing: &str) -> Vec<&'a str> {
+    let is_there = |name: &&str| listing.lines().any(|line| line == format!("{name} installed"));
+    wanted.iter().copied().filter(|name| !is_there(name)).collect()
+}
+
+/// What to put before apt-get so that it may install; none where we may not.
+fn installer() -> Option<&'static [&'static str]> {
+    if !succeeds("apt-get", &["--version"]) {
+        return None;
+    }
+    let id = Command::new("id").arg("-u").output().ok()?;
+    if id.stdout.trim_ascii() == b"0" {
+        return Some(&[]);
+    }
+    succeeds("sudo", &["-n", "true"]).then_some(&["sudo", "-n"])
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn apt_get(prefix: &[&str], arguments: &[&str]) -> Command {
+    // Through env, since sudo hands on no environment of ours.
+    let words = [prefix, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_or_unknown_package_is_missing() {
+        let listing = "rustc-web installed\ncargo-web config-files\n";
+        let wanted = ["rustc-web", "cargo-web", "rust-web-src"];
+        assert_eq!(missing(&wanted, listing), ["cargo-web", "rust-web-src"]);
+    }
+
+    #[test]
+    fn a_package_is_not_taken_for_another_that_ends_alike() {
+        assert_eq!(missing(&["web"], "rustc-web installed\n"), ["web"]);
+    }
+
+    #[test]
+    fn apt_get_runs_unattended_with_and_without_sudo() {
+        let words = |command: Command| {
+            let arguments = command.get_args().map(|word| word.to_string_lossy().into_owned());
+            let program = command.get_program().to_string_lossy().into_owned();
+            [program].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
+        };
+        let plain = "env DEBIAN_FRONTEND=noninteractive apt-get update";
+        assert_eq!(words(apt_get(&[], &["update"])), plain);
+        assert_eq!(words(apt_get(&["sudo", "-n"], &["update"])), format!("sudo -n {plain}"));
+    }
+}

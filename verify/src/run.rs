@@ -1,0 +1,120 @@
+//! One stage under way: its commands, its log, its spinner, and why it stopped.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Why a stage did not pass.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    /// Nothing was shown either way: something that the stage needs is not there.
+    #[error("{0}")]
+    Skipped(String),
+    /// A command ran and said no.
+    #[error("{what}: {status}")]
+    Command {
+        /// The command, in short.
+        what: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// A command could not be run.
+    #[error("cannot run {what}: {error}")]
+    Start {
+        /// The command, in short.
+        what: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Every command was content, yet their output does not show what the stage must show.
+    #[error("{0}")]
+    Unshown(&'static str),
+    /// The log could not be kept.
+    #[error("cannot keep the log: {0}")]
+    Log(#[from] io::Error),
+}
+
+/// The workspace, wherever the checker was called from.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("verify is a folder of the workspace")
+}
+
+/// The log of a stage, relative to [`root`].
+pub fn log_path(stage: &str) -> PathBuf {
+    Path::new("target/verify").join(stage).with_extension("log")
+}
+
+/// The cargo that runs this program, with `arguments`.
+pub fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What is parsed must not be coloured, whatever the user prefers.
+    command.args(arguments).env("CARGO_TERM_COLOR", "never");
+    command
+}
+
+/// The user's flags in `variable`, and then ours.
+pub fn flags(variable: &str, ours: &str) -> OsString {
+    let mut flags = env::var_os(variable).unwrap_or_default();
+    flags.push(" ");
+    flags.push(ours);
+    flags
+}
+
+/// One stage under way.
+pub struct Job {
+    stage: &'static str,
+    log: File,
+    path: PathBuf,
+    spinner: ProgressBar,
+}
+
+impl Job {
+    /// Opens the stage's log, empty.
+    pub fn start(stage: &'static str) -> Result<Self, Stop> {
+        let path = root().join(log_path(stage));
+        fs::create_dir_all(path.parent().expect("a log lies in a folder"))?;
+        let log = File::create(&path)?;
+        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+        let spinner = ProgressBar::new_spinner().with_style(style.expect("a valid template"));
+        spinner.enable_steady_tick(Duration::from_millis(100));
+        Ok(Self { stage, log, path, spinner })
+    }
+
+    /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.
+    pub fn run(&mut self, what: &str, command: &mut Command) -> Result<String, Stop> {
+        self.announce(what);
+        writeln!(self.log, "$ {command:?}")?;
+        let start = self.log.metadata()?.len();
+        // One open file for both, so that their lines stay in order.
+        command.stdout(self.log.try_clone()?).stderr(self.log.try_clone()?);
+        let status = command.current_dir(root()).stdin(Stdio::null()).status();
+        let status = status.map_err(|error| Stop::Start { what: what.to_owned(), error })?;
+        if !status.success() {
+            return Err(Stop::Command { what: what.to_owned(), status });
+        }
+        let log = fs::read(&self.path)?;
+        Ok(String::from_utf8_lossy(&log[start as usize..]).into_owned())
+    }
+
+    fn announce(&self, what: &str) {
+        let message = format!("{}: {what}", self.stage);
+        if self.spinner.is_hidden() {
+            // Progress is a courtesy: no reader, no harm.
+            let _ = writeln!(io::stderr(), "{message}");
+        } else {
+            self.spinner.set_message(message);
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.spinner.finish_and_clear();
+    }
+}

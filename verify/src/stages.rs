@@ -1,0 +1,132 @@
+//! The table of stages, and what each one runs and demands.
+
+use crate::run::{Job, Stop, cargo, flags};
+
+mod bare_metal;
+mod loom;
+
+/// One thing that `cargo verify` shows.
+pub struct Stage {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What its passing shows, in one line.
+    pub shows: &'static str,
+    /// The Debian packages without which it cannot run.
+    pub packages: &'static [&'static str],
+    /// Runs it; the words returned stand behind its name in the report.
+    pub run: fn(&mut Job) -> Result<String, Stop>,
+}
+
+/// All stages, in the order in which they run: what fails soonest comes first.
+pub static STAGES: [Stage; 6] = [
+    Stage { name: "fmt", shows: "every file is as rustfmt writes it", packages: &[], run: fmt },
+    Stage {
+        name: "clippy",
+        shows: "clippy has nothing to say about any target of any package",
+        packages: &[],
+        run: clippy,
+    },
+    Stage {
+        name: "test",
+        shows: "unit, integration and documentation tests pass, as `cargo test` runs them",
+        packages: &[],
+        run: test,
+    },
+    Stage {
+        name: "doc",
+        shows: "the documentation builds without a warning, every link in it leads somewhere",
+        packages: &[],
+        run: doc,
+    },
+    Stage {
+        name: "loom",
+        shows: "the engine's protocols hold in every interleaving, and their weakened controls fail",
+        packages: &[],
+        run: loom::run,
+    },
+    Stage {
+        name: "bare-metal",
+        shows: "cq-core builds for targets without an operating system, from core alone",
+        packages: bare_metal::PACKAGES,
+        run: bare_metal::run,
+    },
+];
+
+/// There is no stage of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("no stage is called `{0}`; there are {names}", names = names())]
+pub struct UnknownStage(String);
+
+/// The stage called `name`.
+pub fn named(name: &str) -> Result<&'static Stage, UnknownStage> {
+    let found = STAGES.iter().find(|stage| stage.name == name);
+    found.ok_or_else(|| UnknownStage(name.to_owned()))
+}
+
+/// The stages, a line each: the name and what it shows.
+pub fn list() -> String {
+    STAGES.iter().map(|stage| format!("  {:<12}{}\n", stage.name, stage.shows)).collect()
+}
+
+fn names() -> String {
+    STAGES.each_ref().map(|stage| stage.name).join(", ")
+}
+
+fn fmt(job: &mut Job) -> Result<String, Stop> {
+    let arguments = ["fmt", "--all", "--check", "--", "--color", "never"];
+    job.run("cargo fmt", &mut cargo(&arguments))?;
+    Ok("formatted".into())
+}
+
+fn clippy(job: &mut Job) -> Result<String, Stop> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    job.run("cargo clippy", &mut cargo(&arguments))?;
+    Ok("no warnings".into())
+}
+
+fn test(job: &mut Job) -> Result<String, Stop> {
+    let output = job.run("cargo test", &mut cargo(&["test"]))?;
+    match tests_passed(&output) {
+        0 => Err(Stop::Unshown("no test ran")),
+        passed => Ok(format!("{passed} tests")),
+    }
+}
+
+fn doc(job: &mut Job) -> Result<String, Stop> {
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+    doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
+    job.run("cargo doc", &mut doc)?;
+    Ok("no warnings".into())
+}
+
+/// The sum over all test binaries in libtest's output.
+fn tests_passed(output: &str) -> u32 {
+    let results = output.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
+    results.filter_map(|rest| rest.split_once(" passed")?.0.parse::<u32>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_summed_over_binaries() {
+        let output = "\
+running 12 tests
+test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+   Doc-tests cq_core
+test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+        assert_eq!(tests_passed(output), 15);
+    }
+
+    #[test]
+    fn output_without_a_result_counts_no_test() {
+        assert_eq!(tests_passed("running 0 tests\ntest result: FAILED. 4 passed; 1 failed"), 0);
+    }
+
+    #[test]
+    fn the_list_has_one_line_a_stage() {
+        assert_eq!(list().lines().count(), STAGES.len());
+    }
+}
