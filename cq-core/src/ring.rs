@@ -2,13 +2,13 @@
 //! it in [`soft`](crate::soft).
 //!
 //! ```
-//! use cq_core::ring::{Full, Head, Ring, Slot, Start};
+//! use cq_core::ring::{Full, Head, Ring, Slot, Tail};
 //! use cq_core::wc::{Wc, WcStatus};
 //!
 //! let (slots, head) = ([const { Slot::new() }; 2], Head::new());
 //! let ring = Ring::new(&slots, &head)?;
-//! let mut producer = ring.producer(Start::default().into());
-//! let mut consumer = ring.consumer(Start::default(), 0);
+//! let mut producer = ring.producer(Tail::default());
+//! let mut consumer = ring.consumer(0, 0);
 //!
 //! let wc = |wr_id| Wc::new(wr_id, WcStatus::SUCCESS, 1);
 //! producer.push(&wc(1)).unwrap();
@@ -23,14 +23,14 @@
 //! ```
 //!
 //! # How it works
-//! A slot is the 48 bytes of a completion. Its last two, padding in C, hold the *generation*: how often
-//! the ring has wrapped, from 1 to 65,535 and round again; 0 is memory that was never written. The
-//! producer stores all words but the last `Relaxed`, then the last one, generation included, with Release.
-//! The consumer knows which generation the next slot will have, so it needs no index of the producer's:
-//! one cache line moves per entry, or less.
+//! A slot is the 48 bytes of a completion. Its last two, padding in C, hold the *generation*: which round
+//! of the ring it was written in, modulo 2¹⁵, with the top bit set, so that it is never that of memory
+//! which nobody has written. The producer stores all words but the last `Relaxed`, then the last one,
+//! generation included, with Release. The consumer knows which generation the next slot will have, so it
+//! needs no index of the producer's: one cache line moves per entry, or less.
 //!
-//! The consumer stores its *head* once for each call, before the caller sees any entry of the batch, or up to
-//! `lag` entries late. The producer keeps a copy of the head and loads the real one only when the copy
+//! The consumer stores its *head* once for each call, before the caller sees any entry of the batch, or up
+//! to `lag` entries late. The producer keeps a copy of the head and loads the real one only when the copy
 //! makes the ring look full; the copy is never older than one round, so positions may wrap.
 //!
 //! All words are atomic, so a peer that scribbles over the memory can forge entries but do nothing else.
@@ -38,13 +38,16 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use crate::sync::{self, AtomicWord, Site, Tracked, Word, array_of, const_unless_loom};
+use crate::sync::{self, AtomicWord, Site, Tracked, array_of, const_unless_loom};
 use crate::wc::{WORDS, Wc, generation_of, with_generation};
 
 const LAST: usize = WORDS - 1;
 
 /// The most slots that a ring may have.
 pub const MAX_STORAGE: usize = 1 << 24;
+
+/// How many entries came before, wrapping.
+pub use crate::sync::Word as Position;
 
 /// One completion in the ring. Any bytes are a valid slot, zeros are an empty one.
 #[derive(Debug)]
@@ -194,82 +197,54 @@ impl<'a> Ring<'a> {
         Producer { ring: self, tail }
     }
 
-    /// The one consumer, from `start` on, which gives slots back when more than `lag` wait for it.
+    /// The one consumer, from `position` on, which gives slots back when more than `lag` wait for it.
     #[must_use]
-    pub fn consumer(self, start: Start, lag: u32) -> Consumer<'a> {
-        sync::store(&self.head.0, start.position);
-        Consumer { ring: self, next: start, released: start.position, lag: Word::from(lag) }
+    pub fn consumer(self, position: Position, lag: u32) -> Consumer<'a> {
+        sync::store(&self.head.0, position);
+        Consumer { ring: self, position, released: position, lag: Position::from(lag) }
     }
 
+    /// The slot at this position.
     #[inline(always)]
-    const fn mask(&self) -> usize {
-        self.slots.len() - 1
+    const fn index(&self, position: Position) -> usize {
+        position as usize & (self.slots.len() - 1)
     }
 
+    /// What that slot holds once it is published: the round that the position is in, never 0. Rounds that
+    /// follow each other differ, also where the position wraps, since a round is a power of two.
     #[inline(always)]
-    const fn index(&self, position: Word) -> usize {
-        position as usize & self.mask()
+    const fn generation(&self, position: Position) -> u16 {
+        (position >> self.slots.len().trailing_zeros()) as u16 | 1 << 15
     }
 }
 
-/// A position in the ring, counted from its beginning and wrapping, and the generation of its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// How many entries came before.
-    pub position: Word,
-    /// What the slot will hold when it is published; never 0.
-    pub generation: u16,
-}
-
-impl Start {
-    /// Moves on by `count` entries, which must not cross more than one end of the ring.
-    #[inline(always)]
-    const fn advance(&mut self, count: usize, mask: usize) {
-        self.position = self.position.wrapping_add(count as Word);
-        if self.position as usize & mask == 0 && count > 0 {
-            self.generation = match self.generation {
-                u16::MAX => 1,
-                generation => generation + 1,
-            };
-        }
-    }
-}
-
-impl Default for Start {
-    /// Where a new ring begins.
-    fn default() -> Self {
-        Self { position: 0, generation: 1 }
-    }
-}
-
-/// All that a producer knows; with it, another one can go on where this one stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// All that a producer knows; with it, another one can go on where this one stopped. The default is the
+/// beginning of a new ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    next: Start,
-    seen_head: Word,
+    position: Position,
+    seen_head: Position,
     closed: bool,
 }
 
-impl From<Start> for Tail {
-    fn from(next: Start) -> Self {
-        Self { next, seen_head: next.position, closed: false }
-    }
-}
-
 impl Tail {
+    /// In an empty ring whose consumer is at `position`.
+    #[must_use]
+    pub const fn at(position: Position) -> Self {
+        Self { position, seen_head: position, closed: false }
+    }
+
     /// Three words to keep while no producer is at work.
     #[must_use]
-    pub const fn to_words(self) -> [Word; 3] {
-        let flags = (self.next.generation as Word) << 1 | self.closed as Word;
-        [self.next.position, self.seen_head, flags]
+    pub const fn to_words(self) -> [Position; 3] {
+        [self.position, self.seen_head, self.closed as Position]
     }
 
     /// What [`to_words`](Self::to_words) made. Any words are harmless: the wrong ones lose or forge
     /// entries, but touch nothing outside the ring.
     #[must_use]
-    pub const fn from_words([position, seen_head, flags]: [Word; 3]) -> Self {
-        let next = Start { position, generation: (flags >> 1) as u16 };
-        Self { next, seen_head, closed: flags & 1 != 0 }
+    pub const fn from_words([position, seen_head, closed]: [Position; 3]) -> Self {
+        Self { position, seen_head, closed: closed != 0 }
     }
 }
 
@@ -300,17 +275,18 @@ impl Producer<'_> {
         if self.looks_full() && !self.has_room_after_all() {
             return Err(Full);
         }
-        let index = self.ring.index(self.tail.next.position);
+        let (ring, position) = (self.ring, self.tail.position);
+        let index = ring.index(position);
         before(index);
-        self.ring.slots[index].write(wc, self.tail.next.generation);
-        self.tail.next.advance(1, self.ring.mask());
+        ring.slots[index].write(wc, ring.generation(position));
+        self.tail.position = position.wrapping_add(1);
         Ok(())
     }
 
     /// After a push found the ring full: makes every later push find it so.
     pub fn close(&mut self) {
         self.tail.closed = true;
-        self.tail.seen_head = self.tail.next.position.wrapping_sub(self.ring.storage() as Word);
+        self.tail.seen_head = self.tail.position.wrapping_sub(self.ring.storage() as Position);
     }
 
     /// Where another producer can go on.
@@ -322,7 +298,7 @@ impl Producer<'_> {
     /// Whether the copy of the head leaves no room. A head that no consumer would write counts as full.
     #[inline(always)]
     fn looks_full(&self) -> bool {
-        self.tail.next.position.wrapping_sub(self.tail.seen_head) >= self.ring.storage() as Word
+        self.tail.position.wrapping_sub(self.tail.seen_head) >= self.ring.storage() as Position
             && sync::intact(Site::FullCheck)
     }
 
@@ -341,9 +317,9 @@ impl Producer<'_> {
 #[derive(Debug)]
 pub struct Consumer<'a> {
     ring: Ring<'a>,
-    next: Start,
-    released: Word,
-    lag: Word,
+    position: Position,
+    released: Position,
+    lag: Position,
 }
 
 impl Consumer<'_> {
@@ -358,20 +334,20 @@ impl Consumer<'_> {
     /// is given back.
     #[inline]
     pub fn pop_with(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, &Wc)) -> usize {
+        let (ring, mut position) = (self.ring, self.position);
         let mut count = 0;
-        while count < out.len() {
-            let first = self.ring.index(self.next.position);
-            let span = &self.ring.slots[first..];
-            let taken = copy_span(span, self.next.generation, &mut out[count..], |at, wc| {
-                each(first + at, wc)
-            });
-            self.next.advance(taken, self.ring.mask());
-            count += taken;
-            if taken < span.len() {
-                break;
-            }
+        for room in out {
+            let index = ring.index(position);
+            let Some(wc) = ring.slots[index].read(ring.generation(position)) else { break };
+            each(index, &wc);
+            *room = wc;
+            position = position.wrapping_add(1);
+            count += 1;
         }
-        self.release();
+        if count > 0 {
+            self.position = position;
+            self.release();
+        }
         count
     }
 
@@ -379,34 +355,17 @@ impl Consumer<'_> {
     #[inline]
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.ring.slots[self.ring.index(self.next.position)].is_published(self.next.generation)
+        let slot = &self.ring.slots[self.ring.index(self.position)];
+        slot.is_published(self.ring.generation(self.position))
     }
 
     #[inline(always)]
     fn release(&mut self) {
-        if self.next.position.wrapping_sub(self.released) > self.lag {
-            sync::release_head(&self.ring.head.0, self.next.position);
-            self.released = self.next.position;
+        if self.position.wrapping_sub(self.released) > self.lag {
+            sync::release_head(&self.ring.head.0, self.position);
+            self.released = self.position;
         }
     }
-}
-
-/// Copies the published entries at the start of `span`, as many as `out` has room for.
-#[inline(always)]
-fn copy_span(
-    span: &[Slot],
-    generation: u16,
-    out: &mut [Wc],
-    mut each: impl FnMut(usize, &Wc),
-) -> usize {
-    let mut taken = 0;
-    for (slot, room) in span.iter().zip(out) {
-        let Some(wc) = slot.read(generation) else { break };
-        each(taken, &wc);
-        *room = wc;
-        taken += 1;
-    }
-    taken
 }
 
 /// The ring has no room for another entry.

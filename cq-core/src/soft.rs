@@ -1,4 +1,4 @@
-//! The software completion queue: [ring](crate::ring), [arm word](crate::notify) and
+//! The software completion queue: [ring](mod@crate::ring), [arm word](crate::notify) and
 //! [health](crate::health), split into a producer's and a consumer's side. For every device that is
 //! software: the loopback, a firmware's DMA driver, a test.
 //!
@@ -49,7 +49,7 @@ use core::fmt;
 
 use crate::health::{Health, State};
 use crate::notify::ArmWord;
-use crate::ring::{self, CapacityError, Head, Ring, Slot, Start, Tail};
+use crate::ring::{self, CapacityError, Head, Position, Ring, Slot, Tail};
 use crate::sync::{self, AtomicU32, Site, array_of, const_unless_loom};
 use crate::transport::{Arm, ArmError, Armed, CqKey, NoSignal, Notify, Poll, PollError, Signal};
 use crate::wc::Wc;
@@ -160,10 +160,7 @@ impl<const N: usize> SoftCq<N> {
     pub fn split(&mut self) -> (Producer<'_>, Consumer<'_>) {
         let parts = self.renewed();
         let key = CqKey { index: 0, generation: 0 };
-        (
-            parts.producer(Start::default().into(), key, None),
-            parts.consumer(Start::default(), key, false),
-        )
+        (parts.producer(Tail::default(), key, None), parts.consumer(0, key, false))
     }
 
     /// The two sides of a queue that raises events: `signal` is called with `key`. Starts afresh: what an
@@ -174,10 +171,7 @@ impl<const N: usize> SoftCq<N> {
         signal: S,
     ) -> (Producer<'_, S>, Consumer<'_>) {
         let parts = self.renewed();
-        (
-            parts.producer(Start::default().into(), key, Some(signal)),
-            parts.consumer(Start::default(), key, true),
-        )
+        (parts.producer(Tail::default(), key, Some(signal)), parts.consumer(0, key, true))
     }
 
     /// How many completions it holds (O1).
@@ -252,13 +246,13 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The consumer, from `start` on; `events` says whether the producer has a signal.
+    /// The consumer, from `position` on; `events` says whether the producer has a signal.
     #[must_use]
-    pub fn consumer(self, start: Start, key: CqKey, events: bool) -> Consumer<'a> {
+    pub fn consumer(self, position: Position, key: CqKey, events: bool) -> Consumer<'a> {
         let slack = self.slots.len() as u32 - self.promised;
         let lag = slack.min(self.slots.len() as u32 / 4);
         Consumer {
-            ring: self.ring().consumer(start, lag),
+            ring: self.ring().consumer(position, lag),
             alerts: &self.control.alerts,
             tags: self.tags,
             key,

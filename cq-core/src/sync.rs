@@ -1,7 +1,7 @@
 //! Atomics, and the named operations built on them. Nothing else in this crate, nor in a transport's
 //! lock-free protocols, names an atomic type's home, a memory ordering or a fence.
 //!
-//! Under `--cfg loom` the same names are loom's, and each operation can be [weakened](weaken) by its
+//! Under `--cfg loom` the same names are loom's, and `weaken` takes an operation out by its
 //! [`Site`], which is how a model shows that it would notice.
 //!
 //! # Who is paired with whom

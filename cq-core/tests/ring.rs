@@ -3,8 +3,7 @@
 
 use std::ptr::NonNull;
 
-use cq_core::ring::{CapacityError, Full, Head, MAX_STORAGE, Ring, Slot, Start, Tail};
-use cq_core::sync::Word;
+use cq_core::ring::{CapacityError, Full, Head, MAX_STORAGE, Position, Ring, Slot, Tail};
 use cq_core::wc::{Wc, WcStatus};
 
 fn wc(number: u64) -> Wc {
@@ -16,10 +15,10 @@ fn slots(count: usize) -> Vec<Slot> {
 }
 
 /// Pushes and pops a good number of entries in uneven batches, from `start` on, and checks each.
-fn runs_from(start: Start, storage: usize, lag: u32) {
+fn runs_from(start: Position, storage: usize, lag: u32) {
     let (slots, head) = (slots(storage), Head::new());
     let ring = Ring::new(&slots, &head).unwrap();
-    let (mut producer, mut consumer) = (ring.producer(start.into()), ring.consumer(start, lag));
+    let (mut producer, mut consumer) = (ring.producer(Tail::at(start)), ring.consumer(start, lag));
     let (mut pushed, mut popped) = (0, 0);
     let mut out = [Wc::default(); 7];
     while popped < 40 * storage as u64 + 100 {
@@ -42,19 +41,19 @@ fn runs_from(start: Start, storage: usize, lag: u32) {
 fn p01_entries_come_in_order_at_every_capacity() {
     for storage in [1, 2, 4, 64, 1024] {
         for lag in [0, storage as u32 / 4] {
-            runs_from(Start::default(), storage, lag);
+            runs_from(0, storage, lag);
         }
     }
 }
 
 #[test]
 fn positions_and_generations_wrap_unnoticed() {
-    for position in [0, Word::MAX, u32::MAX as Word] {
-        for before in 0..3 {
-            for generation in [1, 2, u16::MAX - 1, u16::MAX] {
-                // Whole rounds before the wrap, as a producer that started at 0 would be.
-                let position = (position & !3).wrapping_sub(4 * before);
-                runs_from(Start { position, generation }, 4, 0);
+    const ROUNDS: Position = 1 << 15;
+    for storage in [1, 2, 4, 1024] {
+        let rounds = ROUNDS * storage as Position;
+        for wrap in [0, rounds, 2 * rounds, 1 << 31, (u32::MAX as Position).wrapping_add(1)] {
+            for before in [1, 2, storage as Position, 3 * storage as Position] {
+                runs_from(wrap.wrapping_sub(before), storage, 0);
             }
         }
     }
@@ -64,10 +63,9 @@ fn positions_and_generations_wrap_unnoticed() {
 fn every_generation_is_passed_without_a_false_entry() {
     let (slots, head) = (slots(1), Head::new());
     let ring = Ring::new(&slots, &head).unwrap();
-    let (mut producer, mut consumer) =
-        (ring.producer(Start::default().into()), ring.consumer(Start::default(), 0));
+    let (mut producer, mut consumer) = (ring.producer(Tail::default()), ring.consumer(0, 0));
     let mut out = [Wc::default(); 2];
-    for number in 0..3 * u64::from(u16::MAX) {
+    for number in 0..3 << 16 {
         assert_eq!(consumer.pop(&mut out), 0, "a false entry before {number}");
         producer.push(&wc(number)).unwrap();
         assert_eq!(consumer.pop(&mut out), 1);
@@ -79,8 +77,7 @@ fn every_generation_is_passed_without_a_false_entry() {
 fn a_closed_ring_stays_closed() {
     let (slots, head) = (slots(2), Head::new());
     let ring = Ring::new(&slots, &head).unwrap();
-    let (mut producer, mut consumer) =
-        (ring.producer(Start::default().into()), ring.consumer(Start::default(), 0));
+    let (mut producer, mut consumer) = (ring.producer(Tail::default()), ring.consumer(0, 0));
     producer.push(&wc(0)).unwrap();
     producer.push(&wc(1)).unwrap();
     assert_eq!(producer.push(&wc(2)), Err(Full));
@@ -95,8 +92,8 @@ fn a_closed_ring_stays_closed() {
 fn another_producer_goes_on_where_the_last_one_stopped() {
     let (slots, head) = (slots(4), Head::new());
     let ring = Ring::new(&slots, &head).unwrap();
-    let mut consumer = ring.consumer(Start::default(), 0);
-    let mut parked = Tail::from(Start::default()).to_words();
+    let mut consumer = ring.consumer(0, 0);
+    let mut parked = Tail::default().to_words();
     let mut out = [Wc::default(); 4];
     for number in 0..1000 {
         let mut producer = ring.producer(Tail::from_words(parked));
@@ -114,11 +111,11 @@ fn foreign_words_and_bytes_do_no_harm() {
     let slots = unsafe { Slot::slice_from_raw(NonNull::from(&mut memory[..]).cast(), 8).unwrap() };
     let head = Head::new();
     let ring = Ring::new(slots, &head).unwrap();
-    let garbage = 0xA5A5;
-    let mut consumer = ring.consumer(Start { position: 3, generation: garbage }, 0);
+    // In round 0x25A5 the garbage looks published.
+    let mut consumer = ring.consumer(0x25A5 * 8 + 3, 0);
     let mut out = [Wc::default(); 64];
     assert_eq!(consumer.pop(&mut out), 5, "forged entries end with the round");
-    for words in [[0; 3], [Word::MAX; 3], [5, 1 << 31, 7], [1 << 20, 3, 0x1_0000]] {
+    for words in [[0; 3], [Position::MAX; 3], [5, 1 << 31, 7], [1 << 20, 3, 0x1_0000]] {
         let mut producer = ring.producer(Tail::from_words(words));
         for number in 0..20 {
             let _ = producer.push(&wc(number));

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use cq_core::health::State;
-use cq_core::ring::{CapacityError, Slot, Start};
+use cq_core::ring::{CapacityError, Slot, Tail};
 use cq_core::soft::{Consumer, Control, Parts, Producer, SoftCq, Tag};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, NoSignal, Notify, Poll, PollError, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
@@ -80,8 +80,8 @@ fn o01_slack_never_hastens_the_overrun() {
         let tags: Vec<_> = (0..16).map(|_| Tag::new()).collect();
         let control = Control::new();
         let parts = Parts::new(&control, &slots, &tags, promised).unwrap();
-        let mut producer = parts.producer::<NoSignal>(Start::default().into(), KEY, None);
-        let mut consumer = parts.consumer(Start::default(), KEY, false);
+        let mut producer = parts.producer::<NoSignal>(Tail::default(), KEY, None);
+        let mut consumer = parts.consumer(0, KEY, false);
         assert_eq!(consumer.capacity(), promised);
         // Wherever the consumer has stopped, what was promised fits.
         for polled in 0..50 {
