@@ -397,7 +397,7 @@ pub enum CapacityError {
         /// How many slots it has.
         storage: usize,
     },
-    /// There must be as many tags as slots.
+    /// There must be as many tags as slots, or none.
     TagsDiffer {
         /// How many tags.
         tags: usize,
@@ -423,5 +423,5 @@ crate::transport::sentences!(CapacityError {
     Self::NotPowerOfTwo(slots) => ("{slots} slots are not a power of two: use {}", slots.next_power_of_two());
     Self::TooLarge(slots) => ("{slots} slots are more than the {max} that a queue may have", max = MAX_STORAGE);
     Self::MoreThanStorage { promised, storage } => ("{storage} slots can't hold the {promised} completions that were promised");
-    Self::TagsDiffer { tags, slots } => ("{tags} tags for {slots} slots: there must be one each");
+    Self::TagsDiffer { tags, slots } => ("{tags} tags for {slots} slots: there must be one each, or none");
 });

@@ -99,7 +99,7 @@ impl Default for Control {
     }
 }
 
-/// A word beside each slot for the device's own use, handed back by [`Consumer::poll_with`].
+/// A word beside a slot for the device's own use, handed back by [`Consumer::poll_with`].
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Tag(AtomicU32);
@@ -130,7 +130,6 @@ impl Default for Tag {
 pub struct SoftCq<const N: usize> {
     control: Control,
     slots: [Slot; N],
-    tags: [Tag; N],
 }
 
 impl<const N: usize> SoftCq<N> {
@@ -147,11 +146,7 @@ impl<const N: usize> SoftCq<N> {
         #[must_use]
         pub const fn new() -> Self {
             assert!(Self::CAPACITY as usize == N);
-            Self {
-                control: Control::new(),
-                slots: array_of![Slot::new(); N],
-                tags: array_of![Tag::new(); N],
-            }
+            Self { control: Control::new(), slots: array_of![Slot::new(); N] }
         }
     }
 
@@ -183,12 +178,7 @@ impl<const N: usize> SoftCq<N> {
     fn renewed(&mut self) -> Parts<'_> {
         self.control.reset();
         self.slots.iter_mut().for_each(Slot::reset);
-        Parts {
-            control: &self.control,
-            slots: &self.slots,
-            tags: &self.tags,
-            promised: Self::CAPACITY,
-        }
+        Parts { control: &self.control, slots: &self.slots, tags: &[], promised: Self::CAPACITY }
     }
 }
 
@@ -211,10 +201,11 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// A queue in this storage that is to hold `promised` completions.
+    /// A queue in this storage that is to hold `promised` completions. A device that wants no tags gives
+    /// none: writing them costs it another cache line.
     ///
     /// # Errors
-    /// The storage is no power of two, too small, too large, or the tags are not one a slot.
+    /// The storage is no power of two, too small, too large, or there are tags, but not one a slot.
     pub fn new(
         control: &'a Control,
         slots: &'a [Slot],
@@ -228,7 +219,7 @@ impl<'a> Parts<'a> {
         if promised as usize > slots.len() {
             return Err(CapacityError::MoreThanStorage { promised, storage: slots.len() });
         }
-        if tags.len() != slots.len() {
+        if !tags.is_empty() && tags.len() != slots.len() {
             return Err(CapacityError::TagsDiffer { tags: tags.len(), slots: slots.len() });
         }
         Ok(Self { control, slots, tags, promised })
@@ -293,15 +284,20 @@ impl<S: Signal> Producer<'_, S> {
         self.push_with(wc, 0, false)
     }
 
-    /// [`push`](Self::push) with a tag for [`Consumer::poll_with`], and whether the message was sent
-    /// SOLICITED, which counts for receives only (N3).
+    /// [`push`](Self::push) with a tag for [`Consumer::poll_with`], if the queue has tags, and whether the
+    /// message was sent SOLICITED, which counts for receives only (N3).
     ///
     /// # Errors
     /// The queue is full, or has been before: the completion is dropped (O3).
     #[inline]
     pub fn push_with(&mut self, wc: &Wc, tag: u32, solicited: bool) -> Result<(), Overrun> {
         let tags = self.tags;
-        if self.ring.push_after(wc, |slot| sync::store_u32(&tags[slot].0, tag)).is_err() {
+        let store_tag = |slot: usize| {
+            if let Some(place) = tags.get(slot) {
+                sync::store_u32(&place.0, tag);
+            }
+        };
+        if self.ring.push_after(wc, store_tag).is_err() {
             return Err(self.overrun());
         }
         self.notify(|| is_urgent(wc, solicited));
@@ -355,8 +351,8 @@ pub struct Consumer<'a> {
 }
 
 impl Consumer<'_> {
-    /// [`poll`](Poll::poll), calling `each` with every completion and its tag before its slot is given
-    /// back.
+    /// [`poll`](Poll::poll), calling `each` with every completion and its tag (0 in a queue without tags)
+    /// before its slot is given back.
     ///
     /// # Errors
     /// [`PollError::Overrun`], once everything that was stored has been handed out (O3).
@@ -367,7 +363,8 @@ impl Consumer<'_> {
         mut each: impl FnMut(&Wc, u32),
     ) -> Result<usize, PollError> {
         let tags = self.tags;
-        let mut each = |slot: usize, wc: &Wc| each(wc, sync::load_u32(&tags[slot].0));
+        let tag = |slot: usize| tags.get(slot).map_or(0, |place| sync::load_u32(&place.0));
+        let mut each = |slot: usize, wc: &Wc| each(wc, tag(slot));
         match self.ring.pop_with(out, &mut each) {
             0 if !out.is_empty() => self.poll_empty(out, each),
             count => Ok(count),

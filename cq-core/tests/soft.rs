@@ -187,15 +187,24 @@ fn n11_arming_without_a_channel_is_an_error() {
 }
 
 #[test]
-fn tags_come_back_with_their_entries() {
-    let mut storage = SoftCq::<2>::new();
-    let (mut producer, mut consumer) = storage.split();
-    let mut out = [Wc::default(); 2];
-    for number in 0..100_u32 {
-        producer.push_with(&send(number.into()), number ^ 0xF0F0, false).unwrap();
-        let mut tags = Vec::new();
-        assert_eq!(consumer.poll_with(&mut out, |wc, tag| tags.push((wc.wr_id(), tag))), Ok(1));
-        assert_eq!(tags, [(number.into(), number ^ 0xF0F0)]);
+fn tags_come_back_with_their_entries_where_there_are_tags() {
+    let slots: Vec<_> = (0..2).map(|_| Slot::new()).collect();
+    let tags: Vec<_> = (0..2).map(|_| Tag::new()).collect();
+    for tags in [&tags[..], &[]] {
+        let control = Control::new();
+        let parts = Parts::new(&control, &slots, tags, 2).unwrap();
+        // The second queue goes on in the slots that the first one has used.
+        let start = if tags.is_empty() { 100 } else { 0 };
+        let mut producer = parts.producer::<NoSignal>(Tail::at(start), KEY, None);
+        let mut consumer = parts.consumer(start, KEY, false);
+        for number in 0..100_u32 {
+            producer.push_with(&send(number.into()), number ^ 0xF0F0, false).unwrap();
+            let mut got = Vec::new();
+            let mut out = [Wc::default(); 2];
+            assert_eq!(consumer.poll_with(&mut out, |wc, tag| got.push((wc.wr_id(), tag))), Ok(1));
+            let expected = if tags.is_empty() { 0 } else { number ^ 0xF0F0 };
+            assert_eq!(got, [(number.into(), expected)]);
+        }
     }
 }
 
