@@ -333,7 +333,14 @@ impl Consumer<'_> {
     /// [`pop`](Self::pop), calling `each` with the index of the slot and the completion before the slot
     /// is given back.
     #[inline]
-    pub fn pop_with(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, &Wc)) -> usize {
+    pub fn pop_with(&mut self, out: &mut [Wc], each: impl FnMut(usize, &Wc)) -> usize {
+        // Most polls find nothing; this way that much is inlined wherever a poll is.
+        if self.is_ready() { self.pop_ready(out, each) } else { 0 }
+    }
+
+    /// `out` may be empty, but the ring is not.
+    #[inline]
+    fn pop_ready(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, &Wc)) -> usize {
         let (ring, mut position) = (self.ring, self.position);
         let mut count = 0;
         for room in out {
@@ -344,10 +351,8 @@ impl Consumer<'_> {
             position = position.wrapping_add(1);
             count += 1;
         }
-        if count > 0 {
-            self.position = position;
-            self.release();
-        }
+        self.position = position;
+        self.release();
         count
     }
 
