@@ -23,7 +23,6 @@
 //! }
 //! ```
 
-use core::fmt;
 use core::time::Duration;
 
 use crate::sync::{Site, intact};

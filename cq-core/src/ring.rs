@@ -35,105 +35,23 @@
 //!
 //! All words are atomic, so a peer that scribbles over the memory can forge entries but do nothing else.
 
+mod capacity;
+mod slot;
+
 use core::fmt;
-use core::ptr::NonNull;
 
-use crate::sync::{self, AtomicWord, Site, Tracked, array_of, const_unless_loom};
-use crate::wc::{WORDS, Wc, generation_of, with_generation};
+use self::slot::Place;
+use crate::sync::{self, AtomicWord, Site, const_unless_loom};
+use crate::wc::Wc;
 
-const LAST: usize = WORDS - 1;
+pub use self::capacity::CapacityError;
+pub use self::slot::Slot;
 
 /// The most slots that a ring may have.
 pub const MAX_STORAGE: usize = 1 << 24;
 
 /// How many entries came before, wrapping.
 pub use crate::sync::Word as Position;
-
-/// One completion in the ring. Any bytes are a valid slot, zeros are an empty one.
-#[derive(Debug)]
-#[repr(C, align(8))]
-pub struct Slot {
-    words: [AtomicWord; WORDS],
-    tracked: Tracked,
-}
-
-#[cfg(not(loom))]
-const _: () = assert!(size_of::<Slot>() == 48 && align_of::<Slot>() == 8);
-
-impl Slot {
-    const_unless_loom! {
-        /// A slot that was never written.
-        #[must_use]
-        pub const fn new() -> Self {
-            Self { words: array_of![AtomicWord::new(0); WORDS], tracked: Tracked::new() }
-        }
-    }
-
-    /// Slots in memory that this crate did not make: shared memory, a DMA area.
-    ///
-    /// # Errors
-    /// `len` can't be a ring's storage, see [`CapacityError`].
-    ///
-    /// # Panics
-    /// `base` is not aligned to 8 bytes.
-    ///
-    /// # Safety
-    /// The `48 * len` bytes at `base` must stay mapped for `'a`, and whoever else reaches them during
-    /// `'a` must do so by atomic accesses.
-    #[cfg(not(loom))]
-    #[allow(unsafe_code)]
-    pub unsafe fn slice_from_raw<'a>(
-        base: NonNull<u8>,
-        len: usize,
-    ) -> Result<&'a [Self], CapacityError> {
-        CapacityError::check_storage(len)?;
-        assert!(base.cast::<Self>().is_aligned(), "slots are aligned to 8 bytes");
-        // SAFETY: aligned (checked), mapped and shared by atomics only (the caller's word), and any bytes
-        // are a slot, since its fields are atomic integers.
-        Ok(unsafe { core::slice::from_raw_parts(base.cast().as_ptr(), len) })
-    }
-
-    /// Makes the slot one that was never written.
-    pub(crate) fn reset(&mut self) {
-        sync::store(&self.words[LAST], 0);
-    }
-
-    #[inline(always)]
-    fn write(&self, wc: &Wc, generation: u16) {
-        let words = wc.to_words();
-        self.tracked.write();
-        for (to, from) in self.words[..LAST].iter().zip(words) {
-            sync::store(to, from);
-        }
-        sync::publish(&self.words[LAST], with_generation(words[LAST], generation));
-    }
-
-    #[inline(always)]
-    fn read(&self, generation: u16) -> Option<Wc> {
-        let last = sync::observe(&self.words[LAST]);
-        if generation_of(last) != generation {
-            return None;
-        }
-        self.tracked.read();
-        let mut words = [0; WORDS];
-        for (to, from) in words[..LAST].iter_mut().zip(&self.words) {
-            *to = sync::load(from);
-        }
-        words[LAST] = with_generation(last, 0);
-        Some(Wc::from_words(words))
-    }
-
-    #[inline(always)]
-    fn is_published(&self, generation: u16) -> bool {
-        generation_of(sync::observe(&self.words[LAST])) == generation
-    }
-}
-
-impl Default for Slot {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// The position up to which the consumer has given slots back. Alone in its cache lines, because the
 /// consumer writes it while the producer works elsewhere.
@@ -201,20 +119,21 @@ impl<'a> Ring<'a> {
     #[must_use]
     pub fn consumer(self, position: Position, lag: u32) -> Consumer<'a> {
         sync::store(&self.head.0, position);
-        Consumer { ring: self, position, released: position, lag: Position::from(lag) }
+        let next = self.place(position);
+        Consumer { ring: self, position, next, released: position, lag: Position::from(lag) }
     }
 
-    /// The slot at this position.
     #[inline(always)]
     const fn index(&self, position: Position) -> usize {
         position as usize & (self.slots.len() - 1)
     }
 
-    /// What that slot holds once it is published: the round that the position is in, never 0. Rounds that
-    /// follow each other differ, also where the position wraps, since a round is a power of two.
+    /// The slot at this position, and the round that the position is in. Rounds that follow each other
+    /// differ, also where the position wraps, since a round is a power of two.
     #[inline(always)]
-    const fn generation(&self, position: Position) -> u16 {
-        (position >> self.slots.len().trailing_zeros()) as u16 | 1 << 15
+    const fn place(&self, position: Position) -> Place<'a> {
+        let round = position >> self.slots.len().trailing_zeros();
+        Place { slot: &self.slots[self.index(position)], generation: round as u16 | 1 << 15 }
     }
 }
 
@@ -275,10 +194,9 @@ impl Producer<'_> {
         if self.looks_full() && !self.has_room_after_all() {
             return Err(Full);
         }
-        let (ring, position) = (self.ring, self.tail.position);
-        let index = ring.index(position);
-        before(index);
-        ring.slots[index].write(wc, ring.generation(position));
+        let position = self.tail.position;
+        before(self.ring.index(position));
+        self.ring.place(position).write(wc);
         self.tail.position = position.wrapping_add(1);
         Ok(())
     }
@@ -318,6 +236,8 @@ impl Producer<'_> {
 pub struct Consumer<'a> {
     ring: Ring<'a>,
     position: Position,
+    /// The place at `position`: all that an empty poll has to know.
+    next: Place<'a>,
     released: Position,
     lag: Position,
 }
@@ -344,14 +264,14 @@ impl Consumer<'_> {
         let (ring, mut position) = (self.ring, self.position);
         let mut count = 0;
         for room in out {
-            let index = ring.index(position);
-            let Some(wc) = ring.slots[index].read(ring.generation(position)) else { break };
-            each(index, &wc);
+            let Some(wc) = ring.place(position).read() else { break };
+            each(ring.index(position), &wc);
             *room = wc;
             position = position.wrapping_add(1);
             count += 1;
         }
         self.position = position;
+        self.next = ring.place(position);
         self.release();
         count
     }
@@ -360,8 +280,7 @@ impl Consumer<'_> {
     #[inline]
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let slot = &self.ring.slots[self.ring.index(self.position)];
-        slot.is_published(self.ring.generation(self.position))
+        self.next.is_published()
     }
 
     #[inline(always)]
@@ -384,49 +303,3 @@ impl fmt::Display for Full {
 }
 
 impl core::error::Error for Full {}
-
-/// Why a queue can't have this capacity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CapacityError {
-    /// It has to hold at least one completion.
-    Zero,
-    /// Storage has to be a power of two.
-    NotPowerOfTwo(usize),
-    /// Storage is limited to [`MAX_STORAGE`] slots.
-    TooLarge(usize),
-    /// More was promised than can be stored.
-    MoreThanStorage {
-        /// How many completions the queue is to hold.
-        promised: u32,
-        /// How many slots it has.
-        storage: usize,
-    },
-    /// There must be as many tags as slots, or none.
-    TagsDiffer {
-        /// How many tags.
-        tags: usize,
-        /// How many slots.
-        slots: usize,
-    },
-}
-
-impl CapacityError {
-    /// Whether a ring may have this many slots.
-    pub(crate) const fn check_storage(slots: usize) -> Result<(), Self> {
-        match slots {
-            0 => Err(Self::Zero),
-            _ if slots > MAX_STORAGE => Err(Self::TooLarge(slots)),
-            _ if !slots.is_power_of_two() => Err(Self::NotPowerOfTwo(slots)),
-            _ => Ok(()),
-        }
-    }
-}
-
-crate::transport::sentences!(CapacityError {
-    Self::Zero => ("a completion queue of 0 entries can hold nothing: ask for at least 1");
-    Self::NotPowerOfTwo(slots) => ("{slots} slots are not a power of two: use {}", slots.next_power_of_two());
-    Self::TooLarge(slots) => ("{slots} slots are more than the {max} that a queue may have", max = MAX_STORAGE);
-    Self::MoreThanStorage { promised, storage } => ("{storage} slots can't hold the {promised} completions that were promised");
-    Self::TagsDiffer { tags, slots } => ("{tags} tags for {slots} slots: there must be one each, or none");
-});

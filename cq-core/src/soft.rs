@@ -45,14 +45,17 @@
 //! the producer cache misses; so an overrun comes at the earliest one past what was promised, and at the
 //! latest one past the storage (O1).
 
-use core::fmt;
+mod consumer;
+mod producer;
+
+pub use self::consumer::Consumer;
+pub use self::producer::{Overrun, Producer};
 
 use crate::health::{Health, State};
 use crate::notify::ArmWord;
-use crate::ring::{self, CapacityError, Head, Position, Ring, Slot, Tail};
-use crate::sync::{self, AtomicU32, Site, array_of, const_unless_loom};
-use crate::transport::{Arm, ArmError, Armed, CqKey, NoSignal, Notify, Poll, PollError, Signal};
-use crate::wc::Wc;
+use crate::ring::{CapacityError, Head, Position, Ring, Slot, Tail};
+use crate::sync::{AtomicU32, array_of, const_unless_loom};
+use crate::transport::{CqKey, Signal};
 
 /// What the two sides share besides the slots. Any bytes are valid, zeros are a new queue.
 #[derive(Debug)]
@@ -256,184 +259,3 @@ impl<'a> Parts<'a> {
         Ring::of(self.slots, &self.control.head)
     }
 }
-
-/// The device's side.
-///
-/// There is one, and pushing takes it by `&mut`; a second one does not compile:
-/// ```compile_fail
-/// let mut queue = cq_core::soft::SoftCq::<4>::new();
-/// let (mut producer, _consumer) = queue.split();
-/// let mut second = producer.clone();
-/// ```
-#[derive(Debug)]
-pub struct Producer<'a, S = NoSignal> {
-    ring: ring::Producer<'a>,
-    alerts: &'a Alerts,
-    tags: &'a [Tag],
-    key: CqKey,
-    signal: Option<S>,
-}
-
-impl<S: Signal> Producer<'_, S> {
-    /// Adds a completion, and raises the event that the consumer armed for, if this is it.
-    ///
-    /// # Errors
-    /// The queue is full, or has been before: the completion is dropped (O3).
-    #[inline]
-    pub fn push(&mut self, wc: &Wc) -> Result<(), Overrun> {
-        self.push_with(wc, 0, false)
-    }
-
-    /// [`push`](Self::push) with a tag for [`Consumer::poll_with`], if the queue has tags, and whether the
-    /// message was sent SOLICITED, which counts for receives only (N3).
-    ///
-    /// # Errors
-    /// The queue is full, or has been before: the completion is dropped (O3).
-    #[inline]
-    pub fn push_with(&mut self, wc: &Wc, tag: u32, solicited: bool) -> Result<(), Overrun> {
-        let tags = self.tags;
-        let store_tag = |slot: usize| {
-            if let Some(place) = tags.get(slot) {
-                sync::store_u32(&place.0, tag);
-            }
-        };
-        if self.ring.push_after(wc, store_tag).is_err() {
-            return Err(self.overrun());
-        }
-        self.notify(|| is_urgent(wc, solicited));
-        Ok(())
-    }
-
-    /// Where another producer of this queue can go on.
-    #[must_use]
-    pub const fn tail(&self) -> Tail {
-        self.ring.tail()
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn overrun(&mut self) -> Overrun {
-        self.ring.close();
-        let dropped = self.alerts.health.drop_one();
-        if sync::intact(Site::OverrunWakes) {
-            self.notify(|| true);
-        }
-        Overrun { dropped }
-    }
-
-    #[inline(always)]
-    fn notify(&self, urgent: impl FnOnce() -> bool) {
-        if let Some(signal) = &self.signal {
-            sync::push_fence();
-            self.alerts.arm.fire(urgent(), || signal.raise(self.key));
-        }
-    }
-}
-
-/// What a consumer that armed for solicited completions wakes up for: a solicited receive, and any
-/// failure, but never a successful send (N3).
-fn is_urgent(wc: &Wc, solicited: bool) -> bool {
-    match wc.result() {
-        Ok(done) => solicited && done.is_recv(),
-        Err(_) => true,
-    }
-}
-
-/// The application's side: [`Poll`] and [`Arm`].
-#[derive(Debug)]
-pub struct Consumer<'a> {
-    ring: ring::Consumer<'a>,
-    alerts: &'a Alerts,
-    tags: &'a [Tag],
-    key: CqKey,
-    events: bool,
-    promised: u32,
-}
-
-impl Consumer<'_> {
-    /// [`poll`](Poll::poll), calling `each` with every completion and its tag (0 in a queue without tags)
-    /// before its slot is given back.
-    ///
-    /// # Errors
-    /// [`PollError::Overrun`], once everything that was stored has been handed out (O3).
-    #[inline]
-    pub fn poll_with(
-        &mut self,
-        out: &mut [Wc],
-        mut each: impl FnMut(&Wc, u32),
-    ) -> Result<usize, PollError> {
-        let tags = self.tags;
-        let tag = |slot: usize| tags.get(slot).map_or(0, |place| sync::load_u32(&place.0));
-        let mut each = |slot: usize, wc: &Wc| each(wc, tag(slot));
-        match self.ring.pop_with(out, &mut each) {
-            0 if !out.is_empty() => self.poll_empty(out, each),
-            count => Ok(count),
-        }
-    }
-
-    /// How many completions it was promised to hold (O1).
-    #[must_use]
-    pub const fn capacity(&self) -> u32 {
-        self.promised
-    }
-
-    /// Nothing was there: looks at the latch and, if that is set, once more at the slot, since the last
-    /// entries may have been published between the two looks.
-    #[inline]
-    fn poll_empty(
-        &mut self,
-        out: &mut [Wc],
-        each: impl FnMut(usize, &Wc),
-    ) -> Result<usize, PollError> {
-        let State::Overrun { dropped } = self.alerts.health.state() else { return Ok(0) };
-        let again =
-            if sync::intact(Site::LookAfterLatch) { self.ring.pop_with(out, each) } else { 0 };
-        match again {
-            0 => Err(PollError::Overrun { dropped: Some(dropped) }),
-            count => Ok(count),
-        }
-    }
-}
-
-impl Poll for Consumer<'_> {
-    #[inline]
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        match self.ring.pop(out) {
-            0 if !out.is_empty() => self.poll_empty(out, |_, _| ()),
-            count => Ok(count),
-        }
-    }
-}
-
-impl Arm for Consumer<'_> {
-    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        if !self.events {
-            return Err(ArmError::NoChannel);
-        }
-        self.alerts.arm.arm(on);
-        sync::arm_fence();
-        if self.ring.is_ready() || self.alerts.health.state() != State::Running {
-            return Ok(Armed::MayHaveMissed);
-        }
-        Ok(Armed::Armed)
-    }
-
-    fn key(&self) -> CqKey {
-        self.key
-    }
-}
-
-/// The completion was dropped, because the queue is full or has been.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overrun {
-    /// How many have been dropped so far; 1 is the moment to report the queue's failure.
-    pub dropped: u32,
-}
-
-impl fmt::Display for Overrun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the completion queue overran and dropped {} completions", self.dropped)
-    }
-}
-
-impl core::error::Error for Overrun {}

@@ -56,7 +56,6 @@ cfg_if::cfg_if! {
 /// A loom model that claims to check a protocol is run once more with each of the protocol's sites
 /// weakened, and must then fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Site {
     /// [`publish`] as Relaxed.
     Publish,

@@ -167,8 +167,8 @@ impl fmt::Display for CqKey {
 /// Declares error texts beside the variants that they explain.
 macro_rules! sentences {
     ($name:ident { $($pattern:pat => ($($text:tt)+);)+ }) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 match *self {
                     $($pattern => write!(f, $($text)+),)+
                 }

@@ -133,5 +133,9 @@ fn impossible_capacities_are_refused_with_a_sentence() {
     // SAFETY: refused before anything is read.
     let huge = unsafe { Slot::slice_from_raw(NonNull::<u64>::dangling().cast(), usize::MAX) };
     assert_eq!(huge.unwrap_err(), CapacityError::TooLarge(usize::MAX));
+    let odd = NonNull::new(core::ptr::without_provenance_mut(17)).unwrap();
+    // SAFETY: refused before anything is read.
+    let misaligned = unsafe { Slot::slice_from_raw(odd, 4) };
+    assert_eq!(misaligned.unwrap_err(), CapacityError::Misaligned);
     assert!(CapacityError::TooLarge(MAX_STORAGE + 1).to_string().contains("16777216"));
 }

@@ -1,0 +1,52 @@
+//! Which capacities a queue can have.
+
+use super::MAX_STORAGE;
+
+/// Why a queue can't have this capacity, or this storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CapacityError {
+    /// It has to hold at least one completion.
+    Zero,
+    /// Storage has to be a power of two.
+    NotPowerOfTwo(usize),
+    /// Storage is limited to [`MAX_STORAGE`] slots.
+    TooLarge(usize),
+    /// More was promised than can be stored.
+    MoreThanStorage {
+        /// How many completions the queue is to hold.
+        promised: u32,
+        /// How many slots it has.
+        storage: usize,
+    },
+    /// There must be as many tags as slots, or none.
+    TagsDiffer {
+        /// How many tags.
+        tags: usize,
+        /// How many slots.
+        slots: usize,
+    },
+    /// The memory is not aligned to 8 bytes.
+    Misaligned,
+}
+
+impl CapacityError {
+    /// Whether a ring may have this many slots.
+    pub(crate) const fn check_storage(slots: usize) -> Result<(), Self> {
+        match slots {
+            0 => Err(Self::Zero),
+            _ if slots > MAX_STORAGE => Err(Self::TooLarge(slots)),
+            _ if !slots.is_power_of_two() => Err(Self::NotPowerOfTwo(slots)),
+            _ => Ok(()),
+        }
+    }
+}
+
+crate::transport::sentences!(CapacityError {
+    Self::Zero => ("a completion queue of 0 entries can hold nothing: ask for at least 1");
+    Self::NotPowerOfTwo(slots) => ("{slots} slots are not a power of two: use {}", slots.next_power_of_two());
+    Self::TooLarge(slots) => ("{slots} slots are more than the {max} that a queue may have", max = MAX_STORAGE);
+    Self::MoreThanStorage { promised, storage } => ("{storage} slots can't hold the {promised} completions that were promised");
+    Self::TagsDiffer { tags, slots } => ("{tags} tags for {slots} slots: there must be one each, or none");
+    Self::Misaligned => ("slots have to be aligned to 8 bytes");
+});

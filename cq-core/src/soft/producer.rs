@@ -1,0 +1,106 @@
+//! The device's side: pushing, and raising what the consumer armed for.
+
+use core::fmt;
+
+use super::{Alerts, Tag};
+use crate::ring::{self, Tail};
+use crate::sync::{self, Site};
+use crate::transport::{CqKey, NoSignal, Signal};
+use crate::wc::Wc;
+
+/// The device's side.
+///
+/// There is one, and pushing takes it by `&mut`; a second one does not compile:
+/// ```compile_fail
+/// let mut queue = cq_core::soft::SoftCq::<4>::new();
+/// let (mut producer, _consumer) = queue.split();
+/// let mut second = producer.clone();
+/// ```
+#[derive(Debug)]
+pub struct Producer<'a, S = NoSignal> {
+    pub(super) ring: ring::Producer<'a>,
+    pub(super) alerts: &'a Alerts,
+    pub(super) tags: &'a [Tag],
+    pub(super) key: CqKey,
+    pub(super) signal: Option<S>,
+}
+
+impl<S: Signal> Producer<'_, S> {
+    /// Adds a completion, and raises the event that the consumer armed for, if this is it.
+    ///
+    /// # Errors
+    /// The queue is full, or has been before: the completion is dropped (O3).
+    #[inline]
+    pub fn push(&mut self, wc: &Wc) -> Result<(), Overrun> {
+        self.push_with(wc, 0, false)
+    }
+
+    /// [`push`](Self::push) with a tag for [`Consumer::poll_with`], if the queue has tags, and whether the
+    /// message was sent SOLICITED, which counts for receives only (N3).
+    ///
+    /// # Errors
+    /// The queue is full, or has been before: the completion is dropped (O3).
+    #[inline]
+    pub fn push_with(&mut self, wc: &Wc, tag: u32, solicited: bool) -> Result<(), Overrun> {
+        let tags = self.tags;
+        let store_tag = |slot: usize| {
+            if let Some(place) = tags.get(slot) {
+                sync::store_u32(&place.0, tag);
+            }
+        };
+        if self.ring.push_after(wc, store_tag).is_err() {
+            return Err(self.overrun());
+        }
+        self.notify(|| is_urgent(wc, solicited));
+        Ok(())
+    }
+
+    /// Where another producer of this queue can go on.
+    #[must_use]
+    pub const fn tail(&self) -> Tail {
+        self.ring.tail()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn overrun(&mut self) -> Overrun {
+        self.ring.close();
+        let dropped = self.alerts.health.drop_one();
+        if sync::intact(Site::OverrunWakes) {
+            self.notify(|| true);
+        }
+        Overrun { dropped }
+    }
+
+    #[inline(always)]
+    fn notify(&self, urgent: impl FnOnce() -> bool) {
+        if let Some(signal) = &self.signal {
+            sync::push_fence();
+            self.alerts.arm.fire(urgent(), || signal.raise(self.key));
+        }
+    }
+}
+
+/// What a consumer that armed for solicited completions wakes up for: a solicited receive, and any
+/// failure, but never a successful send (N3).
+fn is_urgent(wc: &Wc, solicited: bool) -> bool {
+    match wc.result() {
+        Ok(done) => solicited && done.is_recv(),
+        Err(_) => true,
+    }
+}
+
+/// The completion was dropped, because the queue is full or has been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    /// How many have been dropped so far; 1 is the moment to report the queue's failure.
+    pub dropped: u32,
+}
+
+impl fmt::Display for Overrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the completion queue overran and dropped {} completions", self.dropped)
+    }
+}
+
+impl core::error::Error for Overrun {}
