@@ -1,0 +1,9 @@
+//! What both benches share: the queues under test, what is asked of them, and the two cores it runs on.
+
+pub mod cores;
+mod entries;
+pub mod peer;
+pub mod peers;
+pub mod placement;
+mod runs;
+pub mod scenarios;

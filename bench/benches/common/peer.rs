@@ -1,0 +1,66 @@
+//! What a queue has to offer to be measured. The benches are compiled once for each queue, so that nothing
+//! of this stands on the measured path.
+
+use cq_core::wc::Wc;
+
+/// How many entries each queue is made for.
+pub const CAPACITY: usize = 1024;
+
+/// A queue under test.
+pub trait Peer {
+    /// What the reports call it.
+    const NAME: &'static str;
+    /// Where its entries are; the two sides may borrow it.
+    type Memory: Default;
+    /// The producer's side.
+    type Sender<'a>: Sender;
+    /// The consumer's side.
+    type Receiver<'a>: Receiver;
+
+    /// The two sides of a queue in memory that was not used before.
+    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>);
+}
+
+/// The producer's side of a queue.
+pub trait Sender: Send {
+    /// Sends as many of the batch as there is room for, and says how many.
+    fn send(&mut self, batch: &[Wc]) -> usize;
+
+    /// Sends the whole batch, waiting for room.
+    #[inline(always)]
+    fn send_all(&mut self, batch: &[Wc]) {
+        let mut sent = self.send(batch);
+        while sent < batch.len() {
+            sent += self.send(&batch[sent..]);
+        }
+    }
+}
+
+/// The consumer's side of a queue.
+pub trait Receiver: Send {
+    /// Receives as many entries as there are and `room` can hold, and says how many.
+    fn receive(&mut self, room: &mut [Wc]) -> usize;
+}
+
+/// The batch of a queue that takes one entry at a time.
+#[inline(always)]
+pub fn send_each(batch: &[Wc], mut send: impl FnMut(&Wc) -> bool) -> usize {
+    for (sent, wc) in batch.iter().enumerate() {
+        if !send(wc) {
+            return sent;
+        }
+    }
+    batch.len()
+}
+
+/// The batch of a queue that gives one entry at a time.
+#[inline(always)]
+pub fn receive_each(room: &mut [Wc], mut receive: impl FnMut() -> Option<Wc>) -> usize {
+    let mut received = 0;
+    for place in room {
+        let Some(wc) = receive() else { break };
+        *place = wc;
+        received += 1;
+    }
+    received
+}

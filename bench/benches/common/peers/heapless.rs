@@ -1,0 +1,34 @@
+//! heapless: one entry at a time. It holds one entry less than it has slots.
+
+use cq_core::wc::Wc;
+use heapless::spsc::{Consumer, Producer, Queue};
+
+use crate::common::peer::{CAPACITY, Peer, Receiver, Sender, receive_each, send_each};
+
+/// `heapless::spsc`.
+pub struct Heapless;
+
+impl Peer for Heapless {
+    const NAME: &'static str = "heapless";
+    type Memory = Box<Queue<Wc, CAPACITY>>;
+    type Sender<'a> = Producer<'a, Wc>;
+    type Receiver<'a> = Consumer<'a, Wc>;
+
+    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        memory.split()
+    }
+}
+
+impl Sender for Producer<'_, Wc> {
+    #[inline(always)]
+    fn send(&mut self, batch: &[Wc]) -> usize {
+        send_each(batch, |wc| self.enqueue(*wc).is_ok())
+    }
+}
+
+impl Receiver for Consumer<'_, Wc> {
+    #[inline(always)]
+    fn receive(&mut self, room: &mut [Wc]) -> usize {
+        receive_each(room, || self.dequeue())
+    }
+}

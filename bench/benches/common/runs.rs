@@ -1,0 +1,138 @@
+//! What is asked of each queue. Each run is compiled for one queue and for constant batches, as the code of
+//! an application would be.
+//!
+//! Each of two threads moves its side of the queue to its own stack: side by side on one stack the two would
+//! share a cache line, and what is measured would be that.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use cq_core::wc::Wc;
+
+use super::cores::Cores;
+use super::entries::{Sink, Source, whole_rounds};
+use super::peer::{Peer, Receiver, Sender};
+use super::placement::{Placement, on_two_cores};
+
+/// One measurement.
+pub struct Sample {
+    /// How long it took.
+    pub elapsed: Duration,
+    /// How often the thing was done; at least as often as asked for.
+    pub count: u64,
+    /// Where it was taken.
+    pub placement: Placement,
+}
+
+/// Something that a queue can be asked to do.
+pub trait Run {
+    /// Measures about `count` of them, on a new queue.
+    fn run<P: Peer>(cores: Cores, count: u64) -> Sample;
+}
+
+/// A new queue of which the compiler knows nothing, not even that it is empty and nobody else's: it would
+/// optimise the loads of an empty poll away.
+fn open<P: Peer>(memory: &mut P::Memory) -> (P::Sender<'_>, P::Receiver<'_>) {
+    black_box(P::open(black_box(memory)))
+}
+
+/// One thread pushes `N` entries and pops `N`.
+pub struct PushPop<const N: usize>;
+
+impl<const N: usize> Run for PushPop<N> {
+    fn run<P: Peer>(_: Cores, count: u64) -> Sample {
+        let count = whole_rounds(count);
+        let mut memory = P::Memory::default();
+        let (mut sender, mut receiver) = open::<P>(&mut memory);
+        let (mut source, mut sink) = (Source::<N>::new(), Sink::<N>::new());
+        let start = Instant::now();
+        for _ in 0..count / N as u64 {
+            sender.send_all(source.batch());
+            sink.receive(&mut receiver);
+        }
+        let elapsed = start.elapsed();
+        sink.check(count);
+        Sample { elapsed, count, placement: Placement::OneCore }
+    }
+}
+
+/// One thread polls a queue that stays empty, with room for `N` entries.
+pub struct EmptyPoll<const N: usize>;
+
+impl<const N: usize> Run for EmptyPoll<N> {
+    fn run<P: Peer>(_: Cores, count: u64) -> Sample {
+        let mut memory = P::Memory::default();
+        // The sender stays alive: some queues look whether it does.
+        let (_sender, mut receiver) = open::<P>(&mut memory);
+        let mut room = [Wc::default(); N];
+        let start = Instant::now();
+        for _ in 0..count {
+            assert_eq!(black_box(receiver.receive(&mut room)), 0);
+        }
+        Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
+    }
+}
+
+/// One thread sends by `TX` as fast as it can, another receives by up to `RX`.
+pub struct Stream<const TX: usize, const RX: usize>;
+
+impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
+    fn run<P: Peer>(cores: Cores, count: u64) -> Sample {
+        let count = whole_rounds(count);
+        let mut memory = P::Memory::default();
+        let (sender, receiver) = open::<P>(&mut memory);
+        let send = move || {
+            let mut sender = sender;
+            let mut source = Source::<TX>::new();
+            let start = Instant::now();
+            for _ in 0..count / TX as u64 {
+                sender.send_all(source.batch());
+            }
+            start
+        };
+        let receive = move || {
+            let mut receiver = receiver;
+            let mut sink = Sink::<RX>::new();
+            sink.receive_until(count, &mut receiver);
+            (Instant::now(), sink)
+        };
+        let (start, (end, sink), placement) = on_two_cores(cores, send, receive);
+        sink.check(count);
+        Sample { elapsed: end - start, count, placement }
+    }
+}
+
+/// One thread sends an entry through one queue, another sends it back through a second one.
+pub struct RoundTrip;
+
+impl Run for RoundTrip {
+    fn run<P: Peer>(cores: Cores, count: u64) -> Sample {
+        let count = whole_rounds(count);
+        let (mut there, mut back) = (P::Memory::default(), P::Memory::default());
+        let (to_away, at_away) = open::<P>(&mut there);
+        let (to_home, at_home) = open::<P>(&mut back);
+        let ping = move || {
+            let (mut to_away, mut at_home) = (to_away, at_home);
+            let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
+            let start = Instant::now();
+            for trip in 1..=count {
+                to_away.send_all(source.batch());
+                sink.receive_until(trip, &mut at_home);
+            }
+            (start.elapsed(), sink)
+        };
+        let pong = move || {
+            let (mut to_home, mut at_away) = (to_home, at_away);
+            let mut sink = Sink::<1>::new();
+            let mut trips = 0;
+            while trips < count {
+                let received = sink.receive(&mut at_away);
+                trips += received.len() as u64;
+                to_home.send_all(received);
+            }
+        };
+        let ((elapsed, sink), (), placement) = on_two_cores(cores, ping, pong);
+        sink.check(count);
+        Sample { elapsed, count, placement }
+    }
+}

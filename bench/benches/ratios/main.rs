@@ -1,0 +1,73 @@
+//! The ring beside its peers, as ratios. `cargo bench -p bench --bench ratios -- [--quick] [FILTER]`
+//!
+//! The queues take turns, so that whatever happens to the machine happens to all of them, and a queue is
+//! compared only with what another one did in the same round and with the cores placed alike.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod options;
+mod series;
+mod table;
+
+use std::io;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::common::cores::Cores;
+use self::common::scenarios::{self, Row, Scenario};
+use self::options::Options;
+use self::series::Series;
+
+fn main() -> io::Result<()> {
+    let options = Options::from_args();
+    let cores = Cores::settle()?;
+    let (mut measured, mut skipped) = (Vec::new(), Vec::new());
+    for scenario in scenarios::all().into_iter().filter(|scenario| options.wants(scenario.name)) {
+        match cores.why_not(scenario.cores) {
+            Some(reason) => skipped.push(format!("{}: skipped: {reason}", scenario.name)),
+            None => measured.push(take_turns(scenario, cores, &options)),
+        }
+    }
+    println!("{}", table::of(&measured));
+    let moved: usize = measured.iter().map(Series::moved).sum();
+    println!("{moved} samples dropped, because the cores were moved while they were taken");
+    skipped.iter().for_each(|line| println!("{line}"));
+    Ok(())
+}
+
+/// Measures each queue once a round.
+fn take_turns(scenario: Scenario, cores: Cores, options: &Options) -> Series {
+    let progress = progress(&scenario, options.rounds);
+    let counts: Vec<u64> =
+        scenario.rows.iter().map(|row| count_for(options.sample_time, row, cores)).collect();
+    let round = |_| {
+        let samples = scenario.rows.iter().zip(&counts);
+        let samples = samples.map(|(row, &count)| (row.run)(cores, count)).collect();
+        progress.inc(1);
+        samples
+    };
+    let rounds = (0..options.rounds).map(round).collect();
+    progress.finish_and_clear();
+    Series { scenario, rounds }
+}
+
+/// How many make a sample of about `time`.
+fn count_for(time: Duration, row: &Row, cores: Cores) -> u64 {
+    let mut count = 1;
+    loop {
+        let sample = (row.run)(cores, count);
+        if sample.elapsed >= time / 4 {
+            let wanted = time.as_secs_f64() / sample.elapsed.as_secs_f64();
+            return (sample.count as f64 * wanted).max(1.0) as u64;
+        }
+        count = 2 * sample.count;
+    }
+}
+
+/// Shows itself on a terminal only.
+fn progress(scenario: &Scenario, rounds: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:32} {bar:30} {pos}/{len} rounds, {eta} left")
+        .expect("a valid template");
+    ProgressBar::new(rounds as u64).with_style(style).with_message(scenario.name)
+}
