@@ -37,7 +37,7 @@
 //! Producer: publish, [`push_fence`](crate::sync::push_fence), look at the arm word. Consumer: write the
 //! arm word, [`arm_fence`](crate::sync::arm_fence), look at the slot and the latch. Whatever the
 //! interleaving, one of the two comes second and sees what the other did: the producer fires, or the
-//! consumer is told [`Armed::MayHaveMissed`] (N2, N6). A queue without a channel does none of this.
+//! consumer is told [`MayHaveMissed`](crate::transport::Armed::MayHaveMissed) (N2, N6). A queue without a channel does none of this.
 //!
 //! # Storage
 //! [`SoftCq`] holds its storage; [`Parts`] borrows it from wherever it lies. Storage beyond what was

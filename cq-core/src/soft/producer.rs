@@ -35,8 +35,8 @@ impl<S: Signal> Producer<'_, S> {
         self.push_with(wc, 0, false)
     }
 
-    /// [`push`](Self::push) with a tag for [`Consumer::poll_with`], if the queue has tags, and whether the
-    /// message was sent SOLICITED, which counts for receives only (N3).
+    /// [`push`](Self::push) with a tag for [`poll_with`](super::Consumer::poll_with), if the queue has
+    /// tags, and whether the message was sent SOLICITED, which counts for receives only (N3).
     ///
     /// # Errors
     /// The queue is full, or has been before: the completion is dropped (O3).
