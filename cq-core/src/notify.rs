@@ -18,8 +18,8 @@
 //! | word | state | who writes it | from |
 //! |---|---|---|---|
 //! | 0 | Idle | the producer, as it fires | Solicited, Next |
-//! | 1 | Solicited | the consumer, as it arms | Idle, Solicited |
-//! | 2, and any other | Next | the consumer, as it arms | any |
+//! | 1 | Solicited | the consumer, as it arms | Idle |
+//! | 2, and any other | Next | the consumer, as it arms | Idle, Solicited |
 //!
 //! Both sides use loads and stores only, so this works on targets without compare-and-swap. They race
 //! when the consumer arms while the producer fires, and the producer's Idle may then erase the arm. No
@@ -56,7 +56,11 @@ impl ArmWord {
             Notify::Next => NEXT,
         };
         let armed = if sync::intact(Site::NeverWeaken) { sync::load_u32(&self.0) } else { IDLE };
-        sync::store_u32(&self.0, wanted.max(armed));
+        // No store where it is armed already: it could undo a disarming that this load did not see, and
+        // so turn an arm for less into one for more (N3). The event of that disarming is still to be taken.
+        if armed < wanted {
+            sync::store_u32(&self.0, wanted);
+        }
     }
 
     /// The producer has published something: calls `raise` if it is what the consumer waits for, after

@@ -93,7 +93,9 @@ pub trait Block: Events {
 
 /// The producer's side of a channel: an eventfd, a waker, `SEV`.
 pub trait Signal {
-    /// Raises an event for `cq`. Never blocks, however many events nobody has read (N9).
+    /// Raises an event for `cq`. Never blocks, however many events nobody has read (N9). Whoever takes the
+    /// event must see what was done before it was raised, as a system call, a lock or a pair of Release and
+    /// Acquire makes sure.
     fn raise(&self, cq: CqKey);
 }
 

@@ -1,7 +1,9 @@
 //! One entry: how it is written and read.
 
+#[cfg(not(loom))]
 use core::ptr::NonNull;
 
+#[cfg(not(loom))]
 use super::CapacityError;
 use crate::sync::{self, AtomicWord, Tracked, array_of, const_unless_loom};
 use crate::wc::{WORDS, Wc, generation_of, with_generation};

@@ -5,7 +5,7 @@ use crate::run::{Job, Stop, cargo, flags};
 /// Its own, since `--cfg loom` would rebuild everything in the usual one.
 const TARGET_DIR: &str = "target/loom";
 
-/// Shows a line for every model and control that ran; fails where there is no model, or no control.
+/// Counts the models and controls that ran; fails where there is no model, or no control.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     // Clippy visits the workspace's own dependencies too, so this covers cq-core under cfg(loom).
     loom_cargo(job, "clippy", &["--all-targets", "--", "-D", "warnings"])?;
@@ -26,17 +26,25 @@ fn loom_cargo(job: &mut Job, subcommand: &str, arguments: &[&str]) -> Result<Str
 /// A model prints `model NAME: SECONDS s, N interleavings`, a control `control NAME: fails as it must
 /// (WHY)`.
 fn summary(output: &str) -> Result<String, Stop> {
-    let models: Vec<&str> = lines_of("model ", " interleavings", output).collect();
-    let controls: Vec<&str> = lines_of("control ", ": fails as it must", output).collect();
-    if models.is_empty() {
+    let seconds: Vec<f64> =
+        lines_of("model ", " interleavings", output).filter_map(seconds).collect();
+    let controls = lines_of("control ", ": fails as it must", output).count();
+    if seconds.is_empty() {
         return Err(Stop::Unshown("no model ran"));
     }
-    if controls.is_empty() {
+    if controls == 0 {
         return Err(Stop::Unshown("no negative control ran"));
     }
-    let (models_run, controls_run) = (models.len(), controls.len());
-    let head = format!("models: {models_run}, controls that fail as they must: {controls_run}");
-    Ok([&[head.as_str()], &models[..], &controls[..]].concat().join("\n"))
+    let (models, total) = (seconds.len(), seconds.iter().sum::<f64>());
+    let longest = seconds.iter().copied().fold(0.0, f64::max);
+    Ok(format!(
+        "{models} models hold in {total:.1} s of work, the longest in {longest:.1} s; \
+         {controls} controls fail as they must; each has a line in the log"
+    ))
+}
+
+fn seconds(model: &str) -> Option<f64> {
+    model.rsplit_once(": ")?.1.split_once(" s,")?.0.parse().ok()
 }
 
 fn lines_of<'a>(kind: &str, mark: &str, output: &'a str) -> impl Iterator<Item = &'a str> {
@@ -51,10 +59,13 @@ mod tests {
     const CONTROL: &str = "control relaxed_publish: fails as it must (Publish: \"torn\")";
 
     #[test]
-    fn models_and_controls_are_shown_line_by_line() {
-        let output = format!("---- fifo stdout ----\n{MODEL}\n\n{CONTROL}\nmodels are fun\n");
-        let head = "models: 1, controls that fail as they must: 1";
-        assert_eq!(summary(&output).unwrap(), format!("{head}\n{MODEL}\n{CONTROL}"));
+    fn models_are_timed_and_controls_counted() {
+        let slow = MODEL.replace("1.25", "2.5").replace("fifo", "ring of 2: wraps");
+        let output =
+            format!("---- fifo stdout ----\n{MODEL}\n\n{CONTROL}\nmodels are fun\n{slow}\n");
+        let said = summary(&output).unwrap();
+        let expected = "2 models hold in 3.8 s of work, the longest in 2.5 s; 1 controls fail";
+        assert!(said.starts_with(expected), "{said}");
     }
 
     #[test]

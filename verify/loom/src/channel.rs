@@ -1,0 +1,139 @@
+//! Where events go: a bell that counts them, a channel to sleep on, and the sleeper.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::transport::{Arm, Block, CqKey, EventError, Events, Notify, PollError, Signal};
+use cq_core::wc::Wc;
+use loom::sync::{Condvar, Mutex};
+
+use crate::queue::{KEY, expect};
+
+/// What the assertions about sleepers say.
+pub const LOST: &str = "lost wake-up";
+
+/// Counts events, beside the protocol: loom does not see the count.
+#[derive(Default)]
+pub struct Bell(AtomicU32);
+
+impl Bell {
+    /// How many events there were.
+    pub fn rung(&self) -> u32 {
+        self.0.load(SeqCst)
+    }
+}
+
+impl Signal for Bell {
+    fn raise(&self, cq: CqKey) {
+        assert_eq!(cq, KEY);
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// A channel; clones are the same one.
+#[derive(Clone)]
+pub struct Channel(Arc<(Mutex<Pending>, Condvar)>);
+
+struct Pending {
+    events: u32,
+    producers: u32,
+}
+
+impl Channel {
+    /// For this many producers.
+    #[must_use]
+    pub fn new(producers: u32) -> Self {
+        Self(Arc::new((Mutex::new(Pending { events: 0, producers }), Condvar::new())))
+    }
+
+    /// One producer will raise no more events. Whoever sleeps when the last one says so was forgotten.
+    pub fn hang_up(&self) {
+        self.update(|pending| pending.producers -= 1);
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Pending)) {
+        change(&mut self.0.0.lock().unwrap());
+        self.0.1.notify_one();
+    }
+}
+
+impl Signal for Channel {
+    fn raise(&self, cq: CqKey) {
+        assert_eq!(cq, KEY);
+        self.update(|pending| pending.events += 1);
+    }
+}
+
+impl Events for Channel {
+    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+        let mut pending = self.0.0.lock().unwrap();
+        let event = pending.events.checked_sub(1);
+        pending.events = event.unwrap_or(0);
+        Ok(event.map(|_| KEY))
+    }
+}
+
+impl Block for Channel {
+    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+        assert_eq!(*left, None, "models have no clock");
+        let mut pending = self.0.0.lock().unwrap();
+        while pending.events == 0 {
+            assert!(pending.producers > 0, "{LOST}: asleep, and no event will come");
+            pending = self.0.1.wait(pending).unwrap();
+        }
+        Ok(true)
+    }
+}
+
+/// Takes numbered completions until `pushes` have come, or the queue says that it overran; sleeps while
+/// there are none. Says how many came.
+///
+/// # Panics
+/// They come in another order, torn, or after a lost wake-up.
+pub fn take_all<T: Arm>(
+    transport: T,
+    channel: &mut Channel,
+    on: Notify,
+    room: &mut [Wc],
+    pushes: u64,
+) -> u64 {
+    let mut cq = CompletionQueue::new(transport);
+    let mut taken = 0;
+    while taken < pushes {
+        match take_some(&mut cq, channel, on, room) {
+            Ok(count) => {
+                assert_ne!(count, 0, "woke with nothing");
+                for wc in &room[..count] {
+                    taken += 1;
+                    expect(wc, taken);
+                }
+            }
+            Err(WaitError::Poll(PollError::Overrun { .. })) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    taken
+}
+
+/// Any completion is what [`CompletionQueue::wait`] waits for; for solicited ones, it is its loop.
+fn take_some<T: Arm>(
+    cq: &mut CompletionQueue<T>,
+    channel: &mut Channel,
+    on: Notify,
+    room: &mut [Wc],
+) -> Result<usize, WaitError> {
+    if on == Notify::Next {
+        return Ok(cq.wait(room, channel, None)?.len());
+    }
+    loop {
+        let count = cq.poll_or_arm(room, on)?.len();
+        if count > 0 {
+            return Ok(count);
+        }
+        while channel.next()?.is_none() {
+            channel.block(&mut None)?;
+        }
+    }
+}

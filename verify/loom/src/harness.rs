@@ -1,0 +1,160 @@
+//! Runs models and controls.
+
+use std::cell::Cell;
+use std::env;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
+
+use cq_core::sync::{Site, weaken};
+use loom::model::Builder;
+
+/// What loom says when an entry is read while it is written: the cell beside each slot was reached
+/// without a happens-before.
+pub const UNORDERED: &str = "Causality violation: Concurrent";
+
+/// Unless the environment says otherwise.
+const PREEMPTIONS: usize = 3;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A model that holds.
+pub struct Model {
+    name: String,
+    body: Arc<dyn Fn() + Send + Sync>,
+    limit: Duration,
+}
+
+/// Checks every interleaving of `body`, and prints how many there were.
+///
+/// # Panics
+/// One of them fails, or the time is over before all were seen.
+pub fn model(name: impl Into<String>, body: impl Fn() + Send + Sync + 'static) -> Model {
+    let model = Model::new(name.into(), body);
+    let start = Instant::now();
+    let count = model.explore();
+    println!("model {}: {:.1} s, {count} interleavings", model.name, start.elapsed().as_secs_f64());
+    model
+}
+
+impl Model {
+    fn new(name: String, body: impl Fn() + Send + Sync + 'static) -> Self {
+        let limit = Builder::new().max_duration.unwrap_or(LIMIT);
+        Self { name, body: Arc::new(body), limit }
+    }
+
+    /// The control: without `site`, some interleaving of the model must fail with a text that contains
+    /// `expected`.
+    ///
+    /// # Panics
+    /// It does not, or fails elsewhere.
+    pub fn must_fail_without(&self, site: Site, expected: &str) -> &Self {
+        self.must_fail(&format!("{site:?}"), expected, || weaken(site, || self.explore()))
+    }
+
+    /// The control of what no site can take out: `broken`, the model with one step in the wrong place.
+    ///
+    /// # Panics
+    /// It does not fail, or fails elsewhere.
+    pub fn must_fail_as(
+        &self,
+        change: &str,
+        expected: &str,
+        broken: impl Fn() + Send + Sync + 'static,
+    ) -> &Self {
+        let broken = Self::new(self.name.clone(), broken);
+        self.must_fail(change, expected, || broken.explore())
+    }
+
+    fn must_fail(&self, change: &str, expected: &str, explore: impl FnOnce() -> usize) -> &Self {
+        let name = &self.name;
+        match failure_of(explore) {
+            Ok(count) => panic!("{name}: {count} interleavings hold without {change}"),
+            Err(text) if text.contains(expected) => {
+                println!("control {name}: fails as it must ({change}: {expected:?})");
+            }
+            Err(text) => {
+                panic!("{name}: without {change} it should fail with {expected:?}, not: {text}")
+            }
+        }
+        self
+    }
+
+    /// How many interleavings there are. Loom returns in silence when a limit cuts it off, so the limit is
+    /// kept here, where it fails.
+    fn explore(&self) -> usize {
+        let count = Arc::new(AtomicUsize::new(0));
+        let (body, counted) = (Arc::clone(&self.body), Arc::clone(&count));
+        let (start, limit) = (Instant::now(), self.limit);
+        builder().check(move || {
+            assert!(start.elapsed() < limit, "cut off after {limit:?}");
+            counted.fetch_add(1, Ordering::Relaxed);
+            body();
+        });
+        count.load(Ordering::Relaxed)
+    }
+}
+
+/// Loom's, with its environment, but for what would end a model early.
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    let bound = builder.preemption_bound.unwrap_or(PREEMPTIONS);
+    builder.preemption_bound = env::var_os("LOOM_UNBOUNDED").is_none().then_some(bound);
+    builder.max_branches = builder.max_branches.max(10_000);
+    builder.max_permutations = None;
+    builder.max_duration = None;
+    builder
+}
+
+std::thread_local! {
+    static SILENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs what should panic, and gives the text of its panic instead of printing it.
+fn failure_of<R>(run: impl FnOnce() -> R) -> Result<R, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !SILENT.get() {
+                usual(info);
+            }
+        }));
+    });
+    SILENT.set(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(run));
+    SILENT.set(false);
+    outcome.map_err(|panic| {
+        let literal = panic.downcast_ref::<&str>().map(ToString::to_string);
+        literal.or_else(|| panic.downcast().ok().map(|text| *text)).unwrap_or_default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cq_core::sync::intact;
+
+    use super::*;
+
+    fn needs_the_fence() -> Model {
+        Model::new("a model".into(), || assert!(intact(Site::PushFence), "no fence"))
+    }
+
+    #[test]
+    #[should_panic(expected = "1 interleavings hold without ArmFence")]
+    fn a_control_that_holds_fails() {
+        needs_the_fence().must_fail_without(Site::ArmFence, "no fence");
+    }
+
+    #[test]
+    #[should_panic(expected = "should fail with \"torn\", not: no fence")]
+    fn a_control_that_fails_elsewhere_fails() {
+        needs_the_fence().must_fail_without(Site::PushFence, "torn");
+    }
+
+    #[test]
+    #[should_panic(expected = "cut off after 0ns")]
+    fn a_model_that_is_cut_off_fails() {
+        Model { limit: Duration::ZERO, ..needs_the_fence() }.explore();
+    }
+}

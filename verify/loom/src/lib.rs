@@ -1,0 +1,27 @@
+//! Loom models of the engine's protocols: every interleaving of a few steps, and every value that a load
+//! may see, up to a bound on preemptions. It is empty unless compiled with `--cfg loom`:
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" cargo test --release -p verify-loom -- --show-output
+//! ```
+//!
+//! Each file of `tests` is a protocol. A `model` must hold; then each of its controls takes out one `Site`
+//! of the protocol, as `cq_core::sync` lists them, and the same model must fail, at the assertion that the
+//! control names. `tests/coverage.rs` sees to it that no site is without a control.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `harness` | runs models and controls, and prints a line for each |
+//! | `queue` | numbered completions, and a queue that threads can own together |
+//! | `channel` | a bell, a channel to sleep on, and the sleeper |
+//!
+//! | variable | means | default |
+//! |---|---|---|
+//! | `LOOM_MAX_PREEMPTIONS` | preemptions in one execution | 3 |
+//! | `LOOM_UNBOUNDED` | any value: no bound on them | not set |
+//! | `LOOM_MAX_DURATION` | seconds after which a model fails as cut off | 120 |
+#![cfg(loom)]
+
+pub mod channel;
+pub mod harness;
+pub mod queue;

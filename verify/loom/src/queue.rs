@@ -1,0 +1,84 @@
+//! Numbered completions, and a software queue that threads can own together.
+
+use std::sync::Arc;
+
+use cq_core::ring::{Slot, Tail};
+use cq_core::soft::{Consumer, Control, Parts, Producer, Tag};
+use cq_core::transport::{CqKey, NoSignal, Signal};
+use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+
+/// The successful completion with this number; every field is made from it, so that a mixture of two
+/// equals neither. It is a receive, so that it can be solicited.
+#[must_use]
+pub fn numbered(number: u64) -> Wc {
+    // Three, so that entries which follow each other in a slot differ, whatever the ring's size.
+    let opcodes = [WcOpcode::RECV, WcOpcode::RECV_RDMA_WITH_IMM, WcOpcode::TM_RECV];
+    let small = number as u8;
+    let wide = u32::from(small) * 0x0101_0101;
+    Wc::new(number, WcStatus::SUCCESS, wide)
+        .with_opcode(opcodes[number as usize % opcodes.len()])
+        .with_vendor_err(wide)
+        .with_byte_len(wide)
+        .with_imm(wide.to_ne_bytes())
+        .with_src_qp(wide)
+        .with_flags(WcFlags::from_bits_retain(wide))
+        .with_path(wide as u16, wide as u16, small, small)
+}
+
+/// Checks that the next entry to come out is the one with this number, whole.
+///
+/// # Panics
+/// It is not.
+pub fn expect(got: &Wc, number: u64) {
+    assert_eq!(got.wr_id(), number, "lost, doubled or out of order");
+    assert_eq!(*got, numbered(number), "torn");
+}
+
+/// The name of every queue here.
+pub const KEY: CqKey = CqKey { index: 3, generation: 7 };
+
+/// A software queue on the heap. The sides borrow it, each thread from its own `Arc`.
+pub struct Queue {
+    control: Control,
+    slots: Vec<Slot>,
+    tags: Vec<Tag>,
+    promised: u32,
+}
+
+impl Queue {
+    /// A queue that stores what it promises, and no more.
+    #[must_use]
+    pub fn new(capacity: u32) -> Arc<Self> {
+        Self::with_storage(capacity, capacity as usize)
+    }
+
+    /// A queue with slots to spare.
+    #[must_use]
+    pub fn with_storage(promised: u32, storage: usize) -> Arc<Self> {
+        Arc::new(Self {
+            control: Control::new(),
+            slots: (0..storage).map(|_| Slot::new()).collect(),
+            tags: (0..storage).map(|_| Tag::new()).collect(),
+            promised,
+        })
+    }
+
+    /// The producer of a queue without a channel.
+    pub fn producer(&self) -> Producer<'_> {
+        self.parts().producer(Tail::default(), KEY, None::<NoSignal>)
+    }
+
+    /// The producer, from `tail` on, of a queue with a channel.
+    pub fn producer_with<S: Signal>(&self, tail: Tail, signal: S) -> Producer<'_, S> {
+        self.parts().producer(tail, KEY, Some(signal))
+    }
+
+    /// The consumer of a queue with (`events`) or without a channel.
+    pub fn consumer(&self, events: bool) -> Consumer<'_> {
+        self.parts().consumer(0, KEY, events)
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        Parts::new(&self.control, &self.slots, &self.tags, self.promised).expect("a legal capacity")
+    }
+}

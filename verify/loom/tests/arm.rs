@@ -1,0 +1,165 @@
+//! Arming against pushing: whoever was told that it is safe to sleep is woken by what it armed for (N1,
+//! N6), by nothing else (N3), once for each arm at most; arming again never weakens (N4).
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use cq_core::ring::Tail;
+use cq_core::sync::Site;
+use cq_core::transport::{Arm, Armed, Notify};
+use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use loom::thread;
+use verify_loom::channel::{Bell, LOST};
+use verify_loom::harness::{Model, model};
+use verify_loom::queue::Queue;
+
+/// What completes.
+#[derive(Clone, Copy)]
+enum What {
+    Receive,
+    SolicitedReceive,
+    SolicitedSend,
+    FailedSend,
+}
+use What::{FailedSend, Receive, SolicitedReceive, SolicitedSend};
+
+impl What {
+    fn wc(self) -> Wc {
+        let (status, opcode) = match self {
+            Receive | SolicitedReceive => (WcStatus::SUCCESS, WcOpcode::RECV),
+            SolicitedSend => (WcStatus::SUCCESS, WcOpcode::SEND),
+            FailedSend => (WcStatus::REM_ACCESS_ERR, WcOpcode::SEND),
+        };
+        Wc::new(1, status, 1).with_opcode(opcode)
+    }
+
+    fn sent_solicited(self) -> bool {
+        matches!(self, SolicitedReceive | SolicitedSend)
+    }
+
+    fn wakes(self, armed: Notify) -> bool {
+        armed == Notify::Next || matches!(self, SolicitedReceive | FailedSend)
+    }
+}
+
+/// The consumer arms while the producer pushes, one after the other of these each, into a queue that
+/// `capacity` overruns if it is smaller.
+#[derive(Clone, Copy)]
+struct Plan {
+    capacity: u32,
+    arms: &'static [Notify],
+    pushes: &'static [What],
+}
+
+impl Plan {
+    /// Whether something here wakes who is armed for `armed` (N3, O5).
+    fn wakes(&self, armed: Notify) -> bool {
+        self.pushes.len() > self.capacity as usize
+            || self.pushes.iter().any(|what| what.wakes(armed))
+    }
+}
+
+/// Carries the plan out, but for its arms: those are `arms`.
+fn race(plan: Plan, arms: &[Notify]) {
+    let (queue, bell) = (Queue::new(plan.capacity), Arc::new(Bell::default()));
+    let mut consumer = queue.consumer(true);
+    let producer = thread::spawn({
+        let (queue, bell) = (Arc::clone(&queue), Arc::clone(&bell));
+        move || {
+            let mut producer = queue.producer_with(Tail::default(), &*bell);
+            for what in plan.pushes {
+                let _overrun_is_expected = producer.push_with(&what.wc(), 0, what.sent_solicited());
+            }
+        }
+    });
+
+    let mut asleep = None;
+    for (count, &on) in arms.iter().enumerate() {
+        if consumer.arm(on).unwrap() == Armed::Armed {
+            asleep = plan.arms[..=count].iter().max();
+        }
+    }
+    producer.join().unwrap();
+
+    let events = bell.rung() as usize;
+    let wanted = plan.arms.iter().filter(|&&armed| plan.wakes(armed)).count();
+    assert!(events <= wanted, "woken by what was not asked for");
+    if asleep.is_some_and(|&armed| plan.wakes(armed)) {
+        assert!(events > 0, "{LOST}");
+    }
+}
+
+fn arming(name: &str, arms: &'static [Notify], pushes: &'static [What]) -> Model {
+    let plan = Plan { capacity: 4, arms, pushes };
+    model(name, move || race(plan, plan.arms))
+}
+
+#[test]
+fn n06_armed_for_any() {
+    arming("armed for any", &[Notify::Next], &[Receive, Receive])
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+#[test]
+fn n01_two_arms_two_events_at_most() {
+    arming("armed twice", &[Notify::Next, Notify::Next], &[Receive, Receive, Receive])
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+#[test]
+fn n03_armed_for_solicited() {
+    for (name, pushes) in [
+        ("solicited, a solicited receive comes", &[Receive, SolicitedReceive][..]),
+        ("solicited, a failed send comes", &[Receive, FailedSend]),
+        ("solicited, a failed send comes first", &[FailedSend, Receive]),
+    ] {
+        arming(name, &[Notify::Solicited], pushes)
+            .must_fail_without(Site::PushFence, LOST)
+            .must_fail_without(Site::ArmFence, LOST);
+    }
+}
+
+#[test]
+fn n03_solicited_sleeps_through_the_rest() {
+    let plan = Plan { capacity: 4, arms: &[Notify::Solicited], pushes: &[Receive, SolicitedSend] };
+    model("solicited, nothing of it comes", move || race(plan, plan.arms)).must_fail_as(
+        "arming for solicited only",
+        "woken by what was not asked for",
+        move || race(plan, &[Notify::Next]),
+    );
+}
+
+#[test]
+fn n04_arming_again_never_weakens() {
+    arming("any, then solicited", &[Notify::Next, Notify::Solicited], &[Receive])
+        .must_fail_without(Site::NeverWeaken, LOST)
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+#[test]
+fn n03_arming_for_less_adds_nothing() {
+    let arms = &[Notify::Next, Notify::Solicited];
+    arming("any, then solicited, two come", arms, &[Receive, Receive])
+        .must_fail_without(Site::NeverWeaken, LOST)
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+#[test]
+fn n04_arming_again_strengthens() {
+    arming("solicited, then any", &[Notify::Solicited, Notify::Next], &[Receive, Receive])
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+#[test]
+fn o05_an_overrun_wakes_whoever_is_armed() {
+    let plan = Plan { capacity: 1, arms: &[Notify::Solicited], pushes: &[Receive, Receive] };
+    model("overrun while armed for solicited", move || race(plan, plan.arms))
+        .must_fail_without(Site::OverrunWakes, LOST)
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}

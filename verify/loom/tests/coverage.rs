@@ -1,0 +1,48 @@
+//! Every site of the engine's protocols has a control.
+#![cfg(loom)]
+
+use cq_core::sync::Site;
+
+macro_rules! sites {
+    ($($site:ident),+ $(,)?) => {
+        const SITES: &[&str] = &[$(stringify!($site)),+];
+
+        /// Does not compile while a site is missing in the list.
+        const _: fn(Site) = |site| match site {
+            $(Site::$site => (),)+
+        };
+    };
+}
+
+sites![
+    Publish,
+    Observe,
+    ReleaseHead,
+    AcquireHead,
+    Latch,
+    ReadLatch,
+    PushFence,
+    ArmFence,
+    FullCheck,
+    LookAfterLatch,
+    SecondPoll,
+    NeverWeaken,
+    DisarmFirst,
+    OverrunWakes,
+];
+
+const MODELS: &[&str] = &[
+    include_str!("arm.rs"),
+    include_str!("handover.rs"),
+    include_str!("overrun.rs"),
+    include_str!("ring.rs"),
+    include_str!("wait.rs"),
+];
+
+#[test]
+fn every_site_has_a_control() {
+    for site in SITES {
+        let control = format!("must_fail_without(Site::{site},");
+        assert!(MODELS.iter().any(|file| file.contains(&control)), "no control of {site}");
+    }
+}

@@ -1,0 +1,155 @@
+//! The overrun: what was stored is handed out first and in order, then polling fails for ever and counts
+//! what was dropped (O3); what was promised is never refused (O1), nor what was reserved (O7).
+#![cfg(loom)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use cq_core::soft::{Consumer, Overrun};
+use cq_core::sync::Site;
+use cq_core::transport::{Poll, PollError};
+use cq_core::wc::Wc;
+use loom::sync::atomic::{
+    AtomicU64 as Credits,
+    Ordering::{Acquire, Release},
+};
+use loom::thread;
+use verify_loom::harness::{UNORDERED, model};
+use verify_loom::queue::{Queue, expect, numbered};
+
+const TOO_EARLY: &str = "the error came before a stored completion";
+
+#[derive(Clone, Copy)]
+struct Shape {
+    promised: u32,
+    storage: usize,
+    pushes: u64,
+    batch: usize,
+}
+
+fn overrun(shape: Shape) {
+    let queue = Queue::with_storage(shape.promised, shape.storage);
+    // Beside the protocol: loom does not see it.
+    let stored = Arc::new(AtomicU64::new(0));
+    let mut consumer = queue.consumer(false);
+    let producer = thread::spawn({
+        let (queue, stored) = (Arc::clone(&queue), Arc::clone(&stored));
+        move || produce(&queue, &stored, shape)
+    });
+
+    let mut room = vec![Wc::default(); shape.batch];
+    let (mut taken, mut errors) = (0, 0);
+    while taken < shape.pushes && errors < 2 {
+        match take(&mut consumer, &mut room, &mut taken) {
+            Ok(0) if errors == 0 => thread::yield_now(),
+            Ok(_) => assert_eq!(errors, 0, "the overrun was forgotten"),
+            Err(_) => {
+                assert_eq!(taken, stored.load(SeqCst), "{TOO_EARLY}");
+                errors += 1;
+            }
+        }
+    }
+    let dropped = producer.join().unwrap();
+    assert_eq!(taken + u64::from(dropped), shape.pushes, "lost without being counted");
+    let end = if dropped == 0 { Ok(0) } else { Err(PollError::Overrun { dropped: Some(dropped) }) };
+    assert_eq!(consumer.poll(&mut room), end);
+}
+
+/// Polls once; completions and tags come numbered.
+fn take(consumer: &mut Consumer<'_>, room: &mut [Wc], taken: &mut u64) -> Result<usize, PollError> {
+    consumer.poll_with(room, |wc, tag| {
+        *taken += 1;
+        expect(wc, *taken);
+        assert_eq!(u64::from(tag), *taken, "the tag of another completion");
+    })
+}
+
+/// Says how many were dropped.
+fn produce(queue: &Queue, stored: &AtomicU64, shape: Shape) -> u32 {
+    let mut producer = queue.producer();
+    let mut refused = 0;
+    for number in 1..=shape.pushes {
+        match producer.push_with(&numbered(number), number as u32, false) {
+            Ok(()) => {
+                assert_eq!(refused, 0, "stored after the overrun");
+                stored.fetch_add(1, SeqCst);
+            }
+            Err(Overrun { dropped }) => {
+                refused += 1;
+                assert_eq!(dropped, refused, "counted wrongly");
+                assert!(number > u64::from(shape.promised), "refused what was promised");
+            }
+        }
+    }
+    refused
+}
+
+#[test]
+fn o03_stored_entries_come_before_the_error() {
+    for (capacity, pushes, batch) in [(1, 3, 1), (2, 4, 2)] {
+        let shape = Shape { promised: capacity, storage: capacity as usize, pushes, batch };
+        model(format!("overrun of {capacity}"), move || overrun(shape))
+            .must_fail_without(Site::Latch, TOO_EARLY)
+            .must_fail_without(Site::ReadLatch, TOO_EARLY)
+            .must_fail_without(Site::LookAfterLatch, TOO_EARLY)
+            .must_fail_without(Site::FullCheck, UNORDERED);
+    }
+}
+
+#[test]
+fn o01_the_promise_is_kept() {
+    for (promised, storage) in [(1, 1), (2, 2), (3, 4)] {
+        let shape = Shape { promised, storage, pushes: promised.into(), batch: 1 };
+        model(format!("exactly {promised} in {storage} slots"), move || overrun(shape))
+            .must_fail_without(Site::Publish, UNORDERED);
+    }
+}
+
+/// The producer waits for a credit before it exceeds the promise.
+fn reserved(shape: Shape, credit_too_early: bool) {
+    let queue = Queue::with_storage(shape.promised, shape.storage);
+    let credits = Arc::new(Credits::new(shape.promised.into()));
+    let mut consumer = queue.consumer(false);
+    let producer = thread::spawn({
+        let (queue, credits) = (Arc::clone(&queue), Arc::clone(&credits));
+        move || {
+            let mut producer = queue.producer();
+            for number in 1..=shape.pushes {
+                while number > credits.load(Acquire) {
+                    thread::yield_now();
+                }
+                producer.push(&numbered(number)).expect("overrun within the credits");
+            }
+        }
+    });
+
+    let mut room = vec![Wc::default(); shape.batch];
+    let mut taken = 0;
+    while taken < shape.pushes {
+        let count = consumer.poll_with(&mut room, |wc, _| {
+            taken += 1;
+            expect(wc, taken);
+            if credit_too_early {
+                credits.store(u64::from(shape.promised) + taken, Release);
+            }
+        });
+        match count.unwrap() {
+            0 => thread::yield_now(),
+            _ => credits.store(u64::from(shape.promised) + taken, Release),
+        }
+    }
+    producer.join().unwrap();
+}
+
+#[test]
+fn o07_what_was_reserved_never_overruns() {
+    for (promised, storage, pushes) in [(1, 1, 3), (2, 2, 4), (3, 4, 6)] {
+        let shape = Shape { promised, storage, pushes, batch: 2 };
+        let name = format!("credits for {promised} of {storage} slots");
+        model(name, move || reserved(shape, false)).must_fail_as(
+            "a head that is released before the caller sees the batch",
+            "overrun within the credits",
+            move || reserved(shape, true),
+        );
+    }
+}
