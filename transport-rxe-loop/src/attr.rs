@@ -1,0 +1,276 @@
+//! What a queue pair is modified with: `struct ibv_qp_attr` and its mask.
+//!
+//! ```
+//! use transport_rxe_loop::{Access, QpAttr, QpAttrMask, QpState};
+//!
+//! let attr = QpAttr::to(QpState::Init).port(1).pkey_index(0).access(Access::REMOTE_WRITE);
+//! assert!(attr.mask().contains(QpAttrMask::PORT));
+//! assert!(!attr.without(QpAttrMask::PORT).mask().contains(QpAttrMask::PORT));
+//! ```
+
+use std::fmt;
+
+use crate::error::ModifyError;
+use crate::mr::Access;
+use crate::state::QpState;
+
+bitflags::bitflags! {
+    /// `enum ibv_qp_attr_mask`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct QpAttrMask: u32 {
+        /// The state to go to.
+        const STATE = 1;
+        /// The state that the caller takes the queue pair to be in.
+        const CUR_STATE = 1 << 1;
+        /// Report when the send queue is drained.
+        const EN_SQD_ASYNC_NOTIFY = 1 << 2;
+        /// What the peer may do.
+        const ACCESS_FLAGS = 1 << 3;
+        /// Index of the partition key.
+        const PKEY_INDEX = 1 << 4;
+        /// Port of the device.
+        const PORT = 1 << 5;
+        /// Queue key; datagrams only.
+        const QKEY = 1 << 6;
+        /// Address of the peer's port.
+        const AV = 1 << 7;
+        /// Largest packet.
+        const PATH_MTU = 1 << 8;
+        /// How long to wait for an answer.
+        const TIMEOUT = 1 << 9;
+        /// How often to try again.
+        const RETRY_CNT = 1 << 10;
+        /// How often to try again where no receive was posted.
+        const RNR_RETRY = 1 << 11;
+        /// First packet number to receive.
+        const RQ_PSN = 1 << 12;
+        /// How many READs and atomics of this side may be under way.
+        const MAX_QP_RD_ATOMIC = 1 << 13;
+        /// The other path.
+        const ALT_PATH = 1 << 14;
+        /// How long the peer waits when no receive was posted.
+        const MIN_RNR_TIMER = 1 << 15;
+        /// First packet number to send.
+        const SQ_PSN = 1 << 16;
+        /// How many READs and atomics of the peer may be under way.
+        const MAX_DEST_RD_ATOMIC = 1 << 17;
+        /// State of the path migration.
+        const PATH_MIG_STATE = 1 << 18;
+        /// Capacities.
+        const CAP = 1 << 19;
+        /// Number of the peer.
+        const DEST_QPN = 1 << 20;
+        /// Packets a second.
+        const RATE_LIMIT = 1 << 25;
+    }
+}
+
+impl fmt::Display for QpAttrMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        bitflags::parser::to_writer(self, f)
+    }
+}
+
+/// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), as many as are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpAttr {
+    mask: QpAttrMask,
+    pub(crate) state: QpState,
+    pub(crate) cur_state: QpState,
+    pub(crate) access: Access,
+    pub(crate) dest_qp_num: u32,
+    pub(crate) rnr_retry: u8,
+    pub(crate) max_rd_atomic: u8,
+    pub(crate) max_dest_rd_atomic: u8,
+    pkey_index: u16,
+    port: u8,
+    av_port: u8,
+    path_mtu: u32,
+    rq_psn: u32,
+    sq_psn: u32,
+    timeout: u8,
+    retry_cnt: u8,
+    min_rnr_timer: u8,
+}
+
+/// Declares the methods that give one attribute each.
+macro_rules! setters {
+    ($($(#[$meta:meta])* $name:ident($field:ident: $type:ty) => $flag:ident;)+) => {
+        $(
+            $(#[$meta])*
+            #[must_use]
+            pub const fn $name(mut self, $field: $type) -> Self {
+                self.$field = $field;
+                self.mask = self.mask.union(QpAttrMask::$flag);
+                self
+            }
+        )+
+    };
+}
+
+impl QpAttr {
+    /// No attribute at all: what is given then changes, and the state stays.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            mask: QpAttrMask::empty(),
+            state: QpState::Reset,
+            cur_state: QpState::Reset,
+            access: Access::empty(),
+            dest_qp_num: 0,
+            rnr_retry: 0,
+            max_rd_atomic: 0,
+            max_dest_rd_atomic: 0,
+            pkey_index: 0,
+            port: 0,
+            av_port: 0,
+            path_mtu: 0,
+            rq_psn: 0,
+            sq_psn: 0,
+            timeout: 0,
+            retry_cnt: 0,
+            min_rnr_timer: 0,
+        }
+    }
+
+    /// To go to this state.
+    #[must_use]
+    pub const fn to(state: QpState) -> Self {
+        Self::new().state(state)
+    }
+
+    /// RESET→INIT with everything that it needs.
+    #[must_use]
+    pub const fn init(access: Access) -> Self {
+        Self::to(QpState::Init).pkey_index(0).port(1).access(access)
+    }
+
+    /// INIT→RTR with everything that it needs.
+    #[must_use]
+    pub const fn rtr(dest_qp_num: u32) -> Self {
+        Self::to(QpState::Rtr)
+            .av(1)
+            .path_mtu(4096)
+            .dest_qp_num(dest_qp_num)
+            .rq_psn(0)
+            .max_dest_rd_atomic(16)
+            .min_rnr_timer(12)
+    }
+
+    /// RTR→RTS with everything that it needs: tries again for ever where no receive is posted.
+    #[must_use]
+    pub const fn rts() -> Self {
+        Self::to(QpState::Rts).timeout(14).retry_cnt(7).rnr_retry(7).sq_psn(0).max_rd_atomic(16)
+    }
+
+    setters! {
+        /// The state to go to.
+        state(state: QpState) => STATE;
+        /// The state that the caller takes the queue pair to be in; it is checked.
+        cur_state(cur_state: QpState) => CUR_STATE;
+        /// What the peer may do: REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC.
+        access(access: Access) => ACCESS_FLAGS;
+        /// Index of the partition key: 0.
+        pkey_index(pkey_index: u16) => PKEY_INDEX;
+        /// Port of the device: 1.
+        port(port: u8) => PORT;
+        /// Address of the peer: this fabric has port 1 only.
+        av(av_port: u8) => AV;
+        /// Largest packet: 256, 512, 1024, 2048 or 4096 bytes. There are no packets here; it is checked.
+        path_mtu(path_mtu: u32) => PATH_MTU;
+        /// Number of the peer.
+        dest_qp_num(dest_qp_num: u32) => DEST_QPN;
+        /// First packet number to receive, of 24 bits.
+        rq_psn(rq_psn: u32) => RQ_PSN;
+        /// First packet number to send, of 24 bits.
+        sq_psn(sq_psn: u32) => SQ_PSN;
+        /// How many READs and atomics of the peer may be under way.
+        max_dest_rd_atomic(max_dest_rd_atomic: u8) => MAX_DEST_RD_ATOMIC;
+        /// How many READs and atomics of this side may be under way.
+        max_rd_atomic(max_rd_atomic: u8) => MAX_QP_RD_ATOMIC;
+        /// How long the peer waits when no receive was posted: 0 to 31, see `ibv_modify_qp(3)`.
+        min_rnr_timer(min_rnr_timer: u8) => MIN_RNR_TIMER;
+        /// How long to wait for an answer: 0 to 31, see `ibv_modify_qp(3)`.
+        timeout(timeout: u8) => TIMEOUT;
+        /// How often to try again: 0 to 7.
+        retry_cnt(retry_cnt: u8) => RETRY_CNT;
+        /// How often to try again where no receive was posted: 0 to 6, or 7 for ever.
+        rnr_retry(rnr_retry: u8) => RNR_RETRY;
+    }
+
+    /// Which attributes are given.
+    #[must_use]
+    pub const fn mask(&self) -> QpAttrMask {
+        self.mask
+    }
+
+    /// The same without these attributes.
+    #[must_use]
+    pub const fn without(mut self, mask: QpAttrMask) -> Self {
+        self.mask = self.mask.difference(mask);
+        self
+    }
+
+    pub(crate) const fn has(&self, attr: QpAttrMask) -> bool {
+        self.mask.contains(attr)
+    }
+
+    /// Judges a change of a queue pair in state `from`: the state that it leads to.
+    pub(crate) fn check(&self, from: QpState) -> Result<QpState, ModifyError> {
+        let to = if self.has(QpAttrMask::STATE) { self.state } else { from };
+        let rule = from.rule(to).ok_or(ModifyError::Illegal { from, to })?;
+        let given = self.mask.difference(QpAttrMask::STATE);
+        let missing = rule.required.difference(given);
+        if !missing.is_empty() {
+            return Err(ModifyError::Missing { from, to, missing });
+        }
+        let superfluous = given.difference(rule.required).difference(rule.optional);
+        if !superfluous.is_empty() {
+            return Err(ModifyError::Superfluous { from, to, superfluous });
+        }
+        if self.has(QpAttrMask::CUR_STATE) && self.cur_state != from {
+            return Err(ModifyError::NotIn { is: from, claimed: self.cur_state });
+        }
+        self.check_values()?;
+        Ok(to)
+    }
+
+    fn check_values(&self) -> Result<(), ModifyError> {
+        const BITS24: u32 = (1 << 24) - 1;
+        let five_bits = "0 to 31";
+        let ranges = [
+            (QpAttrMask::PKEY_INDEX, u32::from(self.pkey_index), 0, 0, "there is index 0 only"),
+            (QpAttrMask::PORT, u32::from(self.port), 1, 1, "there is port 1 only"),
+            (QpAttrMask::AV, u32::from(self.av_port), 1, 1, "there is port 1 only"),
+            (QpAttrMask::DEST_QPN, self.dest_qp_num, 0, BITS24, "numbers have 24 bits"),
+            (QpAttrMask::RQ_PSN, self.rq_psn, 0, BITS24, "packet numbers have 24 bits"),
+            (QpAttrMask::SQ_PSN, self.sq_psn, 0, BITS24, "packet numbers have 24 bits"),
+            (QpAttrMask::MIN_RNR_TIMER, u32::from(self.min_rnr_timer), 0, 31, five_bits),
+            (QpAttrMask::TIMEOUT, u32::from(self.timeout), 0, 31, five_bits),
+            (QpAttrMask::RETRY_CNT, u32::from(self.retry_cnt), 0, 7, "0 to 7"),
+            (QpAttrMask::RNR_RETRY, u32::from(self.rnr_retry), 0, 7, "0 to 7"),
+            (QpAttrMask::ACCESS_FLAGS, self.access.unknown_bits(), 0, 0, "these bits are unknown"),
+        ];
+        for (attr, value, min, max, allowed) in ranges {
+            if self.has(attr) && !(min..=max).contains(&value) {
+                return Err(ModifyError::BadValue { attr, value, allowed });
+            }
+        }
+        if self.has(QpAttrMask::PATH_MTU) && ![256, 512, 1024, 2048, 4096].contains(&self.path_mtu)
+        {
+            let allowed = "256, 512, 1024, 2048 or 4096";
+            return Err(ModifyError::BadValue {
+                attr: QpAttrMask::PATH_MTU,
+                value: self.path_mtu,
+                allowed,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Default for QpAttr {
+    fn default() -> Self {
+        Self::new()
+    }
+}

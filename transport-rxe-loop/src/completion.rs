@@ -1,0 +1,74 @@
+//! What a completion says, and what its tag says to the poller: up to which position of its send queue
+//! slots come back (Q5).
+
+use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_core::wr::SendOp;
+
+use crate::fabric::Fabric;
+use crate::identity;
+use crate::sync;
+
+/// Tags of send completions have this bit; the others retire nothing.
+const SEND: u32 = 1 << 31;
+
+/// A send that was carried out.
+#[inline]
+pub fn sent(wr_id: u64, qp: u32, op: SendOp) -> Wc {
+    let opcode = match op {
+        SendOp::Write { .. } => WcOpcode::RDMA_WRITE,
+        _ => WcOpcode::SEND,
+    };
+    Wc::new(wr_id, WcStatus::SUCCESS, qp).with_opcode(opcode)
+}
+
+/// A receive that a SEND used (C5, C7).
+#[inline]
+pub fn received(wr_id: u64, qp: u32, len: usize, imm: Option<[u8; 4]>) -> Wc {
+    let wc =
+        Wc::new(wr_id, WcStatus::SUCCESS, qp).with_opcode(WcOpcode::RECV).with_byte_len(len as u32);
+    match imm {
+        Some(imm) => wc.with_imm(imm),
+        None => wc,
+    }
+}
+
+/// A request of either queue that failed. What a failure leaves undefined (C4) holds a pattern that no
+/// program can take for an answer, so that one which reads it fails its tests.
+#[cold]
+pub fn failed(wr_id: u64, qp: u32, status: WcStatus) -> Wc {
+    const POISON: u32 = 0xa5a5_a5a5;
+    Wc::new(wr_id, status, qp)
+        .with_opcode(WcOpcode(POISON))
+        .with_byte_len(POISON)
+        .with_invalidated_rkey(POISON)
+        .with_src_qp(POISON)
+        .with_flags(WcFlags::from_bits_retain(POISON))
+        .with_path(POISON as u16, POISON as u16, POISON as u8, POISON as u8)
+}
+
+/// The tag of a completion that covers a send queue up to `position`.
+#[inline]
+pub const fn send_tag(position: u64) -> u32 {
+    position as u32 | SEND
+}
+
+/// The tag of a receive's completion.
+pub const RECV_TAG: u32 = 0;
+
+/// A completion of queue pair `qp` was polled: gives back the slots that its tag says. A tag that can't be,
+/// or that an earlier life of the queue pair left, gives back nothing.
+#[inline]
+pub fn retire(fabric: &'static Fabric, qp: u32, tag: u32) {
+    if tag & SEND == 0 {
+        return;
+    }
+    let slot = fabric.qp(qp);
+    if identity::read(slot).number != qp {
+        return;
+    }
+    let capacity = sync::load_u32(&slot.send_capacity);
+    sync::raise_from(&slot.retired.0, |retired| {
+        let count = tag.wrapping_sub(retired as u32) & !SEND;
+        (1..=capacity).contains(&count).then(|| retired + u64::from(count))
+    });
+}

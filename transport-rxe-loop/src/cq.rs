@@ -1,0 +1,241 @@
+//! Completion queues: the engine's ring in the device's memory, pushed to under a lock that no poller
+//! takes.
+//!
+//! ```
+//! use cq_core::transport::{Arm, ArmError, Notify, Poll};
+//! use cq_core::wc::Wc;
+//! use transport_rxe_loop::Context;
+//!
+//! let mut cq = Context::open("loop0")?.create_cq(16, None)?;
+//! assert_eq!(cq.capacity(), 16);
+//! assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
+//! assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel)); // N11
+//! cq.destroy()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use cq_core::ring::{Slot, Tail};
+use cq_core::soft::{Consumer, Control, Parts, Tag};
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError, Signal};
+use cq_core::wc::Wc;
+
+use crate::arena::Extent;
+use crate::channel::{self, Bell, CompletionChannel};
+use crate::completion;
+use crate::device::MAX_CQE;
+use crate::error::{CreateError, InUse, Limit};
+use crate::fabric::Fabric;
+use crate::layout::{CqSlot, Entry, MAX_CQ};
+use crate::sync;
+
+/// A queue's place in the table and its memory; ends when its last user does.
+#[derive(Debug)]
+pub struct Queue {
+    fabric: &'static Fabric,
+    index: u32,
+    _extent: Extent,
+}
+
+impl Queue {
+    /// Its place in the table.
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn new(fabric: &'static Fabric, promised: u32) -> Result<(Self, CqKey), CreateError> {
+        // A quarter more than was promised lets the consumer give slots back in larger steps.
+        let storage = (promised + promised / 4).next_power_of_two();
+        let bytes =
+            size_of::<Control>() + storage as usize * (size_of::<Slot>() + size_of::<Tag>());
+        let extent = Extent::allocate(fabric, bytes)?;
+        let full = CreateError::TableFull { what: Limit::CompletionQueues, max: MAX_CQ as u32 };
+        let (index, generation) = fabric.tables().cqs.claim().ok_or(full)?;
+        let slot = fabric.cq(index);
+        let _guard = slot.lock.lock();
+        sync::store_u32(&slot.generation, generation);
+        sync::store_u32(&slot.offset, extent.offset());
+        sync::store_u32(&slot.log2, storage.trailing_zeros());
+        sync::store_u32(&slot.promised, promised);
+        keep(slot, Tail::default());
+        Ok((Self { fabric, index, _extent: extent }, CqKey { index, generation }))
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.fabric.cq(self.index).life().end();
+    }
+}
+
+/// The ring of a queue; `None` if what the table says can't be.
+#[inline]
+fn parts(fabric: &'static Fabric, slot: &CqSlot) -> Option<Parts<'static>> {
+    let storage = 1usize.checked_shl(sync::load_u32(&slot.log2))?;
+    let control = sync::load_u32(&slot.offset) as usize;
+    let slots = control + size_of::<Control>();
+    let tags = slots.checked_add(storage.checked_mul(size_of::<Slot>())?)?;
+    let memory = fabric.memory();
+    Parts::new(
+        memory.at(control)?,
+        memory.slice(slots, storage)?,
+        memory.slice(tags, storage)?,
+        sync::load_u32(&slot.promised),
+    )
+    .ok()
+}
+
+fn keep(slot: &CqSlot, tail: Tail) {
+    for (word, value) in slot.tail.iter().zip(tail.to_words()) {
+        sync::store(word, value);
+    }
+}
+
+/// Remembers that an event is to be raised, so that it is raised without the queue's lock.
+struct Asked(Cell<bool>);
+
+impl Signal for Asked {
+    fn raise(&self, _: CqKey) {
+        self.0.set(true);
+    }
+}
+
+/// Adds a completion to the queue at `index`, and raises the event that it was armed for. A completion
+/// that finds no room overruns the queue: the poller is told (O3).
+#[inline]
+pub fn push(fabric: &'static Fabric, index: u32, wc: &Wc, tag: u32, solicited: bool) {
+    let slot = fabric.cq(index);
+    let asked = Asked(Cell::new(false));
+    let channel = {
+        let _guard = slot.lock.lock();
+        let Some(parts) = parts(fabric, slot) else { return };
+        let tail = Tail::from_words(slot.tail.each_ref().map(sync::load));
+        let channel = sync::load_u32(&slot.channel);
+        let key = CqKey { index, generation: sync::load_u32(&slot.generation) };
+        let mut producer = parts.producer(tail, key, (channel != 0).then_some(&asked));
+        let _overrun_is_latched = producer.push_with(wc, tag, solicited);
+        keep(slot, producer.tail());
+        channel
+    };
+    if asked.0.get() {
+        channel::raise(fabric, channel.wrapping_sub(1), index);
+    }
+}
+
+/// That a queue belongs to a channel.
+#[derive(Debug)]
+struct Attachment {
+    bell: Arc<Bell>,
+    cq: u32,
+}
+
+impl Attachment {
+    fn new(fabric: &'static Fabric, channel: &CompletionChannel, cq: u32) -> Self {
+        channel::attach(fabric, channel.bell().index(), cq);
+        Self { bell: Arc::clone(channel.bell()), cq }
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        channel::detach(&self.bell, self.cq);
+    }
+}
+
+/// A completion queue. One thread polls it at a time; it may move to another.
+///
+/// # Overrun
+/// A completion that finds the queue full is dropped, and the queue with it: what was stored is handed out,
+/// then polling fails for ever and says how many were dropped (O3). Its queue pairs do not go to ERR yet.
+///
+/// Destroying it twice does not compile:
+/// ```compile_fail
+/// # fn twice(cq: transport_rxe_loop::Cq) {
+/// cq.destroy();
+/// cq.destroy();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Cq {
+    consumer: Consumer<'static>,
+    // Before the queue: it leaves its channel before its place is another's.
+    attachment: Option<Attachment>,
+    queue: Arc<Queue>,
+}
+
+impl Cq {
+    pub(crate) fn new(
+        fabric: &'static Fabric,
+        capacity: u32,
+        channel: Option<&CompletionChannel>,
+    ) -> Result<Self, CreateError> {
+        let what = Limit::Cqe;
+        match capacity {
+            0 => return Err(CreateError::Zero(what)),
+            asked if asked > MAX_CQE => {
+                return Err(CreateError::TooMany { what, asked, max: MAX_CQE });
+            }
+            _ => {}
+        }
+        let (queue, key) = Queue::new(fabric, capacity)?;
+        let parts = parts(fabric, fabric.cq(queue.index))
+            .ok_or(CreateError::NoMemory { bytes: size_of::<Control>() })?;
+        let consumer = parts.consumer(0, key, channel.is_some());
+        let attachment = channel.map(|channel| Attachment::new(fabric, channel, queue.index));
+        Ok(Self { consumer, attachment, queue: Arc::new(queue) })
+    }
+
+    /// How many completions it holds: as many as were asked for (O1).
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.consumer.capacity()
+    }
+
+    /// Destroys it. Dropping does, too, once the last of its queue pairs is gone; its events end at once.
+    ///
+    /// # Errors
+    /// A queue pair uses it; the handle comes back (EBUSY, Q11).
+    #[expect(
+        clippy::result_large_err,
+        reason = "the handle comes back by value, once, when it can't go"
+    )]
+    pub fn destroy(self) -> Result<(), InUse<Self>> {
+        let Self { consumer, attachment, queue } = self;
+        match Arc::try_unwrap(queue) {
+            Ok(queue) => {
+                drop(attachment);
+                drop(queue);
+                Ok(())
+            }
+            Err(queue) => Err(InUse::new(
+                Self { consumer, attachment, queue },
+                "completion queue",
+                "its queue pairs",
+            )),
+        }
+    }
+
+    pub(crate) const fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+}
+
+impl Poll for Cq {
+    #[inline]
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let fabric = self.queue.fabric;
+        self.consumer.poll_with(out, |wc, tag| completion::retire(fabric, wc.qp_num(), tag))
+    }
+}
+
+impl Arm for Cq {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        self.consumer.arm(on)
+    }
+
+    fn key(&self) -> CqKey {
+        self.consumer.key()
+    }
+}

@@ -1,0 +1,129 @@
+//! The device: opening it, what it can do at most, and what is made of it.
+//!
+//! ```
+//! use transport_rxe_loop::{Context, devices};
+//!
+//! assert_eq!(devices(), ["loop0"]);
+//! let context = Context::open("loop0")?;
+//! let cq = context.create_cq(100, None)?;
+//! assert_eq!(cq.capacity(), 100);
+//! assert!(Context::open("mlx5_0").is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::channel::CompletionChannel;
+use crate::cq::Cq;
+use crate::error::{CreateError, OpenError};
+use crate::fabric::Fabric;
+use crate::layout::{MAX_CHANNELS, MAX_CQ, MAX_MR, MAX_QP};
+use crate::memory::MAX_SGE;
+use crate::pd::ProtectionDomain;
+
+const NAME: &str = "loop0";
+
+/// Entries of a completion queue at most.
+pub(crate) const MAX_CQE: u32 = 1 << 16;
+/// Requests of a queue at most.
+pub(crate) const MAX_QP_WR: u32 = 1 << 14;
+/// Inline bytes of a request at most.
+pub(crate) const MAX_INLINE: u32 = 256;
+/// Bytes of a message at most.
+pub(crate) const MAX_MSG_SIZE: u64 = 1 << 31;
+
+/// The names of the devices that there are.
+#[must_use]
+pub fn devices() -> Vec<&'static str> {
+    vec![NAME]
+}
+
+/// An open device. Everybody who opens it in this process shares it: queue pairs of different contexts
+/// connect by their numbers.
+#[derive(Clone, Debug)]
+pub struct Context {
+    fabric: &'static Fabric,
+}
+
+/// What the device can do at most: `struct ibv_device_attr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceAttr {
+    /// Queue pairs.
+    pub max_qp: u32,
+    /// Completion queues.
+    pub max_cq: u32,
+    /// Memory regions.
+    pub max_mr: u32,
+    /// Completion channels.
+    pub max_channels: u32,
+    /// Entries of a completion queue.
+    pub max_cqe: u32,
+    /// Requests of a send or receive queue.
+    pub max_qp_wr: u32,
+    /// Pieces of a request.
+    pub max_sge: u32,
+    /// Inline bytes of a request.
+    pub max_inline: u32,
+    /// Bytes of a message.
+    pub max_msg_size: u64,
+}
+
+impl Context {
+    /// Opens a device by its name.
+    ///
+    /// # Errors
+    /// There is no device of that name, or no memory for it.
+    pub fn open(name: &str) -> Result<Self, OpenError> {
+        if name != NAME {
+            return Err(OpenError::NoSuchDevice { name: name.to_owned() });
+        }
+        Ok(Self { fabric: Fabric::open()? })
+    }
+
+    /// The device's name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        NAME
+    }
+
+    /// The device's limits. Queues also share [16 MiB](crate#limits) of memory.
+    #[must_use]
+    pub const fn attributes(&self) -> DeviceAttr {
+        DeviceAttr {
+            max_qp: MAX_QP as u32,
+            max_cq: MAX_CQ as u32,
+            max_mr: MAX_MR as u32,
+            max_channels: MAX_CHANNELS as u32,
+            max_cqe: MAX_CQE,
+            max_qp_wr: MAX_QP_WR,
+            max_sge: MAX_SGE as u32,
+            max_inline: MAX_INLINE,
+            max_msg_size: MAX_MSG_SIZE,
+        }
+    }
+
+    /// A channel to sleep on.
+    ///
+    /// # Errors
+    /// Too many channels, or no descriptor.
+    pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
+        CompletionChannel::new(self.fabric)
+    }
+
+    /// A completion queue that holds `capacity` completions (O1). With a channel it can be armed.
+    ///
+    /// # Errors
+    /// A capacity of 0 or past the device's limit, too many queues, no memory.
+    pub fn create_cq(
+        &self,
+        capacity: u32,
+        channel: Option<&CompletionChannel>,
+    ) -> Result<Cq, CreateError> {
+        Cq::new(self.fabric, capacity, channel)
+    }
+
+    /// A protection domain.
+    #[must_use]
+    pub fn alloc_pd(&self) -> ProtectionDomain {
+        ProtectionDomain::new(self.fabric)
+    }
+}

@@ -1,0 +1,233 @@
+//! What can go wrong while setting up, each with a sentence that says what to do about it.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::attr::QpAttrMask;
+use crate::device;
+use crate::state::QpState;
+
+/// Why a device could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no device of this name.
+    #[error("there is no device {name:?}: this transport has {}", device::devices().join(", "))]
+    NoSuchDevice {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// The device's memory could not be had.
+    #[error("the {bytes} bytes of the device's memory could not be mapped (errno {errno})")]
+    NoMemory {
+        /// How much was asked for.
+        bytes: usize,
+        /// What the system said.
+        errno: i32,
+    },
+}
+
+/// A limit of the device or of a queue pair, to name it in errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Entries of a completion queue.
+    Cqe,
+    /// Requests of a send queue.
+    SendWr,
+    /// Requests of a receive queue.
+    RecvWr,
+    /// Pieces of a send request.
+    SendSge,
+    /// Pieces of a receive request.
+    RecvSge,
+    /// Inline bytes of a send request.
+    Inline,
+    /// Queue pairs of the device.
+    QueuePairs,
+    /// Completion queues of the device.
+    CompletionQueues,
+    /// Completion channels of the device.
+    Channels,
+    /// Memory regions of the device.
+    MemoryRegions,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cqe => "completion queue entries",
+            Self::SendWr => "send requests",
+            Self::RecvWr => "receive requests",
+            Self::SendSge => "send scatter/gather elements",
+            Self::RecvSge => "receive scatter/gather elements",
+            Self::Inline => "inline bytes",
+            Self::QueuePairs => "queue pairs",
+            Self::CompletionQueues => "completion queues",
+            Self::Channels => "completion channels",
+            Self::MemoryRegions => "memory regions",
+        })
+    }
+}
+
+/// Why an object could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// A completion queue has to hold something.
+    #[error("0 {0} are too few: ask for at least 1")]
+    Zero(Limit),
+    /// More than the device allows.
+    #[error("{asked} {what} are more than the device's {max}")]
+    TooMany {
+        /// What there would be too many of.
+        what: Limit,
+        /// How many were asked for.
+        asked: u32,
+        /// How many there can be.
+        max: u32,
+    },
+    /// Every place of the device's table is taken.
+    #[error("all {max} {what} of the device are in use: destroy some first")]
+    TableFull {
+        /// What there are too many of.
+        what: Limit,
+        /// How many there can be.
+        max: u32,
+    },
+    /// The device's memory is used up.
+    #[error(
+        "the device's memory has no {bytes} bytes left in one piece: make smaller queues, or destroy some first"
+    )]
+    NoMemory {
+        /// How much was needed.
+        bytes: usize,
+    },
+    /// The system refused a descriptor.
+    #[error("the system gave no descriptor for the channel (errno {errno})")]
+    NoDescriptor {
+        /// What it said.
+        errno: i32,
+    },
+}
+
+/// Why memory could not be registered (Q10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// There is nothing to register.
+    #[error("a memory region of 0 bytes can't be registered")]
+    Empty,
+    /// The memory would go past the end of the address space.
+    #[error("{len} bytes at {addr:#x} go past the end of the address space")]
+    OutOfRange {
+        /// Where it starts.
+        addr: u64,
+        /// How long it is.
+        len: usize,
+    },
+    /// Peers may write what the device itself may not.
+    #[error("REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE too")]
+    NeedsLocalWrite,
+    /// A right that the device does not know, and that is not marked optional.
+    #[error("access flags {bits:#x} are not known to the device; optional ones start at bit 20")]
+    UnknownAccess {
+        /// The flags that are not known.
+        bits: u32,
+    },
+    /// Every place of the device's table is taken.
+    #[error("all {max} memory regions of the device are in use: deregister some first")]
+    TableFull {
+        /// How many there can be.
+        max: u32,
+    },
+    /// The system has no memory to give.
+    #[error("the system gave no {len} bytes of memory (errno {errno})")]
+    NoMemory {
+        /// How much was needed.
+        len: usize,
+        /// What it said.
+        errno: i32,
+    },
+}
+
+/// A piece that is not inside its memory region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{len} bytes at offset {offset} are not inside the memory region's {available}")]
+pub struct RangeError {
+    /// Where the piece starts.
+    pub offset: usize,
+    /// How long it is.
+    pub len: usize,
+    /// How long the region is.
+    pub available: usize,
+}
+
+/// Why a queue pair's state stays as it is (Q1). Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ModifyError {
+    /// There is no such transition.
+    #[error("a queue pair can't go from {from} to {to}")]
+    Illegal {
+        /// The state it is in.
+        from: QpState,
+        /// The state that was asked for.
+        to: QpState,
+    },
+    /// The transition needs further attributes.
+    #[error("going from {from} to {to} also needs {missing}")]
+    Missing {
+        /// The state it is in.
+        from: QpState,
+        /// The state that was asked for.
+        to: QpState,
+        /// What is missing.
+        missing: QpAttrMask,
+    },
+    /// The transition does not take these attributes.
+    #[error("going from {from} to {to} does not take {superfluous}")]
+    Superfluous {
+        /// The state it is in.
+        from: QpState,
+        /// The state that was asked for.
+        to: QpState,
+        /// What is too much.
+        superfluous: QpAttrMask,
+    },
+    /// An attribute's value is out of its range.
+    #[error("{attr} can't be {value}: {allowed}")]
+    BadValue {
+        /// Which attribute.
+        attr: QpAttrMask,
+        /// What was asked for.
+        value: u32,
+        /// What can be asked for.
+        allowed: &'static str,
+    },
+    /// The queue pair is not in the state that the caller takes it to be in.
+    #[error("the queue pair is in {is}, not in {claimed}")]
+    NotIn {
+        /// The state it is in.
+        is: QpState,
+        /// What the caller gave as the current state.
+        claimed: QpState,
+    },
+}
+
+/// An object that others refer to can't be destroyed (EBUSY, Q11). The handle comes back in here.
+#[derive(Debug, Error)]
+#[error("the {what} is still in use: destroy {users} first")]
+pub struct InUse<T> {
+    /// The handle, as good as before.
+    pub handle: T,
+    what: &'static str,
+    users: &'static str,
+}
+
+impl<T> InUse<T> {
+    pub(crate) const fn new(handle: T, what: &'static str, users: &'static str) -> Self {
+        Self { handle, what, users }
+    }
+}

@@ -1,0 +1,258 @@
+//! Carries out requests: whoever holds the turn of a queue pair takes its requests one after the other,
+//! moves the bytes, and completes both sides.
+//!
+//! Nobody ever holds two turns. Work for other queue pairs that turns up on the way, a peer to be flushed,
+//! a sender that waited for it, is noted in [`Kicks`] and done when the turn has been given back.
+
+use cq_core::wc::WcStatus;
+use cq_core::wr::{RemoteAddr, SendFlags, SendOp, Sge};
+
+use crate::completion;
+use crate::cq;
+use crate::fabric::Fabric;
+use crate::flush;
+use crate::identity;
+use crate::layout::{MAX_QP, QpSlot};
+use crate::memory::{self, Pieces};
+use crate::mr::{Access, Window};
+use crate::peer::{Peer, Unavailable};
+use crate::queue::{Payload, RecvRequest, Ring, SendRequest};
+use crate::state::QpState;
+use crate::sync;
+
+/// Does whatever can be done for a queue pair, and for those that this concerns. If another thread is at
+/// it, that thread does.
+#[inline]
+pub fn run(fabric: &'static Fabric, qp: u32) {
+    let mut kicks = Kicks::default();
+    drive(fabric, qp, &mut kicks);
+    while let Some(next) = kicks.pop() {
+        drive(fabric, next, &mut kicks);
+    }
+}
+
+/// Runs whoever is connected to the queue pair with this number, which has changed its state or is gone:
+/// a request that waited for it may go on, or fail. Connected back or not; so all are looked at.
+pub fn run_those_connected_to(fabric: &'static Fabric, number: u32) {
+    for (slot, index) in fabric.tables().qps.all().iter().zip(0..) {
+        if sync::load_u32(&slot.dest) == number {
+            run(fabric, index);
+        }
+    }
+}
+
+/// Queue pairs that there may be work for, by index.
+#[derive(Debug, Default)]
+pub struct Kicks {
+    any: bool,
+    bits: [u64; MAX_QP / 64],
+}
+
+impl Kicks {
+    /// Adds one, by its number.
+    pub fn add(&mut self, number: u32) {
+        let index = number as usize % MAX_QP;
+        self.any = true;
+        self.bits[index / 64] |= 1 << (index % 64);
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        if !self.any {
+            return None;
+        }
+        for (word, base) in self.bits.iter_mut().zip((0..).step_by(64)) {
+            if *word != 0 {
+                let bit = word.trailing_zeros();
+                *word &= *word - 1;
+                return Some(base + bit);
+            }
+        }
+        self.any = false;
+        None
+    }
+}
+
+/// Holds the turn of a queue pair for as long as there is something to do.
+#[inline]
+fn drive(fabric: &'static Fabric, qp: u32, kicks: &mut Kicks) {
+    let slot = fabric.qp(qp);
+    if !slot.send.turn.enter() {
+        return;
+    }
+    loop {
+        work(fabric, slot, kicks);
+        if slot.send.turn.leave() {
+            return;
+        }
+    }
+}
+
+fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks) {
+    let Some(ring) = Ring::of(fabric, &slot.send_ring) else { return };
+    loop {
+        let me = identity::read(slot);
+        match me.state {
+            QpState::Rts => {}
+            QpState::Err => return flush::both(fabric, slot, me.number, &ring),
+            _ => return,
+        }
+        let position = sync::load(&slot.send.done);
+        if position == sync::acquire(&slot.send.posted) {
+            return;
+        }
+        let mut initiator = Initiator { fabric, slot, number: me.number, kicks };
+        let request = ring.read_send(position);
+        match initiator.execute(&request) {
+            Ok(()) => initiator.succeeded(&request, position),
+            Err(Halt::Failed(status)) => initiator.failed(&request, position, status),
+            Err(Halt::Waits) => return,
+        }
+    }
+}
+
+/// Why a request was not carried out.
+enum Halt {
+    /// It will be tried again when the peer runs this queue pair.
+    Waits,
+    /// It failed.
+    Failed(WcStatus),
+}
+
+impl Halt {
+    const LOCAL_PROTECTION: Self = Self::Failed(WcStatus::LOC_PROT_ERR);
+}
+
+/// How both sides of a SEND see its failure.
+struct Mismatch {
+    theirs: WcStatus,
+    ours: WcStatus,
+}
+
+struct Initiator<'k> {
+    fabric: &'static Fabric,
+    slot: &'static QpSlot,
+    number: u32,
+    kicks: &'k mut Kicks,
+}
+
+impl Initiator<'_> {
+    fn execute(&mut self, request: &SendRequest) -> Result<(), Halt> {
+        let peer = Peer::new(self.fabric, sync::load_u32(&self.slot.dest), self.number);
+        let window = Window::open(self.fabric, &self.slot.send.copying);
+        let from = self.source(&window, &request.payload).ok_or(Halt::LOCAL_PROTECTION)?;
+        match request.op {
+            SendOp::Write { remote } => self.write(&window, &from, &peer, remote),
+            SendOp::Send { imm } => {
+                let solicited = request.flags.contains(SendFlags::SOLICITED);
+                self.send(&window, &from, &peer, imm, solicited)
+            }
+            _ => Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR)),
+        }
+    }
+
+    fn source<'w>(&self, window: &'w Window<'_>, payload: &Payload) -> Option<Pieces<'w>> {
+        match payload {
+            &Payload::Inline(words, len) => Some(Pieces::of_words(words, len)),
+            Payload::Sges(sges) => {
+                let domain = sync::load_u32(&self.slot.pd);
+                window.source(domain, sges.as_slice())
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        window: &Window<'_>,
+        from: &Pieces<'_>,
+        peer: &Peer,
+        imm: Option<[u8; 4]>,
+        solicited: bool,
+    ) -> Result<(), Halt> {
+        let waits = sync::load_u32(&self.slot.rnr_retry) != 0;
+        let receive = peer.take(waits).map_err(|why| self.halt(why, waits))?;
+        let landed = land(window, from, peer, &receive);
+        match &landed {
+            Ok(()) => peer.received(receive.wr_id, from.len(), imm, solicited),
+            Err(mismatch) => {
+                peer.refused(receive.wr_id, mismatch.theirs);
+                self.kicks.add(peer.number());
+            }
+        }
+        if peer.end_receive() {
+            self.kicks.add(peer.number());
+        }
+        landed.map_err(|mismatch| Halt::Failed(mismatch.ours))
+    }
+
+    fn write(
+        &mut self,
+        window: &Window<'_>,
+        from: &Pieces<'_>,
+        peer: &Peer,
+        remote: RemoteAddr,
+    ) -> Result<(), Halt> {
+        let (rights, domain) = peer.rights().map_err(|why| self.halt(why, true))?;
+        let target = Sge { addr: remote.addr, length: from.len() as u32, lkey: remote.rkey };
+        let status = if !rights.contains(Access::REMOTE_WRITE) {
+            WcStatus::REM_INV_REQ_ERR
+        } else if let Some(to) =
+            window.target(domain, &[target], Access::REMOTE_WRITE, from.len() as u64)
+        {
+            memory::copy_last_word_late(from, &to);
+            return Ok(());
+        } else {
+            WcStatus::REM_ACCESS_ERR
+        };
+        peer.fail();
+        self.kicks.add(peer.number());
+        Err(Halt::Failed(status))
+    }
+
+    fn halt(&self, why: Unavailable, waits: bool) -> Halt {
+        match why {
+            Unavailable::Gone => Halt::Failed(WcStatus::RETRY_EXC_ERR),
+            Unavailable::NoReceive if !waits => Halt::Failed(WcStatus::RNR_RETRY_EXC_ERR),
+            Unavailable::NotReady | Unavailable::NoReceive => Halt::Waits,
+        }
+    }
+
+    #[inline]
+    fn succeeded(&self, request: &SendRequest, position: u64) {
+        let next = position.wrapping_add(1);
+        sync::store(&self.slot.send.done, next);
+        if request.flags.contains(SendFlags::SIGNALED) {
+            let wc = completion::sent(request.wr_id, self.number, request.op);
+            let cq = sync::load_u32(&self.slot.send_cq);
+            cq::push(self.fabric, cq, &wc, completion::send_tag(next), false);
+        }
+    }
+
+    /// The state comes before the completion: who polls the failure finds the queue pair in ERR.
+    #[cold]
+    fn failed(&mut self, request: &SendRequest, position: u64, status: WcStatus) {
+        identity::fail(self.slot, self.number);
+        self.kicks.add(sync::load_u32(&self.slot.dest));
+        flush::complete(self.fabric, self.slot, self.number, request.wr_id, position, status);
+    }
+}
+
+/// Puts a message into the receive that was taken for it.
+fn land(
+    window: &Window<'_>,
+    from: &Pieces<'_>,
+    peer: &Peer,
+    receive: &RecvRequest,
+) -> Result<(), Mismatch> {
+    let len = from.len() as u64;
+    if len > receive.sges.len() {
+        let (theirs, ours) = (WcStatus::LOC_LEN_ERR, WcStatus::REM_INV_REQ_ERR);
+        return Err(Mismatch { theirs, ours });
+    }
+    let sges = receive.sges.as_slice();
+    let Some(to) = window.target(peer.domain(), sges, Access::LOCAL_WRITE, len) else {
+        let (theirs, ours) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
+        return Err(Mismatch { theirs, ours });
+    };
+    memory::copy(from, &to);
+    Ok(())
+}

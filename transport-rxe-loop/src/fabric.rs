@@ -1,0 +1,84 @@
+//! The device's memory and what belongs to this process: one for all who open the device in it, mapped
+//! at the first open and kept to the end, so that everything in it can be borrowed for ever.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::io::Errno;
+
+use crate::error::OpenError;
+use crate::layout::{ChannelSlot, CqSlot, MAX_CHANNELS, MrSlot, QpSlot, SIZE, Tables};
+use crate::region::Mapping;
+
+/// The device.
+pub struct Fabric {
+    memory: &'static Mapping,
+    tables: &'static Tables,
+    /// The descriptors of this process' channels. Locked only to raise an event that was armed for, and
+    /// to make and end a channel.
+    bells: [Mutex<Option<Arc<OwnedFd>>>; MAX_CHANNELS],
+}
+
+static FABRIC: Mutex<Option<&'static Fabric>> = Mutex::new(None);
+
+impl Fabric {
+    /// The one of this process.
+    pub fn open() -> Result<&'static Self, OpenError> {
+        let mut opened = FABRIC.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fabric) = *opened {
+            return Ok(fabric);
+        }
+        let failed =
+            |errno: Errno| OpenError::NoMemory { bytes: SIZE, errno: errno.raw_os_error() };
+        let memory: &Mapping = Box::leak(Box::new(Mapping::new(SIZE).map_err(failed)?));
+        let tables = memory.at(0).ok_or(failed(Errno::NOMEM))?;
+        let bells = [const { Mutex::new(None) }; MAX_CHANNELS];
+        Ok(opened.insert(Box::leak(Box::new(Self { memory, tables, bells }))))
+    }
+
+    /// Its memory.
+    pub const fn memory(&self) -> &'static Mapping {
+        self.memory
+    }
+
+    /// Its tables.
+    pub const fn tables(&self) -> &'static Tables {
+        self.tables
+    }
+
+    /// The queue pair at an index, or with a number. Any number is harmless.
+    #[inline]
+    pub fn qp(&self, number: u32) -> &'static QpSlot {
+        self.tables.qps.at(number)
+    }
+
+    /// The memory region at an index. Any is harmless.
+    #[inline]
+    pub fn mr(&self, index: u32) -> &'static MrSlot {
+        self.tables.mrs.at(index)
+    }
+
+    /// The completion queue at an index. Any is harmless.
+    #[inline]
+    pub fn cq(&self, index: u32) -> &'static CqSlot {
+        self.tables.cqs.at(index)
+    }
+
+    /// The channel at an index. Any is harmless.
+    #[inline]
+    pub fn channel(&self, index: u32) -> &'static ChannelSlot {
+        self.tables.channels.at(index)
+    }
+
+    /// The descriptor of the channel at an index.
+    pub fn bell(&self, index: u32) -> &Mutex<Option<Arc<OwnedFd>>> {
+        &self.bells[index as usize % MAX_CHANNELS]
+    }
+}
+
+impl fmt::Debug for Fabric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fabric").finish_non_exhaustive()
+    }
+}

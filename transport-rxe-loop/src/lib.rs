@@ -1,0 +1,120 @@
+//! `loop0`: a verbs device in user space. No kernel module, no root, no hardware; completions as the verbs
+//! specification describes them, for programs that want to be tested anywhere.
+//!
+//! ```
+//! use cq_core::transport::{Poll, Post};
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_rxe_loop::{Access, Context, QpInit};
+//!
+//! let context = Context::open("loop0")?;
+//! let pd = context.alloc_pd();
+//! let mut cq = context.create_cq(16, None)?;
+//! let mut alice = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut bob = pd.create_qp(&QpInit::new(&cq))?;
+//! alice.connect(bob.number())?;
+//! bob.connect(alice.number())?;
+//!
+//! let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+//! region.write(0, b"hello")?;
+//! bob.post_recv(&[RecvWr::new(1, &[region.sge(1024, 64)?])])?;
+//! alice.post_send(&[
+//!     SendWr::write(2, &[region.sge(0, 5)?], region.remote(2048)?).unsignaled(),
+//!     SendWr::send(3, &[region.sge(0, 5)?]),
+//! ])?;
+//!
+//! let mut room = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut room)?, 2);
+//! let (received, sent) = (room[0].result()?, room[1].result()?);
+//! assert_eq!((received.wr_id(), received.byte_len()), (1, 5));
+//! assert_eq!(sent.wr_id(), 3); // and with it the WRITE before it (C9)
+//! let mut back = [0; 5];
+//! region.read(2048, &mut back)?;
+//! assert_eq!(&back, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! ```text
+//!   device     Context: open, limits           error    every reason, with a sentence
+//!     |
+//!     +-- pd, mr     domains, keys, rights     qp       posting, modify (attr, state), destroy
+//!     +-- channel    descriptor, events          |
+//!     +-- cq         ring, push, poll          place    claimed, emptied, given back
+//!            ^                                   |
+//!            |                                   v
+//!       completion <-- flush <-------------- execute    the turn; SEND, WRITE
+//!                                                |
+//!                                  peer    queue | memory, mr
+//!     ..........................................................................
+//!     fabric     layout: tables by index       arena: rings and queues by offset
+//!     region     the mapping                   lock, identity, sync: who may do what, when
+//! ```
+//!
+//! # The protocol in ten lines
+//! 1. Posting writes the request into the queue, publishes the position, and asks for the queue pair's turn.
+//! 2. Whoever finds the turn free holds it and works; others leave a kick, which makes the holder look again.
+//! 3. The holder takes the next request, opens its window for copying, and only then looks at keys.
+//! 4. For a SEND it takes the peer's next receive under the receive queue's lock, and drops the lock.
+//! 5. It moves the bytes, pushes the peer's completion, ends the receive, then pushes its own completion.
+//! 6. Where there is no receive it leaves a mark under that lock; who posts one sees it and kicks back.
+//! 7. A failure puts the queue pairs it concerns into ERR first, then completes, then kicks them to flush.
+//! 8. Flushing stops at a receive that is in flight; who has it kicks when it is done.
+//! 9. A completion is pushed under its queue's lock, which no poller takes; the event is raised after it.
+//! 10. Polling a send's completion gives the slots it covers back, by the position in its tag.
+//!
+//! No thread waits for another to get its turn, none holds two turns, and no lock is held while bytes move.
+//! Only RESET, destroying and deregistering wait, for what is under way.
+//!
+//! # Limits
+//! What all objects of a process have in common is 16 MiB of memory, used as it is needed: see
+//! [`Context::attributes`] for how many there can be. Registered memory does not count.
+//!
+//! # What is not here yet
+//! - One process: others can't open the same device.
+//! - SEND and WRITE; no WRITE with immediate, READ, atomics, invalidation, shared receive queues.
+//! - No timers. A peer that was destroyed, has failed or is connected elsewhere ends a request at once
+//!   with RETRY_EXC; one that is not connected yet is waited for. Without a receive, `rnr_retry` 0 fails
+//!   at once with RNR_RETRY_EXC, any other number waits for one.
+//! - No asynchronous events; an overrun does not put the queue's queue pairs into ERR.
+//!
+//! The rules that the documentation cites (`C8`, `Q5`) are the contract's:
+//! [`verify/CONTRACT.md`](../../../verify/CONTRACT.md) in the repository says each, with its source.
+#![deny(unsafe_code)]
+
+mod arena;
+mod attr;
+mod channel;
+mod completion;
+mod cq;
+mod device;
+mod error;
+mod execute;
+mod fabric;
+mod flush;
+mod identity;
+mod layout;
+mod lock;
+mod memory;
+mod mr;
+mod pd;
+mod peer;
+mod place;
+mod qp;
+mod queue;
+mod region;
+mod state;
+mod sync;
+
+pub use crate::attr::{QpAttr, QpAttrMask};
+pub use crate::channel::CompletionChannel;
+pub use crate::cq::Cq;
+pub use crate::device::{Context, DeviceAttr, devices};
+pub use crate::error::{
+    CreateError, InUse, Limit, ModifyError, OpenError, RangeError, RegisterError,
+};
+pub use crate::mr::{Access, MemoryRegion, OwnedRegion};
+pub use crate::pd::ProtectionDomain;
+pub use crate::qp::{QpCaps, QpInit, QueuePair};
+pub use crate::state::{QpState, Rule};

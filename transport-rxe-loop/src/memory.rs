@@ -1,0 +1,202 @@
+//! Moving bytes between pieces of memory that others may read and write meanwhile. One of the rooms where
+//! `unsafe` lives.
+//!
+//! Small pieces of equal alignment move in atomic words, all else by a `memmove` that the compiler can't
+//! see into: in neither case may it assume that the memory is at rest. Who reads while we write sees any
+//! mixture of old and new, as with any device; but for [`copy_last_word_late`].
+
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use crate::sync::{self, AtomicU8, AtomicU64};
+
+/// Pieces of a request at most.
+pub const MAX_SGE: usize = 16;
+
+/// What moves in words; a call of `memmove` costs more than these.
+const SMALL: usize = 256;
+
+/// WRITEs up to this many bytes show their last word last (Q8).
+const LATE: usize = 4096;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Piece {
+    addr: usize,
+    len: usize,
+}
+
+/// Memory that may be read for as long as `'w`.
+#[derive(Debug)]
+pub struct Pieces<'w> {
+    list: [Piece; MAX_SGE],
+    count: usize,
+    len: usize,
+    granted: PhantomData<&'w ()>,
+}
+
+impl<'w> Pieces<'w> {
+    /// Nothing.
+    pub const fn new() -> Self {
+        Self { list: [Piece { addr: 0, len: 0 }; MAX_SGE], count: 0, len: 0, granted: PhantomData }
+    }
+
+    /// The first `len` bytes of these words, or all of them.
+    pub fn of_words(words: &'w [AtomicU64], len: usize) -> Self {
+        let mut pieces = Self::new();
+        // SAFETY: the words are borrowed for `'w`, and atomic, so they may be read and written.
+        unsafe { pieces.push(words.as_ptr() as usize, len.min(size_of_val(words))) };
+        pieces
+    }
+
+    /// Adds a piece; past [`MAX_SGE`] it is left out.
+    ///
+    /// # Safety
+    /// The `len` bytes at `addr` must stay mapped for `'w`, and whoever else reaches them meanwhile takes
+    /// them for a device's memory.
+    pub unsafe fn push(&mut self, addr: usize, len: usize) {
+        if let Some(place) = self.list.get_mut(self.count) {
+            *place = Piece { addr, len };
+            self.count += 1;
+            self.len += len;
+        }
+    }
+
+    /// How many bytes they are.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// Memory that may be written, too.
+#[derive(Debug)]
+pub struct Target<'w>(Pieces<'w>);
+
+impl<'w> Target<'w> {
+    /// These pieces, to be written to.
+    ///
+    /// # Safety
+    /// They are writable for `'w`.
+    pub const unsafe fn new(pieces: Pieces<'w>) -> Self {
+        Self(pieces)
+    }
+}
+
+/// Copies all of `from` to the beginning of `to`, or as much as there is room for.
+#[inline]
+pub fn copy(from: &Pieces<'_>, to: &Target<'_>) {
+    copy_range(from, to, 0..from.len.min(to.0.len));
+}
+
+/// [`copy`], but who sees the last eight bytes, in a copy of up to 4 KiB, sees all of it (Q8). Don't rely
+/// on it: no specification promises it.
+#[inline]
+pub fn copy_last_word_late(from: &Pieces<'_>, to: &Target<'_>) {
+    let len = from.len.min(to.0.len);
+    if !(8..=LATE).contains(&len) {
+        return copy_range(from, to, 0..len);
+    }
+    copy_range(from, to, 0..len - 8);
+    sync::write_fence();
+    copy_range(from, to, len - 8..len);
+}
+
+fn copy_range(from: &Pieces<'_>, to: &Target<'_>, range: Range<usize>) {
+    let (mut source, mut target) = (Cursor::at(from, range.start), Cursor::at(&to.0, range.start));
+    let mut left = range.len();
+    while left > 0 {
+        let len = left.min(source.here()).min(target.here());
+        if len == 0 {
+            break;
+        }
+        // SAFETY: both cursors have `len` bytes before them in one piece, which may be read (`push`), and
+        // the target's written (`Target::new`).
+        unsafe { move_bytes(target.addr() as *mut u8, source.addr() as *const u8, len) };
+        source.advance(len);
+        target.advance(len);
+        left -= len;
+    }
+}
+
+/// A place in a list of pieces.
+struct Cursor<'a> {
+    pieces: &'a [Piece],
+    offset: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn at(pieces: &'a Pieces<'_>, offset: usize) -> Self {
+        let mut cursor = Self { pieces: &pieces.list[..pieces.count], offset };
+        cursor.advance(0);
+        cursor
+    }
+
+    /// How many bytes there are before the end of this piece; 0 at the end of all.
+    fn here(&self) -> usize {
+        self.pieces.first().map_or(0, |piece| piece.len - self.offset)
+    }
+
+    fn addr(&self) -> usize {
+        self.pieces.first().map_or(0, |piece| piece.addr + self.offset)
+    }
+
+    fn advance(&mut self, len: usize) {
+        self.offset += len;
+        while let [piece, rest @ ..] = self.pieces {
+            if self.offset < piece.len {
+                break;
+            }
+            self.offset -= piece.len;
+            self.pieces = rest;
+        }
+    }
+}
+
+/// # Safety
+/// `len` bytes at `to` may be written, and as many at `from` read, by atomic accesses.
+#[inline]
+unsafe fn move_bytes(to: *mut u8, from: *const u8, len: usize) {
+    let aligned_alike = (to as usize ^ from as usize).is_multiple_of(8);
+    if len <= SMALL && aligned_alike {
+        // SAFETY: as for this function; alignments are equal.
+        unsafe { move_words(to, from, len) };
+    } else {
+        // SAFETY: as for this function.
+        unsafe { move_opaquely(to, from, len) };
+    }
+}
+
+/// # Safety
+/// As for [`move_bytes`]; the addresses are equal modulo 8.
+#[inline]
+unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
+    let head = to.align_offset(8).min(len);
+    let words = (len - head) / 8;
+    let tail = head + words * 8;
+    for at in (0..head).chain(tail..len) {
+        // SAFETY: `at < len`, and a byte has any alignment.
+        let (to, from) = unsafe {
+            (AtomicU8::from_ptr(to.add(at)), AtomicU8::from_ptr(from.cast_mut().add(at)))
+        };
+        sync::store_u8(to, sync::load_u8(from));
+    }
+    for at in (head..tail).step_by(8) {
+        // SAFETY: `at + 8 <= len`, and `head` aligned both addresses to 8.
+        let (to, from) = unsafe {
+            (
+                AtomicU64::from_ptr(to.add(at).cast()),
+                AtomicU64::from_ptr(from.cast_mut().add(at).cast()),
+            )
+        };
+        sync::store(to, sync::load(from));
+    }
+}
+
+/// # Safety
+/// As for [`move_bytes`].
+#[inline(never)]
+unsafe fn move_opaquely(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the ranges may be used (this function's contract) and may overlap (`copy` is a memmove).
+    unsafe { std::ptr::copy(from, to, len) };
+}

@@ -1,0 +1,109 @@
+//! Protection domains: which regions and queue pairs belong together.
+//!
+//! ```
+//! use transport_rxe_loop::{Access, Context};
+//!
+//! let pd = Context::open("loop0")?.alloc_pd();
+//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//!
+//! // In use: the handle comes back (Q11).
+//! let pd = pd.destroy().unwrap_err().handle;
+//! region.deregister();
+//! pd.destroy()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use crate::error::{CreateError, InUse, RegisterError};
+use crate::fabric::Fabric;
+use crate::mr::{Access, MemoryRegion, OwnedRegion};
+use crate::qp::{QpInit, QueuePair};
+use crate::sync;
+
+/// What regions and queue pairs remember of their protection domain.
+#[derive(Debug)]
+pub struct Domain {
+    fabric: &'static Fabric,
+    number: u32,
+}
+
+impl Domain {
+    /// The device.
+    pub const fn fabric(&self) -> &'static Fabric {
+        self.fabric
+    }
+
+    /// Tells it from others.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+/// A protection domain.
+///
+/// Destroying it twice does not compile:
+/// ```compile_fail
+/// # fn twice(pd: transport_rxe_loop::ProtectionDomain) {
+/// pd.destroy();
+/// pd.destroy();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ProtectionDomain {
+    domain: Arc<Domain>,
+}
+
+impl ProtectionDomain {
+    pub(crate) fn new(fabric: &'static Fabric) -> Self {
+        let number = sync::next_number(&fabric.tables().next_pd);
+        Self { domain: Arc::new(Domain { fabric, number }) }
+    }
+
+    /// Memory of the device's, zeroed and registered: the safe way to have some.
+    ///
+    /// # Errors
+    /// No bytes, no memory, rights that don't go together (Q10), too many regions.
+    pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
+        OwnedRegion::new(&self.domain, len, access)
+    }
+
+    /// Registers memory of the caller's.
+    ///
+    /// # Errors
+    /// No bytes, rights that don't go together (Q10), too many regions.
+    ///
+    /// # Safety
+    /// Until the region is deregistered or dropped (and for ever if it is leaked), the `len` bytes at
+    /// `ptr` must stay mapped, and writable if `access` says LOCAL_WRITE; and since the device reads and
+    /// writes them from other threads at any time, they may be reached by atomic or volatile accesses
+    /// only, but for moments when no request of any queue pair uses them.
+    #[allow(unsafe_code)]
+    pub unsafe fn register(
+        &self,
+        ptr: *mut u8,
+        len: usize,
+        access: Access,
+    ) -> Result<MemoryRegion, RegisterError> {
+        // SAFETY: the caller's word, which is the same.
+        unsafe { MemoryRegion::new(&self.domain, ptr, len, access) }
+    }
+
+    /// A queue pair, in RESET.
+    ///
+    /// # Errors
+    /// Capacities past the device's limits, too many queue pairs, no memory.
+    pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
+        QueuePair::new(&self.domain, init)
+    }
+
+    /// Destroys it. Dropping does, too, once the last region and queue pair are gone.
+    ///
+    /// # Errors
+    /// A region or a queue pair belongs to it; the handle comes back (EBUSY, Q11).
+    pub fn destroy(self) -> Result<(), InUse<Self>> {
+        Arc::try_unwrap(self.domain).map(drop).map_err(|domain| {
+            InUse::new(Self { domain }, "protection domain", "its memory regions and queue pairs")
+        })
+    }
+}

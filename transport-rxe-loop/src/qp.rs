@@ -1,0 +1,318 @@
+//! Queue pairs, as their owner sees them: posting, changing state, destroying.
+//!
+//! ```
+//! use cq_core::transport::{Poll, Post};
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_rxe_loop::{Access, Context, QpInit};
+//!
+//! let context = Context::open("loop0")?;
+//! let pd = context.alloc_pd();
+//! let (mut cq, mut peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
+//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+//! qp.connect(peer.number())?;
+//! peer.connect(qp.number())?;
+//!
+//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//! peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//! qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
+//!
+//! let mut room = [Wc::default(); 4];
+//! assert_eq!(peer_cq.poll(&mut room)?, 1);
+//! assert_eq!(room[0].result()?.byte_len(), 5);
+//! assert_eq!(cq.poll(&mut room)?, 1);
+//! assert_eq!(room[0].wr_id(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use cq_core::transport::{Post, PostError, Refused};
+use cq_core::wr::{Data, RecvWr, SendWr};
+
+use crate::attr::{QpAttr, QpAttrMask};
+use crate::cq::Cq;
+use crate::device::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
+use crate::error::{CreateError, Limit, ModifyError};
+use crate::execute;
+use crate::identity;
+use crate::memory::MAX_SGE;
+use crate::mr::Access;
+use crate::pd::Domain;
+use crate::place::Place;
+use crate::queue::WireOp;
+use crate::state::QpState;
+use crate::sync;
+
+/// `struct ibv_qp_cap`: how much a queue pair takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpCaps {
+    /// Requests of the send queue that may be outstanding. 0 is a queue that takes none.
+    pub max_send_wr: u32,
+    /// Requests of the receive queue that may be outstanding. 0 is a queue that takes none.
+    pub max_recv_wr: u32,
+    /// Pieces of a send request.
+    pub max_send_sge: u32,
+    /// Pieces of a receive request.
+    pub max_recv_sge: u32,
+    /// Inline bytes of a send request.
+    pub max_inline: u32,
+}
+
+impl QpCaps {
+    fn check(&self) -> Result<(), CreateError> {
+        let limits = [
+            (Limit::SendWr, self.max_send_wr, MAX_QP_WR),
+            (Limit::RecvWr, self.max_recv_wr, MAX_QP_WR),
+            (Limit::SendSge, self.max_send_sge, MAX_SGE as u32),
+            (Limit::RecvSge, self.max_recv_sge, MAX_SGE as u32),
+            (Limit::Inline, self.max_inline, MAX_INLINE),
+        ];
+        match limits.into_iter().find(|&(_, asked, max)| asked > max) {
+            Some((what, asked, max)) => Err(CreateError::TooMany { what, asked, max }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `struct ibv_qp_init_attr`: what a queue pair is made of. All are reliable connections.
+#[derive(Clone, Copy, Debug)]
+pub struct QpInit<'a> {
+    /// Where sends complete.
+    pub send_cq: &'a Cq,
+    /// Where receives complete; may be the same.
+    pub recv_cq: &'a Cq,
+    /// How much it takes.
+    pub caps: QpCaps,
+    /// Whether every send is signaled, whatever its flags say.
+    pub sq_sig_all: bool,
+}
+
+impl<'a> QpInit<'a> {
+    /// Both directions on one completion queue, with usual capacities: 128 requests each way, of one
+    /// piece, or of 64 inline bytes.
+    #[must_use]
+    pub const fn new(cq: &'a Cq) -> Self {
+        let caps = QpCaps {
+            max_send_wr: 128,
+            max_recv_wr: 128,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline: 64,
+        };
+        Self { send_cq: cq, recv_cq: cq, caps, sq_sig_all: false }
+    }
+}
+
+/// A queue pair. Posting takes it by `&mut`; completions may be polled elsewhere meanwhile, and the peer's
+/// thread works on its queues.
+///
+/// Destroying it twice does not compile:
+/// ```compile_fail
+/// # fn twice(qp: transport_rxe_loop::QueuePair) {
+/// qp.destroy();
+/// qp.destroy();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct QueuePair {
+    place: Place,
+    caps: QpCaps,
+    sq_sig_all: bool,
+    /// What the poller had given back when it was last looked at.
+    retired: u64,
+}
+
+impl QueuePair {
+    pub(crate) fn new(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Self, CreateError> {
+        let QpInit { caps, sq_sig_all, .. } = *init;
+        caps.check()?;
+        let place = Place::new(domain, init)?;
+        let retired = sync::acquire(&place.slot.retired.0);
+        Ok(Self { place, caps, sq_sig_all, retired })
+    }
+
+    /// Its number, by which the peer connects to it.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.place.number
+    }
+
+    /// Its state. A failure may change it at any time.
+    #[must_use]
+    pub fn state(&self) -> QpState {
+        identity::read(self.place.slot).state
+    }
+
+    /// What it takes: what was asked for.
+    #[must_use]
+    pub const fn caps(&self) -> QpCaps {
+        self.caps
+    }
+
+    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
+    /// outstanding; to ERR flushes it (Q2).
+    ///
+    /// # Errors
+    /// No such change, attributes missing or too many, values out of range: nothing was changed.
+    pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
+        let slot = self.place.slot;
+        loop {
+            let now = identity::read(slot);
+            let to = attr.check(now.state)?;
+            if to == QpState::Reset {
+                self.place.reset();
+                return Ok(());
+            }
+            self.apply(attr);
+            if identity::change(slot, now, to) {
+                break;
+            }
+        }
+        self.place.tell();
+        Ok(())
+    }
+
+    /// Connects to the queue pair with this number, from RESET to RTS: the peer may WRITE, and sends wait
+    /// for receives as long as it takes.
+    ///
+    /// # Errors
+    /// It is not in RESET, or the number is none.
+    pub fn connect(&mut self, peer: u32) -> Result<(), ModifyError> {
+        self.modify(&QpAttr::init(Access::REMOTE_WRITE))?;
+        self.modify(&QpAttr::rtr(peer))?;
+        self.modify(&QpAttr::rts())
+    }
+
+    /// Destroys it, as dropping does. What is outstanding is dropped; what completed stays in its
+    /// completion queues.
+    pub fn destroy(self) {
+        drop(self);
+    }
+
+    fn apply(&self, attr: &QpAttr) {
+        let slot = self.place.slot;
+        for (flag, word, value) in [
+            (QpAttrMask::ACCESS_FLAGS, &slot.access, attr.access.bits()),
+            (QpAttrMask::DEST_QPN, &slot.dest, attr.dest_qp_num),
+            (QpAttrMask::RNR_RETRY, &slot.rnr_retry, attr.rnr_retry.into()),
+        ] {
+            if attr.mask().contains(flag) {
+                sync::store_u32(word, value);
+            }
+        }
+    }
+
+    #[inline]
+    fn put_send(&mut self, position: u64, wr: &SendWr<'_>) -> Result<(), Refused> {
+        if !self.state().takes_sends() {
+            return Err(Refused::WrongState);
+        }
+        match wr.data {
+            Data::Sges(sges) if sges.len() > self.caps.max_send_sge as usize => {
+                return Err(Refused::TooManySges { max: self.caps.max_send_sge });
+            }
+            Data::Inline(bytes) if bytes.len() > self.caps.max_inline as usize => {
+                return Err(Refused::InlineTooLong { max: self.caps.max_inline });
+            }
+            data if data.len() > MAX_MSG_SIZE => {
+                return Err(Refused::TooLong { max: MAX_MSG_SIZE });
+            }
+            _ => {}
+        }
+        let op = WireOp::of(wr.op).ok_or(Refused::Unsupported)?;
+        if !self.has_send_slot(position) {
+            return Err(Refused::QueueFull);
+        }
+        self.place.send_ring.write_send(position, wr, op, self.sq_sig_all);
+        Ok(())
+    }
+
+    #[inline]
+    fn has_send_slot(&mut self, position: u64) -> bool {
+        let capacity = u64::from(self.caps.max_send_wr);
+        if position.wrapping_sub(self.retired) < capacity {
+            return true;
+        }
+        self.retired = sync::acquire(&self.place.slot.retired.0);
+        position.wrapping_sub(self.retired) < capacity
+    }
+
+    #[inline]
+    fn put_recv(&self, position: u64, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        if !self.state().takes_recvs() {
+            return Err(Refused::WrongState);
+        }
+        if wr.sges.len() > self.caps.max_recv_sge as usize {
+            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
+        }
+        let taken = sync::acquire(&self.place.slot.recv.taken);
+        if position.wrapping_sub(taken) >= u64::from(self.caps.max_recv_wr) {
+            return Err(Refused::QueueFull);
+        }
+        self.place.recv_ring.write_recv(position, wr);
+        Ok(())
+    }
+
+    /// Makes receives up to `end` takeable, and runs whoever waited for that.
+    #[inline]
+    fn publish_recvs(&self, end: u64) {
+        let Place { fabric, slot, number, .. } = self.place;
+        let (starved, failed) = {
+            let _guard = slot.recv.lock.lock();
+            sync::store(&slot.recv.posted, end);
+            let starved = sync::load_u32(&slot.recv.starved) != 0;
+            if starved {
+                sync::store_u32(&slot.recv.starved, 0);
+            }
+            (starved, self.state() == QpState::Err)
+        };
+        if failed {
+            execute::run(fabric, number);
+        } else if starved {
+            execute::run(fabric, sync::load_u32(&slot.dest));
+        }
+    }
+}
+
+impl Post for QueuePair {
+    #[inline]
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let slot = self.place.slot;
+        let first = sync::load(&slot.send.posted);
+        let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr));
+        if end != first {
+            sync::release(&slot.send.posted, end);
+            execute::run(self.place.fabric, self.place.number);
+        }
+        result
+    }
+
+    #[inline]
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let first = sync::load(&self.place.slot.recv.posted);
+        let (end, result) = put_all(first, list, |position, wr| self.put_recv(position, wr));
+        if end != first {
+            self.publish_recvs(end);
+        }
+        result
+    }
+}
+
+/// Puts requests at `first` and on, up to the first that is refused (Q4); says where it stopped.
+#[inline]
+fn put_all<W>(
+    first: u64,
+    list: &[W],
+    mut put: impl FnMut(u64, &W) -> Result<(), Refused>,
+) -> (u64, Result<(), PostError>) {
+    let mut position = first;
+    for (posted, wr) in list.iter().enumerate() {
+        if let Err(why) = put(position, wr) {
+            return (position, Err(PostError { posted, why }));
+        }
+        position = position.wrapping_add(1);
+    }
+    (position, Ok(()))
+}

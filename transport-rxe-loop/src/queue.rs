@@ -1,0 +1,269 @@
+//! Send and receive queues: rings of requests in the device's memory, and how a request lies in them.
+//!
+//! | word | send request | receive request |
+//! |---|---|---|
+//! | 0 | wr_id | wr_id |
+//! | 1 | operation, flags, number of pieces or inline bytes | number of pieces |
+//! | 2 | remote address | first piece … |
+//! | 3 | immediate data, or remote key | |
+//! | 4 … | pieces of two words each, or inline bytes | |
+//!
+//! A request is written by the one who posts, before the position that says so is published, and read by
+//! the one who holds the turn (send) or the lock (receive).
+
+use cq_core::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
+
+use crate::fabric::Fabric;
+use crate::layout::RingWords;
+use crate::memory::MAX_SGE;
+use crate::sync::{self, AtomicU64};
+
+const SEND_HEADER: usize = 4;
+const RECV_HEADER: usize = 2;
+const SGE_WORDS: usize = 2;
+
+const OP_SEND: u64 = 0;
+const OP_SEND_IMM: u64 = 1;
+const OP_WRITE: u64 = 2;
+const OP_MASK: u64 = 0xff;
+const FLAGS_SHIFT: u32 = 8;
+const FLAGS_MASK: u64 = 0xff;
+const INLINE: u64 = 1 << 16;
+const COUNT_SHIFT: u32 = 32;
+
+/// How large a ring is.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    log2: u32,
+    stride: usize,
+}
+
+impl Shape {
+    /// For send requests, each in cache lines of its own.
+    pub fn of_sends(requests: u32, sges: u32, inline: u32) -> Self {
+        let body = (sges as usize * SGE_WORDS).max(inline.div_ceil(8) as usize);
+        Self { log2: log2(requests), stride: (SEND_HEADER + body).next_multiple_of(8) }
+    }
+
+    /// For receive requests.
+    pub fn of_recvs(requests: u32, sges: u32) -> Self {
+        let words = RECV_HEADER + sges as usize * SGE_WORDS;
+        Self { log2: log2(requests), stride: words.next_multiple_of(4) }
+    }
+
+    /// How much memory it takes.
+    pub const fn bytes(&self) -> usize {
+        (self.stride << self.log2) * size_of::<u64>()
+    }
+
+    /// The ring of this shape at `offset`; `None` if there can't be one.
+    #[inline]
+    pub fn ring(&self, fabric: &'static Fabric, offset: u32) -> Option<Ring> {
+        let requests = 1usize.checked_shl(self.log2)?;
+        let all = requests.checked_mul(self.stride)?;
+        let words = fabric.memory().slice(offset as usize, all)?;
+        let mask = requests as u64 - 1;
+        (self.stride >= SEND_HEADER).then_some(Ring { words, mask, stride: self.stride })
+    }
+
+    /// Says in the table that a ring of this shape lies at `offset`.
+    pub fn record(&self, words: &RingWords, offset: u32) {
+        sync::store_u32(&words.offset, offset);
+        sync::store_u32(&words.log2, self.log2);
+        sync::store_u32(&words.stride, self.stride as u32);
+    }
+}
+
+fn log2(requests: u32) -> u32 {
+    requests.max(1).next_power_of_two().trailing_zeros()
+}
+
+/// A ring of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    words: &'static [AtomicU64],
+    mask: u64,
+    stride: usize,
+}
+
+impl Ring {
+    /// The ring that the table speaks of; `None` if what it says can't be.
+    #[inline]
+    pub fn of(fabric: &'static Fabric, words: &RingWords) -> Option<Self> {
+        let shape = Shape {
+            log2: sync::load_u32(&words.log2),
+            stride: sync::load_u32(&words.stride) as usize,
+        };
+        shape.ring(fabric, sync::load_u32(&words.offset))
+    }
+
+    /// The words of the request at a position.
+    #[inline]
+    fn at(&self, position: u64) -> &'static [AtomicU64] {
+        let first = (position & self.mask) as usize * self.stride;
+        &self.words[first..first + self.stride]
+    }
+
+    /// Writes a send request, whose pieces and inline bytes fit.
+    #[inline]
+    pub fn write_send(&self, position: u64, wr: &SendWr<'_>, op: WireOp, signal_all: bool) {
+        let words = self.at(position);
+        let (header, body) = words.split_at(SEND_HEADER);
+        let mut flags = wr.flags;
+        flags.set(SendFlags::SIGNALED, signal_all || flags.contains(SendFlags::SIGNALED));
+        let (inline, count) = match wr.data {
+            Data::Sges(sges) => (0, write_sges(body, sges)),
+            Data::Inline(bytes) => (INLINE, write_bytes(body, bytes)),
+        };
+        let flags = u64::from(flags.bits()) << FLAGS_SHIFT;
+        sync::store(&header[0], wr.wr_id);
+        sync::store(&header[1], op.code | flags | inline | (count as u64) << COUNT_SHIFT);
+        sync::store(&header[2], op.addr);
+        sync::store(&header[3], op.value.into());
+    }
+
+    /// Reads the send request at a position.
+    #[inline]
+    pub fn read_send(&self, position: u64) -> SendRequest {
+        let (header, body) = self.at(position).split_at(SEND_HEADER);
+        let word = sync::load(&header[1]);
+        let count = (word >> COUNT_SHIFT) as usize;
+        let payload = if word & INLINE != 0 {
+            Payload::Inline(body, count)
+        } else {
+            Payload::Sges(SgeList::read(body, count))
+        };
+        let op = WireOp {
+            code: word & OP_MASK,
+            addr: sync::load(&header[2]),
+            value: sync::load(&header[3]) as u32,
+        };
+        let flags = SendFlags::from_bits_retain((word >> FLAGS_SHIFT & FLAGS_MASK) as u32);
+        SendRequest { wr_id: sync::load(&header[0]), op: op.into(), flags, payload }
+    }
+
+    /// Writes a receive request, whose pieces fit.
+    #[inline]
+    pub fn write_recv(&self, position: u64, wr: &RecvWr<'_>) {
+        let (header, body) = self.at(position).split_at(RECV_HEADER);
+        sync::store(&header[0], wr.wr_id);
+        sync::store(&header[1], write_sges(body, wr.sges) as u64);
+    }
+
+    /// Reads the receive request at a position.
+    #[inline]
+    pub fn read_recv(&self, position: u64) -> RecvRequest {
+        let (header, body) = self.at(position).split_at(RECV_HEADER);
+        let sges = SgeList::read(body, sync::load(&header[1]) as usize);
+        RecvRequest { wr_id: sync::load(&header[0]), sges }
+    }
+}
+
+fn write_sges(body: &[AtomicU64], sges: &[Sge]) -> usize {
+    for (words, sge) in body.chunks_exact(SGE_WORDS).zip(sges) {
+        sync::store(&words[0], sge.addr);
+        sync::store(&words[1], u64::from(sge.length) << 32 | u64::from(sge.lkey));
+    }
+    sges.len()
+}
+
+fn write_bytes(body: &[AtomicU64], bytes: &[u8]) -> usize {
+    for (word, bytes) in body.iter().zip(bytes.chunks(8)) {
+        let mut value = [0; 8];
+        value[..bytes.len()].copy_from_slice(bytes);
+        sync::store(word, u64::from_ne_bytes(value));
+    }
+    bytes.len()
+}
+
+/// An operation as it lies in the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct WireOp {
+    code: u64,
+    addr: u64,
+    value: u32,
+}
+
+impl WireOp {
+    /// `None` for an operation that this device does not have.
+    #[inline]
+    pub fn of(op: SendOp) -> Option<Self> {
+        Some(match op {
+            SendOp::Send { imm: None } => Self { code: OP_SEND, addr: 0, value: 0 },
+            SendOp::Send { imm: Some(imm) } => {
+                Self { code: OP_SEND_IMM, addr: 0, value: u32::from_ne_bytes(imm) }
+            }
+            SendOp::Write { remote } => {
+                Self { code: OP_WRITE, addr: remote.addr, value: remote.rkey }
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl From<WireOp> for SendOp {
+    fn from(op: WireOp) -> Self {
+        match op.code {
+            OP_WRITE => Self::Write { remote: RemoteAddr { addr: op.addr, rkey: op.value } },
+            OP_SEND_IMM => Self::Send { imm: Some(op.value.to_ne_bytes()) },
+            _ => Self::Send { imm: None },
+        }
+    }
+}
+
+/// A send request, copied out of the queue.
+#[derive(Debug)]
+pub struct SendRequest {
+    pub wr_id: u64,
+    pub op: SendOp,
+    pub flags: SendFlags,
+    pub payload: Payload,
+}
+
+/// With which bytes.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum Payload {
+    Sges(SgeList),
+    /// So many bytes of these words, which stay as they are until the request has completed.
+    Inline(&'static [AtomicU64], usize),
+}
+
+/// A receive request, copied out of the queue.
+#[derive(Debug)]
+pub struct RecvRequest {
+    pub wr_id: u64,
+    pub sges: SgeList,
+}
+
+/// Pieces of a request, no more than there can be.
+#[derive(Debug)]
+pub struct SgeList {
+    list: [Sge; MAX_SGE],
+    count: usize,
+}
+
+impl SgeList {
+    #[inline]
+    fn read(body: &[AtomicU64], count: usize) -> Self {
+        let mut list = [Sge::default(); MAX_SGE];
+        let mut read = 0;
+        for (sge, words) in list.iter_mut().zip(body.chunks_exact(SGE_WORDS)).take(count) {
+            let word = sync::load(&words[1]);
+            *sge =
+                Sge { addr: sync::load(&words[0]), length: (word >> 32) as u32, lkey: word as u32 };
+            read += 1;
+        }
+        Self { list, count: read }
+    }
+
+    /// The pieces.
+    pub fn as_slice(&self) -> &[Sge] {
+        &self.list[..self.count]
+    }
+
+    /// How many bytes they have.
+    pub fn len(&self) -> u64 {
+        self.as_slice().iter().map(|sge| u64::from(sge.length)).sum()
+    }
+}

@@ -1,0 +1,101 @@
+//! Mapped memory, and typed views of it by checked offset. One of the rooms where `unsafe` lives.
+
+#![allow(unsafe_code)]
+
+use std::ptr::{NonNull, null_mut};
+
+use cq_core::ring::Slot;
+use cq_core::soft::{Control, Tag};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
+
+/// Memory of the system's own, zeroed, aligned to a page, unmapped when this is dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread.
+unsafe impl Send for Mapping {}
+// SAFETY: `&Mapping` gives out its address and views of atomics, nothing that races.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes. A forked child gets a copy, and can't disturb its parent through it.
+    ///
+    /// # Errors
+    /// What the system says; `len` 0 is one.
+    pub fn new(len: usize) -> Result<Self, Errno> {
+        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        let base = unsafe {
+            mmap_anonymous(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
+        };
+        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { base, len })
+    }
+
+    /// Where it starts.
+    pub fn addr(&self) -> usize {
+        self.base.as_ptr() as usize
+    }
+
+    /// How many bytes it has.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The `len` things at `offset`; `None` if they are not aligned, or not all inside. Nothing is
+    /// anywhere.
+    #[inline]
+    pub fn slice<T: Shared>(&self, offset: usize, len: usize) -> Option<&[T]> {
+        if len == 0 {
+            return Some(&[]);
+        }
+        let bytes = len.checked_mul(size_of::<T>())?;
+        let inside = offset.checked_add(bytes)? <= self.len;
+        if !inside || !offset.is_multiple_of(align_of::<T>()) {
+            return None;
+        }
+        // SAFETY: the range is inside the mapping, which lives as long as `self`; it is aligned, since
+        // the mapping is to a page and the offset to `T`; any bytes are a `T`, all atomics (`Shared`).
+        Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast(), len) })
+    }
+
+    /// The thing at `offset`.
+    #[inline]
+    pub fn at<T: Shared>(&self, offset: usize) -> Option<&T> {
+        self.slice(offset, 1)?.first()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this length; borrows of it ended with `self`. Registered memory
+        // is deregistered before, which waits for copies under way.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// What may lie in memory that others write at any time.
+///
+/// # Safety
+/// Any bytes are a valid value, it consists of atomics alone, its layout is fixed (`repr(C)` or
+/// `repr(transparent)`), it needs no drop, and its alignment is at most a page's.
+pub unsafe trait Shared: Sync {}
+
+// SAFETY: an atomic integer.
+unsafe impl Shared for AtomicU8 {}
+// SAFETY: an atomic integer.
+unsafe impl Shared for AtomicU32 {}
+// SAFETY: an atomic integer.
+unsafe impl Shared for AtomicU64 {}
+// SAFETY: six atomic words, `repr(C)`; any bytes are a slot, says its documentation.
+unsafe impl Shared for Slot {}
+// SAFETY: an atomic word, `repr(transparent)`.
+unsafe impl Shared for Tag {}
+// SAFETY: atomic words, `repr(C)`; any bytes are valid, says its documentation.
+unsafe impl Shared for Control {}

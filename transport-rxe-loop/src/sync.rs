@@ -1,0 +1,139 @@
+//! Atomics, and the few operations that the device's protocols are built on. Nothing else in this crate
+//! names a memory ordering or a fence.
+//!
+//! # Which words hand what over
+//!
+//! | word | written by | read by | what is handed over |
+//! |---|---|---|---|
+//! | lock | [`unlock`] | [`try_lock`] | everything done under the lock |
+//! | turn of a queue pair | [`swap_if`], kicker and holder | [`swap_if`], holder | whatever the kicker did before it kicked |
+//! | identity of a queue pair | [`swap_if`], [`release`] | [`acquire`] | the attributes stored before the state |
+//! | posted position | [`release`], poster | [`acquire`], holder of the turn | the request's words |
+//! | retired position | [`raise_from`], poller | [`acquire`], poster | that the slot's request was read |
+//! | copying counter | [`release`], holder | [`acquire`], deregistration | that the copy is over |
+//! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
+//!
+//! Two pairs are settled by [`full_fence`] on both sides: *copying, then look at the key* against *kill
+//! the key, then look at copying*.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
+
+pub use std::sync::atomic::AtomicU8;
+
+pub use cq_core::sync::{AtomicU32, AtomicWord as AtomicU64, load, load_u32, store, store_u32};
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_has_atomic = "64")))]
+compile_error!("the loopback device is for 64-bit Linux");
+
+/// The two widths of word, so that each operation is written once.
+pub trait Atomic {
+    /// What the word holds.
+    type Value: Copy + Ord;
+    /// Loads, and sees what was done before the value was [`release`]d.
+    fn acquire(&self) -> Self::Value;
+    /// Stores, after everything done so far.
+    fn release(&self, value: Self::Value);
+    /// Stores `to` if the word holds `from`; else says what it holds. Acquires and releases.
+    fn swap_if(&self, from: Self::Value, to: Self::Value) -> Result<(), Self::Value>;
+}
+
+macro_rules! atomic {
+    ($atomic:ty, $value:ty) => {
+        impl Atomic for $atomic {
+            type Value = $value;
+            #[inline(always)]
+            fn acquire(&self) -> $value {
+                self.load(Acquire)
+            }
+            #[inline(always)]
+            fn release(&self, value: $value) {
+                self.store(value, Release);
+            }
+            #[inline(always)]
+            fn swap_if(&self, from: $value, to: $value) -> Result<(), $value> {
+                self.compare_exchange(from, to, AcqRel, Acquire).map(drop)
+            }
+        }
+    };
+}
+atomic!(AtomicU32, u32);
+atomic!(AtomicU64, u64);
+
+/// [`Atomic::acquire`].
+#[inline(always)]
+pub fn acquire<A: Atomic>(word: &A) -> A::Value {
+    word.acquire()
+}
+
+/// [`Atomic::release`].
+#[inline(always)]
+pub fn release<A: Atomic>(word: &A, value: A::Value) {
+    word.release(value);
+}
+
+/// [`Atomic::swap_if`].
+#[inline(always)]
+pub fn swap_if<A: Atomic>(word: &A, from: A::Value, to: A::Value) -> Result<(), A::Value> {
+    word.swap_if(from, to)
+}
+
+/// Raises a word to what `next` makes of it, until that is nothing or nobody interfered.
+#[inline(always)]
+pub fn raise_from<A: Atomic>(word: &A, mut next: impl FnMut(A::Value) -> Option<A::Value>) {
+    let mut seen = word.acquire();
+    while let Some(to) = next(seen) {
+        match word.swap_if(seen, to) {
+            Ok(()) => return,
+            Err(now) => seen = now,
+        }
+    }
+}
+
+/// Loads a byte that one of the pairs orders, or nothing at all.
+#[inline(always)]
+pub fn load_u8(byte: &AtomicU8) -> u8 {
+    byte.load(Relaxed)
+}
+
+/// Stores a byte that one of the pairs orders, or nothing at all.
+#[inline(always)]
+pub fn store_u8(byte: &AtomicU8, value: u8) {
+    byte.store(value, Relaxed);
+}
+
+/// Takes a lock word, if nobody has it.
+#[inline(always)]
+pub fn try_lock(word: &AtomicU32) -> bool {
+    word.load(Relaxed) == 0 && word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
+}
+
+/// Gives a lock word back.
+#[inline(always)]
+pub fn unlock(word: &AtomicU32) {
+    word.store(0, Release);
+}
+
+/// A number that nobody else gets.
+#[inline(always)]
+pub fn next_number(word: &AtomicU32) -> u32 {
+    word.fetch_add(1, Relaxed)
+}
+
+/// Stands between a store and a load where the other side does the same crosswise.
+#[inline(always)]
+pub fn full_fence() {
+    fence(SeqCst);
+}
+
+/// Everything stored so far is visible before anything stored from here on.
+#[inline(always)]
+pub fn write_fence() {
+    fence(Release);
+}
+
+/// Everything loaded from here on is as new as what was loaded so far.
+#[inline(always)]
+pub fn read_fence() {
+    fence(Acquire);
+}

@@ -1,0 +1,147 @@
+//! What the tests share: two connected ends, and waiting for conditions with a deadline.
+#![allow(dead_code, unused_imports)]
+
+use std::time::{Duration, Instant};
+
+use cq_core::transport::{Poll, Post};
+use cq_core::wc::Wc;
+pub use cq_core::wc::WcStatus as S;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{
+    Access, Context, Cq, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
+};
+
+/// Longer than anything here takes, on any machine.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE_WRITE).union(Access::REMOTE_READ);
+
+/// A queue pair with a completion queue and a region of its own.
+pub struct End {
+    pub qp: QueuePair,
+    pub cq: Cq,
+    pub region: OwnedRegion,
+    pub pd: ProtectionDomain,
+}
+
+pub const CAPS: QpCaps =
+    QpCaps { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+
+pub fn open() -> Context {
+    Context::open("loop0").unwrap()
+}
+
+impl End {
+    pub fn new() -> Self {
+        Self::with(CAPS)
+    }
+
+    pub fn with(caps: QpCaps) -> Self {
+        let context = open();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+        let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
+        let region = pd.allocate(8192, ALL).unwrap();
+        Self { qp, cq, region, pd }
+    }
+
+    /// Posts a receive of `len` bytes at `offset`.
+    pub fn recv(&mut self, wr_id: u64, offset: usize, len: usize) {
+        let sge = self.region.sge(offset, len).unwrap();
+        self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]).unwrap();
+    }
+
+    /// Posts a signaled SEND of `len` bytes at `offset`.
+    pub fn send(&mut self, wr_id: u64, offset: usize, len: usize) {
+        let sge = self.region.sge(offset, len).unwrap();
+        self.qp.post_send(&[SendWr::send(wr_id, &[sge])]).unwrap();
+    }
+
+    pub fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.region.read(offset, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// What it completed: exactly these, in this order.
+    #[track_caller]
+    pub fn expect(&mut self, wanted: &[(u64, S)]) -> Vec<Wc> {
+        let number = self.qp.number();
+        let got = settle(&mut self.cq, wanted.len());
+        let seen: Vec<_> = got.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+        assert_eq!(seen, wanted);
+        assert!(got.iter().all(|wc| wc.qp_num() == number));
+        self.expect_nothing();
+        got
+    }
+
+    #[track_caller]
+    pub fn expect_nothing(&mut self) {
+        assert_eq!(take(&mut self.cq), []);
+    }
+}
+
+/// Two ends, connected both ways.
+pub fn pair() -> (End, End) {
+    pair_with(CAPS)
+}
+
+pub fn pair_with(caps: QpCaps) -> (End, End) {
+    let (mut a, mut b) = (End::with(caps), End::with(caps));
+    connect(&mut a, &mut b);
+    (a, b)
+}
+
+pub fn connect(a: &mut End, b: &mut End) {
+    a.qp.connect(b.qp.number()).unwrap();
+    b.qp.connect(a.qp.number()).unwrap();
+}
+
+/// Brings a queue pair from RESET to `state`, on the shortest way.
+pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
+    let way: &[QpAttr] = &[QpAttr::init(Access::REMOTE_WRITE), QpAttr::rtr(peer), QpAttr::rts()];
+    let (steps, last) = match state {
+        QpState::Reset => (0, None),
+        QpState::Init => (1, None),
+        QpState::Rtr => (2, None),
+        QpState::Rts => (3, None),
+        QpState::Sqd | QpState::Sqe => (3, Some(QpAttr::to(state))),
+        QpState::Err => (1, Some(QpAttr::to(state))),
+    };
+    for attr in way[..steps].iter().chain(&last) {
+        qp.modify(attr).unwrap();
+    }
+    assert_eq!(qp.state(), state);
+}
+
+/// Everything that is there now.
+pub fn take(cq: &mut Cq) -> Vec<Wc> {
+    let mut all = Vec::new();
+    let mut room = [Wc::default(); 16];
+    loop {
+        match cq.poll(&mut room).unwrap() {
+            0 => return all,
+            count => all.extend_from_slice(&room[..count]),
+        }
+    }
+}
+
+/// Polls until `count` completions have come.
+#[track_caller]
+pub fn settle(cq: &mut Cq, count: usize) -> Vec<Wc> {
+    let mut all = Vec::new();
+    wait_for(|| {
+        all.extend(take(cq));
+        all.len() >= count
+    });
+    all
+}
+
+/// Lets other threads run until `done`.
+#[track_caller]
+pub fn wait_for(mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < DEADLINE, "the condition never came true");
+        std::thread::yield_now();
+    }
+}

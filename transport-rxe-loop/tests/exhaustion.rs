@@ -1,0 +1,52 @@
+//! A device that is full says so, and is good again when something is given back. Alone in its process.
+
+mod common;
+
+use common::{ALL, CAPS, open};
+use transport_rxe_loop::{CreateError, Limit, QpCaps, QpInit, RegisterError};
+
+#[test]
+fn a_device_that_is_full_says_so() {
+    a_full_device_says_what_it_is_full_of();
+    a_device_without_memory_says_so();
+}
+
+fn a_full_device_says_what_it_is_full_of() {
+    let context = open();
+    let (pd, attributes) = (context.alloc_pd(), context.attributes());
+    for _ in 0..2 {
+        let cq = context.create_cq(1, None).unwrap();
+        let tiny = QpCaps { max_send_wr: 1, max_recv_wr: 1, ..CAPS };
+        let init = QpInit { caps: tiny, ..QpInit::new(&cq) };
+        let qps: Vec<_> = (0..attributes.max_qp).map(|_| pd.create_qp(&init).unwrap()).collect();
+        let full = CreateError::TableFull { what: Limit::QueuePairs, max: attributes.max_qp };
+        assert_eq!(pd.create_qp(&init).unwrap_err(), full);
+        drop(qps);
+
+        let cqs: Vec<_> =
+            (1..attributes.max_cq).map(|_| context.create_cq(1, None).unwrap()).collect();
+        let full = CreateError::TableFull { what: Limit::CompletionQueues, max: attributes.max_cq };
+        assert_eq!(context.create_cq(1, None).unwrap_err(), full);
+        drop((cqs, cq));
+
+        let mrs: Vec<_> = (0..attributes.max_mr).map(|_| pd.allocate(8, ALL).unwrap()).collect();
+        let full = RegisterError::TableFull { max: attributes.max_mr };
+        assert_eq!(pd.allocate(8, ALL).unwrap_err(), full);
+        drop(mrs);
+    }
+}
+
+fn a_device_without_memory_says_so() {
+    let context = open();
+    let mut cqs = Vec::new();
+    let error = loop {
+        match context.create_cq(context.attributes().max_cqe, None) {
+            Ok(cq) => cqs.push(cq),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, CreateError::NoMemory { .. }), "{error}");
+    assert!(!cqs.is_empty());
+    drop(cqs);
+    context.create_cq(context.attributes().max_cqe, None).unwrap();
+}

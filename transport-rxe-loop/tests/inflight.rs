@@ -1,0 +1,108 @@
+//! What happens to a queue pair while its peer moves bytes into a receive that it has taken: C10, Q2.
+//! The messages are long, so that there is time for it.
+
+mod common;
+
+use std::thread;
+
+use common::{ALL, End, S, pair, take, wait_for};
+use cq_core::transport::Post;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{OwnedRegion, QpAttr, QpState};
+
+const LEN: usize = 16 << 20;
+
+/// The sender's end, the receiver's, and where the message went.
+type Scene = (End, End, OwnedRegion);
+
+/// Sends a long message into the first of three receives, and lets `act` loose on the receiver when the
+/// first byte has arrived.
+fn while_a_message_arrives(act: impl FnOnce(&mut End)) -> Scene {
+    let (mut a, mut b) = pair();
+    let (source, target) = (a.pd.allocate(LEN, ALL).unwrap(), b.pd.allocate(LEN, ALL).unwrap());
+    source.write(0, &vec![7; LEN]).unwrap();
+    b.qp.post_recv(&[RecvWr::new(0, &[target.sge(0, LEN).unwrap()])]).unwrap();
+    b.recv(1, 0, 8);
+    b.recv(2, 0, 8);
+    thread::scope(|scope| {
+        let a = &mut a;
+        scope.spawn(move || {
+            let sge = [source.sge(0, LEN).unwrap()];
+            a.qp.post_send(&[SendWr::send(10, &sge)]).unwrap();
+            source
+        });
+        let mut first = [0];
+        wait_for(|| {
+            target.read(0, &mut first).unwrap();
+            first != [0]
+        });
+        act(&mut b);
+    });
+    (a, b, target)
+}
+
+fn last_byte(region: &OwnedRegion) -> u8 {
+    let mut last = [0];
+    region.read(LEN - 1, &mut last).unwrap();
+    last[0]
+}
+
+#[test]
+fn c10_a_flush_waits_behind_the_receive_that_is_in_flight() {
+    let (mut a, mut b, target) =
+        while_a_message_arrives(|b| b.qp.modify(&QpAttr::to(QpState::Err)).unwrap());
+    b.expect(&[(0, S::SUCCESS), (1, S::WR_FLUSH_ERR), (2, S::WR_FLUSH_ERR)]);
+    a.expect(&[(10, S::SUCCESS)]);
+    assert_eq!(last_byte(&target), 7);
+}
+
+#[test]
+fn q02_reset_waits_for_the_receive_that_is_in_flight() {
+    let (mut a, mut b, _target) = while_a_message_arrives(|b| {
+        b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        let done: Vec<_> = take(&mut b.cq).iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+        assert_eq!(done, [(0, S::SUCCESS)]);
+    });
+    b.expect_nothing();
+    a.expect(&[(10, S::SUCCESS)]);
+}
+
+#[test]
+fn destroying_waits_for_the_receive_that_is_in_flight() {
+    let (mut a, mut b, target) = while_a_message_arrives(|b| {
+        let End { qp, cq, .. } = std::mem::replace(b, End::new());
+        qp.destroy();
+        b.cq = cq;
+        let done: Vec<_> = take(&mut b.cq).iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+        assert_eq!(done, [(0, S::SUCCESS)]);
+    });
+    b.expect_nothing();
+    a.expect(&[(10, S::SUCCESS)]);
+    assert_eq!(last_byte(&target), 7);
+}
+
+#[test]
+fn q02_a_request_in_execution_completes_before_those_that_are_flushed() {
+    let (mut a, b) = pair();
+    let (source, target) = (a.pd.allocate(LEN, ALL).unwrap(), b.pd.allocate(LEN, ALL).unwrap());
+    source.write(0, &vec![7; LEN]).unwrap();
+    let sge = [source.sge(0, LEN).unwrap()];
+    a.qp.post_send(&[SendWr::send(1, &sge), SendWr::send(2, &[])]).unwrap(); // they wait
+    let b = thread::scope(|scope| {
+        let mut b = b;
+        let recv = [target.sge(0, LEN).unwrap()];
+        let poster = scope.spawn(move || {
+            b.qp.post_recv(&[RecvWr::new(3, &recv)]).unwrap(); // executes the sender's requests
+            b
+        });
+        let mut first = [0];
+        wait_for(|| {
+            target.read(0, &mut first).unwrap();
+            first != [0]
+        });
+        a.qp.modify(&QpAttr::to(QpState::Err)).unwrap(); // leaves the flush to the other thread
+        poster.join().unwrap()
+    });
+    a.expect(&[(1, S::SUCCESS), (2, S::WR_FLUSH_ERR)]);
+    assert_eq!(b.qp.state(), QpState::Rts);
+}
