@@ -5,30 +5,29 @@
 
 mod common;
 
-use std::io;
 use std::time::Duration;
 
 use criterion::Criterion;
 
-use self::common::cores::Cores;
 use self::common::placement::Placement;
 use self::common::scenarios::{self, Row, Scenario};
+use bench::cores::Cores;
 
-fn main() -> io::Result<()> {
-    let cores = Cores::settle()?;
+fn main() {
+    let cores = Cores::allowed();
+    cores.settle_first();
     let mut criterion = Criterion::default()
         .sample_size(20)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(1))
         .configure_from_args();
     for scenario in scenarios::all() {
-        match cores.why_not(scenario.cores) {
+        match scenario.why_not(cores) {
             Some(reason) => println!("{}: skipped: {reason}", scenario.name),
             None => measure(&mut criterion, cores, &scenario),
         }
     }
     criterion.final_summary();
-    Ok(())
 }
 
 fn measure(criterion: &mut Criterion, cores: Cores, scenario: &Scenario) {

@@ -1,6 +1,5 @@
 //! What both benches share: the queues under test, what is asked of them, and the two cores it runs on.
 
-pub mod cores;
 mod entries;
 pub mod peer;
 pub mod peers;

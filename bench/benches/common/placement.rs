@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::cores::Cores;
+use bench::cores::Cores;
 
 /// How long a probe takes.
 const PROBE: Duration = Duration::from_millis(1);
@@ -62,7 +62,7 @@ pub fn on_two_cores<H, A: Send>(
         let _guard = AbortOnPanic;
         let other = scope.spawn(|| {
             let _guard = AbortOnPanic;
-            cores.go_away();
+            cores.settle_second();
             before.echo();
             let result = away();
             after.echo();

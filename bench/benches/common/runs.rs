@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use cq_core::wc::Wc;
 
-use super::cores::Cores;
 use super::entries::{Sink, Source, whole_rounds};
 use super::peer::{Peer, Receiver, Sender};
 use super::placement::{Placement, on_two_cores};
+use bench::cores::Cores;
 
 /// One measurement.
 pub struct Sample {

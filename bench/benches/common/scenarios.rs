@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::cores::Cores;
 use super::peer::{CAPACITY, Peer};
 use super::peers::{Heapless, Ring, RtrbChunks, RtrbSingle, SLACK, Soft, Windowed};
 pub use super::runs::Sample;
 use super::runs::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
+use bench::cores::Cores;
 
 /// One thing asked of every queue.
 pub struct Scenario {
@@ -16,6 +16,13 @@ pub struct Scenario {
     pub cores: usize,
     /// The queues it is asked of.
     pub rows: Vec<Row>,
+}
+
+impl Scenario {
+    /// Why it can't be measured on these cores, if so.
+    pub fn why_not(&self, cores: Cores) -> Option<&'static str> {
+        (self.cores > 1 && cores.shared()).then_some("this process may use one core only")
+    }
 }
 
 /// One queue.

@@ -9,22 +9,22 @@ mod options;
 mod series;
 mod table;
 
-use std::io;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::common::cores::Cores;
 use self::common::scenarios::{self, Row, Scenario};
 use self::options::Options;
 use self::series::Series;
+use bench::cores::Cores;
 
-fn main() -> io::Result<()> {
+fn main() {
     let options = Options::from_args();
-    let cores = Cores::settle()?;
+    let cores = Cores::allowed();
+    cores.settle_first();
     let (mut measured, mut skipped) = (Vec::new(), Vec::new());
     for scenario in scenarios::all().into_iter().filter(|scenario| options.wants(scenario.name)) {
-        match cores.why_not(scenario.cores) {
+        match scenario.why_not(cores) {
             Some(reason) => skipped.push(format!("{}: skipped: {reason}", scenario.name)),
             None => measured.push(take_turns(scenario, cores, &options)),
         }
@@ -33,7 +33,6 @@ fn main() -> io::Result<()> {
     let moved: usize = measured.iter().map(Series::moved).sum();
     println!("{moved} samples dropped, because the cores were moved while they were taken");
     skipped.iter().for_each(|line| println!("{line}"));
-    Ok(())
 }
 
 /// Measures each queue once a round.

@@ -19,10 +19,7 @@ pub struct Memory<const STORAGE: usize> {
 
 impl<const STORAGE: usize> Default for Memory<STORAGE> {
     fn default() -> Self {
-        Self {
-            control: Control::new(),
-            slots: (0..STORAGE).map(|_| Slot::new()).collect(),
-        }
+        Self { control: Control::new(), slots: (0..STORAGE).map(|_| Slot::new()).collect() }
     }
 }
 

@@ -1,0 +1,192 @@
+//! What the two ends of a job share: the clock, the progress, and when to leave.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use cq_core::cq::WaitError;
+use cq_core::transport::{PollError, PostError};
+use cq_core::wc::Failed;
+
+use crate::interrupt::Stop;
+use crate::payload::Wrong;
+
+/// Shared by the two ends of one job.
+pub struct Control<'a> {
+    stop: &'a Stop,
+    epoch: Instant,
+    failure: OnceLock<EndFailure>,
+    arrived: AtomicU32,
+    started: AtomicU64,
+    progress: Progress,
+}
+
+/// On cache lines of its own: one end writes it all the time, and the other reads what is beside it.
+#[derive(Default)]
+#[repr(align(128))]
+struct Progress(AtomicU64);
+
+impl<'a> Control<'a> {
+    /// For a job that starts now.
+    pub fn new(stop: &'a Stop) -> Self {
+        Self {
+            stop,
+            epoch: Instant::now(),
+            failure: OnceLock::new(),
+            arrived: AtomicU32::new(0),
+            started: AtomicU64::new(0),
+            progress: Progress::default(),
+        }
+    }
+
+    /// Nanoseconds since the job began: one clock for both ends.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        // Overflows after 584 years.
+        self.epoch.elapsed().as_nanos() as u64
+    }
+
+    /// Whether to leave what is not done undone.
+    #[inline]
+    pub fn leave(&self) -> bool {
+        self.stop.asked()
+    }
+
+    /// Waits for the other end to be ready too.
+    pub fn meet(&self) {
+        const ENDS: u32 = 2;
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+        while self.arrived.load(Ordering::Relaxed) < ENDS && !self.leave() {
+            thread::yield_now();
+        }
+        self.started.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Nanoseconds since the ends met.
+    pub fn elapsed(&self) -> u64 {
+        self.now() - self.started.load(Ordering::Relaxed)
+    }
+
+    /// Says how many iterations are done.
+    #[inline]
+    pub fn advance(&self, done: u64) {
+        self.progress.0.store(done, Ordering::Relaxed);
+    }
+
+    /// How many iterations are done.
+    pub fn done(&self) -> u64 {
+        self.progress.0.load(Ordering::Relaxed)
+    }
+
+    /// Runs the work of one end. If it fails, or panics, the other one leaves too.
+    pub fn oversee(&self, end: &'static str, work: impl FnOnce() -> Result<(), Failure>) {
+        let _guard = LeaveOnPanic(self.stop);
+        if let Err(why) = work() {
+            // The first failure is the cause; what the other end says then follows from it.
+            let _ = self.failure.set(EndFailure { end, why });
+            self.stop.leave();
+        }
+    }
+
+    /// What went wrong first, if something did.
+    pub fn into_failure(self) -> Option<EndFailure> {
+        self.failure.into_inner()
+    }
+}
+
+struct LeaveOnPanic<'a>(&'a Stop);
+
+impl Drop for LeaveOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.leave();
+        }
+    }
+}
+
+/// Which end failed, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("the {end}: {why}")]
+pub struct EndFailure {
+    end: &'static str,
+    why: Failure,
+}
+
+/// Why one end failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A message is not what was sent.
+    #[error(transparent)]
+    Payload(#[from] Wrong),
+    /// A message has another length.
+    #[error("message {number} has {found} bytes instead of {expected}")]
+    Length {
+        /// Which message.
+        number: u64,
+        /// What its completion says.
+        found: u32,
+        /// What was sent.
+        expected: u32,
+    },
+    /// Completions do not come in the order of their requests.
+    #[error("request {found} completed where request {expected} was next")]
+    Order {
+        /// What the completion says.
+        found: u64,
+        /// What was next.
+        expected: u64,
+    },
+    /// A request failed.
+    #[error("request {number} completed with {0}", number = .0.wr_id())]
+    Completion(#[from] Failed),
+    /// A request was refused.
+    #[error("cannot post: {0}")]
+    Post(#[from] PostError),
+    /// The completion queue failed.
+    #[error(transparent)]
+    Poll(#[from] PollError),
+    /// Waiting failed.
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+    /// A completion is missing.
+    #[error("no completion came for {seconds} s")]
+    Stalled {
+        /// How long it was waited for.
+        seconds: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn the_first_failure_is_the_one_that_is_told() {
+        let stop = Stop::default();
+        let control = Control::new(&stop);
+        control.oversee("client", || Err(Failure::Stalled { seconds: 1 }));
+        control.oversee("server", || Err(Failure::Order { found: 1, expected: 0 }));
+        let told = control.into_failure().unwrap().to_string();
+        assert_eq!(told, "the client: no completion came for 1 s");
+    }
+
+    #[test]
+    fn an_end_that_panics_makes_the_other_one_leave() {
+        let stop = Stop::default();
+        let control = Control::new(&stop);
+        let end = AssertUnwindSafe(|| control.oversee("client", || panic!("as it should")));
+        assert!(catch_unwind(end).is_err());
+        assert!(control.leave());
+    }
+
+    #[test]
+    fn an_end_that_is_done_does_not() {
+        let stop = Stop::default();
+        let control = Control::new(&stop);
+        control.oversee("client", || Ok(()));
+        assert!(!control.leave());
+    }
+}

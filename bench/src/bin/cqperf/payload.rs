@@ -1,0 +1,259 @@
+//! What messages carry, so that a stale, torn, misplaced or damaged one is noticed.
+//!
+//! Every eight bytes are a hash of the message's number, its time stamp and their position. A message of at
+//! least [`STAMPED`] bytes begins with the time stamp; all that follows vouches for it.
+
+use cq_core::wr::Sge;
+
+use crate::transport::Memory;
+
+/// The shortest message that carries a time stamp: the stamp, and a word that vouches for it.
+pub const STAMPED: u32 = 16;
+
+const WORD: usize = size_of::<u64>();
+
+/// Bytes made or compared at a time, on the stack.
+const CHUNK: usize = 32 * WORD;
+
+/// Room for messages of one size in registered memory. No two share a cache line: of neighbours, one may be
+/// written by the device while the other is checked.
+pub struct Slots<M> {
+    memory: M,
+    size: u32,
+    count: u32,
+}
+
+impl<M: Memory> Slots<M> {
+    /// `count` slots of `size` bytes, in memory of [`bytes`].
+    pub const fn new(memory: M, size: u32, count: u32) -> Self {
+        Self { memory, size, count }
+    }
+
+    /// How many bytes each slot has.
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The slot whose turn it is at this message, where messages take them in turn.
+    pub fn turn(&self, number: u64) -> u32 {
+        // Less than `count`.
+        (number % u64::from(self.count)) as u32
+    }
+
+    /// A slot, as requests name it.
+    pub fn sge(&self, slot: u32) -> Sge {
+        self.memory.sge(self.offset(slot), self.size)
+    }
+
+    /// All slots, as requests name them.
+    pub fn sges(&self) -> Vec<Sge> {
+        (0..self.count).map(|slot| self.sge(slot)).collect()
+    }
+
+    /// Writes message `number` into a slot; `stamp` goes along where there is room.
+    pub fn fill(&mut self, slot: u32, number: u64, stamp: u64) {
+        let pattern = Pattern::new(number, self.stamped().then_some(stamp));
+        let start = self.offset(slot);
+        let mut chunk = [0; CHUNK];
+        for (at, len) in self.chunks() {
+            pattern.write(at, &mut chunk[..len]);
+            self.memory.write(start + at, &chunk[..len]);
+        }
+    }
+
+    /// Compares every byte of a slot with message `number`; gives its time stamp, if it has one.
+    pub fn check(&self, slot: u32, number: u64) -> Result<Option<u64>, Wrong> {
+        let start = self.offset(slot);
+        let stamp = self.stamped().then(|| self.read_word(start));
+        let pattern = Pattern::new(number, stamp);
+        let (mut found, mut expected) = ([0; CHUNK], [0; CHUNK]);
+        for (at, len) in self.chunks() {
+            self.memory.read(start + at, &mut found[..len]);
+            pattern.write(at, &mut expected[..len]);
+            if found[..len] != expected[..len] {
+                return Err(Wrong::new(number, at, &found[..len], &expected[..len]));
+            }
+        }
+        Ok(stamp)
+    }
+
+    const fn stamped(&self) -> bool {
+        self.size >= STAMPED
+    }
+
+    const fn offset(&self, slot: u32) -> usize {
+        slot as usize * stride(self.size)
+    }
+
+    fn read_word(&self, at: usize) -> u64 {
+        let mut word = [0; WORD];
+        self.memory.read(at, &mut word);
+        u64::from_le_bytes(word)
+    }
+
+    /// Where the chunks of a message begin, and how long each is.
+    fn chunks(&self) -> impl Iterator<Item = (usize, usize)> + use<M> {
+        let size = self.size as usize;
+        (0..size).step_by(CHUNK).map(move |at| (at, CHUNK.min(size - at)))
+    }
+}
+
+/// How much memory `count` slots for messages of `size` bytes take.
+pub const fn bytes(size: u32, count: u32) -> usize {
+    stride(size) * count as usize
+}
+
+const fn stride(size: u32) -> usize {
+    const LINE: usize = 64;
+    (size as usize).next_multiple_of(LINE)
+}
+
+/// The bytes of one message.
+struct Pattern {
+    seed: u64,
+    stamp: Option<u64>,
+}
+
+impl Pattern {
+    fn new(number: u64, stamp: Option<u64>) -> Self {
+        Self { seed: mix(mix(number) ^ stamp.unwrap_or(0)), stamp }
+    }
+
+    /// Writes the bytes from `at`, the beginning of a word, on.
+    fn write(&self, at: usize, bytes: &mut [u8]) {
+        let first = at / WORD;
+        for (index, piece) in (first..).zip(bytes.chunks_mut(WORD)) {
+            piece.copy_from_slice(&self.word(index).to_le_bytes()[..piece.len()]);
+        }
+    }
+
+    fn word(&self, index: usize) -> u64 {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        match self.stamp {
+            Some(stamp) if index == 0 => stamp,
+            _ => mix(self.seed.wrapping_add((index as u64).wrapping_mul(GOLDEN))),
+        }
+    }
+}
+
+/// The finalizer of SplitMix64: each bit of the input changes about half of the output.
+const fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The first byte of a message that is not what was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("message {number} is wrong at byte {at}: found {found:#04x}, expected {expected:#04x}")]
+pub struct Wrong {
+    number: u64,
+    at: usize,
+    found: u8,
+    expected: u8,
+}
+
+impl Wrong {
+    #[cold]
+    fn new(number: u64, start: usize, found: &[u8], expected: &[u8]) -> Self {
+        let at =
+            found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+        Self { number, at: start + at, found: found[at], expected: expected[at] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Memory for Vec<u8> {
+        fn write(&mut self, at: usize, bytes: &[u8]) {
+            self[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+
+        fn read(&self, at: usize, bytes: &mut [u8]) {
+            bytes.copy_from_slice(&self[at..at + bytes.len()]);
+        }
+
+        fn sge(&self, at: usize, length: u32) -> Sge {
+            Sge { addr: at as u64, length, lkey: 0 }
+        }
+    }
+
+    /// Below a word, no stamp, the shortest stamped, a partial last word, more than a chunk.
+    const SIZES: [u32; 8] = [1, 7, 15, 16, 17, 64, 257, 4099];
+
+    fn slots(size: u32) -> Slots<Vec<u8>> {
+        Slots::new(vec![0; bytes(size, 2)], size, 2)
+    }
+
+    /// Message 4, stamped 77, in the first slot.
+    fn filled(size: u32) -> Slots<Vec<u8>> {
+        let mut slots = slots(size);
+        slots.fill(0, 4, 77);
+        slots
+    }
+
+    #[test]
+    fn a_message_passes_and_gives_its_stamp_back() {
+        for size in SIZES {
+            assert_eq!(
+                filled(size).check(0, 4),
+                Ok((size >= STAMPED).then_some(77)),
+                "size {size}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed_wherever_it_is() {
+        for size in SIZES {
+            let mut slots = filled(size);
+            for at in 0..size as usize {
+                slots.memory[at] ^= 0x10;
+                assert!(slots.check(0, 4).is_err(), "byte {at} of {size}");
+                slots.memory[at] ^= 0x10;
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_byte_is_named() {
+        let mut slots = filled(4099);
+        let good = slots.memory[300];
+        slots.memory[300] = !good;
+        let wrong = Wrong { number: 4, at: 300, found: !good, expected: good };
+        assert_eq!(slots.check(0, 4), Err(wrong));
+    }
+
+    #[test]
+    fn a_stale_message_is_noticed() {
+        for size in SIZES {
+            assert!(filled(size).check(0, 6).is_err(), "size {size}");
+        }
+    }
+
+    #[test]
+    fn a_torn_message_is_noticed() {
+        let mut slots = filled(64);
+        let older = slots.memory.clone();
+        slots.fill(0, 6, 78);
+        slots.memory[56..64].copy_from_slice(&older[56..64]);
+        assert!(slots.check(0, 6).is_err());
+    }
+
+    #[test]
+    fn swapped_words_are_noticed() {
+        let mut slots = filled(64);
+        let (front, back) = slots.memory[32..48].split_at_mut(8);
+        front.swap_with_slice(back);
+        assert!(slots.check(0, 4).is_err());
+    }
+
+    #[test]
+    fn slots_do_not_touch_each_other() {
+        let mut slots = filled(17);
+        slots.fill(1, 5, 78);
+        assert_eq!((slots.check(0, 4), slots.check(1, 5)), (Ok(Some(77)), Ok(Some(78))));
+    }
+}

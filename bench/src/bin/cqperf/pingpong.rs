@@ -1,0 +1,97 @@
+//! The ping-pong: the client sends a message, the server sends it back from where it arrived, and the client
+//! takes the time of the round trip. Messages are written and checked outside that time.
+
+use cq_core::transport::Post;
+use cq_core::wr::{RecvWr, SendWr};
+
+use crate::control::Failure;
+use crate::side::{Side, in_turn, received};
+use crate::stats::Latencies;
+use crate::transport::Transport;
+
+/// Messages and requests of either end: the server answers from one slot while the other one takes the
+/// next message.
+pub const DEPTH: u32 = 2;
+
+/// The slots of the client.
+const OUT: u32 = 0;
+const BACK: u32 = 1;
+
+/// Sends and takes back `iters` messages. What is recorded is half of each round trip.
+pub fn client<T: Transport>(
+    side: &mut Side<'_, T>,
+    iters: u64,
+    latencies: &mut Latencies,
+) -> Result<(), Failure> {
+    let control = side.completions.control();
+    control.meet();
+    for number in 0..iters {
+        side.slots.fill(OUT, number, 0);
+        let Some(took) = round_trip(side, number)? else {
+            break;
+        };
+        side.slots.check(BACK, number)?;
+        latencies.record(took / 2);
+        control.advance(number + 1);
+    }
+    Ok(())
+}
+
+/// How many nanoseconds from posting the message to finding the reply; `None` means: leave.
+fn round_trip<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<Option<u64>, Failure> {
+    let Side { pair, slots, completions } = side;
+    let control = completions.control();
+    pair.post_recv(&[RecvWr::new(number, &[slots.sge(BACK)])])?;
+    let started = control.now();
+    pair.post_send(&[SendWr::send(number, &[slots.sge(OUT)])])?;
+    let (mut sent, mut took) = (false, None);
+    while !sent || took.is_none() {
+        let batch = completions.next()?;
+        if batch.is_empty() {
+            return Ok(None);
+        }
+        for wc in batch {
+            let done = wc.result()?;
+            if done.is_recv() {
+                took = Some(control.now() - started);
+                received(&done, number, slots.size())?;
+            } else {
+                in_turn(&done, number)?;
+                sent = true;
+            }
+        }
+    }
+    Ok(took)
+}
+
+/// Sends `iters` messages back.
+pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Failure> {
+    let Side { pair, slots, completions } = side;
+    for number in 0..DEPTH.into() {
+        pair.post_recv(&[RecvWr::new(number, &[slots.sge(slots.turn(number))])])?;
+    }
+    completions.control().meet();
+    let (mut arrived, mut returned) = (0, 0);
+    while returned < iters {
+        let batch = completions.next()?;
+        if batch.is_empty() {
+            break;
+        }
+        for wc in batch {
+            let done = wc.result()?;
+            if done.is_recv() {
+                let slot = slots.turn(arrived);
+                received(&done, arrived, slots.size())?;
+                pair.post_send(&[SendWr::send(arrived, &[slots.sge(slot)])])?;
+                slots.check(slot, arrived)?;
+                arrived += 1;
+            } else {
+                in_turn(&done, returned)?;
+                let next = returned + u64::from(DEPTH);
+                pair.post_recv(&[RecvWr::new(next, &[slots.sge(slots.turn(next))])])?;
+                returned += 1;
+            }
+        }
+    }
+    Ok(())
+}

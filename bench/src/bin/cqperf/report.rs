@@ -1,0 +1,164 @@
+//! What is printed in the end: a table for people, JSON for programs.
+
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use crate::job::{Kind, Outcome};
+use crate::stats::Latency;
+use crate::stream::Shape;
+use crate::transport::Transport;
+
+/// What is reported of one job.
+#[derive(Serialize)]
+pub struct Record<'a> {
+    job: &'static str,
+    mode: &'static str,
+    transport: &'static str,
+    device: &'a str,
+    processes: u32,
+    size: u32,
+    iters: u64,
+    done: u64,
+    #[serde(flatten)]
+    shape: Option<Shape>,
+    latency_ns: Option<Latency>,
+    messages_per_s: f64,
+    completions_per_s: f64,
+    polls: u64,
+    empty_polls: u64,
+    verified: bool,
+    partial: bool,
+    error: Option<String>,
+}
+
+impl<'a> Record<'a> {
+    /// What is reported of a job over this transport.
+    pub fn new<T: Transport>(transport: &'a T, outcome: &Outcome) -> Self {
+        let Outcome { job, tally, .. } = outcome;
+        Self {
+            job: job.kind.name(),
+            mode: job.mode(),
+            transport: T::NAME,
+            device: transport.device(),
+            processes: 1,
+            size: job.size,
+            iters: job.iters,
+            done: outcome.done,
+            shape: match job.kind {
+                Kind::PingPong => None,
+                Kind::Stream(shape) => Some(shape),
+            },
+            latency_ns: outcome.latencies.summary(),
+            messages_per_s: outcome.per_second(outcome.messages()),
+            completions_per_s: outcome.per_second(tally.completions),
+            polls: tally.polls,
+            empty_polls: tally.empty_polls,
+            verified: outcome.verified(),
+            partial: outcome.partial(),
+            error: outcome.failure.as_ref().map(ToString::to_string),
+        }
+    }
+
+    const fn verdict(&self) -> &'static str {
+        match (&self.error, self.partial) {
+            (Some(_), _) => "failed",
+            (None, true) => "partial",
+            (None, false) => "verified",
+        }
+    }
+}
+
+/// A column for each job, and a last line that says how it went.
+pub fn table(records: &[Record<'_>]) -> String {
+    let Some(first) = records.first() else {
+        return String::new();
+    };
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_FULL_CONDENSED);
+    table.set_header(row("", records, |record| format!("{}\n{}", record.job, record.mode)));
+    table.add_rows(ROWS.iter().map(|(name, value)| row(name, records, value)));
+    table.column_iter_mut().skip(1).for_each(|column| {
+        column.set_cell_alignment(CellAlignment::Right);
+    });
+    let Record { device, transport, .. } = first;
+    let verdict = verdict(records);
+    format!(
+        "device {device}, transport {transport}, one process, two queue pairs\n{table}\n{verdict}\n"
+    )
+}
+
+type Value = fn(&Record<'_>) -> String;
+
+const ROWS: &[(&str, Value)] = &[
+    ("message size (bytes)", |record| count(record.size.into())),
+    ("iterations", |record| count(record.done)),
+    ("one way, p50", |record| latency(record, |latency| latency.p50)),
+    ("one way, p99", |record| latency(record, |latency| latency.p99)),
+    ("one way, p99.9", |record| latency(record, |latency| latency.p999)),
+    ("one way, max", |record| latency(record, |latency| latency.max)),
+    ("messages/s", |record| rate(record.messages_per_s)),
+    ("completions/s", |record| rate(record.completions_per_s)),
+    ("polls", |record| count(record.polls)),
+    ("empty polls", |record| count(record.empty_polls)),
+    ("result", |record| record.verdict().to_owned()),
+];
+
+fn row(name: &str, records: &[Record<'_>], value: impl Fn(&Record<'_>) -> String) -> Vec<String> {
+    [name.to_owned()].into_iter().chain(records.iter().map(value)).collect()
+}
+
+fn verdict(records: &[Record<'_>]) -> String {
+    match records.iter().find(|record| record.verdict() != "verified") {
+        None => "verified".to_owned(),
+        Some(record) => format!("{}: {}, {}", record.verdict(), record.job, record.mode),
+    }
+}
+
+fn count(number: u64) -> String {
+    HumanCount(number).to_string()
+}
+
+/// Whole, unless there are few.
+fn rate(per_second: f64) -> String {
+    if per_second < 100.0 { format!("{per_second:.2}") } else { count(per_second as u64) }
+}
+
+fn latency(record: &Record<'_>, which: impl Fn(&Latency) -> u64) -> String {
+    record.latency_ns.as_ref().map_or_else(|| "-".to_owned(), |latency| time(which(latency)))
+}
+
+/// Three digits at least, in the unit that leaves fewest before the point.
+fn time(nanoseconds: u64) -> String {
+    let ns = nanoseconds as f64;
+    match nanoseconds {
+        0..10_000 => format!("{nanoseconds} ns"),
+        10_000..10_000_000 => format!("{:.1} µs", ns / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.1} ms", ns / 1e6),
+        _ => format!("{:.1} s", ns / 1e9),
+    }
+}
+
+/// An object for each job: a lone one, or an array.
+pub fn json(records: &[Record<'_>], several: bool) -> String {
+    let text = match records {
+        records if several => serde_json::to_string(records),
+        [record, ..] => serde_json::to_string(record),
+        [] => return String::new(),
+    };
+    text.expect("a record has string keys and serializes without fail") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_three_digits() {
+        let times = [0, 312, 9_999, 10_000, 123_456, 12_345_678, 12_345_678_901].map(time);
+        assert_eq!(
+            times,
+            ["0 ns", "312 ns", "9999 ns", "10.0 µs", "123.5 µs", "12.3 ms", "12.3 s"]
+        );
+    }
+}

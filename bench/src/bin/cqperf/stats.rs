@@ -1,0 +1,161 @@
+//! What is counted and measured.
+
+use std::ops::Add;
+
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
+use cq_core::wc::Wc;
+use hdrhistogram::Histogram;
+
+/// How often completion queues were polled, and what for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Polls.
+    pub polls: u64,
+    /// Polls that found nothing.
+    pub empty_polls: u64,
+    /// Completions found.
+    pub completions: u64,
+}
+
+impl Add for Tally {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            polls: self.polls + other.polls,
+            empty_polls: self.empty_polls + other.empty_polls,
+            completions: self.completions + other.completions,
+        }
+    }
+}
+
+/// Counts the polls of any transport.
+pub struct Counted<T> {
+    transport: T,
+    tally: Tally,
+}
+
+impl<T> Counted<T> {
+    /// Nothing was polled yet.
+    pub fn new(transport: T) -> Self {
+        Self { transport, tally: Tally::default() }
+    }
+
+    /// The counts so far.
+    pub const fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+impl<T: Poll> Poll for Counted<T> {
+    #[inline]
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let count = self.transport.poll(out)?;
+        self.tally.polls += 1;
+        self.tally.empty_polls += u64::from(count == 0);
+        self.tally.completions += count as u64;
+        Ok(count)
+    }
+}
+
+impl<T: Arm> Arm for Counted<T> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        self.transport.arm(on)
+    }
+
+    fn key(&self) -> CqKey {
+        self.transport.key()
+    }
+}
+
+/// Latencies in nanoseconds, up to a minute; what took longer counts as a minute.
+pub struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    const LONGEST: u64 = 60_000_000_000;
+
+    /// Three digits of what is recorded are kept.
+    const DIGITS: u8 = 3;
+
+    /// None yet. All memory that recording needs is allocated here.
+    pub fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, Self::LONGEST, Self::DIGITS);
+        Self(histogram.expect("these bounds are those of a histogram"))
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn record(&mut self, nanoseconds: u64) {
+        self.0.saturating_record(nanoseconds);
+    }
+
+    /// What is reported of them; `None` if there is none.
+    pub fn summary(&self) -> Option<Latency> {
+        (!self.0.is_empty()).then(|| Latency {
+            p50: self.0.value_at_quantile(0.5),
+            p99: self.0.value_at_quantile(0.99),
+            p999: self.0.value_at_quantile(0.999),
+            max: self.0.max(),
+        })
+    }
+}
+
+/// What is reported of one-way latencies, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Latency {
+    /// Half took no longer.
+    pub p50: u64,
+    /// 99 of 100 took no longer.
+    pub p99: u64,
+    /// 999 of 1,000 took no longer.
+    pub p999: u64,
+    /// None took longer.
+    pub max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_what_was_recorded() {
+        let mut latencies = Latencies::new();
+        (1..=1_000).for_each(|nanoseconds| latencies.record(nanoseconds));
+        let expected = Latency { p50: 500, p99: 990, p999: 999, max: 1_000 };
+        assert_eq!(latencies.summary(), Some(expected));
+    }
+
+    #[test]
+    fn nothing_recorded_is_no_latency() {
+        assert_eq!(Latencies::new().summary(), None);
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_recorded_as_the_bound() {
+        let mut latencies = Latencies::new();
+        latencies.record(0);
+        latencies.record(u64::MAX);
+        let summary = latencies.summary().unwrap();
+        assert_eq!(summary.p50, 0);
+        assert!((Latencies::LONGEST..Latencies::LONGEST / 100 * 101).contains(&summary.max));
+    }
+
+    #[test]
+    fn a_summary_serializes_with_its_four_names() {
+        let json = serde_json::to_string(&Latency { p50: 1, p99: 2, p999: 3, max: 4 }).unwrap();
+        assert_eq!(json, r#"{"p50":1,"p99":2,"p999":3,"max":4}"#);
+    }
+
+    #[test]
+    fn polls_are_counted_empty_ones_too() {
+        struct Script(Vec<usize>);
+        impl Poll for Script {
+            fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
+                self.0.pop().ok_or(PollError::Device(5))
+            }
+        }
+        let mut counted = Counted::new(Script(vec![0, 3, 0, 1]));
+        while counted.poll(&mut []).is_ok() {}
+        assert_eq!(counted.tally(), Tally { polls: 4, empty_polls: 2, completions: 4 });
+    }
+}

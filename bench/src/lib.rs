@@ -1,0 +1,3 @@
+//! What the program `cqperf` and the benches have in common.
+
+pub mod cores;
