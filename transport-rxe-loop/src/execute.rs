@@ -33,7 +33,11 @@ pub fn run(fabric: &'static Fabric, qp: u32) {
 
 /// Runs whoever is connected to the queue pair with this number, which has changed its state or is gone:
 /// a request that waited for it may go on, or fail. Connected back or not; so all are looked at.
+///
+/// The fence stands against that of [`Window::open`], between a sender's connecting and its look at the
+/// peer's state: either it sees the new state, or it is seen here.
 pub fn run_those_connected_to(fabric: &'static Fabric, number: u32) {
+    sync::full_fence();
     for (slot, index) in fabric.tables().qps.all().iter().zip(0..) {
         if sync::load_u32(&slot.dest) == number {
             run(fabric, index);

@@ -12,9 +12,12 @@
 //! | retired position | [`raise_from`], poller | [`acquire`], poster | that the slot's request was read |
 //! | copying counter | [`release`], holder | [`acquire`], deregistration | that the copy is over |
 //! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
+//! | taken position | [`release`], taker | [`acquire`], poster | that the receive's words were read |
+//! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
 //!
-//! Two pairs are settled by [`full_fence`] on both sides: *copying, then look at the key* against *kill
-//! the key, then look at copying*.
+//! Two pairs are settled by [`full_fence`] on both sides: *open the window, then look at the key* against
+//! *kill the key, then look at the window*; and *connect, then look at the peer's state* against *change
+//! the state, then look who is connected*.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
@@ -29,7 +32,7 @@ compile_error!("the loopback device is for 64-bit Linux");
 /// The two widths of word, so that each operation is written once.
 pub trait Atomic {
     /// What the word holds.
-    type Value: Copy + Ord;
+    type Value: Copy;
     /// Loads, and sees what was done before the value was [`release`]d.
     fn acquire(&self) -> Self::Value;
     /// Stores, after everything done so far.
