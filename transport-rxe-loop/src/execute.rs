@@ -92,13 +92,15 @@ fn drive(fabric: &'static Fabric, qp: u32, kicks: &mut Kicks) {
 }
 
 fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks) {
-    let Some(ring) = Ring::of(fabric, &slot.send_ring) else { return };
     loop {
         let me = identity::read(slot);
-        match me.state {
-            QpState::Rts => {}
-            QpState::Err => return flush::both(fabric, slot, me.number, &ring),
-            _ => return,
+        if !matches!(me.state, QpState::Rts | QpState::Err) {
+            return;
+        }
+        // After the state: a place that is being made anew has no state until its ring is recorded.
+        let Some(ring) = Ring::of(fabric, &slot.send_ring) else { return };
+        if me.state == QpState::Err {
+            return flush::both(fabric, slot, me.number, &ring);
         }
         let position = sync::load(&slot.send.done);
         if position == sync::acquire(&slot.send.posted) {
