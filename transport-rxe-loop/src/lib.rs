@@ -118,3 +118,8 @@ pub use crate::mr::{Access, MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
 pub use crate::qp::{QpCaps, QpInit, QueuePair};
 pub use crate::state::{QpState, Rule};
+
+/// The example of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
