@@ -180,6 +180,16 @@ fn n04_arming_never_weakens_and_does_upgrade() {
 }
 
 #[test]
+fn p02_what_was_polled_is_gone_and_p03_empty_is_no_error() {
+    let mut storage = SoftCq::<4>::new();
+    let (mut producer, mut consumer) = storage.split();
+    assert_eq!(drain(&mut consumer), Ok(vec![]));
+    producer.push(&send(1)).unwrap();
+    assert_eq!(drain(&mut consumer), Ok(vec![1]));
+    assert_eq!(drain(&mut consumer), Ok(vec![]));
+}
+
+#[test]
 fn n11_arming_without_a_channel_is_an_error() {
     let mut storage = SoftCq::<4>::new();
     let (_producer, mut consumer) = storage.split();

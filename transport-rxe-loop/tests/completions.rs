@@ -280,3 +280,16 @@ fn two_opens_share_one_device() {
     a.expect(&[(1, S::SUCCESS)]);
     assert_eq!(settle(&mut cq, 1)[0].wr_id(), 2);
 }
+
+#[test]
+fn c07_byte_len_counts_what_arrived_without_the_immediate() {
+    let (mut a, mut b) = pair();
+    for len in [0, 1, 63, 64] {
+        b.recv(1, 0, 64);
+        let sge = a.region.sge(0, len).unwrap();
+        a.qp.post_send(&[SendWr::send(2, &[sge]).with_imm([9; 4])]).unwrap();
+        let wc = b.expect(&[(1, S::SUCCESS)])[0];
+        assert_eq!(wc.result().unwrap().byte_len() as usize, len);
+        a.expect(&[(2, S::SUCCESS)]);
+    }
+}

@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use cq_core::cq::CompletionQueue;
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
 use transport_rxe_loop::{
     Access, Context, Cq, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
 };
@@ -144,4 +145,30 @@ pub fn wait_for(mut done: impl FnMut() -> bool) {
         assert!(start.elapsed() < DEADLINE, "the condition never came true");
         std::thread::yield_now();
     }
+}
+
+/// Hands `on` what exchanges messages of every kind, some of which fail, and polls empty queues.
+pub fn exchange(on: impl FnOnce(&mut dyn FnMut())) {
+    let (a, b) = pair();
+    let (from, to) = ([a.region.sge(0, 300).unwrap()], [b.region.sge(0, 512).unwrap()]);
+    let target = b.region.remote(1024).unwrap();
+    let (mut a_qp, mut b_qp) = (a.qp, b.qp);
+    let (mut a_cq, mut b_cq) = (CompletionQueue::new(a.cq), CompletionQueue::new(b.cq));
+    let mut room = [Wc::default(); 8];
+    on(&mut || {
+        for round in 0..100 {
+            assert!(b_cq.poll(&mut room).unwrap().is_empty());
+            b_qp.post_recv(&[RecvWr::new(round, &to), RecvWr::new(round, &to)]).unwrap();
+            let write = SendWr::write(round, &from, target).unsignaled();
+            let inline = SendWr::send_inline(round, b"inline").with_imm([1; 4]);
+            a_qp.post_send(&[write, SendWr::send(round, &from), inline]).unwrap();
+            assert_eq!(b_cq.poll(&mut room).unwrap().len(), 2);
+            assert_eq!(a_cq.poll(&mut room).unwrap().len(), 2);
+        }
+        let nowhere = SendWr::write(7, &from, RemoteAddr { addr: 1, rkey: 1 });
+        a_qp.post_send(&[nowhere, SendWr::send(8, &from)]).unwrap();
+        let failed = a_cq.poll(&mut room).unwrap();
+        assert_eq!(failed[0].status(), S::REM_ACCESS_ERR);
+        assert_eq!(failed[1].status(), S::WR_FLUSH_ERR);
+    });
 }
