@@ -74,7 +74,8 @@ impl<T: Poll> CompletionQueue<T> {
 
 impl<T: Arm> CompletionQueue<T> {
     /// Polls and, if nothing was there, arms for `on` and polls again. Empty means: armed, and safe to
-    /// sleep until the event (N2, N6). For event loops that sleep on a descriptor of their own.
+    /// sleep until the event (N2, N6); but an empty `room` says nothing, and arms nothing. For event loops
+    /// that sleep on a descriptor of their own.
     ///
     /// # Errors
     /// The queue failed, or can't be armed.

@@ -58,9 +58,6 @@
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
-#[cfg(all(test, not(loom)))]
-extern crate std;
-
 pub mod cq;
 pub mod health;
 pub mod notify;

@@ -27,13 +27,14 @@
 //! of the ring it was written in, modulo 2¹⁵, with the top bit set, so that it is never that of memory
 //! which nobody has written. The producer stores all words but the last `Relaxed`, then the last one,
 //! generation included, with Release. The consumer knows which generation the next slot will have, so it
-//! needs no index of the producer's: one cache line moves per entry, or less.
+//! needs no index of the producer's: three cache lines move for four entries, and nothing else.
 //!
 //! The consumer stores its *head* once for each call, before the caller sees any entry of the batch, or up
 //! to `lag` entries late. The producer keeps a copy of the head and loads the real one only when the copy
 //! makes the ring look full; the copy is never older than one round, so positions may wrap.
 //!
-//! All words are atomic, so a peer that scribbles over the memory can forge entries but do nothing else.
+//! All words are atomic, so a peer that scribbles over the memory can forge and lose entries, and make the
+//! ring look full, but do nothing else.
 
 mod capacity;
 mod slot;
@@ -115,12 +116,16 @@ impl<'a> Ring<'a> {
         Producer { ring: self, tail }
     }
 
-    /// The one consumer, from `position` on, which gives slots back when more than `lag` wait for it.
+    /// The one consumer, from `position` on, which gives slots back when more than `lag` wait for it; a
+    /// ring with `lag` of its slots to spare never looks full for that. All slots before `position` are
+    /// given back.
     #[must_use]
     pub fn consumer(self, position: Position, lag: u32) -> Consumer<'a> {
-        sync::store(&self.head.0, position);
+        sync::release_head(&self.head.0, position);
         let next = self.place(position);
-        Consumer { ring: self, position, next, released: position, lag: Position::from(lag) }
+        // As many as there are slots would be given back never.
+        let lag = Position::from(lag).min(self.slots.len() as Position - 1);
+        Consumer { ring: self, position, next, released: position, lag }
     }
 
     #[inline(always)]
@@ -201,7 +206,7 @@ impl Producer<'_> {
         Ok(())
     }
 
-    /// After a push found the ring full: makes every later push find it so.
+    /// Makes every later push find the ring full.
     pub fn close(&mut self) {
         self.tail.closed = true;
         self.tail.seen_head = self.tail.position.wrapping_sub(self.ring.storage() as Position);
@@ -247,32 +252,40 @@ impl Consumer<'_> {
     /// is.
     #[inline]
     pub fn pop(&mut self, out: &mut [Wc]) -> usize {
-        self.pop_with(out, |_, _| ())
+        let count = self.copy(out, |_, _| ());
+        self.release();
+        count
     }
 
-    /// [`pop`](Self::pop), calling `each` with the index of the slot and the completion before the slot
-    /// is given back.
+    /// Where another consumer can go on.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        self.position
+    }
+
+    /// [`pop`](Self::pop) without giving the slots back: that is [`release`](Self::release), before the
+    /// caller sees any of the completions. Calls `each` with how many were copied before and with the
+    /// index of the slot.
     #[inline]
-    pub fn pop_with(&mut self, out: &mut [Wc], each: impl FnMut(usize, &Wc)) -> usize {
+    pub(crate) fn copy(&mut self, out: &mut [Wc], each: impl FnMut(usize, usize)) -> usize {
         // Most polls find nothing; this way that much is inlined wherever a poll is.
-        if self.is_ready() { self.pop_ready(out, each) } else { 0 }
+        if self.is_ready() { self.copy_ready(out, each) } else { 0 }
     }
 
     /// `out` may be empty, but the ring is not.
     #[inline]
-    fn pop_ready(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, &Wc)) -> usize {
+    fn copy_ready(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, usize)) -> usize {
         let (ring, mut position) = (self.ring, self.position);
         let mut count = 0;
         for room in out {
             let Some(wc) = ring.place(position).read() else { break };
-            each(ring.index(position), &wc);
+            each(count, ring.index(position));
             *room = wc;
             position = position.wrapping_add(1);
             count += 1;
         }
         self.position = position;
         self.next = ring.place(position);
-        self.release();
         count
     }
 
@@ -283,8 +296,9 @@ impl Consumer<'_> {
         self.next.is_published()
     }
 
+    /// Gives back what was copied, unless that is no more than the lag.
     #[inline(always)]
-    fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         if self.position.wrapping_sub(self.released) > self.lag {
             sync::release_head(&self.ring.head.0, self.position);
             self.released = self.position;

@@ -1,5 +1,5 @@
-//! Atomics, and the named operations built on them. Nothing else in this crate, nor in a transport's
-//! lock-free protocols, names an atomic type's home, a memory ordering or a fence.
+//! Atomics, and the named operations built on them. Nothing else in this crate names an atomic type's
+//! home, a memory ordering or a fence.
 //!
 //! Under `--cfg loom` the same names are loom's, and `weaken` takes an operation out by its
 //! [`Site`], which is how a model shows that it would notice.
@@ -12,6 +12,7 @@
 //! | [`release_head`] (Release) | consumer | [`acquire_head`] (Acquire) | slots that were read and may be written again |
 //! | [`latch`] (Release) | producer | [`read_latch`] (Acquire) | every entry published before the overrun |
 //! | [`push_fence`] (SeqCst) | producer | [`arm_fence`] (SeqCst) | publish-then-look-at-arm against arm-then-look-at-slot: at least one side sees the other |
+//! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
 //! Everything else is `Relaxed`: its value is either private to one side or ordered by one of these pairs.
 //!
@@ -75,6 +76,8 @@ pub enum Site {
     ArmFence,
     /// The producer's check that the ring has room.
     FullCheck,
+    /// Giving slots back before the caller sees what was in them.
+    ReleaseFirst,
     /// The consumer's second look at the slot once it has seen the overrun.
     LookAfterLatch,
     /// The poll after arming.

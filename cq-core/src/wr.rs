@@ -69,10 +69,13 @@ pub enum SendOp {
         /// Immediate data.
         imm: Option<[u8; 4]>,
     },
-    /// Writes to memory of the peer, which is not told.
+    /// Writes to memory of the peer, which is told only if there is immediate data: that takes one of its
+    /// receives.
     Write {
         /// Where to.
         remote: RemoteAddr,
+        /// Immediate data in network byte order.
+        imm: Option<[u8; 4]>,
     },
 }
 
@@ -131,13 +134,13 @@ impl<'a> SendWr<'a> {
     /// A signaled RDMA WRITE.
     #[must_use]
     pub const fn write(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
-        Self::new(wr_id, SendOp::Write { remote }, Data::Sges(sges))
+        Self::new(wr_id, SendOp::Write { remote, imm: None }, Data::Sges(sges))
     }
 
     /// A signaled RDMA WRITE of bytes that are copied while posting.
     #[must_use]
     pub const fn write_inline(wr_id: u64, bytes: &'a [u8], remote: RemoteAddr) -> Self {
-        Self::new(wr_id, SendOp::Write { remote }, Data::Inline(bytes))
+        Self::new(wr_id, SendOp::Write { remote, imm: None }, Data::Inline(bytes))
     }
 
     /// Any operation, signaled.
@@ -146,12 +149,13 @@ impl<'a> SendWr<'a> {
         Self { wr_id, op, flags: SendFlags::SIGNALED, data }
     }
 
-    /// A SEND with this immediate data, in network byte order. Leaves a WRITE as it is.
+    /// Carries this immediate data, in network byte order.
     #[must_use]
     pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
-        if let SendOp::Send { .. } = self.op {
-            self.op = SendOp::Send { imm: Some(network_order) };
-        }
+        self.op = match self.op {
+            SendOp::Send { .. } => SendOp::Send { imm: Some(network_order) },
+            SendOp::Write { remote, .. } => SendOp::Write { remote, imm: Some(network_order) },
+        };
         self
     }
 

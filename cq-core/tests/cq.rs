@@ -90,6 +90,8 @@ fn p04_the_room_past_the_count_is_untouched() {
 fn p06_no_room_is_no_error_and_no_wait() {
     let mut cq = queue([Ok(0)], []);
     assert_eq!(cq.poll(&mut []), Ok(&[][..]));
+    let mut unarmed = queue([Ok(0)], []);
+    assert_eq!(unarmed.poll_or_arm(&mut [], Notify::Next), Ok(&[][..]));
     let mut channel = channel([]);
     assert_eq!(cq.wait(&mut [], &mut channel, None), Ok(&[][..]), "or it would sleep for ever");
 }

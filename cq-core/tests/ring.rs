@@ -129,7 +129,7 @@ fn impossible_capacities_are_refused_with_a_sentence() {
     let refused = |count| Ring::new(&slots(count), &head).map(|_| ()).unwrap_err();
     assert_eq!(refused(0), CapacityError::Zero);
     assert_eq!(refused(3), CapacityError::NotPowerOfTwo(3));
-    assert_eq!(refused(3).to_string(), "3 slots are not a power of two: use 4");
+    assert_eq!(refused(3).to_string(), "3 slots are not a power of two");
     // SAFETY: refused before anything is read.
     let huge = unsafe { Slot::slice_from_raw(NonNull::<u64>::dangling().cast(), usize::MAX) };
     assert_eq!(huge.unwrap_err(), CapacityError::TooLarge(usize::MAX));
@@ -138,4 +138,35 @@ fn impossible_capacities_are_refused_with_a_sentence() {
     let misaligned = unsafe { Slot::slice_from_raw(odd, 4) };
     assert_eq!(misaligned.unwrap_err(), CapacityError::Misaligned);
     assert!(CapacityError::TooLarge(MAX_STORAGE + 1).to_string().contains("16777216"));
+}
+
+#[test]
+fn a_foreign_head_makes_the_ring_look_full_and_overwrites_nothing() {
+    // The consumer's side of another ring, over the same slots, with a head that nobody would write.
+    for distance in [5, 1 << 20, 1 << 31] {
+        let (slots, head) = (slots(4), Head::new());
+        let ring = Ring::new(&slots, &head).unwrap();
+        let mut producer = ring.producer(Tail::default());
+        (0..4).for_each(|number| producer.push(&wc(number)).unwrap());
+        let _foreign = ring.consumer((4 as Position).wrapping_sub(distance), 0);
+        assert_eq!(producer.push(&wc(4)), Err(Full));
+        let mut consumer = ring.consumer(0, 0);
+        let mut out = [Wc::default(); 8];
+        assert_eq!(consumer.pop(&mut out), 4);
+        assert_eq!(out[3], wc(3));
+    }
+}
+
+#[test]
+fn a_lag_as_long_as_the_ring_does_not_jam_it() {
+    let (slots, head) = (slots(4), Head::new());
+    let ring = Ring::new(&slots, &head).unwrap();
+    for lag in [4, u32::MAX] {
+        let mut producer = ring.producer(Tail::default());
+        let mut consumer = ring.consumer(0, lag);
+        let _ = (0..4).map(|number| producer.push(&wc(number))).filter(Result::is_err).count();
+        consumer.pop(&mut [Wc::default(); 4]);
+        assert_eq!(producer.push(&wc(4)), Ok(()), "lag {lag}");
+        consumer.pop(&mut [Wc::default(); 4]);
+    }
 }

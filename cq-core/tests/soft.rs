@@ -2,6 +2,7 @@
 #![cfg(not(loom))]
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cq_core::health::State;
 use cq_core::ring::{CapacityError, Slot, Tail};
@@ -106,6 +107,7 @@ fn o03_entries_before_the_overrun_come_in_any_batch_size() {
     }
     assert_eq!(consumer.poll(&mut one), Err(PollError::Overrun { dropped: Some(5) }));
     assert_eq!(consumer.poll(&mut []), Ok(0), "P6");
+    assert_eq!(consumer.poll_with(&mut [], |_, _| ()), Ok(0), "P6");
 }
 
 #[test]
@@ -220,13 +222,29 @@ fn tags_come_back_with_their_entries_where_there_are_tags() {
 
 #[test]
 fn splitting_again_starts_afresh() {
-    let mut storage = SoftCq::<2>::new();
-    let (mut producer, _) = storage.split();
+    let (mut storage, raised) = (SoftCq::<2>::new(), Raised::default());
+    let (mut producer, mut consumer) = storage.split_with(KEY, &raised);
     let _ = (0..5).map(|wr_id| producer.push(&send(wr_id))).filter(Result::is_err).count();
-    let (mut producer, mut consumer) = storage.split();
+    drain(&mut consumer).unwrap();
+    let _ = consumer.arm(Notify::Next).unwrap();
+    let (mut producer, mut consumer) = storage.split_with(KEY, &raised);
     assert_eq!(drain(&mut consumer), Ok(vec![]));
+    producer.push(&send(6)).unwrap();
+    assert_eq!(raised.take(), 0, "not armed");
+    assert_eq!(drain(&mut consumer), Ok(vec![6]));
     producer.push(&send(7)).unwrap();
     assert_eq!(drain(&mut consumer), Ok(vec![7]));
+}
+
+#[test]
+fn a_panic_while_handing_out_delivers_nothing_twice() {
+    let mut storage = SoftCq::<4>::new();
+    let (mut producer, mut consumer) = storage.split();
+    (0..3).for_each(|wr_id| producer.push(&send(wr_id)).unwrap());
+    let mut out = [Wc::default(); 2];
+    let poll = AssertUnwindSafe(|| consumer.poll_with(&mut out, |_, _| panic!("as it should")));
+    assert!(catch_unwind(poll).is_err());
+    assert_eq!(drain(&mut consumer), Ok(vec![2]));
 }
 
 #[test]

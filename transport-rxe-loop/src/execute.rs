@@ -147,7 +147,7 @@ impl Initiator<'_> {
         let window = Window::open(self.fabric, &self.slot.send.copying);
         let from = self.source(&window, &request.payload).ok_or(Halt::LOCAL_PROTECTION)?;
         match request.op {
-            SendOp::Write { remote } => self.write(&window, &from, &peer, remote),
+            SendOp::Write { remote, imm: None } => self.write(&window, &from, &peer, remote),
             SendOp::Send { imm } => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
                 self.send(&window, &from, &peer, imm, solicited)

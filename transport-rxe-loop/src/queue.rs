@@ -193,7 +193,7 @@ impl WireOp {
             SendOp::Send { imm: Some(imm) } => {
                 Self { code: OP_SEND_IMM, addr: 0, value: u32::from_ne_bytes(imm) }
             }
-            SendOp::Write { remote } => {
+            SendOp::Write { remote, imm: None } => {
                 Self { code: OP_WRITE, addr: remote.addr, value: remote.rkey }
             }
             _ => return None,
@@ -204,7 +204,9 @@ impl WireOp {
 impl From<WireOp> for SendOp {
     fn from(op: WireOp) -> Self {
         match op.code {
-            OP_WRITE => Self::Write { remote: RemoteAddr { addr: op.addr, rkey: op.value } },
+            OP_WRITE => {
+                Self::Write { remote: RemoteAddr { addr: op.addr, rkey: op.value }, imm: None }
+            }
             OP_SEND_IMM => Self::Send { imm: Some(op.value.to_ne_bytes()) },
             _ => Self::Send { imm: None },
         }

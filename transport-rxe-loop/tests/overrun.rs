@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{ALL, CAPS, End, S, open};
-use cq_core::transport::{Arm, Events, Notify, Poll, PollError, Post};
+use common::{ALL, CAPS, End, S, open, wait_for};
+use cq_core::transport::{Arm, Events, Notify, Poll, PollError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{CompletionChannel, Cq, QpInit, QueuePair};
+use transport_rxe_loop::{CompletionChannel, Cq, QpCaps, QpInit, QueuePair};
 
 /// A sender, and a receiver whose completion queue holds `capacity`.
 fn receiver(capacity: u32, channel: Option<&CompletionChannel>) -> (End, QueuePair, Cq) {
@@ -111,4 +111,42 @@ fn o06_an_overrun_queue_can_be_destroyed() {
     }
     qp.destroy();
     cq.destroy().unwrap();
+}
+
+#[test]
+fn o07_a_queue_as_large_as_what_is_outstanding_never_overruns() {
+    const REQUESTS: u64 = 100_000;
+    for capacity in [1, 2, 3, 13] {
+        let (mut sender, receiver) = (End::new(), End::new());
+        let mut cq = open().create_cq(capacity, None).unwrap();
+        let caps = QpCaps { max_send_wr: capacity, ..CAPS };
+        let mut qp = sender.pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
+        sender.qp = receiver.qp;
+        qp.connect(sender.qp.number()).unwrap();
+        sender.qp.connect(qp.number()).unwrap();
+        let target = receiver.region.remote(0).unwrap();
+        let poster = std::thread::spawn(move || {
+            let mut wr_id = 0;
+            wait_for(|| {
+                let write = SendWr::write_inline(wr_id, b"all of it", target);
+                match qp.post_send(&[write]) {
+                    Ok(()) => wr_id += 1,
+                    Err(error) => assert_eq!(error.why, Refused::QueueFull),
+                }
+                wr_id == REQUESTS
+            });
+            qp
+        });
+        let mut next = 0;
+        let mut room = vec![Wc::default(); capacity as usize];
+        wait_for(|| {
+            let count = cq.poll(&mut room).expect("no overrun");
+            for wc in &room[..count] {
+                assert_eq!((wc.wr_id(), wc.status()), (next, S::SUCCESS));
+                next += 1;
+            }
+            next == REQUESTS
+        });
+        poster.join().unwrap();
+    }
 }

@@ -189,3 +189,13 @@ fn capacities_past_the_limits_are_refused_by_name() {
         }
     }
 }
+
+#[test]
+fn q04_an_operation_that_the_device_does_not_have_is_refused() {
+    let (mut a, b) = pair();
+    let target = b.region.remote(0).unwrap();
+    let write = SendWr::write_inline(1, b"x", target);
+    let error = a.qp.post_send(&[write, write.with_imm([1; 4]), write]).unwrap_err();
+    assert_eq!((error.posted, error.why), (1, Refused::Unsupported));
+    a.expect(&[(1, S::SUCCESS)]);
+}

@@ -44,7 +44,7 @@ impl CapacityError {
 
 crate::transport::sentences!(CapacityError {
     Self::Zero => ("a completion queue of 0 entries can hold nothing: ask for at least 1");
-    Self::NotPowerOfTwo(slots) => ("{slots} slots are not a power of two: use {}", slots.next_power_of_two());
+    Self::NotPowerOfTwo(slots) => ("{slots} slots are not a power of two");
     Self::TooLarge(slots) => ("{slots} slots are more than the {max} that a queue may have", max = MAX_STORAGE);
     Self::MoreThanStorage { promised, storage } => ("{storage} slots can't hold the {promised} completions that were promised");
     Self::TagsDiffer { tags, slots } => ("{tags} tags for {slots} slots: there must be one each, or none");

@@ -36,8 +36,9 @@ impl Slot {
     /// `len` can't be a ring's storage, or `base` is not aligned to 8 bytes.
     ///
     /// # Safety
-    /// The `48 * len` bytes at `base` must stay mapped for `'a`, and whoever else reaches them during
-    /// `'a` must do so by atomic accesses.
+    /// The `48 * len` bytes at `base` must stay mapped for `'a`, readable and writable, and whoever else
+    /// reaches them during `'a` must do so by atomic accesses, to whole words as this crate's. For a new
+    /// ring they have to be zero; otherwise it begins with forged entries, which is no unsoundness.
     #[cfg(not(loom))]
     #[allow(unsafe_code)]
     pub unsafe fn slice_from_raw<'a>(
@@ -99,8 +100,9 @@ impl Place<'_> {
         Some(Wc::from_words(words))
     }
 
+    /// A hint, but a true one after a fence or an Acquire: [`read`](Self::read) looks again.
     #[inline(always)]
     pub(super) fn is_published(&self) -> bool {
-        generation_of(sync::observe(&self.slot.words[LAST])) == self.generation
+        generation_of(sync::load(&self.slot.words[LAST])) == self.generation
     }
 }

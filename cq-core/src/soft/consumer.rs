@@ -18,9 +18,12 @@ pub struct Consumer<'a> {
     pub(super) promised: u32,
 }
 
+/// How many tags are kept between copying and handing out.
+const CHUNK: usize = 32;
+
 impl Consumer<'_> {
-    /// [`poll`](Poll::poll), calling `each` with every completion and its tag (0 in a queue without tags)
-    /// before its slot is given back.
+    /// [`poll`](Poll::poll), calling `each` with every completion and its tag (0 in a queue without
+    /// tags). The slots have been given back by then, so `each` may let the device push as many more (O7).
     ///
     /// # Errors
     /// [`PollError::Overrun`], once everything that was stored has been handed out (O3).
@@ -30,13 +33,7 @@ impl Consumer<'_> {
         out: &mut [Wc],
         mut each: impl FnMut(&Wc, u32),
     ) -> Result<usize, PollError> {
-        let tags = self.tags;
-        let tag = |slot: usize| tags.get(slot).map_or(0, |place| sync::load_u32(&place.0));
-        let mut each = |slot: usize, wc: &Wc| each(wc, tag(slot));
-        match self.ring.pop_with(out, &mut each) {
-            0 if !out.is_empty() => self.poll_empty(out, each),
-            count => Ok(count),
-        }
+        self.poll_by(out, |consumer, out| consumer.take_tagged(out, &mut each))
     }
 
     /// How many completions it was promised to hold (O1).
@@ -45,31 +42,58 @@ impl Consumer<'_> {
         self.promised
     }
 
-    /// Nothing was there: looks at the latch and, if that is set, once more at the slot, since the last
-    /// entries may have been published between the two looks.
+    /// Polls by `take`. If nothing is there, looks at the latch and, if that is set, takes once more, since
+    /// the last entries may have been published between the two looks.
     #[inline]
-    fn poll_empty(
+    fn poll_by(
         &mut self,
         out: &mut [Wc],
-        each: impl FnMut(usize, &Wc),
+        mut take: impl FnMut(&mut Self, &mut [Wc]) -> usize,
     ) -> Result<usize, PollError> {
+        let count = take(self, out);
+        if count > 0 || out.is_empty() {
+            return Ok(count);
+        }
         let State::Overrun { dropped } = self.alerts.health.state() else { return Ok(0) };
-        let again =
-            if sync::intact(Site::LookAfterLatch) { self.ring.pop_with(out, each) } else { 0 };
-        match again {
+        match if sync::intact(Site::LookAfterLatch) { take(self, out) } else { 0 } {
             0 => Err(PollError::Overrun { dropped: Some(dropped) }),
             count => Ok(count),
         }
+    }
+
+    #[inline]
+    fn take_tagged(&mut self, out: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
+        let mut count = 0;
+        for room in out.chunks_mut(CHUNK) {
+            if !self.ring.is_ready() {
+                break;
+            }
+            count += self.take_chunk(room, each);
+        }
+        count
+    }
+
+    #[inline]
+    fn take_chunk(&mut self, room: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
+        let (mut tags, words) = ([0; CHUNK], self.tags);
+        let count = self.ring.copy(room, |nth, slot| {
+            tags[nth] = words.get(slot).map_or(0, |tag| sync::load_u32(&tag.0));
+        });
+        if sync::intact(Site::ReleaseFirst) {
+            self.ring.release();
+        }
+        room[..count].iter().zip(tags).for_each(|(wc, tag)| each(wc, tag));
+        if !sync::intact(Site::ReleaseFirst) {
+            self.ring.release();
+        }
+        count
     }
 }
 
 impl Poll for Consumer<'_> {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        match self.ring.pop(out) {
-            0 if !out.is_empty() => self.poll_empty(out, |_, _| ()),
-            count => Ok(count),
-        }
+        self.poll_by(out, |consumer, out| consumer.ring.pop(out))
     }
 }
 

@@ -24,6 +24,7 @@ sites![
     PushFence,
     ArmFence,
     FullCheck,
+    ReleaseFirst,
     LookAfterLatch,
     SecondPoll,
     NeverWeaken,

@@ -22,6 +22,8 @@ struct Shape {
     entries: u64,
     batch: usize,
     lag: u32,
+    /// Whether another consumer goes on after each batch.
+    renewed: bool,
 }
 
 struct Shared {
@@ -52,13 +54,16 @@ fn fifo(shape: Shape) {
     let mut room = vec![Wc::default(); shape.batch];
     let mut last = 0;
     while last < shape.entries {
-        let count = consumer.pop_with(&mut room, |_, wc| {
+        let count = consumer.pop(&mut room);
+        for wc in &room[..count] {
             last += 1;
             expect(wc, last);
-            shared.handed_out.store(last, SeqCst);
-        });
+        }
+        shared.handed_out.store(last, SeqCst);
         if count == 0 {
             thread::yield_now();
+        } else if shape.renewed {
+            consumer = shared.ring().consumer(consumer.position(), shape.lag);
         }
     }
     producer.join().unwrap();
@@ -72,7 +77,8 @@ fn produce(shared: &Shared, shape: Shape) {
             thread::yield_now();
         }
         let stored = number - shared.handed_out.load(SeqCst);
-        assert!(stored <= shape.capacity as u64, "{OVERWRITTEN}");
+        // A batch may have been given back that is not handed out yet.
+        assert!(stored <= (shape.capacity + shape.batch) as u64, "{OVERWRITTEN}");
     }
 }
 
@@ -95,25 +101,31 @@ fn fifo_across_wraps(name: &str, shape: Shape) {
 
 #[test]
 fn ring_of_one() {
-    let shape = Shape { capacity: 1, start: 0, entries: 4, batch: 1, lag: 0 };
+    let shape = Shape { capacity: 1, start: 0, entries: 4, batch: 1, lag: 0, renewed: false };
     fifo_across_wraps("ring of 1", shape);
 }
 
 #[test]
 fn ring_of_two() {
-    let shape = Shape { capacity: 2, start: 0, entries: 5, batch: 1, lag: 0 };
+    let shape = Shape { capacity: 2, start: 0, entries: 5, batch: 1, lag: 0, renewed: false };
     fifo_across_wraps("ring of 2", shape);
 }
 
 #[test]
 fn ring_of_two_in_batches() {
-    let shape = Shape { capacity: 2, start: 0, entries: 5, batch: 2, lag: 0 };
+    let shape = Shape { capacity: 2, start: 0, entries: 5, batch: 2, lag: 0, renewed: false };
     fifo_across_wraps("ring of 2, batches of 2", shape);
 }
 
 #[test]
 fn ring_whose_head_lags() {
-    let shape = Shape { capacity: 4, start: 0, entries: 7, batch: 1, lag: 1 };
+    let shape = Shape { capacity: 4, start: 0, entries: 7, batch: 1, lag: 1, renewed: false };
     fifo_across_wraps("ring of 4, lag 1", shape);
     fifo_across_wraps("ring of 4, lag 1, batches of 2", Shape { batch: 2, ..shape });
+}
+
+#[test]
+fn ring_whose_consumers_take_turns() {
+    let shape = Shape { capacity: 1, start: 0, entries: 4, batch: 1, lag: 0, renewed: true };
+    fifo_across_wraps("ring of 1, consumers take turns", shape);
 }
