@@ -252,6 +252,13 @@ impl Consumer<'_> {
     /// is.
     #[inline]
     pub fn pop(&mut self, out: &mut [Wc]) -> usize {
+        // Most polls find nothing; this way that much is inlined wherever a poll is.
+        if self.is_ready() { self.take(out) } else { 0 }
+    }
+
+    /// [`pop`](Self::pop) for a ring that is not empty.
+    #[inline]
+    pub(crate) fn take(&mut self, out: &mut [Wc]) -> usize {
         let count = self.copy(out, |_, _| ());
         self.release();
         count
@@ -266,15 +273,8 @@ impl Consumer<'_> {
     /// [`pop`](Self::pop) without giving the slots back: that is [`release`](Self::release), before the
     /// caller sees any of the completions. Calls `each` with how many were copied before and with the
     /// index of the slot.
-    #[inline]
-    pub(crate) fn copy(&mut self, out: &mut [Wc], each: impl FnMut(usize, usize)) -> usize {
-        // Most polls find nothing; this way that much is inlined wherever a poll is.
-        if self.is_ready() { self.copy_ready(out, each) } else { 0 }
-    }
-
-    /// `out` may be empty, but the ring is not.
-    #[inline]
-    fn copy_ready(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, usize)) -> usize {
+    #[inline(always)]
+    pub(crate) fn copy(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, usize)) -> usize {
         let (ring, mut position) = (self.ring, self.position);
         let mut count = 0;
         for room in out {
