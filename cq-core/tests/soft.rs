@@ -237,6 +237,30 @@ fn splitting_again_starts_afresh() {
 }
 
 #[test]
+fn p01_what_is_pushed_while_handing_out_leaves_no_gap() {
+    let slots: Vec<_> = (0..256).map(|_| Slot::new()).collect();
+    for before in [1, 31, 32, 33, 64, 65] {
+        let control = Control::new();
+        let parts = Parts::new(&control, &slots, &[], 256).unwrap();
+        let start = 256 * before;
+        let mut producer = parts.producer::<NoSignal>(Tail::at(start), KEY, None);
+        let mut consumer = parts.consumer(start, KEY, false);
+        (0..before).for_each(|wr_id| producer.push(&send(wr_id)).unwrap());
+        let (mut out, mut pushed, mut polled) = (vec![Wc::default(); 100], before, 0);
+        while polled < 200 {
+            let count = consumer.poll_with(&mut out, |_, _| {
+                producer.push(&send(pushed)).unwrap();
+                pushed += 1;
+            });
+            for wc in &out[..count.unwrap()] {
+                assert_eq!(wc.wr_id(), polled, "{before} before");
+                polled += 1;
+            }
+        }
+    }
+}
+
+#[test]
 fn a_panic_while_handing_out_delivers_nothing_twice() {
     let mut storage = SoftCq::<4>::new();
     let (mut producer, mut consumer) = storage.split();

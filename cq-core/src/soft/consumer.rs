@@ -89,10 +89,12 @@ impl Consumer<'_> {
     fn take_tagged(&mut self, out: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
         let mut count = 0;
         for room in out.chunks_mut(CHUNK) {
-            if !self.ring.is_ready() {
+            let taken = self.take_chunk(room, each);
+            count += taken;
+            // More may have come by now: that is the next poll's, or there would be a gap.
+            if taken < room.len() {
                 break;
             }
-            count += self.take_chunk(room, each);
         }
         count
     }
