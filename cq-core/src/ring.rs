@@ -82,7 +82,7 @@ impl Default for Head {
 }
 
 /// A ring over borrowed slots. Copies are the same ring: it must have one producer and one consumer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Ring<'a> {
     slots: &'a [Slot],
     head: &'a Head,
@@ -139,6 +139,13 @@ impl<'a> Ring<'a> {
     const fn place(&self, position: Position) -> Place<'a> {
         let round = position >> self.slots.len().trailing_zeros();
         Place { slot: &self.slots[self.index(position)], generation: round as u16 | 1 << 15 }
+    }
+}
+
+impl fmt::Debug for Ring<'_> {
+    /// Without the slots: there are thousands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("storage", &self.storage()).finish_non_exhaustive()
     }
 }
 

@@ -51,10 +51,12 @@ mod producer;
 pub use self::consumer::Consumer;
 pub use self::producer::{Overrun, Producer};
 
+use core::fmt;
+
 use crate::health::{Health, State};
 use crate::notify::ArmWord;
 use crate::ring::{CapacityError, Head, Position, Ring, Slot, Tail};
-use crate::sync::{AtomicU32, array_of, const_unless_loom};
+use crate::sync::{self, AtomicU32, array_of, const_unless_loom};
 use crate::transport::{CqKey, Signal};
 
 /// What the two sides share besides the slots. Any bytes are valid, zeros are a new queue.
@@ -99,6 +101,32 @@ impl Control {
 impl Default for Control {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The tags of a queue.
+#[derive(Clone, Copy)]
+struct Tags<'a>(&'a [Tag]);
+
+impl Tags<'_> {
+    #[inline(always)]
+    fn store(&self, slot: usize, tag: u32) {
+        if let Some(place) = self.0.get(slot) {
+            sync::store_u32(&place.0, tag);
+        }
+    }
+
+    /// 0 where there are none.
+    #[inline(always)]
+    fn load(&self, slot: usize) -> u32 {
+        self.0.get(slot).map_or(0, |place| sync::load_u32(&place.0))
+    }
+}
+
+impl fmt::Debug for Tags<'_> {
+    /// Without the tags: there are thousands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tags", self.0.len())
     }
 }
 
@@ -195,7 +223,7 @@ impl<const N: usize> Default for SoftCq<N> {
 ///
 /// Copies are the same queue: it must have one producer at a time and one consumer. Two of either lose and
 /// forge completions, but do no other harm.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Parts<'a> {
     control: &'a Control,
     slots: &'a [Slot],
@@ -234,7 +262,7 @@ impl<'a> Parts<'a> {
         Producer {
             ring: self.ring().producer(tail),
             alerts: &self.control.alerts,
-            tags: self.tags,
+            tags: Tags(self.tags),
             key,
             signal,
         }
@@ -248,7 +276,7 @@ impl<'a> Parts<'a> {
         Consumer {
             ring: self.ring().consumer(position, lag),
             alerts: &self.control.alerts,
-            tags: self.tags,
+            tags: Tags(self.tags),
             key,
             events,
             promised: self.promised,
@@ -257,5 +285,12 @@ impl<'a> Parts<'a> {
 
     fn ring(&self) -> Ring<'a> {
         Ring::of(self.slots, &self.control.head)
+    }
+}
+
+impl fmt::Debug for Parts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = f.debug_struct("Parts");
+        parts.field("promised", &self.promised).field("ring", &self.ring()).finish_non_exhaustive()
     }
 }

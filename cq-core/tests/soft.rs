@@ -261,6 +261,13 @@ fn p01_what_is_pushed_while_handing_out_leaves_no_gap() {
 }
 
 #[test]
+fn debug_output_does_not_grow_with_the_queue() {
+    let mut storage = SoftCq::<1024>::new();
+    let sides = storage.split();
+    assert!(format!("{sides:?}").len() < 2000);
+}
+
+#[test]
 fn a_panic_while_handing_out_delivers_nothing_twice() {
     let mut storage = SoftCq::<4>::new();
     let (mut producer, mut consumer) = storage.split();

@@ -123,7 +123,8 @@ impl Drop for Registration {
     }
 }
 
-fn wait_for_copy(copying: &AtomicU64) {
+/// Waits until the copy that is under way, if one is, is over.
+pub fn wait_for_copy(copying: &AtomicU64) {
     let seen = sync::acquire(copying);
     let mut backoff = Backoff::default();
     while seen & 1 == 1 && sync::acquire(copying) == seen {

@@ -10,6 +10,7 @@ use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, MAX_QP, QpSlot};
 use crate::lock::Backoff;
+use crate::mr;
 use crate::pd::Domain;
 use crate::qp::QpInit;
 use crate::queue::{Ring, Shape};
@@ -67,11 +68,23 @@ impl Place {
         execute::run_those_connected_to(self.fabric, self.number);
     }
 
+    /// Once the state says that the peer is shut out: waits until nobody moves bytes for a request that
+    /// was let in before. Pairs with the fence of `Window::open`, as deregistering does.
+    pub fn outwait_peers(&self) {
+        sync::full_fence();
+        for slot in self.fabric.tables().qps.all() {
+            if sync::load_u32(&slot.dest) == self.number {
+                mr::wait_for_copy(&slot.send.copying);
+            }
+        }
+    }
+
     /// To RESET: both queues are emptied in silence.
     pub fn reset(&self) {
         self.slot.send.turn.seize();
         self.empty(|| identity::enter(self.slot, self.number));
         self.slot.send.turn.abandon();
+        self.outwait_peers();
         self.tell();
     }
 
@@ -100,6 +113,7 @@ impl Drop for Place {
         self.slot.send.turn.seize();
         self.empty(|| identity::vacate(self.slot));
         self.slot.send.turn.abandon();
+        self.outwait_peers();
         self.slot.life().end();
         execute::run_those_connected_to(self.fabric, self.number);
     }

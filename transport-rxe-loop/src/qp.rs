@@ -152,13 +152,13 @@ impl QueuePair {
     }
 
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
-    /// outstanding; to ERR flushes it (Q2).
+    /// outstanding; to ERR flushes it (Q2). When either returns, no message of the peer is still arriving.
     ///
     /// # Errors
     /// No such change, attributes missing or too many, values out of range: nothing was changed.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         let slot = self.place.slot;
-        loop {
+        let to = loop {
             let now = identity::read(slot);
             let to = attr.check(now.state)?;
             if to == QpState::Reset {
@@ -167,8 +167,11 @@ impl QueuePair {
             }
             self.apply(attr);
             if identity::change(slot, now, to) {
-                break;
+                break to;
             }
+        };
+        if to == QpState::Err {
+            self.place.outwait_peers();
         }
         self.place.tell();
         Ok(())

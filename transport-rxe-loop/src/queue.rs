@@ -11,6 +11,8 @@
 //! A request is written by the one who posts, before the position that says so is published, and read by
 //! the one who holds the turn (send) or the lock (receive).
 
+use std::fmt;
+
 use cq_core::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
 
 use crate::fabric::Fabric;
@@ -79,7 +81,7 @@ fn log2(requests: u32) -> u32 {
 }
 
 /// A ring of requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Ring {
     words: &'static [AtomicU64],
     mask: u64,
@@ -115,7 +117,8 @@ impl Ring {
             Data::Sges(sges) => (0, write_sges(body, sges)),
             Data::Inline(bytes) => (INLINE, write_bytes(body, bytes)),
         };
-        let flags = u64::from(flags.bits()) << FLAGS_SHIFT;
+        // Flags that nobody knows would run into the fields behind them.
+        let flags = (u64::from(flags.bits()) & FLAGS_MASK) << FLAGS_SHIFT;
         sync::store(&header[0], wr.wr_id);
         sync::store(&header[1], op.code | flags | inline | (count as u64) << COUNT_SHIFT);
         sync::store(&header[2], op.addr);
@@ -156,6 +159,13 @@ impl Ring {
         let (header, body) = self.at(position).split_at(RECV_HEADER);
         let sges = SgeList::read(body, sync::load(&header[1]) as usize);
         RecvRequest { wr_id: sync::load(&header[0]), sges }
+    }
+}
+
+impl fmt::Debug for Ring {
+    /// Without the requests: there are thousands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("requests", &(self.mask + 1)).finish_non_exhaustive()
     }
 }
 

@@ -106,3 +106,36 @@ fn q02_a_request_in_execution_completes_before_those_that_are_flushed() {
     a.expect(&[(1, S::SUCCESS), (2, S::WR_FLUSH_ERR)]);
     assert_eq!(b.qp.state(), QpState::Rts);
 }
+
+/// Whether a long WRITE goes on after `act`, which began while it arrived, has returned.
+fn a_write_goes_on_after(act: impl FnOnce(End)) -> bool {
+    let ((mut a, b), len) = (pair(), 8 * LEN);
+    let (source, target) = (a.pd.allocate(len, ALL).unwrap(), b.pd.allocate(len, ALL).unwrap());
+    source.write(0, &vec![7; len]).unwrap();
+    let remote = target.remote(0).unwrap();
+    let byte = |at: usize| {
+        let mut byte = [0];
+        target.read(at, &mut byte).unwrap();
+        byte[0]
+    };
+    thread::scope(|scope| {
+        let poster = scope.spawn(|| {
+            let sge = [source.sge(0, len).unwrap()];
+            a.qp.post_send(&[SendWr::write(10, &sge, remote)]).unwrap();
+        });
+        wait_for(|| byte(0) != 0);
+        act(b);
+        let arrived = byte(len - 1);
+        poster.join().unwrap();
+        arrived != byte(len - 1)
+    })
+}
+
+#[test]
+fn q02_no_write_of_the_peer_is_under_way_when_the_state_has_changed() {
+    for state in [QpState::Reset, QpState::Err] {
+        let late = a_write_goes_on_after(|mut b| b.qp.modify(&QpAttr::to(state)).unwrap());
+        assert!(!late, "{state}");
+    }
+    assert!(!a_write_goes_on_after(|b| b.qp.destroy()), "destroyed");
+}

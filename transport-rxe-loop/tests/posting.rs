@@ -4,7 +4,7 @@ mod common;
 
 use common::{CAPS, End, S, connect, open, pair, pair_with};
 use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendWr, Sge};
+use cq_core::wr::{RecvWr, SendFlags, SendWr, Sge};
 use transport_rxe_loop::{CreateError, Limit, QpCaps, QpInit};
 
 fn refused(posted: usize, why: Refused) -> Result<(), PostError> {
@@ -198,4 +198,19 @@ fn q04_an_operation_that_the_device_does_not_have_is_refused() {
     let error = a.qp.post_send(&[write, write.with_imm([1; 4]), write]).unwrap_err();
     assert_eq!((error.posted, error.why), (1, Refused::Unsupported));
     a.expect(&[(1, S::SUCCESS)]);
+}
+
+#[test]
+fn q04_flags_that_nobody_knows_change_nothing() {
+    let (mut a, mut b) = pair();
+    for bit in 3..32 {
+        b.recv(1, 0, 64);
+        let sge = [a.region.sge(0, 16).unwrap()];
+        let mut request = SendWr::send(2, &sge);
+        request.flags |= SendFlags::from_bits_retain(1 << bit);
+        a.qp.post_send(&[request]).unwrap();
+        let wc = b.expect(&[(1, S::SUCCESS)])[0];
+        assert_eq!(wc.result().unwrap().byte_len(), 16, "bit {bit}");
+        a.expect(&[(2, S::SUCCESS)]);
+    }
 }

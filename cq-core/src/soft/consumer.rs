@@ -1,6 +1,6 @@
 //! The application's side: polling and arming.
 
-use super::{Alerts, Tag};
+use super::{Alerts, Tags};
 use crate::health::State;
 use crate::ring;
 use crate::sync::{self, Site};
@@ -12,7 +12,7 @@ use crate::wc::Wc;
 pub struct Consumer<'a> {
     pub(super) ring: ring::Consumer<'a>,
     pub(super) alerts: &'a Alerts,
-    pub(super) tags: &'a [Tag],
+    pub(super) tags: Tags<'a>,
     pub(super) key: CqKey,
     pub(super) events: bool,
     pub(super) promised: u32,
@@ -101,10 +101,8 @@ impl Consumer<'_> {
 
     #[inline]
     fn take_chunk(&mut self, room: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
-        let (mut tags, words) = ([0; CHUNK], self.tags);
-        let count = self.ring.copy(room, |nth, slot| {
-            tags[nth] = words.get(slot).map_or(0, |tag| sync::load_u32(&tag.0));
-        });
+        let (mut tags, kept) = ([0; CHUNK], self.tags);
+        let count = self.ring.copy(room, |nth, slot| tags[nth] = kept.load(slot));
         if sync::intact(Site::ReleaseFirst) {
             self.ring.release();
         }

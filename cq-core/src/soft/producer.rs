@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Alerts, Tag};
+use super::{Alerts, Tags};
 use crate::ring::{self, Tail};
 use crate::sync::{self, Site};
 use crate::transport::{CqKey, NoSignal, Signal};
@@ -20,7 +20,7 @@ use crate::wc::Wc;
 pub struct Producer<'a, S = NoSignal> {
     pub(super) ring: ring::Producer<'a>,
     pub(super) alerts: &'a Alerts,
-    pub(super) tags: &'a [Tag],
+    pub(super) tags: Tags<'a>,
     pub(super) key: CqKey,
     pub(super) signal: Option<S>,
 }
@@ -43,12 +43,7 @@ impl<S: Signal> Producer<'_, S> {
     #[inline]
     pub fn push_with(&mut self, wc: &Wc, tag: u32, solicited: bool) -> Result<(), Overrun> {
         let tags = self.tags;
-        let store_tag = |slot: usize| {
-            if let Some(place) = tags.get(slot) {
-                sync::store_u32(&place.0, tag);
-            }
-        };
-        if self.ring.push_after(wc, store_tag).is_err() {
+        if self.ring.push_after(wc, |slot| tags.store(slot, tag)).is_err() {
             return Err(self.overrun());
         }
         self.notify(|| is_urgent(wc, solicited));
