@@ -36,6 +36,7 @@
 //!   soft::Consumer ------------- soft ---------------------+
 //!        |         \               |
 //!   ring: entries   notify: arm   health: overrun      wc, wr: what is completed, what is posted
+//!        |                                             async_event: what no completion tells
 //!        |
 //!   sync: atomics, fences, which pairs with which
 //! ```
@@ -58,7 +59,9 @@
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
+pub mod async_event;
 pub mod cq;
+mod foreign_number;
 pub mod health;
 pub mod notify;
 pub mod ring;

@@ -42,10 +42,12 @@
 //! | [`Events`], [`Block`] | a channel that events are read from, and slept on | N5, N7–N10 |
 //! | [`Signal`] | the producer's side of a channel | N9 |
 //! | [`Post`] | a queue pair | Q3, Q4 |
+//! | [`AsyncEvents`] | a device that reports what no completion tells | O2, Q7 |
 
 use core::fmt;
 use core::time::Duration;
 
+use crate::async_event::AsyncEvent;
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr};
 
@@ -128,6 +130,15 @@ pub trait Post {
     /// # Errors
     /// Stops at the first request that is refused, and says which; those before it are posted (Q4).
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+}
+
+/// Reads what a device reports on its own account.
+pub trait AsyncEvents {
+    /// Takes one asynchronous event, which acknowledges it; `None` if there is none now.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError>;
 }
 
 /// What an armed queue raises its event for.
@@ -279,6 +290,10 @@ pub enum Refused {
     WrongState,
     /// The device has no such operation.
     Unsupported,
+    /// READ and atomics write their data, so it can't be inline.
+    InlineResult,
+    /// READ and atomics are turned off for the queue pair: `max_rd_atomic` is 0 (Q7).
+    NoReadAtomic,
     /// The device refused with this code.
     Device(i32),
 }
@@ -290,5 +305,7 @@ sentences!(Refused {
     Self::TooLong { max } => ("the message is longer than the device's {max} bytes");
     Self::WrongState => ("the queue pair's state takes no such request: move it to RTS to send, to INIT to receive");
     Self::Unsupported => ("the device does not have this operation");
+    Self::InlineResult => ("READ and atomics write their data, so it can't be inline: give pieces of registered memory");
+    Self::NoReadAtomic => ("the queue pair's max_rd_atomic is 0, which allows no READ and no atomic: set it when going to RTS");
     Self::Device(code) => ("the device refused it (code {code})");
 });

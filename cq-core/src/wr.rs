@@ -77,12 +77,44 @@ pub enum SendOp {
         /// Immediate data in network byte order.
         imm: Option<[u8; 4]>,
     },
+    /// Reads memory of the peer into the pieces of the request.
+    Read {
+        /// Where from.
+        remote: RemoteAddr,
+    },
+    /// Replaces eight bytes of the peer's memory if they hold `compare`, as one step. What they held
+    /// before comes back into the request's piece of eight bytes, in this machine's byte order.
+    CompareSwap {
+        /// Which bytes; the address is a multiple of eight.
+        remote: RemoteAddr,
+        /// What they must hold.
+        compare: u64,
+        /// What they hold then.
+        swap: u64,
+    },
+    /// Adds to eight bytes of the peer's memory, wrapping, as one step. What they held before comes back
+    /// into the request's piece of eight bytes, in this machine's byte order.
+    FetchAdd {
+        /// Which bytes; the address is a multiple of eight.
+        remote: RemoteAddr,
+        /// How much is added.
+        add: u64,
+    },
+}
+
+impl SendOp {
+    /// Whether the peer's answer is written to the pieces of the request: READ and atomics, which count
+    /// towards `max_rd_atomic` and which a FENCE waits for.
+    #[must_use]
+    pub const fn returns_data(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::CompareSwap { .. } | Self::FetchAdd { .. })
+    }
 }
 
 /// The bytes of a send-queue request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data<'a> {
-    /// Pieces of registered memory, to be left alone until the completion.
+    /// Pieces of registered memory, to be left alone until the completion. READ and atomics write them.
     Sges(&'a [Sge]),
     /// Bytes that are copied while posting; the slice is free again when the call returns.
     Inline(&'a [u8]),
@@ -143,19 +175,51 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, SendOp::Write { remote, imm: None }, Data::Inline(bytes))
     }
 
+    /// A signaled RDMA READ.
+    #[must_use]
+    pub const fn read(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
+        Self::new(wr_id, SendOp::Read { remote }, Data::Sges(sges))
+    }
+
+    /// A signaled atomic compare and swap.
+    #[must_use]
+    pub const fn compare_swap(
+        wr_id: u64,
+        sges: &'a [Sge],
+        remote: RemoteAddr,
+        compare: u64,
+        swap: u64,
+    ) -> Self {
+        Self::new(wr_id, SendOp::CompareSwap { remote, compare, swap }, Data::Sges(sges))
+    }
+
+    /// A signaled atomic fetch and add.
+    #[must_use]
+    pub const fn fetch_add(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr, add: u64) -> Self {
+        Self::new(wr_id, SendOp::FetchAdd { remote, add }, Data::Sges(sges))
+    }
+
     /// Any operation, signaled.
     #[must_use]
     pub const fn new(wr_id: u64, op: SendOp, data: Data<'a>) -> Self {
         Self { wr_id, op, flags: SendFlags::SIGNALED, data }
     }
 
-    /// Carries this immediate data, in network byte order.
+    /// Carries this immediate data, in network byte order; READ and atomics carry none.
     #[must_use]
     pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
         self.op = match self.op {
             SendOp::Send { .. } => SendOp::Send { imm: Some(network_order) },
             SendOp::Write { remote, .. } => SendOp::Write { remote, imm: Some(network_order) },
+            other => other,
         };
+        self
+    }
+
+    /// Starts only when every earlier READ and atomic of the queue is done.
+    #[must_use]
+    pub const fn fenced(mut self) -> Self {
+        self.flags = self.flags.union(SendFlags::FENCE);
         self
     }
 

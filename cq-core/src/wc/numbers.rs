@@ -2,49 +2,7 @@
 
 use core::fmt;
 
-/// Declares a newtype over a number that foreign code writes: constants and names for the known values,
-/// and room for every other (C3).
-macro_rules! foreign_number {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $constant:ident = $value:literal, $text:literal;)+ }) => {
-        $(#[$meta])*
-        #[repr(transparent)]
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            $($(#[$doc])* pub const $constant: Self = Self($value);)+
-
-            /// Every value that has a name, in ascending order.
-            pub const KNOWN: &[Self] = &[$(Self::$constant),+];
-
-            /// The name of the constant in `<infiniband/verbs.h>`, without its prefix; `None` for a
-            /// number that has none.
-            #[must_use]
-            pub const fn name(self) -> Option<&'static str> {
-                match self.0 {
-                    $($value => Some(stringify!($constant)),)+
-                    _ => None,
-                }
-            }
-
-            const fn text(self) -> Option<&'static str> {
-                match self.0 {
-                    $($value => Some($text),)+
-                    _ => None,
-                }
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self.name() {
-                    Some(name) => f.write_str(name),
-                    None => write!(f, concat!(stringify!($name), "({})"), self.0),
-                }
-            }
-        }
-    };
-}
+use crate::foreign_number::foreign_number;
 
 foreign_number! {
     /// `enum ibv_wc_status`: how a work request ended. Any number is legal (C2, C3).
