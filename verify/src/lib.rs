@@ -1,0 +1,8 @@
+//! What judges a transport: the [set-up trait](device) that every one of them implements here.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`device`] | setting up in words of no transport, so that what is written once runs on each |
+#![deny(unsafe_code)]
+
+pub mod device;
