@@ -1,0 +1,206 @@
+//! The loopback of one process as a [`Device`]: a translation, which decides nothing.
+//!
+//! ```
+//! use verify::device::{Cq, Device};
+//! use verify::loopback::Loopback;
+//!
+//! let device = Loopback::open();
+//! assert_eq!(device.create_cq(16, None).unwrap().capacity(), 16);
+//! ```
+
+use std::thread;
+use std::time::Duration;
+
+use cq_core::async_event::AsyncEvent;
+use cq_core::transport::{AsyncEvents, EventError};
+use transport_rxe_loop::{
+    self as rxe, CompletionChannel, Context, CreateError, OwnedRegion, ProtectionDomain, QpAttr,
+    QpCaps, QpState, QueuePair, RegisterError,
+};
+
+use crate::device::{
+    Access, Attr, Caps, Cq, Destroy, Device, Limits, Mr, Qp, QpInit, Refusal, State,
+};
+
+/// The device `loop0`.
+#[derive(Debug)]
+pub struct Loopback(Context);
+
+impl Device for Loopback {
+    type Pd = ProtectionDomain;
+    type Mr = OwnedRegion;
+    type Channel = CompletionChannel;
+    type Cq = rxe::Cq;
+    type Qp = QueuePair;
+
+    fn open() -> Self {
+        Self(Context::open("loop0").expect("there is memory for the device"))
+    }
+
+    fn limits(&self) -> Limits {
+        let most = self.0.attributes();
+        Limits {
+            max_cqe: most.max_cqe,
+            max_qp_wr: most.max_qp_wr,
+            max_sge: most.max_sge,
+            max_inline: most.max_inline,
+            max_rd_atomic: 16,
+        }
+    }
+
+    fn alloc_pd(&self) -> ProtectionDomain {
+        self.0.alloc_pd()
+    }
+
+    fn register(
+        &self,
+        pd: &ProtectionDomain,
+        len: usize,
+        access: Access,
+    ) -> Result<OwnedRegion, Refusal> {
+        pd.allocate(len, rights(access)).map_err(|error| match error {
+            RegisterError::TableFull { .. } | RegisterError::NoMemory { .. } => Refusal::NoMemory,
+            _ => Refusal::Invalid,
+        })
+    }
+
+    fn create_channel(&self) -> CompletionChannel {
+        self.0.create_channel().expect("there are channels left")
+    }
+
+    fn create_cq(
+        &self,
+        capacity: u32,
+        channel: Option<&CompletionChannel>,
+    ) -> Result<rxe::Cq, Refusal> {
+        self.0.create_cq(capacity, channel).map_err(refusal)
+    }
+
+    fn create_qp(
+        &self,
+        pd: &ProtectionDomain,
+        init: &QpInit<'_, rxe::Cq>,
+    ) -> Result<QueuePair, Refusal> {
+        let Caps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = init.caps;
+        let caps = QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline };
+        let QpInit { send_cq, recv_cq, sq_sig_all, .. } = *init;
+        pd.create_qp(&rxe::QpInit { send_cq, recv_cq, caps, sq_sig_all }).map_err(refusal)
+    }
+
+    fn pause(&self) {
+        thread::sleep(Duration::from_micros(50));
+    }
+}
+
+impl AsyncEvents for Loopback {
+    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        Ok(None)
+    }
+}
+
+impl Destroy for ProtectionDomain {
+    fn destroy(self) -> Result<(), Self> {
+        Self::destroy(self).map_err(|in_use| in_use.handle)
+    }
+}
+
+impl Destroy for CompletionChannel {
+    fn destroy(self) -> Result<(), Self> {
+        Self::destroy(self).map_err(|in_use| in_use.handle)
+    }
+}
+
+impl Destroy for rxe::Cq {
+    fn destroy(self) -> Result<(), Self> {
+        Self::destroy(self).map_err(|in_use| in_use.handle)
+    }
+}
+
+impl Cq for rxe::Cq {
+    fn capacity(&self) -> u32 {
+        self.capacity()
+    }
+
+    fn resize(&mut self, _: u32) -> Result<u32, Refusal> {
+        Err(Refusal::Invalid)
+    }
+}
+
+impl Qp for QueuePair {
+    fn number(&self) -> u32 {
+        self.number()
+    }
+
+    fn state(&self) -> State {
+        State::ALL[self.state() as usize]
+    }
+
+    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
+        self.modify(&attributes(attr)).map_err(|_| Refusal::Invalid)
+    }
+}
+
+impl Mr for OwnedRegion {
+    fn addr(&self) -> u64 {
+        self.addr()
+    }
+
+    fn lkey(&self) -> u32 {
+        self.lkey()
+    }
+
+    fn rkey(&self) -> u32 {
+        self.rkey()
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        self.read(offset, to).expect("it is inside");
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) {
+        self.write(offset, from).expect("it is inside");
+    }
+}
+
+/// The same rights: the numbers are the header's on both sides.
+const fn rights(access: Access) -> rxe::Access {
+    rxe::Access::from_bits_retain(access.bits())
+}
+
+fn refusal(error: CreateError) -> Refusal {
+    match error {
+        CreateError::Zero(_) | CreateError::TooMany { .. } => Refusal::Invalid,
+        _ => Refusal::NoMemory,
+    }
+}
+
+fn attributes(attr: &Attr) -> QpAttr {
+    let state = |state: State| QpState::ALL[state as usize];
+    let mut to = QpAttr::new();
+    macro_rules! give {
+        ($($field:ident => $setter:ident $(by $translate:expr)?;)+) => {$(
+            if let Some(value) = attr.$field {
+                to = to.$setter($($translate)?(value));
+            }
+        )+};
+    }
+    give! {
+        state => state by state;
+        cur_state => cur_state by state;
+        access => access by rights;
+        pkey_index => pkey_index;
+        port => port;
+        av => av;
+        path_mtu => path_mtu;
+        dest_qp_num => dest_qp_num;
+        rq_psn => rq_psn;
+        sq_psn => sq_psn;
+        max_dest_rd_atomic => max_dest_rd_atomic;
+        max_rd_atomic => max_rd_atomic;
+        min_rnr_timer => min_rnr_timer;
+        timeout => timeout;
+        retry_cnt => retry_cnt;
+        rnr_retry => rnr_retry;
+    }
+    to
+}
