@@ -65,6 +65,10 @@ impl Health {
         dropped
     }
 
+    pub(crate) fn adopt(&self, old: &Self) {
+        sync::store_u32(&self.0, sync::load_u32(&old.0));
+    }
+
     pub(crate) fn reset(&mut self) {
         sync::store_u32(&self.0, 0);
     }

@@ -91,6 +91,13 @@ impl Control {
         self.alerts.health.state()
     }
 
+    /// Takes over the arm and the health of the queue that this one replaces; while neither side is at
+    /// work.
+    pub fn adopt(&self, old: &Self) {
+        self.alerts.arm.adopt(&old.alerts.arm);
+        self.alerts.health.adopt(&old.alerts.health);
+    }
+
     fn reset(&mut self) {
         self.head.reset();
         self.alerts.arm.reset();

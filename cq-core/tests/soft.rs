@@ -296,3 +296,21 @@ fn impossible_storage_is_refused() {
     assert_eq!(refused(&slots, &tags[1..], 4), CapacityError::TagsDiffer { tags: 3, slots: 4 });
     assert_eq!(control.state(), State::Running);
 }
+
+#[test]
+fn a_replacement_takes_over_the_arm_and_the_overrun() {
+    let slots: Vec<_> = (0..2).map(|_| Slot::new()).collect();
+    let (old, new, raised) = (Control::new(), Control::new(), Raised::default());
+    let parts = |control| Parts::new(control, &slots, &[], 2).unwrap();
+    let _ = parts(&old).consumer(0, KEY, true).arm(Notify::Solicited).unwrap();
+    new.adopt(&old);
+    let mut producer = parts(&new).producer(Tail::default(), KEY, Some(&raised));
+    producer.push(&send(0)).unwrap();
+    assert_eq!(raised.take(), 0, "the arm was for solicited completions");
+    producer.push(&failed(1)).unwrap();
+    assert_eq!(raised.take(), 1);
+    assert!(producer.push(&send(2)).is_err());
+    let newer = Control::new();
+    newer.adopt(&new);
+    assert_eq!(newer.state(), State::Overrun { dropped: 1 });
+}
