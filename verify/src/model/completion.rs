@@ -1,0 +1,173 @@
+//! Requests end (C8, C9, Q2, Q7), their completions go to their queues (P1–P6), and queues overrun
+//! (O1–O6).
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::transport::PollError;
+use cq_core::wc::{Wc, WcStatus};
+
+use super::execute::Done;
+use super::failures::Fault;
+use super::world::{Entry, Id, Request, World};
+use crate::device::{Refusal, State};
+
+impl World {
+    /// The oldest send is done. C8: it completes if it is signaled; otherwise a later one vouches for it
+    /// (C9).
+    pub fn succeed(&mut self, number: Id, request: &Request, done: &Done) {
+        self.end_send(number);
+        if request.signaled {
+            let wc = Wc::new(request.wr_id, WcStatus::SUCCESS, number);
+            self.send_done(
+                number,
+                request,
+                wc.with_opcode(done.opcode).with_byte_len(done.byte_len),
+            );
+        }
+    }
+
+    /// The oldest receive took a message. N3: whether it was sent SOLICITED.
+    pub fn receive_done(&mut self, number: Id, wc: Wc, solicited: bool) {
+        let qp = self.qps.get_mut(&number).expect("it answered");
+        qp.receives.pop_front();
+        let queue = qp.recv_cq;
+        self.push(queue, Entry { wc, retires: None }, solicited);
+    }
+
+    /// The oldest send fails. First the queue pairs are in ERR, then the request completes, signaled or
+    /// not (C8), then what is behind it is flushed (Q2).
+    pub fn fail(&mut self, number: Id, fault: Fault) {
+        let told = fault.consequences();
+        let peer = self.qps[&number].attr.dest_qp_num.filter(|_| told.responder_breaks);
+        let request = self.end_send(number);
+        for broken in [Some(number), peer].into_iter().flatten() {
+            self.qps.get_mut(&broken).expect("a peer that refuses exists").state = State::Err;
+        }
+        if let (Some(peer), Some(status)) = (peer, told.receive) {
+            let wr_id = self.qps[&peer].receives[0].wr_id;
+            self.receive_done(peer, Wc::new(wr_id, status, peer), false);
+        }
+        self.send_done(number, &request, Wc::new(request.wr_id, told.requester, number));
+        if let (Some(peer), Some(report)) = (peer, told.report) {
+            self.report_qp(peer, report);
+        }
+        for broken in [Some(number), peer].into_iter().flatten() {
+            self.flush(broken);
+        }
+    }
+
+    /// Q1, Q2: to ERR, where everything outstanding is flushed.
+    pub fn break_qp(&mut self, number: Id) {
+        let qp = self.qps.get_mut(&number).expect("it exists");
+        qp.state = State::Err;
+        self.flush(number);
+    }
+
+    /// Q2: in ERR every outstanding request completes with WR_FLUSH, those of each queue in order.
+    pub fn flush(&mut self, number: Id) {
+        while !self.qps[&number].sends.is_empty() {
+            let request = self.end_send(number);
+            self.send_done(
+                number,
+                &request,
+                Wc::new(request.wr_id, WcStatus::WR_FLUSH_ERR, number),
+            );
+        }
+        while let Some(receive) = self.qps[&number].receives.front() {
+            let wc = Wc::new(receive.wr_id, WcStatus::WR_FLUSH_ERR, number);
+            self.receive_done(number, wc, false);
+        }
+    }
+
+    /// Takes the oldest send, which waits for nothing any more.
+    fn end_send(&mut self, number: Id) -> Request {
+        let qp = self.qps.get_mut(&number).expect("it exists");
+        qp.wait = None;
+        qp.sends.pop_front().expect("it was carried out, or is to be flushed")
+    }
+
+    /// Q5: polling this entry gives back the slots up to the request's.
+    fn send_done(&mut self, number: Id, request: &Request, wc: Wc) {
+        let retires = Some((number, request.position + 1));
+        self.push(self.qps[&number].send_cq, Entry { wc, retires }, false);
+    }
+
+    /// A completion comes to its queue.
+    fn push(&mut self, queue: Id, entry: Entry, solicited: bool) {
+        let failed = entry.wc.status() != WcStatus::SUCCESS;
+        let cq = self.cqs.get_mut(&queue).expect("queue pairs keep their queues alive");
+        let overruns = cq.dropped > 0 || cq.entries.len() == cq.capacity as usize;
+        if overruns {
+            let first = cq.dropped == 0;
+            cq.dropped = cq.dropped.saturating_add(1);
+            cq.breaks = true;
+            if first {
+                self.report_cq_err(queue);
+            }
+        } else {
+            cq.entries.push_back(entry);
+        }
+        // N3; O5: an overrun wakes too.
+        self.notify(queue, solicited || failed || overruns);
+    }
+
+    /// O2: once for each queue.
+    fn report_cq_err(&mut self, queue: Id) {
+        let element = Element::Cq(super::events::key(queue));
+        let event = AsyncEvent { event_type: AsyncEventType::CQ_ERR, element };
+        self.report(self.cqs[&queue].opening, event);
+    }
+
+    /// O4: the queue pairs of queues that dropped a completion go to ERR; in RESET they have nothing to
+    /// lose. Whether there were any such queues.
+    pub fn break_for_overruns(&mut self) -> bool {
+        let broken: Vec<Id> =
+            self.cqs.iter().filter(|(_, cq)| cq.breaks).map(|(queue, _)| *queue).collect();
+        for queue in &broken {
+            self.cqs.get_mut(queue).expect("it was listed").breaks = false;
+            let attached = self.qps.iter().filter(|(_, qp)| {
+                (qp.send_cq == *queue || qp.recv_cq == *queue)
+                    && !matches!(qp.state, State::Reset | State::Err)
+            });
+            let numbers: Vec<Id> = attached.map(|(number, _)| *number).collect();
+            for number in numbers {
+                self.report_qp(number, AsyncEventType::QP_FATAL);
+                self.break_qp(number);
+            }
+        }
+        !broken.is_empty()
+    }
+
+    /// Takes completions: the oldest first, whatever queue pair they are of (P1, P2), and no more than
+    /// there is room for (P4, P6). O3: an overrun is told when nothing is left.
+    pub fn poll(&mut self, queue: Id, room: &mut [Wc]) -> Result<usize, PollError> {
+        if room.is_empty() {
+            return Ok(0);
+        }
+        let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
+        if cq.entries.is_empty() && cq.dropped > 0 {
+            return Err(PollError::Overrun { dropped: Some(cq.dropped) });
+        }
+        let count = room.len().min(cq.entries.len());
+        for (place, entry) in room.iter_mut().zip(cq.entries.drain(..count)) {
+            *place = entry.wc;
+            // Q5
+            if let Some((number, up_to)) = entry.retires {
+                if let Some(qp) = self.qps.get_mut(&number) {
+                    qp.sends_retired = qp.sends_retired.max(up_to);
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Q12: everything stays; fewer entries than wait, none, or an overrun queue are refused.
+    pub fn resize(&mut self, queue: Id, capacity: u32, most: u32) -> Result<u32, Refusal> {
+        let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
+        let legal = (1..=most).contains(&capacity) && cq.entries.len() <= capacity as usize;
+        if !legal || cq.dropped > 0 {
+            return Err(Refusal::Invalid);
+        }
+        cq.capacity = capacity;
+        Ok(capacity)
+    }
+}

@@ -1,0 +1,130 @@
+//! Memory: who may touch which bytes (Q7, Q10), and moving them.
+//!
+//! A key is good for a queue pair whose protection domain is the region's, for bytes that lie inside the
+//! region, and for the rights that the region was registered with. Of no bytes, no key is looked at (Q6).
+
+use std::ops::Range;
+
+use cq_core::wr::{RemoteAddr, Sge};
+
+use super::world::{Id, Region, World};
+use crate::device::{Access, Refusal};
+
+/// Bytes of a region: its name, and which.
+pub type Place = (Id, Range<usize>);
+
+/// The largest region.
+const MAX_REGION: usize = 1 << 30;
+
+/// Q10: the rights that a region can have. Peers may not write where the owner may not; from bit 20 on
+/// flags are optional, so those that nobody knows are accepted; all others are features that this device
+/// does not have.
+fn access_is_legal(access: Access) -> bool {
+    const OPTIONAL: u32 = !0 << 20;
+    let writes = access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
+    let unknown = access.bits() & !Access::EVERY.bits() & !OPTIONAL;
+    unknown == 0 && (!writes || access.contains(Access::LOCAL_WRITE))
+}
+
+impl World {
+    /// Registers memory, which is all zero; its name is the local key.
+    pub fn register(&mut self, pd: Id, len: usize, access: Access) -> Result<Id, Refusal> {
+        if len == 0 || !access_is_legal(access) {
+            return Err(Refusal::Invalid);
+        }
+        if len > MAX_REGION {
+            return Err(Refusal::NoMemory);
+        }
+        let (lkey, rkey, addr) = (self.fresh(), self.fresh(), self.place(len));
+        self.regions.insert(lkey, Region { pd, rkey, addr, bytes: vec![0; len], access });
+        Ok(lkey)
+    }
+
+    /// The bytes of local pieces, in order; `None` where one of them may not be read. Reading local memory
+    /// needs no right.
+    pub fn gather(&self, pd: Id, pieces: &[Sge]) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for piece in pieces.iter().filter(|piece| piece.length > 0) {
+            let (lkey, range) = self.local(pd, piece, Access::empty())?;
+            bytes.extend_from_slice(&self.regions[&lkey].bytes[range]);
+        }
+        Some(bytes)
+    }
+
+    /// Where `len` bytes go that are written to local pieces in order; `None` where one of them may not be
+    /// written. Only what the bytes reach is looked at.
+    pub fn targets(&self, pd: Id, pieces: &[Sge], len: u64) -> Option<Vec<Place>> {
+        let mut places = Vec::new();
+        let mut left = len;
+        for piece in pieces {
+            let length = left.min(piece.length.into());
+            if length > 0 {
+                let reached = Sge { length: length as u32, ..*piece };
+                places.push(self.local(pd, &reached, Access::LOCAL_WRITE)?);
+                left -= length;
+            }
+        }
+        Some(places)
+    }
+
+    /// Where `len` bytes of the peer's memory are; `None` where they may not be used so. `pd` is that of
+    /// the peer's queue pair.
+    pub fn remote(&self, pd: Id, at: RemoteAddr, len: u64, right: Access) -> Option<Place> {
+        let mut regions = self.regions.iter();
+        let (&lkey, region) = regions.find(|(_, region)| region.rkey == at.rkey)?;
+        Some((lkey, inside(region, pd, at.addr, len, right)?))
+    }
+
+    /// Writes to places that were found before.
+    pub fn write(&mut self, places: &[Place], mut bytes: &[u8]) {
+        for (lkey, range) in places {
+            let (now, later) = bytes.split_at(range.len());
+            let region = self.regions.get_mut(lkey).expect("places are of regions that exist");
+            region.bytes[range.clone()].copy_from_slice(now);
+            bytes = later;
+        }
+    }
+
+    fn local(&self, pd: Id, piece: &Sge, right: Access) -> Option<Place> {
+        let region = self.regions.get(&piece.lkey)?;
+        Some((piece.lkey, inside(region, pd, piece.addr, piece.length.into(), right)?))
+    }
+}
+
+/// Which bytes of the region these are, if all of them are, and domain and rights are good.
+fn inside(region: &Region, pd: Id, addr: u64, len: u64, right: Access) -> Option<Range<usize>> {
+    let start = addr.checked_sub(region.addr)?;
+    let end = start.checked_add(len)?;
+    let good = region.pd == pd && region.access.contains(right) && end <= region.bytes.len() as u64;
+    good.then_some(start as usize..end as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q10_rights_that_do_not_go_together_are_refused_and_unknown_optional_ones_are_not() {
+        assert!(access_is_legal(Access::empty()));
+        assert!(access_is_legal(Access::EVERY));
+        assert!(access_is_legal(Access::REMOTE_READ));
+        assert!(!access_is_legal(Access::REMOTE_WRITE));
+        assert!(!access_is_legal(Access::REMOTE_ATOMIC | Access::REMOTE_READ));
+        assert!(access_is_legal(Access::from_bits_retain(1 << 20 | 1 << 31)));
+        assert!(!access_is_legal(Access::from_bits_retain(1 << 19)));
+    }
+
+    #[test]
+    fn q07_a_piece_is_inside_its_region_up_to_the_last_byte_and_no_address_wraps() {
+        let region =
+            Region { pd: 1, rkey: 0, addr: 1000, bytes: vec![0; 10], access: Access::LOCAL_WRITE };
+        let of = |addr, len| inside(&region, 1, addr, len, Access::LOCAL_WRITE);
+        assert_eq!(of(1000, 10), Some(0..10));
+        assert_eq!(of(1009, 1), Some(9..10));
+        assert_eq!(of(1009, 2), None);
+        assert_eq!(of(999, 1), None);
+        assert_eq!(of(1001, u64::MAX), None);
+        assert_eq!(inside(&region, 2, 1000, 1, Access::LOCAL_WRITE), None);
+        assert_eq!(inside(&region, 1, 1000, 1, Access::REMOTE_READ), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Time, which is virtual: it stands still until somebody waits, and then goes straight to the next thing
+//! that it brings. What it brings is the end of a wait: for a receive, or for an answer (Q7).
+
+use std::time::Duration;
+
+use super::failures::Fault;
+use super::world::{Id, World};
+
+/// What the oldest send of a queue waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The peer has no receive.
+    NoReceive,
+    /// The peer can't receive, or is connected elsewhere.
+    NotReady,
+    /// There is no peer.
+    Gone,
+}
+
+impl Why {
+    /// What it ends as, if it ends badly.
+    const fn fault(self) -> Fault {
+        match self {
+            Self::NoReceive => Fault::NoReceive,
+            Self::NotReady | Self::Gone => Fault::NoAnswer,
+        }
+    }
+}
+
+/// A wait under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// What it ends as.
+    fault: Fault,
+    /// When it ends; never where there is no timer.
+    timer: Option<Timer>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    /// When the request is tried again.
+    next: Duration,
+    /// How long after that again.
+    period: Duration,
+    /// After how many periods it has failed.
+    rounds: u32,
+}
+
+/// How long a wait may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    None,
+    Rounds { period: Duration, rounds: u32 },
+    ForEver,
+}
+
+/// How long a requester waits for a receive (`min_rnr_timer`): the table of the InfiniBand specification,
+/// in hundredths of a millisecond.
+const RNR: [u64; 32] = [
+    65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+    2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+];
+
+impl World {
+    /// The oldest send of this queue can't go on. A wait for the same thing goes on as it was; another one
+    /// begins now.
+    ///
+    /// # Errors
+    /// There is no time to wait.
+    pub fn wait_for(&mut self, number: Id, why: Why) -> Result<(), Fault> {
+        let patience = self.patience(number, why);
+        let now = self.now;
+        let qp = self.qps.get_mut(&number).expect("it posted");
+        let timer = match patience {
+            Patience::None => return Err(why.fault()),
+            Patience::Rounds { period, rounds } => {
+                Some(Timer { next: now + period, period, rounds })
+            }
+            Patience::ForEver => None,
+        };
+        if qp.wait.is_none_or(|wait| wait.fault != why.fault()) {
+            qp.wait = Some(Wait { fault: why.fault(), timer });
+        }
+        Ok(())
+    }
+
+    /// Q7: for a receive, `rnr_retry` times what the responder asks for, where 7 is for ever; for an
+    /// answer, the first time and `retry_cnt` more times 4.096 µs · 2^`timeout`, where 0 is for ever, but
+    /// not for a peer that does not exist.
+    fn patience(&self, number: Id, why: Why) -> Patience {
+        let attr = &self.qps[&number].attr;
+        match (why, attr.rnr_retry.unwrap_or(0), attr.timeout.unwrap_or(0)) {
+            (Why::NoReceive, 0, _) => Patience::None,
+            (Why::NoReceive, 7, _) => Patience::ForEver,
+            (Why::NoReceive, rnr_retry, _) => {
+                let peer = attr.dest_qp_num.and_then(|peer| self.qps.get(&peer));
+                let timer = peer.and_then(|peer| peer.attr.min_rnr_timer).unwrap_or(0);
+                let period = Duration::from_micros(10 * RNR[usize::from(timer) % RNR.len()]);
+                Patience::Rounds { period, rounds: rnr_retry.into() }
+            }
+            (Why::Gone, _, 0) => Patience::None,
+            (Why::NotReady, _, 0) => Patience::ForEver,
+            (Why::NotReady | Why::Gone, _, timeout) => {
+                let period = Duration::from_nanos(4096 << timeout);
+                Patience::Rounds { period, rounds: u32::from(attr.retry_cnt.unwrap_or(0)) + 1 }
+            }
+        }
+    }
+
+    /// When time brings something; never, if nobody waits with a timer.
+    pub fn next_deadline(&self) -> Option<Duration> {
+        let timers = self.qps.values().filter_map(|qp| qp.wait?.timer);
+        timers.map(|timer| timer.next).min()
+    }
+
+    /// Lets time go by, to `until`: each timer on the way fires, in order. While a request waits,
+    /// whatever could let it go on is looked at when it happens, so that at the end of a period there is
+    /// nothing to look at but the count.
+    pub fn advance(&mut self, until: Duration) {
+        while let Some(next) = self.next_deadline().filter(|next| *next <= until) {
+            self.now = next;
+            let numbers: Vec<Id> = self.qps.keys().copied().collect();
+            for number in numbers {
+                if let Some(fault) = self.fire(number) {
+                    self.fail(number, fault);
+                }
+            }
+            self.settle();
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// What the timer of this queue pair brings, if its time is now and its rounds are over.
+    fn fire(&mut self, number: Id) -> Option<Fault> {
+        let now = self.now;
+        let wait = self.qps.get_mut(&number)?.wait.as_mut()?;
+        let timer = wait.timer.as_mut().filter(|timer| timer.next <= now)?;
+        timer.rounds -= 1;
+        timer.next += timer.period;
+        (timer.rounds == 0).then_some(wait.fault)
+    }
+}

@@ -1,0 +1,212 @@
+//! What there is: the tables of the device, as plain data. What happens to them is in the other files,
+//! one rule at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use cq_core::async_event::AsyncEvent;
+use cq_core::transport::{CqKey, Notify};
+use cq_core::wc::Wc;
+use cq_core::wr::{RemoteAddr, Sge};
+
+use super::time::Wait;
+use crate::device::{Access, Attr, Caps, State};
+
+/// Names an object. No number is given twice, whatever it names: keys of memory and numbers of queue
+/// pairs are among them.
+pub type Id = u32;
+
+/// The whole device.
+#[derive(Debug, Default)]
+pub struct World {
+    /// How long it has been there; see [`time`](super::time).
+    pub now: Duration,
+    pub openings: BTreeMap<Id, Opening>,
+    pub pds: BTreeMap<Id, Pd>,
+    pub regions: BTreeMap<Id, Region>,
+    pub channels: BTreeMap<Id, Channel>,
+    pub cqs: BTreeMap<Id, Cq>,
+    pub qps: BTreeMap<Id, Qp>,
+    /// How many names were given.
+    names: Id,
+    /// How much memory was given addresses.
+    memory: u64,
+}
+
+/// The device as one caller opened it: what it reported that nobody read yet.
+#[derive(Debug, Default)]
+pub struct Opening {
+    pub reports: VecDeque<AsyncEvent>,
+}
+
+/// A protection domain.
+#[derive(Debug)]
+pub struct Pd {
+    pub opening: Id,
+    /// Whether its handle is alive; without one it stays while something uses it.
+    pub held: bool,
+}
+
+/// A memory region; its name is its local key.
+#[derive(Debug)]
+pub struct Region {
+    pub pd: Id,
+    pub rkey: u32,
+    pub addr: u64,
+    pub bytes: Vec<u8>,
+    pub access: Access,
+}
+
+/// A completion channel.
+#[derive(Debug)]
+pub struct Channel {
+    pub opening: Id,
+    /// Events that nobody took yet (N9: any number of them).
+    pub events: VecDeque<CqKey>,
+    pub held: bool,
+}
+
+/// A completion queue.
+#[derive(Debug)]
+pub struct Cq {
+    pub opening: Id,
+    pub channel: Option<Id>,
+    /// O1: how many entries it holds.
+    pub capacity: u32,
+    pub entries: VecDeque<Entry>,
+    pub armed: Option<Notify>,
+    /// O3: how many completions were dropped; the queue has overrun if there are any.
+    pub dropped: u32,
+    /// O4: whether queue pairs have yet to go to ERR for a completion that was dropped.
+    pub breaks: bool,
+    pub held: bool,
+}
+
+/// A completion in its queue.
+#[derive(Debug)]
+pub struct Entry {
+    pub wc: Wc,
+    /// Q5: the send queue that gets slots back when this is polled, and up to which one.
+    pub retires: Option<(Id, u64)>,
+}
+
+/// A queue pair.
+#[derive(Debug)]
+pub struct Qp {
+    pub opening: Id,
+    pub pd: Id,
+    pub send_cq: Id,
+    pub recv_cq: Id,
+    pub caps: Caps,
+    pub sq_sig_all: bool,
+    pub state: State,
+    /// Every attribute that was given since RESET.
+    pub attr: Attr,
+    /// Sends that are not carried out, oldest first.
+    pub sends: VecDeque<Request>,
+    /// Receives that no message took, oldest first.
+    pub receives: VecDeque<Receive>,
+    /// Q5: how many sends were ever posted, and how many of their slots came back.
+    pub sends_posted: u64,
+    pub sends_retired: u64,
+    /// What the oldest send waits for, if it was begun and can't go on.
+    pub wait: Option<Wait>,
+    /// Whether to report when the queue pair, in SQD, has drained.
+    pub report_drained: bool,
+}
+
+/// A send.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub wr_id: u64,
+    /// Its place in the send queue, counted from the first ever posted.
+    pub position: u64,
+    pub op: Op,
+    pub signaled: bool,
+    pub solicited: bool,
+    pub data: Bytes,
+}
+
+/// What a send does (Q6).
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    Send { imm: Option<[u8; 4]> },
+    Write { remote: RemoteAddr },
+    Read { remote: RemoteAddr },
+    CompareSwap { remote: RemoteAddr, compare: u64, swap: u64 },
+    FetchAdd { remote: RemoteAddr, add: u64 },
+}
+
+/// The bytes of a send.
+#[derive(Clone, Debug)]
+pub enum Bytes {
+    Pieces(Vec<Sge>),
+    /// Q6: copied while posting.
+    Inline(Vec<u8>),
+}
+
+/// A receive.
+#[derive(Clone, Debug)]
+pub struct Receive {
+    pub wr_id: u64,
+    pub pieces: Vec<Sge>,
+}
+
+/// Space between regions that belongs to none, so that who misses one hits nothing.
+const GAP: u64 = 1 << 20;
+/// Regions start at pages, as memory from a system does.
+const PAGE: u64 = 4096;
+
+impl World {
+    /// A name that nothing ever had. Numbers 0 and 1 are those of special queue pairs.
+    pub fn fresh(&mut self) -> Id {
+        self.names += 1;
+        self.names + 0xff
+    }
+
+    /// Addresses for `len` bytes that no other region ever had.
+    pub fn place(&mut self, len: usize) -> u64 {
+        self.memory += GAP;
+        let addr = (1 << 40) + self.memory;
+        self.memory += (len as u64).next_multiple_of(PAGE);
+        addr
+    }
+
+    /// Q11: whether a region or a queue pair refers to this domain.
+    pub fn uses_pd(&self, pd: Id) -> bool {
+        self.regions.values().any(|region| region.pd == pd)
+            || self.qps.values().any(|qp| qp.pd == pd)
+    }
+
+    /// Q11, N8: whether a completion queue refers to this channel.
+    pub fn uses_channel(&self, channel: Id) -> bool {
+        self.cqs.values().any(|cq| cq.channel == Some(channel))
+    }
+
+    /// Q11, O6: whether a queue pair refers to this completion queue, overrun or not.
+    pub fn uses_cq(&self, cq: Id) -> bool {
+        self.qps.values().any(|qp| qp.send_cq == cq || qp.recv_cq == cq)
+    }
+
+    /// Removes what has neither a handle nor a user: completion queues first, since they use channels.
+    pub fn sweep(&mut self) {
+        let dead: Vec<Id> = self.cqs.keys().copied().collect();
+        for cq in dead {
+            if !self.cqs[&cq].held && !self.uses_cq(cq) {
+                self.forget_cq(cq);
+            }
+        }
+        let channels: Vec<Id> = self.channels.keys().copied().collect();
+        for channel in channels {
+            if !self.channels[&channel].held && !self.uses_channel(channel) {
+                self.channels.remove(&channel);
+            }
+        }
+        let pds: Vec<Id> = self.pds.keys().copied().collect();
+        for pd in pds {
+            if !self.pds[&pd].held && !self.uses_pd(pd) {
+                self.pds.remove(&pd);
+            }
+        }
+    }
+}
