@@ -41,8 +41,11 @@ mod execute;
 mod failures;
 mod handles;
 mod memory;
+mod opening;
 mod posting;
 mod states;
+#[cfg(test)]
+mod tests;
 mod time;
 mod world;
 

@@ -1,36 +1,25 @@
 //! Handles: the seams of cq-core and the traits of [`device`](crate::device), each method one call on the
 //! [`World`] under its lock.
 
-use std::cell::RefCell;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use cq_core::async_event::AsyncEvent;
 use cq_core::transport::{
-    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, Poll, PollError,
-    Post, PostError,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, Poll, PollError, Post,
+    PostError,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::events::key;
-use super::world::{Channel, Cq, Id, Opening, Pd, Qp, World};
-use crate::device::{self, Access, Attr, Caps, Destroy, Limits, QpInit, Refusal, State};
-
-/// What this device allows at most.
-const LIMITS: Limits = Limits {
-    max_cqe: 1 << 16,
-    max_qp_wr: 1 << 14,
-    max_sge: 16,
-    max_inline: 256,
-    max_rd_atomic: 16,
-};
+use super::opening::LIMITS;
+use super::world::{Id, World};
+use crate::device::{self, Attr, Destroy, Refusal, State};
 
 /// A device, shared by its handles.
 #[derive(Default)]
-struct Shared {
+pub struct Shared {
     world: Mutex<World>,
     /// Rung whenever somebody did something.
     done: Condvar,
@@ -42,16 +31,33 @@ impl Shared {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut World) -> R) -> R {
+    pub fn with<R>(&self, act: impl FnOnce(&mut World) -> R) -> R {
         let result = act(&mut self.lock());
         self.done.notify_all();
         result
     }
-}
 
-thread_local! {
-    /// The device that this thread opened, while something of it is left.
-    static DEVICE: RefCell<Weak<Shared>> = const { RefCell::new(Weak::new()) };
+    /// Waits until another thread does something, and takes the time off `left`; if it is over, the clock
+    /// shows that.
+    fn wait<'a>(
+        &self,
+        world: MutexGuard<'a, World>,
+        left: &mut Option<Duration>,
+    ) -> MutexGuard<'a, World> {
+        let Some(limit) = *left else {
+            return self.done.wait(world).unwrap_or_else(PoisonError::into_inner);
+        };
+        let (started, end) = (Instant::now(), world.now.saturating_add(limit));
+        let woken = self.done.wait_timeout(world, limit);
+        let (mut world, result) = woken.unwrap_or_else(PoisonError::into_inner);
+        if result.timed_out() {
+            world.advance(end);
+            *left = Some(Duration::ZERO);
+        } else {
+            *left = Some(limit.saturating_sub(started.elapsed()));
+        }
+        world
+    }
 }
 
 /// Declares a handle: an object of a device, and what happens when it is dropped.
@@ -60,12 +66,12 @@ macro_rules! handles {
         $(
             $(#[$meta])*
             pub struct $name {
-                shared: Arc<Shared>,
-                id: Id,
+                pub(super) shared: Arc<Shared>,
+                pub(super) id: Id,
             }
 
             impl $name {
-                fn with<R>(&self, act: impl FnOnce(&mut World, Id) -> R) -> R {
+                pub(super) fn with<R>(&self, act: impl FnOnce(&mut World, Id) -> R) -> R {
                     self.shared.with(|world| act(world, self.id))
                 }
             }
@@ -103,147 +109,6 @@ handles! {
     ModelQp: |world, id| world.forget_qp(id);
 }
 
-impl device::Device for Model {
-    type Pd = ModelPd;
-    type Mr = ModelMr;
-    type Channel = ModelChannel;
-    type Cq = ModelCq;
-    type Qp = ModelQp;
-
-    fn open() -> Self {
-        let shared = DEVICE.with_borrow_mut(|device| {
-            let shared = device.upgrade().unwrap_or_default();
-            *device = Arc::downgrade(&shared);
-            shared
-        });
-        let id = shared.with(|world| {
-            let id = world.fresh();
-            world.openings.insert(id, Opening::default());
-            id
-        });
-        Self { shared, id }
-    }
-
-    fn limits(&self) -> Limits {
-        LIMITS
-    }
-
-    fn alloc_pd(&self) -> ModelPd {
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
-            world.pds.insert(id, Pd { opening, held: true });
-            id
-        });
-        ModelPd { shared: self.shared.clone(), id }
-    }
-
-    fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Refusal> {
-        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
-        let id = self.with(|world, _| world.register(pd.id, len, access))?;
-        Ok(ModelMr { shared: self.shared.clone(), id })
-    }
-
-    fn create_channel(&self) -> ModelChannel {
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
-            let events = Default::default();
-            world.channels.insert(id, Channel { opening, events, held: true });
-            id
-        });
-        ModelChannel { shared: self.shared.clone(), id }
-    }
-
-    fn create_cq(&self, capacity: u32, channel: Option<&ModelChannel>) -> Result<ModelCq, Refusal> {
-        // O1: it holds what was asked for, exactly.
-        if !(1..=LIMITS.max_cqe).contains(&capacity) {
-            return Err(Refusal::Invalid);
-        }
-        if let Some(channel) = channel {
-            self.owns(&channel.shared, |world| world.channels[&channel.id].opening)?;
-        }
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
-            let cq = Cq {
-                opening,
-                channel: channel.map(|channel| channel.id),
-                capacity,
-                entries: Default::default(),
-                armed: None,
-                dropped: 0,
-                breaks: false,
-                held: true,
-            };
-            world.cqs.insert(id, cq);
-            id
-        });
-        Ok(ModelCq { shared: self.shared.clone(), id })
-    }
-
-    fn create_qp(&self, pd: &ModelPd, init: &QpInit<'_, ModelCq>) -> Result<ModelQp, Refusal> {
-        if !in_limits(&init.caps) {
-            return Err(Refusal::Invalid);
-        }
-        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
-        for cq in [init.send_cq, init.recv_cq] {
-            self.owns(&cq.shared, |world| world.cqs[&cq.id].opening)?;
-        }
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
-            let qp = Qp {
-                opening,
-                pd: pd.id,
-                send_cq: init.send_cq.id,
-                recv_cq: init.recv_cq.id,
-                caps: init.caps,
-                sq_sig_all: init.sq_sig_all,
-                state: State::Reset,
-                attr: Attr::default(),
-                sends: Default::default(),
-                receives: Default::default(),
-                sends_posted: 0,
-                sends_retired: 0,
-                wait: None,
-                report_drained: false,
-            };
-            world.qps.insert(id, qp);
-            id
-        });
-        Ok(ModelQp { shared: self.shared.clone(), id })
-    }
-
-    fn pause(&self) {
-        self.with(|world, _| {
-            if let Some(deadline) = world.next_deadline() {
-                world.advance(deadline);
-            }
-        });
-        thread::yield_now();
-    }
-}
-
-impl Model {
-    /// Objects are of the opening that they were made through.
-    fn owns(&self, shared: &Arc<Shared>, of: impl FnOnce(&World) -> Id) -> Result<(), Refusal> {
-        let own = Arc::ptr_eq(shared, &self.shared) && self.with(|world, id| of(world) == id);
-        if own { Ok(()) } else { Err(Refusal::Invalid) }
-    }
-}
-
-/// Whether a queue pair can be so large; a queue of no requests is always full.
-fn in_limits(caps: &Caps) -> bool {
-    caps.max_send_wr <= LIMITS.max_qp_wr
-        && caps.max_recv_wr <= LIMITS.max_qp_wr
-        && caps.max_send_sge <= LIMITS.max_sge
-        && caps.max_recv_sge <= LIMITS.max_sge
-        && caps.max_inline <= LIMITS.max_inline
-}
-
-impl AsyncEvents for Model {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        Ok(self.with(|world, id| world.openings.get_mut(&id)?.reports.pop_front()))
-    }
-}
-
 impl Destroy for ModelPd {
     fn destroy(self) -> Result<(), Self> {
         if self.with(|world, id| world.uses_pd(id)) { Err(self) } else { Ok(()) }
@@ -269,6 +134,8 @@ impl Events for ModelChannel {
 }
 
 impl Block for ModelChannel {
+    /// Lets the clock run to what time brings within `left`. Where it brings nothing, another thread may:
+    /// that is waited for as long as `left` really is.
     fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
         let mut world = self.shared.lock();
         loop {
@@ -276,19 +143,15 @@ impl Block for ModelChannel {
                 return Ok(true);
             }
             let end = left.map(|left| world.now.saturating_add(left));
-            match (world.next_deadline(), end) {
-                (Some(deadline), end) if end.is_none_or(|end| deadline <= end) => {
+            let deadline = world.next_deadline();
+            match deadline.filter(|deadline| end.is_none_or(|end| *deadline <= end)) {
+                Some(deadline) => {
                     world.advance(deadline);
+                    *left = end.map(|end| end.saturating_sub(world.now));
                 }
-                (_, Some(end)) => {
-                    world.advance(end);
-                    *left = Some(Duration::ZERO);
-                    return Ok(false);
-                }
-                // Time brings nothing: another thread may.
-                _ => world = self.shared.done.wait(world).unwrap_or_else(PoisonError::into_inner),
+                None if *left == Some(Duration::ZERO) => return Ok(false),
+                None => world = self.shared.wait(world, left),
             }
-            *left = end.map(|end| end.saturating_sub(world.now));
         }
     }
 }

@@ -1,0 +1,167 @@
+//! Opening the device and making things: the traits [`Device`] and [`AsyncEvents`].
+
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+use std::thread;
+
+use cq_core::async_event::AsyncEvent;
+use cq_core::transport::{AsyncEvents, EventError};
+
+use super::handles::{Model, ModelChannel, ModelCq, ModelMr, ModelPd, ModelQp, Shared};
+use super::world::{Channel, Cq, Id, Opening, Pd, Qp, World};
+use crate::device::{Access, Attr, Caps, Device, Limits, QpInit, Refusal, State};
+
+/// What this device allows at most.
+pub const LIMITS: Limits = Limits {
+    max_cqe: 1 << 16,
+    max_qp_wr: 1 << 14,
+    max_sge: 16,
+    max_inline: 256,
+    max_rd_atomic: 16,
+};
+
+thread_local! {
+    /// The device that this thread opened, while something of it is left.
+    static DEVICE: RefCell<Weak<Shared>> = const { RefCell::new(Weak::new()) };
+}
+
+impl Device for Model {
+    type Pd = ModelPd;
+    type Mr = ModelMr;
+    type Channel = ModelChannel;
+    type Cq = ModelCq;
+    type Qp = ModelQp;
+
+    fn open() -> Self {
+        let shared = DEVICE.with_borrow_mut(|device| {
+            let shared = device.upgrade().unwrap_or_default();
+            *device = Arc::downgrade(&shared);
+            shared
+        });
+        let id = shared.with(|world| {
+            let id = world.fresh();
+            world.openings.insert(id, Opening::default());
+            id
+        });
+        Self { shared, id }
+    }
+
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    fn alloc_pd(&self) -> ModelPd {
+        let id = self.with(|world, opening| {
+            let id = world.fresh();
+            world.pds.insert(id, Pd { opening, held: true });
+            id
+        });
+        ModelPd { shared: self.shared.clone(), id }
+    }
+
+    fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Refusal> {
+        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
+        let id = self.with(|world, _| world.register(pd.id, len, access))?;
+        Ok(ModelMr { shared: self.shared.clone(), id })
+    }
+
+    fn create_channel(&self) -> ModelChannel {
+        let id = self.with(|world, opening| {
+            let id = world.fresh();
+            let events = Default::default();
+            world.channels.insert(id, Channel { opening, events, held: true });
+            id
+        });
+        ModelChannel { shared: self.shared.clone(), id }
+    }
+
+    fn create_cq(&self, capacity: u32, channel: Option<&ModelChannel>) -> Result<ModelCq, Refusal> {
+        // O1: it holds what was asked for, exactly.
+        if !(1..=LIMITS.max_cqe).contains(&capacity) {
+            return Err(Refusal::Invalid);
+        }
+        if let Some(channel) = channel {
+            self.owns(&channel.shared, |world| world.channels[&channel.id].opening)?;
+        }
+        let id = self.with(|world, opening| {
+            let id = world.fresh();
+            let cq = Cq {
+                opening,
+                channel: channel.map(|channel| channel.id),
+                capacity,
+                entries: Default::default(),
+                armed: None,
+                dropped: 0,
+                breaks: false,
+                held: true,
+            };
+            world.cqs.insert(id, cq);
+            id
+        });
+        Ok(ModelCq { shared: self.shared.clone(), id })
+    }
+
+    fn create_qp(&self, pd: &ModelPd, init: &QpInit<'_, ModelCq>) -> Result<ModelQp, Refusal> {
+        if !in_limits(&init.caps) {
+            return Err(Refusal::Invalid);
+        }
+        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
+        for cq in [init.send_cq, init.recv_cq] {
+            self.owns(&cq.shared, |world| world.cqs[&cq.id].opening)?;
+        }
+        let id = self.with(|world, opening| {
+            let id = world.fresh();
+            let qp = Qp {
+                opening,
+                pd: pd.id,
+                send_cq: init.send_cq.id,
+                recv_cq: init.recv_cq.id,
+                caps: init.caps,
+                sq_sig_all: init.sq_sig_all,
+                state: State::Reset,
+                attr: Attr::default(),
+                sends: Default::default(),
+                receives: Default::default(),
+                sends_posted: 0,
+                sends_retired: 0,
+                wait: None,
+                report_drained: false,
+            };
+            world.qps.insert(id, qp);
+            id
+        });
+        Ok(ModelQp { shared: self.shared.clone(), id })
+    }
+
+    fn pause(&self) {
+        self.with(|world, _| {
+            if let Some(deadline) = world.next_deadline() {
+                world.advance(deadline);
+            }
+        });
+        thread::yield_now();
+    }
+}
+
+impl Model {
+    /// Objects are of the opening that they were made through.
+    fn owns(&self, shared: &Arc<Shared>, of: impl FnOnce(&World) -> Id) -> Result<(), Refusal> {
+        let own = Arc::ptr_eq(shared, &self.shared) && self.with(|world, id| of(world) == id);
+        if own { Ok(()) } else { Err(Refusal::Invalid) }
+    }
+}
+
+/// Whether a queue pair can be so large; a queue of no requests is always full.
+fn in_limits(caps: &Caps) -> bool {
+    caps.max_send_wr <= LIMITS.max_qp_wr
+        && caps.max_recv_wr <= LIMITS.max_qp_wr
+        && caps.max_send_sge <= LIMITS.max_sge
+        && caps.max_recv_sge <= LIMITS.max_sge
+        && caps.max_inline <= LIMITS.max_inline
+}
+
+impl AsyncEvents for Model {
+    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        Ok(self.with(|world, id| world.openings.get_mut(&id)?.reports.pop_front()))
+    }
+}

@@ -1,0 +1,224 @@
+//! What is tricky in the model: time, overrun, and what one request does to both ends. That each rule
+//! holds is for the conformance suite to show.
+
+use std::thread;
+use std::time::Duration;
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify, Poll, PollError, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::{Model, ModelCq, ModelMr, ModelPd, ModelQp};
+use crate::device::{Access, Attr, Destroy, Device, Mr, Qp, QpInit, State};
+
+/// Two queue pairs that are connected, `a` on one completion queue, `b` on another.
+struct Pair {
+    device: Model,
+    pd: ModelPd,
+    memory: ModelMr,
+    a: ModelQp,
+    b: ModelQp,
+    at_a: ModelCq,
+    at_b: ModelCq,
+}
+
+impl Pair {
+    /// `b` is the responder, up to RTR only; `capacity` is that of its completion queue.
+    fn new(capacity: u32, rts: Attr) -> Self {
+        let device = Model::open();
+        let pd = device.alloc_pd();
+        let memory = device.register(&pd, 256, Access::EVERY).unwrap();
+        let (at_a, at_b) =
+            (device.create_cq(16, None).unwrap(), device.create_cq(capacity, None).unwrap());
+        let mut a = device.create_qp(&pd, &QpInit::new(&at_a)).unwrap();
+        let mut b = device.create_qp(&pd, &QpInit::new(&at_b)).unwrap();
+        for attr in [Attr::init(Access::EVERY), Attr::rtr(b.number()), rts] {
+            a.modify(&attr).unwrap();
+        }
+        for attr in [Attr::init(Access::EVERY), Attr::rtr(a.number())] {
+            b.modify(&attr).unwrap();
+        }
+        Self { device, pd, memory, a, b, at_a, at_b }
+    }
+
+    fn send(&mut self, wr_id: u64) {
+        self.a.post_send(&[SendWr::send_inline(wr_id, b"x")]).unwrap();
+    }
+
+    fn now(&self) -> Duration {
+        self.device.with(|world, _| world.now)
+    }
+}
+
+/// Everything in the queue: request and status.
+fn taken(cq: &mut ModelCq) -> Vec<(u64, WcStatus)> {
+    let mut room = [Wc::default(); 32];
+    let count = cq.poll(&mut room).unwrap();
+    room[..count].iter().map(|wc| (wc.wr_id(), wc.status())).collect()
+}
+
+#[test]
+fn q07_a_send_without_a_receive_is_tried_again_rnr_retry_times_after_the_responders_timer() {
+    let mut pair = Pair::new(16, Attr { rnr_retry: Some(2), ..Attr::rts() });
+    pair.send(1);
+    pair.device.pause();
+    assert_eq!(taken(&mut pair.at_a), []);
+    pair.device.pause();
+    assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::RNR_RETRY_EXC_ERR)]);
+    // `Attr::rtr` asks for 0.64 ms.
+    assert_eq!(pair.now(), Duration::from_micros(2 * 640));
+    assert_eq!((pair.a.state(), pair.b.state()), (State::Err, State::Rtr));
+}
+
+#[test]
+fn q07_rnr_retry_7_waits_for_ever_and_a_receive_lets_it_go_on() {
+    let mut pair = Pair::new(16, Attr::rts());
+    pair.send(1);
+    pair.device.pause();
+    assert_eq!(taken(&mut pair.at_a), []);
+    pair.b.post_recv(&[RecvWr::new(2, &[pair.memory.sge(0, 8)])]).unwrap();
+    assert_eq!(taken(&mut pair.at_b), [(2, WcStatus::SUCCESS)]);
+    assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::SUCCESS)]);
+}
+
+#[test]
+fn q07_a_peer_that_is_not_ready_is_asked_retry_cnt_times_more() {
+    let mut pair = Pair::new(16, Attr { timeout: Some(10), retry_cnt: Some(2), ..Attr::rts() });
+    pair.b.modify(&Attr::to(State::Err)).unwrap();
+    pair.send(1);
+    for _ in 0..3 {
+        assert_eq!(taken(&mut pair.at_a), []);
+        pair.device.pause();
+    }
+    assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::RETRY_EXC_ERR)]);
+    assert_eq!(pair.now(), Duration::from_nanos(3 * (4096 << 10)));
+}
+
+#[test]
+fn q07_without_a_timeout_only_a_destroyed_peer_ends_the_wait() {
+    let mut pair = Pair::new(16, Attr { timeout: Some(0), ..Attr::rts() });
+    pair.b.modify(&Attr::to(State::Reset)).unwrap();
+    pair.send(1);
+    pair.device.pause();
+    assert_eq!(taken(&mut pair.at_a), []);
+    drop(pair.b);
+    assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::RETRY_EXC_ERR)]);
+}
+
+#[test]
+fn q07_an_atomic_whose_answer_has_nowhere_to_go_changes_nothing() {
+    let mut pair = Pair::new(16, Attr::rts());
+    let pieces = [pair.memory.sge(8, 4), pair.memory.sge(254, 4)];
+    let add = SendWr::fetch_add(1, &pieces, pair.memory.remote(0), 5);
+    pair.a.post_send(&[add]).unwrap();
+    assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::LOC_PROT_ERR)]);
+    assert_eq!(pair.b.state(), State::Rtr);
+    let mut bytes = [1; 8];
+    pair.memory.read(0, &mut bytes);
+    assert_eq!(bytes, [0; 8]);
+}
+
+#[test]
+fn q06_bytes_that_overlap_move_as_if_they_were_copied_first() {
+    let mut pair = Pair::new(16, Attr::rts());
+    pair.memory.write(0, b"abcdefgh");
+    let pieces = [pair.memory.sge(0, 6)];
+    let write = SendWr::write(1, &pieces, pair.memory.remote(2));
+    pair.a.post_send(&[write]).unwrap();
+    let mut bytes = [0; 8];
+    pair.memory.read(0, &mut bytes);
+    assert_eq!(&bytes, b"ababcdef");
+}
+
+#[test]
+fn o04_an_overrun_breaks_its_queue_pairs_after_the_request_is_done_on_both_sides() {
+    let mut pair = Pair::new(1, Attr::rts());
+    for wr_id in 10..13 {
+        pair.b.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+    }
+    pair.a.post_send(&[SendWr::send(1, &[]), SendWr::send(2, &[])]).unwrap();
+    assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::SUCCESS), (2, WcStatus::SUCCESS)]);
+    assert_eq!((pair.a.state(), pair.b.state()), (State::Rts, State::Err));
+    // The second receive was dropped, and so was the flush of the third.
+    assert_eq!(taken(&mut pair.at_b), [(10, WcStatus::SUCCESS)]);
+    let overrun = Err(PollError::Overrun { dropped: Some(2) });
+    assert_eq!(pair.at_b.poll(&mut [Wc::default()]), overrun);
+
+    let mut reports = Vec::new();
+    while let Some(event) = pair.device.next_async().unwrap() {
+        reports.push(event);
+    }
+    let (queue, number) = (Element::Cq(pair.at_b.key()), Element::Qp(pair.b.number()));
+    let expected = [(AsyncEventType::CQ_ERR, queue), (AsyncEventType::QP_FATAL, number)];
+    assert_eq!(reports, expected.map(|(event_type, element)| AsyncEvent { event_type, element }));
+}
+
+#[test]
+fn q01_a_draining_queue_pair_ends_what_it_began_and_says_so_then() {
+    let mut pair = Pair::new(16, Attr::rts());
+    pair.send(1);
+    pair.send(2);
+    let drain = Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) };
+    pair.a.modify(&drain).unwrap();
+    assert_eq!(pair.device.next_async(), Ok(None));
+    pair.b.post_recv(&[RecvWr::new(10, &[pair.memory.sge(0, 8)]); 2]).unwrap();
+    assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::SUCCESS)]);
+    let (event_type, element) = (AsyncEventType::SQ_DRAINED, Element::Qp(pair.a.number()));
+    assert_eq!(pair.device.next_async(), Ok(Some(AsyncEvent { event_type, element })));
+    assert_eq!(pair.device.next_async(), Ok(None));
+
+    pair.a.modify(&Attr::to(State::Rts)).unwrap();
+    assert_eq!(taken(&mut pair.at_a), [(2, WcStatus::SUCCESS)]);
+}
+
+#[test]
+fn q05_polling_a_completion_from_before_a_reset_gives_no_slot_back_twice() {
+    let mut pair = Pair::new(16, Attr::rts());
+    let write = SendWr::write_inline(1, b"x", pair.memory.remote(0));
+    pair.a.post_send(&[write; 8]).unwrap();
+    pair.a.modify(&Attr::to(State::Reset)).unwrap();
+    for attr in [Attr::init(Access::EVERY), Attr::rtr(pair.b.number()), Attr::rts()] {
+        pair.a.modify(&attr).unwrap();
+    }
+    pair.a.post_send(&[write.unsignaled(); 8]).unwrap();
+    assert_eq!(taken(&mut pair.at_a).len(), 8);
+    assert_eq!(pair.a.post_send(&[write]).unwrap_err().posted, 0);
+}
+
+#[test]
+fn q11_what_a_handle_refers_to_outlives_its_own_handle_and_is_gone_after() {
+    let Pair { device, pd, memory, a, b, at_a, at_b } = Pair::new(16, Attr::rts());
+    let pd = pd.destroy().unwrap_err();
+    let at_a = at_a.destroy().unwrap_err();
+    drop((pd, at_a, at_b));
+    device.with(|world, _| assert_eq!((world.pds.len(), world.cqs.len()), (1, 2)));
+    drop((a, b, memory));
+    device.with(|world, _| assert_eq!((world.pds.len(), world.cqs.len()), (0, 0)));
+}
+
+#[test]
+fn n05_a_sleeper_wakes_for_what_time_brings_and_for_what_another_thread_does() {
+    let mut pair = Pair::new(16, Attr { rnr_retry: Some(1), ..Attr::rts() });
+    let mut channel = pair.device.create_channel();
+    let mut cq = pair.device.create_cq(4, Some(&channel)).unwrap();
+    let mut qp = pair.device.create_qp(&pair.pd, &QpInit::new(&cq)).unwrap();
+    qp.modify(&Attr::init(Access::empty())).unwrap();
+
+    // An answer that is not worth waiting for takes its time off what is left.
+    pair.send(1);
+    let mut left = Some(Duration::from_micros(700));
+    assert_eq!(channel.block(&mut left), Ok(false));
+    assert_eq!(left, Some(Duration::ZERO));
+    assert_eq!(taken(&mut pair.at_a), [(1, WcStatus::RNR_RETRY_EXC_ERR)]);
+
+    let _ = cq.arm(Notify::Next).unwrap();
+    let other = thread::spawn(move || {
+        qp.post_recv(&[RecvWr::new(7, &[])]).unwrap();
+        qp.modify(&Attr::to(State::Err)).unwrap();
+    });
+    assert_eq!(channel.block(&mut None), Ok(true));
+    other.join().unwrap();
+    assert_eq!(channel.next(), Ok(Some(cq.key())));
+    assert_eq!(taken(&mut cq), [(7, WcStatus::WR_FLUSH_ERR)]);
+}
