@@ -34,6 +34,63 @@
 //! assert_eq!(&bytes, b"hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Where things are
+//!
+//! | module | rules |
+//! |---|---|
+//! | `world` | the tables: what there is, and who uses what (Q11) |
+//! | `states` | what may be changed when (Q1), RESET (Q2) |
+//! | `posting` | what is refused (Q3–Q5) |
+//! | `execute` | what requests do (Q6), and what is judged in which order (Q7) |
+//! | `failures` | what goes wrong and how it is told: Q7 as a table |
+//! | `memory` | who may touch which bytes (Q7, Q10) |
+//! | `completion` | how requests end (C8, C9, Q2), polling (P1–P6), overrun (O1–O6), resizing (Q12) |
+//! | `events` | arming and events (N1–N9, N11), asynchronous events (O2, O4, Q7) |
+//! | `time` | the clock, and waiting for receives and answers (Q7) |
+//! | `opening`, `handles` | the traits of [`device`](crate::device) over all that |
+//!
+//! One lock is around everything, so that handles may move to other threads.
+//!
+//! # Time
+//! The clock stands still until somebody waits. [`Device::pause`](crate::device::Device::pause) lets it
+//! run to the next thing that time brings, the end of a wait for a receive or for an answer, and so does
+//! [`Block::block`](cq_core::transport::Block::block) as far as its limit allows. Where time brings
+//! nothing, only another thread can: `block` really sleeps then.
+//!
+//! # Decided here
+//! Where the contract leaves it open, this device does what its user would expect:
+//!
+//! - What one thread opens is one device, as long as anything of it is left. An object works with what was
+//!   made through the same opening; what was made through two can be connected.
+//! - A queue holds exactly what was asked for. A queue of no requests is legal, and always full.
+//! - A region has two different keys, and is at most 1 GiB large. Access flags below bit 20 that are none
+//!   of the four rights ask for features that this device does not have: refused.
+//! - `cur_state` has to be the state that the queue pair is in. Without a state to go to, attributes are
+//!   changed as the state it is in allows. Packet numbers and packet sizes are checked and mean nothing.
+//! - In SQD the request that was begun, because it had to wait, is ended. SQD may be left before that; then
+//!   nothing is reported.
+//! - Of several reasons to refuse a request, the first of these counts: the state, the operation, too many
+//!   pieces or inline bytes, the length, READ and atomics turned off, the full queue. READ and atomics are
+//!   turned off in ERR too, if `max_rd_atomic` never was set. A message is at most 2³¹ bytes long.
+//! - The slot of a receive comes back when a message takes it, or it is flushed.
+//! - What can happen at once happens before posting returns. The receive completes before its send. On a
+//!   failure the receive completes, then the request, then the rest of the requester's sends and receives
+//!   are flushed, then the responder's.
+//! - A request that waits goes on as soon as it can, and needs no timer for that. If it then waits for
+//!   something else, counting starts anew. A peer that is connected elsewhere does not answer.
+//! - Without a timeout, a peer that does not exist fails a request at once.
+//! - A request that fails changes no memory: no piece before the bad one, and not the peer's, if the answer
+//!   of an atomic has nowhere to go.
+//! - Of the pieces that are written, only those that bytes reach are looked at, and only as far. A receive
+//!   that is too small and bad is too small. The length of an atomic is judged before anything is sent, the
+//!   right of a queue pair before any key, and for no bytes too. Whatever ends as REM_INV_REQ without
+//!   taking a receive is reported as QP_REQ_ERR.
+//! - RESET and destroying a queue pair leave its completions where they are; destroying anything removes
+//!   the reports about it that nobody read.
+//! - A completion queue that has overrun can be armed, and is not resized. Each completion that it drops
+//!   sends its queue pairs to ERR, also those that were reset since; one that is in RESET stays there.
+//! - What is undefined in a completion is zero.
 
 mod completion;
 mod events;
