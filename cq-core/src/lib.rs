@@ -61,6 +61,8 @@
 
 pub mod async_event;
 pub mod cq;
+#[cfg(feature = "test-util")]
+pub mod fake;
 mod foreign_number;
 pub mod health;
 pub mod notify;

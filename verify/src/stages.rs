@@ -93,7 +93,8 @@ fn test(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn doc(job: &mut Job) -> Result<String, Stop> {
-    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+    // What is off by default has links too.
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--features", "cq-core/test-util"]);
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     Ok("no warnings".into())

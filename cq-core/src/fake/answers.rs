@@ -1,0 +1,172 @@
+//! The seams, answered by the next step of the script where it is theirs.
+
+use core::time::Duration;
+
+use super::{ASLEEP_FOR_EVER, Call, Script, Side, State, Step};
+use crate::async_event::AsyncEvent;
+use crate::transport::{
+    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, Poll, PollError,
+    Post, PostError, Refused, Signal,
+};
+use crate::wc::Wc;
+use crate::wr::{RecvWr, SendWr};
+
+impl<const N: usize> State<N> {
+    fn note(&mut self, call: Call) {
+        if self.calls.push(call).is_ok() {
+            return;
+        }
+        match self.calls.last_mut() {
+            Some(Call::Unrecorded(count)) => *count += 1,
+            Some(last) => *last = Call::Unrecorded(2),
+            None => {}
+        }
+    }
+
+    /// The answer of the next step, if it is one of those that `answer` knows.
+    fn answer<A>(&mut self, answer: impl FnOnce(Step) -> Option<A>) -> Option<A> {
+        let found = self.steps.front().copied().and_then(answer);
+        if found.is_some() {
+            self.steps.pop_front();
+        }
+        found
+    }
+
+    /// Moves what the next poll finds to `out`.
+    fn take(&mut self, out: &mut [Wc]) -> usize {
+        let mut count = 0;
+        while let (Some(room), Some(&Step::Found(wc, last))) =
+            (out.get_mut(count), self.steps.front())
+        {
+            *room = wc;
+            count += 1;
+            self.steps.pop_front();
+            if last {
+                break;
+            }
+        }
+        count
+    }
+
+    fn post(&mut self, side: Side, request: Call, wr_id: u64) -> Result<(), Refused> {
+        let answer = match self.steps.front_mut() {
+            Some(Step::Post(of, Ok(more))) if *of == side && *more > 1 => {
+                *more -= 1;
+                Ok(())
+            }
+            Some(Step::Post(of, answer)) if *of == side => {
+                let answer = answer.map(drop);
+                self.steps.pop_front();
+                answer
+            }
+            _ => Ok(()),
+        };
+        self.note(if answer.is_ok() { request } else { Call::Refused(wr_id) });
+        answer
+    }
+}
+
+impl<const N: usize> Poll for &Script<N> {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let mut state = self.state.borrow_mut();
+        state.note(Call::Poll(out.len()));
+        if let Some(overrun) = state.overrun {
+            return Err(overrun);
+        }
+        let answer = state.answer(|step| match step {
+            Step::Poll(answer) => Some(answer),
+            _ => None,
+        });
+        if let Some(Err(error @ PollError::Overrun { .. })) = answer {
+            state.overrun = Some(error);
+        }
+        answer.unwrap_or_else(|| Ok(state.take(out)))
+    }
+}
+
+impl<const N: usize> Arm for &Script<N> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        let mut state = self.state.borrow_mut();
+        state.note(Call::Arm(on));
+        match state.steps.front() {
+            Some(&Step::Arm(answer)) => {
+                state.steps.pop_front();
+                answer
+            }
+            Some(Step::Found(..)) => Ok(Armed::MayHaveMissed),
+            _ => Ok(Armed::Armed),
+        }
+    }
+
+    fn key(&self) -> CqKey {
+        self.key
+    }
+}
+
+impl<const N: usize> Events for &Script<N> {
+    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+        let mut state = self.state.borrow_mut();
+        state.note(Call::Event);
+        let event = state.answer(|step| match step {
+            Step::Event(event) => Some(event),
+            _ => None,
+        });
+        event.transpose()
+    }
+}
+
+impl<const N: usize> AsyncEvents for &Script<N> {
+    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        let mut state = self.state.borrow_mut();
+        state.note(Call::Async);
+        let event = state.answer(|step| match step {
+            Step::Async(event) => Some(event),
+            _ => None,
+        });
+        event.transpose()
+    }
+}
+
+impl<const N: usize> Block for &Script<N> {
+    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+        let mut state = self.state.borrow_mut();
+        state.note(Call::Block(*left));
+        let slept = match state.steps.front() {
+            Some(Step::Event(_)) => return Ok(true),
+            Some(&Step::Block(woken_after)) => {
+                state.steps.pop_front();
+                woken_after?
+            }
+            _ => left.ok_or(ASLEEP_FOR_EVER)?,
+        };
+        let Some(rest) = left else { return Ok(true) };
+        *rest = rest.saturating_sub(slept);
+        Ok(!rest.is_zero())
+    }
+}
+
+impl<const N: usize> Post for &Script<N> {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let mut state = self.state.borrow_mut();
+        for (posted, &wr) in list.iter().enumerate() {
+            let taken = state.post(Side::Send, wr.into(), wr.wr_id);
+            taken.map_err(|why| PostError { posted, why })?;
+        }
+        Ok(())
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let mut state = self.state.borrow_mut();
+        for (posted, &wr) in list.iter().enumerate() {
+            let taken = state.post(Side::Recv, wr.into(), wr.wr_id);
+            taken.map_err(|why| PostError { posted, why })?;
+        }
+        Ok(())
+    }
+}
+
+impl<const N: usize> Signal for Script<N> {
+    fn raise(&self, cq: CqKey) {
+        self.state.borrow_mut().note(Call::Raise(cq));
+    }
+}

@@ -1,0 +1,150 @@
+//! The scripted transport itself: that it plays what the script says, at its time, and tells what is
+//! amiss.
+#![cfg(not(loom))]
+
+use std::time::Duration;
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::fake::{ASLEEP_FOR_EVER, Call, Script};
+use cq_core::transport::{
+    Arm, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, Poll, PollError, Post,
+    PostError, Refused, Signal,
+};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RecvWr, SendWr, Sge};
+
+const KEY: CqKey = CqKey { index: 0, generation: 1 };
+
+fn script() -> Script<8> {
+    Script::new(KEY)
+}
+
+fn wc(wr_id: u64) -> Wc {
+    Wc::new(wr_id, WcStatus::SUCCESS, 1)
+}
+
+/// How many a poll with this much room finds.
+fn poll(script: &Script<8>, room: usize) -> Result<usize, PollError> {
+    (&*script).poll(&mut vec![wc(0); room])
+}
+
+#[test]
+fn p02_a_poll_takes_what_it_has_room_for_and_leaves_the_rest() {
+    let script = script().on_poll(Ok(&[wc(1), wc(2), wc(3)])).on_poll(Ok(&[wc(4)]));
+    let mut cq = CompletionQueue::new(&script);
+    let mut room = [wc(0); 2];
+    assert_eq!(cq.poll(&mut room), Ok(&[wc(1), wc(2)][..]));
+    assert_eq!(cq.poll(&mut room), Ok(&[wc(3)][..]), "the next poll's completion came later");
+    assert_eq!(cq.poll(&mut room), Ok(&[wc(4)][..]));
+    assert_eq!(cq.poll(&mut room), Ok(&[][..]), "nothing is left of the script");
+}
+
+#[test]
+fn p03_an_empty_poll_is_scripted_by_an_empty_list() {
+    let script = script().on_poll(Ok(&[])).on_poll(Ok(&[wc(1)]));
+    assert_eq!([poll(&script, 4), poll(&script, 4)], [Ok(0), Ok(1)]);
+}
+
+#[test]
+fn o03_an_overrun_is_for_ever_and_another_failure_is_not() {
+    let (failure, overrun) = (PollError::Device(5), PollError::Overrun { dropped: None });
+    let script = script().on_poll(Err(failure)).on_poll(Ok(&[wc(1)])).on_poll(Err(overrun));
+    let polls = [(); 4].map(|()| poll(&script, 1));
+    assert_eq!(polls, [Err(failure), Ok(1), Err(overrun), Err(overrun)]);
+}
+
+#[test]
+fn n02_what_stands_behind_an_arm_comes_after_it() {
+    let script = script().on_arm(Ok(Armed::Armed)).on_poll(Ok(&[wc(1)]));
+    assert_eq!(poll(&script, 1), Ok(0));
+    assert_eq!((&script).arm(Notify::Next), Ok(Armed::Armed));
+    assert_eq!((&script).arm(Notify::Next), Ok(Armed::MayHaveMissed), "there is a completion");
+    assert_eq!(poll(&script, 1), Ok(1));
+    assert_eq!((&script).arm(Notify::Next), Ok(Armed::Armed));
+}
+
+/// Arms and, not polling again, sleeps.
+fn careless(mut queue: impl Arm, channel: &mut impl Block) -> Result<(), WaitError> {
+    let _ = queue.arm(Notify::Next)?;
+    while channel.next()?.is_none() {
+        channel.block(&mut None)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn n06_sleeping_over_a_completion_is_told_and_does_not_hang() {
+    let script = script().on_arm(Ok(Armed::MayHaveMissed)).on_poll(Ok(&[wc(1)]));
+    assert_eq!(careless(&script, &mut &script), Err(WaitError::Event(ASLEEP_FOR_EVER)));
+    let unfinished = script.done().unwrap_err();
+    assert_eq!((unfinished.left, unfinished.waits_for), (1, "a poll"));
+}
+
+#[test]
+fn a_block_ends_by_an_event_by_the_script_or_by_its_limit() {
+    let second = Duration::from_secs(1);
+    let error = EventError::Device(9);
+    let script =
+        script().on_event(Ok(KEY)).on_block(Ok(second)).on_block(Ok(second)).on_block(Err(error));
+    let mut left = Some(second * 2);
+    assert_eq!((&script).block(&mut left), Ok(true), "there is an event");
+    assert_eq!((&script).next(), Ok(Some(KEY)));
+    assert_eq!((&script).block(&mut left), Ok(true), "woken for nothing");
+    assert_eq!(left, Some(second));
+    assert_eq!((&script).block(&mut left), Ok(false), "woken too late");
+    assert_eq!((&script).block(&mut None), Err(error));
+    assert_eq!((&script).block(&mut Some(second)), Ok(false), "nothing ends it but its limit");
+}
+
+#[test]
+fn n08_an_event_and_an_asynchronous_one_are_not_taken_for_each_other() {
+    let event = AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(KEY) };
+    let script = script().on_async(Ok(event)).on_event(Ok(KEY));
+    assert_eq!((&script).next(), Ok(None));
+    assert_eq!((&script).next_async(), Ok(Some(event)));
+    assert_eq!((&script).next_async(), Ok(None));
+    assert_eq!((&script).next(), Ok(Some(KEY)));
+}
+
+#[test]
+fn q04_a_request_is_refused_where_the_script_says_in_whatever_lists_they_come() {
+    let script = script().on_send(Ok(3)).on_send(Err(Refused::QueueFull)).on_recv(Ok(1));
+    let sends = [1, 2].map(|wr_id| SendWr::send_inline(wr_id, b"ping"));
+    assert_eq!((&script).post_send(&sends), Ok(()));
+    let pieces = [Sge { addr: 0, length: 48, lkey: 1 }; 2];
+    assert_eq!((&script).post_recv(&[RecvWr::new(9, &pieces)]), Ok(()), "no step of its own");
+    let refused = PostError { posted: 1, why: Refused::QueueFull };
+    assert_eq!((&script).post_send(&sends), Err(refused));
+    let [first, second] = sends.map(Call::from);
+    let receive = RecvWr::new(9, &pieces).into();
+    assert_eq!(script.calls(), [first, second, receive, first, Call::Refused(2)]);
+    assert_eq!(receive, Call::Recv { wr_id: 9, len: 96 });
+    let waits_for = "a request to be posted to the receive queue";
+    assert_eq!(script.done().unwrap_err().waits_for, waits_for);
+}
+
+#[test]
+fn completions_scripted_behind_a_post_come_after_it() {
+    let script = script().on_send(Ok(1)).on_poll(Ok(&[wc(1)]));
+    assert_eq!(poll(&script, 1), Ok(0));
+    (&script).post_send(&[SendWr::send_inline(1, b"ping")]).unwrap();
+    assert_eq!(poll(&script, 1), Ok(1));
+}
+
+#[test]
+fn calls_past_the_room_are_counted() {
+    let script = script();
+    (0..7).for_each(|_| script.raise(KEY));
+    assert_eq!(script.calls(), [Call::Raise(KEY); 7]);
+    (0..5).for_each(|room| assert_eq!(poll(&script, room), Ok(0)));
+    let calls = script.calls();
+    assert_eq!(calls[..7], [Call::Raise(KEY); 7]);
+    assert_eq!(calls[7..], [Call::Unrecorded(5)]);
+}
+
+#[test]
+#[should_panic(expected = "the script has room for 8 steps: give it more, as `Script::<16>`")]
+fn a_script_that_is_too_long_says_so() {
+    let _ = script().on_poll(Ok(&[wc(0); 9]));
+}
