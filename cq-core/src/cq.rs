@@ -84,7 +84,7 @@ impl<T: Arm> CompletionQueue<T> {
         room: &'r mut [Wc],
         on: Notify,
     ) -> Result<&'r [Wc], WaitError> {
-        let count = self.take_or_arm(room, on)?;
+        let count = self.look(room, Some(on))?;
         Ok(&room[..count])
     }
 
@@ -102,45 +102,56 @@ impl<T: Arm> CompletionQueue<T> {
         channel: &mut impl Block,
         limit: Option<Duration>,
     ) -> Result<&'r [Wc], WaitError> {
-        let mut left = limit;
-        let mut count = 0;
-        while !room.is_empty() {
-            count = self.take_or_arm(room, Notify::Next)?;
-            if count > 0 {
-                break;
-            }
-            if !self.sleep(channel, &mut left)? {
-                count = self.take(room)?;
-                break;
-            }
-        }
-        Ok(&room[..count])
+        wait_with(self.transport.key(), room, channel, limit, |room, on| self.look(room, on))
     }
 
-    fn take_or_arm(&mut self, room: &mut [Wc], on: Notify) -> Result<usize, WaitError> {
+    /// Polls and, if nothing was there, arms for `on` and polls again.
+    pub(crate) fn look(&mut self, room: &mut [Wc], on: Option<Notify>) -> Result<usize, WaitError> {
         let count = self.take(room)?;
-        if count > 0 || room.is_empty() {
-            return Ok(count);
-        }
+        let Some(on) = on.filter(|_| count == 0 && !room.is_empty()) else { return Ok(count) };
         match self.transport.arm(on)? {
             Armed::MayHaveMissed if intact(Site::SecondPoll) => Ok(self.take(room)?),
             _ => Ok(0),
         }
     }
+}
 
-    /// Sleeps until an event of this queue has been taken; false if the time is over first.
-    fn sleep(
-        &self,
-        channel: &mut impl Block,
-        left: &mut Option<Duration>,
-    ) -> Result<bool, WaitError> {
-        loop {
-            match channel.next()? {
-                Some(key) if key == self.transport.key() => return Ok(true),
-                Some(key) => return Err(WaitError::OtherQueue(key)),
-                None if channel.block(left)? => {}
-                None => return Ok(false),
-            }
+/// Waits for the queue called `key`, which `look` looks at before each sleep, arming it, and a last time
+/// when `limit` is over.
+pub(crate) fn wait_with<'r>(
+    key: CqKey,
+    room: &'r mut [Wc],
+    channel: &mut impl Block,
+    limit: Option<Duration>,
+    mut look: impl FnMut(&mut [Wc], Option<Notify>) -> Result<usize, WaitError>,
+) -> Result<&'r [Wc], WaitError> {
+    let mut left = limit;
+    let mut count = 0;
+    while !room.is_empty() {
+        count = look(room, Some(Notify::Next))?;
+        if count > 0 {
+            break;
+        }
+        if !sleep(key, channel, &mut left)? {
+            count = look(room, None)?;
+            break;
+        }
+    }
+    Ok(&room[..count])
+}
+
+/// Sleeps until an event of this queue has been taken; false if the time is over first.
+fn sleep(
+    of: CqKey,
+    channel: &mut impl Block,
+    left: &mut Option<Duration>,
+) -> Result<bool, WaitError> {
+    loop {
+        match channel.next()? {
+            Some(key) if key == of => return Ok(true),
+            Some(key) => return Err(WaitError::OtherQueue(key)),
+            None if channel.block(left)? => {}
+            None => return Ok(false),
         }
     }
 }

@@ -67,6 +67,8 @@ mod foreign_number;
 pub mod health;
 pub mod notify;
 pub mod ring;
+#[cfg(target_has_atomic = "32")]
+pub mod shared_cq;
 pub mod soft;
 #[doc(hidden)]
 pub mod sync;

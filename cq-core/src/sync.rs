@@ -12,6 +12,7 @@
 //! | [`release_head`] (Release) | consumer | [`acquire_head`] (Acquire) | slots that were read and may be written again |
 //! | [`latch`] (Release) | producer | [`read_latch`] (Acquire) | every entry published before the overrun |
 //! | [`push_fence`] (SeqCst) | producer | [`arm_fence`] (SeqCst) | publish-then-look-at-arm against arm-then-look-at-slot: at least one side sees the other |
+//! | [`unlock`] (Release) | poller | [`try_lock`] (Acquire) | the queue that pollers take turns at, and their place in it |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
 //! Everything else is `Relaxed`: its value is either private to one side or ordered by one of these pairs.
@@ -28,9 +29,11 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
+        pub use loom::hint::spin_loop;
         pub use loom::sync::atomic::AtomicU32;
         use loom::sync::atomic::fence;
     } else {
+        pub use core::hint::spin_loop;
         pub use core::sync::atomic::AtomicU32;
         use core::sync::atomic::fence;
     }
@@ -88,6 +91,10 @@ pub enum Site {
     DisarmFirst,
     /// Waking the sleeper of a queue that overran.
     OverrunWakes,
+    /// [`try_lock`] as Relaxed.
+    Lock,
+    /// [`unlock`] as Relaxed.
+    Unlock,
 }
 
 /// Publishes an entry: the last word of a slot, after all the others.
@@ -140,6 +147,21 @@ pub fn arm_fence() {
     if intact(Site::ArmFence) {
         fence(SeqCst);
     }
+}
+
+/// Takes a lock word, if nobody has it.
+#[cfg(target_has_atomic = "32")]
+#[inline(always)]
+pub fn try_lock(word: &AtomicU32) -> bool {
+    // Looking first leaves the cache line with the holder.
+    let free = load_u32(word) == 0;
+    free && word.compare_exchange(0, 1, at(Site::Lock, Acquire), Relaxed).is_ok()
+}
+
+/// Gives a lock word back.
+#[inline(always)]
+pub fn unlock(word: &AtomicU32) {
+    word.store(0, at(Site::Unlock, Release));
 }
 
 /// Loads a word that is private to one side, or that one of the named pairs orders.

@@ -24,7 +24,9 @@ use std::sync::atomic::fence;
 
 pub use std::sync::atomic::AtomicU8;
 
-pub use cq_core::sync::{AtomicU32, AtomicWord as AtomicU64, load, load_u32, store, store_u32};
+pub use cq_core::sync::{
+    AtomicU32, AtomicWord as AtomicU64, load, load_u32, store, store_u32, try_lock, unlock,
+};
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_has_atomic = "64")))]
 compile_error!("the loopback device is for 64-bit Linux");
@@ -103,18 +105,6 @@ pub fn load_u8(byte: &AtomicU8) -> u8 {
 #[inline(always)]
 pub fn store_u8(byte: &AtomicU8, value: u8) {
     byte.store(value, Relaxed);
-}
-
-/// Takes a lock word, if nobody has it.
-#[inline(always)]
-pub fn try_lock(word: &AtomicU32) -> bool {
-    word.load(Relaxed) == 0 && word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
-}
-
-/// Gives a lock word back.
-#[inline(always)]
-pub fn unlock(word: &AtomicU32) {
-    word.store(0, Release);
 }
 
 /// A number that nobody else gets.

@@ -30,6 +30,8 @@ sites![
     NeverWeaken,
     DisarmFirst,
     OverrunWakes,
+    Lock,
+    Unlock,
 ];
 
 const MODELS: &[&str] = &[
@@ -37,6 +39,7 @@ const MODELS: &[&str] = &[
     include_str!("handover.rs"),
     include_str!("overrun.rs"),
     include_str!("ring.rs"),
+    include_str!("shared_cq.rs"),
     include_str!("wait.rs"),
 ];
 

@@ -1,0 +1,129 @@
+//! A queue that threads share: every completion goes to exactly one of them, in order (P1, P8), and none of
+//! them can wedge the others.
+#![cfg(not(loom))]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use cq_core::cq::CompletionQueue;
+use cq_core::fake::{ASLEEP_FOR_EVER, Call, Script};
+use cq_core::shared_cq::SharedCq;
+use cq_core::soft::{Producer, SoftCq};
+use cq_core::transport::{Armed, Block, CqKey, EventError, Events, Notify, Poll};
+use cq_core::wc::{Wc, WcStatus};
+
+const CAPACITY: usize = 64;
+const KEY: CqKey = CqKey { index: 1, generation: 1 };
+
+fn wc(wr_id: u64) -> Wc {
+    Wc::new(wr_id, WcStatus::SUCCESS, 1)
+}
+
+/// Pushes `total` numbered completions, never more than fit.
+fn produce(mut producer: Producer<'_>, total: u64, taken: &AtomicU64) {
+    for number in 0..total {
+        while number - taken.load(SeqCst) == CAPACITY as u64 {
+            thread::yield_now();
+        }
+        producer.push(&wc(number)).unwrap();
+    }
+}
+
+/// Polls until all were taken, by whomever; gives back the numbers of those that came here.
+fn take(shared: &SharedCq<impl Poll>, total: u64, taken: &AtomicU64) -> Vec<u64> {
+    let (mut room, mut numbers) = ([Wc::default(); 5], Vec::new());
+    while taken.load(SeqCst) < total {
+        let batch = shared.lock().poll(&mut room).unwrap();
+        numbers.extend(batch.iter().map(Wc::wr_id));
+        taken.fetch_add(batch.len() as u64, SeqCst);
+        if batch.is_empty() {
+            thread::yield_now();
+        }
+    }
+    numbers
+}
+
+#[test]
+fn p08_each_completion_goes_to_exactly_one_poller_in_order() {
+    const TOTAL: u64 = 20_000;
+    let mut storage = SoftCq::<CAPACITY>::new();
+    let (producer, consumer) = storage.split();
+    let (shared, taken) = (SharedCq::new(CompletionQueue::new(consumer)), AtomicU64::new(0));
+    let shares: Vec<Vec<u64>> = thread::scope(|scope| {
+        scope.spawn(|| produce(producer, TOTAL, &taken));
+        let pollers = [(); 4].map(|()| scope.spawn(|| take(&shared, TOTAL, &taken)));
+        pollers.map(|poller| poller.join().unwrap()).into()
+    });
+    assert!(shares.iter().all(|share| share.is_sorted()));
+    let mut all = shares.concat();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..TOTAL), "lost or doubled");
+}
+
+#[test]
+fn p08_who_does_not_wait_for_the_lock_is_told_that_it_is_taken() {
+    let script = Script::<4>::new(KEY).on_poll(Ok(&[wc(1)]));
+    let shared = SharedCq::new(CompletionQueue::new(&script));
+    let guard = shared.lock();
+    assert!(shared.try_lock().is_none());
+    drop(guard);
+    let mut room = [wc(0)];
+    assert_eq!(shared.try_lock().unwrap().poll(&mut room), Ok(&[wc(1)][..]));
+    assert_eq!(shared.into_inner().poll(&mut room), Ok(&[][..]));
+}
+
+#[test]
+fn p08_a_panic_under_the_lock_does_not_wedge_the_others() {
+    let script = Script::<4>::new(KEY).on_poll(Ok(&[wc(1)])).on_poll(Ok(&[wc(2)]));
+    let shared = SharedCq::new(CompletionQueue::new(&script));
+    let mut room = [wc(0)];
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut cq = shared.lock();
+        assert_eq!(cq.poll(&mut room), Ok(&[][..]), "there is one");
+    }));
+    assert!(outcome.is_err());
+    let mut cq = shared.try_lock().expect("given back by the unwinding");
+    assert_eq!(
+        cq.poll(&mut room),
+        Ok(&[wc(2)][..]),
+        "what was polled is gone, the rest is not (P2)"
+    );
+}
+
+/// Looks at the lock whenever its sleeper does something with it.
+struct Channel<'a>(&'a SharedCq<&'a Script<8>>, &'a Script<8>);
+
+impl Events for Channel<'_> {
+    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+        assert!(self.0.try_lock().is_some(), "looks for events with the lock held");
+        self.1.next()
+    }
+}
+
+impl Block for Channel<'_> {
+    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+        assert!(self.0.try_lock().is_some(), "sleeps with the lock held");
+        self.1.block(left)
+    }
+}
+
+#[test]
+fn n06_waiting_polls_and_arms_under_the_lock_and_sleeps_without() {
+    let script = Script::new(KEY)
+        .on_arm(Ok(Armed::Armed))
+        .on_block(Ok(Duration::ZERO))
+        .on_event(Ok(KEY))
+        .on_poll(Ok(&[wc(1)]));
+    let shared = SharedCq::new(CompletionQueue::new(&script));
+    let (mut room, mut channel) = ([wc(0); 2], Channel(&shared, &script));
+    assert_eq!(shared.wait(&mut room, &mut channel, None), Ok(&[wc(1)][..]));
+    assert_eq!(script.done(), Ok(()));
+    let calls = script.calls();
+    assert_eq!(calls[..2], [Call::Poll(2), Call::Arm(Notify::Next)]);
+    assert_eq!(calls[calls.len() - 2..], [Call::Event, Call::Poll(2)]);
+
+    assert_eq!(shared.wait(&mut room, &mut channel, None), Err(ASLEEP_FOR_EVER.into()));
+    assert_eq!(shared.wait(&mut room, &mut channel, Some(Duration::ZERO)), Ok(&[][..]));
+}

@@ -1,0 +1,123 @@
+//! Pollers that share a queue by its lock, against a producer that takes none: each completion goes to
+//! exactly one of them, and from poll to poll they come in order (P1, P8).
+#![cfg(loom)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use cq_core::cq::CompletionQueue;
+use cq_core::ring::{Head, Position, Ring, Slot, Tail};
+use cq_core::shared_cq::SharedCq;
+use cq_core::sync::Site;
+use cq_core::transport::{Poll, PollError};
+use cq_core::wc::Wc;
+use loom::thread;
+use verify_loom::harness::{UNORDERED, model};
+use verify_loom::queue::{expect, numbered};
+
+/// A ring, and how many of its entries were handed out; loom does not see the number.
+struct Storage {
+    slots: Vec<Slot>,
+    head: Head,
+    taken: AtomicU64,
+}
+
+impl Storage {
+    fn ring(&self) -> Ring<'_> {
+        Ring::new(&self.slots, &self.head).unwrap()
+    }
+}
+
+/// The ring's consumer, wherever it is polled from: its place is what the lock hands over.
+#[derive(Clone)]
+struct Transport {
+    storage: Arc<Storage>,
+    position: Position,
+}
+
+impl Poll for Transport {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let mut consumer = self.storage.ring().consumer(self.position, 0);
+        let count = consumer.pop(out);
+        self.position = consumer.position();
+        for wc in &out[..count] {
+            expect(wc, self.storage.taken.fetch_add(1, SeqCst) + 1);
+        }
+        Ok(count)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    capacity: usize,
+    entries: u64,
+    batch: usize,
+    polls_each: usize,
+    /// Whether the pollers have one queue between them, instead of one consumer each.
+    shared: bool,
+    /// Whether they wait for the lock, instead of giving the poll up.
+    wait: bool,
+}
+
+fn take_turns(shape: Shape) {
+    let storage = Arc::new(Storage {
+        slots: (0..shape.capacity).map(|_| Slot::new()).collect(),
+        head: Head::new(),
+        taken: AtomicU64::new(0),
+    });
+    let producer = thread::spawn({
+        let storage = Arc::clone(&storage);
+        move || {
+            let mut producer = storage.ring().producer(Tail::default());
+            (1..=shape.entries)
+                .take_while(|&number| producer.push(&numbered(number)).is_ok())
+                .count()
+        }
+    });
+    let transport = Transport { storage: Arc::clone(&storage), position: 0 };
+    let share = || Arc::new(SharedCq::new(CompletionQueue::new(transport.clone())));
+    let mine = share();
+    let theirs = if shape.shared { Arc::clone(&mine) } else { share() };
+
+    let poller = thread::spawn(move || poll(&theirs, shape));
+    let here = poll(&mine, shape);
+    let there = poller.join().unwrap();
+    let stored = producer.join().unwrap();
+    let rest = mine.lock().poll(&mut vec![Wc::default(); shape.capacity]).unwrap().len();
+    assert_eq!(here + there + rest, stored, "lost");
+}
+
+/// Polls so many times; says how many completions came.
+fn poll(shared: &SharedCq<Transport>, shape: Shape) -> usize {
+    let mut room = vec![Wc::default(); shape.batch];
+    let poll = |_| {
+        let guard = if shape.wait { Some(shared.lock()) } else { shared.try_lock() };
+        guard.map_or(0, |mut cq| cq.poll(&mut room).unwrap().len())
+    };
+    (0..shape.polls_each).map(poll).sum()
+}
+
+fn each_goes_to_one(name: &str, shape: Shape) {
+    model(name, move || take_turns(shape))
+        .must_fail_without(Site::Lock, UNORDERED)
+        .must_fail_without(Site::Unlock, UNORDERED)
+        .must_fail_as("a consumer each, instead of the lock", "lost, doubled", move || {
+            take_turns(Shape { shared: false, ..shape })
+        });
+}
+
+#[test]
+fn p08_two_pollers_wait_for_the_lock() {
+    let shape =
+        Shape { capacity: 2, entries: 2, batch: 1, polls_each: 1, shared: true, wait: true };
+    each_goes_to_one("two pollers, one lock", shape);
+    let shape = Shape { batch: 2, ..shape };
+    each_goes_to_one("two pollers, one lock, batches of 2", shape);
+}
+
+#[test]
+fn p08_two_pollers_try_the_lock() {
+    let shape =
+        Shape { capacity: 1, entries: 2, batch: 1, polls_each: 2, shared: true, wait: false };
+    each_goes_to_one("two pollers try one lock", shape);
+}
