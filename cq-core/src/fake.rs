@@ -45,7 +45,7 @@
 //! | call | what it gets when the step is not its own, or none is left |
 //! |---|---|
 //! | poll | nothing; after an overrun, the overrun, for ever (O3) |
-//! | arm | `MayHaveMissed` if the step is a poll that finds something, else `Armed` (N2) |
+//! | arm | `MayHaveMissed` if the step is a poll that finds something or fails, else `Armed` (N2) |
 //! | taking an event, of either kind | none |
 //! | block | true if the step is an event; else the whole limit passes; without a limit, [`ASLEEP_FOR_EVER`] |
 //! | post | every request is taken |
@@ -132,8 +132,10 @@ impl<const N: usize> Script<N> {
             Err(error) => self.with(Step::Poll(Err(error))),
             Ok([]) => self.with(Step::Poll(Ok(0))),
             Ok([before @ .., last]) => {
-                let script =
-                    before.iter().fold(self, |script, wc| script.with(Step::Found(*wc, false)));
+                let mut script = self;
+                for &wc in before {
+                    script = script.with(Step::Found(wc, false));
+                }
                 script.with(Step::Found(*last, true))
             }
         }

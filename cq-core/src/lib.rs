@@ -1,5 +1,6 @@
 //! A completion-queue engine for poll-mode data planes: RDMA applications, packet and storage loops,
-//! firmware that drains a DMA engine. `no_std`, no allocation, no system call, no lock.
+//! firmware that drains a DMA engine. `no_std`, no allocation, no system call, no lock but the one that
+//! threads take which share a queue.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -29,6 +30,7 @@
 //! ```text
 //!   application                                      device (software)
 //!        |                                                 |
+//!   shared_cq   SharedCq<T>: threads take turns            |
 //!   cq      CompletionQueue<T>: poll, arm, wait       soft::Producer: push
 //!        |                                                 |
 //!   transport   Poll Arm Events Block | Signal Post        |
@@ -40,6 +42,8 @@
 //!        |
 //!   sync: atomics, fences, which pairs with which
 //! ```
+//!
+//! `fake`, behind the feature `test-util`, is a transport that plays a script: for tests of the code above.
 //!
 //! # The protocol in ten lines
 //! 1. The producer writes a completion into the next slot, the last word last, with Release; the slot's

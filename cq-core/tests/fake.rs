@@ -52,6 +52,7 @@ fn o03_an_overrun_is_for_ever_and_another_failure_is_not() {
     let script = script().on_poll(Err(failure)).on_poll(Ok(&[wc(1)])).on_poll(Err(overrun));
     let polls = [(); 4].map(|()| poll(&script, 1));
     assert_eq!(polls, [Err(failure), Ok(1), Err(overrun), Err(overrun)]);
+    assert_eq!((&script).arm(Notify::Next), Ok(Armed::MayHaveMissed), "or it would be slept over");
 }
 
 #[test]

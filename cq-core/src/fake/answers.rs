@@ -11,6 +11,19 @@ use crate::transport::{
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr};
 
+/// Takes the answer of the next step, if it is of this kind.
+macro_rules! answer {
+    ($state:ident, $kind:path) => {
+        match $state.steps.front() {
+            Some(&$kind(answer)) => {
+                $state.steps.pop_front();
+                Some(answer)
+            }
+            _ => None,
+        }
+    };
+}
+
 impl<const N: usize> State<N> {
     fn note(&mut self, call: Call) {
         if self.calls.push(call).is_ok() {
@@ -21,15 +34,6 @@ impl<const N: usize> State<N> {
             Some(last) => *last = Call::Unrecorded(2),
             None => {}
         }
-    }
-
-    /// The answer of the next step, if it is one of those that `answer` knows.
-    fn answer<A>(&mut self, answer: impl FnOnce(Step) -> Option<A>) -> Option<A> {
-        let found = self.steps.front().copied().and_then(answer);
-        if found.is_some() {
-            self.steps.pop_front();
-        }
-        found
     }
 
     /// Moves what the next poll finds to `out`.
@@ -48,7 +52,7 @@ impl<const N: usize> State<N> {
         count
     }
 
-    fn post(&mut self, side: Side, request: Call, wr_id: u64) -> Result<(), Refused> {
+    fn post(&mut self, side: Side, request: Call) -> Result<(), Refused> {
         let answer = match self.steps.front_mut() {
             Some(Step::Post(of, Ok(more))) if *of == side && *more > 1 => {
                 *more -= 1;
@@ -61,7 +65,7 @@ impl<const N: usize> State<N> {
             }
             _ => Ok(()),
         };
-        self.note(if answer.is_ok() { request } else { Call::Refused(wr_id) });
+        self.note(if answer.is_ok() { request } else { request.refused() });
         answer
     }
 }
@@ -73,10 +77,7 @@ impl<const N: usize> Poll for &Script<N> {
         if let Some(overrun) = state.overrun {
             return Err(overrun);
         }
-        let answer = state.answer(|step| match step {
-            Step::Poll(answer) => Some(answer),
-            _ => None,
-        });
+        let answer = answer!(state, Step::Poll);
         if let Some(Err(error @ PollError::Overrun { .. })) = answer {
             state.overrun = Some(error);
         }
@@ -88,14 +89,12 @@ impl<const N: usize> Arm for &Script<N> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         let mut state = self.state.borrow_mut();
         state.note(Call::Arm(on));
-        match state.steps.front() {
-            Some(&Step::Arm(answer)) => {
-                state.steps.pop_front();
-                answer
-            }
-            Some(Step::Found(..)) => Ok(Armed::MayHaveMissed),
-            _ => Ok(Armed::Armed),
-        }
+        answer!(state, Step::Arm).unwrap_or_else(|| {
+            let step = state.steps.front();
+            let comes = matches!(step, Some(Step::Found(..) | Step::Poll(Err(_))));
+            let missed = comes || state.overrun.is_some();
+            Ok(if missed { Armed::MayHaveMissed } else { Armed::Armed })
+        })
     }
 
     fn key(&self) -> CqKey {
@@ -107,11 +106,7 @@ impl<const N: usize> Events for &Script<N> {
     fn next(&mut self) -> Result<Option<CqKey>, EventError> {
         let mut state = self.state.borrow_mut();
         state.note(Call::Event);
-        let event = state.answer(|step| match step {
-            Step::Event(event) => Some(event),
-            _ => None,
-        });
-        event.transpose()
+        answer!(state, Step::Event).transpose()
     }
 }
 
@@ -119,11 +114,7 @@ impl<const N: usize> AsyncEvents for &Script<N> {
     fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         let mut state = self.state.borrow_mut();
         state.note(Call::Async);
-        let event = state.answer(|step| match step {
-            Step::Async(event) => Some(event),
-            _ => None,
-        });
-        event.transpose()
+        answer!(state, Step::Async).transpose()
     }
 }
 
@@ -131,37 +122,34 @@ impl<const N: usize> Block for &Script<N> {
     fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
         let mut state = self.state.borrow_mut();
         state.note(Call::Block(*left));
-        let slept = match state.steps.front() {
-            Some(Step::Event(_)) => return Ok(true),
-            Some(&Step::Block(woken_after)) => {
-                state.steps.pop_front();
-                woken_after?
-            }
-            _ => left.ok_or(ASLEEP_FOR_EVER)?,
-        };
+        if let Some(Step::Event(_)) = state.steps.front() {
+            return Ok(true);
+        }
+        let woken_after = answer!(state, Step::Block).transpose()?;
+        let slept = woken_after.or(*left).ok_or(ASLEEP_FOR_EVER)?;
         let Some(rest) = left else { return Ok(true) };
         *rest = rest.saturating_sub(slept);
         Ok(!rest.is_zero())
     }
 }
 
-impl<const N: usize> Post for &Script<N> {
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+impl<const N: usize> Script<N> {
+    fn post<W: Copy + Into<Call>>(&self, side: Side, list: &[W]) -> Result<(), PostError> {
         let mut state = self.state.borrow_mut();
         for (posted, &wr) in list.iter().enumerate() {
-            let taken = state.post(Side::Send, wr.into(), wr.wr_id);
-            taken.map_err(|why| PostError { posted, why })?;
+            state.post(side, wr.into()).map_err(|why| PostError { posted, why })?;
         }
         Ok(())
     }
+}
+
+impl<const N: usize> Post for &Script<N> {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        self.post(Side::Send, list)
+    }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let mut state = self.state.borrow_mut();
-        for (posted, &wr) in list.iter().enumerate() {
-            let taken = state.post(Side::Recv, wr.into(), wr.wr_id);
-            taken.map_err(|why| PostError { posted, why })?;
-        }
-        Ok(())
+        self.post(Side::Recv, list)
     }
 }
 

@@ -56,3 +56,13 @@ impl From<RecvWr<'_>> for Call {
         Self::Recv { wr_id: wr.wr_id, len: wr.sges.iter().map(|sge| u64::from(sge.length)).sum() }
     }
 }
+
+impl Call {
+    /// What is noted of this request if it is refused.
+    pub(super) const fn refused(self) -> Self {
+        match self {
+            Self::Send { wr_id, .. } | Self::Recv { wr_id, .. } => Self::Refused(wr_id),
+            other => other,
+        }
+    }
+}
