@@ -40,14 +40,16 @@
 //! empty poll says that the queue was empty in that moment (P2); another thread may hold what came before.
 //!
 //! # What it costs
-//! A compare-and-swap and a store for every poll, and the queue's cache lines travel to whichever core
-//! polls. Take large batches. A queue of its own for each thread costs none of this, and is what hardware
-//! with many queues is for.
+//! A compare-and-swap and a store for every poll: 8 ns instead of 0.6 where an empty poll was measured that
+//! nobody contends (a `std::sync::Mutex`: 14). And the queue's cache lines travel to whichever core polls.
+//! Take large batches. A queue of its own for each thread costs none of this, and is what hardware with
+//! many queues is for.
 //!
-//! The lock spins, and whoever waits for it burns its core. It is right where each thread has a core of its
-//! own and holds the lock for the length of a poll. Put the queue into a `std::sync::Mutex` instead where
-//! threads outnumber cores, where priorities differ, or where completions are served under the lock: that
-//! one sleeps. An interrupt handler takes [`try_lock`](SharedCq::try_lock) only, since it may have
+//! The lock spins: whoever waits for it burns its core, and for a whole time slice if the holder was put
+//! off its own. It is right where each thread has a core of its own and holds the lock for the length of a
+//! poll. Put the queue into a `std::sync::Mutex` instead where threads outnumber cores, where priorities
+//! differ, or where completions are served under the lock: that one sleeps, and it tells of a panic by
+//! poisoning. An interrupt handler takes [`try_lock`](SharedCq::try_lock) only, since it may have
 //! interrupted the holder. The lock is not fair: a thread that polls without pause may get most of it.
 //!
 //! A thread that panics while it holds the lock gives it back as it unwinds. There is no poisoning: the
