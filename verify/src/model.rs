@@ -64,8 +64,8 @@
 //! - What one thread opens is one device, as long as anything of it is left. An object works with what was
 //!   made through the same opening; what was made through two can be connected.
 //! - A queue holds exactly what was asked for. A queue of no requests is legal, and always full.
-//! - A region has two different keys, and is at most 1 GiB large. Access flags below bit 20 that are none
-//!   of the four rights ask for features that this device does not have: refused.
+//! - A region has two different keys, and is at most 1 GiB large. Access flags that are none of the four
+//!   rights and not optional ask for features that this device does not have: refused, for queue pairs too.
 //! - `cur_state` has to be the state that the queue pair is in. Without a state to go to, attributes are
 //!   changed as the state it is in allows. Packet numbers and packet sizes are checked and mean nothing.
 //! - In SQD the request that was begun, because it had to wait, is ended. SQD may be left before that; then
@@ -74,7 +74,7 @@
 //!   pieces or inline bytes, the length, READ and atomics turned off, the full queue. READ and atomics are
 //!   turned off in ERR too, if `max_rd_atomic` never was set. A message is at most 2³¹ bytes long.
 //! - The slot of a receive comes back when a message takes it, or it is flushed.
-//! - What can happen at once happens before posting returns. The receive completes before its send. On a
+//! - A list is posted as a whole; what can happen at once then happens before posting returns. The receive completes before its send. On a
 //!   failure the receive completes, then the request, then the rest of the requester's sends and receives
 //!   are flushed, then the responder's.
 //! - A request that waits goes on as soon as it can, and needs no timer for that. If it then waits for

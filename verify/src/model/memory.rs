@@ -16,14 +16,17 @@ pub type Place = (Id, Range<usize>);
 /// The largest region.
 const MAX_REGION: usize = 1 << 30;
 
-/// Q10: the rights that a region can have. Peers may not write where the owner may not; from bit 20 on
-/// flags are optional, so those that nobody knows are accepted; all others are features that this device
-/// does not have.
+/// Q10: whether this device has what these flags ask for. The optional ones, from bit 20 to bit 29
+/// (`IBV_ACCESS_OPTIONAL_RANGE`), need not be known.
+pub fn access_is_known(access: Access) -> bool {
+    const OPTIONAL: Access = Access::from_bits_retain(0x3ff0_0000);
+    Access::EVERY.union(OPTIONAL).contains(access)
+}
+
+/// Q10: peers may not write where the owner may not.
 fn access_is_legal(access: Access) -> bool {
-    const OPTIONAL: u32 = !0 << 20;
     let writes = access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
-    let unknown = access.bits() & !Access::EVERY.bits() & !OPTIONAL;
-    unknown == 0 && (!writes || access.contains(Access::LOCAL_WRITE))
+    access_is_known(access) && (!writes || access.contains(Access::LOCAL_WRITE))
 }
 
 impl World {
@@ -110,8 +113,9 @@ mod tests {
         assert!(access_is_legal(Access::REMOTE_READ));
         assert!(!access_is_legal(Access::REMOTE_WRITE));
         assert!(!access_is_legal(Access::REMOTE_ATOMIC | Access::REMOTE_READ));
-        assert!(access_is_legal(Access::from_bits_retain(1 << 20 | 1 << 31)));
+        assert!(access_is_legal(Access::from_bits_retain(1 << 20 | 1 << 29)));
         assert!(!access_is_legal(Access::from_bits_retain(1 << 19)));
+        assert!(!access_is_legal(Access::from_bits_retain(1 << 30)));
     }
 
     #[test]

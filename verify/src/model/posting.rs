@@ -10,41 +10,29 @@ use crate::device::State;
 const MAX_MESSAGE: u64 = 1 << 31;
 
 impl World {
-    /// Q4: stops at the first request that is refused; those before it run.
+    /// Q4: takes the list up to the first request that is refused, then lets what it took run.
     pub fn post_send(&mut self, number: Id, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        for (posted, wr) in list.iter().enumerate() {
-            let qp = self.qps.get_mut(&number).expect("its handle is alive");
-            let op = qp.accept_send(wr).map_err(|why| PostError { posted, why })?;
-            let request = Request {
-                wr_id: wr.wr_id,
-                position: qp.sends_posted,
-                op,
-                signaled: qp.sq_sig_all || wr.flags.contains(SendFlags::SIGNALED),
-                solicited: wr.flags.contains(SendFlags::SOLICITED),
-                data: match wr.data {
-                    Data::Sges(pieces) => Bytes::Pieces(pieces.to_vec()),
-                    Data::Inline(bytes) => Bytes::Inline(bytes.to_vec()),
-                },
-            };
-            qp.sends.push_back(request);
-            qp.sends_posted += 1;
-            self.posted(number);
-        }
-        Ok(())
+        let qp = self.qps.get_mut(&number).expect("its handle is alive");
+        let result = list
+            .iter()
+            .enumerate()
+            .try_for_each(|(posted, wr)| qp.take_send(wr).map_err(|why| PostError { posted, why }));
+        self.posted(number);
+        result
     }
 
     /// Q4, as above.
     pub fn post_recv(&mut self, number: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        for (posted, wr) in list.iter().enumerate() {
-            let qp = self.qps.get_mut(&number).expect("its handle is alive");
-            qp.accept_recv(wr).map_err(|why| PostError { posted, why })?;
-            qp.receives.push_back(Receive { wr_id: wr.wr_id, pieces: wr.sges.to_vec() });
-            self.posted(number);
-        }
-        Ok(())
+        let qp = self.qps.get_mut(&number).expect("its handle is alive");
+        let result = list
+            .iter()
+            .enumerate()
+            .try_for_each(|(posted, wr)| qp.take_recv(wr).map_err(|why| PostError { posted, why }));
+        self.posted(number);
+        result
     }
 
-    /// Q2: in ERR a request is flushed as soon as it is posted; otherwise what can run now does.
+    /// Q2: in ERR requests are flushed as soon as they are posted; otherwise what can run now does.
     fn posted(&mut self, number: Id) {
         if self.qps[&number].state == State::Err {
             self.flush(number);
@@ -54,8 +42,25 @@ impl World {
 }
 
 impl Qp {
+    fn take_send(&mut self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        let op = self.accept(wr)?;
+        self.sends.push_back(Request {
+            wr_id: wr.wr_id,
+            position: self.sends_posted,
+            op,
+            signaled: self.sq_sig_all || wr.flags.contains(SendFlags::SIGNALED),
+            solicited: wr.flags.contains(SendFlags::SOLICITED),
+            data: match wr.data {
+                Data::Sges(pieces) => Bytes::Pieces(pieces.to_vec()),
+                Data::Inline(bytes) => Bytes::Inline(bytes.to_vec()),
+            },
+        });
+        self.sends_posted += 1;
+        Ok(())
+    }
+
     /// What the request does, if it is not refused. Of several reasons, the first one here counts.
-    fn accept_send(&self, wr: &SendWr<'_>) -> Result<Op, Refused> {
+    fn accept(&self, wr: &SendWr<'_>) -> Result<Op, Refused> {
         // Q3
         if !matches!(self.state, State::Rts | State::Sqd | State::Err) {
             return Err(Refused::WrongState);
@@ -86,7 +91,7 @@ impl Qp {
         Ok(op)
     }
 
-    fn accept_recv(&self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn take_recv(&mut self, wr: &RecvWr<'_>) -> Result<(), Refused> {
         // Q3
         if self.state == State::Reset {
             return Err(Refused::WrongState);
@@ -99,6 +104,7 @@ impl Qp {
         if self.receives.len() >= self.caps.max_recv_wr as usize {
             return Err(Refused::QueueFull);
         }
+        self.receives.push_back(Receive { wr_id: wr.wr_id, pieces: wr.sges.to_vec() });
         Ok(())
     }
 }

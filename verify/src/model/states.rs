@@ -1,6 +1,7 @@
 //! The states of a queue pair and what may be changed when: Q1. The table is that of `ibv_modify_qp(3)`
 //! for reliable connections, with the optional attributes as Linux has them (`qp_state_table`).
 
+use super::memory::access_is_known;
 use super::world::{Id, Qp, World};
 use crate::device::{Attr, Refusal, State};
 
@@ -107,7 +108,8 @@ fn attributes(from: State, to: State) -> Option<(Given, Given)> {
 fn in_range(attr: &Attr, max_rd_atomic: u8) -> bool {
     let number = |value: Option<u32>| value.is_none_or(|value| value <= 0xff_ffff);
     let at_most = |value: Option<u8>, most: u8| value.is_none_or(|value| value <= most);
-    attr.pkey_index.is_none_or(|index| index == 0)
+    attr.access.is_none_or(access_is_known)
+        && attr.pkey_index.is_none_or(|index| index == 0)
         && attr.port.is_none_or(|port| port == 1)
         && attr.av.is_none_or(|port| port == 1)
         && attr.path_mtu.is_none_or(|mtu| [256, 512, 1024, 2048, 4096].contains(&mtu))
