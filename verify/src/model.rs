@@ -58,6 +58,32 @@
 //! [`Block::block`](cq_core::transport::Block::block) as far as its limit allows. Where time brings
 //! nothing, only another thread can: `block` really sleeps then.
 //!
+//! ```
+//! use cq_core::transport::{Poll, Post};
+//! use cq_core::wc::{Wc, WcStatus};
+//! use cq_core::wr::SendWr;
+//! use verify::device::{Access, Attr, Device, Qp, QpInit};
+//! use verify::model::Model;
+//!
+//! let device = Model::open();
+//! let (pd, mut cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
+//! let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+//! let itself = qp.number();
+//! let rts = Attr { rnr_retry: Some(1), ..Attr::rts() };
+//! for attr in [Attr::init(Access::empty()), Attr::rtr(itself), rts] {
+//!     qp.modify(&attr).unwrap();
+//! }
+//!
+//! // There is no receive, and it is worth one more try.
+//! qp.post_send(&[SendWr::send(1, &[])])?;
+//! let mut room = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut room), Ok(0));
+//! device.pause();
+//! assert_eq!(cq.poll(&mut room), Ok(1));
+//! assert_eq!(room[0].status(), WcStatus::RNR_RETRY_EXC_ERR);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Decided here
 //! Where the contract leaves it open, this device does what its user would expect:
 //!
@@ -74,9 +100,9 @@
 //!   pieces or inline bytes, the length, READ and atomics turned off, the full queue. READ and atomics are
 //!   turned off in ERR too, if `max_rd_atomic` never was set. A message is at most 2³¹ bytes long.
 //! - The slot of a receive comes back when a message takes it, or it is flushed.
-//! - A list is posted as a whole; what can happen at once then happens before posting returns. The receive completes before its send. On a
-//!   failure the receive completes, then the request, then the rest of the requester's sends and receives
-//!   are flushed, then the responder's.
+//! - A list is posted as a whole; what can happen at once then happens before posting returns. The receive
+//!   completes before its send. On a failure the receive completes, then the request, then the rest of the
+//!   requester's sends and receives are flushed, then the responder's.
 //! - A request that waits goes on as soon as it can, and needs no timer for that. If it then waits for
 //!   something else, counting starts anew. A peer that is connected elsewhere does not answer.
 //! - Without a timeout, a peer that does not exist fails a request at once.

@@ -51,23 +51,19 @@ impl World {
         let Some(request) = qp.sends.front().filter(|_| sends).cloned() else {
             return false;
         };
-        match self.carry_out(number, &request) {
-            Ok(done) => {
-                self.succeed(number, &request, &done);
-                true
-            }
+        let result = match self.carry_out(number, &request) {
+            Ok(done) => Ok(done),
+            Err(Stop::Fault(fault)) => Err(fault),
             Err(Stop::Wait(why)) => match self.wait_for(number, why) {
-                Ok(()) => false,
-                Err(fault) => {
-                    self.fail(number, fault);
-                    true
-                }
+                Ok(()) => return false,
+                Err(fault) => Err(fault),
             },
-            Err(Stop::Fault(fault)) => {
-                self.fail(number, fault);
-                true
-            }
+        };
+        match result {
+            Ok(done) => self.succeed(number, &request, &done),
+            Err(fault) => self.fail(number, fault),
         }
+        true
     }
 
     fn carry_out(&mut self, number: Id, request: &Request) -> Result<Done, Stop> {
