@@ -116,6 +116,7 @@
 //!   the reports about it that nobody read.
 //! - A completion queue that has overrun can be armed, and is not resized. Each completion that it drops
 //!   sends its queue pairs to ERR, also those that were reset since; one that is in RESET stays there.
+//! - All bytes of a request are copied aside before any is written, also where pieces overlap each other.
 //! - What is undefined in a completion is zero.
 
 mod completion;
