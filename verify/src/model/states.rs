@@ -52,52 +52,50 @@ impl Given {
     }
 }
 
+/// The lists of attributes, by the state that they lead to.
+impl Given {
+    const INIT: Self = Self::PKEY_INDEX.union(Self::PORT).union(Self::ACCESS_FLAGS);
+    const RTR: Self = Self::AV
+        .union(Self::PATH_MTU)
+        .union(Self::DEST_QPN)
+        .union(Self::RQ_PSN)
+        .union(Self::MAX_DEST_RD_ATOMIC)
+        .union(Self::MIN_RNR_TIMER);
+    const RTS: Self = Self::TIMEOUT
+        .union(Self::RETRY_CNT)
+        .union(Self::RNR_RETRY)
+        .union(Self::SQ_PSN)
+        .union(Self::MAX_QP_RD_ATOMIC);
+    /// While requests may come in.
+    const RUNNING: Self = Self::CUR_STATE.union(Self::ACCESS_FLAGS).union(Self::MIN_RNR_TIMER);
+    /// While no request goes out.
+    const DRAINED: Self = Self::INIT
+        .union(Self::AV)
+        .union(Self::TIMEOUT)
+        .union(Self::RETRY_CNT)
+        .union(Self::RNR_RETRY)
+        .union(Self::MAX_QP_RD_ATOMIC)
+        .union(Self::MAX_DEST_RD_ATOMIC)
+        .union(Self::MIN_RNR_TIMER);
+}
+
 /// Q1: the attributes that a change must and may come with; `None` where there is no such change. A
 /// change to the state that the queue pair is in changes attributes only.
 fn attributes(from: State, to: State) -> Option<(Given, Given)> {
     use State::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
     const NONE: Given = Given::empty();
-    // While requests may come in.
-    let while_running = Given::CUR_STATE.union(Given::ACCESS_FLAGS).union(Given::MIN_RNR_TIMER);
     Some(match (from, to) {
         (_, Reset) => (NONE, NONE),
         // The manual page has any state; Linux refuses it, since nothing can be flushed yet.
         (Reset, Err) => return None,
         (_, Err) => (NONE, NONE),
-        (Reset, Init) => (Given::PKEY_INDEX | Given::PORT | Given::ACCESS_FLAGS, NONE),
-        (Init, Init) => (NONE, Given::PKEY_INDEX | Given::PORT | Given::ACCESS_FLAGS),
-        (Init, Rtr) => (
-            Given::AV
-                | Given::PATH_MTU
-                | Given::DEST_QPN
-                | Given::RQ_PSN
-                | Given::MAX_DEST_RD_ATOMIC
-                | Given::MIN_RNR_TIMER,
-            Given::ACCESS_FLAGS | Given::PKEY_INDEX,
-        ),
-        (Rtr, Rts) => (
-            Given::TIMEOUT
-                | Given::RETRY_CNT
-                | Given::RNR_RETRY
-                | Given::SQ_PSN
-                | Given::MAX_QP_RD_ATOMIC,
-            while_running,
-        ),
-        (Rts, Rts) | (Sqd, Rts) => (NONE, while_running),
+        (Reset, Init) => (Given::INIT, NONE),
+        (Init, Init) => (NONE, Given::INIT),
+        (Init, Rtr) => (Given::RTR, Given::ACCESS_FLAGS | Given::PKEY_INDEX),
+        (Rtr, Rts) => (Given::RTS, Given::RUNNING),
+        (Rts, Rts) | (Sqd, Rts) => (NONE, Given::RUNNING),
         (Rts, Sqd) => (NONE, Given::EN_SQD_ASYNC_NOTIFY),
-        (Sqd, Sqd) => (
-            NONE,
-            Given::PORT
-                | Given::AV
-                | Given::TIMEOUT
-                | Given::RETRY_CNT
-                | Given::RNR_RETRY
-                | Given::MAX_QP_RD_ATOMIC
-                | Given::MAX_DEST_RD_ATOMIC
-                | Given::ACCESS_FLAGS
-                | Given::PKEY_INDEX
-                | Given::MIN_RNR_TIMER,
-        ),
+        (Sqd, Sqd) => (NONE, Given::DRAINED),
         // A reliable connection goes to ERR where others go to SQE, so that it never is there.
         (Sqe, Rts) => (NONE, NONE),
         _ => return None,
