@@ -79,7 +79,10 @@ pub struct QpAttr {
     pub(crate) cur_state: QpState,
     pub(crate) access: Access,
     pub(crate) dest_qp_num: u32,
+    pub(crate) timeout: u8,
+    pub(crate) retry_cnt: u8,
     pub(crate) rnr_retry: u8,
+    pub(crate) min_rnr_timer: u8,
     pub(crate) max_rd_atomic: u8,
     pub(crate) max_dest_rd_atomic: u8,
     pkey_index: u16,
@@ -88,9 +91,6 @@ pub struct QpAttr {
     path_mtu: u32,
     rq_psn: u32,
     sq_psn: u32,
-    timeout: u8,
-    retry_cnt: u8,
-    min_rnr_timer: u8,
 }
 
 /// Declares the methods that give one attribute each.

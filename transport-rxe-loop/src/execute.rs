@@ -17,6 +17,7 @@ use crate::memory::{self, Pieces};
 use crate::mr::{Access, Window};
 use crate::peer::{Peer, Unavailable};
 use crate::queue::{Payload, RecvRequest, Ring, SendRequest};
+use crate::retry::{self, Verdict, WaitsFor};
 use crate::state::QpState;
 use crate::sync;
 
@@ -111,15 +112,21 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks) {
         match initiator.execute(&request) {
             Ok(()) => initiator.succeeded(&request, position),
             Err(Halt::Failed(status)) => initiator.failed(&request, position, status),
-            Err(Halt::Waits) => return,
+            Err(Halt::Waits(waits_for)) => {
+                match retry::judge(fabric, me.number, position, waits_for) {
+                    Verdict::Wait => return,
+                    Verdict::TryAgain => {}
+                    Verdict::Fail(status) => initiator.failed(&request, position, status),
+                }
+            }
         }
     }
 }
 
 /// Why a request was not carried out.
 enum Halt {
-    /// It will be tried again when the peer runs this queue pair.
-    Waits,
+    /// It will be tried again when the peer runs this queue pair, or its time is over.
+    Waits(WaitsFor),
     /// It failed.
     Failed(WcStatus),
 }
@@ -175,7 +182,7 @@ impl Initiator<'_> {
         solicited: bool,
     ) -> Result<(), Halt> {
         let waits = sync::load_u32(&self.slot.rnr_retry) != 0;
-        let receive = peer.take(waits).map_err(|why| self.halt(why, waits))?;
+        let receive = peer.take(waits).map_err(Self::halt)?;
         let landed = land(window, from, peer, &receive);
         match &landed {
             Ok(()) => peer.received(receive.wr_id, from.len(), imm, solicited),
@@ -197,7 +204,7 @@ impl Initiator<'_> {
         peer: &Peer,
         remote: RemoteAddr,
     ) -> Result<(), Halt> {
-        let (rights, domain) = peer.rights().map_err(|why| self.halt(why, true))?;
+        let (rights, domain) = peer.rights().map_err(Self::halt)?;
         let target = Sge { addr: remote.addr, length: from.len() as u32, lkey: remote.rkey };
         let status = if !rights.contains(Access::REMOTE_WRITE) {
             WcStatus::REM_INV_REQ_ERR
@@ -214,11 +221,11 @@ impl Initiator<'_> {
         Err(Halt::Failed(status))
     }
 
-    fn halt(&self, why: Unavailable, waits: bool) -> Halt {
+    fn halt(why: Unavailable) -> Halt {
         match why {
             Unavailable::Gone => Halt::Failed(WcStatus::RETRY_EXC_ERR),
-            Unavailable::NoReceive if !waits => Halt::Failed(WcStatus::RNR_RETRY_EXC_ERR),
-            Unavailable::NotReady | Unavailable::NoReceive => Halt::Waits,
+            Unavailable::NoReceive => Halt::Waits(WaitsFor::Receive),
+            Unavailable::NotReady => Halt::Waits(WaitsFor::Answer),
         }
     }
 

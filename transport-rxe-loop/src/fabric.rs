@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::error::OpenError;
 use crate::layout::{ChannelSlot, CqSlot, MAX_CHANNELS, MrSlot, QpSlot, SIZE, Tables};
 use crate::region::Mapping;
+use crate::service::Service;
 
 /// The device.
 pub struct Fabric {
@@ -18,6 +19,7 @@ pub struct Fabric {
     /// The descriptors of this process' channels. Locked only to raise an event that was armed for, and
     /// to make and end a channel.
     bells: [Mutex<Option<Arc<OwnedFd>>>; MAX_CHANNELS],
+    service: Service,
 }
 
 static FABRIC: Mutex<Option<&'static Fabric>> = Mutex::new(None);
@@ -34,12 +36,18 @@ impl Fabric {
         let memory: &Mapping = Box::leak(Box::new(Mapping::new(SIZE).map_err(failed)?));
         let tables = memory.at(0).ok_or(failed(Errno::NOMEM))?;
         let bells = [const { Mutex::new(None) }; MAX_CHANNELS];
-        Ok(opened.insert(Box::leak(Box::new(Self { memory, tables, bells }))))
+        let service = Service::new();
+        Ok(opened.insert(Box::leak(Box::new(Self { memory, tables, bells, service }))))
     }
 
     /// Its memory.
     pub const fn memory(&self) -> &'static Mapping {
         self.memory
+    }
+
+    /// What wakes those who wait for a time.
+    pub const fn service(&self) -> &Service {
+        &self.service
     }
 
     /// Its tables.

@@ -124,7 +124,12 @@ pub struct QpSlot {
     /// The peer's number.
     pub dest: AtomicU32,
     pub access: AtomicU32,
+    /// How long it waits for its peer, as `ibv_modify_qp(3)` encodes it.
+    pub timeout: AtomicU32,
+    pub retry_cnt: AtomicU32,
     pub rnr_retry: AtomicU32,
+    /// How long its peer waits for its receives.
+    pub min_rnr_timer: AtomicU32,
     pub pd: AtomicU32,
     pub send_cq: AtomicU32,
     pub recv_cq: AtomicU32,
@@ -163,6 +168,10 @@ pub struct SendSide {
     pub posted: AtomicU64,
     /// Which request is executed next.
     pub done: AtomicU64,
+    /// What the request at `waits_at` waits for, and until when: see `retry`.
+    pub waits_for: AtomicU32,
+    pub waits_at: AtomicU64,
+    pub deadline: AtomicU64,
 }
 
 /// Up to where the slots of the send queue have come back (Q5). Written by who polls.

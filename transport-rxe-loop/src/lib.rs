@@ -104,6 +104,8 @@ mod place;
 mod qp;
 mod queue;
 mod region;
+mod retry;
+mod service;
 mod state;
 mod sync;
 

@@ -26,9 +26,9 @@ pub struct Peer {
 /// Why a peer takes no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// It is not connected yet.
+    /// It is not connected yet, has failed, or is connected to another.
     NotReady,
-    /// It was destroyed, has failed, or is connected to another.
+    /// It was destroyed: nobody has its number.
     Gone,
     /// No receive is posted.
     NoReceive,
@@ -68,9 +68,8 @@ impl Peer {
         match now.state {
             // Nobody has number 0, but a free place does.
             _ if now.number != self.number || now.number == 0 => Err(Unavailable::Gone),
-            QpState::Reset | QpState::Init => Err(Unavailable::NotReady),
-            QpState::Err => Err(Unavailable::Gone),
-            _ if sync::load_u32(&self.slot.dest) != self.from => Err(Unavailable::Gone),
+            QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
+            _ if sync::load_u32(&self.slot.dest) != self.from => Err(Unavailable::NotReady),
             _ => Ok(()),
         }
     }

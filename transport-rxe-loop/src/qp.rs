@@ -199,7 +199,10 @@ impl QueuePair {
         for (flag, word, value) in [
             (QpAttrMask::ACCESS_FLAGS, &slot.access, attr.access.bits()),
             (QpAttrMask::DEST_QPN, &slot.dest, attr.dest_qp_num),
+            (QpAttrMask::TIMEOUT, &slot.timeout, attr.timeout.into()),
+            (QpAttrMask::RETRY_CNT, &slot.retry_cnt, attr.retry_cnt.into()),
             (QpAttrMask::RNR_RETRY, &slot.rnr_retry, attr.rnr_retry.into()),
+            (QpAttrMask::MIN_RNR_TIMER, &slot.min_rnr_timer, attr.min_rnr_timer.into()),
         ] {
             if attr.mask().contains(flag) {
                 sync::store_u32(word, value);

@@ -1,0 +1,190 @@
+//! How long a request waits for its peer, and what becomes of it then (Q7): the arithmetic of
+//! `ibv_modify_qp(3)`'s timers, and the wait of a queue pair's oldest request.
+//!
+//! | waits for | because | at most | then |
+//! |---|---|---|---|
+//! | [`Receive`](WaitsFor::Receive) | the peer has none | `rnr_retry` times the *peer's* `min_rnr_timer`; 7 is for ever | RNR_RETRY_EXC |
+//! | [`Answer`](WaitsFor::Answer) | it is not in RTR, has failed, or is connected elsewhere | `retry_cnt` + 1 times 4.096 us · 2^`timeout`; 0 is for ever | RETRY_EXC |
+//!
+//! A peer that was destroyed never answers: whoever waits for it fails at once, whatever its timers.
+//!
+//! # The wait
+//! Three words of the queue pair, of which only the holder of its turn knows anything:
+//!
+//! | `waits_for` | `deadline` | the request at `waits_at` | left by |
+//! |---|---|---|---|
+//! | 0 | – | nobody has waited yet | the first wait |
+//! | Receive, Answer | [`FOREVER`] | waits for a kick | another wait |
+//! | Receive, Answer | a time | waits for a kick or the [service](crate::service)'s alarm | the first try that fails at or after that time, to the last try |
+//! | Receive, Answer | [`LAST_TRY`] | is being tried for the last time | another wait, or its failing |
+//!
+//! A wait is not taken back when its request goes on, is flushed or dropped: positions are never used
+//! twice, not even by the next queue pair of the place, so that it speaks of nothing then. Every request
+//! so begins anew, and so does one whose peer stops answering while it waited for a receive, or the other
+//! way round.
+//!
+//! The last try comes after the time is over: what the peer did in time, a try sees. What it does
+//! after the try kicks a queue pair in ERR: nothing happens, and its receive stays.
+//!
+//! Time goes on while the process is suspended or the queue pair is in SQD; the attributes are those of
+//! when the wait began.
+
+use std::time::Duration;
+
+use cq_core::wc::WcStatus;
+
+use crate::fabric::Fabric;
+use crate::layout::QpSlot;
+use crate::sync;
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WaitsFor {
+    /// The peer has no receive.
+    Receive = 1,
+    /// The peer does not answer.
+    Answer = 2,
+}
+
+impl WaitsFor {
+    const fn status(self) -> WcStatus {
+        match self {
+            Self::Receive => WcStatus::RNR_RETRY_EXC_ERR,
+            Self::Answer => WcStatus::RETRY_EXC_ERR,
+        }
+    }
+
+    /// How long a request of this queue pair does; `None` is for ever.
+    fn patience(self, fabric: &'static Fabric, slot: &QpSlot) -> Option<Duration> {
+        match self {
+            Self::Receive => {
+                let peer = fabric.qp(sync::load_u32(&slot.dest));
+                for_receive(sync::load_u32(&slot.rnr_retry), sync::load_u32(&peer.min_rnr_timer))
+            }
+            Self::Answer => {
+                for_answer(sync::load_u32(&slot.retry_cnt), sync::load_u32(&slot.timeout))
+            }
+        }
+    }
+}
+
+/// What to do with a request that its peer did not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It waits: a kick or an alarm will bring it back.
+    Wait,
+    /// Its time is over: try it once more.
+    TryAgain,
+    /// It fails.
+    Fail(WcStatus),
+}
+
+/// The deadline of what waits for ever.
+const FOREVER: u64 = u64::MAX;
+/// The deadline of what has been waited for.
+const LAST_TRY: u64 = 0;
+
+/// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
+/// by the holder of the turn.
+#[cold]
+pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
+    let slot = fabric.qp(number);
+    let (wait, service) = (&slot.send, fabric.service());
+    let waits = sync::load_u32(&wait.waits_for) == waits_for as u32
+        && sync::load(&wait.waits_at) == position;
+    if waits {
+        return match sync::load(&wait.deadline) {
+            LAST_TRY => Verdict::Fail(waits_for.status()),
+            FOREVER => Verdict::Wait,
+            deadline if service.now() < deadline => Verdict::Wait,
+            _ => {
+                sync::store(&wait.deadline, LAST_TRY);
+                Verdict::TryAgain
+            }
+        };
+    }
+    let deadline = match waits_for.patience(fabric, slot) {
+        None => FOREVER,
+        Some(Duration::ZERO) => return Verdict::Fail(waits_for.status()),
+        Some(patience) => service.now() + patience.as_nanos() as u64,
+    };
+    sync::store_u32(&wait.waits_for, waits_for as u32);
+    sync::store(&wait.waits_at, position);
+    sync::store(&wait.deadline, deadline);
+    if deadline != FOREVER && service.wake_at(fabric, number, deadline).is_err() {
+        return Verdict::Fail(WcStatus::GENERAL_ERR);
+    }
+    Verdict::Wait
+}
+
+/// How long a request waits for a receive; `None` is for ever.
+const fn for_receive(rnr_retry: u32, min_rnr_timer: u32) -> Option<Duration> {
+    const FOR_EVER: u32 = 7;
+    /// In units of 10 us, as InfiniBand encodes them.
+    const TIMERS: [u32; 32] = [
+        65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+        1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+    ];
+    if rnr_retry >= FOR_EVER {
+        return None;
+    }
+    let timer = TIMERS[min_rnr_timer as usize % TIMERS.len()] as u64;
+    Some(Duration::from_micros(10 * timer * rnr_retry as u64))
+}
+
+/// How long a request waits for an answer; `None` is for ever.
+const fn for_answer(retry_cnt: u32, timeout: u32) -> Option<Duration> {
+    const UNIT: Duration = Duration::from_nanos(4096);
+    match timeout % 32 {
+        0 => None,
+        exponent => {
+            let tries = retry_cnt as u64 % 8 + 1;
+            Some(Duration::from_nanos((UNIT.as_nanos() as u64 * tries) << exponent))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q07_receives_are_waited_for_as_often_as_rnr_retry_says() {
+        assert_eq!(for_receive(0, 0), Some(Duration::ZERO));
+        assert_eq!(for_receive(1, 0), Some(Duration::from_micros(655_360)));
+        assert_eq!(for_receive(1, 1), Some(Duration::from_micros(10)));
+        assert_eq!(for_receive(3, 12), Some(Duration::from_micros(3 * 640)));
+        assert_eq!(for_receive(6, 31), Some(Duration::from_micros(6 * 491_520)));
+        for timer in 0..32 {
+            assert_eq!(for_receive(7, timer), None);
+        }
+    }
+
+    #[test]
+    fn q07_rnr_timers_grow_but_for_the_first_which_is_the_longest() {
+        let timers: Vec<_> = (1..32).chain([0]).map(|timer| for_receive(1, timer)).collect();
+        assert!(timers.is_sorted_by(|shorter, longer| shorter < longer));
+        // From the 0.02 ms on, each is twice the one before the last.
+        for two in timers[1..].windows(3) {
+            assert_eq!(two[2], two[0].map(|timer| 2 * timer));
+        }
+    }
+
+    #[test]
+    fn q07_answers_are_waited_for_once_more_than_retry_cnt_says() {
+        for retry_cnt in 0..8 {
+            assert_eq!(for_answer(retry_cnt, 0), None);
+        }
+        assert_eq!(for_answer(0, 1), Some(Duration::from_nanos(8192)));
+        assert_eq!(for_answer(7, 14), Some(Duration::from_nanos(8 * (4096 << 14))));
+        assert_eq!(for_answer(7, 31), Some(Duration::from_nanos(8 * (4096 << 31))));
+    }
+
+    #[test]
+    fn numbers_that_are_no_attributes_are_harmless() {
+        assert_eq!(for_receive(u32::MAX, u32::MAX), None);
+        assert_eq!(for_receive(1, u32::MAX), for_receive(1, 31));
+        assert_eq!(for_answer(u32::MAX, u32::MAX), for_answer(7, 31));
+    }
+}
