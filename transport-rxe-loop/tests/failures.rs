@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ALL, End, S, connect, pair, wait_for};
+use common::{ALL, End, S, connect, connect_by, impatient, pair, patient, wait_for};
 use cq_core::transport::Post;
 use cq_core::wc::WcStatus;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
@@ -181,9 +181,7 @@ fn q07_a_write_judges_the_local_key_first() {
 fn q07_no_receive_with_rnr_retry_0() {
     let (mut a, mut b) = (End::new(), End::new());
     b.qp.connect(a.qp.number()).unwrap();
-    a.qp.modify(&QpAttr::init(Access::empty())).unwrap();
-    a.qp.modify(&QpAttr::rtr(b.qp.number())).unwrap();
-    a.qp.modify(&QpAttr::rts().rnr_retry(0)).unwrap();
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &QpAttr::rts().rnr_retry(0));
     a.send(1, 0, 8);
     a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
     assert_eq!((a.qp.state(), b.qp.state()), (Failed, Rts));
@@ -225,7 +223,7 @@ fn q07_a_peer_that_goes_while_a_request_waits() {
 #[test]
 fn q07_a_peer_that_goes_before_it_was_connected() {
     let (mut a, b) = (End::new(), End::new());
-    a.qp.connect(b.qp.number()).unwrap();
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &patient());
     a.send(1, 0, 8);
     a.expect_nothing();
     b.qp.destroy();
@@ -235,18 +233,19 @@ fn q07_a_peer_that_goes_before_it_was_connected() {
 #[test]
 fn q07_a_peer_that_connects_to_another() {
     let (mut a, mut b, c) = (End::new(), End::new(), End::new());
-    a.qp.connect(b.qp.number()).unwrap();
-    a.send(1, 0, 8);
-    a.expect_nothing();
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &impatient());
     b.qp.connect(c.qp.number()).unwrap();
+    a.send(1, 0, 8);
     a.expect(&[(1, S::RETRY_EXC_ERR)]);
 }
 
 #[test]
 fn q07_a_peer_that_has_failed() {
-    let (mut a, mut b) = pair();
-    a.send(1, 0, 8);
+    let (mut a, mut b) = (End::new(), End::new());
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &impatient());
+    b.qp.connect(a.qp.number()).unwrap();
     b.qp.modify(&QpAttr::to(Failed)).unwrap();
+    a.send(1, 0, 8);
     a.expect(&[(1, S::RETRY_EXC_ERR)]);
     assert_eq!(a.qp.state(), Failed);
 }
@@ -255,7 +254,7 @@ fn q07_a_peer_that_has_failed() {
 fn q07_a_peer_that_is_connected_to_another() {
     let (mut a, mut b) = pair();
     let mut stranger = End::new();
-    stranger.qp.connect(b.qp.number()).unwrap();
+    connect_by(&mut stranger.qp, &QpAttr::rtr(b.qp.number()), &impatient());
     b.recv(1, 0, 8);
     stranger.send(2, 0, 8);
     stranger.expect(&[(2, S::RETRY_EXC_ERR)]);

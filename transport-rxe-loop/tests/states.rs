@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CAPS, End, S, bring_to, connect, pair};
+use common::{CAPS, End, S, bring_to, connect, connect_by, pair, patient};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Access, ModifyError, QpAttr, QpAttrMask, QpState};
@@ -278,7 +278,7 @@ fn q03_receives_are_refused_in_reset_only() {
 fn a_request_waits_for_a_peer_that_is_not_ready_yet() {
     for state in [QpState::Reset, QpState::Init] {
         let (mut a, mut b) = (End::with(CAPS), End::with(CAPS));
-        a.qp.connect(b.qp.number()).unwrap();
+        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &patient());
         bring_to(&mut b.qp, a.qp.number(), state);
         let write = SendWr::write_inline(1, b"early", b.region.remote(0).unwrap());
         a.qp.post_send(&[write]).unwrap();

@@ -97,6 +97,23 @@ pub fn connect(a: &mut End, b: &mut End) {
     b.qp.connect(a.qp.number()).unwrap();
 }
 
+/// Connects a queue pair with these attributes.
+pub fn connect_by(qp: &mut QueuePair, rtr: &QpAttr, rts: &QpAttr) {
+    for attr in [&QpAttr::init(Access::REMOTE_WRITE), rtr, rts] {
+        qp.modify(attr).unwrap();
+    }
+}
+
+/// How to send to a peer that may take its time: it is waited for without end.
+pub fn patient() -> QpAttr {
+    QpAttr::rts().timeout(0)
+}
+
+/// How to send so that waiting is over soon, whatever for.
+pub fn impatient() -> QpAttr {
+    QpAttr::rts().timeout(1).retry_cnt(1).rnr_retry(1)
+}
+
 /// Brings a queue pair from RESET to `state`, on the shortest way.
 pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
     let way: &[QpAttr] = &[QpAttr::init(Access::REMOTE_WRITE), QpAttr::rtr(peer), QpAttr::rts()];
