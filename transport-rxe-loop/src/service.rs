@@ -65,7 +65,7 @@ impl Service {
     ) -> Result<(), io::Error> {
         let mut alarms = self.lock();
         if !alarms.served {
-            let thread = thread::Builder::new().name("rxe-loop service".to_owned());
+            let thread = thread::Builder::new().name("rxe-loop timers".to_owned());
             thread.spawn(move || fabric.service().serve(fabric))?;
             alarms.served = true;
         }

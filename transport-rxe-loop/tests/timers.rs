@@ -1,0 +1,403 @@
+//! Requests that wait for their peer, and for how long: the timers of Q7.
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{CAPS, End, S, connect, connect_by, impatient, open, pair, patient, settle, take};
+use cq_core::transport::Post;
+use cq_core::wc::Wc;
+use cq_core::wr::SendWr;
+use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
+use transport_rxe_loop::{Access, QpAttr, QpInit, QpState};
+
+use QpState::{Err as Failed, Reset, Rts};
+
+/// Two ends, both ready: the first sends by `rts`, the second has receivers wait `min_rnr_timer`.
+fn pair_by(rts: &QpAttr, min_rnr_timer: u8) -> (End, End) {
+    let (mut a, mut b) = (End::new(), End::new());
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), rts);
+    let rtr = QpAttr::rtr(a.qp.number()).min_rnr_timer(min_rnr_timer);
+    connect_by(&mut b.qp, &rtr, &QpAttr::rts());
+    (a, b)
+}
+
+/// Ways not to answer: from new, to where nobody answers.
+const SILENCES: [fn(&mut End); 4] = [
+    |_| {},
+    |b| b.qp.modify(&QpAttr::init(Access::empty())).unwrap(),
+    |b| {
+        b.qp.modify(&QpAttr::init(Access::empty())).unwrap();
+        b.qp.modify(&QpAttr::to(Failed)).unwrap();
+    },
+    |b| b.qp.connect(b.qp.number()).unwrap(),
+];
+
+/// An end that sends by `rts` to another that does not answer.
+fn silent(rts: &QpAttr, silence: fn(&mut End)) -> (End, End) {
+    let (mut a, mut b) = (End::new(), End::new());
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), rts);
+    silence(&mut b);
+    (a, b)
+}
+
+/// Makes a peer answer that did not.
+fn answer(b: &mut End, a: &End) {
+    b.qp.modify(&QpAttr::to(Reset)).unwrap();
+    b.qp.connect(a.qp.number()).unwrap();
+}
+
+/// Lets requests whose time is short, and which began to wait before, have their alarms.
+fn let_short_times_pass() {
+    let (mut a, _b) = silent(&impatient().timeout(12), SILENCES[0]);
+    a.send(1, 0, 8);
+    a.expect(&[(1, S::RETRY_EXC_ERR)]);
+}
+
+/// One request has succeeded: unless it was held up since `start`, for nearly the 6 times 655 ms that it
+/// may wait for a receive at most.
+fn expect_success(a: &mut End, start: Instant) -> bool {
+    let status = settle(&mut a.cq, 1)[0].status();
+    assert!(status == S::SUCCESS || start.elapsed() > Duration::from_secs(3), "{status}");
+    status == S::SUCCESS
+}
+
+/// Runs a test in a process of its own, in which its thread is the only one; says whether this is it.
+fn alone(test: &str) -> Option<Command> {
+    const ALONE: &str = "TIMERS_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return None;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--test-threads=1"]).env(ALONE, "").stdout(Stdio::null());
+    Some(command)
+}
+
+fn service_threads() -> usize {
+    std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
+        .filter(|name| name.starts_with("rxe-loop"))
+        .count()
+}
+
+#[test]
+fn q07_no_receive_in_time_fails_the_requester_only() {
+    for rnr_retry in 0..7 {
+        let (mut a, mut b) = pair_by(&QpAttr::rts().rnr_retry(rnr_retry), 1);
+        a.qp.post_send(&[SendWr::send_inline(1, b"unsignaled").unsignaled()]).unwrap();
+        a.send(2, 0, 8);
+        a.expect(&[(1, S::RNR_RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
+        assert_eq!((a.qp.state(), b.qp.state()), (Failed, Rts));
+        b.recv(3, 0, 16);
+        b.expect_nothing();
+        a.qp.modify(&QpAttr::to(Reset)).unwrap();
+        a.qp.connect(b.qp.number()).unwrap();
+        a.send(4, 0, 8);
+        b.expect(&[(3, S::SUCCESS)]);
+    }
+}
+
+#[test]
+fn q07_the_rnr_timer_is_the_responders() {
+    let (mut a, mut b) = (End::new(), End::new());
+    let (long, short) = (0, 1);
+    for (theirs, receive) in [(short, false), (long, true)] {
+        let mine = if receive { short } else { long };
+        let (start, rts) = (Instant::now(), QpAttr::rts().rnr_retry(6));
+        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()).min_rnr_timer(mine), &rts);
+        connect_by(&mut b.qp, &QpAttr::rtr(a.qp.number()).min_rnr_timer(theirs), &rts);
+        a.send(1, 0, 8);
+        if receive {
+            let_short_times_pass();
+            b.recv(2, 0, 8);
+            expect_success(&mut a, start);
+        } else {
+            a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
+        }
+        for end in [&mut a, &mut b] {
+            end.qp.modify(&QpAttr::to(Reset)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn q07_rnr_retry_7_outlasts_every_timer() {
+    let (mut a, mut b) = pair_by(&impatient().rnr_retry(7), 1);
+    a.send(1, 0, 8);
+    let_short_times_pass();
+    a.expect_nothing();
+    b.recv(2, 0, 8);
+    a.expect(&[(1, S::SUCCESS)]);
+}
+
+#[test]
+fn q07_every_request_has_its_own_retries() {
+    let (mut a, mut b) = pair_by(&QpAttr::rts().rnr_retry(6), 0);
+    for wr_id in 0..20 {
+        let start = Instant::now();
+        a.send(wr_id, 0, 8);
+        b.recv(wr_id, 0, 8);
+        if !expect_success(&mut a, start) {
+            return;
+        }
+    }
+    b.qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
+    a.send(30, 0, 8);
+    a.expect(&[(30, S::RNR_RETRY_EXC_ERR)]);
+}
+
+#[test]
+fn q07_a_peer_that_does_not_answer_in_time() {
+    for silence in SILENCES {
+        for retry_cnt in [0, 7] {
+            let (mut a, mut b) = silent(&impatient().retry_cnt(retry_cnt), silence);
+            let before = b.qp.state();
+            a.send(1, 0, 8);
+            a.send(2, 0, 8);
+            a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
+            assert_eq!((a.qp.state(), b.qp.state()), (Failed, before));
+            b.expect_nothing();
+        }
+    }
+}
+
+#[test]
+fn q07_timeout_0_waits_for_any_peer_that_may_still_answer() {
+    for silence in SILENCES {
+        let (mut a, mut b) = silent(&impatient().timeout(0).rnr_retry(7), silence);
+        a.send(1, 0, 8);
+        let_short_times_pass();
+        a.expect_nothing();
+        answer(&mut b, &a);
+        b.recv(2, 0, 8);
+        a.expect(&[(1, S::SUCCESS)]);
+        b.expect(&[(2, S::SUCCESS)]);
+    }
+}
+
+#[test]
+fn q07_a_peer_that_answers_in_time() {
+    for silence in SILENCES {
+        let (mut a, mut b) = silent(&QpAttr::rts().timeout(31), silence); // more than a day
+        a.send(1, 0, 8);
+        a.expect_nothing();
+        answer(&mut b, &a);
+        b.recv(2, 0, 8);
+        a.expect(&[(1, S::SUCCESS)]);
+    }
+}
+
+#[test]
+fn q07_a_dead_peer_ends_a_wait_whatever_its_timers() {
+    for rts in [patient(), QpAttr::rts().timeout(31)] {
+        let (mut waits_for_receive, b) = pair_by(&rts, 0);
+        waits_for_receive.send(1, 0, 8);
+        b.qp.destroy();
+        waits_for_receive.expect(&[(1, S::RETRY_EXC_ERR)]);
+        for silence in SILENCES {
+            let (mut waits_for_answer, b) = silent(&rts, silence);
+            waits_for_answer.send(1, 0, 8);
+            b.qp.destroy();
+            waits_for_answer.expect(&[(1, S::RETRY_EXC_ERR)]);
+        }
+    }
+}
+
+#[test]
+fn q07_a_peer_that_fails_while_its_receive_is_waited_for() {
+    let (mut a, mut b) = pair_by(&impatient().rnr_retry(7), 0);
+    a.send(1, 0, 8);
+    a.expect_nothing();
+    b.qp.modify(&QpAttr::to(Failed)).unwrap();
+    a.expect(&[(1, S::RETRY_EXC_ERR)]);
+
+    let (mut a, mut b) = pair_by(&patient().rnr_retry(1), 1);
+    b.qp.modify(&QpAttr::to(Failed)).unwrap();
+    a.send(1, 0, 8);
+    let_short_times_pass();
+    a.expect_nothing();
+    b.qp.modify(&QpAttr::to(Reset)).unwrap();
+    let rtr = QpAttr::rtr(a.qp.number()).min_rnr_timer(1);
+    connect_by(&mut b.qp, &rtr, &QpAttr::rts());
+    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
+}
+
+#[test]
+fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
+    // Long enough to leave before, as a rule; short enough to see the alarm.
+    let rts = QpAttr::rts().timeout(8).retry_cnt(7);
+    for _ in 0..20 {
+        let (mut a, _silent) = silent(&rts, SILENCES[0]);
+        a.send(1, 0, 8);
+        a.qp.modify(&QpAttr::to(Failed)).unwrap();
+        let first = settle(&mut a.cq, 1)[0].status();
+        assert!([S::WR_FLUSH_ERR, S::RETRY_EXC_ERR].contains(&first));
+
+        let (mut b, _silent) = silent(&rts, SILENCES[0]);
+        b.send(1, 0, 8);
+        b.qp.modify(&QpAttr::to(Reset)).unwrap();
+        take(&mut b.cq);
+        let mut c = End::new();
+        connect(&mut b, &mut c);
+        b.send(2, 0, 8); // waits for its receive without end
+
+        let (mut d, _silent) = silent(&rts, SILENCES[0]);
+        d.send(1, 0, 8);
+        d.qp.destroy();
+
+        let_short_times_pass();
+        a.expect_nothing();
+        b.expect_nothing();
+        c.recv(3, 0, 8);
+        b.expect(&[(2, S::SUCCESS)]);
+    }
+}
+
+#[test]
+fn q07_a_request_that_waits_in_sqd_fails_when_it_would_go_on() {
+    let (mut a, _b) = pair_by(&QpAttr::rts().rnr_retry(2), 19);
+    a.send(1, 0, 8);
+    if a.qp.modify(&QpAttr::to(QpState::Sqd)).is_ok() {
+        let_short_times_pass();
+        a.expect_nothing();
+        a.qp.modify(&QpAttr::to(Rts)).unwrap();
+    }
+    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
+}
+
+#[test]
+fn q07_two_that_wait_in_a_chain() {
+    let (mut a, mut b, c) = (End::new(), End::new(), End::new());
+    let short = impatient().timeout(10);
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &short.rnr_retry(7));
+    connect_by(&mut b.qp, &QpAttr::rtr(a.qp.number()), &short);
+    b.qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
+    a.send(1, 0, 8); // for a receive of b
+    b.send(2, 0, 8); // for a receive of a
+    b.expect(&[(2, S::RNR_RETRY_EXC_ERR)]);
+    a.expect(&[(1, S::RETRY_EXC_ERR)]);
+    drop(c);
+}
+
+#[test]
+fn q07_a_receive_at_the_last_moment_is_used_or_stays() {
+    let (mut a, mut b) = (End::new(), End::new());
+    for round in 0..2000u32 {
+        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &QpAttr::rts().rnr_retry(1));
+        connect_by(&mut b.qp, &QpAttr::rtr(a.qp.number()).min_rnr_timer(1), &QpAttr::rts());
+        a.send(1, 0, 8);
+        for _ in 0..round % 500 * 10 {
+            std::hint::spin_loop();
+        }
+        b.recv(2, 0, 8);
+        match settle(&mut a.cq, 1)[0].status() {
+            S::SUCCESS => {
+                b.expect(&[(2, S::SUCCESS)]);
+            }
+            status => {
+                assert_eq!((status, b.qp.state()), (S::RNR_RETRY_EXC_ERR, Rts));
+                b.expect_nothing();
+                b.qp.modify(&QpAttr::to(Failed)).unwrap();
+                b.expect(&[(2, S::WR_FLUSH_ERR)]);
+            }
+        }
+        for end in [&mut a, &mut b] {
+            end.qp.modify(&QpAttr::to(Reset)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn q07_as_many_wait_as_there_can_be_queue_pairs() {
+    if let Some(mut command) = alone("q07_as_many_wait_as_there_can_be_queue_pairs") {
+        assert!(command.status().unwrap().success());
+        return;
+    }
+    let context = open();
+    let peer = End::new();
+    let mut cq = context.create_cq(2048, None).unwrap();
+    let senders: Vec<_> = (1..context.attributes().max_qp)
+        .map(|index| {
+            let mut qp = peer.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+            let times = QpAttr::rts().timeout(8 + (index % 8) as u8).retry_cnt(3);
+            connect_by(&mut qp, &QpAttr::rtr(peer.qp.number()), &times);
+            qp.post_send(&[SendWr::send_inline(index.into(), b"")]).unwrap();
+            qp
+        })
+        .collect();
+    let ended = settle(&mut cq, senders.len());
+    assert!(ended.iter().all(|wc| wc.status() == S::RETRY_EXC_ERR));
+    let mut ids: Vec<_> = ended.iter().map(Wc::wr_id).collect();
+    ids.sort_unstable();
+    assert!(ids.into_iter().eq(1..=senders.len() as u64));
+    assert_eq!(service_threads(), 1);
+}
+
+#[test]
+fn the_service_thread_is_started_by_the_first_wait_that_ends() {
+    if let Some(mut command) = alone("the_service_thread_is_started_by_the_first_wait_that_ends") {
+        assert!(command.status().unwrap().success());
+        return;
+    }
+    common::exchange(|work| work());
+    let (mut a, mut b) = pair_by(&QpAttr::rts().rnr_retry(0), 0);
+    a.send(1, 0, 8);
+    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
+    let (mut c, mut d) = pair();
+    c.send(2, 0, 8);
+    d.recv(2, 0, 8);
+    c.expect(&[(2, S::SUCCESS)]);
+    assert_eq!(service_threads(), 0);
+    for _ in 0..2 {
+        let_short_times_pass();
+        assert_eq!(service_threads(), 1);
+    }
+    b.expect_nothing();
+}
+
+#[test]
+fn a_request_that_can_only_wait_for_ever_for_want_of_a_thread_fails() {
+    if let Some(mut command) =
+        alone("a_request_that_can_only_wait_for_ever_for_want_of_a_thread_fails")
+    {
+        assert!(command.status().unwrap().success());
+        return;
+    }
+    let (mut a, _b) = silent(&QpAttr::rts(), SILENCES[0]);
+    let (mut c, _d) = silent(&impatient(), SILENCES[0]);
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
+    let before = rustix::process::getrlimit(Resource::As);
+    let full = Rlimit { current: Some(pages * 4096 + (1 << 18)), ..before };
+    rustix::process::setrlimit(Resource::As, full).unwrap();
+    a.send(1, 0, 8);
+    let got = settle(&mut a.cq, 1)[0].status();
+    rustix::process::setrlimit(Resource::As, before).unwrap();
+    assert_eq!((got, a.qp.state()), (S::GENERAL_ERR, Failed));
+    c.send(2, 0, 8);
+    c.expect(&[(2, S::RETRY_EXC_ERR)]);
+}
+
+#[test]
+fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
+    if let Some(mut command) = alone("x07_a_suspension_longer_than_every_timeout_ends_in_a_failure")
+    {
+        let mut child = command.spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let stopped = rustix::process::waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
+        assert!(stopped.is_some_and(|(_, status)| status.stopped()));
+        std::thread::sleep(Duration::from_millis(200));
+        rustix::process::kill_process(pid, Signal::CONT).unwrap();
+        assert!(child.wait().unwrap().success());
+        return;
+    }
+    let (mut a, _b) = pair_by(&QpAttr::rts().rnr_retry(6), 20);
+    let (mut c, _d) = silent(&QpAttr::rts().timeout(12).retry_cnt(3), SILENCES[1]);
+    a.send(1, 0, 8);
+    c.send(2, 0, 8);
+    rustix::process::kill_process(rustix::process::getpid(), Signal::STOP).unwrap();
+    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
+    c.expect(&[(2, S::RETRY_EXC_ERR)]);
+}
