@@ -77,35 +77,53 @@ impl Kicks {
     }
 }
 
-/// Holds the turn of a queue pair for as long as there is something to do.
+/// Holds the turn of a queue pair for as long as there is something to do; but where its owner posts on
+/// and on meanwhile, the service thread carries on, and this one can return.
 #[inline]
 fn drive(fabric: &'static Fabric, qp: u32, kicks: &mut Kicks) {
     let slot = fabric.qp(qp);
-    if !slot.send.turn.enter() {
-        return;
-    }
-    loop {
-        work(fabric, slot, kicks);
-        if slot.send.turn.leave() {
+    while slot.send.turn.enter() {
+        if hold(fabric, slot, kicks) {
+            return;
+        }
+        // Whoever kicked is served by the service thread, or by who enters before it.
+        slot.send.turn.abandon();
+        if fabric.service().hand_over(fabric, qp).is_ok() {
             return;
         }
     }
 }
 
-fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks) {
+/// Works under the turn; true if it was given back, since there is nothing left to do.
+#[inline]
+fn hold(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks) -> bool {
+    /// How many requests a thread carries out that were posted after it came.
+    const LATER: u64 = 256;
+    let limit = sync::load(&slot.send.posted).wrapping_add(LATER);
+    while work(fabric, slot, kicks, limit) {
+        if slot.send.turn.leave() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Does what there is to do; false if it came to the request at `limit`.
+fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit: u64) -> bool {
     loop {
         let me = identity::read(slot);
         if !matches!(me.state, QpState::Rts | QpState::Err) {
-            return;
+            return true;
         }
         // After the state: a place that is being made anew has no state until its ring is recorded.
-        let Some(ring) = Ring::of(fabric, &slot.send_ring) else { return };
+        let Some(ring) = Ring::of(fabric, &slot.send_ring) else { return true };
         if me.state == QpState::Err {
-            return flush::both(fabric, slot, me.number, &ring);
+            flush::both(fabric, slot, me.number, &ring);
+            return true;
         }
         let position = sync::load(&slot.send.done);
-        if position == sync::acquire(&slot.send.posted) {
-            return;
+        if position == sync::acquire(&slot.send.posted) || position == limit {
+            return position != limit;
         }
         let mut initiator = Initiator { fabric, slot, number: me.number, kicks };
         let request = ring.read_send(position);
@@ -114,7 +132,7 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks) {
             Err(Halt::Failed(status)) => initiator.failed(&request, position, status),
             Err(Halt::Waits(waits_for)) => {
                 match retry::judge(fabric, me.number, position, waits_for) {
-                    Verdict::Wait => return,
+                    Verdict::Wait => return true,
                     Verdict::TryAgain => {}
                     Verdict::Fail(status) => initiator.failed(&request, position, status),
                 }

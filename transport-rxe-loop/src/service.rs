@@ -1,28 +1,37 @@
 //! The service thread: one of a process, which runs queue pairs when their requests have waited long
-//! enough.
+//! enough, and carries on where another thread should not be kept.
 //!
-//! The first request that has to wait for a finite time starts it; a process in which nothing does never
-//! has it. From then on it is there until the process ends, and sleeps until the next alarm. A child that
-//! was forked does not have it, so that nothing ends a wait there.
+//! The first request that has to wait for a finite time starts it, or the first busy queue pair that is
+//! handed over; a process in which nothing of that happens never has it. From then on it is there until
+//! the process ends, and sleeps while there is nothing to do: there is no interval at which it looks. It
+//! has the signal mask of the thread that started it. A child that was forked does not have it, so that
+//! nothing ends a wait there.
 //!
 //! # Alarms
-//! A queue pair has one alarm at most, that of the latest wait which ends. It may be late, since its request has
-//! gone on, or its queue pair is another: the thread does not look. It takes an alarm that is due off the
-//! list and runs the queue pair like anybody who kicks; [who holds the turn](crate::retry) then
-//! finds a request whose time is over, or none.
+//! A queue pair has one alarm at most, that of its latest wait that ends.
 //!
-//! | alarm | state | left by |
+//! | alarm | the thread | left by |
 //! |---|---|---|
-//! | none | nothing to be woken for | the holder of the turn, who has written a wait, to Set |
-//! | Set | the thread sleeps no longer than until then | the holder with a later wait, to Set; the thread once the time has come, to none |
+//! | none | need not look at the queue pair | the holder of its turn, who has written a wait, to Set |
+//! | Set | sleeps no longer than until then | the holder, who has written a later wait, to Set; the thread once the time has come, to none |
 //!
-//! The list is under a mutex, which the thread drops to run a queue pair, and holds, as condition variables
-//! do, up to the moment it sleeps: so an alarm is seen before the sleep, or ends it. Who sets an alarm holds a
-//! turn; nobody enters a turn, pushes or polls under the mutex. The wait is written before the alarm
-//! is set, and an alarm taken off the list after its time: whoever is kicked by it sees the wait, and the
-//! time as over.
+//! Nobody takes an alarm back: it may come when its request has gone on, or its queue pair is another. So
+//! the thread concludes nothing from it, but runs the queue pair, like anybody who kicks; and who holds
+//! the turn then finds that the time of a [wait](crate::retry) is over, or not.
+//!
+//! The alarms are under a mutex, which the thread holds up to the moment it sleeps: an alarm is seen
+//! before the sleep, or ends it. The wait is written before its alarm is set, and the alarm taken after
+//! its time, so that whoever is kicked for it sees both. The mutex is taken under turns, and no turn, no
+//! lock and no system call but waking the thread, or starting it, comes under it; polls, pushes and
+//! requests that need not wait never see it.
+//!
+//! # Busy queue pairs
+//! Who holds a turn and finds requests posted faster than it carries them out gives the turn back with
+//! work left, and only then puts the queue pair on a list, from which the thread takes it. In between
+//! it is nobody's, and whoever enters does the work. The thread gives it back in the same way,
+//! and looks at the alarms first, so that neither keep it from the other for long.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -33,18 +42,18 @@ use crate::execute;
 use crate::fabric::Fabric;
 use crate::layout::MAX_QP;
 
-/// What the service thread and those who set alarms share.
+/// What the service thread and those who need it share.
 pub struct Service {
     epoch: Instant,
-    alarms: Mutex<Alarms>,
-    /// There is an alarm before all others.
+    agenda: Mutex<Agenda>,
+    /// There is something to do before all else.
     earlier: Condvar,
 }
 
 impl Service {
     /// One without its thread.
     pub fn new() -> Self {
-        Self { epoch: Instant::now(), alarms: Mutex::default(), earlier: Condvar::new() }
+        Self { epoch: Instant::now(), agenda: Mutex::default(), earlier: Condvar::new() }
     }
 
     /// The time, in nanoseconds since the device was opened. It never goes back.
@@ -52,51 +61,62 @@ impl Service {
         self.epoch.elapsed().as_nanos() as u64
     }
 
-    /// Has the queue pair with this number run at `deadline` or soon after, instead of when it was to be run
-    /// before.
+    /// Has the queue pair with this number run at `deadline` or soon after, instead of when its alarm was
+    /// set to.
     ///
     /// # Errors
     /// The thread is not there yet, and the system refuses one: it will not be run.
-    pub fn wake_at(
-        &self,
-        fabric: &'static Fabric,
-        number: u32,
-        deadline: u64,
-    ) -> Result<(), io::Error> {
-        let mut alarms = self.lock();
-        if !alarms.served {
-            let thread = thread::Builder::new().name("rxe-loop timers".to_owned());
-            thread.spawn(move || fabric.service().serve(fabric))?;
-            alarms.served = true;
-        }
-        if alarms.set(number % MAX_QP as u32, deadline) {
+    pub fn wake_at(&self, fabric: &'static Fabric, number: u32, deadline: u64) -> io::Result<()> {
+        let mut agenda = self.started(fabric)?;
+        if agenda.set_alarm(index(number), deadline) {
             self.earlier.notify_one();
         }
         Ok(())
     }
 
+    /// Has the queue pair with this number run by the thread, soon. Not under its turn.
+    ///
+    /// # Errors
+    /// The thread is not there yet, and the system refuses one: it will not be run.
+    pub fn hand_over(&self, fabric: &'static Fabric, number: u32) -> io::Result<()> {
+        self.started(fabric)?.busy.push_back(index(number));
+        self.earlier.notify_one();
+        Ok(())
+    }
+
+    /// Sees to it that there is the thread.
+    fn started(&self, fabric: &'static Fabric) -> io::Result<MutexGuard<'_, Agenda>> {
+        let mut agenda = self.lock();
+        if !agenda.served {
+            let thread = thread::Builder::new().name("rxe-loop timers".to_owned());
+            thread.spawn(move || fabric.service().serve(fabric))?;
+            agenda.served = true;
+        }
+        Ok(agenda)
+    }
+
     fn serve(&self, fabric: &'static Fabric) {
-        let mut alarms = self.lock();
+        let mut agenda = self.lock();
         loop {
-            if let Some(qp) = alarms.take_due(self.now()) {
-                drop(alarms);
+            if let Some(qp) = agenda.take(self.now()) {
+                drop(agenda);
                 execute::run(fabric, qp);
-                alarms = self.lock();
+                agenda = self.lock();
                 continue;
             }
-            alarms = match alarms.next() {
+            agenda = match agenda.next_alarm() {
                 Some(next) => {
                     let left = Duration::from_nanos(next.saturating_sub(self.now()));
-                    let woken = self.earlier.wait_timeout(alarms, left);
+                    let woken = self.earlier.wait_timeout(agenda, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.earlier.wait(alarms).unwrap_or_else(PoisonError::into_inner),
+                None => self.earlier.wait(agenda).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Alarms> {
-        self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Agenda> {
+        self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,39 +126,48 @@ impl fmt::Debug for Service {
     }
 }
 
-/// Which queue pairs to run when: by index, one time for each.
-#[derive(Default)]
-struct Alarms {
-    /// Whether the thread is there.
-    served: bool,
-    times: BTreeMap<u32, u64>,
-    order: BTreeSet<(u64, u32)>,
+/// Queue pairs are known by their places here, so that there can't be more alarms than places.
+const fn index(number: u32) -> u32 {
+    number % MAX_QP as u32
 }
 
-impl Alarms {
+/// Which queue pairs to run, and when.
+#[derive(Default)]
+struct Agenda {
+    /// Whether the thread is there.
+    served: bool,
+    alarms: BTreeMap<u32, u64>,
+    /// The alarms again, by their times.
+    order: BTreeSet<(u64, u32)>,
+    /// Those that were handed over.
+    busy: VecDeque<u32>,
+}
+
+impl Agenda {
     /// Sets a queue pair's alarm; true if that is now the first of all.
-    fn set(&mut self, qp: u32, at: u64) -> bool {
-        if let Some(before) = self.times.insert(qp, at) {
+    fn set_alarm(&mut self, qp: u32, at: u64) -> bool {
+        if let Some(before) = self.alarms.insert(qp, at) {
             self.order.remove(&(before, qp));
         }
         self.order.insert((at, qp));
         self.order.first() == Some(&(at, qp))
     }
 
-    /// Takes the first alarm, if its time has come: whose it was.
-    fn take_due(&mut self, now: u64) -> Option<u32> {
-        let &(at, qp) = self.order.first()?;
-        if at > now {
-            return None;
-        }
-        self.order.pop_first();
-        self.times.remove(&qp);
-        Some(qp)
+    /// The time of the first alarm.
+    fn next_alarm(&self) -> Option<u64> {
+        self.order.first().map(|&(at, _)| at)
     }
 
-    /// The time of the first alarm.
-    fn next(&self) -> Option<u64> {
-        self.order.first().map(|&(at, _)| at)
+    /// Takes what is to be run now: alarms whose time has come before what was handed over.
+    fn take(&mut self, now: u64) -> Option<u32> {
+        match self.order.first() {
+            Some(&(at, qp)) if at <= now => {
+                self.order.pop_first();
+                self.alarms.remove(&qp);
+                Some(qp)
+            }
+            _ => self.busy.pop_front(),
+        }
     }
 }
 
@@ -148,35 +177,44 @@ mod tests {
 
     #[test]
     fn alarms_are_taken_in_their_order_once_their_time_has_come() {
-        let mut alarms = Alarms::default();
-        assert_eq!((alarms.next(), alarms.take_due(u64::MAX)), (None, None));
-        assert!(alarms.set(1, 20));
-        assert!(!alarms.set(2, 30));
-        assert!(alarms.set(3, 10));
-        assert_eq!((alarms.next(), alarms.take_due(9)), (Some(10), None));
-        assert_eq!(alarms.take_due(10), Some(3));
-        assert_eq!(alarms.take_due(25), Some(1));
-        assert_eq!(alarms.take_due(25), None);
-        assert_eq!((alarms.next(), alarms.take_due(u64::MAX)), (Some(30), Some(2)));
-        assert_eq!(alarms.next(), None);
+        let mut agenda = Agenda::default();
+        assert_eq!((agenda.next_alarm(), agenda.take(u64::MAX)), (None, None));
+        assert!(agenda.set_alarm(1, 20));
+        assert!(!agenda.set_alarm(2, 30));
+        assert!(agenda.set_alarm(3, 10));
+        assert_eq!((agenda.next_alarm(), agenda.take(9)), (Some(10), None));
+        assert_eq!(agenda.take(10), Some(3));
+        assert_eq!(agenda.take(25), Some(1));
+        assert_eq!(agenda.take(25), None);
+        assert_eq!((agenda.next_alarm(), agenda.take(u64::MAX)), (Some(30), Some(2)));
+        assert_eq!(agenda.next_alarm(), None);
     }
 
     #[test]
     fn a_queue_pair_has_one_alarm() {
-        let mut alarms = Alarms::default();
-        alarms.set(1, 10);
-        assert!(alarms.set(1, 20), "the first of all, being the only one");
-        assert_eq!((alarms.next(), alarms.take_due(10)), (Some(20), None));
-        assert_eq!((alarms.take_due(20), alarms.take_due(u64::MAX)), (Some(1), None));
+        let mut agenda = Agenda::default();
+        agenda.set_alarm(1, 10);
+        assert!(agenda.set_alarm(1, 20), "the first of all, being the only one");
+        assert_eq!((agenda.next_alarm(), agenda.take(10)), (Some(20), None));
+        assert_eq!((agenda.take(20), agenda.take(u64::MAX)), (Some(1), None));
+    }
+
+    #[test]
+    fn handing_over_leaves_the_alarm_alone() {
+        let mut agenda = Agenda::default();
+        agenda.set_alarm(1, 10);
+        agenda.busy.extend([1, 2]);
+        assert_eq!((agenda.take(0), agenda.next_alarm()), (Some(1), Some(10)));
+        assert_eq!((agenda.take(10), agenda.take(10), agenda.take(10)), (Some(1), Some(2), None));
     }
 
     #[test]
     fn every_queue_pair_can_have_an_alarm() {
-        let mut alarms = Alarms::default();
+        let mut agenda = Agenda::default();
         for qp in 0..MAX_QP as u32 {
-            alarms.set(qp, u64::from(qp % 7));
+            agenda.set_alarm(qp, u64::from(qp % 7));
         }
-        let taken: BTreeSet<_> = std::iter::from_fn(|| alarms.take_due(6)).collect();
+        let taken: BTreeSet<_> = std::iter::from_fn(|| agenda.take(6)).collect();
         assert_eq!(taken.len(), MAX_QP);
     }
 }

@@ -3,14 +3,19 @@
 mod common;
 
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{CAPS, End, S, connect, connect_by, impatient, open, pair, patient, settle, take};
+use common::{
+    ALL, CAPS, End, S, connect, connect_by, impatient, open, pair, pair_with, patient, settle,
+    take, wait_for,
+};
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
 use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
-use transport_rxe_loop::{Access, QpAttr, QpInit, QpState};
+use transport_rxe_loop::{Access, QpAttr, QpCaps, QpInit, QpState};
 
 use QpState::{Err as Failed, Reset, Rts};
 
@@ -388,7 +393,7 @@ fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
         let pid = rustix::process::Pid::from_child(&child);
         let stopped = rustix::process::waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
         assert!(stopped.is_some_and(|(_, status)| status.stopped()));
-        std::thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(200));
         rustix::process::kill_process(pid, Signal::CONT).unwrap();
         assert!(child.wait().unwrap().success());
         return;
@@ -400,4 +405,40 @@ fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
     rustix::process::kill_process(rustix::process::getpid(), Signal::STOP).unwrap();
     a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
     c.expect(&[(2, S::RETRY_EXC_ERR)]);
+}
+
+/// The first end posts faster than its requests can be carried out, until it is told to stop; the other
+/// posts the receive that sets them going, and must not be kept.
+#[test]
+fn who_posts_a_receive_is_not_kept_by_a_busy_peer() {
+    const BYTES: usize = 1 << 18;
+    let (a, mut b) = pair_with(QpCaps { max_send_wr: 64, ..CAPS });
+    let (source, target) = (a.pd.allocate(BYTES, ALL).unwrap(), b.pd.allocate(BYTES, ALL).unwrap());
+    let (mut cq, mut qp) = (a.cq, a.qp);
+    let (full, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (sge, remote) = ([source.sge(0, BYTES).unwrap()], target.remote(0).unwrap());
+            qp.post_send(&[SendWr::send_inline(0, b"go")]).unwrap();
+            let (mut posted, mut done) = (1, 0);
+            wait_for(|| {
+                while !stop.load(Relaxed)
+                    && qp.post_send(&[SendWr::write(posted, &sge, remote)]).is_ok()
+                {
+                    posted += 1;
+                }
+                full.store(true, Relaxed);
+                for wc in take(&mut cq) {
+                    assert_eq!((wc.wr_id(), wc.status()), (done, S::SUCCESS));
+                    done += 1;
+                }
+                stop.load(Relaxed) && done == posted
+            });
+        });
+        wait_for(|| full.load(Relaxed));
+        b.recv(1, 0, 8);
+        b.expect(&[(1, S::SUCCESS)]);
+        let_short_times_pass();
+        stop.store(true, Relaxed);
+    });
 }
