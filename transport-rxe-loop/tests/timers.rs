@@ -2,20 +2,14 @@
 
 mod common;
 
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{
-    ALL, CAPS, End, S, connect, connect_by, impatient, open, pair, pair_with, patient, settle,
-    take, wait_for,
+    End, S, connect, connect_by, impatient, let_short_times_pass, patient, settle, take, unanswered,
 };
 use cq_core::transport::Post;
-use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
-use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
-use transport_rxe_loop::{Access, QpAttr, QpCaps, QpInit, QpState};
+use transport_rxe_loop::{Access, QpAttr, QpState};
 
 use QpState::{Err as Failed, Reset, Rts};
 
@@ -41,8 +35,7 @@ const SILENCES: [fn(&mut End); 4] = [
 
 /// An end that sends by `rts` to another that does not answer.
 fn silent(rts: &QpAttr, silence: fn(&mut End)) -> (End, End) {
-    let (mut a, mut b) = (End::new(), End::new());
-    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), rts);
+    let (a, mut b) = unanswered(rts);
     silence(&mut b);
     (a, b)
 }
@@ -53,38 +46,12 @@ fn answer(b: &mut End, a: &End) {
     b.qp.connect(a.qp.number()).unwrap();
 }
 
-/// Lets requests whose time is short, and which began to wait before, have their alarms.
-fn let_short_times_pass() {
-    let (mut a, _b) = silent(&impatient().timeout(12), SILENCES[0]);
-    a.send(1, 0, 8);
-    a.expect(&[(1, S::RETRY_EXC_ERR)]);
-}
-
 /// One request has succeeded: unless it was held up since `start`, for nearly the 6 times 655 ms that it
 /// may wait for a receive at most.
 fn expect_success(a: &mut End, start: Instant) -> bool {
     let status = settle(&mut a.cq, 1)[0].status();
     assert!(status == S::SUCCESS || start.elapsed() > Duration::from_secs(3), "{status}");
     status == S::SUCCESS
-}
-
-/// Runs a test in a process of its own, in which its thread is the only one; says whether this is it.
-fn alone(test: &str) -> Option<Command> {
-    const ALONE: &str = "TIMERS_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        return None;
-    }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--test-threads=1"]).env(ALONE, "").stdout(Stdio::null());
-    Some(command)
-}
-
-fn service_threads() -> usize {
-    std::fs::read_dir("/proc/self/task")
-        .unwrap()
-        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
-        .filter(|name| name.starts_with("rxe-loop"))
-        .count()
 }
 
 #[test]
@@ -234,13 +201,13 @@ fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
     // Long enough to leave before, as a rule; short enough to see the alarm.
     let rts = QpAttr::rts().timeout(8).retry_cnt(7);
     for _ in 0..20 {
-        let (mut a, _silent) = silent(&rts, SILENCES[0]);
+        let (mut a, _silent) = unanswered(&rts);
         a.send(1, 0, 8);
         a.qp.modify(&QpAttr::to(Failed)).unwrap();
         let first = settle(&mut a.cq, 1)[0].status();
         assert!([S::WR_FLUSH_ERR, S::RETRY_EXC_ERR].contains(&first));
 
-        let (mut b, _silent) = silent(&rts, SILENCES[0]);
+        let (mut b, _silent) = unanswered(&rts);
         b.send(1, 0, 8);
         b.qp.modify(&QpAttr::to(Reset)).unwrap();
         take(&mut b.cq);
@@ -248,7 +215,7 @@ fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
         connect(&mut b, &mut c);
         b.send(2, 0, 8); // waits for its receive without end
 
-        let (mut d, _silent) = silent(&rts, SILENCES[0]);
+        let (mut d, _silent) = unanswered(&rts);
         d.send(1, 0, 8);
         d.qp.destroy();
 
@@ -312,133 +279,4 @@ fn q07_a_receive_at_the_last_moment_is_used_or_stays() {
             end.qp.modify(&QpAttr::to(Reset)).unwrap();
         }
     }
-}
-
-#[test]
-fn q07_as_many_wait_as_there_can_be_queue_pairs() {
-    if let Some(mut command) = alone("q07_as_many_wait_as_there_can_be_queue_pairs") {
-        assert!(command.status().unwrap().success());
-        return;
-    }
-    let context = open();
-    let peer = End::new();
-    let mut cq = context.create_cq(2048, None).unwrap();
-    let senders: Vec<_> = (1..context.attributes().max_qp)
-        .map(|index| {
-            let mut qp = peer.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
-            let times = QpAttr::rts().timeout(8 + (index % 8) as u8).retry_cnt(3);
-            connect_by(&mut qp, &QpAttr::rtr(peer.qp.number()), &times);
-            qp.post_send(&[SendWr::send_inline(index.into(), b"")]).unwrap();
-            qp
-        })
-        .collect();
-    let ended = settle(&mut cq, senders.len());
-    assert!(ended.iter().all(|wc| wc.status() == S::RETRY_EXC_ERR));
-    let mut ids: Vec<_> = ended.iter().map(Wc::wr_id).collect();
-    ids.sort_unstable();
-    assert!(ids.into_iter().eq(1..=senders.len() as u64));
-    assert_eq!(service_threads(), 1);
-}
-
-#[test]
-fn the_service_thread_is_started_by_the_first_wait_that_ends() {
-    if let Some(mut command) = alone("the_service_thread_is_started_by_the_first_wait_that_ends") {
-        assert!(command.status().unwrap().success());
-        return;
-    }
-    common::exchange(|work| work());
-    let (mut a, mut b) = pair_by(&QpAttr::rts().rnr_retry(0), 0);
-    a.send(1, 0, 8);
-    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
-    let (mut c, mut d) = pair();
-    c.send(2, 0, 8);
-    d.recv(2, 0, 8);
-    c.expect(&[(2, S::SUCCESS)]);
-    assert_eq!(service_threads(), 0);
-    for _ in 0..2 {
-        let_short_times_pass();
-        assert_eq!(service_threads(), 1);
-    }
-    b.expect_nothing();
-}
-
-#[test]
-fn a_request_that_can_only_wait_for_ever_for_want_of_a_thread_fails() {
-    if let Some(mut command) =
-        alone("a_request_that_can_only_wait_for_ever_for_want_of_a_thread_fails")
-    {
-        assert!(command.status().unwrap().success());
-        return;
-    }
-    let (mut a, _b) = silent(&QpAttr::rts(), SILENCES[0]);
-    let (mut c, _d) = silent(&impatient(), SILENCES[0]);
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
-    let before = rustix::process::getrlimit(Resource::As);
-    let full = Rlimit { current: Some(pages * 4096 + (1 << 18)), ..before };
-    rustix::process::setrlimit(Resource::As, full).unwrap();
-    a.send(1, 0, 8);
-    let got = settle(&mut a.cq, 1)[0].status();
-    rustix::process::setrlimit(Resource::As, before).unwrap();
-    assert_eq!((got, a.qp.state()), (S::GENERAL_ERR, Failed));
-    c.send(2, 0, 8);
-    c.expect(&[(2, S::RETRY_EXC_ERR)]);
-}
-
-#[test]
-fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
-    if let Some(mut command) = alone("x07_a_suspension_longer_than_every_timeout_ends_in_a_failure")
-    {
-        let mut child = command.spawn().unwrap();
-        let pid = rustix::process::Pid::from_child(&child);
-        let stopped = rustix::process::waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
-        assert!(stopped.is_some_and(|(_, status)| status.stopped()));
-        thread::sleep(Duration::from_millis(200));
-        rustix::process::kill_process(pid, Signal::CONT).unwrap();
-        assert!(child.wait().unwrap().success());
-        return;
-    }
-    let (mut a, _b) = pair_by(&QpAttr::rts().rnr_retry(6), 20);
-    let (mut c, _d) = silent(&QpAttr::rts().timeout(12).retry_cnt(3), SILENCES[1]);
-    a.send(1, 0, 8);
-    c.send(2, 0, 8);
-    rustix::process::kill_process(rustix::process::getpid(), Signal::STOP).unwrap();
-    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
-    c.expect(&[(2, S::RETRY_EXC_ERR)]);
-}
-
-/// The first end posts faster than its requests can be carried out, until it is told to stop; the other
-/// posts the receive that sets them going, and must not be kept.
-#[test]
-fn who_posts_a_receive_is_not_kept_by_a_busy_peer() {
-    const BYTES: usize = 1 << 18;
-    let (a, mut b) = pair_with(QpCaps { max_send_wr: 64, ..CAPS });
-    let (source, target) = (a.pd.allocate(BYTES, ALL).unwrap(), b.pd.allocate(BYTES, ALL).unwrap());
-    let (mut cq, mut qp) = (a.cq, a.qp);
-    let (full, stop) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let (sge, remote) = ([source.sge(0, BYTES).unwrap()], target.remote(0).unwrap());
-            qp.post_send(&[SendWr::send_inline(0, b"go")]).unwrap();
-            let (mut posted, mut done) = (1, 0);
-            wait_for(|| {
-                while !stop.load(Relaxed)
-                    && qp.post_send(&[SendWr::write(posted, &sge, remote)]).is_ok()
-                {
-                    posted += 1;
-                }
-                full.store(true, Relaxed);
-                for wc in take(&mut cq) {
-                    assert_eq!((wc.wr_id(), wc.status()), (done, S::SUCCESS));
-                    done += 1;
-                }
-                stop.load(Relaxed) && done == posted
-            });
-        });
-        wait_for(|| full.load(Relaxed));
-        b.recv(1, 0, 8);
-        b.expect(&[(1, S::SUCCESS)]);
-        let_short_times_pass();
-        stop.store(true, Relaxed);
-    });
 }

@@ -114,6 +114,21 @@ pub fn impatient() -> QpAttr {
     QpAttr::rts().timeout(1).retry_cnt(1).rnr_retry(1)
 }
 
+/// An end that sends by `rts` to another, which is not connected yet.
+pub fn unanswered(rts: &QpAttr) -> (End, End) {
+    let (mut a, b) = (End::new(), End::new());
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), rts);
+    (a, b)
+}
+
+/// Lets requests whose time is short, and which began to wait before, have their alarms.
+#[track_caller]
+pub fn let_short_times_pass() {
+    let (mut a, _b) = unanswered(&impatient().timeout(12));
+    a.send(1, 0, 8);
+    a.expect(&[(1, S::RETRY_EXC_ERR)]);
+}
+
 /// Brings a queue pair from RESET to `state`, on the shortest way.
 pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
     let way: &[QpAttr] = &[QpAttr::init(Access::REMOTE_WRITE), QpAttr::rtr(peer), QpAttr::rts()];
