@@ -44,28 +44,45 @@
 //!     +-- cq         ring, push, poll          place    claimed, emptied, given back
 //!            ^                                   |
 //!            |                                   v
-//!       completion <-- flush <-------------- execute    the turn; SEND, WRITE
+//!       completion <-- flush <-------------- execute    the turn; SEND, WRITE  <-- service    the thread
 //!                                                |
-//!                                  peer    queue | memory, mr
+//!                           peer    queue, retry | memory, mr
 //!     ..........................................................................
 //!     fabric     layout: tables by index       arena: rings and queues by offset
 //!     region     the mapping                   lock, identity, sync: who may do what, when
 //! ```
 //!
-//! # The protocol in ten lines
+//! # The protocol in eleven lines
 //! 1. Posting writes the request into the queue, publishes the position, and asks for the queue pair's turn.
 //! 2. Whoever finds the turn free holds it and works; others leave a kick, which makes the holder look again.
 //! 3. The holder takes the next request, opens its window for copying, and only then looks at keys.
 //! 4. For a SEND it takes the peer's next receive under the receive queue's lock, and drops the lock.
 //! 5. It moves the bytes, pushes the peer's completion, ends the receive, then pushes its own completion.
 //! 6. Where there is no receive it leaves a mark under that lock; who posts one sees it and kicks back.
-//! 7. A failure puts the queue pairs it concerns into ERR first, then completes, then kicks them to flush.
-//! 8. Flushing stops at a receive that is in flight; who has it kicks when it is done.
-//! 9. A completion is pushed under its queue's lock, which no poller takes; the event is raised after it.
-//! 10. Polling a send's completion gives the slots it covers back, by the position in its tag.
+//! 7. A request whose peer does not take it waits for that kick, or for an alarm of the service thread.
+//! 8. A failure puts the queue pairs it concerns into ERR first, then completes, then kicks them to flush.
+//! 9. Flushing stops at a receive that is in flight; who has it kicks when it is done.
+//! 10. A completion is pushed under its queue's lock, which no poller takes; the event is raised after it.
+//! 11. Polling a send's completion gives the slots it covers back, by the position in its tag.
 //!
 //! No thread waits for another to get its turn, none holds two turns, and no lock is held while bytes move.
 //! Only RESET, destroying and deregistering wait, for what is under way.
+//!
+//! # How long a request waits
+//! A receive is waited for, `rnr_retry` times the peer's `min_rnr_timer`, and an answer, `retry_cnt` + 1
+//! times the local `timeout`, as `ibv_modify_qp(3)` has it; then the request fails with RNR_RETRY_EXC or
+//! RETRY_EXC. `rnr_retry` 7 and `timeout` 0 are for ever. Nothing is lost here, so the peer does
+//! not answer while it is in RESET, INIT or ERR, or connected to another; it may come back in time, and the
+//! request goes on at once. Decisions:
+//! - A peer that was destroyed, or never was, ends a request at once, whatever the timers.
+//! - A request that waits for a receive has as long for an answer, once its peer stops answering, as if it
+//!   were new; and the other way round.
+//! - Time in SQD counts, and so does time in which the process was suspended. Attributes changed
+//!   meanwhile do not.
+//! - The first request that waits for a finite time starts the process' one thread of this library, and so
+//!   does a thread that would be kept by another's queue pair, onto which requests are posted faster than
+//!   it can carry them out. Where the system refuses that thread, the request fails with GENERAL_ERR.
+//! - A child that was forked has no such thread: there, nothing ends a wait.
 //!
 //! # Limits
 //! What all objects of a process have in common is 16 MiB of memory, used as it is needed: see
@@ -74,9 +91,6 @@
 //! # What is not here yet
 //! - One process: others can't open the same device.
 //! - SEND and WRITE; no WRITE with immediate, READ, atomics, invalidation, shared receive queues.
-//! - No timers. A peer that was destroyed, has failed or is connected elsewhere ends a request at once
-//!   with RETRY_EXC; one that is not connected yet is waited for. Without a receive, `rnr_retry` 0 fails
-//!   at once with RNR_RETRY_EXC, any other number waits for one.
 //! - No asynchronous events; an overrun does not put the queue's queue pairs into ERR.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are the contract's:

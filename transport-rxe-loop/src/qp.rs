@@ -178,7 +178,7 @@ impl QueuePair {
     }
 
     /// Connects to the queue pair with this number, from RESET to RTS: the peer may WRITE, and sends wait
-    /// for receives as long as it takes.
+    /// for receives as long as it takes, and half a second for the peer to be connected, too.
     ///
     /// # Errors
     /// It is not in RESET, or the number is none.

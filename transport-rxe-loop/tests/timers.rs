@@ -11,7 +11,7 @@ use cq_core::transport::Post;
 use cq_core::wr::SendWr;
 use transport_rxe_loop::{Access, QpAttr, QpState};
 
-use QpState::{Err as Failed, Reset, Rts};
+use QpState::{Err as Failed, Reset, Rts, Sqd};
 
 /// Two ends, both ready: the first sends by `rts`, the second has receivers wait `min_rnr_timer`.
 fn pair_by(rts: &QpAttr, min_rnr_timer: u8) -> (End, End) {
@@ -118,6 +118,21 @@ fn q07_every_request_has_its_own_retries() {
     b.qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
     a.send(30, 0, 8);
     a.expect(&[(30, S::RNR_RETRY_EXC_ERR)]);
+}
+
+#[test]
+fn q07_a_wait_has_the_attributes_of_when_it_began() {
+    let (mut a, mut b) = unanswered(&QpAttr::rts().timeout(31)); // more than a day
+    a.send(1, 0, 8);
+    answer(&mut b, &a);
+    b.recv(2, 0, 8);
+    a.expect(&[(1, S::SUCCESS)]);
+    b.qp.modify(&QpAttr::to(Reset)).unwrap();
+    for attr in [QpAttr::to(Sqd), QpAttr::to(Sqd).timeout(1), QpAttr::to(Rts)] {
+        a.qp.modify(&attr).unwrap();
+    }
+    a.send(3, 0, 8);
+    a.expect(&[(3, S::RETRY_EXC_ERR)]);
 }
 
 #[test]
@@ -231,7 +246,7 @@ fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
 fn q07_a_request_that_waits_in_sqd_fails_when_it_would_go_on() {
     let (mut a, _b) = pair_by(&QpAttr::rts().rnr_retry(2), 19);
     a.send(1, 0, 8);
-    if a.qp.modify(&QpAttr::to(QpState::Sqd)).is_ok() {
+    if a.qp.modify(&QpAttr::to(Sqd)).is_ok() {
         let_short_times_pass();
         a.expect_nothing();
         a.qp.modify(&QpAttr::to(Rts)).unwrap();
