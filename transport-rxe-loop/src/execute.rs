@@ -122,8 +122,11 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
             return true;
         }
         let position = sync::load(&slot.send.done);
-        if position == sync::acquire(&slot.send.posted) || position == limit {
-            return position != limit;
+        if position == sync::acquire(&slot.send.posted) {
+            return true;
+        }
+        if position == limit {
+            return false;
         }
         let mut initiator = Initiator { fabric, slot, number: me.number, kicks };
         let request = ring.read_send(position);

@@ -79,9 +79,10 @@
 //!   were new; and the other way round.
 //! - Time in SQD counts, and so does time in which the process was suspended. Attributes changed
 //!   meanwhile do not.
-//! - The first request that waits for a finite time starts the process' one thread of this library, and so
-//!   does a thread that would be kept by another's queue pair, onto which requests are posted faster than
-//!   it can carry them out. Where the system refuses that thread, the request fails with GENERAL_ERR.
+//! - The first request that has to wait for a finite time starts the one thread that this library has in a
+//!   process. Where the system refuses it, the request fails with GENERAL_ERR.
+//! - The thread also relieves others of a peer whose owner posts faster than they can carry its requests
+//!   out. Where the system refuses it, they carry on.
 //! - A child that was forked has no such thread: there, nothing ends a wait.
 //!
 //! # Limits

@@ -79,7 +79,7 @@ impl Service {
     /// # Errors
     /// The thread is not there yet, and the system refuses one: it will not be run.
     pub fn hand_over(&self, fabric: &'static Fabric, number: u32) -> io::Result<()> {
-        self.started(fabric)?.busy.push_back(index(number));
+        self.started(fabric)?.add_busy(index(number));
         self.earlier.notify_one();
         Ok(())
     }
@@ -139,7 +139,7 @@ struct Agenda {
     alarms: BTreeMap<u32, u64>,
     /// The alarms again, by their times.
     order: BTreeSet<(u64, u32)>,
-    /// Those that were handed over.
+    /// Those that were handed over, each once.
     busy: VecDeque<u32>,
 }
 
@@ -156,6 +156,12 @@ impl Agenda {
     /// The time of the first alarm.
     fn next_alarm(&self) -> Option<u64> {
         self.order.first().map(|&(at, _)| at)
+    }
+
+    fn add_busy(&mut self, qp: u32) {
+        if !self.busy.contains(&qp) {
+            self.busy.push_back(qp);
+        }
     }
 
     /// Takes what is to be run now: alarms whose time has come before what was handed over.
@@ -203,7 +209,9 @@ mod tests {
     fn handing_over_leaves_the_alarm_alone() {
         let mut agenda = Agenda::default();
         agenda.set_alarm(1, 10);
-        agenda.busy.extend([1, 2]);
+        for qp in [1, 2, 1] {
+            agenda.add_busy(qp);
+        }
         assert_eq!((agenda.take(0), agenda.next_alarm()), (Some(1), Some(10)));
         assert_eq!((agenda.take(10), agenda.take(10), agenda.take(10)), (Some(1), Some(2), None));
     }
