@@ -112,16 +112,19 @@ fn hold(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks) -> bo
 fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit: u64) -> bool {
     loop {
         let me = identity::read(slot);
-        if !matches!(me.state, QpState::Rts | QpState::Err) {
-            return true;
-        }
         // After the state: a place that is being made anew has no state until its ring is recorded.
         let Some(ring) = Ring::of(fabric, &slot.send_ring) else { return true };
-        if me.state == QpState::Err {
-            flush::both(fabric, slot, me.number, &ring);
-            return true;
-        }
         let position = sync::load(&slot.send.done);
+        match me.state {
+            QpState::Rts => {}
+            // What was begun is ended.
+            QpState::Sqd if retry::has_begun(slot, position) => {}
+            QpState::Err => {
+                flush::both(fabric, slot, me.number, &ring);
+                return true;
+            }
+            _ => return true,
+        }
         if position == sync::acquire(&slot.send.posted) {
             return true;
         }

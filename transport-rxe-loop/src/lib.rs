@@ -77,8 +77,8 @@
 //! - A peer that was destroyed, or never was, ends a request at once, whatever the timers.
 //! - A request that waits for a receive has as long for an answer, once its peer stops answering, as if it
 //!   were new; and the other way round.
-//! - Time in SQD counts, and so does time in which the process was suspended. Attributes changed
-//!   meanwhile do not.
+//! - A request that waits is begun, so it goes on in SQD. Time in which the process was suspended counts.
+//!   Attributes that are changed meanwhile do not.
 //! - The first request that has to wait for a finite time starts the one thread that this library has in a
 //!   process. Where the system refuses it, the request fails with GENERAL_ERR.
 //! - The thread also relieves others of a peer whose owner posts faster than they can carry its requests

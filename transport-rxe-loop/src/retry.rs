@@ -26,8 +26,8 @@
 //! The last try comes after the time is over: what the peer did in time, a try sees. What it does
 //! after the try kicks a queue pair in ERR: nothing happens, and its receive stays.
 //!
-//! Time goes on while the process is suspended or the queue pair is in SQD; the attributes are those of
-//! when the wait began.
+//! Time goes on while the process is suspended or the queue pair is in SQD, where what was begun is
+//! ended; the attributes are those of when the wait began.
 
 use std::time::Duration;
 
@@ -85,15 +85,18 @@ const FOREVER: u64 = u64::MAX;
 /// The deadline of what has been waited for.
 const LAST_TRY: u64 = 0;
 
+/// Whether the next request, at `position`, was begun, and had to wait.
+pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
+    sync::load_u32(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position
+}
+
 /// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
 /// by the holder of the turn.
 #[cold]
 pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
     let slot = fabric.qp(number);
     let (wait, service) = (&slot.send, fabric.service());
-    let waits = sync::load_u32(&wait.waits_for) == waits_for as u32
-        && sync::load(&wait.waits_at) == position;
-    if waits {
+    if has_begun(slot, position) && sync::load_u32(&wait.waits_for) == waits_for as u32 {
         return match sync::load(&wait.deadline) {
             LAST_TRY => Verdict::Fail(waits_for.status()),
             FOREVER => Verdict::Wait,

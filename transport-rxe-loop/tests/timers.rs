@@ -243,15 +243,23 @@ fn q02_leaving_rts_ends_a_wait_and_its_alarm_harms_nobody() {
 }
 
 #[test]
-fn q07_a_request_that_waits_in_sqd_fails_when_it_would_go_on() {
-    let (mut a, _b) = pair_by(&QpAttr::rts().rnr_retry(2), 19);
+fn q01_a_request_that_waits_is_ended_in_sqd_and_no_other_is_begun() {
+    let (mut a, mut b) = pair_by(&impatient().rnr_retry(7), 0);
     a.send(1, 0, 8);
-    if a.qp.modify(&QpAttr::to(Sqd)).is_ok() {
-        let_short_times_pass();
-        a.expect_nothing();
-        a.qp.modify(&QpAttr::to(Rts)).unwrap();
-    }
-    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
+    a.qp.modify(&QpAttr::to(Sqd)).unwrap();
+    a.send(2, 0, 8);
+    b.recv(3, 0, 8);
+    b.recv(4, 0, 8);
+    a.expect(&[(1, S::SUCCESS)]);
+    a.qp.modify(&QpAttr::to(Rts)).unwrap();
+    a.expect(&[(2, S::SUCCESS)]);
+
+    let (mut a, _b) = unanswered(&QpAttr::rts().timeout(12).retry_cnt(7));
+    a.send(1, 0, 8);
+    // It has failed already where this thread was held up.
+    let _ = a.qp.modify(&QpAttr::to(Sqd));
+    a.send(2, 0, 8);
+    a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
 }
 
 #[test]
