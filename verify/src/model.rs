@@ -105,7 +105,6 @@
 //!   requester's sends and receives are flushed, then the responder's.
 //! - A request that waits goes on as soon as it can, and needs no timer for that. If it then waits for
 //!   something else, counting starts anew. A peer that is connected elsewhere does not answer.
-//! - Without a timeout, a peer that does not exist fails a request at once.
 //! - A request that fails changes no memory: no piece before the bad one, and not the peer's, if the answer
 //!   of an atomic has nowhere to go.
 //! - Of the pieces that are written, only those that bytes reach are looked at, and only as far. A receive

@@ -85,8 +85,8 @@ impl World {
     }
 
     /// Q7: for a receive, `rnr_retry` times what the responder asks for, where 7 is for ever; for an
-    /// answer, the first time and `retry_cnt` more times 4.096 µs · 2^`timeout`, where 0 is for ever, but
-    /// not for a peer that does not exist.
+    /// answer, the first time and `retry_cnt` more times 4.096 µs · 2^`timeout`, where 0 is for ever. A peer
+    /// that does not exist is not waited for.
     fn patience(&self, number: Id, why: Why) -> Patience {
         let attr = &self.qps[&number].attr;
         match (why, attr.rnr_retry.unwrap_or(0), attr.timeout.unwrap_or(0)) {
@@ -98,9 +98,9 @@ impl World {
                 let period = Duration::from_micros(10 * RNR[usize::from(timer) % RNR.len()]);
                 Patience::Rounds { period, rounds: rnr_retry.into() }
             }
-            (Why::Gone, _, 0) => Patience::None,
+            (Why::Gone, ..) => Patience::None,
             (Why::NotReady, _, 0) => Patience::ForEver,
-            (Why::NotReady | Why::Gone, _, timeout) => {
+            (Why::NotReady, _, timeout) => {
                 let period = Duration::from_nanos(4096 << timeout);
                 Patience::Rounds { period, rounds: u32::from(attr.retry_cnt.unwrap_or(0)) + 1 }
             }
