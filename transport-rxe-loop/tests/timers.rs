@@ -124,8 +124,9 @@ fn q07_every_request_has_its_own_retries() {
 fn q07_a_wait_has_the_attributes_of_when_it_began() {
     let (mut a, mut b) = unanswered(&QpAttr::rts().timeout(31)); // more than a day
     a.send(1, 0, 8);
-    answer(&mut b, &a);
+    b.qp.modify(&QpAttr::init(Access::empty())).unwrap();
     b.recv(2, 0, 8);
+    b.qp.modify(&QpAttr::rtr(a.qp.number())).unwrap();
     a.expect(&[(1, S::SUCCESS)]);
     b.qp.modify(&QpAttr::to(Reset)).unwrap();
     for attr in [QpAttr::to(Sqd), QpAttr::to(Sqd).timeout(1), QpAttr::to(Rts)] {
