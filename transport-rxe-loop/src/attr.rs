@@ -10,6 +10,7 @@
 
 use std::fmt;
 
+use crate::device::MAX_RD_ATOMIC;
 use crate::error::ModifyError;
 use crate::mr::Access;
 use crate::state::QpState;
@@ -153,7 +154,7 @@ impl QpAttr {
             .path_mtu(4096)
             .dest_qp_num(dest_qp_num)
             .rq_psn(0)
-            .max_dest_rd_atomic(16)
+            .max_dest_rd_atomic(MAX_RD_ATOMIC)
             .min_rnr_timer(12)
     }
 
@@ -161,7 +162,12 @@ impl QpAttr {
     /// a peer that does not answer.
     #[must_use]
     pub const fn rts() -> Self {
-        Self::to(QpState::Rts).timeout(14).retry_cnt(7).rnr_retry(7).sq_psn(0).max_rd_atomic(16)
+        Self::to(QpState::Rts)
+            .timeout(14)
+            .retry_cnt(7)
+            .rnr_retry(7)
+            .sq_psn(0)
+            .max_rd_atomic(MAX_RD_ATOMIC)
     }
 
     setters! {
@@ -185,9 +191,11 @@ impl QpAttr {
         rq_psn(rq_psn: u32) => RQ_PSN;
         /// First packet number to send, of 24 bits.
         sq_psn(sq_psn: u32) => SQ_PSN;
-        /// How many READs and atomics of the peer may be under way.
+        /// How many READs and atomics of the peer may be under way: 0 refuses all of them, as the peer
+        /// finds out (Q7); any other number is as good as the largest, since they are done one by one.
         max_dest_rd_atomic(max_dest_rd_atomic: u8) => MAX_DEST_RD_ATOMIC;
-        /// How many READs and atomics of this side may be under way.
+        /// How many READs and atomics of this side may be under way: with 0 none can be posted (Q7); any
+        /// other number is as good as the largest, since they are done one by one.
         max_rd_atomic(max_rd_atomic: u8) => MAX_QP_RD_ATOMIC;
         /// How long the peer waits before it tries again when no receive was posted: 1 to 31 for 0.01 ms to
         /// 491.52 ms, 0 for 655.36 ms.
@@ -239,7 +247,8 @@ impl QpAttr {
 
     fn check_values(&self) -> Result<(), ModifyError> {
         const BITS24: u32 = (1 << 24) - 1;
-        let five_bits = "0 to 31";
+        const READS: u32 = MAX_RD_ATOMIC as u32;
+        let (five_bits, reads) = ("0 to 31", "0 to the device's max_qp_rd_atom");
         let ranges = [
             (QpAttrMask::PKEY_INDEX, u32::from(self.pkey_index), 0, 0, "there is index 0 only"),
             (QpAttrMask::PORT, u32::from(self.port), 1, 1, "there is port 1 only"),
@@ -251,6 +260,8 @@ impl QpAttr {
             (QpAttrMask::TIMEOUT, u32::from(self.timeout), 0, 31, five_bits),
             (QpAttrMask::RETRY_CNT, u32::from(self.retry_cnt), 0, 7, "0 to 7"),
             (QpAttrMask::RNR_RETRY, u32::from(self.rnr_retry), 0, 7, "0 to 7"),
+            (QpAttrMask::MAX_QP_RD_ATOMIC, u32::from(self.max_rd_atomic), 0, READS, reads),
+            (QpAttrMask::MAX_DEST_RD_ATOMIC, u32::from(self.max_dest_rd_atomic), 0, READS, reads),
             (QpAttrMask::ACCESS_FLAGS, self.access.unknown_bits(), 0, 0, "these bits are unknown"),
         ];
         for (attr, value, min, max, allowed) in ranges {

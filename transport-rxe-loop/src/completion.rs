@@ -11,14 +11,17 @@ use crate::sync;
 /// Tags of send completions have this bit; the others retire nothing.
 const SEND: u32 = 1 << 31;
 
-/// A send that was carried out.
+/// A send that was carried out, and so many bytes that came back with it (C7).
 #[inline]
-pub fn sent(wr_id: u64, qp: u32, op: SendOp) -> Wc {
+pub fn sent(wr_id: u64, qp: u32, op: SendOp, returned: u32) -> Wc {
     let opcode = match op {
         SendOp::Write { .. } => WcOpcode::RDMA_WRITE,
+        SendOp::Read { .. } => WcOpcode::RDMA_READ,
+        SendOp::CompareSwap { .. } => WcOpcode::COMP_SWAP,
+        SendOp::FetchAdd { .. } => WcOpcode::FETCH_ADD,
         _ => WcOpcode::SEND,
     };
-    Wc::new(wr_id, WcStatus::SUCCESS, qp).with_opcode(opcode)
+    Wc::new(wr_id, WcStatus::SUCCESS, qp).with_opcode(opcode).with_byte_len(returned)
 }
 
 /// A receive that a SEND used (C5, C7).

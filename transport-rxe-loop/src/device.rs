@@ -27,6 +27,8 @@ pub(crate) const MAX_CQE: u32 = 1 << 16;
 pub(crate) const MAX_QP_WR: u32 = 1 << 14;
 /// Inline bytes of a request at most.
 pub(crate) const MAX_INLINE: u32 = 256;
+/// READs and atomics under way at most, either way.
+pub(crate) const MAX_RD_ATOMIC: u8 = 16;
 /// Bytes of a message at most.
 pub(crate) const MAX_MSG_SIZE: u64 = 1 << 31;
 
@@ -41,6 +43,19 @@ pub fn devices() -> Vec<&'static str> {
 #[derive(Clone, Debug)]
 pub struct Context {
     fabric: &'static Fabric,
+}
+
+/// `enum ibv_atomic_cap`: among whom COMP_SWAP and FETCH_ADD are one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum AtomicCap {
+    /// There are no atomics.
+    None = 0,
+    /// Among the queue pairs of the device. (They are done by atomic instructions, so the threads of this
+    /// machine that use those are among them; no specification promises it.)
+    Hca = 1,
+    /// Among everybody who reaches the memory.
+    Global = 2,
 }
 
 /// What the device can do at most: `struct ibv_device_attr`.
@@ -65,6 +80,12 @@ pub struct DeviceAttr {
     pub max_inline: u32,
     /// Bytes of a message.
     pub max_msg_size: u64,
+    /// READs and atomics of the peer that a queue pair may have under way.
+    pub max_qp_rd_atom: u8,
+    /// READs and atomics of its own that a queue pair may have under way.
+    pub max_qp_init_rd_atom: u8,
+    /// Among whom atomics are atomic.
+    pub atomic_cap: AtomicCap,
 }
 
 impl Context {
@@ -98,6 +119,9 @@ impl Context {
             max_sge: MAX_SGE as u32,
             max_inline: MAX_INLINE,
             max_msg_size: MAX_MSG_SIZE,
+            max_qp_rd_atom: MAX_RD_ATOMIC,
+            max_qp_init_rd_atom: MAX_RD_ATOMIC,
+            atomic_cap: AtomicCap::Hca,
         }
     }
 

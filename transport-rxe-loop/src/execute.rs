@@ -5,7 +5,7 @@
 //! a sender that waited for it, is noted in [`Kicks`] and done when the turn has been given back.
 
 use cq_core::wc::WcStatus;
-use cq_core::wr::{RemoteAddr, SendFlags, SendOp, Sge};
+use cq_core::wr::{SendFlags, SendOp};
 
 use crate::completion;
 use crate::cq;
@@ -148,7 +148,7 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
 }
 
 /// Why a request was not carried out.
-enum Halt {
+pub enum Halt {
     /// It will be tried again when the peer runs this queue pair, or its time is over.
     Waits(WaitsFor),
     /// It failed.
@@ -156,7 +156,8 @@ enum Halt {
 }
 
 impl Halt {
-    const LOCAL_PROTECTION: Self = Self::Failed(WcStatus::LOC_PROT_ERR);
+    /// A key, a range or a right of this side's is wrong.
+    pub const LOCAL_PROTECTION: Self = Self::Failed(WcStatus::LOC_PROT_ERR);
 }
 
 /// How both sides of a SEND see its failure.
@@ -165,17 +166,21 @@ struct Mismatch {
     ours: WcStatus,
 }
 
-struct Initiator<'k> {
-    fabric: &'static Fabric,
-    slot: &'static QpSlot,
-    number: u32,
-    kicks: &'k mut Kicks,
+/// The queue pair whose turn is held.
+pub struct Initiator<'k> {
+    pub fabric: &'static Fabric,
+    pub slot: &'static QpSlot,
+    pub number: u32,
+    pub kicks: &'k mut Kicks,
 }
 
 impl Initiator<'_> {
     fn execute(&mut self, request: &SendRequest) -> Result<(), Halt> {
         let peer = Peer::new(self.fabric, sync::load_u32(&self.slot.dest), self.number);
         let window = Window::open(self.fabric, &self.slot.send.copying);
+        if request.op.returns_data() {
+            return self.fetch(&window, request, &peer);
+        }
         let from = self.source(&window, &request.payload).ok_or(Halt::LOCAL_PROTECTION)?;
         match request.op {
             SendOp::Write { remote, imm: None } => self.write(&window, &from, &peer, remote),
@@ -187,12 +192,13 @@ impl Initiator<'_> {
         }
     }
 
+    /// The bytes of a request, to be read.
     fn source<'w>(&self, window: &'w Window<'_>, payload: &Payload) -> Option<Pieces<'w>> {
         match payload {
             &Payload::Inline(words, len) => Some(Pieces::of_words(words, len)),
             Payload::Sges(sges) => {
                 let domain = sync::load_u32(&self.slot.pd);
-                window.source(domain, sges.as_slice())
+                window.source(domain, sges.as_slice(), Access::empty())
             }
         }
     }
@@ -221,31 +227,8 @@ impl Initiator<'_> {
         landed.map_err(|mismatch| Halt::Failed(mismatch.ours))
     }
 
-    fn write(
-        &mut self,
-        window: &Window<'_>,
-        from: &Pieces<'_>,
-        peer: &Peer,
-        remote: RemoteAddr,
-    ) -> Result<(), Halt> {
-        let (rights, domain) = peer.rights().map_err(Self::halt)?;
-        let target = Sge { addr: remote.addr, length: from.len() as u32, lkey: remote.rkey };
-        let status = if !rights.contains(Access::REMOTE_WRITE) {
-            WcStatus::REM_INV_REQ_ERR
-        } else if let Some(to) =
-            window.target(domain, &[target], Access::REMOTE_WRITE, from.len() as u64)
-        {
-            memory::copy_last_word_late(from, &to);
-            return Ok(());
-        } else {
-            WcStatus::REM_ACCESS_ERR
-        };
-        peer.fail();
-        self.kicks.add(peer.number());
-        Err(Halt::Failed(status))
-    }
-
-    fn halt(why: Unavailable) -> Halt {
+    /// What it means for a request that the peer takes none.
+    pub fn halt(why: Unavailable) -> Halt {
         match why {
             Unavailable::Gone => Halt::Failed(WcStatus::RETRY_EXC_ERR),
             Unavailable::NoReceive => Halt::Waits(WaitsFor::Receive),
@@ -258,7 +241,8 @@ impl Initiator<'_> {
         let next = position.wrapping_add(1);
         sync::store(&self.slot.send.done, next);
         if request.flags.contains(SendFlags::SIGNALED) {
-            let wc = completion::sent(request.wr_id, self.number, request.op);
+            let returned = if request.op.returns_data() { request.payload.len() as u32 } else { 0 };
+            let wc = completion::sent(request.wr_id, self.number, request.op, returned);
             let cq = sync::load_u32(&self.slot.send_cq);
             cq::push(self.fabric, cq, &wc, completion::send_tag(next), false);
         }

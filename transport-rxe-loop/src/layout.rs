@@ -130,6 +130,10 @@ pub struct QpSlot {
     pub rnr_retry: AtomicU32,
     /// How long its peer waits for its receives.
     pub min_rnr_timer: AtomicU32,
+    /// READs and atomics of its own that may be under way; 0 is none at all.
+    pub max_rd_atomic: AtomicU32,
+    /// READs and atomics of its peer that may be under way; 0 is none at all.
+    pub max_dest_rd_atomic: AtomicU32,
     pub pd: AtomicU32,
     pub send_cq: AtomicU32,
     pub recv_cq: AtomicU32,

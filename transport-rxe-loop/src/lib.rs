@@ -113,6 +113,7 @@ mod layout;
 mod lock;
 mod memory;
 mod mr;
+mod onesided;
 mod pd;
 mod peer;
 mod place;
@@ -127,7 +128,7 @@ mod sync;
 pub use crate::attr::{QpAttr, QpAttrMask};
 pub use crate::channel::CompletionChannel;
 pub use crate::cq::Cq;
-pub use crate::device::{Context, DeviceAttr, devices};
+pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
 pub use crate::error::{
     CreateError, InUse, Limit, ModifyError, OpenError, RangeError, RegisterError,
 };

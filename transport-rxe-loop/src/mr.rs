@@ -34,6 +34,8 @@ bitflags::bitflags! {
         const REMOTE_READ = 1 << 2;
         /// Peers may use atomics on it.
         const REMOTE_ATOMIC = 1 << 3;
+        /// Everything that peers may do.
+        const REMOTE = Self::REMOTE_WRITE.bits() | Self::REMOTE_READ.bits() | Self::REMOTE_ATOMIC.bits();
         /// What a device may ignore if it does not know it.
         const OPTIONAL = 0x3ff << 20;
         const _ = !0;
@@ -41,11 +43,7 @@ bitflags::bitflags! {
 }
 
 impl Access {
-    const KNOWN: Self = Self::LOCAL_WRITE
-        .union(Self::REMOTE_WRITE)
-        .union(Self::REMOTE_READ)
-        .union(Self::REMOTE_ATOMIC)
-        .union(Self::OPTIONAL);
+    const KNOWN: Self = Self::LOCAL_WRITE.union(Self::REMOTE).union(Self::OPTIONAL);
 
     /// Bits that the device does not know and must not ignore.
     pub(crate) const fn unknown_bits(self) -> u32 {
@@ -147,10 +145,10 @@ impl<'a> Window<'a> {
         Self { fabric, copying }
     }
 
-    /// These pieces, to be read; `None` if a domain may not use them: a key or a range is wrong. Pieces of
-    /// no bytes are not looked at (Q6).
-    pub fn source(&self, domain: u32, sges: &[Sge]) -> Option<Pieces<'_>> {
-        self.grant(domain, sges, Access::empty(), u64::MAX)
+    /// These pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
+    /// Pieces of no bytes are not looked at (Q6).
+    pub fn source(&self, domain: u32, sges: &[Sge], needs: Access) -> Option<Pieces<'_>> {
+        self.grant(domain, sges, needs, u64::MAX)
     }
 
     /// The first `limit` bytes of these pieces, to be written; `None` if a domain may not use them: a key,
@@ -165,6 +163,21 @@ impl<'a> Window<'a> {
         let pieces = self.grant(domain, sges, needs | Access::LOCAL_WRITE, limit)?;
         // SAFETY: the regions have LOCAL_WRITE, for which `register` asks that they be writable.
         Some(unsafe { Target::new(pieces) })
+    }
+
+    /// The eight bytes at an address, for an atomic; `None` if they are not aligned, or a domain may not
+    /// use them so.
+    pub fn word(&self, domain: u32, at: RemoteAddr) -> Option<&AtomicU64> {
+        const LEN: u64 = size_of::<AtomicU64>() as u64;
+        let needs = Access::REMOTE_ATOMIC | Access::LOCAL_WRITE;
+        if !at.addr.is_multiple_of(LEN) {
+            return None;
+        }
+        self.check(domain, at.rkey, at.addr, LEN, needs)?;
+        // SAFETY: aligned; inside a region whose key is alive and which has LOCAL_WRITE, so its owner keeps
+        // it mapped, writable and shared as `register` asks; deregistering waits until this window, which
+        // is borrowed, is closed.
+        Some(unsafe { AtomicU64::from_ptr(at.addr as usize as *mut u64) })
     }
 
     fn grant(&self, domain: u32, sges: &[Sge], needs: Access, limit: u64) -> Option<Pieces<'_>> {

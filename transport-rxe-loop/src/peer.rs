@@ -23,6 +23,15 @@ pub struct Peer {
     from: u32,
 }
 
+/// What a failing peer has to say besides: an asynchronous event, since no receive of its own tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The request was none that it takes: QP_REQ_ERR.
+    Request,
+    /// The request reached for memory that it may not use: QP_ACCESS_ERR.
+    Access,
+}
+
 /// Why a peer takes no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
@@ -49,6 +58,12 @@ impl Peer {
     /// Its protection domain, while it can't go away: a receive is taken from it.
     pub fn domain(&self) -> u32 {
         sync::load_u32(&self.slot.pd)
+    }
+
+    /// Whether it takes READs and atomics at all. To be asked before [its rights](Self::rights), which
+    /// looks whether it listens.
+    pub fn answers(&self) -> bool {
+        sync::load_u32(&self.slot.max_dest_rd_atomic) != 0
     }
 
     /// What it lets its peer do, and in which protection domain. Looks whether it listens after reading
@@ -101,12 +116,16 @@ impl Peer {
 
     /// The receive that was taken has failed, and the peer with it.
     pub fn refused(&self, wr_id: u64, status: WcStatus) {
-        self.fail();
+        self.leave();
         self.push(&completion::failed(wr_id, self.number, status), false);
     }
 
-    /// The peer goes to ERR, if it still listens to this initiator.
-    pub fn fail(&self) {
+    /// The peer goes to ERR over a request that takes no receive, if it still listens to this initiator.
+    pub fn fail(&self, _blame: Blame) {
+        self.leave();
+    }
+
+    fn leave(&self) {
         let _guard = self.slot.recv.lock.lock();
         if self.listens().is_ok() {
             identity::fail(self.slot, self.number);

@@ -50,6 +50,8 @@ impl Place {
         for (word, value) in [
             (&slot.dest, 0),
             (&slot.access, 0),
+            (&slot.max_rd_atomic, 0),
+            (&slot.max_dest_rd_atomic, 0),
             (&slot.pd, domain.number()),
             (&slot.send_cq, send_cq.index()),
             (&slot.recv_cq, recv_cq.index()),

@@ -177,13 +177,14 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Connects to the queue pair with this number, from RESET to RTS: the peer may WRITE, and sends wait
-    /// for receives as long as it takes, and half a second for the peer to be connected, too.
+    /// Connects to the queue pair with this number, from RESET to RTS: the peer may WRITE, READ and use
+    /// atomics, where the memory regions allow it, and sends wait for receives as long as it takes, and
+    /// half a second for the peer to be connected, too.
     ///
     /// # Errors
     /// It is not in RESET, or the number is none.
     pub fn connect(&mut self, peer: u32) -> Result<(), ModifyError> {
-        self.modify(&QpAttr::init(Access::REMOTE_WRITE))?;
+        self.modify(&QpAttr::init(Access::REMOTE))?;
         self.modify(&QpAttr::rtr(peer))?;
         self.modify(&QpAttr::rts())
     }
@@ -203,6 +204,12 @@ impl QueuePair {
             (QpAttrMask::RETRY_CNT, &slot.retry_cnt, attr.retry_cnt.into()),
             (QpAttrMask::RNR_RETRY, &slot.rnr_retry, attr.rnr_retry.into()),
             (QpAttrMask::MIN_RNR_TIMER, &slot.min_rnr_timer, attr.min_rnr_timer.into()),
+            (QpAttrMask::MAX_QP_RD_ATOMIC, &slot.max_rd_atomic, attr.max_rd_atomic.into()),
+            (
+                QpAttrMask::MAX_DEST_RD_ATOMIC,
+                &slot.max_dest_rd_atomic,
+                attr.max_dest_rd_atomic.into(),
+            ),
         ] {
             if attr.mask().contains(flag) {
                 sync::store_u32(word, value);
@@ -227,11 +234,25 @@ impl QueuePair {
             }
             _ => {}
         }
+        if wr.op.returns_data() {
+            self.check_returning(wr)?;
+        }
         let op = WireOp::of(wr.op).ok_or(Refused::Unsupported)?;
         if !self.has_send_slot(position) {
             return Err(Refused::QueueFull);
         }
         self.place.send_ring.write_send(position, wr, op, self.sq_sig_all);
+        Ok(())
+    }
+
+    /// What a request whose data comes back needs besides.
+    fn check_returning(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        if matches!(wr.data, Data::Inline(_)) {
+            return Err(Refused::InlineResult);
+        }
+        if sync::load_u32(&self.place.slot.max_rd_atomic) == 0 {
+            return Err(Refused::NoReadAtomic);
+        }
         Ok(())
     }
 

@@ -8,6 +8,9 @@
 //! | 3 | immediate data, or remote key | |
 //! | 4 … | pieces of two words each, or inline bytes | |
 //!
+//! An atomic has its two operands in words 4 and 5, and its pieces behind them. A request of one piece, or
+//! of three, is as large as if there were none.
+//!
 //! A request is written by the one who posts, before the position that says so is published, and read by
 //! the one who holds the turn (send) or the lock (receive).
 
@@ -23,10 +26,15 @@ use crate::sync::{self, AtomicU64};
 const SEND_HEADER: usize = 4;
 const RECV_HEADER: usize = 2;
 const SGE_WORDS: usize = 2;
+/// Words that an atomic has before its pieces.
+const OPERANDS: usize = 2;
 
 const OP_SEND: u64 = 0;
 const OP_SEND_IMM: u64 = 1;
 const OP_WRITE: u64 = 2;
+const OP_READ: u64 = 3;
+const OP_COMPARE_SWAP: u64 = 4;
+const OP_FETCH_ADD: u64 = 5;
 const OP_MASK: u64 = 0xff;
 const FLAGS_SHIFT: u32 = 8;
 const FLAGS_MASK: u64 = 0xff;
@@ -43,7 +51,8 @@ pub struct Shape {
 impl Shape {
     /// For send requests, each in cache lines of its own.
     pub fn of_sends(requests: u32, sges: u32, inline: u32) -> Self {
-        let body = (sges as usize * SGE_WORDS).max(inline.div_ceil(8) as usize);
+        let pieces = sges as usize * SGE_WORDS;
+        let body = (pieces + OPERANDS).max(inline.div_ceil(8) as usize);
         Self { log2: log2(requests), stride: (SEND_HEADER + body).next_multiple_of(8) }
     }
 
@@ -111,6 +120,10 @@ impl Ring {
     pub fn write_send(&self, position: u64, wr: &SendWr<'_>, op: WireOp, signal_all: bool) {
         let words = self.at(position);
         let (header, body) = words.split_at(SEND_HEADER);
+        let body = match op.operands {
+            Some(operands) => write_operands(body, operands),
+            None => body,
+        };
         let mut flags = wr.flags;
         flags.set(SendFlags::SIGNALED, signal_all || flags.contains(SendFlags::SIGNALED));
         let (inline, count) = match wr.data {
@@ -131,16 +144,18 @@ impl Ring {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
         let word = sync::load(&header[1]);
         let count = (word >> COUNT_SHIFT) as usize;
+        let code = word & OP_MASK;
+        let (operands, body) = match code {
+            OP_COMPARE_SWAP | OP_FETCH_ADD => read_operands(body),
+            _ => (None, body),
+        };
         let payload = if word & INLINE != 0 {
             Payload::Inline(body, count)
         } else {
             Payload::Sges(SgeList::read(body, count))
         };
-        let op = WireOp {
-            code: word & OP_MASK,
-            addr: sync::load(&header[2]),
-            value: sync::load(&header[3]) as u32,
-        };
+        let (addr, value) = (sync::load(&header[2]), sync::load(&header[3]) as u32);
+        let op = WireOp { code, addr, value, operands };
         let flags = SendFlags::from_bits_retain((word >> FLAGS_SHIFT & FLAGS_MASK) as u32);
         SendRequest { wr_id: sync::load(&header[0]), op: op.into(), flags, payload }
     }
@@ -169,6 +184,20 @@ impl fmt::Debug for Ring {
     }
 }
 
+/// Writes what an atomic has before its pieces; the rest of the body is theirs.
+fn write_operands(body: &[AtomicU64], operands: [u64; OPERANDS]) -> &[AtomicU64] {
+    let (words, rest) = body.split_at(OPERANDS);
+    words.iter().zip(operands).for_each(|(word, operand)| sync::store(word, operand));
+    rest
+}
+
+fn read_operands(body: &[AtomicU64]) -> (Option<[u64; OPERANDS]>, &[AtomicU64]) {
+    match body.split_at_checked(OPERANDS) {
+        Some((words, rest)) => (Some([sync::load(&words[0]), sync::load(&words[1])]), rest),
+        None => (None, body),
+    }
+}
+
 fn write_sges(body: &[AtomicU64], sges: &[Sge]) -> usize {
     for (words, sge) in body.chunks_exact(SGE_WORDS).zip(sges) {
         sync::store(&words[0], sge.addr);
@@ -192,31 +221,40 @@ pub struct WireOp {
     code: u64,
     addr: u64,
     value: u32,
+    operands: Option<[u64; OPERANDS]>,
 }
 
 impl WireOp {
     /// `None` for an operation that this device does not have.
     #[inline]
     pub fn of(op: SendOp) -> Option<Self> {
-        Some(match op {
-            SendOp::Send { imm: None } => Self { code: OP_SEND, addr: 0, value: 0 },
-            SendOp::Send { imm: Some(imm) } => {
-                Self { code: OP_SEND_IMM, addr: 0, value: u32::from_ne_bytes(imm) }
+        let at = |code, remote: RemoteAddr, operands| {
+            Some(Self { code, addr: remote.addr, value: remote.rkey, operands })
+        };
+        let send = |code, value| Some(Self { code, addr: 0, value, operands: None });
+        match op {
+            SendOp::Send { imm: None } => send(OP_SEND, 0),
+            SendOp::Send { imm: Some(imm) } => send(OP_SEND_IMM, u32::from_ne_bytes(imm)),
+            SendOp::Write { remote, imm: None } => at(OP_WRITE, remote, None),
+            SendOp::Read { remote } => at(OP_READ, remote, None),
+            SendOp::CompareSwap { remote, compare, swap } => {
+                at(OP_COMPARE_SWAP, remote, Some([compare, swap]))
             }
-            SendOp::Write { remote, imm: None } => {
-                Self { code: OP_WRITE, addr: remote.addr, value: remote.rkey }
-            }
-            _ => return None,
-        })
+            SendOp::FetchAdd { remote, add } => at(OP_FETCH_ADD, remote, Some([add, 0])),
+            _ => None,
+        }
     }
 }
 
 impl From<WireOp> for SendOp {
     fn from(op: WireOp) -> Self {
+        let remote = RemoteAddr { addr: op.addr, rkey: op.value };
+        let [first, second] = op.operands.unwrap_or_default();
         match op.code {
-            OP_WRITE => {
-                Self::Write { remote: RemoteAddr { addr: op.addr, rkey: op.value }, imm: None }
-            }
+            OP_WRITE => Self::Write { remote, imm: None },
+            OP_READ => Self::Read { remote },
+            OP_COMPARE_SWAP => Self::CompareSwap { remote, compare: first, swap: second },
+            OP_FETCH_ADD => Self::FetchAdd { remote, add: first },
             OP_SEND_IMM => Self::Send { imm: Some(op.value.to_ne_bytes()) },
             _ => Self::Send { imm: None },
         }
@@ -239,6 +277,24 @@ pub enum Payload {
     Sges(SgeList),
     /// So many bytes of these words, which stay as they are until the request has completed.
     Inline(&'static [AtomicU64], usize),
+}
+
+impl Payload {
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Sges(sges) => sges.len(),
+            Self::Inline(_, len) => *len as u64,
+        }
+    }
+
+    /// The pieces; none if the bytes are inline.
+    pub fn pieces(&self) -> &[Sge] {
+        match self {
+            Self::Sges(sges) => sges.as_slice(),
+            Self::Inline(..) => &[],
+        }
+    }
 }
 
 /// A receive request, copied out of the queue.

@@ -13,6 +13,7 @@
 //! | copying counter | [`release`], holder | [`acquire`], deregistration | that the copy is over |
 //! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
 //! | taken position | [`release`], taker | [`acquire`], poster | that the receive's words were read |
+//! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
 //!
 //! Two pairs are settled by [`full_fence`] on both sides: *open the window, then look at the key* against
@@ -92,6 +93,22 @@ pub fn raise_from<A: Atomic>(word: &A, mut next: impl FnMut(A::Value) -> Option<
             Ok(()) => return,
             Err(now) => seen = now,
         }
+    }
+}
+
+/// What a FETCH_ADD does: adds, and says what the word held. Acquires and releases, so that who finds what
+/// a peer did by an atomic finds everything before it.
+#[inline]
+pub fn fetch_add(word: &AtomicU64, value: u64) -> u64 {
+    word.fetch_add(value, AcqRel)
+}
+
+/// What a COMP_SWAP does: stores `to` if the word holds `from`, and says what it held. Acquires and
+/// releases, as [`fetch_add`] does.
+#[inline]
+pub fn compare_swap(word: &AtomicU64, from: u64, to: u64) -> u64 {
+    match word.compare_exchange(from, to, AcqRel, Acquire) {
+        Ok(held) | Err(held) => held,
     }
 }
 

@@ -15,7 +15,7 @@ use transport_rxe_loop::{
 /// Longer than anything here takes, on any machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE_WRITE).union(Access::REMOTE_READ);
+pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 
 /// A queue pair with a completion queue and a region of its own.
 pub struct End {
@@ -55,6 +55,21 @@ impl End {
     pub fn send(&mut self, wr_id: u64, offset: usize, len: usize) {
         let sge = self.region.sge(offset, len).unwrap();
         self.qp.post_send(&[SendWr::send(wr_id, &[sge])]).unwrap();
+    }
+
+    /// Posts one request.
+    pub fn post<'a>(&mut self, wr: SendWr<'a>) {
+        self.qp.post_send(&[wr]).unwrap();
+    }
+
+    pub fn word(&self, offset: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.region.read(offset, &mut bytes).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    pub fn set_word(&self, offset: usize, value: u64) {
+        self.region.write(offset, &value.to_ne_bytes()).unwrap();
     }
 
     pub fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {

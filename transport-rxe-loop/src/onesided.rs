@@ -1,0 +1,152 @@
+//! What a request does to memory of the peer by itself: WRITE, READ and the atomics. The peer takes no
+//! part, and learns only of what it had to refuse.
+//!
+//! # Who is to blame, in the order of judging (Q7)
+//!
+//! | what is wrong | initiator | target |
+//! |---|---|---|
+//! | WRITE: a key or a range of its own | LOC_PROT, ERR | |
+//! | atomic: its pieces are not eight bytes | LOC_LEN, ERR | |
+//! | the target's queue pair lacks the right, or takes no READ and no atomic | REM_INV_REQ, ERR | ERR, request |
+//! | atomic: the address is no multiple of eight, whatever the key | REM_INV_REQ, ERR | ERR, request |
+//! | the remote key, its range, or its region's rights | REM_ACCESS, ERR | ERR, access |
+//! | READ, atomic: a key, a range, or a region of its own without LOCAL_WRITE | LOC_PROT, ERR | |
+//!
+//! In none of these is any memory changed. That an atomic of the wrong size fails before the peer hears of
+//! it is a decision: some cards refuse it so, others carry it out with eight bytes.
+
+use cq_core::wc::WcStatus;
+use cq_core::wr::{RemoteAddr, SendOp, Sge};
+
+use crate::execute::{Halt, Initiator};
+use crate::memory::{self, Pieces, Target};
+use crate::mr::{Access, Window};
+use crate::peer::{Blame, Peer};
+use crate::queue::SendRequest;
+use crate::sync::{self, AtomicU64};
+
+/// Bytes that an atomic is about.
+const ATOMIC: u64 = 8;
+
+impl Initiator<'_> {
+    /// A WRITE of `from`.
+    pub fn write(
+        &mut self,
+        window: &Window<'_>,
+        from: &Pieces<'_>,
+        peer: &Peer,
+        remote: RemoteAddr,
+    ) -> Result<(), Halt> {
+        let (rights, domain) = peer.rights().map_err(Self::halt)?;
+        if !rights.contains(Access::REMOTE_WRITE) {
+            return Err(self.blame(peer, Blame::Request));
+        }
+        let len = from.len() as u64;
+        let target = [place(remote, len)];
+        let Some(to) = window.target(domain, &target, Access::REMOTE_WRITE, len) else {
+            return Err(self.blame(peer, Blame::Access));
+        };
+        memory::copy_last_word_late(from, &to);
+        Ok(())
+    }
+
+    /// A request whose data comes back: READ, or an atomic. Requests are carried out one after the other,
+    /// so every earlier one is done: that is all there is to a FENCE.
+    pub fn fetch(
+        &mut self,
+        window: &Window<'_>,
+        request: &SendRequest,
+        peer: &Peer,
+    ) -> Result<(), Halt> {
+        match request.op {
+            SendOp::Read { remote } => self.read(window, request, peer, remote),
+            SendOp::CompareSwap { remote, compare, swap } => {
+                let step = |word: &AtomicU64| sync::compare_swap(word, compare, swap);
+                self.atomic(window, request, peer, remote, step)
+            }
+            SendOp::FetchAdd { remote, add } => {
+                let step = |word: &AtomicU64| sync::fetch_add(word, add);
+                self.atomic(window, request, peer, remote, step)
+            }
+            _ => Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR)),
+        }
+    }
+
+    fn read(
+        &mut self,
+        window: &Window<'_>,
+        request: &SendRequest,
+        peer: &Peer,
+        remote: RemoteAddr,
+    ) -> Result<(), Halt> {
+        let domain = self.ask(peer, Access::REMOTE_READ)?;
+        let source = [place(remote, request.payload.len())];
+        let Some(from) = window.source(domain, &source, Access::REMOTE_READ) else {
+            return Err(self.blame(peer, Blame::Access));
+        };
+        memory::copy(&from, &self.answer(window, request)?);
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        window: &Window<'_>,
+        request: &SendRequest,
+        peer: &Peer,
+        remote: RemoteAddr,
+        step: impl FnOnce(&AtomicU64) -> u64,
+    ) -> Result<(), Halt> {
+        if request.payload.len() != ATOMIC {
+            return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
+        }
+        let domain = self.ask(peer, Access::REMOTE_ATOMIC)?;
+        if !remote.addr.is_multiple_of(ATOMIC) {
+            return Err(self.blame(peer, Blame::Request));
+        }
+        let Some(word) = window.word(domain, remote) else {
+            return Err(self.blame(peer, Blame::Access));
+        };
+        let to = self.answer(window, request)?;
+        let held = [AtomicU64::new(step(word))];
+        memory::copy(&Pieces::of_words(&held, ATOMIC as usize), &to);
+        Ok(())
+    }
+
+    /// Whether the peer's queue pair lets its own do this; in which protection domain its memory lies.
+    fn ask(&mut self, peer: &Peer, right: Access) -> Result<u32, Halt> {
+        let answers = peer.answers();
+        let (rights, domain) = peer.rights().map_err(Self::halt)?;
+        if answers && rights.contains(right) {
+            Ok(domain)
+        } else {
+            Err(self.blame(peer, Blame::Request))
+        }
+    }
+
+    /// Where the peer's answer goes.
+    fn answer<'w>(
+        &self,
+        window: &'w Window<'_>,
+        request: &SendRequest,
+    ) -> Result<Target<'w>, Halt> {
+        let domain = sync::load_u32(&self.slot.pd);
+        let pieces = request.payload.pieces();
+        window.target(domain, pieces, Access::LOCAL_WRITE, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
+    }
+
+    /// The target refuses the request, and fails.
+    #[cold]
+    fn blame(&mut self, peer: &Peer, blame: Blame) -> Halt {
+        peer.fail(blame);
+        self.kicks.add(peer.number());
+        Halt::Failed(match blame {
+            Blame::Request => WcStatus::REM_INV_REQ_ERR,
+            Blame::Access => WcStatus::REM_ACCESS_ERR,
+        })
+    }
+}
+
+/// Memory of the peer as a piece.
+const fn place(remote: RemoteAddr, len: u64) -> Sge {
+    Sge { addr: remote.addr, length: len as u32, lkey: remote.rkey }
+}
