@@ -14,12 +14,13 @@ use crate::flush;
 use crate::identity;
 use crate::layout::{MAX_QP, QpSlot};
 use crate::memory::{self, Pieces};
-use crate::mr::{Access, Window};
+use crate::mr::Access;
 use crate::peer::{Peer, Unavailable};
 use crate::queue::{Payload, RecvRequest, Ring, SendRequest};
 use crate::retry::{self, Verdict, WaitsFor};
 use crate::state::QpState;
 use crate::sync;
+use crate::window::Window;
 
 /// Does whatever can be done for a queue pair, and for those that this concerns. If another thread is at
 /// it, that thread does.

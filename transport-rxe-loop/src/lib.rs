@@ -44,9 +44,9 @@
 //!     +-- cq         ring, push, poll          place    claimed, emptied, given back
 //!            ^                                   |
 //!            |                                   v
-//!       completion <-- flush <-------------- execute    the turn; SEND, WRITE  <-- service    the thread
-//!                                                |
-//!                           peer    queue, retry | memory, mr
+//!       completion <-- flush <-------------- execute    the turn; SEND  <-- service    the thread
+//!                                                |       onesided: WRITE, READ, atomics
+//!                           peer    queue, retry | window, memory
 //!     ..........................................................................
 //!     fabric     layout: tables by index       arena: rings and queues by offset
 //!     region     the mapping                   lock, identity, sync: who may do what, when
@@ -91,7 +91,7 @@
 //!
 //! # What is not here yet
 //! - One process: others can't open the same device.
-//! - SEND and WRITE; no WRITE with immediate, READ, atomics, invalidation, shared receive queues.
+//! - No WRITE with immediate, invalidation, shared receive queues.
 //! - No asynchronous events; an overrun does not put the queue's queue pairs into ERR.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are the contract's:
@@ -124,6 +124,7 @@ mod retry;
 mod service;
 mod state;
 mod sync;
+mod window;
 
 pub use crate::attr::{QpAttr, QpAttrMask};
 pub use crate::channel::CompletionChannel;

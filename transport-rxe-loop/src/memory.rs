@@ -181,7 +181,8 @@ unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
         };
         sync::store_u8(to, sync::load_u8(from));
     }
-    for at in (head..tail).step_by(8) {
+    let mut at = head;
+    while at < tail {
         // SAFETY: `at + 8 <= len`, and `head` aligned both addresses to 8.
         let (to, from) = unsafe {
             (
@@ -190,6 +191,7 @@ unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
             )
         };
         sync::store(to, sync::load(from));
+        at += 8;
     }
 }
 

@@ -1,10 +1,4 @@
 //! Memory regions: what a key stands for, and who may do what with it (Q10).
-//!
-//! # Why no copy touches memory that was given back
-//! Who moves bytes opens a [`Window`]: it makes its queue pair's counter odd, fences, and only then
-//! looks at keys. Who deregisters kills the key, fences, and then waits for every counter that is odd to
-//! move on. Whichever comes second sees the other, so when a deregistration returns its key is dead and
-//! nothing moves through it any more.
 
 #![allow(unsafe_code)]
 
@@ -13,13 +7,11 @@ use std::sync::Arc;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::error::{RangeError, RegisterError};
-use crate::fabric::Fabric;
 use crate::layout::{Entry, MAX_MR};
-use crate::lock::Backoff;
-use crate::memory::{Pieces, Target};
 use crate::pd::Domain;
 use crate::region::Mapping;
 use crate::sync::{self, AtomicU8, AtomicU64};
+use crate::window;
 
 bitflags::bitflags! {
     /// `enum ibv_access_flags`: what may be done with registered memory, or by a peer through a queue
@@ -115,104 +107,9 @@ impl Drop for Registration {
         sync::store_u32(&slot.key, 0);
         sync::full_fence();
         for qp in fabric.tables().qps.all() {
-            wait_for_copy(&qp.send.copying);
+            window::wait_for_copy(&qp.send.copying);
         }
         slot.life().end();
-    }
-}
-
-/// Waits until the copy that is under way, if one is, is over.
-pub fn wait_for_copy(copying: &AtomicU64) {
-    let seen = sync::acquire(copying);
-    let mut backoff = Backoff::default();
-    while seen & 1 == 1 && sync::acquire(copying) == seen {
-        backoff.snooze();
-    }
-}
-
-/// Stands open while bytes are moved for one queue pair: by whoever holds its turn.
-#[derive(Debug)]
-pub struct Window<'a> {
-    fabric: &'static Fabric,
-    copying: &'a AtomicU64,
-}
-
-impl<'a> Window<'a> {
-    /// Opens it.
-    pub fn open(fabric: &'static Fabric, copying: &'a AtomicU64) -> Self {
-        sync::store(copying, sync::load(copying) | 1);
-        sync::full_fence();
-        Self { fabric, copying }
-    }
-
-    /// These pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
-    /// Pieces of no bytes are not looked at (Q6).
-    pub fn source(&self, domain: u32, sges: &[Sge], needs: Access) -> Option<Pieces<'_>> {
-        self.grant(domain, sges, needs, u64::MAX)
-    }
-
-    /// The first `limit` bytes of these pieces, to be written; `None` if a domain may not use them: a key,
-    /// a range or a right is wrong. Pieces past the limit or of no bytes are not looked at (Q6).
-    pub fn target(
-        &self,
-        domain: u32,
-        sges: &[Sge],
-        needs: Access,
-        limit: u64,
-    ) -> Option<Target<'_>> {
-        let pieces = self.grant(domain, sges, needs | Access::LOCAL_WRITE, limit)?;
-        // SAFETY: the regions have LOCAL_WRITE, for which `register` asks that they be writable.
-        Some(unsafe { Target::new(pieces) })
-    }
-
-    /// The eight bytes at an address, for an atomic; `None` if they are not aligned, or a domain may not
-    /// use them so.
-    pub fn word(&self, domain: u32, at: RemoteAddr) -> Option<&AtomicU64> {
-        const LEN: u64 = size_of::<AtomicU64>() as u64;
-        let needs = Access::REMOTE_ATOMIC | Access::LOCAL_WRITE;
-        if !at.addr.is_multiple_of(LEN) {
-            return None;
-        }
-        self.check(domain, at.rkey, at.addr, LEN, needs)?;
-        // SAFETY: aligned; inside a region whose key is alive and which has LOCAL_WRITE, so its owner keeps
-        // it mapped, writable and shared as `register` asks; deregistering waits until this window, which
-        // is borrowed, is closed.
-        Some(unsafe { AtomicU64::from_ptr(at.addr as usize as *mut u64) })
-    }
-
-    fn grant(&self, domain: u32, sges: &[Sge], needs: Access, limit: u64) -> Option<Pieces<'_>> {
-        let mut pieces = Pieces::new();
-        let mut left = limit;
-        for sge in sges {
-            let len = left.min(sge.length.into());
-            if len == 0 {
-                continue;
-            }
-            self.check(domain, sge.lkey, sge.addr, len, needs)?;
-            // SAFETY: the range is inside a region whose key is alive, so its owner keeps it mapped
-            // and shared as `register` asks; deregistering waits until this window is closed.
-            unsafe { pieces.push(sge.addr as usize, len as usize) };
-            left -= len;
-        }
-        Some(pieces)
-    }
-
-    fn check(&self, domain: u32, key: u32, addr: u64, len: u64, needs: Access) -> Option<()> {
-        let slot = self.fabric.mr(key >> 8);
-        let alive = key != 0 && sync::acquire(&slot.key) == key;
-        let access = Access::from_bits_retain(sync::load_u32(&slot.access));
-        let mine = sync::load_u32(&slot.pd) == domain;
-        if !alive || !mine || !access.contains(needs) {
-            return None;
-        }
-        let offset = addr.checked_sub(sync::load(&slot.base))?;
-        (offset.checked_add(len)? <= sync::load(&slot.len)).then_some(())
-    }
-}
-
-impl Drop for Window<'_> {
-    fn drop(&mut self) {
-        sync::release(self.copying, sync::load(self.copying).wrapping_add(1));
     }
 }
 

@@ -20,10 +20,11 @@ use cq_core::wr::{RemoteAddr, SendOp, Sge};
 
 use crate::execute::{Halt, Initiator};
 use crate::memory::{self, Pieces, Target};
-use crate::mr::{Access, Window};
+use crate::mr::Access;
 use crate::peer::{Blame, Peer};
 use crate::queue::SendRequest;
 use crate::sync::{self, AtomicU64};
+use crate::window::Window;
 
 /// Bytes that an atomic is about.
 const ATOMIC: u64 = 8;

@@ -10,11 +10,11 @@ use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, MAX_QP, QpSlot};
 use crate::lock::Backoff;
-use crate::mr;
 use crate::pd::Domain;
 use crate::qp::QpInit;
 use crate::queue::{Ring, Shape};
 use crate::sync;
+use crate::window;
 
 /// A queue pair's place in the table, its memory, and what it keeps alive.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Place {
         sync::full_fence();
         for slot in self.fabric.tables().qps.all() {
             if sync::load_u32(&slot.dest) == self.number {
-                mr::wait_for_copy(&slot.send.copying);
+                window::wait_for_copy(&slot.send.copying);
             }
         }
     }
