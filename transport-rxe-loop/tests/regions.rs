@@ -1,6 +1,12 @@
-//! Memory that comes with its registration: bytes in and out at any offset.
+//! Registered memory: bytes in and out at any offset, rights, and keys that are dead when deregistering
+//! returns: Q10.
 
-use transport_rxe_loop::{Access, Context};
+mod common;
+
+use common::{ALL, S, pair, wait_for};
+use cq_core::transport::Post;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{Access, Context, MemoryRegion};
 
 #[test]
 fn every_range_inside_is_copied_and_none_outside() {
@@ -25,4 +31,99 @@ fn every_range_inside_is_copied_and_none_outside() {
             assert!(!inside || back == bytes);
         }
     }
+}
+
+#[test]
+fn a_piece_lies_inside_its_region() {
+    let region = common::open().alloc_pd().allocate(100, ALL).unwrap();
+    assert!(region.sge(0, 100).is_ok());
+    assert!(region.sge(100, 0).is_ok());
+    for (offset, len) in [(0, 101), (100, 1), (usize::MAX, 2), (2, usize::MAX)] {
+        let error = region.sge(offset, len).unwrap_err();
+        assert_eq!((error.offset, error.len, error.available), (offset, len, 100));
+    }
+    assert!(region.remote(100).is_ok() && region.remote(101).is_err());
+}
+
+#[test]
+fn q10_rights_that_do_not_go_together_are_refused() {
+    use transport_rxe_loop::RegisterError::{Empty, NeedsLocalWrite, UnknownAccess};
+    let pd = common::open().alloc_pd();
+    let refused = |access| pd.allocate(64, access).unwrap_err();
+    assert_eq!(refused(Access::REMOTE_WRITE), NeedsLocalWrite);
+    assert_eq!(refused(Access::REMOTE_ATOMIC | Access::REMOTE_READ), NeedsLocalWrite);
+    let unknown = 1 << 10;
+    let access = Access::LOCAL_WRITE | Access::from_bits_retain(unknown);
+    assert_eq!(refused(access), UnknownAccess { bits: unknown });
+    for optional in 20..30 {
+        pd.allocate(64, Access::LOCAL_WRITE | Access::from_bits_retain(1 << optional)).unwrap();
+    }
+    assert_eq!(pd.allocate(0, ALL).unwrap_err(), Empty);
+    pd.allocate(1, Access::empty()).unwrap();
+}
+
+#[test]
+fn q10_a_deregistered_key_is_dead() {
+    let (mut a, b) = pair();
+    let region = b.pd.allocate(64, ALL).unwrap();
+    let remote = region.remote(0).unwrap();
+    a.qp.post_send(&[SendWr::write_inline(1, b"alive", remote)]).unwrap();
+    a.expect(&[(1, S::SUCCESS)]);
+    region.deregister();
+    // Its place may be another's now.
+    let _others: Vec<_> = (0..4).map(|_| b.pd.allocate(64, ALL).unwrap()).collect();
+    a.qp.post_send(&[SendWr::write_inline(2, b"dead", remote)]).unwrap();
+    a.expect(&[(2, S::REM_ACCESS_ERR)]);
+}
+
+#[test]
+fn q10_memory_of_the_callers() {
+    let (mut a, mut b) = pair();
+    let mut words = Box::new([0u64; 16]);
+    let ptr = words.as_mut_ptr().cast::<u8>();
+    // SAFETY: the box outlives the region, and is looked at when no request is outstanding.
+    let region: MemoryRegion = unsafe { b.pd.register(ptr, 128, ALL) }.unwrap();
+    assert_eq!((region.addr(), region.len()), (ptr as u64, 128));
+    a.qp.post_send(&[SendWr::write_inline(1, &[1; 8], region.remote(8).unwrap())]).unwrap();
+    b.qp.post_recv(&[RecvWr::new(2, &[region.sge(120, 8).unwrap()])]).unwrap();
+    a.qp.post_send(&[SendWr::send_inline(3, &[2; 8])]).unwrap();
+    a.expect(&[(1, S::SUCCESS), (3, S::SUCCESS)]);
+    b.expect(&[(2, S::SUCCESS)]);
+    region.deregister();
+    let ones = u64::from_ne_bytes([1; 8]);
+    assert_eq!((words[0], words[1], words[15]), (0, ones, ones * 2));
+}
+
+#[test]
+fn q10_deregistering_waits_for_copies_under_way() {
+    let (mut a, b) = pair();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let mut memory = vec![0u64; 1 << 17];
+    let (ptr, len) = (memory.as_mut_ptr().cast::<u8>() as usize, memory.len() * 8);
+    let source = a.pd.allocate(len, ALL).unwrap();
+    source.write(0, &vec![0xff; len]).unwrap();
+    std::thread::scope(|scope| {
+        // SAFETY: the memory outlives the region, and is looked at when the region is gone.
+        let region = unsafe { b.pd.register(ptr as *mut u8, len, ALL) }.unwrap();
+        let remote = region.remote(0).unwrap();
+        let stop = &stop;
+        let writer = scope.spawn(move || {
+            let sge = [source.sge(0, len).unwrap()];
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                a.qp.post_send(&[SendWr::write(1, &sge, remote)]).unwrap();
+                if common::settle(&mut a.cq, 1)[0].status() != S::SUCCESS {
+                    return;
+                }
+            }
+        });
+        let first = ptr as *const u64;
+        // SAFETY: mapped, and looked at in the way that `register` asks for.
+        wait_for(|| unsafe { first.read_volatile() } != 0);
+        region.deregister();
+        memory.fill(7);
+        assert!(memory.iter().all(|word| *word == 7), "written after deregistering");
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        writer.join().unwrap();
+        assert!(memory.iter().all(|word| *word == 7), "written after deregistering");
+    });
 }

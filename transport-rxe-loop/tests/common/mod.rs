@@ -1,6 +1,8 @@
 //! What the tests share: two connected ends, and waiting for conditions with a deadline.
 #![allow(dead_code, unused_imports)]
 
+pub mod failing;
+
 use std::time::{Duration, Instant};
 
 use cq_core::cq::CompletionQueue;
