@@ -72,6 +72,6 @@ pub fn retire(fabric: &'static Fabric, qp: u32, tag: u32) {
     let capacity = sync::load_u32(&slot.send_capacity);
     sync::raise_from(&slot.retired.0, |retired| {
         let count = tag.wrapping_sub(retired as u32) & !SEND;
-        (1..=capacity).contains(&count).then(|| retired + u64::from(count))
+        (1..=capacity).contains(&count).then(|| retired.wrapping_add(count.into()))
     });
 }

@@ -343,3 +343,6 @@ fn put_all<W>(
     }
     (position, Ok(()))
 }
+
+#[cfg(test)]
+mod tests;
