@@ -117,6 +117,30 @@ fn q06_what_an_atomic_brings_back_may_be_scattered() {
 }
 
 #[test]
+fn q06_a_full_queue_of_atomics_has_room_for_all_operands_and_pieces() {
+    for max in 1..=open().attributes().max_sge {
+        let caps = QpCaps { max_send_sge: max, max_inline: 0, ..CAPS };
+        let (mut a, b) = pair_with(caps);
+        let mut pieces = vec![Sge { addr: 1, length: 0, lkey: 2 }; max as usize];
+        a.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        for slot in 0..8 {
+            pieces[max as usize - 1] = a.region.sge(slot * 8, 8).unwrap();
+            b.set_word(slot * 8, slot as u64);
+            let remote = b.region.remote(slot * 8).unwrap();
+            let swap = 1 << 60 | slot as u64;
+            a.post(SendWr::compare_swap(slot as u64, &pieces, remote, slot as u64, swap));
+        }
+        a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+        let all: Vec<_> = (0..8).map(|wr_id| (wr_id, S::SUCCESS)).collect();
+        a.expect(&all);
+        for slot in 0..8 {
+            let words = (a.word(slot * 8), b.word(slot * 8));
+            assert_eq!(words, (slot as u64, 1 << 60 | slot as u64));
+        }
+    }
+}
+
+#[test]
 fn q06_fence_holds_a_request_until_what_was_read_is_there() {
     let (mut a, mut b) = pair();
     b.region.write(0, b"read").unwrap();

@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+
 use common::{ALL, S, pair, wait_for};
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
@@ -94,36 +97,47 @@ fn q10_memory_of_the_callers() {
     assert_eq!((words[0], words[1], words[15]), (0, ones, ones * 2));
 }
 
-#[test]
-fn q10_deregistering_waits_for_copies_under_way() {
+/// Has memory of the caller's written to by large requests, deregisters it, and looks that it stays as it
+/// is from then on. The memory belongs to `a` if it asks for the bytes, else to `b`.
+fn deregister_while_written(asks: bool) {
     let (mut a, b) = pair();
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let mut memory = vec![0u64; 1 << 17];
-    let (ptr, len) = (memory.as_mut_ptr().cast::<u8>() as usize, memory.len() * 8);
-    let source = a.pd.allocate(len, ALL).unwrap();
+    let stop = AtomicBool::new(false);
+    let memory: Vec<_> = (0..1 << 17).map(|_| AtomicU64::new(0)).collect();
+    let (first, len) = (memory.as_ptr() as usize, memory.len() * 8);
+    let (owner, other) = if asks { (&a.pd, &b.pd) } else { (&b.pd, &a.pd) };
+    let source = other.allocate(len, ALL).unwrap();
     source.write(0, &vec![0xff; len]).unwrap();
-    std::thread::scope(|scope| {
-        // SAFETY: the memory outlives the region, and is looked at when the region is gone.
-        let region = unsafe { b.pd.register(ptr as *mut u8, len, ALL) }.unwrap();
-        let remote = region.remote(0).unwrap();
-        let stop = &stop;
-        let writer = scope.spawn(move || {
-            let sge = [source.sge(0, len).unwrap()];
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                a.qp.post_send(&[SendWr::write(1, &sge, remote)]).unwrap();
+    // SAFETY: the memory outlives the region, and is atomics.
+    let region = unsafe { owner.register(first as *mut u8, len, ALL) }.unwrap();
+    let (ours, theirs) = if asks {
+        (region.sge(0, len).unwrap(), source.remote(0).unwrap())
+    } else {
+        (source.sge(0, len).unwrap(), region.remote(0).unwrap())
+    };
+    let (stop, sge) = (&stop, [ours]);
+    let wr = if asks { SendWr::read(1, &sge, theirs) } else { SendWr::write(1, &sge, theirs) };
+    thread::scope(|scope| {
+        let busy = scope.spawn(move || {
+            while !stop.load(Relaxed) {
+                a.post(wr);
                 if common::settle(&mut a.cq, 1)[0].status() != S::SUCCESS {
                     return;
                 }
             }
         });
-        let first = ptr as *const u64;
-        // SAFETY: mapped, and looked at in the way that `register` asks for.
-        wait_for(|| unsafe { first.read_volatile() } != 0);
+        wait_for(|| memory[0].load(Relaxed) != 0);
         region.deregister();
-        memory.fill(7);
-        assert!(memory.iter().all(|word| *word == 7), "written after deregistering");
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        writer.join().unwrap();
-        assert!(memory.iter().all(|word| *word == 7), "written after deregistering");
+        memory.iter().for_each(|word| word.store(7, Relaxed));
+        let untouched = || memory.iter().all(|word| word.load(Relaxed) == 7);
+        assert!(untouched(), "written after deregistering");
+        stop.store(true, Relaxed);
+        busy.join().unwrap();
+        assert!(untouched(), "written after deregistering");
     });
+}
+
+#[test]
+fn q10_deregistering_waits_for_copies_under_way() {
+    deregister_while_written(false);
+    deregister_while_written(true);
 }
