@@ -81,9 +81,11 @@ impl Place {
         }
     }
 
-    /// To RESET: both queues are emptied in silence.
+    /// To RESET: both queues are emptied in silence. Of the attributes, all that can be seen before they
+    /// are set again is whether READs and atomics are taken.
     pub fn reset(&self) {
         self.slot.send.turn.seize();
+        sync::store_u32(&self.slot.max_rd_atomic, 0);
         self.empty(|| identity::enter(self.slot, self.number));
         self.slot.send.turn.abandon();
         self.outwait_peers();

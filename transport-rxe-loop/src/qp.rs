@@ -222,10 +222,13 @@ impl QueuePair {
         if !self.state().takes_sends() {
             return Err(Refused::WrongState);
         }
+        let returns_data = wr.op.returns_data();
+        let op = WireOp::of(wr.op).ok_or(Refused::Unsupported)?;
         match wr.data {
             Data::Sges(sges) if sges.len() > self.caps.max_send_sge as usize => {
                 return Err(Refused::TooManySges { max: self.caps.max_send_sge });
             }
+            Data::Inline(_) if returns_data => return Err(Refused::InlineResult),
             Data::Inline(bytes) if bytes.len() > self.caps.max_inline as usize => {
                 return Err(Refused::InlineTooLong { max: self.caps.max_inline });
             }
@@ -234,25 +237,13 @@ impl QueuePair {
             }
             _ => {}
         }
-        if wr.op.returns_data() {
-            self.check_returning(wr)?;
+        if returns_data && sync::load_u32(&self.place.slot.max_rd_atomic) == 0 {
+            return Err(Refused::NoReadAtomic);
         }
-        let op = WireOp::of(wr.op).ok_or(Refused::Unsupported)?;
         if !self.has_send_slot(position) {
             return Err(Refused::QueueFull);
         }
         self.place.send_ring.write_send(position, wr, op, self.sq_sig_all);
-        Ok(())
-    }
-
-    /// What a request whose data comes back needs besides.
-    fn check_returning(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
-        if matches!(wr.data, Data::Inline(_)) {
-            return Err(Refused::InlineResult);
-        }
-        if sync::load_u32(&self.place.slot.max_rd_atomic) == 0 {
-            return Err(Refused::NoReadAtomic);
-        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{CAPS, End, S, open, pair, pair_with};
+use common::{ALL, CAPS, End, S, open, pair, pair_with};
 use cq_core::transport::{Post, Refused};
 use cq_core::wc::WcOpcode;
 use cq_core::wr::{Data, RecvWr, RemoteAddr, SendOp, SendWr, Sge};
@@ -223,7 +223,7 @@ fn q07_data_that_comes_back_can_not_be_inline() {
         SendOp::CompareSwap { remote, compare: 0, swap: 1 },
         SendOp::FetchAdd { remote, add: 1 },
     ] {
-        for bytes in [&[0; 8][..], &[]] {
+        for bytes in [&[0; 8][..], &[], &[0; 65]] {
             let wr = SendWr::new(1, op, Data::Inline(bytes));
             assert_eq!(a.qp.post_send(&[wr]).unwrap_err().why, Refused::InlineResult);
         }
@@ -255,6 +255,22 @@ fn q07_max_rd_atomic_0_refuses_at_posting_until_it_is_raised() {
     a.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
     a.qp.post_send(&all).unwrap();
     a.expect(&[(1, S::SUCCESS); 3]);
+}
+
+#[test]
+fn q07_max_rd_atomic_is_0_before_it_is_given_and_after_reset() {
+    let (mut a, b) = pair();
+    let sge = [a.region.sge(0, 8).unwrap()];
+    let read = SendWr::read(1, &sge, b.region.remote(0).unwrap());
+    a.post(read);
+    a.expect(&[(1, S::SUCCESS)]);
+    for state in [QpState::Reset, QpState::Init, QpState::Err] {
+        let attr = if state == QpState::Init { QpAttr::init(ALL) } else { QpAttr::to(state) };
+        a.qp.modify(&attr).unwrap();
+    }
+    assert_eq!(a.qp.post_send(&[read]).unwrap_err().why, Refused::NoReadAtomic);
+    a.post(SendWr::send(2, &sge));
+    a.expect(&[(2, S::WR_FLUSH_ERR)]);
 }
 
 #[test]
