@@ -27,6 +27,12 @@ struct Piece {
     len: usize,
 }
 
+impl Piece {
+    fn overlaps(&self, other: &Self) -> bool {
+        self.addr < other.addr + other.len && other.addr < self.addr + self.len
+    }
+}
+
 /// Memory that may be read for as long as `'w`.
 #[derive(Debug)]
 pub struct Pieces<'w> {
@@ -83,10 +89,15 @@ impl<'w> Target<'w> {
     }
 }
 
-/// Copies all of `from` to the beginning of `to`, or as much as there is room for.
+/// Copies all of `from` to the beginning of `to`, or as much as there is room for; where the two overlap,
+/// as if it were copied aside first.
 #[inline]
 pub fn copy(from: &Pieces<'_>, to: &Target<'_>) {
-    copy_range(from, to, 0..from.len.min(to.0.len));
+    let len = from.len.min(to.0.len);
+    if overlap(from, &to.0) {
+        return copy_overlapping(from, to, len);
+    }
+    copy_range(from, to, 0..len);
 }
 
 /// [`copy`], but who sees the last eight bytes, in a copy of up to 4 KiB, sees all of it (Q8). Don't rely
@@ -94,12 +105,46 @@ pub fn copy(from: &Pieces<'_>, to: &Target<'_>) {
 #[inline]
 pub fn copy_last_word_late(from: &Pieces<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
+    if overlap(from, &to.0) {
+        return copy_overlapping(from, to, len);
+    }
+    copy_in_order(from, to, len);
+}
+
+#[inline]
+fn copy_in_order(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
     if !(8..=LATE).contains(&len) {
         return copy_range(from, to, 0..len);
     }
     copy_range(from, to, 0..len - 8);
     sync::write_fence();
     copy_range(from, to, len - 8..len);
+}
+
+fn overlap(from: &Pieces<'_>, to: &Pieces<'_>) -> bool {
+    from.list[..from.count]
+        .iter()
+        .any(|from| to.list[..to.count].iter().any(|to| from.overlaps(to)))
+}
+
+/// By way of memory of its own, but for one long piece into another: that is what `memmove` is for.
+#[cold]
+fn copy_overlapping(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
+    if len <= LATE {
+        copy_by_way_of(&[const { AtomicU64::new(0) }; LATE / 8], from, to, len);
+    } else if from.count == 1 && to.0.count == 1 {
+        copy_range(from, to, 0..len);
+    } else {
+        let aside: Vec<_> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        copy_by_way_of(&aside, from, to, len);
+    }
+}
+
+fn copy_by_way_of(aside: &[AtomicU64], from: &Pieces<'_>, to: &Target<'_>, len: usize) {
+    // SAFETY: atomics may be written.
+    let there = unsafe { Target::new(Pieces::of_words(aside, len)) };
+    copy_range(from, &there, 0..len);
+    copy_in_order(&there.0, to, len);
 }
 
 fn copy_range(from: &Pieces<'_>, to: &Target<'_>, range: Range<usize>) {

@@ -7,7 +7,7 @@ use common::{ALL, CAPS, End, S, open, pair, pair_with};
 use cq_core::transport::{Post, Refused};
 use cq_core::wc::WcOpcode;
 use cq_core::wr::{Data, RecvWr, RemoteAddr, SendOp, SendWr, Sge};
-use transport_rxe_loop::{AtomicCap, QpAttr, QpCaps, QpInit, QpState};
+use transport_rxe_loop::{AtomicCap, QpAttr, QpCaps, QpState};
 
 /// The one completion of a request that succeeded: its opcode and its byte_len.
 #[track_caller]
@@ -49,20 +49,6 @@ fn q06_read() {
         assert_eq!(b.bytes(from, len), bytes);
     }
     b.expect_nothing();
-}
-
-#[test]
-fn q06_read_within_one_region_whose_ranges_overlap() {
-    let mut a = End::new();
-    let mut twin = a.pd.create_qp(&QpInit::new(&a.cq)).unwrap();
-    twin.connect(a.qp.number()).unwrap();
-    a.qp.connect(twin.number()).unwrap();
-    let bytes = pattern(2000);
-    a.region.write(0, &bytes).unwrap();
-    let sge = [a.region.sge(8, 1000).unwrap()];
-    a.post(SendWr::read(1, &sge, a.region.remote(0).unwrap()));
-    assert_eq!(only(&mut a, 1), (WcOpcode::RDMA_READ, 1000));
-    assert_eq!(a.bytes(8, 1000), bytes[..1000]);
 }
 
 #[test]
