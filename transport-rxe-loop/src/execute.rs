@@ -197,9 +197,9 @@ impl Initiator<'_> {
     fn source<'w>(&self, window: &'w Window<'_>, payload: &Payload) -> Option<Pieces<'w>> {
         match payload {
             &Payload::Inline(words, len) => Some(Pieces::of_words(words, len)),
-            Payload::Sges(sges) => {
+            Payload::Sges(..) => {
                 let domain = sync::load_u32(&self.slot.pd);
-                window.source(domain, sges.as_slice(), Access::empty())
+                window.source(domain, payload.pieces(), Access::empty())
             }
         }
     }
@@ -270,7 +270,7 @@ fn land(
         let (theirs, ours) = (WcStatus::LOC_LEN_ERR, WcStatus::REM_INV_REQ_ERR);
         return Err(Mismatch { theirs, ours });
     }
-    let sges = receive.sges.as_slice();
+    let sges = receive.sges.pieces();
     let Some(to) = window.target(peer.domain(), sges, Access::LOCAL_WRITE, len) else {
         let (theirs, ours) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
         return Err(Mismatch { theirs, ours });

@@ -158,9 +158,11 @@ fn copy_range(from: &Pieces<'_>, to: &Target<'_>, range: Range<usize>) {
         // SAFETY: both cursors have `len` bytes before them in one piece, which may be read (`push`), and
         // the target's written (`Target::new`).
         unsafe { move_bytes(target.addr() as *mut u8, source.addr() as *const u8, len) };
-        source.advance(len);
-        target.advance(len);
         left -= len;
+        if left > 0 {
+            source.advance(len);
+            target.advance(len);
+        }
     }
 }
 
@@ -173,7 +175,9 @@ struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     fn at(pieces: &'a Pieces<'_>, offset: usize) -> Self {
         let mut cursor = Self { pieces: &pieces.list[..pieces.count], offset };
-        cursor.advance(0);
+        if offset > 0 {
+            cursor.advance(0);
+        }
         cursor
     }
 

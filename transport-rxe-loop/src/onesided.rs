@@ -44,7 +44,7 @@ impl Initiator<'_> {
         }
         let len = from.len() as u64;
         let target = [place(remote, len)];
-        let Some(to) = window.target(domain, &target, Access::REMOTE_WRITE, len) else {
+        let Some(to) = window.target(domain, target, Access::REMOTE_WRITE, len) else {
             return Err(self.blame(peer, Blame::Access));
         };
         memory::copy_last_word_late(from, &to);
@@ -82,7 +82,7 @@ impl Initiator<'_> {
     ) -> Result<(), Halt> {
         let domain = self.ask(peer, Access::REMOTE_READ)?;
         let source = [place(remote, request.payload.len())];
-        let Some(from) = window.source(domain, &source, Access::REMOTE_READ) else {
+        let Some(from) = window.source(domain, source, Access::REMOTE_READ) else {
             return Err(self.blame(peer, Blame::Access));
         };
         memory::copy(&from, &self.answer(window, request)?);

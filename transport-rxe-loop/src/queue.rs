@@ -152,7 +152,7 @@ impl Ring {
         let payload = if word & INLINE != 0 {
             Payload::Inline(body, count)
         } else {
-            Payload::Sges(SgeList::read(body, count))
+            Payload::Sges(body, count)
         };
         let (addr, value) = (sync::load(&header[2]), sync::load(&header[3]) as u32);
         let op = WireOp { code, addr, value, operands };
@@ -204,6 +204,12 @@ fn write_sges(body: &[AtomicU64], sges: &[Sge]) -> usize {
         sync::store(&words[1], u64::from(sge.length) << 32 | u64::from(sge.lkey));
     }
     sges.len()
+}
+
+#[inline]
+fn read_sge(words: &[AtomicU64]) -> Sge {
+    let word = sync::load(&words[1]);
+    Sge { addr: sync::load(&words[0]), length: (word >> 32) as u32, lkey: word as u32 }
 }
 
 fn write_bytes(body: &[AtomicU64], bytes: &[u8]) -> usize {
@@ -270,12 +276,12 @@ pub struct SendRequest {
     pub payload: Payload,
 }
 
-/// With which bytes.
+/// With which bytes. The words stay as they are until the request has completed.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant)]
 pub enum Payload {
-    Sges(SgeList),
-    /// So many bytes of these words, which stay as they are until the request has completed.
+    /// So many pieces in these words.
+    Sges(&'static [AtomicU64], usize),
+    /// So many bytes in these words.
     Inline(&'static [AtomicU64], usize),
 }
 
@@ -283,17 +289,19 @@ impl Payload {
     /// How many bytes there are.
     pub fn len(&self) -> u64 {
         match self {
-            Self::Sges(sges) => sges.len(),
+            Self::Sges(..) => self.pieces().map(|sge| u64::from(sge.length)).sum(),
             Self::Inline(_, len) => *len as u64,
         }
     }
 
     /// The pieces; none if the bytes are inline.
-    pub fn pieces(&self) -> &[Sge] {
-        match self {
-            Self::Sges(sges) => sges.as_slice(),
-            Self::Inline(..) => &[],
-        }
+    #[inline]
+    pub fn pieces(&self) -> impl Iterator<Item = Sge> {
+        let (words, count): (&[AtomicU64], usize) = match *self {
+            Self::Sges(words, count) => (words, count),
+            Self::Inline(..) => (&[], 0),
+        };
+        words.chunks_exact(SGE_WORDS).take(count).map(read_sge)
     }
 }
 
@@ -304,7 +312,7 @@ pub struct RecvRequest {
     pub sges: SgeList,
 }
 
-/// Pieces of a request, no more than there can be.
+/// Pieces of a receive, no more than there can be: its words may be another's once it is taken.
 #[derive(Debug)]
 pub struct SgeList {
     list: [Sge; MAX_SGE],
@@ -317,21 +325,19 @@ impl SgeList {
         let mut list = [Sge::default(); MAX_SGE];
         let mut read = 0;
         for (sge, words) in list.iter_mut().zip(body.chunks_exact(SGE_WORDS)).take(count) {
-            let word = sync::load(&words[1]);
-            *sge =
-                Sge { addr: sync::load(&words[0]), length: (word >> 32) as u32, lkey: word as u32 };
+            *sge = read_sge(words);
             read += 1;
         }
         Self { list, count: read }
     }
 
     /// The pieces.
-    pub fn as_slice(&self) -> &[Sge] {
-        &self.list[..self.count]
+    pub fn pieces(&self) -> impl Iterator<Item = Sge> {
+        self.list[..self.count].iter().copied()
     }
 
     /// How many bytes they have.
     pub fn len(&self) -> u64 {
-        self.as_slice().iter().map(|sge| u64::from(sge.length)).sum()
+        self.pieces().map(|sge| u64::from(sge.length)).sum()
     }
 }

@@ -43,7 +43,12 @@ impl<'a> Window<'a> {
 
     /// These pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
     /// Pieces of no bytes are not looked at (Q6).
-    pub fn source(&self, domain: u32, sges: &[Sge], needs: Access) -> Option<Pieces<'_>> {
+    pub fn source(
+        &self,
+        domain: u32,
+        sges: impl IntoIterator<Item = Sge>,
+        needs: Access,
+    ) -> Option<Pieces<'_>> {
         self.grant(domain, sges, needs, u64::MAX)
     }
 
@@ -52,7 +57,7 @@ impl<'a> Window<'a> {
     pub fn target(
         &self,
         domain: u32,
-        sges: &[Sge],
+        sges: impl IntoIterator<Item = Sge>,
         needs: Access,
         limit: u64,
     ) -> Option<Target<'_>> {
@@ -76,7 +81,13 @@ impl<'a> Window<'a> {
         Some(unsafe { AtomicU64::from_ptr(at.addr as usize as *mut u64) })
     }
 
-    fn grant(&self, domain: u32, sges: &[Sge], needs: Access, limit: u64) -> Option<Pieces<'_>> {
+    fn grant(
+        &self,
+        domain: u32,
+        sges: impl IntoIterator<Item = Sge>,
+        needs: Access,
+        limit: u64,
+    ) -> Option<Pieces<'_>> {
         let mut pieces = Pieces::new();
         let mut left = limit;
         for sge in sges {
