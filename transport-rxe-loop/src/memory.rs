@@ -89,8 +89,8 @@ impl<'w> Target<'w> {
     }
 }
 
-/// Copies all of `from` to the beginning of `to`, or as much as there is room for; where the two overlap,
-/// as if it were copied aside first.
+/// Copies all of `from` to the beginning of `to`, or as much as there is room for. One piece that overlaps
+/// another arrives as it was before.
 #[inline]
 pub fn copy(from: &Pieces<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
@@ -127,22 +127,16 @@ fn overlap(from: &Pieces<'_>, to: &Pieces<'_>) -> bool {
         .any(|from| to.list[..to.count].iter().any(|to| from.overlaps(to)))
 }
 
-/// By way of memory of its own, but for one long piece into another: that is what `memmove` is for.
+/// Up to 4 KiB by way of memory of its own. Beyond that piece by piece, which is right for one that
+/// overlaps the place that it goes to itself; nobody promises more.
 #[cold]
 fn copy_overlapping(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
-    if len <= LATE {
-        copy_by_way_of(&[const { AtomicU64::new(0) }; LATE / 8], from, to, len);
-    } else if from.count == 1 && to.0.count == 1 {
-        copy_range(from, to, 0..len);
-    } else {
-        let aside: Vec<_> = (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
-        copy_by_way_of(&aside, from, to, len);
+    if len > LATE {
+        return copy_range(from, to, 0..len);
     }
-}
-
-fn copy_by_way_of(aside: &[AtomicU64], from: &Pieces<'_>, to: &Target<'_>, len: usize) {
+    let aside = [const { AtomicU64::new(0) }; LATE / 8];
     // SAFETY: atomics may be written.
-    let there = unsafe { Target::new(Pieces::of_words(aside, len)) };
+    let there = unsafe { Target::new(Pieces::of_words(&aside, len)) };
     copy_range(from, &there, 0..len);
     copy_in_order(&there.0, to, len);
 }
@@ -207,7 +201,9 @@ impl<'a> Cursor<'a> {
 #[inline]
 unsafe fn move_bytes(to: *mut u8, from: *const u8, len: usize) {
     let aligned_alike = (to as usize ^ from as usize).is_multiple_of(8);
-    if len <= SMALL && aligned_alike {
+    // Word by word is from the beginning, which is wrong where that runs into what is still to be read.
+    let runs_into = (to as usize).wrapping_sub(from as usize) < len;
+    if len <= SMALL && aligned_alike && !runs_into {
         // SAFETY: as for this function; alignments are equal.
         unsafe { move_words(to, from, len) };
     } else {

@@ -87,15 +87,20 @@ fn q06_one_piece_into_another_that_overlaps_it() {
 #[test]
 fn q06_pieces_that_change_places() {
     let mut twins = Twins::new();
-    for len in [1, 8, 100, 256, 2048, 4096] {
+    for len in [1, 8, 100, 256, 2048] {
         let halves = [(0, len), (len, len)];
         let whole = [(0, 2 * len)];
         twins.check(&[halves[1], halves[0]], &halves);
         twins.check(&[halves[1], halves[0]], &whole);
         twins.check(&whole, &[halves[1], halves[0]]);
     }
-    let forwards: Vec<_> = (0..16).map(|i| (i * 512, 512)).collect();
+    let forwards: Vec<_> = (0..16).map(|i| (i * 256, 256)).collect();
     let backwards: Vec<_> = forwards.iter().rev().copied().collect();
     twins.check(&forwards, &backwards);
-    twins.check(&[(0, 16 * 512)], &backwards);
+    twins.check(&[(0, 16 * 256)], &backwards);
+    // Beyond 4 KiB too, if each has room of its own.
+    let shifted: Vec<_> = (0..8).map(|i| (i * 1024 + 8, 1016)).collect();
+    let pieces: Vec<_> = (0..8).map(|i| (i * 1024, 1016)).collect();
+    twins.check(&pieces, &shifted);
+    twins.check(&shifted, &pieces);
 }

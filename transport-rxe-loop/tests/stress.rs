@@ -104,6 +104,18 @@ impl Life {
         }
     }
 
+    /// A send's completion, which covers the unsignaled ones before it.
+    fn retire(&mut self, wc: &Wc) {
+        while let Some((next, signaled)) = self.sends.pop_front() {
+            if next == wc.wr_id() {
+                assert!(signaled || wc.status() != S::SUCCESS, "not signaled: {wc:?}");
+                return;
+            }
+            assert!(!signaled && !self.failed[0], "{next:x} was due, not {wc:?}");
+        }
+        panic!("not due: {wc:?}");
+    }
+
     /// A completion of it, which has to be the one that is due.
     fn completed(&mut self, wc: &Wc) {
         let good = wc.status() == S::SUCCESS;
@@ -111,13 +123,8 @@ impl Life {
         if is_recv {
             self.recvs.pop_front();
         }
-        while !is_recv {
-            let Some((next, signaled)) = self.sends.pop_front() else { panic!("not due: {wc:?}") };
-            if next == wc.wr_id() {
-                assert!(signaled || !good, "not signaled: {wc:?}");
-                break;
-            }
-            assert!(!signaled && !self.failed[0], "{next:x} was due, not {wc:?}");
+        if !is_recv {
+            self.retire(wc);
         }
         let failed = &mut self.failed[usize::from(is_recv)];
         assert!(!*failed || wc.status() == S::WR_FLUSH_ERR, "behind a failure: {wc:?}");

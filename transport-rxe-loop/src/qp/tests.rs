@@ -45,7 +45,7 @@ impl End {
     fn fill_sends(&mut self) {
         let capacity = CAPS.max_send_wr as usize;
         while self.sends.len() < capacity {
-            let signaled = self.next % 3 == 0 || self.sends.len() + 1 == capacity;
+            let signaled = self.next.is_multiple_of(3) || self.sends.len() + 1 == capacity;
             let wr = SendWr::send_inline(self.next, b"message");
             self.qp.post_send(&[if signaled { wr } else { wr.unsignaled() }]).unwrap();
             self.sends.push_back((self.next, signaled));
