@@ -1,15 +1,15 @@
 //! What a request does to memory of the peer by itself: WRITE, READ and the atomics. The peer takes no
 //! part, and learns only of what it had to refuse.
 //!
-//! # Who is to blame, in the order of judging (Q7)
+//! # What is wrong, in the order of judging (Q7)
 //!
 //! | what is wrong | initiator | target |
 //! |---|---|---|
 //! | WRITE: a key or a range of its own | LOC_PROT, ERR | |
 //! | atomic: its pieces are not eight bytes | LOC_LEN, ERR | |
-//! | the target's queue pair lacks the right, or takes no READ and no atomic | REM_INV_REQ, ERR | ERR, request |
-//! | atomic: the address is no multiple of eight, whatever the key | REM_INV_REQ, ERR | ERR, request |
-//! | the remote key, its range, or its region's rights | REM_ACCESS, ERR | ERR, access |
+//! | the target's queue pair lacks the right, or takes no READ and no atomic | REM_INV_REQ, ERR | ERR |
+//! | atomic: the address is no multiple of eight, whatever the key | REM_INV_REQ, ERR | ERR |
+//! | the remote key, its range, or its region's rights | REM_ACCESS, ERR | ERR |
 //! | READ, atomic: a key, a range, or a region of its own without LOCAL_WRITE | LOC_PROT, ERR | |
 //!
 //! In none of these is any memory changed. That an atomic of the wrong size fails before the peer hears of
@@ -21,7 +21,7 @@ use cq_core::wr::{RemoteAddr, SendOp, Sge};
 use crate::execute::{Halt, Initiator};
 use crate::memory::{self, Pieces, Target};
 use crate::mr::Access;
-use crate::peer::{Blame, Peer};
+use crate::peer::Peer;
 use crate::queue::SendRequest;
 use crate::sync::{self, AtomicU64};
 use crate::window::Window;
@@ -40,12 +40,12 @@ impl Initiator<'_> {
     ) -> Result<(), Halt> {
         let (rights, domain) = peer.rights().map_err(Self::halt)?;
         if !rights.contains(Access::REMOTE_WRITE) {
-            return Err(self.blame(peer, Blame::Request));
+            return Err(self.refused(peer, WcStatus::REM_INV_REQ_ERR));
         }
         let len = from.len() as u64;
         let target = [place(remote, len)];
         let Some(to) = window.target(domain, target, Access::REMOTE_WRITE, len) else {
-            return Err(self.blame(peer, Blame::Access));
+            return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
         };
         memory::copy_last_word_late(from, &to);
         Ok(())
@@ -83,7 +83,7 @@ impl Initiator<'_> {
         let domain = self.ask(peer, Access::REMOTE_READ)?;
         let source = [place(remote, request.payload.len())];
         let Some(from) = window.source(domain, source, Access::REMOTE_READ) else {
-            return Err(self.blame(peer, Blame::Access));
+            return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
         };
         memory::copy(&from, &self.answer(window, request)?);
         Ok(())
@@ -102,10 +102,10 @@ impl Initiator<'_> {
         }
         let domain = self.ask(peer, Access::REMOTE_ATOMIC)?;
         if !remote.addr.is_multiple_of(ATOMIC) {
-            return Err(self.blame(peer, Blame::Request));
+            return Err(self.refused(peer, WcStatus::REM_INV_REQ_ERR));
         }
         let Some(word) = window.word(domain, remote) else {
-            return Err(self.blame(peer, Blame::Access));
+            return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
         };
         let to = self.answer(window, request)?;
         let held = [AtomicU64::new(step(word))];
@@ -120,7 +120,7 @@ impl Initiator<'_> {
         if answers && rights.contains(right) {
             Ok(domain)
         } else {
-            Err(self.blame(peer, Blame::Request))
+            Err(self.refused(peer, WcStatus::REM_INV_REQ_ERR))
         }
     }
 
@@ -137,13 +137,10 @@ impl Initiator<'_> {
 
     /// The target refuses the request, and fails.
     #[cold]
-    fn blame(&mut self, peer: &Peer, blame: Blame) -> Halt {
-        peer.fail(blame);
+    fn refused(&mut self, peer: &Peer, status: WcStatus) -> Halt {
+        peer.refuse(status);
         self.kicks.add(peer.number());
-        Halt::Failed(match blame {
-            Blame::Request => WcStatus::REM_INV_REQ_ERR,
-            Blame::Access => WcStatus::REM_ACCESS_ERR,
-        })
+        Halt::Failed(status)
     }
 }
 

@@ -23,15 +23,6 @@ pub struct Peer {
     from: u32,
 }
 
-/// What a failing peer has to say besides: an asynchronous event, since no receive of its own tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// The request was none that it takes: QP_REQ_ERR.
-    Request,
-    /// The request reached for memory that it may not use: QP_ACCESS_ERR.
-    Access,
-}
-
 /// Why a peer takes no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
@@ -116,16 +107,18 @@ impl Peer {
 
     /// The receive that was taken has failed, and the peer with it.
     pub fn refused(&self, wr_id: u64, status: WcStatus) {
-        self.leave();
+        self.fail();
         self.push(&completion::failed(wr_id, self.number, status), false);
     }
 
-    /// The peer goes to ERR over a request that takes no receive, if it still listens to this initiator.
-    pub fn fail(&self, _blame: Blame) {
-        self.leave();
+    /// The peer goes to ERR over a request that it refuses with this status: no receive of its own tells it
+    /// why.
+    pub fn refuse(&self, _status: WcStatus) {
+        self.fail();
     }
 
-    fn leave(&self) {
+    /// The peer goes to ERR, if it still listens to this initiator.
+    fn fail(&self) {
         let _guard = self.slot.recv.lock.lock();
         if self.listens().is_ok() {
             identity::fail(self.slot, self.number);
