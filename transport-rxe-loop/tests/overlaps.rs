@@ -98,9 +98,10 @@ fn q06_pieces_that_change_places() {
     let backwards: Vec<_> = forwards.iter().rev().copied().collect();
     twins.check(&forwards, &backwards);
     twins.check(&[(0, 16 * 256)], &backwards);
-    // Beyond 4 KiB too, if each has room of its own.
-    let shifted: Vec<_> = (0..8).map(|i| (i * 1024 + 8, 1016)).collect();
-    let pieces: Vec<_> = (0..8).map(|i| (i * 1024, 1016)).collect();
+    // Beyond 4 KiB too, if each has room of its own, long or short.
+    let len = |i| if i % 2 == 0 { 1016 } else { 200 };
+    let shifted: Vec<_> = (0..8).map(|i| (i * 1024 + 8, len(i))).collect();
+    let pieces: Vec<_> = (0..8).map(|i| (i * 1024, len(i))).collect();
     twins.check(&pieces, &shifted);
     twins.check(&shifted, &pieces);
 }
