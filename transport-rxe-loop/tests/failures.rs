@@ -12,7 +12,10 @@ use transport_rxe_loop::{Access, OwnedRegion, ProtectionDomain, QpAttr, QpState}
 use QpState::{Err as Failed, Rts};
 
 fn send_into(sge: impl Fn(&End) -> Sge) -> (End, End) {
-    run(sge, |a, _| a.send(1, 0, 16))
+    run(sge, |a, _| {
+        a.region.write(0, &[0xee; 16]).unwrap();
+        a.send(1, 0, 16);
+    })
 }
 
 fn send_from(sge: Sge) -> (End, End) {
@@ -24,7 +27,7 @@ fn q07_a_receive_that_is_too_small() {
     let (mut a, mut b) = send_into(|b| b.region.sge(0, 15).unwrap());
     let ends = (&mut a, &mut b);
     expect_failure(ends, (S::REM_INV_REQ_ERR, Failed), (Some(S::LOC_LEN_ERR), Failed));
-    assert_eq!(b.bytes(0, 16), [0; 16]);
+    assert_eq!(b.bytes(0, 8192), [0; 8192]);
 }
 
 #[test]
@@ -39,6 +42,7 @@ fn q07_a_bad_receive_buffer() {
         let (mut a, mut b) = send_into(sge);
         let ends = (&mut a, &mut b);
         expect_failure(ends, (S::REM_OP_ERR, Failed), (Some(S::LOC_PROT_ERR), Failed));
+        assert_eq!(b.bytes(0, 8192), [0; 8192]);
     }
 }
 
@@ -61,6 +65,9 @@ fn q07_a_receive_buffer_without_local_write_or_of_another_domain() {
         let (mut a, mut b) = send_into(|b| kept.get_or_init(|| region(b)).1.sge(0, 64).unwrap());
         let ends = (&mut a, &mut b);
         expect_failure(ends, (S::REM_OP_ERR, Failed), (Some(S::LOC_PROT_ERR), Failed));
+        let mut bytes = [1; 64];
+        kept.get().unwrap().1.read(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 64]);
     }
 }
 
