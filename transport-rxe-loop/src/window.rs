@@ -81,6 +81,7 @@ impl<'a> Window<'a> {
         Some(unsafe { AtomicU64::from_ptr(at.addr as usize as *mut u64) })
     }
 
+    #[inline]
     fn grant(
         &self,
         domain: u32,
@@ -104,6 +105,7 @@ impl<'a> Window<'a> {
         Some(pieces)
     }
 
+    #[inline]
     fn check(&self, domain: u32, key: u32, addr: u64, len: u64, needs: Access) -> Option<()> {
         let slot = self.fabric.mr(key >> 8);
         let alive = key != 0 && sync::acquire(&slot.key) == key;

@@ -76,6 +76,23 @@ fn q06_atomics_of_many_queue_pairs_count_exactly() {
     assert_eq!((&words[..8], &words[16..]), (&[0; 8][..], &[0; 8][..]));
 }
 
+/// Polls a queue that others poll too, and notes what it got; how many that were.
+fn poll(cq: &Mutex<Cq>, seen: &[AtomicU64]) -> u64 {
+    let mut room = [Wc::default(); 3];
+    let count = cq.lock().unwrap().poll(&mut room).unwrap();
+    for wc in &room[..count] {
+        assert_eq!(wc.status(), S::SUCCESS);
+        seen[wc.wr_id() as usize].fetch_add(1, Relaxed);
+    }
+    count as u64
+}
+
+/// Posts on a queue pair that others post on too; false if it is full.
+fn post(qp: &Mutex<QueuePair>, wr: SendWr<'_>) -> bool {
+    let posted = qp.lock().unwrap().post_send(&[wr]);
+    posted.map_err(|error| assert_eq!(error.why, Refused::QueueFull)).is_ok()
+}
+
 #[test]
 fn p08_threads_post_on_one_queue_pair_and_poll_one_queue() {
     const THREADS: u64 = 3;
@@ -85,27 +102,15 @@ fn p08_threads_post_on_one_queue_pair_and_poll_one_queue() {
     let sge = [a.region.sge(0, 8).unwrap()];
     let seen: Vec<_> = (0..THREADS * TIMES).map(|_| AtomicU64::new(0)).collect();
     let (qp, cq, left) = (Mutex::new(a.qp), Mutex::new(a.cq), AtomicU64::new(THREADS * TIMES));
-    let poll = || {
-        let mut room = [Wc::default(); 3];
-        let count = cq.lock().unwrap().poll(&mut room).unwrap();
-        for wc in &room[..count] {
-            assert_eq!(wc.status(), S::SUCCESS);
-            seen[wc.wr_id() as usize].fetch_add(1, Relaxed);
-        }
-        left.fetch_sub(count as u64, Relaxed);
-    };
+    let poll = || left.fetch_sub(poll(&cq, &seen), Relaxed);
     let post = |wr_id: u64| {
-        let wr = match wr_id % 2 {
-            0 => SendWr::fetch_add(wr_id, &sge, remote, 1),
-            _ => SendWr::read(wr_id, &sge, remote),
+        let add = wr_id.is_multiple_of(2);
+        let wr = if add {
+            SendWr::fetch_add(wr_id, &sge, remote, 1)
+        } else {
+            SendWr::read(wr_id, &sge, remote)
         };
-        match qp.lock().unwrap().post_send(&[wr]) {
-            Ok(()) => true,
-            Err(error) => {
-                assert_eq!(error.why, Refused::QueueFull);
-                false
-            }
-        }
+        post(&qp, wr)
     };
     let (post, poll, left) = (&post, &poll, &left);
     thread::scope(|scope| {
