@@ -4,7 +4,7 @@
 mod common;
 
 use common::failing::{expect_failure, good, run, run_on};
-use common::{ALL, End, S, pair};
+use common::{ALL, End, S, connect_by, impatient, pair, patient};
 use cq_core::wr::{RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::{Access, OwnedRegion, ProtectionDomain, QpAttr, QpState};
 
@@ -254,6 +254,35 @@ fn q07_a_peer_that_is_gone() {
         a.send(2, 0, 8);
         a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
         assert_eq!(a.qp.state(), Failed);
+    }
+}
+
+#[test]
+fn q07_a_peer_that_does_not_answer_in_time() {
+    for op in &ALL_OPS {
+        let (mut a, b) = (End::new(), End::new());
+        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &impatient());
+        a.post((op.wr)(&fine(&a), fine_remote(&b)));
+        a.send(2, 0, 8);
+        a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
+        assert_eq!((a.qp.state(), b.qp.state()), (Failed, QpState::Reset));
+        assert_eq!(b.bytes(0, 8192), [0; 8192]);
+    }
+}
+
+#[test]
+fn q07_a_peer_that_answers_late_is_asked_once() {
+    let after: [fn(u64) -> u64; 4] = [|_| 0, |word| word, |_| 1, |word| word + 1];
+    for (op, after) in ALL_OPS.iter().zip(after) {
+        let (mut a, mut b) = (End::new(), End::new());
+        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &patient());
+        b.region.write(0, &[THEIRS; 8192]).unwrap();
+        a.post((op.wr)(&fine(&a), fine_remote(&b)));
+        a.expect_nothing();
+        b.qp.connect(a.qp.number()).unwrap();
+        a.expect(&[(1, S::SUCCESS)]);
+        let before = u64::from_ne_bytes([THEIRS; 8]);
+        assert_eq!(b.word(64), after(before));
     }
 }
 
