@@ -86,6 +86,7 @@ pub struct QpAttr {
     pub(crate) min_rnr_timer: u8,
     pub(crate) max_rd_atomic: u8,
     pub(crate) max_dest_rd_atomic: u8,
+    pub(crate) en_sqd_async_notify: bool,
     pkey_index: u16,
     port: u8,
     av_port: u8,
@@ -122,6 +123,7 @@ impl QpAttr {
             rnr_retry: 0,
             max_rd_atomic: 0,
             max_dest_rd_atomic: 0,
+            en_sqd_async_notify: false,
             pkey_index: 0,
             port: 0,
             av_port: 0,
@@ -175,6 +177,8 @@ impl QpAttr {
         state(state: QpState) => STATE;
         /// The state that the caller takes the queue pair to be in; it is checked.
         cur_state(cur_state: QpState) => CUR_STATE;
+        /// Whether to report SQ_DRAINED once everything that the send queue has begun is done.
+        en_sqd_async_notify(en_sqd_async_notify: bool) => EN_SQD_ASYNC_NOTIFY;
         /// What the peer may do: REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC.
         access(access: Access) => ACCESS_FLAGS;
         /// Index of the partition key: 0.

@@ -18,17 +18,19 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use cq_core::ring::{Slot, Tail};
-use cq_core::soft::{Consumer, Control, Parts, Tag};
+use cq_core::soft::{Consumer, Control, Overrun, Parts, Tag};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError, Signal};
 use cq_core::wc::Wc;
 
 use crate::arena::Extent;
-use crate::channel::{self, Bell, CompletionChannel};
+use crate::bell::{self, Bell, Source};
+use crate::channel::CompletionChannel;
 use crate::completion;
 use crate::device::MAX_CQE;
 use crate::error::{CreateError, InUse, Limit};
 use crate::fabric::Fabric;
 use crate::layout::{CqSlot, Entry, MAX_CQ};
+use crate::overrun;
 use crate::sync;
 
 /// A queue's place in the table and its memory; ends when its last user does.
@@ -103,44 +105,51 @@ impl Signal for Asked {
 }
 
 /// Adds a completion to the queue at `index`, and raises the event that it was armed for. A completion
-/// that finds no room overruns the queue: the poller is told (O3).
+/// that finds no room overruns the queue: the poller is told (O3), and its queue pairs fail (O4).
 #[inline]
 pub fn push(fabric: &'static Fabric, index: u32, wc: &Wc, tag: u32, solicited: bool) {
     let slot = fabric.cq(index);
     let asked = Asked(Cell::new(false));
-    let channel = {
+    let pushed = {
         let _guard = slot.lock.lock();
         let Some(parts) = parts(fabric, slot) else { return };
         let tail = Tail::from_words(slot.tail.each_ref().map(sync::load));
-        let channel = sync::load_u32(&slot.channel);
-        let key = CqKey { index, generation: sync::load_u32(&slot.generation) };
-        let mut producer = parts.producer(tail, key, (channel != 0).then_some(&asked));
-        let _overrun_is_latched = producer.push_with(wc, tag, solicited);
+        let has_channel = bell::is_attached(fabric, Source::Completion(index));
+        let mut producer = parts.producer(tail, key(fabric, index), has_channel.then_some(&asked));
+        let pushed = producer.push_with(wc, tag, solicited);
         keep(slot, producer.tail());
-        channel
+        pushed
     };
     if asked.0.get() {
-        channel::raise(fabric, channel.wrapping_sub(1), index);
+        bell::raise(fabric, Source::Completion(index), || true);
+    }
+    if let Err(Overrun { dropped }) = pushed {
+        overrun::spread(fabric, index, wc.qp_num(), dropped);
     }
 }
 
-/// That a queue belongs to a channel.
+/// What the queue at `index` is called in events, while it can't go.
+pub fn key(fabric: &'static Fabric, index: u32) -> CqKey {
+    CqKey { index, generation: sync::load_u32(&fabric.cq(index).generation) }
+}
+
+/// That events of a queue come to a channel.
 #[derive(Debug)]
 struct Attachment {
     bell: Arc<Bell>,
-    cq: u32,
+    source: Source,
 }
 
 impl Attachment {
-    fn new(fabric: &'static Fabric, channel: &CompletionChannel, cq: u32) -> Self {
-        channel::attach(fabric, channel.bell().index(), cq);
-        Self { bell: Arc::clone(channel.bell()), cq }
+    fn new(bell: &Arc<Bell>, source: Source) -> Self {
+        bell.attach(source);
+        Self { bell: Arc::clone(bell), source }
     }
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        channel::detach(&self.bell, self.cq);
+        self.bell.detach(self.source);
     }
 }
 
@@ -148,7 +157,8 @@ impl Drop for Attachment {
 ///
 /// # Overrun
 /// A completion that finds the queue full is dropped, and the queue with it: what was stored is handed out,
-/// then polling fails for ever and says how many were dropped (O3). Its queue pairs do not go to ERR yet.
+/// then polling fails for ever and says how many were dropped (O3). The context gets CQ_ERR (O2), and the
+/// queue's queue pairs go to ERR, each with QP_FATAL (O4).
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail
@@ -160,18 +170,18 @@ impl Drop for Attachment {
 #[derive(Debug)]
 pub struct Cq {
     consumer: Consumer<'static>,
-    // Before the queue: it leaves its channel before its place is another's.
-    attachment: Option<Attachment>,
+    // Before the queue: it leaves its channels before its place is another's.
+    attachments: (Attachment, Option<Attachment>),
     queue: Arc<Queue>,
 }
 
 impl Cq {
     pub(crate) fn new(
-        fabric: &'static Fabric,
+        context: &Arc<Bell>,
         capacity: u32,
         channel: Option<&CompletionChannel>,
     ) -> Result<Self, CreateError> {
-        let what = Limit::Cqe;
+        let (fabric, what) = (context.fabric(), Limit::Cqe);
         match capacity {
             0 => return Err(CreateError::Zero(what)),
             asked if asked > MAX_CQE => {
@@ -183,8 +193,12 @@ impl Cq {
         let parts = parts(fabric, fabric.cq(queue.index))
             .ok_or(CreateError::NoMemory { bytes: size_of::<Control>() })?;
         let consumer = parts.consumer(0, key, channel.is_some());
-        let attachment = channel.map(|channel| Attachment::new(fabric, channel, queue.index));
-        Ok(Self { consumer, attachment, queue: Arc::new(queue) })
+        let completions = Source::Completion(queue.index);
+        let attachments = (
+            Attachment::new(context, Source::Overrun(queue.index)),
+            channel.map(|channel| Attachment::new(channel.bell(), completions)),
+        );
+        Ok(Self { consumer, attachments, queue: Arc::new(queue) })
     }
 
     /// How many completions it holds: as many as were asked for (O1).
@@ -202,15 +216,15 @@ impl Cq {
         reason = "the handle comes back by value, once, when it can't go"
     )]
     pub fn destroy(self) -> Result<(), InUse<Self>> {
-        let Self { consumer, attachment, queue } = self;
+        let Self { consumer, attachments, queue } = self;
         match Arc::try_unwrap(queue) {
             Ok(queue) => {
-                drop(attachment);
+                drop(attachments);
                 drop(queue);
                 Ok(())
             }
             Err(queue) => Err(InUse::new(
-                Self { consumer, attachment, queue },
+                Self { consumer, attachments, queue },
                 "completion queue",
                 "its queue pairs",
             )),

@@ -11,6 +11,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::sync::Arc;
+
+use crate::bell::Bell;
 use crate::channel::CompletionChannel;
 use crate::cq::Cq;
 use crate::error::{CreateError, OpenError};
@@ -39,10 +42,13 @@ pub fn devices() -> Vec<&'static str> {
 }
 
 /// An open device. Everybody who opens it in this process shares it: queue pairs of different contexts
-/// connect by their numbers.
+/// connect by their numbers. Its [asynchronous events](cq_core::transport::AsyncEvents) are those of what
+/// was made through it, and a clone is the same opening: each event goes to one of them.
 #[derive(Clone, Debug)]
 pub struct Context {
     fabric: &'static Fabric,
+    /// Where its asynchronous events are read. Everything made through it keeps it.
+    bell: Arc<Bell>,
 }
 
 /// `enum ibv_atomic_cap`: among whom COMP_SWAP and FETCH_ADD are one step.
@@ -68,7 +74,7 @@ pub struct DeviceAttr {
     pub max_cq: u32,
     /// Memory regions.
     pub max_mr: u32,
-    /// Completion channels.
+    /// Completion channels and open contexts.
     pub max_channels: u32,
     /// Entries of a completion queue.
     pub max_cqe: u32,
@@ -92,12 +98,17 @@ impl Context {
     /// Opens a device by its name.
     ///
     /// # Errors
-    /// There is no device of that name, or no memory for it.
+    /// There is no device of that name, no memory for it, or too many have opened it.
     pub fn open(name: &str) -> Result<Self, OpenError> {
         if name != NAME {
             return Err(OpenError::NoSuchDevice { name: name.to_owned() });
         }
-        Ok(Self { fabric: Fabric::open()? })
+        let fabric = Fabric::open()?;
+        Ok(Self { fabric, bell: Arc::new(Bell::new(fabric)?) })
+    }
+
+    pub(crate) const fn bell(&self) -> &Arc<Bell> {
+        &self.bell
     }
 
     /// The device's name.
@@ -142,12 +153,12 @@ impl Context {
         capacity: u32,
         channel: Option<&CompletionChannel>,
     ) -> Result<Cq, CreateError> {
-        Cq::new(self.fabric, capacity, channel)
+        Cq::new(&self.bell, capacity, channel)
     }
 
     /// A protection domain.
     #[must_use]
     pub fn alloc_pd(&self) -> ProtectionDomain {
-        ProtectionDomain::new(self.fabric)
+        ProtectionDomain::new(&self.bell)
     }
 }

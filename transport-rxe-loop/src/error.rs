@@ -18,6 +18,9 @@ pub enum OpenError {
         /// The name that was asked for.
         name: String,
     },
+    /// There is no place or no descriptor for its asynchronous events.
+    #[error("the device's asynchronous events need a channel: {0}")]
+    NoChannel(#[from] CreateError),
     /// The device's memory could not be had.
     #[error("the {bytes} bytes of the device's memory could not be mapped (errno {errno})")]
     NoMemory {
@@ -48,7 +51,7 @@ pub enum Limit {
     QueuePairs,
     /// Completion queues of the device.
     CompletionQueues,
-    /// Completion channels of the device.
+    /// Completion channels and open contexts of the device.
     Channels,
     /// Memory regions of the device.
     MemoryRegions,
@@ -65,7 +68,7 @@ impl fmt::Display for Limit {
             Self::Inline => "inline bytes",
             Self::QueuePairs => "queue pairs",
             Self::CompletionQueues => "completion queues",
-            Self::Channels => "completion channels",
+            Self::Channels => "channels and open contexts",
             Self::MemoryRegions => "memory regions",
         })
     }

@@ -7,6 +7,7 @@
 use cq_core::wc::WcStatus;
 use cq_core::wr::{SendFlags, SendOp};
 
+use crate::async_event::{self, QpEvent};
 use crate::completion;
 use crate::cq;
 use crate::fabric::Fabric;
@@ -15,6 +16,7 @@ use crate::identity;
 use crate::layout::{MAX_QP, QpSlot};
 use crate::memory::{self, Pieces};
 use crate::mr::Access;
+use crate::overrun;
 use crate::peer::{Peer, Unavailable};
 use crate::queue::{Payload, RecvRequest, Ring, SendRequest};
 use crate::retry::{self, Verdict, WaitsFor};
@@ -28,8 +30,13 @@ use crate::window::Window;
 pub fn run(fabric: &'static Fabric, qp: u32) {
     let mut kicks = Kicks::default();
     drive(fabric, qp, &mut kicks);
-    while let Some(next) = kicks.pop() {
-        drive(fabric, next, &mut kicks);
+    loop {
+        while let Some(next) = kicks.pop() {
+            drive(fabric, next, &mut kicks);
+        }
+        if !overrun::take_noted(fabric, &mut kicks) {
+            return;
+        }
     }
 }
 
@@ -60,6 +67,12 @@ impl Kicks {
         let index = number as usize % MAX_QP;
         self.any = true;
         self.bits[index / 64] |= 1 << (index % 64);
+    }
+
+    /// Adds those whose bits are set, 64 to a word.
+    pub fn add_all(&mut self, word: usize, bits: u64) {
+        self.any |= bits != 0;
+        self.bits[word % (MAX_QP / 64)] |= bits;
     }
 
     fn pop(&mut self) -> Option<u32> {
@@ -120,6 +133,10 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
             QpState::Rts => {}
             // What was begun is ended.
             QpState::Sqd if retry::has_begun(slot, position) => {}
+            QpState::Sqd => {
+                drained(fabric, slot, me.number);
+                return true;
+            }
             QpState::Err => {
                 flush::both(fabric, slot, me.number, &ring);
                 return true;
@@ -145,6 +162,14 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
                 }
             }
         }
+    }
+}
+
+/// In SQD, and everything that was begun is done: says so once, if that was asked for.
+#[cold]
+fn drained(fabric: &'static Fabric, slot: &QpSlot, number: u32) {
+    if sync::swap_if(&slot.send.report_drained, 1, 0).is_ok() {
+        async_event::report_qp(fabric, number, QpEvent::Drained);
     }
 }
 

@@ -16,8 +16,8 @@ use crate::service::Service;
 pub struct Fabric {
     memory: &'static Mapping,
     tables: &'static Tables,
-    /// The descriptors of this process' channels. Locked only to raise an event that was armed for, and
-    /// to make and end a channel.
+    /// The descriptors of this process' channels. Locked only to raise an event, and to make and end a
+    /// channel.
     bells: [Mutex<Option<Arc<OwnedFd>>>; MAX_CHANNELS],
     service: Service,
 }

@@ -57,15 +57,16 @@ pub fn change(slot: &QpSlot, seen: Identity, state: QpState) -> bool {
     sync::swap_if(&slot.identity, seen.to_word(), to.to_word()).is_ok()
 }
 
-/// Puts the queue pair into ERR if it is the one named, and connected.
-pub fn fail(slot: &QpSlot, number: u32) {
+/// Puts the queue pair into ERR if it is the one named, and in a state from where that is possible; whether
+/// it did.
+pub fn fail(slot: &QpSlot, number: u32) -> bool {
     loop {
         let seen = read(slot);
-        if seen.number != number || !seen.state.receives() {
-            return;
+        if seen.number != number || matches!(seen.state, QpState::Reset | QpState::Err) {
+            return false;
         }
         if change(slot, seen, QpState::Err) {
-            return;
+            return true;
         }
     }
 }

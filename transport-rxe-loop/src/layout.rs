@@ -2,7 +2,7 @@
 //! indices only, no address but those of registered memory, which mean something in their owner's process.
 //!
 //! ```text
-//! 0        Tables: device | qps | mrs | cqs | channels | arena's bitmap
+//! 0        Tables: device | noted | qps | mrs | cqs | channels | arena's bitmap
 //! ARENA    completion rings, send queues, receive queues, in granules of 256 bytes
 //! SIZE
 //! ```
@@ -15,6 +15,7 @@
 use std::fmt;
 
 use crate::arena::Arena;
+use crate::list::List;
 use crate::lock::{Lock, Turn};
 use crate::region::Shared;
 use crate::sync::{self, AtomicU32, AtomicU64};
@@ -27,8 +28,10 @@ pub const MAX_QP: usize = 1 << 10;
 pub const MAX_MR: usize = 1 << 12;
 /// Completion queues, a power of two.
 pub const MAX_CQ: usize = 1 << 10;
-/// Completion channels, a power of two.
-pub const MAX_CHANNELS: usize = 1 << 8;
+/// Completion channels and open contexts, a power of two.
+pub const MAX_CHANNELS: usize = 1 << 9;
+/// Kinds of asynchronous events that a queue pair can have.
+pub const QP_EVENTS: usize = 4;
 
 /// Where the arena begins.
 pub const ARENA: usize = size_of::<Tables>().next_multiple_of(4096);
@@ -38,6 +41,7 @@ pub const ARENA: usize = size_of::<Tables>().next_multiple_of(4096);
 pub struct Tables {
     /// The number of the next protection domain.
     pub next_pd: AtomicU32,
+    pub noted: Noted,
     pub qps: Table<QpSlot, MAX_QP>,
     pub mrs: Table<MrSlot, MAX_MR>,
     pub cqs: Table<CqSlot, MAX_CQ>,
@@ -115,6 +119,16 @@ impl<T: Entry, const N: usize> Table<T, N> {
     }
 }
 
+/// Queue pairs that are to be run by somebody who has no turn: see `overrun`. Seldom written, so away from
+/// what is.
+#[repr(C, align(128))]
+pub struct Noted {
+    /// Whether there are any.
+    pub any: AtomicU32,
+    /// A bit each.
+    pub qps: [AtomicU64; MAX_QP / 64],
+}
+
 /// A queue pair. The parts lie in cache lines of their own by who writes them.
 #[repr(C)]
 pub struct QpSlot {
@@ -144,6 +158,8 @@ pub struct QpSlot {
     pub send: SendSide,
     pub retired: Retired,
     pub recv: RecvSide,
+    /// What is reported of it, by kind.
+    pub events: [EventNode; QP_EVENTS],
 }
 
 impl fmt::Debug for QpSlot {
@@ -176,6 +192,8 @@ pub struct SendSide {
     pub waits_for: AtomicU32,
     pub waits_at: AtomicU64,
     pub deadline: AtomicU64,
+    /// Whether SQ_DRAINED is to be reported in SQD.
+    pub report_drained: AtomicU32,
 }
 
 /// Up to where the slots of the send queue have come back (Q5). Written by who polls.
@@ -218,21 +236,29 @@ pub struct CqSlot {
     pub offset: AtomicU32,
     pub log2: AtomicU32,
     pub promised: AtomicU32,
-    /// Index of its channel, plus 1; 0 is none.
+    /// What it was armed for.
+    pub completion: EventNode,
+    /// That it overran.
+    pub overrun: EventNode,
+}
+
+/// Events of one kind of one object: a member of its channel's list while some are pending. Written under
+/// the channel's lock.
+#[derive(Debug)]
+#[repr(C)]
+pub struct EventNode {
+    /// Index of the channel, plus 1; 0 is none.
     pub channel: AtomicU32,
-    /// Events that nobody has read; under the channel's lock.
+    /// Events that nobody has read.
     pub pending: AtomicU32,
-    /// Index of the next queue with pending events, plus 1; under the channel's lock.
+    /// The next member, as [`List`] says.
     pub next: AtomicU32,
 }
 
-/// A completion channel: the list of the queues that have pending events.
+/// A channel: the list of those that have pending events, by the numbers of [`bell`](crate::bell).
 #[repr(C, align(128))]
 pub struct ChannelSlot {
     life: Life,
     pub lock: Lock,
-    /// Index of the first queue, plus 1; 0 is an empty list.
-    pub first: AtomicU32,
-    /// Index of the last queue, plus 1.
-    pub last: AtomicU32,
+    pub list: List,
 }

@@ -99,7 +99,9 @@
 #![deny(unsafe_code)]
 
 mod arena;
+mod async_event;
 mod attr;
+mod bell;
 mod channel;
 mod completion;
 mod cq;
@@ -110,10 +112,12 @@ mod fabric;
 mod flush;
 mod identity;
 mod layout;
+mod list;
 mod lock;
 mod memory;
 mod mr;
 mod onesided;
+mod overrun;
 mod pd;
 mod peer;
 mod place;

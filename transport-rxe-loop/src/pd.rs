@@ -15,6 +15,7 @@
 
 use std::sync::Arc;
 
+use crate::bell::Bell;
 use crate::error::{CreateError, InUse, RegisterError};
 use crate::fabric::Fabric;
 use crate::mr::{Access, MemoryRegion, OwnedRegion};
@@ -24,14 +25,19 @@ use crate::sync;
 /// What regions and queue pairs remember of their protection domain.
 #[derive(Debug)]
 pub struct Domain {
-    fabric: &'static Fabric,
+    bell: Arc<Bell>,
     number: u32,
 }
 
 impl Domain {
     /// The device.
-    pub const fn fabric(&self) -> &'static Fabric {
-        self.fabric
+    pub fn fabric(&self) -> &'static Fabric {
+        self.bell.fabric()
+    }
+
+    /// Where what happens to its queue pairs is reported.
+    pub const fn bell(&self) -> &Arc<Bell> {
+        &self.bell
     }
 
     /// Tells it from others.
@@ -55,9 +61,9 @@ pub struct ProtectionDomain {
 }
 
 impl ProtectionDomain {
-    pub(crate) fn new(fabric: &'static Fabric) -> Self {
-        let number = sync::next_number(&fabric.tables().next_pd);
-        Self { domain: Arc::new(Domain { fabric, number }) }
+    pub(crate) fn new(bell: &Arc<Bell>) -> Self {
+        let number = sync::next_number(&bell.fabric().tables().next_pd);
+        Self { domain: Arc::new(Domain { bell: Arc::clone(bell), number }) }
     }
 
     /// Memory of the device's, zeroed and registered: the safe way to have some.

@@ -3,6 +3,7 @@
 
 use cq_core::wc::{Wc, WcStatus};
 
+use crate::async_event::{self, QpEvent};
 use crate::completion::{self, RECV_TAG};
 use crate::cq;
 use crate::fabric::Fabric;
@@ -112,17 +113,21 @@ impl Peer {
     }
 
     /// The peer goes to ERR over a request that it refuses with this status: no receive of its own tells it
-    /// why.
-    pub fn refuse(&self, _status: WcStatus) {
-        self.fail();
+    /// why, so that is reported (Q7).
+    pub fn refuse(&self, status: WcStatus) {
+        if self.fail() {
+            let event = match status {
+                WcStatus::REM_ACCESS_ERR => QpEvent::AccessError,
+                _ => QpEvent::RequestError,
+            };
+            async_event::report_qp(self.fabric, self.number, event);
+        }
     }
 
-    /// The peer goes to ERR, if it still listens to this initiator.
-    fn fail(&self) {
+    /// The peer goes to ERR, if it still listens to this initiator; whether it did.
+    fn fail(&self) -> bool {
         let _guard = self.slot.recv.lock.lock();
-        if self.listens().is_ok() {
-            identity::fail(self.slot, self.number);
-        }
+        self.listens().is_ok() && identity::fail(self.slot, self.number)
     }
 
     /// The receive that was taken has completed. True if the peer waits for that, to flush what is behind.

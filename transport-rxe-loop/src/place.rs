@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::arena::Extent;
+use crate::async_event;
 use crate::cq::Queue;
 use crate::error::{CreateError, Limit};
 use crate::execute;
@@ -26,7 +27,7 @@ pub struct Place {
     pub recv_ring: Ring,
     _extent: Extent,
     /// In use as long as this is.
-    _uses: (Arc<Domain>, Arc<Queue>, Arc<Queue>),
+    uses: (Arc<Domain>, Arc<Queue>, Arc<Queue>),
 }
 
 impl Place {
@@ -60,8 +61,9 @@ impl Place {
             sync::store_u32(word, value);
         }
         identity::enter(slot, number);
+        async_event::attach_qp(domain.bell(), index);
         let uses = (Arc::clone(domain), Arc::clone(send_cq), Arc::clone(recv_cq));
-        Ok(Self { fabric, slot, number, send_ring, recv_ring, _extent: extent, _uses: uses })
+        Ok(Self { fabric, slot, number, send_ring, recv_ring, _extent: extent, uses })
     }
 
     /// Lets this queue pair, and whoever waits for it, find out about a new state.
@@ -115,6 +117,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.slot.send.turn.seize();
+        async_event::detach_qp(self.uses.0.bell(), self.number);
         self.empty(|| identity::vacate(self.slot));
         self.slot.send.turn.abandon();
         self.outwait_peers();

@@ -166,6 +166,10 @@ impl QueuePair {
                 return Ok(());
             }
             self.apply(attr);
+            if (now.state, to) == (QpState::Rts, QpState::Sqd) {
+                let asked = attr.has(QpAttrMask::EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
+                sync::store_u32(&slot.send.report_drained, asked.into());
+            }
             if identity::change(slot, now, to) {
                 break to;
             }

@@ -24,7 +24,9 @@ pub enum QpState {
     Rtr = 2,
     /// Ready to send, too.
     Rts = 3,
-    /// The send queue is being drained: what is posted waits.
+    /// The send queue is drained. A request that has begun is carried out: one that bytes are being moved
+    /// for, or that waits for its peer. Those behind it wait until the queue pair is in RTS again, whenever
+    /// they were posted; receives go on.
     Sqd = 4,
     /// The send queue failed. A reliable connection never gets here: it goes to `Err`.
     Sqe = 5,

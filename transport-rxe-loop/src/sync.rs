@@ -12,6 +12,7 @@
 //! | retired position | [`raise_from`], poller | [`acquire`], poster | that the slot's request was read |
 //! | copying counter | [`release`], holder | [`acquire`], deregistration | that the copy is over |
 //! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
+//! | whether queue pairs are noted | [`release`], who noted them | [`swap_if`], who runs them | that their bits are set |
 //! | taken position | [`release`], taker | [`acquire`], poster | that the receive's words were read |
 //! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |

@@ -1,12 +1,17 @@
-//! A completion queue that is too small: O1, O3, O5.
+//! A completion queue that is too small: O1–O7.
 
 mod common;
 
-use common::{ALL, CAPS, End, S, open, wait_for};
-use cq_core::transport::{Arm, Events, Notify, Poll, PollError, Post, Refused};
+use common::{CAPS, End, S, open, take, wait_for};
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::transport::{
+    Arm, AsyncEvents, Events, Notify, Poll, PollError, Post, PostError, Refused,
+};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{CompletionChannel, Cq, QpCaps, QpInit, QueuePair};
+use transport_rxe_loop::{
+    Access, CompletionChannel, Context, Cq, QpAttr, QpCaps, QpInit, QpState, QueuePair,
+};
 
 /// A sender, and a receiver whose completion queue holds `capacity`.
 fn receiver(capacity: u32, channel: Option<&CompletionChannel>) -> (End, QueuePair, Cq) {
@@ -56,37 +61,152 @@ fn o01_also_one_polled_one_added() {
     }
 }
 
+/// Delivers messages until the receiver fails, and says how many it took.
+fn overrun(a: &mut End, qp: &mut QueuePair) -> u64 {
+    for wr_id in 0.. {
+        qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+        a.qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
+        a.expect(&[(wr_id, S::SUCCESS)]);
+        if qp.state() == QpState::Err {
+            return wr_id + 1;
+        }
+    }
+    unreachable!()
+}
+
 #[test]
 fn o03_what_was_stored_comes_first_then_the_overrun_for_ever() {
     let (mut a, mut qp, mut cq) = receiver(5, None);
-    for wr_id in 0..40 {
-        deliver(&mut a, &mut qp, wr_id);
+    let delivered = overrun(&mut a, &mut qp);
+    for wr_id in 0..3 {
+        qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap(); // flushed, and dropped too
     }
     let mut room = [Wc::default(); 64];
     let stored = cq.poll(&mut room).unwrap();
     assert!(stored >= 5);
+    assert_eq!(stored as u64, delivered - 1);
     for (wc, wr_id) in room[..stored].iter().zip(0..) {
         assert_eq!((wc.wr_id(), wc.status()), (wr_id, S::SUCCESS));
     }
-    let dropped = Some(40 - stored as u32);
     for _ in 0..3 {
-        assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped }));
+        assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(4) }));
     }
-    deliver(&mut a, &mut qp, 99);
-    assert!(cq.poll(&mut room).is_err());
+    qp.post_recv(&[RecvWr::new(9, &[])]).unwrap();
+    assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(5) }));
     assert_eq!(cq.poll(&mut []), Ok(0));
 }
 
+/// Every asynchronous event that is there now.
+fn events(context: &mut Context) -> Vec<AsyncEvent> {
+    std::iter::from_fn(|| context.next_async().unwrap()).collect()
+}
+
+fn cq_err(cq: &Cq) -> AsyncEvent {
+    AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) }
+}
+
+fn fatal(qp: &QueuePair) -> AsyncEvent {
+    AsyncEvent { event_type: AsyncEventType::QP_FATAL, element: Element::Qp(qp.number()) }
+}
+
 #[test]
-fn o04_other_queues_do_not_notice() {
-    let (mut a, mut qp, mut cq) = receiver(1, None);
-    for wr_id in 0..10 {
-        deliver(&mut a, &mut qp, wr_id); // and each is completed at the sender
+fn o02_o04_an_overrun_is_reported_once_and_its_queue_pairs_fail() {
+    let mut context = open();
+    let (mut a, pd) = (End::new(), context.alloc_pd());
+    let (mut cq, mut other) =
+        (context.create_cq(2, None).unwrap(), context.create_cq(64, None).unwrap());
+    let init = |send_cq, recv_cq| QpInit { send_cq, recv_cq, caps: CAPS, sq_sig_all: false };
+    let mut receives = pd.create_qp(&init(&other, &cq)).unwrap();
+    let sends = &mut pd.create_qp(&init(&cq, &other)).unwrap();
+    let both = &mut pd.create_qp(&init(&cq, &cq)).unwrap();
+    let early = &mut pd.create_qp(&init(&cq, &cq)).unwrap();
+    let fresh = &mut pd.create_qp(&init(&cq, &cq)).unwrap();
+    let bystander = &mut pd.create_qp(&init(&other, &other)).unwrap();
+    receives.connect(a.qp.number()).unwrap();
+    a.qp.connect(receives.number()).unwrap();
+    for qp in [&mut *sends, both, bystander] {
+        let itself = qp.number();
+        qp.connect(itself).unwrap();
     }
-    assert!(cq.poll(&mut [Wc::default(); 16]).is_ok());
-    assert!(cq.poll(&mut [Wc::default(); 16]).is_err());
-    let region = a.pd.allocate(8, ALL).unwrap();
-    drop(region);
+    early.modify(&QpAttr::init(Access::REMOTE_WRITE)).unwrap();
+    sends.post_recv(&[RecvWr::new(50, &[])]).unwrap();
+    receives.post_send(&[SendWr::send(60, &[])]).unwrap(); // no receive: it waits
+
+    overrun(&mut a, &mut receives);
+    let mut seen = events(&mut context);
+    assert_eq!(seen.remove(0), cq_err(&cq));
+    let failed: [&QueuePair; 4] = [&receives, sends, both, early];
+    for qp in failed {
+        assert_eq!(qp.state(), QpState::Err);
+        assert_eq!(seen.iter().filter(|&event| *event == fatal(qp)).count(), 1);
+    }
+    assert_eq!(seen.len(), failed.len());
+    assert_eq!((fresh.state(), bystander.state()), (QpState::Reset, QpState::Rts));
+
+    let mut flushed: Vec<_> =
+        take(&mut other).iter().map(|wc| (wc.wr_id(), wc.status(), wc.qp_num())).collect();
+    flushed.sort_by_key(|&(wr_id, ..)| wr_id);
+    let flush = |wr_id, qp: &QueuePair| (wr_id, S::WR_FLUSH_ERR, qp.number());
+    assert_eq!(flushed, [flush(50, sends), flush(60, &receives)]);
+    assert!(cq.poll(&mut [Wc::default(); 64]).is_ok());
+    both.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let lost = PollError::Overrun { dropped: Some(2) };
+    assert_eq!(cq.poll(&mut [Wc::default(); 64]), Err(lost));
+
+    bystander.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    bystander.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(take(&mut other).len(), 2);
+    assert_eq!(events(&mut context), []);
+}
+
+#[test]
+fn o04_sends_behind_the_overrun_are_not_carried_out() {
+    let (a, mut b) = (End::new(), End::new());
+    let mut context = open();
+    let cq = context.create_cq(1, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+    qp.connect(b.qp.number()).unwrap();
+    b.qp.connect(qp.number()).unwrap();
+    let writes: Vec<_> = (1..=4)
+        .map(|nth| SendWr::write_inline(nth, b"x", b.region.remote(nth as usize).unwrap()))
+        .collect();
+    qp.post_send(&writes).unwrap();
+    assert_eq!(b.bytes(1, 4), b"xx\0\0");
+    assert_eq!(qp.state(), QpState::Err);
+    assert_eq!(events(&mut context), [cq_err(&cq), fatal(&qp)]);
+    b.send(9, 0, 1);
+    b.expect(&[(9, S::RETRY_EXC_ERR)]); // its peer is gone
+    drop(a);
+}
+
+#[test]
+fn o04_a_sender_that_waited_for_the_failed_queue_pair_is_told() {
+    let (mut a, mut qp, _cq) = receiver(1, None);
+    a.send(1, 0, 1); // no receive: it waits
+    a.expect_nothing();
+    qp.post_send(&[SendWr::send_inline(2, b"x"), SendWr::send_inline(3, b"x")]).unwrap();
+    a.recv(4, 0, 8);
+    a.recv(5, 0, 8);
+    a.expect(&[(4, S::SUCCESS), (5, S::SUCCESS), (1, S::RETRY_EXC_ERR)]);
+}
+
+#[test]
+fn o04_a_queue_pair_that_comes_to_an_overrun_queue_fails_at_its_first_completion() {
+    let mut context = open();
+    let (mut a, mut qp, cq) = receiver(1, None);
+    overrun(&mut a, &mut qp);
+    let pd = context.alloc_pd();
+    let mut late = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+    let itself = late.number();
+    late.connect(itself).unwrap();
+    assert_eq!(late.state(), QpState::Rts);
+    let target = a.region.remote(0).unwrap();
+    late.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    late.post_send(&[SendWr::write_inline(1, b"", target).unsignaled()]).unwrap();
+    assert_eq!(late.state(), QpState::Rts);
+    late.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(late.state(), QpState::Err);
+    assert_eq!(events(&mut context), [fatal(&late)]); // CQ_ERR is the other context's
 }
 
 #[test]
@@ -94,9 +214,7 @@ fn o05_an_overrun_raises_the_event_and_arming_says_so() {
     let mut channel = open().create_channel().unwrap();
     let (mut a, mut qp, mut cq) = receiver(2, Some(&channel));
     let _ = cq.arm(Notify::Solicited);
-    for wr_id in 0..10 {
-        deliver(&mut a, &mut qp, wr_id);
-    }
+    overrun(&mut a, &mut qp);
     assert_eq!(channel.next(), Ok(Some(cq.key())));
     while cq.poll(&mut [Wc::default(); 4]).is_ok() {}
     let missed = cq_core::transport::Armed::MayHaveMissed;
@@ -104,13 +222,86 @@ fn o05_an_overrun_raises_the_event_and_arming_says_so() {
 }
 
 #[test]
-fn o06_an_overrun_queue_can_be_destroyed() {
+fn o06_an_overrun_queue_can_be_destroyed_once_its_queue_pairs_are_gone() {
     let (mut a, mut qp, cq) = receiver(1, None);
-    for wr_id in 0..4 {
-        deliver(&mut a, &mut qp, wr_id);
-    }
+    overrun(&mut a, &mut qp);
+    let cq = cq.destroy().unwrap_err().handle;
     qp.destroy();
     cq.destroy().unwrap();
+}
+
+/// Posts receives and sends by turns until all of these have failed; says how many of each it posted.
+fn post_until_all_failed(qps: &mut [QueuePair]) -> Vec<u64> {
+    let mut posted = vec![0; qps.len()];
+    wait_for(|| {
+        for (qp, posted) in qps.iter_mut().zip(&mut posted) {
+            let full = |error: PostError| assert_eq!(error.why, Refused::QueueFull);
+            match qp.post_recv(&[RecvWr::new(*posted, &[])]) {
+                Err(error) => full(error),
+                // A send queue comes back by polling, and a full one would leave the two uneven.
+                Ok(()) => match qp.post_send(&[SendWr::send(*posted, &[])]) {
+                    Err(error) => panic!("{error}"),
+                    Ok(()) => *posted += 1,
+                },
+            }
+        }
+        qps.iter().all(|qp| qp.state() == QpState::Err)
+    });
+    posted
+}
+
+#[test]
+fn o04_many_queue_pairs_of_many_threads_fail_together() {
+    const QPS: usize = 16;
+    const THREADS: usize = 4;
+    for _ in 0..100 {
+        let mut context = open();
+        let pd = context.alloc_pd();
+        let mut small = context.create_cq(64, None).unwrap();
+        let mut large = context.create_cq(1 << 13, None).unwrap();
+        let caps = QpCaps { max_send_wr: 256, max_recv_wr: 256, ..CAPS };
+        // Half of them overrun the small queue by sends, half by receives.
+        let both = [(&small, &large), (&large, &small)];
+        let mut qps: Vec<_> = (0..QPS)
+            .map(|nth| {
+                let (send_cq, recv_cq) = both[nth % 2];
+                let init = QpInit { send_cq, recv_cq, caps, sq_sig_all: true };
+                let mut qp = pd.create_qp(&init).unwrap();
+                let itself = qp.number();
+                qp.connect(itself).unwrap();
+                qp
+            })
+            .collect();
+        let posted: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = qps
+                .chunks_mut(QPS / THREADS)
+                .map(|mine| scope.spawn(|| post_until_all_failed(mine)))
+                .collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+
+        let names = |event: &AsyncEvent| event.to_string();
+        let mut seen = events(&mut context);
+        let mut wanted: Vec<_> = qps.iter().map(fatal).chain([cq_err(&small)]).collect();
+        seen.sort_by_key(names);
+        wanted.sort_by_key(names);
+        assert_eq!(seen, wanted);
+
+        let there = take(&mut large);
+        for (qp, &posted) in qps.iter().zip(&posted) {
+            let ids: Vec<_> =
+                there.iter().filter(|wc| wc.qp_num() == qp.number()).map(|wc| wc.wr_id()).collect();
+            assert!(ids.iter().copied().eq(0..posted), "each once and in order (C8, C10): {ids:?}");
+        }
+        let mut room = vec![Wc::default(); 256];
+        let stored = small.poll(&mut room).unwrap();
+        let dropped = Some((posted.iter().sum::<u64>() - stored as u64) as u32);
+        assert_eq!(small.poll(&mut room), Err(PollError::Overrun { dropped }));
+
+        drop(qps);
+        small.destroy().unwrap();
+        large.destroy().unwrap();
+    }
 }
 
 #[test]

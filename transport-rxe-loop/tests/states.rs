@@ -25,6 +25,7 @@ fn everything(peer: u32, from: QpState, to: QpState) -> QpAttr {
         .timeout(1)
         .retry_cnt(1)
         .rnr_retry(1)
+        .en_sqd_async_notify(true)
 }
 
 /// Only these attributes.

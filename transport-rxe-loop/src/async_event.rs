@@ -1,0 +1,142 @@
+//! Asynchronous events: what the device reports of completion queues and queue pairs on its own account.
+//! Each opening of the device has its own, of what was made through it.
+//!
+//! ```
+//! use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+//! use cq_core::transport::AsyncEvents;
+//! use transport_rxe_loop::{Context, QpAttr, QpInit, QpState};
+//!
+//! let mut context = Context::open("loop0")?;
+//! let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None)?);
+//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! let peer = pd.create_qp(&QpInit::new(&cq))?;
+//! qp.connect(peer.number())?;
+//! assert_eq!(context.next_async(), Ok(None));
+//!
+//! qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))?;
+//! let (event_type, element) = (AsyncEventType::SQ_DRAINED, Element::Qp(qp.number()));
+//! assert_eq!(context.next_async(), Ok(Some(AsyncEvent { event_type, element })));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which there are
+//!
+//! | event | of | when |
+//! |---|---|---|
+//! | CQ_ERR | a completion queue | it overran, once (O2) |
+//! | QP_FATAL | a queue pair | the overrun of a completion queue of its put it into ERR (O4) |
+//! | QP_REQ_ERR | a queue pair | a request of its peer that it does not allow put it into ERR (Q7) |
+//! | QP_ACCESS_ERR | a queue pair | a request of its peer for memory that it may not use did (Q7) |
+//! | SQ_DRAINED | a queue pair | in SQD, what had begun is done, if that was asked for |
+//!
+//! They come in the order in which they happened; where one of a kind happens to an object again while
+//! nobody has read it, it comes once more after the others.
+//!
+//! # Acknowledging
+//! Taking an event acknowledges it. An event names its object by key or number and refers to nothing, so
+//! no object has to wait for its events to be acknowledged, or read, before it is destroyed: those that
+//! nobody has read go with it, and a dead object is never named.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::transport::{AsyncEvents, EventError};
+
+use crate::bell::{self, Bell, Source};
+use crate::cq;
+use crate::device::Context;
+use crate::fabric::Fabric;
+use crate::identity;
+use crate::layout::QP_EVENTS;
+
+/// What can be reported of a queue pair.
+#[derive(Clone, Copy, Debug)]
+pub enum QpEvent {
+    Fatal,
+    RequestError,
+    AccessError,
+    Drained,
+}
+
+/// In the order of [`QpEvent`].
+const TYPES: [AsyncEventType; QP_EVENTS] = [
+    AsyncEventType::QP_FATAL,
+    AsyncEventType::QP_REQ_ERR,
+    AsyncEventType::QP_ACCESS_ERR,
+    AsyncEventType::SQ_DRAINED,
+];
+
+/// From now on what happens to the queue pair at `index` is reported there.
+pub fn attach_qp(bell: &Bell, index: u32) {
+    for kind in 0..QP_EVENTS as u32 {
+        bell.attach(Source::Qp(index, kind));
+    }
+}
+
+/// The queue pair at `index` goes, and what nobody has read of it.
+pub fn detach_qp(bell: &Bell, index: u32) {
+    for kind in 0..QP_EVENTS as u32 {
+        bell.detach(Source::Qp(index, kind));
+    }
+}
+
+/// Reports something of the queue pair with this number, if it is still there.
+#[cold]
+pub fn report_qp(fabric: &'static Fabric, number: u32, event: QpEvent) {
+    let is_there = || identity::read(fabric.qp(number)).number == number;
+    bell::raise(fabric, Source::Qp(number, event as u32), is_there);
+}
+
+/// Reports that the completion queue at `index` has overrun. It is kept there by a queue pair of its.
+#[cold]
+pub fn report_overrun(fabric: &'static Fabric, index: u32) {
+    bell::raise(fabric, Source::Overrun(index), || true);
+}
+
+fn name(fabric: &'static Fabric, source: Source) -> AsyncEvent {
+    match source {
+        Source::Qp(index, kind) => AsyncEvent {
+            event_type: TYPES[kind as usize % QP_EVENTS],
+            element: Element::Qp(identity::read(fabric.qp(index)).number),
+        },
+        Source::Completion(index) | Source::Overrun(index) => AsyncEvent {
+            event_type: AsyncEventType::CQ_ERR,
+            element: Element::Cq(cq::key(fabric, index)),
+        },
+    }
+}
+
+impl Context {
+    /// Takes one asynchronous event; sleeps until there is one, but no longer than `limit`, where `None`
+    /// is for ever. `None` says that the time is over.
+    ///
+    /// # Errors
+    /// The system could not put the thread to sleep.
+    pub fn wait_async(
+        &mut self,
+        limit: Option<Duration>,
+    ) -> Result<Option<AsyncEvent>, EventError> {
+        let mut left = limit;
+        loop {
+            let event = self.next_async()?;
+            if event.is_some() || !self.bell().block(&mut left)? {
+                return Ok(event);
+            }
+        }
+    }
+}
+
+impl AsyncEvents for Context {
+    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        let bell = self.bell();
+        Ok(bell.take(|source| name(bell.fabric(), source)))
+    }
+}
+
+/// Readable while there is an asynchronous event to take: `async_fd` of `struct ibv_context`.
+impl AsFd for Context {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell().as_fd()
+    }
+}
