@@ -165,6 +165,12 @@ impl Tail {
         Self { position, seen_head: position, closed: false }
     }
 
+    /// How many entries were stored.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        self.position
+    }
+
     /// Three words to keep while no producer is at work.
     #[must_use]
     pub const fn to_words(self) -> [Position; 3] {

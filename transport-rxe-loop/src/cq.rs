@@ -1,5 +1,5 @@
 //! Completion queues: the engine's ring in the device's memory, pushed to under a lock that no poller
-//! takes.
+//! takes. [`resize`] moves what waits in one to another ring.
 //!
 //! ```
 //! use cq_core::transport::{Arm, ArmError, Notify, Poll};
@@ -14,8 +14,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod resize;
+
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cq_core::ring::{Slot, Tail};
 use cq_core::soft::{Consumer, Control, Overrun, Parts, Tag};
@@ -33,12 +35,75 @@ use crate::layout::{CqSlot, Entry, MAX_CQ};
 use crate::overrun;
 use crate::sync;
 
+/// Where a queue lies in the memory, and how large it is.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    offset: u32,
+    log2: u32,
+    promised: u32,
+}
+
+impl Shape {
+    /// Memory for a queue that is to hold so many completions, new: its zeros are an empty queue.
+    fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Self, Extent), CreateError> {
+        let what = Limit::Cqe;
+        if promised == 0 {
+            return Err(CreateError::Zero(what));
+        }
+        if promised > MAX_CQE {
+            return Err(CreateError::TooMany { what, asked: promised, max: MAX_CQE });
+        }
+        // A quarter more than was promised lets the consumer give slots back in larger steps.
+        let storage = (promised + promised / 4).next_power_of_two();
+        let bytes =
+            size_of::<Control>() + storage as usize * (size_of::<Slot>() + size_of::<Tag>());
+        let extent = Extent::allocate(fabric, bytes)?;
+        let log2 = storage.trailing_zeros();
+        Ok((Self { offset: extent.offset(), log2, promised }, extent))
+    }
+
+    /// What the table says. Under the queue's lock.
+    #[inline]
+    fn of(slot: &CqSlot) -> Self {
+        Self {
+            offset: sync::load_u32(&slot.offset),
+            log2: sync::load_u32(&slot.log2),
+            promised: sync::load_u32(&slot.promised),
+        }
+    }
+
+    /// Says it in the table. Under the queue's lock.
+    fn record(self, slot: &CqSlot, tail: Tail) {
+        sync::store_u32(&slot.offset, self.offset);
+        sync::store_u32(&slot.log2, self.log2);
+        sync::store_u32(&slot.promised, self.promised);
+        keep(slot, tail);
+    }
+
+    #[inline]
+    fn control(self, fabric: &'static Fabric) -> Option<&'static Control> {
+        fabric.memory().at(self.offset as usize)
+    }
+
+    /// The queue; `None` if this can't be one.
+    #[inline]
+    fn parts(self, fabric: &'static Fabric) -> Option<Parts<'static>> {
+        let storage = 1usize.checked_shl(self.log2)?;
+        let slots = self.offset as usize + size_of::<Control>();
+        let tags = slots.checked_add(storage.checked_mul(size_of::<Slot>())?)?;
+        let memory = fabric.memory();
+        let (slots, tags) = (memory.slice(slots, storage)?, memory.slice(tags, storage)?);
+        Parts::new(self.control(fabric)?, slots, tags, self.promised).ok()
+    }
+}
+
 /// A queue's place in the table and its memory; ends when its last user does.
 #[derive(Debug)]
 pub struct Queue {
     fabric: &'static Fabric,
     index: u32,
-    _extent: Extent,
+    /// Another one after resizing. Locked for that alone.
+    extent: Mutex<Extent>,
 }
 
 impl Queue {
@@ -48,21 +113,15 @@ impl Queue {
     }
 
     fn new(fabric: &'static Fabric, promised: u32) -> Result<(Self, CqKey), CreateError> {
-        // A quarter more than was promised lets the consumer give slots back in larger steps.
-        let storage = (promised + promised / 4).next_power_of_two();
-        let bytes =
-            size_of::<Control>() + storage as usize * (size_of::<Slot>() + size_of::<Tag>());
-        let extent = Extent::allocate(fabric, bytes)?;
+        let (shape, extent) = Shape::allocate(fabric, promised)?;
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: MAX_CQ as u32 };
         let (index, generation) = fabric.tables().cqs.claim().ok_or(full)?;
         let slot = fabric.cq(index);
         let _guard = slot.lock.lock();
         sync::store_u32(&slot.generation, generation);
-        sync::store_u32(&slot.offset, extent.offset());
-        sync::store_u32(&slot.log2, storage.trailing_zeros());
-        sync::store_u32(&slot.promised, promised);
-        keep(slot, Tail::default());
-        Ok((Self { fabric, index, _extent: extent }, CqKey { index, generation }))
+        shape.record(slot, Tail::default());
+        let extent = Mutex::new(extent);
+        Ok((Self { fabric, index, extent }, CqKey { index, generation }))
     }
 }
 
@@ -70,23 +129,6 @@ impl Drop for Queue {
     fn drop(&mut self) {
         self.fabric.cq(self.index).life().end();
     }
-}
-
-/// The ring of a queue; `None` if what the table says can't be.
-#[inline]
-fn parts(fabric: &'static Fabric, slot: &CqSlot) -> Option<Parts<'static>> {
-    let storage = 1usize.checked_shl(sync::load_u32(&slot.log2))?;
-    let control = sync::load_u32(&slot.offset) as usize;
-    let slots = control + size_of::<Control>();
-    let tags = slots.checked_add(storage.checked_mul(size_of::<Slot>())?)?;
-    let memory = fabric.memory();
-    Parts::new(
-        memory.at(control)?,
-        memory.slice(slots, storage)?,
-        memory.slice(tags, storage)?,
-        sync::load_u32(&slot.promised),
-    )
-    .ok()
 }
 
 fn keep(slot: &CqSlot, tail: Tail) {
@@ -112,7 +154,7 @@ pub fn push(fabric: &'static Fabric, index: u32, wc: &Wc, tag: u32, solicited: b
     let asked = Asked(Cell::new(false));
     let pushed = {
         let _guard = slot.lock.lock();
-        let Some(parts) = parts(fabric, slot) else { return };
+        let Some(parts) = Shape::of(slot).parts(fabric) else { return };
         let tail = Tail::from_words(slot.tail.each_ref().map(sync::load));
         let has_channel = bell::is_attached(fabric, Source::Completion(index));
         let mut producer = parts.producer(tail, key(fabric, index), has_channel.then_some(&asked));
@@ -181,16 +223,10 @@ impl Cq {
         capacity: u32,
         channel: Option<&CompletionChannel>,
     ) -> Result<Self, CreateError> {
-        let (fabric, what) = (context.fabric(), Limit::Cqe);
-        match capacity {
-            0 => return Err(CreateError::Zero(what)),
-            asked if asked > MAX_CQE => {
-                return Err(CreateError::TooMany { what, asked, max: MAX_CQE });
-            }
-            _ => {}
-        }
+        let fabric = context.fabric();
         let (queue, key) = Queue::new(fabric, capacity)?;
-        let parts = parts(fabric, fabric.cq(queue.index))
+        let parts = Shape::of(fabric.cq(queue.index))
+            .parts(fabric)
             .ok_or(CreateError::NoMemory { bytes: size_of::<Control>() })?;
         let consumer = parts.consumer(0, key, channel.is_some());
         let completions = Source::Completion(queue.index);
@@ -201,7 +237,7 @@ impl Cq {
         Ok(Self { consumer, attachments, queue: Arc::new(queue) })
     }
 
-    /// How many completions it holds: as many as were asked for (O1).
+    /// How many completions it holds: as many as were asked for (O1), when it was made or last resized.
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.consumer.capacity()

@@ -115,6 +115,26 @@ pub enum CreateError {
     },
 }
 
+/// Why a completion queue keeps its size (Q12). Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ResizeError {
+    /// No queue of this size could be made, either.
+    #[error(transparent)]
+    Refused(#[from] CreateError),
+    /// It would not hold what waits in it.
+    #[error("{unpolled} completions wait, more than the {asked} asked for: poll some first")]
+    TooFew {
+        /// How many wait to be polled.
+        unpolled: u32,
+        /// How many it was to hold.
+        asked: u32,
+    },
+    /// It has overrun, which no size mends.
+    #[error("the completion queue has overrun: destroy it, and make a larger one")]
+    Overrun,
+}
+
 /// Why memory could not be registered (Q10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

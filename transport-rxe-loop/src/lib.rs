@@ -135,7 +135,7 @@ pub use crate::channel::CompletionChannel;
 pub use crate::cq::Cq;
 pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
 pub use crate::error::{
-    CreateError, InUse, Limit, ModifyError, OpenError, RangeError, RegisterError,
+    CreateError, InUse, Limit, ModifyError, OpenError, RangeError, RegisterError, ResizeError,
 };
 pub use crate::mr::{Access, MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;

@@ -2,7 +2,7 @@
 
 use super::{Alerts, Tags};
 use crate::health::State;
-use crate::ring;
+use crate::ring::{self, Position};
 use crate::sync::{self, Site};
 use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
 use crate::wc::Wc;
@@ -50,6 +50,12 @@ impl Consumer<'_> {
                 self.last_entries(dropped, out, |this, out| this.take_tagged(out, &mut each))
             }
         }
+    }
+
+    /// How many completions were polled.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        self.ring.position()
     }
 
     /// How many completions it was promised to hold (O1).
