@@ -40,16 +40,19 @@
 //!   device     Context: open, limits           error    every reason, with a sentence
 //!     |
 //!     +-- pd, mr     domains, keys, rights     qp       posting, modify (attr, state), destroy
-//!     +-- channel    descriptor, events          |
-//!     +-- cq         ring, push, poll          place    claimed, emptied, given back
-//!            ^                                   |
-//!            |                                   v
-//!       completion <-- flush <-------------- execute    the turn; SEND  <-- service    the thread
-//!                                                |       onesided: WRITE, READ, atomics
+//!     +-- async_event, channel                   |
+//!     |     on bell: descriptor, list          place    claimed, emptied, given back
+//!     +-- cq         ring, push, poll, resize    |
+//!            ^   |                               |
+//!            |   v                               v
+//!            | overrun  fails queue pairs --> execute    the turn; SEND  <-- service    the thread
+//!            |                                   |       onesided: WRITE, READ, atomics
+//!       completion <-- flush <-------------------+
+//!                                                |
 //!                           peer    queue, retry | window, memory
 //!     ..........................................................................
 //!     fabric     layout: tables by index       arena: rings and queues by offset
-//!     region     the mapping                   lock, identity, sync: who may do what, when
+//!     region     the mapping                   lock, list, identity, sync: who may do what, when
 //! ```
 //!
 //! # The protocol in eleven lines
@@ -63,6 +66,7 @@
 //! 8. A failure puts the queue pairs it concerns into ERR first, then completes, then kicks them to flush.
 //! 9. Flushing stops at a receive that is in flight; who has it kicks when it is done.
 //! 10. A completion is pushed under its queue's lock, which no poller takes; the event is raised after it.
+//!     Where it overran, the queue's queue pairs fail, and are flushed once the turn is given back.
 //! 11. Polling a send's completion gives the slots it covers back, by the position in its tag.
 //!
 //! No thread waits for another to get its turn, none holds two turns, and no lock is held while bytes move.
@@ -92,7 +96,6 @@
 //! # What is not here yet
 //! - One process: others can't open the same device.
 //! - No WRITE with immediate, invalidation, shared receive queues.
-//! - No asynchronous events; an overrun does not put the queue's queue pairs into ERR.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are the contract's:
 //! [`verify/CONTRACT.md`](../../../verify/CONTRACT.md) in the repository says each, with its source.

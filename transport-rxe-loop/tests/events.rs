@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::os::fd::AsFd;
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use cq_core::transport::{Arm, ArmError, Armed, Block, Events, Notify, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use transport_rxe_loop::{CompletionChannel, QpAttr, QpInit, QpState};
+use transport_rxe_loop::{CompletionChannel, Cq, QpAttr, QpInit, QpState, QueuePair};
 
 /// A pair whose second end has a channel.
 fn pair() -> (End, End, CompletionChannel) {
@@ -174,6 +176,100 @@ fn n08_queues_that_share_a_channel_are_told_apart() {
     message(&mut a, &mut b, false);
     expect_event(&mut channel, &b); // the receiver is told first
     expect_event(&mut channel, &a);
+    expect_no_event(&mut channel);
+}
+
+#[test]
+fn n07_no_event_names_a_queue_that_was_destroyed_before_it_was_taken() {
+    const QUEUES: usize = 100;
+    let mut channel = open().create_channel().unwrap();
+    let end = End::new();
+    let cqs: Vec<_> = (0..QUEUES)
+        .map(|_| {
+            let mut cq = open().create_cq(8, Some(&channel)).unwrap();
+            let mut qp = end.pd.create_qp(&QpInit::new(&cq)).unwrap();
+            arm_and_complete(&end, &mut qp, &mut cq, 4);
+            cq
+        })
+        .collect();
+    let dead = Mutex::new(HashSet::new());
+    let destroying = thread::scope(|scope| {
+        let destroyer = scope.spawn(|| {
+            for cq in cqs {
+                let key = cq.key();
+                cq.destroy().unwrap();
+                dead.lock().unwrap().insert(key);
+            }
+        });
+        loop {
+            let gone = dead.lock().unwrap().clone();
+            match channel.next().unwrap() {
+                Some(key) => assert!(!gone.contains(&key), "{key} is dead"),
+                None => break destroyer.join(),
+            }
+        }
+    });
+    destroying.unwrap();
+    expect_no_event(&mut channel);
+    channel.destroy().unwrap();
+}
+
+/// Has a queue pair, which is new, raise so many events of its queue.
+fn arm_and_complete(end: &End, qp: &mut QueuePair, cq: &mut Cq, events: usize) {
+    let itself = qp.number();
+    qp.connect(itself).unwrap();
+    for _ in 0..events {
+        let _ = cq.arm(Notify::Next);
+        let target = end.region.remote(0).unwrap();
+        qp.post_send(&[SendWr::write_inline(1, b"", target)]).unwrap();
+    }
+}
+
+#[test]
+fn n08_a_send_and_a_receive_queue_on_one_channel_are_armed_apart() {
+    let mut channel = open().create_channel().unwrap();
+    let (mut a, mut b) = (End::new(), End::new());
+    let mut sends = open().create_cq(8, Some(&channel)).unwrap();
+    let mut receives = open().create_cq(8, Some(&channel)).unwrap();
+    let init = QpInit { send_cq: &sends, recv_cq: &receives, caps: CAPS, sq_sig_all: false };
+    b.qp = b.pd.create_qp(&init).unwrap();
+    connect(&mut a, &mut b);
+
+    let _ = sends.arm(Notify::Next);
+    message(&mut a, &mut b, true);
+    expect_no_event(&mut channel); // a receive is not the send queue's
+    let _ = receives.arm(Notify::Solicited);
+    a.recv(3, 0, 8);
+    b.send(4, 0, 8);
+    assert_eq!(channel.next(), Ok(Some(sends.key())));
+    message(&mut a, &mut b, true);
+    assert_eq!(channel.next(), Ok(Some(receives.key())));
+    expect_no_event(&mut channel);
+    assert_eq!((take(&mut sends).len(), take(&mut receives).len()), (1, 2));
+}
+
+#[test]
+fn n09_unread_events_of_many_queues_come_in_turn() {
+    const QUEUES: usize = 40;
+    const EVENTS: usize = 25;
+    let mut channel = open().create_channel().unwrap();
+    let mut cqs: Vec<_> =
+        (0..QUEUES).map(|_| open().create_cq(EVENTS as u32, Some(&channel)).unwrap()).collect();
+    thread::scope(|scope| {
+        for cqs in cqs.chunks_mut(QUEUES / 4) {
+            scope.spawn(move || {
+                let end = End::new();
+                for cq in cqs {
+                    let mut qp = end.pd.create_qp(&QpInit::new(cq)).unwrap();
+                    arm_and_complete(&end, &mut qp, cq, EVENTS);
+                }
+            });
+        }
+    });
+    for _ in 0..EVENTS {
+        let named: HashSet<_> = (0..QUEUES).map(|_| channel.next().unwrap().unwrap()).collect();
+        assert_eq!(named, cqs.iter().map(Arm::key).collect());
+    }
     expect_no_event(&mut channel);
 }
 

@@ -15,7 +15,7 @@ use cq_core::async_event::AsyncEvent;
 use cq_core::transport::{AsyncEvents, EventError};
 use transport_rxe_loop::{
     self as rxe, CompletionChannel, Context, CreateError, OwnedRegion, ProtectionDomain, QpAttr,
-    QpCaps, QpState, QueuePair, RegisterError,
+    QpCaps, QpState, QueuePair, RegisterError, ResizeError,
 };
 
 use crate::device::{
@@ -94,7 +94,7 @@ impl Device for Loopback {
 
 impl AsyncEvents for Loopback {
     fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        Ok(None)
+        self.0.next_async()
     }
 }
 
@@ -121,8 +121,11 @@ impl Cq for rxe::Cq {
         self.capacity()
     }
 
-    fn resize(&mut self, _: u32) -> Result<u32, Refusal> {
-        Err(Refusal::Invalid)
+    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
+        self.resize(capacity).map_err(|error| match error {
+            ResizeError::Refused(error) => refusal(error),
+            _ => Refusal::Invalid,
+        })
     }
 }
 
@@ -187,6 +190,7 @@ fn attributes(attr: &Attr) -> QpAttr {
     give! {
         state => state by state;
         cur_state => cur_state by state;
+        sqd_async_notify => en_sqd_async_notify;
         access => access by rights;
         pkey_index => pkey_index;
         port => port;
