@@ -236,6 +236,8 @@ pub struct CqSlot {
     pub offset: AtomicU32,
     pub log2: AtomicU32,
     pub promised: AtomicU32,
+    /// Whether queue pairs have left RESET that an overrun was not spread to.
+    pub newcomers: AtomicU32,
     /// What it was armed for.
     pub completion: EventNode,
     /// That it overran.

@@ -10,17 +10,23 @@ use crate::identity;
 use crate::layout::{MAX_QP, QpSlot};
 use crate::sync;
 
-/// The completion queue at `cq` has dropped a completion of queue pair `qp`, its `dropped`th. At the first
-/// all of its queue pairs go to ERR; later one that has come since.
+/// The completion queue at `cq` has dropped its `dropped`th completion: all of its queue pairs go to ERR.
+/// In RESET they have nothing to lose, and stay; so a later one may find some that have left it since.
 #[cold]
 #[inline(never)]
-pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32, dropped: u32) {
-    if dropped > 1 {
-        return fail(fabric, fabric.qp(qp), cq);
+pub fn spread(fabric: &'static Fabric, cq: u32, dropped: u32) {
+    if dropped == 1 {
+        async_event::report_overrun(fabric, cq);
     }
-    async_event::report_overrun(fabric, cq);
-    for slot in fabric.tables().qps.all() {
-        fail(fabric, slot, cq);
+    if sync::swap_if(&fabric.cq(cq).newcomers, 1, 0).is_ok() {
+        fabric.tables().qps.all().iter().for_each(|slot| fail(fabric, slot, cq));
+    }
+}
+
+/// A queue pair has left RESET: an overrun concerns it from now on.
+pub fn joined(fabric: &'static Fabric, slot: &QpSlot) {
+    for cq in [&slot.send_cq, &slot.recv_cq] {
+        sync::release(&fabric.cq(sync::load_u32(cq)).newcomers, 1);
     }
 }
 

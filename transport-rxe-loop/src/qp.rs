@@ -39,6 +39,7 @@ use crate::execute;
 use crate::identity;
 use crate::memory::MAX_SGE;
 use crate::mr::Access;
+use crate::overrun;
 use crate::pd::Domain;
 use crate::place::Place;
 use crate::queue::WireOp;
@@ -174,6 +175,9 @@ impl QueuePair {
                 break to;
             }
         };
+        if to == QpState::Init {
+            overrun::joined(self.place.fabric, slot);
+        }
         if to == QpState::Err {
             self.place.outwait_peers();
         }
