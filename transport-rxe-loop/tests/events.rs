@@ -182,11 +182,12 @@ fn n08_queues_that_share_a_channel_are_told_apart() {
 #[test]
 fn n07_no_event_names_a_queue_that_was_destroyed_before_it_was_taken() {
     const QUEUES: usize = 100;
-    let mut channel = open().create_channel().unwrap();
+    let context = open();
+    let mut channel = context.create_channel().unwrap();
     let end = End::new();
     let cqs: Vec<_> = (0..QUEUES)
         .map(|_| {
-            let mut cq = open().create_cq(8, Some(&channel)).unwrap();
+            let mut cq = context.create_cq(8, Some(&channel)).unwrap();
             let mut qp = end.pd.create_qp(&QpInit::new(&cq)).unwrap();
             arm_and_complete(&end, &mut qp, &mut cq, 4);
             cq

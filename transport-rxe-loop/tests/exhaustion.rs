@@ -3,12 +3,27 @@
 mod common;
 
 use common::{ALL, CAPS, open};
-use transport_rxe_loop::{CreateError, Limit, QpCaps, QpInit, RegisterError};
+use transport_rxe_loop::{Context, CreateError, Limit, OpenError, QpCaps, QpInit, RegisterError};
 
 #[test]
 fn a_device_that_is_full_says_so() {
     a_full_device_says_what_it_is_full_of();
     a_device_without_memory_says_so();
+    contexts_and_channels_share_their_places();
+}
+
+fn contexts_and_channels_share_their_places() {
+    let context = open();
+    let max = context.attributes().max_channels;
+    let full = CreateError::TableFull { what: Limit::Channels, max };
+    for _ in 0..2 {
+        let contexts: Vec<_> = (0..max / 2).map(|_| open()).collect();
+        let channels: Vec<_> =
+            (contexts.len() as u32 + 1..max).map(|_| context.create_channel().unwrap()).collect();
+        assert_eq!(context.create_channel().unwrap_err(), full);
+        assert_eq!(Context::open("loop0").unwrap_err(), OpenError::NoChannel(full));
+        drop((contexts, channels));
+    }
 }
 
 fn a_full_device_says_what_it_is_full_of() {
