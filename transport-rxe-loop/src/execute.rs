@@ -133,10 +133,7 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
             QpState::Rts => {}
             // What was begun is ended.
             QpState::Sqd if retry::has_begun(slot, position) => {}
-            QpState::Sqd => {
-                drained(fabric, slot, me.number);
-                return true;
-            }
+            QpState::Sqd => return drained(fabric, slot, me.number),
             QpState::Err => {
                 flush::both(fabric, slot, me.number, &ring);
                 return true;
@@ -165,12 +162,14 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
     }
 }
 
-/// In SQD, and everything that was begun is done: says so once, if that was asked for.
+/// In SQD, and everything that was begun is done: says so once, if that was asked for. That is all there
+/// is to do: true.
 #[cold]
-fn drained(fabric: &'static Fabric, slot: &QpSlot, number: u32) {
+fn drained(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> bool {
     if sync::swap_if(&slot.send.report_drained, 1, 0).is_ok() {
         async_event::report_qp(fabric, number, QpEvent::Drained);
     }
+    true
 }
 
 /// Why a request was not carried out.

@@ -172,51 +172,55 @@ fn a_destroyed_queue_pair_is_never_named_and_waits_for_no_reader() {
     drop(last);
 }
 
+/// Connects a queue pair to each of these, and makes them fail.
+fn fail_each(mut a: Side, peers: mpsc::Receiver<u32>) {
+    let nowhere = RemoteAddr { addr: 1, rkey: 1 };
+    for peer in peers {
+        a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        a.qp.connect(peer).unwrap();
+        a.qp.post_send(&[SendWr::write_inline(1, b"x", nowhere)]).unwrap();
+        take(&mut a.cq);
+    }
+}
+
+/// Reads events until there are none and will be none; says how many there were.
+fn read_all(mut reader: Context, dead: &Mutex<HashSet<u32>>, done: &AtomicBool) -> usize {
+    let mut named = 0;
+    loop {
+        let was_done = done.load(Ordering::Acquire);
+        let gone = dead.lock().unwrap(); // none dies meanwhile
+        match reader.next_async().unwrap().map(|event| event.element) {
+            Some(Element::Qp(number)) => {
+                assert!(!gone.contains(&number), "{number} is dead");
+                named += 1;
+            }
+            None if was_done => return named,
+            _ => drop(gone),
+        }
+    }
+}
+
 #[test]
 fn no_event_names_a_queue_pair_that_was_destroyed_before_it_was_taken() {
     const ROUNDS: usize = 1_000;
     let context = open();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4096, None).unwrap());
-    let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
     let (dead, done) = (Mutex::new(HashSet::new()), AtomicBool::new(false));
+    let (to_fail, failing) = mpsc::sync_channel(0);
+    let a = Side::new();
+    let number_of_a = a.qp.number();
     // While one thread makes a queue pair fail, its owner destroys it, and a third one reads.
     let named = thread::scope(|scope| {
-        let (to_fail, failing) = mpsc::sync_channel(0);
-        let mut a = Side::new();
-        let number_of_a = a.qp.number();
-        scope.spawn(move || {
-            for peer in failing {
-                a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-                a.qp.connect(peer).unwrap();
-                let nowhere = RemoteAddr { addr: 1, rkey: 1 };
-                a.qp.post_send(&[SendWr::write_inline(1, b"x", nowhere)]).unwrap();
-                take(&mut a.cq);
-            }
-        });
-        let (dead, done, mut reader) = (&dead, &done, context.clone());
-        let reading = scope.spawn(move || {
-            let mut named = 0;
-            loop {
-                let was_done = done.load(Ordering::Acquire);
-                let gone = dead.lock().unwrap(); // none dies meanwhile
-                match reader.next_async().unwrap().map(|event| event.element) {
-                    Some(Element::Qp(number)) => {
-                        assert!(!gone.contains(&number), "{number} is dead");
-                        named += 1;
-                    }
-                    None if was_done => return named,
-                    _ => drop(gone),
-                }
-            }
-        });
+        scope.spawn(|| fail_each(a, failing));
+        let reading = scope.spawn(|| read_all(context.clone(), &dead, &done));
         for round in 0..ROUNDS {
-            let mut qp = pd.create_qp(&init).unwrap();
+            let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
             let number = qp.number();
             qp.connect(number_of_a).unwrap();
             if round % 3 == 0 {
                 qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true)).unwrap();
             }
-            let _ = to_fail.send(number);
+            to_fail.send(number).unwrap();
             qp.destroy();
             dead.lock().unwrap().insert(number);
         }

@@ -2,15 +2,14 @@
 
 mod common;
 
-use common::{CAPS, End, S, open, take, wait_for};
-use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::transport::{
-    Arm, AsyncEvents, Events, Notify, Poll, PollError, Post, PostError, Refused,
-};
+use common::{CAPS, End, S, cq_err, fatal, open, reports, take, wait_for};
+use cq_core::async_event::AsyncEvent;
+use cq_core::transport::{Arm, Events, Notify, Poll, PollError, Post, PostError, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
-    Access, CompletionChannel, Context, Cq, QpAttr, QpCaps, QpInit, QpState, QueuePair,
+    Access, CompletionChannel, Context, Cq, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState,
+    QueuePair,
 };
 
 /// A sender, and a receiver whose completion queue holds `capacity`.
@@ -96,68 +95,65 @@ fn o03_what_was_stored_comes_first_then_the_overrun_for_ever() {
     assert_eq!(cq.poll(&mut []), Ok(0));
 }
 
-/// Every asynchronous event that is there now.
-fn events(context: &mut Context) -> Vec<AsyncEvent> {
-    std::iter::from_fn(|| context.next_async().unwrap()).collect()
-}
-
-fn cq_err(cq: &Cq) -> AsyncEvent {
-    AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) }
-}
-
-fn fatal(qp: &QueuePair) -> AsyncEvent {
-    AsyncEvent { event_type: AsyncEventType::QP_FATAL, element: Element::Qp(qp.number()) }
+/// A queue pair of these queues, in RESET.
+fn on(pd: &ProtectionDomain, send_cq: &Cq, recv_cq: &Cq) -> QueuePair {
+    pd.create_qp(&QpInit { send_cq, recv_cq, caps: CAPS, sq_sig_all: false }).unwrap()
 }
 
 #[test]
 fn o02_o04_an_overrun_is_reported_once_and_its_queue_pairs_fail() {
     let mut context = open();
     let (mut a, pd) = (End::new(), context.alloc_pd());
-    let (mut cq, mut other) =
-        (context.create_cq(2, None).unwrap(), context.create_cq(64, None).unwrap());
-    let init = |send_cq, recv_cq| QpInit { send_cq, recv_cq, caps: CAPS, sq_sig_all: false };
-    let mut receives = pd.create_qp(&init(&other, &cq)).unwrap();
-    let sends = &mut pd.create_qp(&init(&cq, &other)).unwrap();
-    let both = &mut pd.create_qp(&init(&cq, &cq)).unwrap();
-    let early = &mut pd.create_qp(&init(&cq, &cq)).unwrap();
-    let fresh = &mut pd.create_qp(&init(&cq, &cq)).unwrap();
-    let bystander = &mut pd.create_qp(&init(&other, &other)).unwrap();
-    receives.connect(a.qp.number()).unwrap();
+    let (cq, other) = (context.create_cq(2, None).unwrap(), context.create_cq(8, None).unwrap());
+    let [mut receives, mut sends, mut both, mut early, fresh] =
+        [(&other, &cq), (&cq, &other), (&cq, &cq), (&cq, &cq), (&cq, &cq)]
+            .map(|(send_cq, recv_cq)| on(&pd, send_cq, recv_cq));
+    let mut bystander = on(&pd, &other, &other);
     a.qp.connect(receives.number()).unwrap();
-    sends.connect(bystander.number()).unwrap();
-    for qp in [&mut *both, bystander] {
-        let itself = qp.number();
-        qp.connect(itself).unwrap();
+    for qp in [&mut receives, &mut sends, &mut both, &mut bystander] {
+        qp.connect(a.qp.number()).unwrap();
     }
     early.modify(&QpAttr::init(Access::REMOTE_WRITE)).unwrap();
+
+    overrun(&mut a, &mut receives);
+    for failed in [&receives, &sends, &both, &early] {
+        assert_eq!(failed.state(), QpState::Err);
+    }
+    assert_eq!((fresh.state(), bystander.state()), (QpState::Reset, QpState::Rts));
+    expect_all_failed(&mut context, &[receives, sends, both, early], &cq);
+    assert_eq!(reports(&mut context), []);
+}
+
+#[test]
+fn o04_flushes_are_dropped_on_the_overrun_queue_and_arrive_on_the_other() {
+    let context = open();
+    let (mut a, pd) = (End::new(), context.alloc_pd());
+    let (mut cq, mut other) =
+        (context.create_cq(2, None).unwrap(), context.create_cq(8, None).unwrap());
+    let mut receives = on(&pd, &other, &cq);
+    let (mut sends, mut bystander) = (on(&pd, &cq, &other), on(&pd, &other, &other));
+    let itself = bystander.number();
+    bystander.connect(itself).unwrap();
+    sends.connect(itself).unwrap();
+    a.qp.connect(receives.number()).unwrap();
+    receives.connect(a.qp.number()).unwrap();
     sends.post_recv(&[RecvWr::new(50, &[])]).unwrap();
     receives.post_send(&[SendWr::send(60, &[])]).unwrap(); // no receive: it waits
 
     overrun(&mut a, &mut receives);
-    let mut seen = events(&mut context);
-    assert_eq!(seen.remove(0), cq_err(&cq));
-    let failed: [&QueuePair; 4] = [&receives, sends, both, early];
-    for qp in failed {
-        assert_eq!(qp.state(), QpState::Err);
-        assert_eq!(seen.iter().filter(|&event| *event == fatal(qp)).count(), 1);
-    }
-    assert_eq!(seen.len(), failed.len());
-    assert_eq!((fresh.state(), bystander.state()), (QpState::Reset, QpState::Rts));
-
     let mut flushed: Vec<_> =
         take(&mut other).iter().map(|wc| (wc.wr_id(), wc.status(), wc.qp_num())).collect();
     flushed.sort_by_key(|&(wr_id, ..)| wr_id);
     let flush = |wr_id, qp: &QueuePair| (wr_id, S::WR_FLUSH_ERR, qp.number());
-    assert_eq!(flushed, [flush(50, sends), flush(60, &receives)]);
-    assert!(cq.poll(&mut [Wc::default(); 64]).is_ok());
-    both.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    assert_eq!(flushed, [flush(50, &sends), flush(60, &receives)]);
+    assert_eq!(cq.poll(&mut [Wc::default(); 8]), Ok(2));
+    sends.post_send(&[SendWr::send(70, &[])]).unwrap();
     let lost = PollError::Overrun { dropped: Some(2) };
-    assert_eq!(cq.poll(&mut [Wc::default(); 64]), Err(lost));
+    assert_eq!(cq.poll(&mut [Wc::default(); 8]), Err(lost));
 
     bystander.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     bystander.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(take(&mut other).len(), 2);
-    assert_eq!(events(&mut context), []);
 }
 
 #[test]
@@ -174,7 +170,7 @@ fn o04_sends_behind_the_overrun_are_not_carried_out() {
     qp.post_send(&writes).unwrap();
     assert_eq!(b.bytes(1, 4), b"xx\0\0");
     assert_eq!(qp.state(), QpState::Err);
-    assert_eq!(events(&mut context), [cq_err(&cq), fatal(&qp)]);
+    assert_eq!(reports(&mut context), [cq_err(&cq), fatal(&qp)]);
     b.send(9, 0, 1);
     b.expect(&[(9, S::RETRY_EXC_ERR)]); // its peer is gone
     drop(a);
@@ -205,13 +201,13 @@ fn o04_a_queue_pair_that_comes_to_an_overrun_queue_fails_at_the_next_completion(
         let target = a.region.remote(0).unwrap();
         late.post_send(&[SendWr::write_inline(1, b"", target).unsignaled()]).unwrap();
         assert_eq!(late.state(), QpState::Rts);
-        assert_eq!(events(&mut context), []); // CQ_ERR was the other context's
+        assert_eq!(reports(&mut context), []); // CQ_ERR was the other context's
         match round % 2 {
             0 => late.post_send(&[SendWr::send(2, &[])]).unwrap(),
             _ => qp.post_recv(&[RecvWr::new(3, &[])]).unwrap(), // flushed, and dropped
         }
         assert_eq!(late.state(), QpState::Err);
-        assert_eq!(events(&mut context), [fatal(&late)]);
+        assert_eq!(reports(&mut context), [fatal(&late)]);
     }
 }
 
@@ -256,28 +252,37 @@ fn post_until_all_failed(qps: &mut [QueuePair]) -> Vec<u64> {
     posted
 }
 
+/// The queue and each queue pair is named once.
+#[track_caller]
+fn expect_all_failed(context: &mut Context, qps: &[QueuePair], cq: &Cq) {
+    let names = |event: &AsyncEvent| event.to_string();
+    let mut wanted: Vec<_> = qps.iter().map(fatal).chain([cq_err(cq)]).collect();
+    let mut seen = reports(context);
+    wanted.sort_by_key(names);
+    seen.sort_by_key(names);
+    assert_eq!(seen, wanted);
+}
+
 #[test]
 fn o04_many_queue_pairs_of_many_threads_fail_together() {
     const QPS: usize = 16;
     const THREADS: usize = 4;
-    for _ in 0..100 {
+    const DEEP: QpCaps = QpCaps { max_send_wr: 256, max_recv_wr: 256, ..CAPS };
+    for _ in 0..50 {
         let mut context = open();
         let pd = context.alloc_pd();
         let mut small = context.create_cq(64, None).unwrap();
-        let mut large = context.create_cq(1 << 13, None).unwrap();
-        let caps = QpCaps { max_send_wr: 256, max_recv_wr: 256, ..CAPS };
+        let mut large = context.create_cq(1 << 12, None).unwrap();
         // Half of them overrun the small queue by sends, half by receives.
         let both = [(&small, &large), (&large, &small)];
-        let mut qps: Vec<_> = (0..QPS)
-            .map(|nth| {
-                let (send_cq, recv_cq) = both[nth % 2];
-                let init = QpInit { send_cq, recv_cq, caps, sq_sig_all: true };
-                let mut qp = pd.create_qp(&init).unwrap();
-                let itself = qp.number();
-                qp.connect(itself).unwrap();
-                qp
-            })
-            .collect();
+        let to_itself = |(send_cq, recv_cq)| {
+            let init = QpInit { send_cq, recv_cq, caps: DEEP, sq_sig_all: true };
+            let mut qp = pd.create_qp(&init).unwrap();
+            let itself = qp.number();
+            qp.connect(itself).unwrap();
+            qp
+        };
+        let mut qps: Vec<_> = both.into_iter().cycle().map(to_itself).take(QPS).collect();
         let posted: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> = qps
                 .chunks_mut(QPS / THREADS)
@@ -286,18 +291,11 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
 
-        let names = |event: &AsyncEvent| event.to_string();
-        let mut seen = events(&mut context);
-        let mut wanted: Vec<_> = qps.iter().map(fatal).chain([cq_err(&small)]).collect();
-        seen.sort_by_key(names);
-        wanted.sort_by_key(names);
-        assert_eq!(seen, wanted);
-
+        expect_all_failed(&mut context, &qps, &small);
         let there = take(&mut large);
         for (qp, &posted) in qps.iter().zip(&posted) {
-            let ids: Vec<_> =
-                there.iter().filter(|wc| wc.qp_num() == qp.number()).map(|wc| wc.wr_id()).collect();
-            assert!(ids.iter().copied().eq(0..posted), "each once and in order (C8, C10): {ids:?}");
+            let its = there.iter().filter(|wc| wc.qp_num() == qp.number());
+            assert!(its.map(Wc::wr_id).eq(0..posted), "each once and in order (C8, C10)");
         }
         let mut room = vec![Wc::default(); 256];
         let stored = small.poll(&mut room).unwrap();

@@ -5,8 +5,9 @@ pub mod failing;
 
 use std::time::{Duration, Instant};
 
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{Arm, AsyncEvents, Poll, Post};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
@@ -173,6 +174,19 @@ pub fn take(cq: &mut Cq) -> Vec<Wc> {
             count => all.extend_from_slice(&room[..count]),
         }
     }
+}
+
+/// Every asynchronous event that there is now.
+pub fn reports(context: &mut Context) -> Vec<AsyncEvent> {
+    std::iter::from_fn(|| context.next_async().unwrap()).collect()
+}
+
+pub fn cq_err(cq: &Cq) -> AsyncEvent {
+    AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) }
+}
+
+pub fn fatal(qp: &QueuePair) -> AsyncEvent {
+    AsyncEvent { event_type: AsyncEventType::QP_FATAL, element: Element::Qp(qp.number()) }
 }
 
 /// Polls until `count` completions have come.
