@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::{ALL, CAPS, S, bring_to, open, settle, take, wait_for};
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{AsyncEvents, Post};
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, QpAttr, QpInit, QpState, QueuePair};
 
@@ -73,28 +73,55 @@ fn is_readable(context: &Context) -> bool {
     poll(&mut [PollFd::new(&context.as_fd(), PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
-#[test]
-fn q07_a_bad_key_or_range_is_an_access_error_at_the_target() {
-    let (mut a, mut b) = Side::pair();
-    let nowhere = RemoteAddr { addr: 1, rkey: 1 };
-    a.qp.post_send(&[SendWr::write_inline(1, b"x", nowhere)]).unwrap();
-    a.completes(&[(1, S::REM_ACCESS_ERR)]);
-    assert_eq!(b.qp.state(), QpState::Err);
-    b.expect(&[AsyncEventType::QP_ACCESS_ERR]);
-    a.expect(&[]); // its completion has told it
+/// One request of each kind for this place; the answers go to `here`.
+fn one_sided(here: &[Sge], remote: RemoteAddr) -> [SendWr<'_>; 4] {
+    [
+        SendWr::write(1, here, remote),
+        SendWr::read(1, here, remote),
+        SendWr::compare_swap(1, here, remote, 0, 1),
+        SendWr::fetch_add(1, here, remote, 1),
+    ]
 }
 
 #[test]
-fn q07_a_request_without_the_right_is_a_request_error_at_the_target() {
-    let (mut a, mut b) = (Side::new(), Side::new());
-    a.qp.connect(b.qp.number()).unwrap();
-    b.qp.modify(&QpAttr::init(Access::empty())).unwrap();
-    b.qp.modify(&QpAttr::rtr(a.qp.number())).unwrap();
-    let target = b.region.remote(0).unwrap();
-    a.qp.post_send(&[SendWr::write_inline(1, b"x", target)]).unwrap();
-    a.completes(&[(1, S::REM_INV_REQ_ERR)]);
-    b.expect(&[AsyncEventType::QP_REQ_ERR]);
-    a.expect(&[]);
+fn q07_a_bad_key_or_range_is_an_access_error_at_the_target() {
+    for kind in 0..4 {
+        for (rkey_off, offset) in [(1, 0), (0, 64)] {
+            let (mut a, mut b) = Side::pair();
+            let here = [a.region.sge(0, 8).unwrap()];
+            let RemoteAddr { addr, rkey } = b.region.remote(0).unwrap();
+            let bad = RemoteAddr { addr: addr + offset, rkey: rkey + rkey_off };
+            a.qp.post_send(&[one_sided(&here, bad)[kind]]).unwrap();
+            a.completes(&[(1, S::REM_ACCESS_ERR)]);
+            assert_eq!(b.qp.state(), QpState::Err);
+            b.expect(&[AsyncEventType::QP_ACCESS_ERR]);
+            a.expect(&[]); // its completion has told it
+        }
+    }
+}
+
+#[test]
+fn q07_a_request_that_is_not_allowed_is_a_request_error_at_the_target() {
+    // Which kinds; the target's rights, how many READs and atomics it takes, and where in its region.
+    for (kinds, access, max_dest_rd_atomic, offset) in [
+        (0..4, Access::empty(), 16, 0),
+        (1..4, Access::REMOTE, 0, 0),
+        (2..4, Access::REMOTE, 16, 4),
+    ] {
+        for kind in kinds {
+            let (mut a, mut b) = (Side::new(), Side::new());
+            a.qp.connect(b.qp.number()).unwrap();
+            b.qp.modify(&QpAttr::init(access)).unwrap();
+            let rtr = QpAttr::rtr(a.qp.number()).max_dest_rd_atomic(max_dest_rd_atomic);
+            b.qp.modify(&rtr).unwrap();
+            let here = [a.region.sge(0, 8).unwrap()];
+            let target = b.region.remote(offset).unwrap();
+            a.qp.post_send(&[one_sided(&here, target)[kind]]).unwrap();
+            a.completes(&[(1, S::REM_INV_REQ_ERR)]);
+            b.expect(&[AsyncEventType::QP_REQ_ERR]);
+            a.expect(&[]);
+        }
+    }
 }
 
 #[test]
