@@ -4,7 +4,7 @@ mod common;
 
 use common::{CAPS, End, S, cq_err, fatal, open, reports, take, wait_for};
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{Arm, Events, Notify, Poll, PollError, Post, PostError, Refused};
+use cq_core::transport::{Arm, Events, Notify, Poll, PollError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
@@ -232,19 +232,18 @@ fn o06_an_overrun_queue_can_be_destroyed_once_its_queue_pairs_are_gone() {
     cq.destroy().unwrap();
 }
 
-/// Posts receives and sends by turns until all of these have failed; says how many of each it posted.
+/// Posts sends and receives by turns until all of these have failed; says how many of each it posted.
 fn post_until_all_failed(qps: &mut [QueuePair]) -> Vec<u64> {
     let mut posted = vec![0; qps.len()];
     wait_for(|| {
         for (qp, posted) in qps.iter_mut().zip(&mut posted) {
-            let full = |error: PostError| assert_eq!(error.why, Refused::QueueFull);
-            match qp.post_recv(&[RecvWr::new(*posted, &[])]) {
-                Err(error) => full(error),
-                // A send queue comes back by polling, and a full one would leave the two uneven.
-                Ok(()) => match qp.post_send(&[SendWr::send(*posted, &[])]) {
-                    Err(error) => panic!("{error}"),
-                    Ok(()) => *posted += 1,
-                },
+            match qp.post_send(&[SendWr::send(*posted, &[])]) {
+                // It ran until it was full, while another thread was about to fail it.
+                Err(error) => assert_eq!(error.why, Refused::QueueFull),
+                Ok(()) => {
+                    qp.post_recv(&[RecvWr::new(*posted, &[])]).unwrap();
+                    *posted += 1;
+                }
             }
         }
         qps.iter().all(|qp| qp.state() == QpState::Err)
@@ -305,6 +304,41 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
         drop(qps);
         small.destroy().unwrap();
         large.destroy().unwrap();
+    }
+}
+
+#[test]
+fn o06_resetting_and_destroying_while_an_overrun_spreads_harms_nobody() {
+    for _ in 0..100 {
+        let mut context = open();
+        let pd = context.alloc_pd();
+        let cq = context.create_cq(8, None).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut qps = [on(&pd, &cq, &cq), on(&pd, &cq, &cq)];
+                    for _ in 0..3 {
+                        for qp in &mut qps {
+                            let itself = qp.number();
+                            qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+                            bring_up(qp, itself);
+                        }
+                        post_until_all_failed(&mut qps);
+                    }
+                });
+            }
+        });
+        assert_eq!(reports(&mut context), [cq_err(&cq)], "the queue pairs are gone");
+        cq.destroy().unwrap();
+        assert_eq!(reports(&mut context), []);
+    }
+}
+
+/// From RESET to RTS, unless an overrun fails it on the way.
+fn bring_up(qp: &mut QueuePair, peer: u32) {
+    match qp.connect(peer) {
+        Ok(()) => {}
+        Err(error) => assert_eq!(qp.state(), QpState::Err, "{error}"),
     }
 }
 
