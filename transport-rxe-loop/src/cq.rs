@@ -166,7 +166,7 @@ pub fn push(fabric: &'static Fabric, index: u32, wc: &Wc, tag: u32, solicited: b
         bell::raise(fabric, Source::Completion(index), || true);
     }
     if let Err(Overrun { dropped }) = pushed {
-        overrun::spread(fabric, index, dropped);
+        overrun::spread(fabric, index, wc.qp_num(), dropped);
     }
 }
 

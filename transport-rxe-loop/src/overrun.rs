@@ -10,14 +10,17 @@ use crate::identity;
 use crate::layout::{MAX_QP, QpSlot};
 use crate::sync;
 
-/// The completion queue at `cq` has dropped its `dropped`th completion: all of its queue pairs go to ERR.
-/// In RESET they have nothing to lose, and stay; so a later one may find some that have left it since.
+/// The completion queue at `cq` has dropped its `dropped`th completion, which was of queue pair `qp`: all of
+/// its queue pairs go to ERR. In RESET they have nothing to lose, and stay; so a later one may find some that
+/// have left it since.
 #[cold]
 #[inline(never)]
-pub fn spread(fabric: &'static Fabric, cq: u32, dropped: u32) {
+pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32, dropped: u32) {
     if dropped == 1 {
         async_event::report_overrun(fabric, cq);
     }
+    // Before all others, and also where another thread is at the others: it does nothing more.
+    fail(fabric, fabric.qp(qp), cq);
     if sync::swap_if(&fabric.cq(cq).newcomers, 1, 0).is_ok() {
         fabric.tables().qps.all().iter().for_each(|slot| fail(fabric, slot, cq));
     }
