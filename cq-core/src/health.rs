@@ -14,10 +14,11 @@
 //!
 //! | word | state | left by |
 //! |---|---|---|
-//! | 0 | Running | the producer, by [`drop_one`](Health::drop_one) |
+//! | 0 | Running | a producer, by [`drop_one`](Health::drop_one) |
 //! | n > 0 | Overrun, n completions dropped (the last number stands for itself and all above) | nobody |
 //!
-//! The producer alone writes the word, the consumer reads it. The rule is O3.
+//! The producer alone writes the word, the consumer reads it. Several producers write it by
+//! [`drop_several`](Health::drop_several), a read-modify-write, so that each is told another number. The rule is O3.
 
 use crate::sync::{self, AtomicU32, const_unless_loom};
 
@@ -63,6 +64,13 @@ impl Health {
         let dropped = sync::load_u32(&self.0).saturating_add(1);
         sync::latch(&self.0, dropped);
         dropped
+    }
+
+    /// [`drop_one`](Self::drop_one) of one producer among several, for this many completions, not 0.
+    #[cfg(target_has_atomic = "64")]
+    #[cold]
+    pub fn drop_several(&self, dropped: u32) -> u32 {
+        sync::latch_more(&self.0, dropped)
     }
 
     pub(crate) fn adopt(&self, old: &Self) {

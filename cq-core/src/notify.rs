@@ -17,14 +17,20 @@
 //!
 //! | word | state | who writes it | from |
 //! |---|---|---|---|
-//! | 0 | Idle | the producer, as it fires | Solicited, Next |
+//! | 0 | Idle | a producer, as it fires | Solicited, Next |
 //! | 1 | Solicited | the consumer, as it arms | Idle |
 //! | 2, and any other | Next | the consumer, as it arms | Idle, Solicited |
 //!
-//! Both sides use loads and stores only, so this works on targets without compare-and-swap. They race
-//! when the consumer arms while the producer fires, and the producer's Idle may then erase the arm. No
+//! With one producer, both sides use loads and stores only, so this works on targets without
+//! compare-and-swap. They race when the consumer arms while the producer fires, and the producer's Idle may then erase the arm. No
 //! wake-up is lost by that, because the producer disarms **first and then** raises: an arm that is erased
 //! is always followed by an event, at worst by one that finds nothing (N5).
+//!
+//! Several producers fire by [`fire_shared`](ArmWord::fire_shared), a compare-and-swap that takes back
+//! only what was looked at. By stores, two of them would raise two events for one arm; by a swap, one that
+//! looked at Next could erase a later Solicited, for which it raises nothing. The consumer's side is the
+//! same: its store races with a disarming only when it turns Solicited into Next, and then either comes
+//! first with nothing lost.
 //!
 //! The races against publishing are settled by the fences in [`soft`](crate::soft).
 
@@ -77,6 +83,25 @@ impl ArmWord {
             _ => {
                 raise();
                 sync::store_u32(&self.0, IDLE);
+            }
+        }
+    }
+
+    /// [`fire`](Self::fire) of one producer among several. Here `urgent` is asked only while the consumer is
+    /// armed for solicited completions.
+    #[cfg(target_has_atomic = "64")]
+    #[inline]
+    pub fn fire_shared(&self, urgent: impl Fn() -> bool, raise: impl FnOnce()) {
+        let mut seen = sync::load_u32(&self.0);
+        while seen != IDLE && (seen != SOLICITED || urgent()) {
+            if !sync::intact(Site::DisarmFirst) {
+                raise();
+                let _ = sync::disarm(&self.0, seen, IDLE);
+                return;
+            }
+            match sync::disarm(&self.0, seen, IDLE) {
+                Ok(_) => return raise(),
+                Err(now) => seen = now,
             }
         }
     }

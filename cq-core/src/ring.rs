@@ -1,4 +1,4 @@
-//! The software ring, with one producer: entries and nothing else. Notification and overrun are built on
+//! The software ring: entries and nothing else. Notification and overrun are built on
 //! it in [`soft`](crate::soft).
 //!
 //! ```
@@ -37,6 +37,8 @@
 //! ring look full, but do nothing else.
 
 mod capacity;
+#[cfg(target_has_atomic = "64")]
+pub(crate) mod shared;
 mod slot;
 
 use core::fmt;
@@ -46,6 +48,8 @@ use crate::sync::{self, AtomicWord, Site, const_unless_loom};
 use crate::wc::Wc;
 
 pub use self::capacity::CapacityError;
+#[cfg(target_has_atomic = "64")]
+pub use self::shared::Gate;
 pub use self::slot::Slot;
 
 /// The most slots that a ring may have.

@@ -47,6 +47,8 @@
 
 mod consumer;
 mod producer;
+#[cfg(target_has_atomic = "64")]
+pub mod shared;
 
 pub use self::consumer::Consumer;
 pub use self::producer::{Overrun, Producer};
@@ -55,6 +57,8 @@ use core::fmt;
 
 use crate::health::{Health, State};
 use crate::notify::ArmWord;
+#[cfg(target_has_atomic = "64")]
+use crate::ring::shared::Reservation;
 use crate::ring::{CapacityError, Head, Position, Ring, Slot, Tail};
 use crate::sync::{self, AtomicU32, array_of, const_unless_loom};
 use crate::transport::{CqKey, Signal};
@@ -67,13 +71,36 @@ pub struct Control {
     alerts: Alerts,
 }
 
-/// Written rarely: when arming, firing and overrunning. Away from the head, which changes all the time.
+/// What the sides tell each other rarely: the arm and the overrun. Away from the head, which changes all the
+/// time. Any bytes are valid, zeros are a new queue.
 #[derive(Debug)]
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
 #[cfg_attr(not(target_pointer_width = "64"), repr(C))]
-struct Alerts {
+pub struct Alerts {
     arm: ArmWord,
     health: Health,
+}
+
+impl Alerts {
+    const_unless_loom! {
+        /// Of a new queue.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self { arm: ArmWord::new(), health: Health::new() }
+        }
+    }
+
+    /// Whether the queue has overrun; for whoever is neither its producer nor its consumer.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.health.state()
+    }
+}
+
+impl Default for Alerts {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Control {
@@ -81,14 +108,14 @@ impl Control {
         /// Of a new queue.
         #[must_use]
         pub const fn new() -> Self {
-            Self { head: Head::new(), alerts: Alerts { arm: ArmWord::new(), health: Health::new() } }
+            Self { head: Head::new(), alerts: Alerts::new() }
         }
     }
 
     /// Whether the queue has overrun; for whoever is neither its producer nor its consumer.
     #[must_use]
     pub fn state(&self) -> State {
-        self.alerts.health.state()
+        self.alerts.state()
     }
 
     /// Takes over the arm and the health of the queue that this one replaces; while neither side is at
@@ -167,6 +194,8 @@ impl Default for Tag {
 #[derive(Debug)]
 pub struct SoftCq<const N: usize> {
     control: Control,
+    #[cfg(target_has_atomic = "64")]
+    reservation: Reservation,
     slots: [Slot; N],
 }
 
@@ -184,7 +213,12 @@ impl<const N: usize> SoftCq<N> {
         #[must_use]
         pub const fn new() -> Self {
             assert!(Self::CAPACITY as usize == N);
-            Self { control: Control::new(), slots: array_of![Slot::new(); N] }
+            Self {
+                control: Control::new(),
+                #[cfg(target_has_atomic = "64")]
+                reservation: Reservation::new(),
+                slots: array_of![Slot::new(); N],
+            }
         }
     }
 
@@ -213,9 +247,15 @@ impl<const N: usize> SoftCq<N> {
         Self::CAPACITY
     }
 
-    fn renewed(&mut self) -> Parts<'_> {
+    fn renew(&mut self) {
         self.control.reset();
+        #[cfg(target_has_atomic = "64")]
+        self.reservation.reset();
         self.slots.iter_mut().for_each(Slot::reset);
+    }
+
+    fn renewed(&mut self) -> Parts<'_> {
+        self.renew();
         Parts { control: &self.control, slots: &self.slots, tags: &[], promised: Self::CAPACITY }
     }
 }
@@ -250,16 +290,7 @@ impl<'a> Parts<'a> {
         tags: &'a [Tag],
         promised: u32,
     ) -> Result<Self, CapacityError> {
-        CapacityError::check_storage(slots.len())?;
-        if promised == 0 {
-            return Err(CapacityError::Zero);
-        }
-        if promised as usize > slots.len() {
-            return Err(CapacityError::MoreThanStorage { promised, storage: slots.len() });
-        }
-        if !tags.is_empty() && tags.len() != slots.len() {
-            return Err(CapacityError::TagsDiffer { tags: tags.len(), slots: slots.len() });
-        }
+        check_storage(slots, tags, promised)?;
         Ok(Self { control, slots, tags, promised })
     }
 
@@ -278,8 +309,7 @@ impl<'a> Parts<'a> {
     /// The consumer, from `position` on; `events` says whether the producer has a signal.
     #[must_use]
     pub fn consumer(self, position: Position, key: CqKey, events: bool) -> Consumer<'a> {
-        let slack = self.slots.len() as u32 - self.promised;
-        let lag = slack.min(self.slots.len() as u32 / 4);
+        let lag = lag(self.slots.len(), self.promised);
         Consumer {
             ring: self.ring().consumer(position, lag),
             alerts: &self.control.alerts,
@@ -300,4 +330,25 @@ impl fmt::Debug for Parts<'_> {
         let mut parts = f.debug_struct("Parts");
         parts.field("promised", &self.promised).field("ring", &self.ring()).finish_non_exhaustive()
     }
+}
+
+/// Whether a queue may have this storage and this promise.
+fn check_storage(slots: &[Slot], tags: &[Tag], promised: u32) -> Result<(), CapacityError> {
+    CapacityError::check_storage(slots.len())?;
+    if promised == 0 {
+        return Err(CapacityError::Zero);
+    }
+    if promised as usize > slots.len() {
+        return Err(CapacityError::MoreThanStorage { promised, storage: slots.len() });
+    }
+    if !tags.is_empty() && tags.len() != slots.len() {
+        return Err(CapacityError::TagsDiffer { tags: tags.len(), slots: slots.len() });
+    }
+    Ok(())
+}
+
+/// How late slots are given back: as late as the promise allows, but not later than a quarter of the ring.
+const fn lag(storage: usize, promised: u32) -> u32 {
+    let (slack, quarter) = (storage as u32 - promised, storage as u32 / 4);
+    if slack < quarter { slack } else { quarter }
 }

@@ -11,9 +11,14 @@
 //! | [`publish`] (Release) | producer | [`observe`] (Acquire) | the words and the tag of one entry |
 //! | [`release_head`] (Release) | consumer | [`acquire_head`] (Acquire) | slots that were read and may be written again |
 //! | [`latch`] (Release) | producer | [`read_latch`] (Acquire) | every entry published before the overrun |
+//! | [`latch_more`] (Release) | any producer | [`read_latch`] (Acquire) | that the reservation word is closed |
+//! | [`reserve`] (Release) | any producer | [`acquire_tail`] (Acquire), any producer | a head at least as new as the one that the reservation was made on |
 //! | [`push_fence`] (SeqCst) | producer | [`arm_fence`] (SeqCst) | publish-then-look-at-arm against arm-then-look-at-slot: at least one side sees the other |
 //! | [`unlock`] (Release) | poller | [`try_lock`] (Acquire) | the queue that pollers take turns at, and their place in it |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
+//!
+//! [`latch_more`], [`reserve`] and [`acquire_tail`] are for several producers, as are [`disarm`] and [`end`], which pair with
+//! nothing: they are read-modify-writes because what they replace must be what was looked at.
 //!
 //! Everything else is `Relaxed`: its value is either private to one side or ordered by one of these pairs.
 //!
@@ -52,6 +57,13 @@ cfg_if::cfg_if! {
         pub use self::AtomicU32 as AtomicWord;
         /// The widest word that the target loads and stores in one piece.
         pub type Word = u32;
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(target_has_atomic = "64")] {
+        mod shared;
+        pub use self::shared::{Backoff, acquire_tail, disarm, end, latch_more, reserve};
     }
 }
 
@@ -95,6 +107,28 @@ pub enum Site {
     Lock,
     /// [`unlock`] as Relaxed.
     Unlock,
+    /// [`reserve`] as Relaxed.
+    Reserve,
+    /// [`acquire_tail`], also of a [`reserve`] that failed, as Relaxed.
+    AcquireTail,
+    /// That [`reserve`] succeeds only on the tail that the check for room was made on.
+    ReserveSeen,
+    /// That the overrun closes the reservation word.
+    CloseInWord,
+    /// That a consumer which has seen the overrun goes on to the final tail.
+    DrainToTail,
+    /// That no completion which [`latch_more`] counts is forgotten.
+    CountEach,
+    /// That [`disarm`] erases only what the producer has looked at.
+    DisarmSeen,
+    /// A producer's look at the slot behind its own.
+    Successor,
+    /// Waking the sleeper who may overlook the end of the ring.
+    EndWakes,
+    /// That a resize ends the ring only at the tail that it has seen.
+    ResizeSeen,
+    /// That the consumer takes the old ring's last entry before the new ring's first.
+    DrainBeforeNew,
 }
 
 /// Publishes an entry: the last word of a slot, after all the others.

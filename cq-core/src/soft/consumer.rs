@@ -19,7 +19,7 @@ pub struct Consumer<'a> {
 }
 
 /// What the consumer sees of the queue.
-enum Look {
+pub(super) enum Look {
     /// The next entry is published.
     Ready,
     /// It is not.
@@ -65,7 +65,7 @@ impl Consumer<'_> {
     }
 
     #[inline(always)]
-    fn look(&self) -> Look {
+    pub(super) fn look(&self) -> Look {
         if self.ring.is_ready() {
             return Look::Ready;
         }
@@ -92,7 +92,7 @@ impl Consumer<'_> {
     }
 
     #[inline]
-    fn take_tagged(&mut self, out: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
+    pub(super) fn take_tagged(&mut self, out: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
         let mut count = 0;
         for room in out.chunks_mut(CHUNK) {
             let taken = self.take_chunk(room, each);

@@ -78,7 +78,7 @@ impl<S: Signal> Producer<'_, S> {
 
 /// What a consumer that armed for solicited completions wakes up for: a solicited receive, and any
 /// failure, but never a successful send (N3).
-fn is_urgent(wc: &Wc, solicited: bool) -> bool {
+pub(super) fn is_urgent(wc: &Wc, solicited: bool) -> bool {
     match wc.result() {
         Ok(done) => solicited && done.is_recv(),
         Err(_) => true,

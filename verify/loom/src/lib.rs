@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `harness` | runs models and controls, and prints a line for each |
 //! | `queue` | numbered completions, and a queue that threads can own together |
+//! | `shared` | a queue with several producers, and what each of them pushes |
 //! | `channel` | a bell, a channel to sleep on, and the sleeper |
 //!
 //! | variable | means | default |
@@ -25,3 +26,4 @@
 pub mod channel;
 pub mod harness;
 pub mod queue;
+pub mod shared;
