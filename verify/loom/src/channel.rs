@@ -117,8 +117,12 @@ pub fn take_all<T: Arm>(
     taken
 }
 
-/// Any completion is what [`CompletionQueue::wait`] waits for; for solicited ones, it is its loop.
-fn take_some<T: Arm>(
+/// Takes what there is, after sleeping for it if there is nothing. Any completion is what
+/// [`CompletionQueue::wait`] waits for; for solicited ones, this is its loop.
+///
+/// # Errors
+/// The queue or the channel failed.
+pub fn take_some<T: Arm>(
     cq: &mut CompletionQueue<T>,
     channel: &mut Channel,
     on: Notify,

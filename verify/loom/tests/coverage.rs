@@ -32,6 +32,17 @@ sites![
     OverrunWakes,
     Lock,
     Unlock,
+    Reserve,
+    AcquireTail,
+    ReserveSeen,
+    CloseInWord,
+    DrainToTail,
+    CountEach,
+    DisarmSeen,
+    Successor,
+    EndWakes,
+    ResizeSeen,
+    DrainBeforeNew,
 ];
 
 const MODELS: &[&str] = &[
@@ -40,6 +51,9 @@ const MODELS: &[&str] = &[
     include_str!("overrun.rs"),
     include_str!("ring.rs"),
     include_str!("shared_cq.rs"),
+    include_str!("shared_events.rs"),
+    include_str!("shared_resize.rs"),
+    include_str!("shared_ring.rs"),
     include_str!("wait.rs"),
 ];
 

@@ -75,17 +75,18 @@ impl<'a> Consumer<'a> {
         Ok(())
     }
 
-    /// Turns to the new ring if the old one is drained.
-    fn go_on(&mut self) {
+    /// Turns to the new ring if there is one and the old one is drained, and says whether it did. After a
+    /// poll there is nothing to do, unless it ended in a panic of the caller's.
+    fn go_on(&mut self) -> bool {
         let here = self.inner.ring.position();
         let drained = |next: &mut Next<'_>| {
             distance(here, next.after) == 0 || !sync::intact(Site::DrainBeforeNew)
         };
-        if let Some(next) = self.next.take_if(drained) {
-            self.inner.ring = next.ring;
-            self.inner.tags = next.tags;
-            self.shared = next.shared;
-        }
+        let Some(next) = self.next.take_if(drained) else { return false };
+        self.inner.ring = next.ring;
+        self.inner.tags = next.tags;
+        self.shared = next.shared;
+        true
     }
 
     #[inline(always)]
@@ -113,9 +114,10 @@ impl<'a> Consumer<'a> {
         mut take: impl FnMut(&mut soft::Consumer<'a>, &mut [Wc]) -> usize,
     ) -> Result<usize, PollError> {
         let mut count = take(&mut self.inner, out);
-        self.go_on();
-        // Fewer than asked means empty, so the new ring is looked at in the same poll (P2).
-        count += take(&mut self.inner, &mut out[count..]);
+        while self.go_on() {
+            // Fewer than asked means empty, so the new ring is looked at in the same poll (P2).
+            count += take(&mut self.inner, &mut out[count..]);
+        }
         match self.inner.alerts.health.state() {
             State::Overrun { dropped } if count == 0 && !out.is_empty() && self.is_at_end() => {
                 Err(PollError::Overrun { dropped: Some(dropped) })

@@ -1,0 +1,166 @@
+//! Several producers and one sleeper: what is published behind an unpublished slot wakes (N6), so does the
+//! overrun, also by the last entry before it (O5); one arm gives one event (N1), and a late producer does not
+//! erase a later arm.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::soft::shared::{Producer, PushError};
+use cq_core::sync::Site;
+use cq_core::transport::{Arm, Armed, Events, Notify, PollError, Signal};
+use cq_core::wc::Wc;
+use loom::thread;
+use verify_loom::channel::{Bell, Channel, LOST, take_some};
+use verify_loom::harness::model;
+use verify_loom::shared::{SharedQueue, Taken, of};
+
+const TOO_MANY: &str = "woken by what was not asked for";
+
+/// What a producer pushes.
+#[derive(Clone, Copy)]
+enum What {
+    Receive,
+    SolicitedReceive,
+    /// One more than a queue of one holds.
+    Overrun,
+}
+use What::{Overrun, Receive, SolicitedReceive};
+
+impl What {
+    fn push<S: Signal>(self, which: u64, producer: &mut Producer<'_, S>) {
+        let pushed = match self {
+            Receive | SolicitedReceive => {
+                producer.push_with(&of(which, 1), 0, matches!(self, SolicitedReceive))
+            }
+            Overrun => {
+                let more_than_fit = [1, 2].map(|nth| of(which, nth));
+                producer.push_batch(&more_than_fit).map_err(|error| error.why)
+            }
+        };
+        assert!(!matches!(pushed, Err(PushError::Resized)));
+    }
+}
+
+/// The consumer arms once while both push.
+fn race(on: Notify, pushes: [What; 2]) {
+    let (queue, bell) = (SharedQueue::new(&[2], 0), Arc::new(Bell::default()));
+    let mut consumer = queue.consumer(true);
+    let producers = [0, 1].map(|which| {
+        let (queue, bell) = (Arc::clone(&queue), Arc::clone(&bell));
+        thread::spawn(move || {
+            pushes[which].push(which as u64, &mut queue.producer_with(&*bell));
+        })
+    });
+    let armed = consumer.arm(on).unwrap();
+    producers.map(|producer| producer.join().unwrap());
+    assert!(bell.rung() <= 1, "{TOO_MANY}");
+    if armed == Armed::Armed {
+        assert_eq!(bell.rung(), 1, "{LOST}");
+    }
+}
+
+#[test]
+fn n01_one_arm_one_event() {
+    model("two producers, armed for any", || race(Notify::Next, [Receive, Receive]))
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+#[test]
+fn n06_a_solicited_one_behind_an_unpublished_slot_wakes() {
+    model("two producers, one solicited", || race(Notify::Solicited, [Receive, SolicitedReceive]))
+        .must_fail_without(Site::Successor, LOST)
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+/// The consumer takes the event of its arm for any, and arms for solicited, while the second producer may be
+/// about to raise that very event. A solicited completion then wakes.
+fn arm_again() {
+    let (queue, mut channel) = (SharedQueue::new(&[4], 0), Channel::new(2));
+    let mut consumer = queue.consumer(true);
+    let _may_have_missed = consumer.arm(Notify::Next).unwrap();
+    let producers = [0, 1].map(|which| {
+        let (queue, channel) = (Arc::clone(&queue), channel.clone());
+        thread::spawn(move || Receive.push(which, &mut queue.producer_with(&channel)))
+    });
+    let mut events = usize::from(channel.next().unwrap().is_some());
+    let again = events == 1;
+    if again {
+        let _may_have_missed = consumer.arm(Notify::Solicited).unwrap();
+    }
+    producers.map(|producer| producer.join().unwrap());
+    queue.producer_with(&channel).push_with(&of(0, 2), 0, true).unwrap();
+    while channel.next().unwrap().is_some() {
+        events += 1;
+    }
+    assert_eq!(events, 1 + usize::from(again), "{LOST}");
+}
+
+#[test]
+fn n06_a_late_producer_erases_no_later_arm() {
+    model("two producers, armed again", arm_again).must_fail_without(Site::DisarmSeen, LOST);
+}
+
+/// Sleeps for `on` until what `last` says was taken, or the queue has overrun.
+fn sleep_and_take(on: Notify, pushes: [What; 2], last: impl Fn(u64, &[Wc]) -> bool) {
+    let capacity = if matches!(pushes[1], Overrun) { 1 } else { 2 };
+    let (queue, mut channel) = (SharedQueue::new(&[capacity], 0), Channel::new(2));
+    let mut cq = CompletionQueue::new(queue.consumer(true));
+    let producers = [0, 1].map(|which| {
+        let (queue, channel) = (Arc::clone(&queue), channel.clone());
+        thread::spawn(move || {
+            pushes[which].push(which as u64, &mut queue.producer_with(&channel));
+            channel.hang_up();
+        })
+    });
+    let (mut taken, mut room) = (Taken::default(), [Wc::default(); 2]);
+    loop {
+        match take_some(&mut cq, &mut channel, on, &mut room) {
+            Ok(count) => {
+                taken.add(&room[..count]);
+                if last(taken.count(), &room[..count]) {
+                    break;
+                }
+            }
+            Err(WaitError::Poll(PollError::Overrun { .. })) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    producers.map(|producer| producer.join().unwrap());
+}
+
+#[test]
+fn n06_wait_ends_with_everything() {
+    model("wait for two producers", || {
+        sleep_and_take(Notify::Next, [Receive, Receive], |count, _| count == 2);
+    })
+    .must_fail_without(Site::SecondPoll, LOST)
+    .must_fail_without(Site::PushFence, LOST)
+    .must_fail_without(Site::ArmFence, LOST)
+    .must_fail_without(Site::DisarmFirst, LOST);
+}
+
+#[test]
+fn n06_waiting_for_solicited_ends_with_it() {
+    model("wait for the solicited one of two", || {
+        let last = |_, taken: &[Wc]| taken.contains(&of(1, 1));
+        sleep_and_take(Notify::Solicited, [Receive, SolicitedReceive], last);
+    })
+    .must_fail_without(Site::Successor, LOST);
+}
+
+#[test]
+fn o05_the_last_entry_before_the_overrun_wakes() {
+    for on in [Notify::Next, Notify::Solicited] {
+        let overrun =
+            model(format!("overrun wakes who waits for {on:?}, two producers"), move || {
+                sleep_and_take(on, [Receive, Overrun], |_, _| false);
+            });
+        overrun.must_fail_without(Site::OverrunWakes, LOST);
+        if on == Notify::Solicited {
+            overrun.must_fail_without(Site::EndWakes, LOST);
+        }
+    }
+}
