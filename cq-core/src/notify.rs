@@ -101,7 +101,8 @@ impl ArmWord {
             }
             match sync::disarm(&self.0, seen, IDLE) {
                 Ok(_) => return raise(),
-                Err(now) => seen = now,
+                Err(now) if sync::intact(Site::LookAgain) => seen = now,
+                Err(_) => return,
             }
         }
     }

@@ -121,6 +121,8 @@ pub enum Site {
     CountEach,
     /// That [`disarm`] erases only what the producer has looked at.
     DisarmSeen,
+    /// The look at the arm word after a [`disarm`] that failed.
+    LookAgain,
     /// A producer's look at the slot behind its own.
     Successor,
     /// Waking the sleeper who may overlook the end of the ring.

@@ -81,19 +81,13 @@ pub struct Backoff(u32);
 
 impl Backoff {
     /// The most turns of a wait, as a power of two.
-    #[cfg(not(loom))]
     const MOST: u32 = 6;
 
     /// Waits. Not at all under loom, where time is nothing.
     #[inline]
     pub fn pause(&mut self) {
-        #[cfg(not(loom))]
-        for _ in 0..1 << self.0 {
-            core::hint::spin_loop();
-        }
-        #[cfg(not(loom))]
-        {
-            self.0 = Self::MOST.min(self.0 + 1);
-        }
+        let turns = if cfg!(loom) { 0 } else { 1 << self.0 };
+        (0..turns).for_each(|_| core::hint::spin_loop());
+        self.0 = Self::MOST.min(self.0 + 1);
     }
 }

@@ -39,6 +39,7 @@ sites![
     DrainToTail,
     CountEach,
     DisarmSeen,
+    LookAgain,
     Successor,
     EndWakes,
     ResizeSeen,

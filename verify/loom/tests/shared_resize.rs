@@ -59,7 +59,7 @@ fn resize() {
         consumer.resize(queue.ring(1)).unwrap();
     }
     take(&mut consumer, &mut taken);
-    producers.map(|producer| producer.join().unwrap());
+    producers.into_iter().for_each(|producer| producer.join().unwrap());
     take(&mut consumer, &mut taken);
     assert_eq!(taken.count(), 3, "{MISCOUNTED}");
 }
@@ -99,7 +99,7 @@ fn resize_and_sleep() {
             break;
         }
     }
-    producers.map(|producer| producer.join().unwrap());
+    producers.into_iter().for_each(|producer| producer.join().unwrap());
 }
 
 #[test]
