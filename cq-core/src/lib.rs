@@ -36,7 +36,7 @@
 //!   transport   Poll Arm Events Block | Signal Post        |
 //!        |                                                 |
 //!   soft::Consumer ------------- soft ---------------------+
-//!        |         \               |
+//!        |         \               |           (several producers: soft::shared)
 //!   ring: entries   notify: arm   health: overrun      wc, wr: what is completed, what is posted
 //!        |                                             async_event: what no completion tells
 //!        |
@@ -57,6 +57,9 @@
 //! 8. The producer publishes, fences, and looks at the arm word: one of the two sees the other.
 //! 9. If it is armed for this completion, the producer disarms, then raises the event.
 //! 10. Without a channel, there is neither fence nor arm word on the way.
+//!
+//! Several producers ([`soft::shared`]) reserve slots first, by a compare-and-swap on one word, which also
+//! closes the ring when it is full; the rest is the same.
 //!
 //! The rules of behaviour that the documentation cites (`C4`, `N6`) are the contract's:
 //! [`verify/CONTRACT.md`](../../../verify/CONTRACT.md) in the repository says each, with its source.

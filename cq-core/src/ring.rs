@@ -1,5 +1,5 @@
-//! The software ring: entries and nothing else. Notification and overrun are built on
-//! it in [`soft`](crate::soft).
+//! The software ring: entries and nothing else. Notification and overrun are built on it in
+//! [`soft`](crate::soft), where a ring may also have several producers, who meet at a [`Gate`].
 //!
 //! ```
 //! use cq_core::ring::{Full, Head, Ring, Slot, Tail};

@@ -39,6 +39,11 @@
 //! interleaving, one of the two comes second and sees what the other did: the producer fires, or the
 //! consumer is told [`MayHaveMissed`](crate::transport::Armed::MayHaveMissed) (N2, N6). A queue without a channel does none of this.
 //!
+//! # Several producers, resizing
+//! One producer spends no read-modify-write. Several take turns under a lock of their own, or are those of
+//! [`shared`], whose queues can also be resized while they work. [`Control::adopt`] helps to replace the
+//! storage of a queue whose sides are at rest.
+//!
 //! # Storage
 //! [`SoftCq`] holds its storage; [`Parts`] borrows it from wherever it lies. Storage beyond what was
 //! promised is used to give slots back in larger steps, up to a quarter of the ring at once, which saves

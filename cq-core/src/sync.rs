@@ -14,11 +14,12 @@
 //! | [`latch_more`] (Release) | any producer | [`read_latch`] (Acquire) | that the reservation word is closed |
 //! | [`reserve`] (Release) | any producer | [`acquire_tail`] (Acquire), any producer | a head at least as new as the one that the reservation was made on |
 //! | [`push_fence`] (SeqCst) | producer | [`arm_fence`] (SeqCst) | publish-then-look-at-arm against arm-then-look-at-slot: at least one side sees the other |
+//! | [`push_fence`] (SeqCst) | one producer of several | [`push_fence`] (SeqCst) of another | with an [`arm_fence`] between the two: that the slot behind is published, or that the ring has ended |
 //! | [`unlock`] (Release) | poller | [`try_lock`] (Acquire) | the queue that pollers take turns at, and their place in it |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
-//! [`latch_more`], [`reserve`] and [`acquire_tail`] are for several producers, as are [`disarm`] and [`end`], which pair with
-//! nothing: they are read-modify-writes because what they replace must be what was looked at.
+//! [`disarm`] and [`end`] pair with nothing: they are read-modify-writes because what they replace must be
+//! what was looked at. A failed [`reserve`] is an [`acquire_tail`].
 //!
 //! Everything else is `Relaxed`: its value is either private to one side or ordered by one of these pairs.
 //!
