@@ -64,8 +64,8 @@ use crate::transport::{CqKey, NoSignal, Signal};
 
 /// One ring of a queue with several producers, in borrowed memory.
 ///
-/// Copies are the same ring: it must have one consumer. It has to be new, or continued by the queue that
-/// has used it: its old entries would be polled again.
+/// Copies are the same ring: it must belong to one queue and have one consumer. Its memory has to be new, or
+/// what it held before is handed out again, and producers find it ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     shared: SharedRing<'a>,

@@ -42,11 +42,11 @@ impl What {
     }
 }
 
-/// The consumer arms, for more each time, while both push. What was pushed is what each arm is for.
-fn race(arms: &[Notify], pushes: [What; 2]) {
-    let (queue, bell) = (SharedQueue::new(&[2], 0), Arc::new(Bell::default()));
+/// The consumer arms, for more each time, while all push. What was pushed is what each arm is for.
+fn race<const N: usize>(arms: &[Notify], pushes: [What; N]) {
+    let (queue, bell) = (SharedQueue::new(&[N.next_power_of_two()], 0), Arc::new(Bell::default()));
     let mut consumer = queue.consumer(true);
-    let producers = [0, 1].map(|which| {
+    let producers = std::array::from_fn::<_, N, _>(|which| {
         let (queue, bell) = (Arc::clone(&queue), Arc::clone(&bell));
         thread::spawn(move || {
             pushes[which].push(which as u64, &mut queue.producer_with(&*bell));
@@ -82,6 +82,13 @@ fn n06_a_solicited_one_behind_an_unpublished_slot_wakes() {
     .must_fail_without(Site::Successor, LOST)
     .must_fail_without(Site::PushFence, LOST)
     .must_fail_without(Site::ArmFence, LOST);
+}
+
+#[test]
+fn n06_so_does_one_behind_two_unpublished_slots() {
+    let pushes = [Receive, Receive, SolicitedReceive];
+    model("three producers, one solicited", move || race(&[Notify::Solicited], pushes))
+        .must_fail_without(Site::Successor, LOST);
 }
 
 /// The consumer takes the event of its arm for any, and arms for solicited, while the second producer may be
