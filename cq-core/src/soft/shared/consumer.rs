@@ -93,9 +93,8 @@ impl<'a> Consumer<'a> {
     fn poll_by(
         &mut self,
         out: &mut [Wc],
-        take: impl FnMut(&mut soft::Consumer<'a>, &mut [Wc]) -> usize,
+        mut take: impl FnMut(&mut soft::Consumer<'a>, &mut [Wc]) -> usize,
     ) -> Result<usize, PollError> {
-        let mut take = take;
         if self.next.is_some() {
             return self.poll_across(out, take);
         }
