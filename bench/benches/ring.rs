@@ -1,16 +1,22 @@
-//! The ring beside its peers, by criterion. `cargo bench -p bench --bench ring`
+//! The ring beside its peers, by criterion: `cargo bench -p bench --bench ring -- [FILTER]`, and with
+//! `--features dpdk` beside DPDK's ring, too. Everything takes about TIME.
 //!
 //! Where two threads are measured, the figures of one group are comparable only while the machine leaves
-//! the two cores where they are; `--bench ratios` is the bench to compare by.
+//! the two cores where they are: a sample from elsewhere is taken again, and one that has to be kept is told
+//! of below its group. `--bench ratios` is the bench to compare by.
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use criterion::Criterion;
 
 use self::common::placement::Placement;
-use self::common::scenarios::{self, Row, Scenario};
+use self::common::scenarios::{
+    MANY, Row, Sample, Scenario, USUAL, empty_poll, event, one_thread, producers, round_trip,
+    sleeping_trip, two_threads,
+};
 use bench::cores::Cores;
 
 fn main() {
@@ -18,10 +24,10 @@ fn main() {
     cores.settle_first();
     let mut criterion = Criterion::default()
         .sample_size(20)
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1))
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(600))
         .configure_from_args();
-    for scenario in scenarios::all() {
+    for scenario in matrix() {
         match scenario.why_not(cores) {
             Some(reason) => println!("{}: skipped: {reason}", scenario.name),
             None => measure(&mut criterion, cores, &scenario),
@@ -30,21 +36,41 @@ fn main() {
     criterion.final_summary();
 }
 
+/// Every batch with every capacity that holds several of it.
+fn matrix() -> Vec<Scenario> {
+    let mut all = vec![empty_poll(), event(), round_trip(), sleeping_trip()];
+    for capacity in [64, USUAL, MANY] {
+        all.push(one_thread::<1>(capacity));
+        all.push(one_thread::<8>(capacity));
+        all.push(one_thread::<32>(capacity));
+        all.push(two_threads::<1, 1>(capacity));
+        all.push(two_threads::<8, 8>(capacity));
+        all.push(two_threads::<32, 32>(capacity));
+    }
+    for capacity in [USUAL, MANY] {
+        all.push(one_thread::<256>(capacity));
+        all.push(two_threads::<256, 256>(capacity));
+        all.push(producers::<1>(capacity));
+        all.push(producers::<8>(capacity));
+        all.push(producers::<32>(capacity));
+        all.push(producers::<256>(capacity));
+    }
+    all
+}
+
 fn measure(criterion: &mut Criterion, cores: Cores, scenario: &Scenario) {
+    let mut group = criterion.benchmark_group(&scenario.name);
     let mut steady = Steady::default();
-    let mut group = criterion.benchmark_group(scenario.name);
     for row in &scenario.rows {
         group.bench_function(row.to_string(), |bencher| {
-            bencher.iter_custom(|count| steady.time(row, cores, count));
+            bencher.iter_custom(|count| {
+                let sample = steady.take(row, || scenario.run(row, cores, count));
+                sample.elapsed.mul_f64(count as f64 / sample.count as f64)
+            });
         });
     }
     group.finish();
-    if let Steady { placement: Some(placement), retaken, strays } = steady {
-        println!(
-            "{}: {placement}; {retaken} samples retaken, {strays} kept from elsewhere",
-            scenario.name
-        );
-    }
+    steady.report(scenario);
 }
 
 /// Keeps the samples of a group to one placement of the cores.
@@ -52,28 +78,44 @@ fn measure(criterion: &mut Criterion, cores: Cores, scenario: &Scenario) {
 struct Steady {
     placement: Option<Placement>,
     retaken: u32,
-    strays: u32,
+    /// The queues that have samples from elsewhere.
+    strays: BTreeSet<String>,
 }
 
 impl Steady {
-    /// How often a sample from elsewhere is taken again. The cores may have been moved for good.
-    const RETRIES: u32 = 5;
+    /// How many samples of a group are taken again. The cores may have been moved for good.
+    const RETRIES: u32 = 50;
 
-    fn time(&mut self, row: &Row, cores: Cores, count: u64) -> Duration {
-        let mut sample = (row.run)(cores, count);
-        for _ in 0..Self::RETRIES {
+    fn take(&mut self, row: &Row, measure: impl Fn() -> Sample) -> Sample {
+        loop {
+            let sample = measure();
             if self.accepts(sample.placement) {
-                break;
+                return sample;
+            }
+            if self.retaken == Self::RETRIES {
+                self.strays.insert(row.to_string());
+                return sample;
             }
             self.retaken += 1;
-            sample = (row.run)(cores, count);
         }
-        self.strays += u32::from(!self.accepts(sample.placement));
-        sample.elapsed.mul_f64(count as f64 / sample.count as f64)
     }
 
     /// Whether this is where the group is measured: where its first usable sample was.
     fn accepts(&mut self, placement: Placement) -> bool {
         placement != Placement::Moved && *self.placement.get_or_insert(placement) == placement
+    }
+
+    fn report(&self, scenario: &Scenario) {
+        if scenario.cores == 1 {
+            return;
+        }
+        let name = &scenario.name;
+        match self.placement {
+            Some(placement) => println!("{name}: {placement}; {} samples retaken", self.retaken),
+            None => println!("{name}: the cores were moved all the time"),
+        }
+        if !self.strays.is_empty() {
+            println!("{name}: not comparable, since kept from elsewhere: {:?}", self.strays);
+        }
     }
 }

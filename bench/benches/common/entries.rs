@@ -6,23 +6,29 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 
 use super::peer::Receiver;
 
-/// Entries are sent over and over from so many: few enough to stay in the nearest cache, a multiple of each
-/// batch, and no divisor of a capacity, so that what an earlier lap left in a slot is never right.
+/// Entries are sent over and over from so many: few enough to stay in the nearest cache, and no divisor of a
+/// capacity, so that what an earlier lap left in a slot is never right.
 const DISTINCT: u64 = 96;
 
-/// How many to send when about `count` are asked for: whole rounds of the distinct ones.
-pub const fn whole_rounds(count: u64) -> u64 {
-    count.next_multiple_of(DISTINCT)
+/// How many to send, in batches of `N`, when about `count` are asked for: whole batches, and whole rounds of
+/// the distinct entries.
+pub const fn whole_rounds<const N: usize>(count: u64) -> u64 {
+    let (mut both, batch) = (DISTINCT, N as u64);
+    while both % batch != 0 {
+        both += DISTINCT;
+    }
+    count.next_multiple_of(both)
 }
 
 /// Numbers that add up to a wrong sum if any of them is lost or doubled.
 const fn number(index: u64) -> u64 {
-    (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    (index % DISTINCT + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// What a producer sends, in batches of `N`.
 pub struct Source<const N: usize> {
-    batches: Vec<[Wc; N]>,
+    /// One round, and its beginning again: a batch starts anywhere in the round.
+    entries: Vec<Wc>,
     next: usize,
 }
 
@@ -33,16 +39,15 @@ impl<const N: usize> Source<N> {
                 .with_opcode(WcOpcode::RECV)
                 .with_byte_len(64)
         };
-        let batch = |first| std::array::from_fn(|at| entry(first + at as u64));
-        Self { batches: (0..DISTINCT).step_by(N).map(batch).collect(), next: 0 }
+        Self { entries: (0..DISTINCT + N as u64).map(entry).collect(), next: 0 }
     }
 
     #[inline(always)]
     pub fn batch(&mut self) -> &[Wc; N] {
-        let batch = &self.batches[self.next];
-        self.next += 1;
-        if self.next == self.batches.len() {
-            self.next = 0;
+        let batch = self.entries[self.next..].first_chunk().expect("a batch follows each start");
+        self.next += N % DISTINCT as usize;
+        if self.next >= DISTINCT as usize {
+            self.next -= DISTINCT as usize;
         }
         batch
     }

@@ -3,19 +3,19 @@
 
 use cq_core::wc::Wc;
 
-/// How many entries each queue is made for.
-pub const CAPACITY: usize = 1024;
-
 /// A queue under test.
 pub trait Peer {
     /// What the reports call it.
     const NAME: &'static str;
     /// Where its entries are; the two sides may borrow it.
-    type Memory: Default;
+    type Memory;
     /// The producer's side.
     type Sender<'a>: Sender;
     /// The consumer's side.
     type Receiver<'a>: Receiver;
+
+    /// Memory for a queue of so many entries, a power of two.
+    fn memory(capacity: usize) -> Self::Memory;
 
     /// The two sides of a queue in memory that was not used before.
     fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>);

@@ -4,6 +4,12 @@
 //! Each of two threads moves its side of the queue to its own stack: side by side on one stack the two would
 //! share a cache line, and what is measured would be that.
 
+mod producers;
+mod sleep;
+
+pub use self::producers::two_producers;
+pub use self::sleep::{bare_event, bare_trip, soft_event, soft_trip};
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -24,26 +30,44 @@ pub struct Sample {
     pub placement: Placement,
 }
 
+/// Where, and on queues of what size.
+#[derive(Clone, Copy)]
+pub struct Setting {
+    /// The cores for the two threads.
+    pub cores: Cores,
+    /// How many entries a queue holds.
+    pub capacity: usize,
+}
+
 /// Something that a queue can be asked to do.
 pub trait Run {
     /// Measures about `count` of them, on a new queue.
-    fn run<P: Peer>(cores: Cores, count: u64) -> Sample;
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample;
 }
 
-/// A new queue of which the compiler knows nothing, not even that it is empty and nobody else's: it would
-/// optimise the loads of an empty poll away.
-fn open<P: Peer>(memory: &mut P::Memory) -> (P::Sender<'_>, P::Receiver<'_>) {
-    black_box(P::open(black_box(memory)))
+/// An empty queue of which the compiler knows nothing, not even that it is empty and nobody else's: it would
+/// optimise the loads of an empty poll away. All of its memory was used before, so no page faults come.
+fn open<P: Peer>(memory: &mut P::Memory, capacity: usize) -> (P::Sender<'_>, P::Receiver<'_>) {
+    let (mut sender, mut receiver) = black_box(P::open(memory));
+    let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
+    // Twice, since there may be slack.
+    let count = whole_rounds::<1>(2 * capacity as u64);
+    for _ in 0..count {
+        sender.send_all(source.batch());
+        sink.receive(&mut receiver);
+    }
+    sink.check(count);
+    black_box((sender, receiver))
 }
 
 /// One thread pushes `N` entries and pops `N`.
 pub struct PushPop<const N: usize>;
 
 impl<const N: usize> Run for PushPop<N> {
-    fn run<P: Peer>(_: Cores, count: u64) -> Sample {
-        let count = whole_rounds(count);
-        let mut memory = P::Memory::default();
-        let (mut sender, mut receiver) = open::<P>(&mut memory);
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let count = whole_rounds::<N>(count);
+        let mut memory = P::memory(setting.capacity);
+        let (mut sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
         let (mut source, mut sink) = (Source::<N>::new(), Sink::<N>::new());
         let start = Instant::now();
         for _ in 0..count / N as u64 {
@@ -60,10 +84,10 @@ impl<const N: usize> Run for PushPop<N> {
 pub struct EmptyPoll<const N: usize>;
 
 impl<const N: usize> Run for EmptyPoll<N> {
-    fn run<P: Peer>(_: Cores, count: u64) -> Sample {
-        let mut memory = P::Memory::default();
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let mut memory = P::memory(setting.capacity);
         // The sender stays alive: some queues look whether it does.
-        let (_sender, mut receiver) = open::<P>(&mut memory);
+        let (_sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
         let mut room = [Wc::default(); N];
         let start = Instant::now();
         for _ in 0..count {
@@ -77,10 +101,10 @@ impl<const N: usize> Run for EmptyPoll<N> {
 pub struct Stream<const TX: usize, const RX: usize>;
 
 impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
-    fn run<P: Peer>(cores: Cores, count: u64) -> Sample {
-        let count = whole_rounds(count);
-        let mut memory = P::Memory::default();
-        let (sender, receiver) = open::<P>(&mut memory);
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let count = whole_rounds::<TX>(count);
+        let mut memory = P::memory(setting.capacity);
+        let (sender, receiver) = open::<P>(&mut memory, setting.capacity);
         let send = move || {
             let mut sender = sender;
             let mut source = Source::<TX>::new();
@@ -96,7 +120,7 @@ impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
             sink.receive_until(count, &mut receiver);
             (Instant::now(), sink)
         };
-        let (start, (end, sink), placement) = on_two_cores(cores, send, receive);
+        let (start, (end, sink), placement) = on_two_cores(setting.cores, send, receive);
         sink.check(count);
         Sample { elapsed: end - start, count, placement }
     }
@@ -106,11 +130,11 @@ impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
 pub struct RoundTrip;
 
 impl Run for RoundTrip {
-    fn run<P: Peer>(cores: Cores, count: u64) -> Sample {
-        let count = whole_rounds(count);
-        let (mut there, mut back) = (P::Memory::default(), P::Memory::default());
-        let (to_away, at_away) = open::<P>(&mut there);
-        let (to_home, at_home) = open::<P>(&mut back);
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let count = whole_rounds::<1>(count);
+        let (mut there, mut back) = (P::memory(setting.capacity), P::memory(setting.capacity));
+        let (to_away, at_away) = open::<P>(&mut there, setting.capacity);
+        let (to_home, at_home) = open::<P>(&mut back, setting.capacity);
         let ping = move || {
             let (mut to_away, mut at_home) = (to_away, at_home);
             let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
@@ -131,7 +155,7 @@ impl Run for RoundTrip {
                 to_home.send_all(received);
             }
         };
-        let ((elapsed, sink), (), placement) = on_two_cores(cores, ping, pong);
+        let ((elapsed, sink), (), placement) = on_two_cores(setting.cores, ping, pong);
         sink.check(count);
         Sample { elapsed, count, placement }
     }

@@ -1,19 +1,24 @@
-//! Which queue is asked what: the rows of both benches.
+//! What can be asked, and of which queues: the rows of both benches.
 
 use std::fmt;
 
-use super::peer::{CAPACITY, Peer};
-use super::peers::{Heapless, Ring, RtrbChunks, RtrbSingle, SLACK, Soft, Windowed};
-pub use super::runs::Sample;
+use super::peer::Peer;
+#[cfg(feature = "dpdk")]
+use super::peers::RteRing;
+use super::peers::{Crossbeam, Heapless, Ring, Ringbuf, RtrbChunks, RtrbSingle, Soft, Windowed};
 use super::runs::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
+pub use super::runs::{Sample, Setting};
+use super::runs::{bare_event, bare_trip, soft_event, soft_trip, two_producers};
 use bench::cores::Cores;
 
 /// One thing asked of every queue.
 pub struct Scenario {
     /// What it is, with its unit.
-    pub name: &'static str,
+    pub name: String,
     /// How many cores it takes.
     pub cores: usize,
+    /// How many entries each queue is made for.
+    pub capacity: usize,
     /// The queues it is asked of.
     pub rows: Vec<Row>,
 }
@@ -22,6 +27,11 @@ impl Scenario {
     /// Why it can't be measured on these cores, if so.
     pub fn why_not(&self, cores: Cores) -> Option<&'static str> {
         (self.cores > 1 && cores.shared()).then_some("this process may use one core only")
+    }
+
+    /// Measures a queue.
+    pub fn run(&self, row: &Row, cores: Cores, count: u64) -> Sample {
+        (row.run)(Setting { cores, capacity: self.capacity }, count)
     }
 }
 
@@ -32,9 +42,11 @@ pub struct Row {
     pub peer: &'static str,
     /// Whether it is of this workspace.
     pub ours: bool,
-    /// Measures about as many entries, polls or round trips as it is told.
-    pub run: fn(Cores, u64) -> Sample,
+    run: Measure,
 }
+
+/// Measures about as many entries, polls or round trips as it is told.
+type Measure = fn(Setting, u64) -> Sample;
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,41 +54,91 @@ impl fmt::Display for Row {
     }
 }
 
-/// Everything that is measured.
-pub fn all() -> Vec<Scenario> {
-    let one = |name, rows| Scenario { name, cores: 1, rows };
-    let two = |name, rows| Scenario { name, cores: 2, rows };
+/// The capacity where none is named.
+pub const USUAL: usize = 1024;
+
+/// The largest capacity.
+pub const MANY: usize = 65536;
+
+/// One thread pushes `N` entries, then pops them.
+pub fn one_thread<const N: usize>(capacity: usize) -> Scenario {
+    let name = format!("one thread, n = {N}, capacity {capacity}, ns/entry");
+    Scenario { name, cores: 1, capacity, rows: bounded::<PushPop<N>>() }
+}
+
+/// One thread pushes by `TX`, another pops by up to `RX`.
+pub fn two_threads<const TX: usize, const RX: usize>(capacity: usize) -> Scenario {
+    let name = format!("two threads, {TX}:{RX}, capacity {capacity}, ns/entry");
+    Scenario { name, cores: 2, capacity, rows: flooded::<Stream<TX, RX>>() }
+}
+
+/// One thread polls an empty queue.
+pub fn empty_poll() -> Scenario {
+    let name = "empty poll, inlined, ns/poll".into();
+    Scenario { name, cores: 1, capacity: USUAL, rows: bounded::<EmptyPoll<32>>() }
+}
+
+/// An entry goes to another thread and back.
+pub fn round_trip() -> Scenario {
+    let name = "two threads, round trip, ns".into();
+    Scenario { name, cores: 2, capacity: USUAL, rows: bounded::<RoundTrip>() }
+}
+
+/// One thread arms, pushes, and takes the event.
+pub fn event() -> Scenario {
+    let rows = sleepers(soft_event, bare_event);
+    Scenario { name: "one thread, arm, push, event, ns".into(), cores: 1, capacity: 64, rows }
+}
+
+/// An entry goes to another thread and back, both of which sleep meanwhile.
+pub fn sleeping_trip() -> Scenario {
+    let rows = sleepers(soft_trip, bare_trip);
+    Scenario { name: "two threads, sleeping round trip, ns".into(), cores: 2, capacity: 64, rows }
+}
+
+/// The queue that is slept on, and what it sleeps by.
+fn sleepers(soft: Measure, bare: Measure) -> Vec<Row> {
     vec![
-        one("one thread, n = 1, ns/entry", bounded::<PushPop<1>>()),
-        one("one thread, n = 32, ns/entry", bounded::<PushPop<32>>()),
-        one("empty poll, inlined, ns/poll", bounded::<EmptyPoll<32>>()),
-        two("two threads, 1:1, ns/entry", flooded::<Stream<1, 1>>()),
-        two("two threads, 1:32, ns/entry", flooded::<Stream<1, 32>>()),
-        two("two threads, 32:32, ns/entry", flooded::<Stream<32, 32>>()),
-        two("two threads, round trip, ns", bounded::<RoundTrip>()),
+        Row { peer: "soft, eventfd", ours: true, run: soft },
+        Row { peer: "bare eventfd", ours: false, run: bare },
     ]
+}
+
+/// Two threads push by `N`.
+pub fn producers<const N: usize>(capacity: usize) -> Scenario {
+    let name = format!("two producers, n = {N}, capacity {capacity}, ns/entry");
+    let rows = Vec::from([
+        Row { peer: Crossbeam::NAME, ours: false, run: two_producers::<Crossbeam, N> },
+        #[cfg(feature = "dpdk")]
+        Row { peer: RteRing::<true>::NAME, ours: false, run: two_producers::<RteRing<true>, N> },
+    ]);
+    Scenario { name, cores: 2, capacity, rows }
 }
 
 /// The queues for a run that never sends more than there is room for.
 fn bounded<R: Run>() -> Vec<Row> {
-    rows::<R, Soft<CAPACITY>, Soft<SLACK>>()
+    rows::<R, Soft<false>, Soft<true>>()
 }
 
 /// The queues for a run whose sender goes on until the queue holds it back.
 fn flooded<R: Run>() -> Vec<Row> {
-    rows::<R, Windowed<Soft<CAPACITY>>, Windowed<Soft<SLACK>>>()
+    rows::<R, Windowed<Soft<false>>, Windowed<Soft<true>>>()
 }
 
 fn rows<R: Run, S: Peer, SlackS: Peer>() -> Vec<Row> {
-    vec![
-        ours::<R, Ring<CAPACITY>>(),
-        ours::<R, Ring<SLACK>>(),
+    Vec::from([
+        ours::<R, Ring<false>>(),
+        ours::<R, Ring<true>>(),
         ours::<R, S>(),
         ours::<R, SlackS>(),
         other::<R, RtrbSingle>(),
         other::<R, RtrbChunks>(),
         other::<R, Heapless>(),
-    ]
+        other::<R, Ringbuf>(),
+        other::<R, Crossbeam>(),
+        #[cfg(feature = "dpdk")]
+        other::<R, RteRing<false>>(),
+    ])
 }
 
 fn ours<R: Run, P: Peer>() -> Row {

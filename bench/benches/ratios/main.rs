@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::common::scenarios::{self, Row, Scenario};
+use self::common::scenarios::{
+    MANY, Row, Scenario, USUAL, empty_poll, event, one_thread, producers, round_trip,
+    sleeping_trip, two_threads,
+};
 use self::options::Options;
 use self::series::Series;
 use bench::cores::Cores;
@@ -23,7 +26,7 @@ fn main() {
     let cores = Cores::allowed();
     cores.settle_first();
     let (mut measured, mut skipped) = (Vec::new(), Vec::new());
-    for scenario in scenarios::all().into_iter().filter(|scenario| options.wants(scenario.name)) {
+    for scenario in selection().into_iter().filter(|scenario| options.wants(&scenario.name)) {
         match scenario.why_not(cores) {
             Some(reason) => skipped.push(format!("{}: skipped: {reason}", scenario.name)),
             None => measured.push(take_turns(scenario, cores, &options)),
@@ -35,14 +38,35 @@ fn main() {
     skipped.iter().for_each(|line| println!("{line}"));
 }
 
+/// What aims are set for.
+fn selection() -> Vec<Scenario> {
+    vec![
+        one_thread::<1>(USUAL),
+        one_thread::<32>(USUAL),
+        empty_poll(),
+        event(),
+        two_threads::<1, 1>(USUAL),
+        two_threads::<1, 32>(USUAL),
+        two_threads::<32, 32>(USUAL),
+        round_trip(),
+        sleeping_trip(),
+        producers::<1>(MANY),
+        producers::<16>(MANY),
+        producers::<32>(MANY),
+    ]
+}
+
 /// Measures each queue once a round.
 fn take_turns(scenario: Scenario, cores: Cores, options: &Options) -> Series {
     let progress = progress(&scenario, options.rounds);
-    let counts: Vec<u64> =
-        scenario.rows.iter().map(|row| count_for(options.sample_time, row, cores)).collect();
+    let counts: Vec<u64> = scenario
+        .rows
+        .iter()
+        .map(|row| count_for(options.sample_time, &scenario, row, cores))
+        .collect();
     let round = |_| {
         let samples = scenario.rows.iter().zip(&counts);
-        let samples = samples.map(|(row, &count)| (row.run)(cores, count)).collect();
+        let samples = samples.map(|(row, &count)| scenario.run(row, cores, count)).collect();
         progress.inc(1);
         samples
     };
@@ -52,10 +76,10 @@ fn take_turns(scenario: Scenario, cores: Cores, options: &Options) -> Series {
 }
 
 /// How many make a sample of about `time`.
-fn count_for(time: Duration, row: &Row, cores: Cores) -> u64 {
+fn count_for(time: Duration, scenario: &Scenario, row: &Row, cores: Cores) -> u64 {
     let mut count = 1;
     loop {
-        let sample = (row.run)(cores, count);
+        let sample = scenario.run(row, cores, count);
         if sample.elapsed >= time / 4 {
             let wanted = time.as_secs_f64() / sample.elapsed.as_secs_f64();
             return (sample.count as f64 * wanted).max(1.0) as u64;
@@ -66,7 +90,7 @@ fn count_for(time: Duration, row: &Row, cores: Cores) -> u64 {
 
 /// Shows itself on a terminal only.
 fn progress(scenario: &Scenario, rounds: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg:32} {bar:30} {pos}/{len} rounds, {eta} left")
+    let style = ProgressStyle::with_template("{msg:48} {bar:30} {pos}/{len} rounds, {eta} left")
         .expect("a valid template");
-    ProgressBar::new(rounds as u64).with_style(style).with_message(scenario.name)
+    ProgressBar::new(rounds as u64).with_style(style).with_message(scenario.name.clone())
 }

@@ -44,7 +44,7 @@ fn add_placement(table: &mut Table, series: &Series, at: Placement) {
             ratio.map_or_else(String::new, |ratio| format!("{:.2}", ratio.median))
         };
         table.add_row([
-            series.scenario.name.to_string(),
+            series.scenario.name.clone(),
             at.to_string(),
             row.to_string(),
             format!("{:.2}", nanos.median),

@@ -3,34 +3,38 @@
 use cq_core::ring::{self, Consumer, Head, Producer, Slot, Tail};
 use cq_core::wc::Wc;
 
-use crate::common::peer::{CAPACITY, Peer, Receiver, Sender, send_each};
+use crate::common::peer::{Peer, Receiver, Sender, send_each};
 
-/// `cq_core::ring`; with more `STORAGE` than capacity it gives slots back late.
-pub struct Ring<const STORAGE: usize>;
+/// `cq_core::ring`; with `SLACK` it gives slots back late.
+pub struct Ring<const SLACK: bool>;
 
 /// What the two sides of a [`Ring`] share.
-pub struct Memory<const STORAGE: usize> {
+pub struct Memory {
     slots: Box<[Slot]>,
     head: Head,
 }
 
-impl<const STORAGE: usize> Default for Memory<STORAGE> {
-    fn default() -> Self {
-        Self { slots: (0..STORAGE).map(|_| Slot::new()).collect(), head: Head::new() }
-    }
+/// The storage of a queue: with slack, as much again as was promised.
+pub fn slots<const SLACK: bool>(capacity: usize) -> Box<[Slot]> {
+    let storage = if SLACK { 2 * capacity } else { capacity };
+    (0..storage).map(|_| Slot::new()).collect()
 }
 
-impl<const STORAGE: usize> Peer for Ring<STORAGE> {
-    const NAME: &'static str = if STORAGE == CAPACITY { "ring" } else { "ring, slack" };
-    type Memory = Memory<STORAGE>;
+impl<const SLACK: bool> Peer for Ring<SLACK> {
+    const NAME: &'static str = if SLACK { "ring, slack" } else { "ring" };
+    type Memory = Memory;
     type Sender<'a> = Producer<'a>;
     type Receiver<'a> = Consumer<'a>;
 
-    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+    fn memory(capacity: usize) -> Memory {
+        Memory { slots: slots::<SLACK>(capacity), head: Head::new() }
+    }
+
+    fn open(memory: &mut Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         let ring = ring::Ring::new(&memory.slots, &memory.head).expect("a power of two");
         // As `cq_core::soft` does it.
-        let lag = (STORAGE - CAPACITY).min(STORAGE / 4);
-        (ring.producer(Tail::default()), ring.consumer(0, lag as u32))
+        let lag = if SLACK { memory.slots.len() as u32 / 4 } else { 0 };
+        (ring.producer(Tail::default()), ring.consumer(0, lag))
     }
 }
 

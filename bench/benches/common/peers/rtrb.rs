@@ -4,7 +4,7 @@ use cq_core::wc::Wc;
 use rtrb::chunks::ChunkError;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::common::peer::{CAPACITY, Peer, Receiver, Sender, receive_each, send_each};
+use crate::common::peer::{Peer, Receiver, Sender, receive_each, send_each};
 
 /// `push` and `pop`.
 pub struct RtrbSingle;
@@ -20,12 +20,16 @@ pub struct Chunks<T>(T);
 
 impl Peer for RtrbSingle {
     const NAME: &'static str = "rtrb single";
-    type Memory = ();
+    type Memory = usize;
     type Sender<'a> = Single<Producer<Wc>>;
     type Receiver<'a> = Single<Consumer<Wc>>;
 
-    fn open((): &mut ()) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        let (producer, consumer) = RingBuffer::new(CAPACITY);
+    fn memory(capacity: usize) -> usize {
+        capacity
+    }
+
+    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let (producer, consumer) = RingBuffer::new(*capacity);
         (Single(producer), Single(consumer))
     }
 }
@@ -46,12 +50,16 @@ impl Receiver for Single<Consumer<Wc>> {
 
 impl Peer for RtrbChunks {
     const NAME: &'static str = "rtrb chunks";
-    type Memory = ();
+    type Memory = usize;
     type Sender<'a> = Chunks<Producer<Wc>>;
     type Receiver<'a> = Chunks<Consumer<Wc>>;
 
-    fn open((): &mut ()) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        let (producer, consumer) = RingBuffer::new(CAPACITY);
+    fn memory(capacity: usize) -> usize {
+        capacity
+    }
+
+    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let (producer, consumer) = RingBuffer::new(*capacity);
         (Chunks(producer), Chunks(consumer))
     }
 }

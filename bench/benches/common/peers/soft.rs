@@ -5,32 +5,33 @@ use cq_core::soft::{Consumer, Control, Parts, Producer};
 use cq_core::transport::{CqKey, NoSignal, Poll};
 use cq_core::wc::Wc;
 
-use crate::common::peer::{CAPACITY, Peer, Receiver, Sender, send_each};
+use super::ring::slots;
+use crate::common::peer::{Peer, Receiver, Sender, send_each};
 
-/// `cq_core::soft`; with more `STORAGE` than capacity it gives slots back late. Whoever sends has to keep
-/// to the capacity, since an overrun is for ever.
-pub struct Soft<const STORAGE: usize>;
+/// `cq_core::soft`; with `SLACK` it gives slots back late. Whoever sends has to keep to the capacity, since
+/// an overrun is for ever.
+pub struct Soft<const SLACK: bool>;
 
 /// What the two sides of a [`Soft`] share.
-pub struct Memory<const STORAGE: usize> {
+pub struct Memory {
     control: Control,
     slots: Box<[Slot]>,
+    capacity: u32,
 }
 
-impl<const STORAGE: usize> Default for Memory<STORAGE> {
-    fn default() -> Self {
-        Self { control: Control::new(), slots: (0..STORAGE).map(|_| Slot::new()).collect() }
-    }
-}
-
-impl<const STORAGE: usize> Peer for Soft<STORAGE> {
-    const NAME: &'static str = if STORAGE == CAPACITY { "soft" } else { "soft, slack" };
-    type Memory = Memory<STORAGE>;
+impl<const SLACK: bool> Peer for Soft<SLACK> {
+    const NAME: &'static str = if SLACK { "soft, slack" } else { "soft" };
+    type Memory = Memory;
     type Sender<'a> = Producer<'a>;
     type Receiver<'a> = Consumer<'a>;
 
-    fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        let parts = Parts::new(&memory.control, &memory.slots, &[], CAPACITY as u32)
+    fn memory(capacity: usize) -> Memory {
+        let slots = slots::<SLACK>(capacity);
+        Memory { control: Control::new(), slots, capacity: capacity as u32 }
+    }
+
+    fn open(memory: &mut Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let parts = Parts::new(&memory.control, &memory.slots, &[], memory.capacity)
             .expect("a power of two that holds the capacity");
         let key = CqKey { index: 0, generation: 0 };
         (parts.producer::<NoSignal>(Tail::default(), key, None), parts.consumer(0, key, false))

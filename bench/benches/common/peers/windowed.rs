@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cq_core::wc::Wc;
 
-use crate::common::peer::{CAPACITY, Peer, Receiver, Sender};
+use crate::common::peer::{Peer, Receiver, Sender};
 
-/// `P` with never more than [`CAPACITY`] entries under way.
+/// `P` with never more entries under way than it was made for.
 pub struct Windowed<P>(PhantomData<P>);
 
 /// The queue's memory, and how many entries were received, told now and then.
-#[derive(Default)]
 pub struct Memory<M> {
     queue: M,
+    window: usize,
     received: Received,
 }
 
@@ -26,6 +26,7 @@ struct Received(AtomicUsize);
 /// Keeps count of what is under way.
 pub struct WindowedSender<'a, S> {
     queue: S,
+    window: usize,
     sent: usize,
     seen_received: usize,
     received: &'a Received,
@@ -34,6 +35,8 @@ pub struct WindowedSender<'a, S> {
 /// Tells how much it has received, each time that it is a quarter of the window.
 pub struct WindowedReceiver<'a, R> {
     queue: R,
+    /// A quarter of the window.
+    step: usize,
     taken: usize,
     told: usize,
     received: &'a Received,
@@ -45,12 +48,16 @@ impl<P: Peer> Peer for Windowed<P> {
     type Sender<'a> = WindowedSender<'a, P::Sender<'a>>;
     type Receiver<'a> = WindowedReceiver<'a, P::Receiver<'a>>;
 
+    fn memory(capacity: usize) -> Self::Memory {
+        Memory { queue: P::memory(capacity), window: capacity, received: Received::default() }
+    }
+
     fn open(memory: &mut Self::Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
         let (sender, receiver) = P::open(&mut memory.queue);
-        let received = &memory.received;
+        let (window, received) = (memory.window, &memory.received);
         (
-            WindowedSender { queue: sender, sent: 0, seen_received: 0, received },
-            WindowedReceiver { queue: receiver, taken: 0, told: 0, received },
+            WindowedSender { queue: sender, window, sent: 0, seen_received: 0, received },
+            WindowedReceiver { queue: receiver, step: window / 4, taken: 0, told: 0, received },
         )
     }
 }
@@ -58,7 +65,7 @@ impl<P: Peer> Peer for Windowed<P> {
 impl<S: Sender> WindowedSender<'_, S> {
     #[inline(always)]
     fn room(&self) -> usize {
-        CAPACITY - (self.sent - self.seen_received)
+        self.window - (self.sent - self.seen_received)
     }
 }
 
@@ -80,7 +87,7 @@ impl<R: Receiver> Receiver for WindowedReceiver<'_, R> {
     fn receive(&mut self, room: &mut [Wc]) -> usize {
         let received = self.queue.receive(room);
         self.taken += received;
-        if self.taken - self.told >= CAPACITY / 4 {
+        if self.taken - self.told >= self.step {
             self.received.0.store(self.taken, Ordering::Release);
             self.told = self.taken;
         }

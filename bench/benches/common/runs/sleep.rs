@@ -1,0 +1,167 @@
+//! Arming, pushing, the event, and the wait for it, with an eventfd as the channel; and the eventfd alone,
+//! which is the part of it that the system takes.
+
+use std::time::{Duration, Instant};
+
+use cq_core::cq::CompletionQueue;
+use cq_core::soft::{Consumer, Producer, SoftCq};
+use cq_core::transport::{Arm, Armed, Block, CqKey, EventError, Events, Notify, Poll, Signal};
+use cq_core::wc::{Wc, WcStatus};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::OwnedFd;
+
+use super::{Sample, Setting};
+use crate::common::placement::{Placement, on_two_cores};
+
+const KEY: CqKey = CqKey { index: 1, generation: 1 };
+
+/// A channel of one queue.
+pub struct Channel(OwnedFd);
+
+impl Channel {
+    fn new() -> Self {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Self(eventfd(0, flags).expect("the system has an eventfd left"))
+    }
+}
+
+impl Signal for Channel {
+    fn raise(&self, _: CqKey) {
+        // At its maximum it is readable already.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+impl Events for &Channel {
+    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+        Ok(rustix::io::read(&self.0, &mut [0; 8]).is_ok().then_some(KEY))
+    }
+}
+
+impl Block for &Channel {
+    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+        let limit = left.map(|left| Timespec::try_from(left).expect("a short time"));
+        let ready = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], limit.as_ref());
+        ready.map(|ready| ready > 0).map_err(|errno| EventError::Device(errno.raw_os_error()))
+    }
+}
+
+impl Channel {
+    /// Sleeps until there is an event, and takes it.
+    fn wait(&self) {
+        let mut channel = self;
+        while channel.next().expect("an eventfd can be read").is_none() {
+            channel.block(&mut None).expect("an eventfd can be polled");
+        }
+    }
+}
+
+/// One thread arms, pushes, and takes the event and the completion.
+pub fn soft_event(_: Setting, count: u64) -> Sample {
+    let channel = Channel::new();
+    let mut storage = SoftCq::<64>::new();
+    let (mut producer, mut consumer) = storage.split_with(KEY, &channel);
+    let mut room = [Wc::default(); 1];
+    alone(count, |nth| {
+        assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
+        producer.push(&numbered(nth)).expect("the queue is empty");
+        channel.wait();
+        assert_eq!((consumer.poll(&mut room), room[0].wr_id()), (Ok(1), nth));
+    })
+}
+
+/// One thread raises an event and takes it.
+pub fn bare_event(_: Setting, count: u64) -> Sample {
+    let channel = Channel::new();
+    alone(count, |_| {
+        channel.raise(KEY);
+        channel.wait();
+    })
+}
+
+/// One thread sends a completion through one queue, another sends it back through a second one; each sleeps
+/// until it has one.
+pub fn soft_trip(setting: Setting, count: u64) -> Sample {
+    let (to_away, to_home) = (Channel::new(), Channel::new());
+    let (mut there, mut back) = (SoftCq::<64>::new(), SoftCq::<64>::new());
+    let (send_there, at_away) = there.split_with(KEY, &to_away);
+    let (send_back, at_home) = back.split_with(KEY, &to_home);
+    let (mut home, mut away) =
+        (End::new(send_there, at_home, &to_home), End::new(send_back, at_away, &to_away));
+    let ping = |nth| {
+        home.send(nth);
+        assert_eq!(home.sleep(), nth);
+    };
+    let pong = |_| {
+        let nth = away.sleep();
+        away.send(nth);
+    };
+    turns(setting, count, ping, pong)
+}
+
+/// One thread wakes another through one eventfd and is woken through a second one.
+pub fn bare_trip(setting: Setting, count: u64) -> Sample {
+    let (to_away, to_home) = (Channel::new(), Channel::new());
+    let ping = |_| {
+        to_away.raise(KEY);
+        to_home.wait();
+    };
+    let pong = |_| {
+        to_away.wait();
+        to_home.raise(KEY);
+    };
+    turns(setting, count, ping, pong)
+}
+
+/// What one of two threads has.
+struct End<'a> {
+    producer: Producer<'a, &'a Channel>,
+    consumer: CompletionQueue<Consumer<'a>>,
+    channel: &'a Channel,
+    room: [Wc; 1],
+}
+
+impl<'a> End<'a> {
+    fn new(
+        producer: Producer<'a, &'a Channel>,
+        consumer: Consumer<'a>,
+        channel: &'a Channel,
+    ) -> Self {
+        Self { producer, consumer: CompletionQueue::new(consumer), channel, room: [Wc::default()] }
+    }
+
+    fn send(&mut self, nth: u64) {
+        self.producer.push(&numbered(nth)).expect("one is under way");
+    }
+
+    fn sleep(&mut self) -> u64 {
+        let received = self.consumer.wait(&mut self.room, &mut self.channel, None);
+        received.expect("nothing overran")[0].wr_id()
+    }
+}
+
+fn numbered(nth: u64) -> Wc {
+    Wc::new(nth, WcStatus::SUCCESS, 1)
+}
+
+fn alone(count: u64, once: impl FnMut(u64)) -> Sample {
+    let start = Instant::now();
+    (0..count).for_each(once);
+    Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
+}
+
+fn turns(
+    setting: Setting,
+    count: u64,
+    ping: impl FnMut(u64) + Send,
+    pong: impl FnMut(u64) + Send,
+) -> Sample {
+    let home = || {
+        let start = Instant::now();
+        (0..count).for_each(ping);
+        start.elapsed()
+    };
+    let away = || (0..count).for_each(pong);
+    let (elapsed, (), placement) = on_two_cores(setting.cores, home, away);
+    Sample { elapsed, count, placement }
+}
