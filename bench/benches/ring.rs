@@ -70,7 +70,7 @@ fn measure(criterion: &mut Criterion, cores: Cores, scenario: &Scenario) {
         });
     }
     group.finish();
-    steady.report(scenario);
+    steady.report(&scenario.name);
 }
 
 /// Keeps the samples of a group to one placement of the cores.
@@ -105,14 +105,11 @@ impl Steady {
         placement != Placement::Moved && *self.placement.get_or_insert(placement) == placement
     }
 
-    fn report(&self, scenario: &Scenario) {
-        if scenario.cores == 1 {
-            return;
-        }
-        let name = &scenario.name;
-        match self.placement {
-            Some(placement) => println!("{name}: {placement}; {} samples retaken", self.retaken),
-            None => println!("{name}: the cores were moved all the time"),
+    /// Says where the group was measured, if it was, and on two cores.
+    fn report(&self, name: &str) {
+        if let Some(placement) = self.placement.filter(|&placement| placement != Placement::OneCore)
+        {
+            println!("{name}: {placement}; {} samples retaken", self.retaken);
         }
         if !self.strays.is_empty() {
             println!("{name}: not comparable, since kept from elsewhere: {:?}", self.strays);
