@@ -1,5 +1,5 @@
 //! The ring beside its peers, by criterion: `cargo bench -p bench --bench ring -- [FILTER]`, and with
-//! `--features dpdk` beside DPDK's ring, too. Everything takes about TIME.
+//! `--features dpdk` beside DPDK's ring, too. Everything takes about five minutes.
 //!
 //! Where two threads are measured, the figures of one group are comparable only while the machine leaves
 //! the two cores where they are: a sample from elsewhere is taken again, and one that has to be kept is told

@@ -1,7 +1,7 @@
 //! Two producers at once. There are two cores for them and none for a consumer, so it has no part in what is
 //! measured: the two fill half of the queue, each a quarter, and then one of them, by turns, takes
 //! everything out while the clock stands. A round takes from when the first one begins until the last one
-//! is done.
+//! is done; so in a short queue it counts that they can't begin at quite the same time.
 
 use std::hint;
 use std::sync::Mutex;
