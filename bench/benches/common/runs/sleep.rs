@@ -81,6 +81,9 @@ pub fn bare_event(_: Setting, count: u64) -> Sample {
 
 /// One thread sends a completion through one queue, another sends it back through a second one; each sleeps
 /// until it has one.
+///
+/// How long a wake-up takes is the system's affair, and of two kinds: some microseconds where the core has
+/// not gone to sleep itself, tens of them where it has. Samples of the two are not comparable.
 pub fn soft_trip(setting: Setting, count: u64) -> Sample {
     let (to_away, to_home) = (Channel::new(), Channel::new());
     let (mut there, mut back) = (SoftCq::<64>::new(), SoftCq::<64>::new());
