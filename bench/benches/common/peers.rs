@@ -7,6 +7,7 @@ mod ringbuf;
 #[cfg(feature = "dpdk")]
 mod rte_ring;
 mod rtrb;
+mod shared;
 mod soft;
 mod windowed;
 
@@ -17,5 +18,6 @@ pub use self::ringbuf::Ringbuf;
 #[cfg(feature = "dpdk")]
 pub use self::rte_ring::RteRing;
 pub use self::rtrb::{RtrbChunks, RtrbSingle};
+pub use self::shared::Shared;
 pub use self::soft::Soft;
 pub use self::windowed::Windowed;

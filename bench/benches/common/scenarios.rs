@@ -5,7 +5,9 @@ use std::fmt;
 use super::peer::Peer;
 #[cfg(feature = "dpdk")]
 use super::peers::RteRing;
-use super::peers::{Crossbeam, Heapless, Ring, Ringbuf, RtrbChunks, RtrbSingle, Soft, Windowed};
+use super::peers::{
+    Crossbeam, Heapless, Ring, Ringbuf, RtrbChunks, RtrbSingle, Shared, Soft, Windowed,
+};
 use super::runs::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
 pub use super::runs::{Sample, Setting};
 use super::runs::{bare_event, bare_trip, soft_event, soft_trip, two_producers};
@@ -108,6 +110,7 @@ fn sleepers(soft: Measure, bare: Measure) -> Vec<Row> {
 pub fn producers<const N: usize>(capacity: usize) -> Scenario {
     let name = format!("two producers, n = {N}, capacity {capacity}, ns/entry");
     let rows = Vec::from([
+        Row { peer: Shared::NAME, ours: true, run: two_producers::<Shared, N> },
         Row { peer: Crossbeam::NAME, ours: false, run: two_producers::<Crossbeam, N> },
         #[cfg(feature = "dpdk")]
         Row { peer: RteRing::<true>::NAME, ours: false, run: two_producers::<RteRing<true>, N> },
