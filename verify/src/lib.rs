@@ -1,12 +1,15 @@
-//! What judges a transport: the [set-up trait](device) that every one of them implements here.
+//! What judges a transport: the [set-up trait](device) that every one of them implements here, and the
+//! [suite](conformance) that runs on it.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`device`] | setting up in words of no transport, so that what is written once runs on each |
+//! | [`conformance`] | the cases of every rule, running them, the table rule × transport |
 //! | [`loopback`] | the loopback of one process as such a device |
 //! | [`model`] | the reference model: a device as the contract describes it, to compare with |
 #![deny(unsafe_code)]
 
+pub mod conformance;
 pub mod device;
 pub mod loopback;
 pub mod model;

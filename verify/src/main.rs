@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use verify::conformance::run_here;
 
 use crate::packages::Packages;
 use crate::report::{Report, is_ci};
@@ -47,6 +48,18 @@ struct Arguments {
     /// Name the stages, each with what it shows
     #[arg(long)]
     list: bool,
+
+    /// Run the conformance cases of a transport in this process, and nothing else
+    #[arg(long, value_name = "TRANSPORT", conflicts_with_all = ["stages", "list"])]
+    cases: Option<String>,
+
+    /// With --cases: only those with this in their names
+    #[arg(long, value_name = "PART", requires = "cases", default_value = "")]
+    only: String,
+
+    /// With --cases: only those from this number on
+    #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "0")]
+    from: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +87,9 @@ fn verify(arguments: &Arguments) -> Result<bool, Error> {
     if arguments.list {
         io::stdout().write_all(stages::list().as_bytes())?;
         return Ok(true);
+    }
+    if let Some(transport) = &arguments.cases {
+        return Ok(run_here(transport, arguments.from, &arguments.only, &mut io::stdout())?);
     }
     let chosen = choose(&arguments.stages)?;
     let mut packages = Packages::default();

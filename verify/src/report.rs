@@ -51,7 +51,7 @@ impl Report {
         };
         *count += 1;
         let seconds = took.as_secs_f64();
-        let line = format!("{word:<8}{name:<11}{seconds:>6.1} s  {}\n", in_words(result));
+        let line = format!("{word:<8}{name:<12}{seconds:>6.1} s  {}\n", in_words(result));
         let log = if verdict == Verdict::Failed { shown_log(name) } else { String::new() };
         io::stdout().write_all((line + &log).as_bytes())
     }

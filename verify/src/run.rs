@@ -32,6 +32,9 @@ pub enum Stop {
         /// What the system said.
         error: io::Error,
     },
+    /// What was judged is not as it should be.
+    #[error("{0}")]
+    Judged(String),
     /// Every command was content, yet their output does not show what the stage must show.
     #[error("{0}")]
     Unshown(&'static str),
@@ -102,7 +105,18 @@ impl Job {
         Ok(String::from_utf8_lossy(&log[start as usize..]).into_owned())
     }
 
-    fn announce(&self, what: &str) {
+    /// Writes to the log.
+    pub fn log(&mut self, text: &str) -> Result<(), Stop> {
+        Ok(writeln!(self.log, "{text}")?)
+    }
+
+    /// Whether what is announced is shown in place, so that it may come often.
+    pub fn shows_progress(&self) -> bool {
+        !self.spinner.is_hidden()
+    }
+
+    /// Says what is under way.
+    pub fn announce(&self, what: &str) {
         let message = format!("{}: {what}", self.stage);
         if self.spinner.is_hidden() {
             // Progress is a courtesy: no reader, no harm.

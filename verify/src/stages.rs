@@ -3,6 +3,7 @@
 use crate::run::{Job, Stop, cargo, flags};
 
 mod bare_metal;
+mod conformance;
 mod loom;
 
 /// One thing that `cargo verify` shows.
@@ -18,7 +19,7 @@ pub struct Stage {
 }
 
 /// All stages, in the order in which they run: what fails soonest comes first.
-pub static STAGES: [Stage; 6] = [
+pub static STAGES: [Stage; 7] = [
     Stage { name: "fmt", shows: "every file is as rustfmt writes it", packages: &[], run: fmt },
     Stage {
         name: "clippy",
@@ -45,6 +46,12 @@ pub static STAGES: [Stage; 6] = [
         run: loom::run,
     },
     Stage {
+        name: "conformance",
+        shows: "every transport does what the contract says, rule by rule, or what is written down instead",
+        packages: &[],
+        run: conformance::run,
+    },
+    Stage {
         name: "bare-metal",
         shows: "cq-core builds for targets without an operating system, from core alone",
         packages: bare_metal::PACKAGES,
@@ -65,7 +72,7 @@ pub fn named(name: &str) -> Result<&'static Stage, UnknownStage> {
 
 /// The stages, a line each: the name and what it shows.
 pub fn list() -> String {
-    STAGES.iter().map(|stage| format!("  {:<12}{}\n", stage.name, stage.shows)).collect()
+    STAGES.iter().map(|stage| format!("  {:<13}{}\n", stage.name, stage.shows)).collect()
 }
 
 fn names() -> String {

@@ -1,0 +1,119 @@
+//! The conformance suite: what the contract says and can be seen from outside, as cases that are written
+//! once and run on every transport.
+//!
+//! ```
+//! use verify::conformance::{cases, rules};
+//! use verify::loopback::Loopback;
+//!
+//! let cases = cases::<Loopback>();
+//! let case = cases.iter().find(|case| case.name == "p03_empty_is_no_error").unwrap();
+//! assert_eq!(case.rule(), "P3");
+//! assert!(rules().iter().any(|rule| rule.id == case.rule()));
+//! (case.run)(); // panics where the transport does something else
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | `rules` | what can be judged: the rules of the contract's page, and why some can't be seen from here |
+//! | `deviations` | where a transport is known to do something else |
+//! | `stand` | the vocabulary of the cases: two connected ends, expecting with a deadline |
+//! | `run` | running cases so that one that panics, hangs or crashes takes nothing with it |
+//! | `verdict` | what the results come to: the table, its faults |
+//! | the others | the cases of a chapter each |
+//!
+//! A case is named by its rule: `q05_…` holds Q5. To add one, write the function and name it in its
+//! chapter's list; to add a transport, implement [`Device`] and name it in [`TRANSPORTS`].
+
+use crate::device::Device;
+use crate::loopback::Loopback;
+
+mod completions;
+mod deviations;
+mod polling;
+mod rules;
+mod run;
+mod stand;
+mod verdict;
+
+pub use deviations::{DEVIATIONS, Deviation};
+pub use rules::{Rule, hidden, rules};
+pub use run::{Outcome, Progress, run_all, run_here};
+pub use verdict::Verdict;
+
+/// What is to be seen of one rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The rule and what it comes to here: `c08_failed_unsignaled_send_completes`.
+    pub name: &'static str,
+    /// Looks; panics with a sentence where it is otherwise.
+    pub run: fn(),
+}
+
+impl Case {
+    /// The rule that it is a case of: `C8`.
+    ///
+    /// # Panics
+    /// Its name does not start with one.
+    #[must_use]
+    pub fn rule(&self) -> String {
+        let (rule, _) = self.name.split_once('_').expect("a case is named RULE_WHAT");
+        let (chapter, number) = rule.split_at(1);
+        let number: u32 = number.parse().expect("a rule is a letter and a number");
+        format!("{}{number}", chapter.to_uppercase())
+    }
+}
+
+/// Something that the suite judges.
+#[derive(Clone, Copy, Debug)]
+pub struct Transport {
+    /// What its column is called.
+    pub name: &'static str,
+    /// Its cases.
+    pub cases: fn() -> Vec<Case>,
+}
+
+/// The columns of the table.
+pub const TRANSPORTS: &[Transport] = &[Transport { name: "rxe-loop", cases: cases::<Loopback> }];
+
+/// Every case, for one transport.
+#[must_use]
+pub fn cases<D: Device>() -> Vec<Case> {
+    [completions::cases::<D>(), polling::cases::<D>()].concat()
+}
+
+/// Lists the cases of a chapter.
+macro_rules! chapter {
+    ($($case:ident,)+) => {
+        /// The cases of this chapter.
+        pub fn cases<D: $crate::device::Device>() -> Vec<$crate::conformance::Case> {
+            vec![$($crate::conformance::Case { name: stringify!($case), run: $case::<D> }),+]
+        }
+    };
+}
+use chapter;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_lead_to_a_rule_of_the_page() {
+        let known: BTreeSet<_> = rules().into_iter().map(|rule| rule.id).collect();
+        let mut names = BTreeSet::new();
+        for case in cases::<Loopback>() {
+            assert!(names.insert(case.name), "{} is there twice", case.name);
+            assert!(known.contains(case.rule().as_str()), "{}: no such rule", case.name);
+        }
+    }
+
+    #[test]
+    fn every_rule_of_the_page_has_a_case_or_a_reason_why_not() {
+        let judged: BTreeSet<_> = cases::<Loopback>().iter().map(Case::rule).collect();
+        for rule in rules() {
+            let hidden = hidden(rule.id).is_some();
+            assert!(judged.contains(rule.id) != hidden, "{}: {}", rule.id, rule.statement);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Polling: P1–P8.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::thread;
+
+use super::stand::*;
+
+super::chapter! {
+    p01_oldest_first_whatever_queue_pair,
+    p01_as_many_as_there_is_room_for,
+    p02_what_was_polled_is_gone,
+    p02_fewer_than_room_means_empty,
+    p03_empty_is_no_error,
+    p04_room_past_the_count_keeps_what_it_held,
+    p06_room_for_nothing_returns_nothing,
+    p08_threads_that_share_a_queue_get_each_completion_once,
+}
+
+/// Completes `ids` on `a`'s send queue, one after the other.
+fn complete<D: Device>(a: &mut End<D>, b: &End<D>, ids: std::ops::Range<u64>) {
+    for id in ids {
+        a.post(SendWr::write_inline(id, b"x", b.remote(0)));
+    }
+}
+
+fn p01_oldest_first_whatever_queue_pair<D: Device>() {
+    let device = D::open();
+    let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
+    let mut qps: Vec<_> =
+        (0..3).map(|_| device.create_qp(&pd, &QpInit::new(&cq)).unwrap()).collect();
+    let region = device.register(&pd, 8, Access::EVERY).unwrap();
+    for qp in &mut qps {
+        let itself = qp.number();
+        connect(qp, itself);
+    }
+    let order = [0, 1, 2, 2, 1, 0, 0, 2, 1];
+    for (id, at) in order.into_iter().enumerate() {
+        let write = SendWr::write_inline(id as u64, b"x", region.remote(0));
+        qps[at].post_send(&[write]).unwrap();
+        // Where queue pairs run beside each other, this one is done before the next begins.
+        device.pause();
+    }
+    let got = settle(&device, &mut cq, order.len());
+    let seen: Vec<_> = got.iter().map(|wc| (wc.wr_id(), wc.qp_num())).collect();
+    let wanted = order.iter().enumerate().map(|(id, at)| (id as u64, qps[*at].number()));
+    assert_eq!(seen, wanted.collect::<Vec<_>>(), "in the order in which they completed");
+}
+
+fn p01_as_many_as_there_is_room_for<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    complete(&mut a, &b, 0..8);
+    let mut next = 0;
+    for size in [1, 3, 2, 2] {
+        let mut room = vec![Wc::default(); size];
+        wait_until(&a.device, "there are as many as there is room for", || {
+            let polled = a.sent.poll(&mut room).unwrap();
+            assert!(polled == size || polled == 0, "{polled} of {size} while 8 wait");
+            polled == size
+        });
+        for wc in &room {
+            assert_eq!(wc.wr_id(), next, "oldest first");
+            next += 1;
+        }
+    }
+    a.expect_nothing();
+}
+
+fn p02_what_was_polled_is_gone<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    for round in 0..100 {
+        complete(&mut a, &b, round * 3..round * 3 + 3);
+        let done = all(round * 3..round * 3 + 3, S::SUCCESS);
+        a.expect_sent(&done);
+    }
+}
+
+fn p02_fewer_than_room_means_empty<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    complete(&mut a, &b, 0..3);
+    let mut room = [Wc::default(); 8];
+    let mut polled = 0;
+    wait_until(&a.device, "all three are there", || {
+        polled += a.sent.poll(&mut room).unwrap();
+        polled == 3
+    });
+    assert_eq!(a.sent.poll(&mut room), Ok(0), "nothing was posted since");
+}
+
+fn p03_empty_is_no_error<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    let mut room = [Wc::default(); 4];
+    assert_eq!(a.sent.poll(&mut room), Ok(0), "new");
+    complete(&mut a, &b, 0..1);
+    a.expect_sent(&[(0, S::SUCCESS)]);
+    assert_eq!(a.sent.poll(&mut room), Ok(0), "emptied");
+}
+
+fn p04_room_past_the_count_keeps_what_it_held<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    let mark = Wc::new(0xdead_beef, S::GENERAL_ERR, 77).with_vendor_err(5);
+    let mut room = [mark; 8];
+    assert_eq!(a.sent.poll(&mut room), Ok(0));
+    assert_eq!(room, [mark; 8], "an empty queue wrote to the caller's room");
+    complete(&mut a, &b, 0..3);
+    rest(&a.device);
+    let polled = a.sent.poll(&mut room[..6]).unwrap();
+    assert!(room[..polled].iter().all(|wc| *wc != mark));
+    assert_eq!(room[polled..], [mark; 8][polled..], "past the count");
+}
+
+fn p06_room_for_nothing_returns_nothing<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    assert_eq!(a.sent.poll(&mut []), Ok(0), "empty");
+    complete(&mut a, &b, 0..2);
+    rest(&a.device);
+    assert_eq!(a.sent.poll(&mut []), Ok(0), "with completions waiting");
+    a.expect_sent(&all(0..2, S::SUCCESS));
+}
+
+fn p08_threads_that_share_a_queue_get_each_completion_once<D: Device>() {
+    const COUNT: u64 = 2_000;
+    let (mut a, mut b) = pair::<D>();
+    let shared = Mutex::new((&mut b.received, Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut room = [Wc::default(); 3];
+                wait_for("the queue has handed out as many as were sent", || {
+                    thread::yield_now();
+                    let mut guard = shared.lock().unwrap();
+                    let count = guard.0.poll(&mut room).unwrap();
+                    guard.1.extend(room[..count].iter().map(Wc::wr_id));
+                    guard.1.len() as u64 >= COUNT
+                });
+            });
+        }
+        let (qp, mr) = (&mut b.qp, &b.mr);
+        for id in 0..COUNT {
+            let sges = [mr.sge(0, 8)];
+            let wr = RecvWr::new(id, &sges);
+            wait_until(&a.device, "a receive can be posted", || qp.post_recv(&[wr]).is_ok());
+            a.send(id);
+            settle(&a.device, &mut a.sent, 1);
+        }
+    });
+    let got = shared.into_inner().unwrap().1;
+    assert_eq!(got.len() as u64, COUNT, "as many as were sent");
+    let distinct: BTreeSet<_> = got.iter().collect();
+    assert_eq!(distinct.len() as u64, COUNT, "each once");
+}

@@ -1,0 +1,180 @@
+//! Running cases: each in a thread with a deadline, each transport in a process of its own, so that a case
+//! that panics, hangs or crashes is told and takes nothing with it.
+//!
+//! The process writes a line `case NAME` before each case, `ok` or `failed WHY` after it, and `done` at the
+//! end. Where it ends without, whoever started it starts it again behind the case that was under way.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::panic::{self, PanicHookInfo};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::{Case, TRANSPORTS, Transport};
+
+/// How long a case may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What came of a case.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// On which transport.
+    pub transport: &'static str,
+    /// Which case.
+    pub case: Case,
+    /// Why it failed.
+    pub result: Result<(), String>,
+}
+
+/// What is told while cases run.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// On which transport.
+    pub transport: &'static str,
+    /// Which case starts.
+    pub case: &'static str,
+    /// How many are over.
+    pub over: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+/// Runs every case of every transport. `process` makes the command that calls [`run_here`] for a transport
+/// and the number of its first case.
+///
+/// # Errors
+/// A process could not be started or read.
+pub fn run_all(
+    process: impl Fn(&str, usize) -> Command,
+    mut tell: impl FnMut(Progress),
+) -> io::Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
+    for transport in TRANSPORTS {
+        let cases = (transport.cases)();
+        let mut run = Run { transport, cases: &cases, results: Vec::new(), begun: 0 };
+        while run.results.len() < cases.len() {
+            run.process(process(transport.name, run.results.len()), &mut tell)?;
+        }
+        let Run { results, .. } = run;
+        let outcome = |(case, result)| Outcome { transport: transport.name, case, result };
+        outcomes.extend(cases.into_iter().zip(results).map(outcome));
+    }
+    Ok(outcomes)
+}
+
+/// The cases of a transport, as far as they have run.
+struct Run<'a> {
+    transport: &'a Transport,
+    cases: &'a [Case],
+    results: Vec<Result<(), String>>,
+    /// How many have begun: one more than there are results while one is under way.
+    begun: usize,
+}
+
+impl Run<'_> {
+    /// Runs a process to its end. There is at least one more result then.
+    fn process(&mut self, mut command: Command, tell: &mut impl FnMut(Progress)) -> io::Result<()> {
+        let before = self.results.len();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().expect("it was asked for");
+        for line in BufReader::new(stdout).lines() {
+            self.line(&line?, tell);
+        }
+        let status = child.wait()?;
+        if self.begun > self.results.len() || self.results.len() == before {
+            self.results.push(Err(format!("the process that ran it ended: {status}")));
+            self.begun = self.results.len();
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str, tell: &mut impl FnMut(Progress)) {
+        let over = self.results.len();
+        if let Some(name) = line.strip_prefix("case ") {
+            let Some(case) = self.cases.get(over).filter(|case| case.name == name) else { return };
+            self.begun = over + 1;
+            let (transport, of) = (self.transport.name, self.cases.len());
+            tell(Progress { transport, case: case.name, over, of });
+        } else if self.begun > over {
+            match line.strip_prefix("failed ") {
+                Some(why) => self.results.push(Err(why.to_owned())),
+                None if line == "ok" => self.results.push(Ok(())),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Runs the cases of a transport from number `from` on, as far as their names contain `only`, in this
+/// process, and writes a line before and after each. Whether none failed.
+///
+/// # Errors
+/// There is no such transport, or `out` takes nothing.
+pub fn run_here(
+    transport: &str,
+    from: usize,
+    only: &str,
+    out: &mut impl Write,
+) -> io::Result<bool> {
+    let Some(transport) = TRANSPORTS.iter().find(|one| one.name == transport) else {
+        let names = TRANSPORTS.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
+        let what = format!("no transport is called `{transport}`; there are {names}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    };
+    panic::set_hook(Box::new(note_panic));
+    let mut all_well = true;
+    for case in (transport.cases)().iter().skip(from).filter(|case| case.name.contains(only)) {
+        writeln!(out, "case {}", case.name)?;
+        out.flush()?;
+        let (result, hangs) = run_case(case);
+        match &result {
+            Ok(()) => writeln!(out, "ok")?,
+            Err(why) => writeln!(out, "failed {}", why.replace('\n', " "))?,
+        }
+        all_well &= result.is_ok();
+        if hangs {
+            // Its thread may spoil what runs beside it.
+            return Ok(false);
+        }
+    }
+    writeln!(out, "done")?;
+    Ok(all_well)
+}
+
+/// What was said by the threads that panicked in this case, and where.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn note_panic(info: &PanicHookInfo<'_>) {
+    let said = info.payload_as_str().unwrap_or("panicked");
+    let place = info.location().map_or_else(String::new, |place| {
+        let file = place.file().rsplit('/').next().unwrap_or_default();
+        format!(" ({file}:{})", place.line())
+    });
+    PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{said}{place}"));
+}
+
+fn panics() -> String {
+    PANICS.lock().unwrap_or_else(PoisonError::into_inner).join("; ")
+}
+
+/// How a case went, and whether it still runs.
+fn run_case(case: &Case) -> (Result<(), String>, bool) {
+    PANICS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    let (over, ended) = mpsc::channel::<()>();
+    let run = case.run;
+    let thread = thread::Builder::new().name(case.name.to_owned()).spawn(move || {
+        let _over = over; // dropped when this ends, however it does
+        run();
+    });
+    let thread = match thread {
+        Ok(thread) => thread,
+        Err(error) => return (Err(format!("no thread to run it: {error}")), false),
+    };
+    if ended.recv_timeout(DEADLINE) == Err(RecvTimeoutError::Timeout) {
+        let seconds = DEADLINE.as_secs();
+        return (Err(format!("it hangs: not over after {seconds} s; {}", panics())), true);
+    }
+    (thread.join().map_err(|_| panics()), false)
+}

@@ -1,0 +1,368 @@
+//! What the cases are written with: two connected ends, each with an opening of the device of its own, and
+//! what is expected of them, with a deadline.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use cq_core::async_event::AsyncEvent;
+pub use cq_core::async_event::{AsyncEventType, Element};
+pub use cq_core::transport::{Arm, CqKey, Events, Notify, Poll, Post, Refused};
+use cq_core::transport::PostError;
+pub use cq_core::wc::{Wc, WcOpcode, WcStatus as S};
+pub use cq_core::wr::{Data, RecvWr, RemoteAddr, SendOp, SendWr, Sge};
+
+pub use crate::device::{Access, Attr, Caps, Cq, Destroy, Device, Mr, Qp, QpInit, Refusal, State};
+
+/// Longer than anything here takes, on any machine.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How many bytes an end's region has.
+pub const REGION: usize = 8192;
+
+/// The capacities of an end's queue pair.
+pub const CAPS: Caps =
+    Caps { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+
+/// How an end is made.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    /// The capacities of its queue pair.
+    pub caps: Caps,
+    /// How many completions each of its queues holds.
+    pub cqe: u32,
+    /// Whether its queues have a channel.
+    pub channel: bool,
+    /// Whether every send is signaled.
+    pub sq_sig_all: bool,
+    /// What its region allows.
+    pub region: Access,
+    /// What its queue pair allows.
+    pub access: Access,
+    /// How it gets to RTR; the number of the peer is filled in.
+    pub rtr: Attr,
+    /// How it gets to RTS.
+    pub rts: Attr,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        let (rtr, rts) = (Attr::rtr(0), Attr::rts());
+        let (region, access) = (Access::EVERY, Access::EVERY);
+        Self { caps: CAPS, cqe: 64, channel: false, sq_sig_all: false, region, access, rtr, rts }
+    }
+}
+
+impl Plan {
+    /// The usual one, with a channel.
+    pub fn with_channel() -> Self {
+        Self { channel: true, ..Self::default() }
+    }
+}
+
+/// A queue pair with all that it needs. Its sends and its receives complete on queues of their own, so that
+/// the order of what is expected is the queue's (C10).
+pub struct End<D: Device> {
+    pub qp: D::Qp,
+    pub sent: D::Cq,
+    pub received: D::Cq,
+    pub channel: Option<D::Channel>,
+    pub mr: D::Mr,
+    pub pd: D::Pd,
+    pub device: D,
+    plan: Plan,
+}
+
+/// Two ends, connected, in RTS.
+pub fn pair<D: Device>() -> (End<D>, End<D>) {
+    pair_with(&Plan::default(), &Plan::default())
+}
+
+/// Two ends of these plans, connected, in RTS.
+pub fn pair_with<D: Device>(a: &Plan, b: &Plan) -> (End<D>, End<D>) {
+    let (mut a, mut b) = (End::with(a), End::with(b));
+    a.connect(&b.qp);
+    b.connect(&a.qp);
+    (a, b)
+}
+
+impl<D: Device> End<D> {
+    /// One whose queue pair is in RESET.
+    pub fn new() -> Self {
+        Self::with(&Plan::default())
+    }
+
+    /// One of this plan, its queue pair in RESET.
+    pub fn with(plan: &Plan) -> Self {
+        let device = D::open();
+        let pd = device.alloc_pd();
+        let channel = plan.channel.then(|| device.create_channel());
+        let cq = || device.create_cq(plan.cqe, channel.as_ref()).expect("a completion queue");
+        let (sent, received) = (cq(), cq());
+        let init = QpInit { recv_cq: &received, ..QpInit::new(&sent) };
+        let init = QpInit { caps: plan.caps, sq_sig_all: plan.sq_sig_all, ..init };
+        let qp = device.create_qp(&pd, &init).expect("a queue pair");
+        let mr = device.register(&pd, REGION, plan.region).expect("a region");
+        Self { qp, sent, received, channel, mr, pd, device, plan: *plan }
+    }
+
+    /// Brings its queue pair from RESET to RTS, with `peer` as its peer.
+    pub fn connect(&mut self, peer: &D::Qp) {
+        self.bring_to(State::Rts, peer.number());
+    }
+
+    /// Brings its queue pair from RESET to `state` on the shortest way.
+    pub fn bring_to(&mut self, state: State, peer: u32) {
+        bring_to(&mut self.qp, &self.plan, state, peer);
+    }
+
+    /// Changes its state, with no other attribute.
+    #[track_caller]
+    pub fn to(&mut self, state: State) {
+        let said = self.qp.modify(&Attr::to(state));
+        assert_eq!(said, Ok(()), "going from {:?} to {state:?}", self.qp.state());
+    }
+
+    /// A piece of its region.
+    pub fn sge(&self, offset: u64, length: u32) -> Sge {
+        self.mr.sge(offset, length)
+    }
+
+    /// A place in its region, for the peer.
+    pub fn remote(&self, offset: u64) -> RemoteAddr {
+        self.mr.remote(offset)
+    }
+
+    /// Posts a receive of `length` bytes at `offset`.
+    #[track_caller]
+    pub fn recv(&mut self, wr_id: u64, offset: u64, length: u32) {
+        let sge = self.sge(offset, length);
+        assert_eq!(self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]), Ok(()), "post_recv {wr_id}");
+    }
+
+    /// Posts one request to the send queue.
+    #[track_caller]
+    pub fn post(&mut self, wr: SendWr<'_>) {
+        assert_eq!(self.try_post(wr), Ok(()), "post_send {}", wr.wr_id);
+    }
+
+    /// Posts one request to the send queue, or not.
+    pub fn try_post(&mut self, wr: SendWr<'_>) -> Result<(), PostError> {
+        self.qp.post_send(&[wr])
+    }
+
+    /// Posts a signaled SEND of a few bytes.
+    #[track_caller]
+    pub fn send(&mut self, wr_id: u64) {
+        self.post(SendWr::send_inline(wr_id, b"hello"));
+    }
+
+    /// Bytes of its region.
+    pub fn bytes(&self, offset: usize, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.mr.read(offset, &mut bytes);
+        bytes
+    }
+
+    /// The completions of its sends: exactly these, in this order.
+    #[track_caller]
+    pub fn expect_sent(&mut self, wanted: &[(u64, S)]) -> Vec<Wc> {
+        let number = self.qp.number();
+        expect(&self.device, &mut self.sent, number, wanted)
+    }
+
+    /// The completions of its receives: exactly these, in this order.
+    #[track_caller]
+    pub fn expect_received(&mut self, wanted: &[(u64, S)]) -> Vec<Wc> {
+        let number = self.qp.number();
+        expect(&self.device, &mut self.received, number, wanted)
+    }
+
+    /// No completion on either side.
+    #[track_caller]
+    pub fn expect_nothing(&mut self) {
+        self.expect_sent(&[]);
+        self.expect_received(&[]);
+    }
+
+    /// No completion for as long as a device that goes on by itself needs to do something wrong.
+    #[track_caller]
+    pub fn expect_silence(&mut self) {
+        for _ in 0..20 {
+            self.expect_nothing();
+        }
+    }
+
+    /// Its state, once everything that was begun has come to it.
+    #[track_caller]
+    pub fn expect_state(&self, state: State) {
+        let start = Instant::now();
+        while self.qp.state() != state && start.elapsed() < DEADLINE {
+            self.device.pause();
+        }
+        assert_eq!(self.qp.state(), state, "the state of the queue pair");
+    }
+
+    /// The asynchronous events of its queue pair and its queues: exactly these kinds, in any order.
+    #[track_caller]
+    pub fn expect_async(&mut self, wanted: &[(AsyncEventType, Element)]) {
+        let mut got = Vec::new();
+        let start = Instant::now();
+        while got.len() < wanted.len() && start.elapsed() < DEADLINE {
+            got.extend(self.take_async());
+            self.device.pause();
+        }
+        got.extend(self.take_async());
+        let of = |list: &[(AsyncEventType, Element)]| -> BTreeSet<String> {
+            list.iter().map(|(kind, element)| format!("{kind}: {element}")).collect()
+        };
+        assert_eq!(of(&got), of(wanted), "asynchronous events");
+        assert_eq!(got.len(), wanted.len(), "asynchronous events come once");
+    }
+
+    /// Its queue pair, as asynchronous events name it.
+    pub fn element(&self) -> Element {
+        Element::Qp(self.qp.number())
+    }
+
+    fn take_async(&mut self) -> Vec<(AsyncEventType, Element)> {
+        let next = || self.device.next_async().expect("the device works");
+        let pair = |event: AsyncEvent| (event.event_type, event.element);
+        std::iter::from_fn(next).map(pair).collect()
+    }
+
+    /// The channel has an event of this queue, and no other.
+    #[track_caller]
+    pub fn expect_event(&mut self, of: CqKey) {
+        self.expect_events(&[of]);
+    }
+
+    /// The channel has events of these queues, in any order, and no other.
+    #[track_caller]
+    pub fn expect_events(&mut self, of: &[CqKey]) {
+        let channel = self.channel.as_mut().expect("it was made with a channel");
+        let name = |keys: &[CqKey]| {
+            let mut names: Vec<_> = keys.iter().map(CqKey::to_string).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(name(&events(&self.device, channel, of.len())), name(of), "events");
+    }
+
+    /// The channel has no event.
+    #[track_caller]
+    pub fn expect_no_event(&mut self) {
+        self.expect_events(&[]);
+    }
+}
+
+/// Brings a queue pair from RESET to `state` on the shortest way.
+pub fn bring_to(qp: &mut impl Qp, plan: &Plan, state: State, peer: u32) {
+    let rtr = Attr { dest_qp_num: Some(peer), ..plan.rtr };
+    let way = [Attr::init(plan.access), rtr, plan.rts];
+    let (steps, last) = match state {
+        State::Reset => (0, None),
+        State::Init => (1, None),
+        State::Rtr => (2, None),
+        State::Rts => (3, None),
+        State::Sqd | State::Sqe => (3, Some(Attr::to(state))),
+        State::Err => (1, Some(Attr::to(state))),
+    };
+    for attr in way[..steps].iter().chain(&last) {
+        qp.modify(attr).expect("the way there is open");
+    }
+}
+
+/// Brings a queue pair from RESET to RTS.
+pub fn connect(qp: &mut impl Qp, peer: u32) {
+    bring_to(qp, &Plan::default(), State::Rts, peer);
+}
+
+/// What a queue completes: exactly these, in this order, of this queue pair.
+#[track_caller]
+pub fn expect<D: Device>(device: &D, cq: &mut D::Cq, number: u32, wanted: &[(u64, S)]) -> Vec<Wc> {
+    let got = settle(device, cq, wanted.len());
+    let seen: Vec<_> = got.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+    assert_eq!(seen, wanted, "completions");
+    assert!(got.iter().all(|wc| wc.qp_num() == number), "each names its queue pair: {got:?}");
+    got
+}
+
+/// Polls until `count` completions have come, or none comes any more, and once more a moment later.
+#[track_caller]
+pub fn settle<D: Device>(device: &D, cq: &mut D::Cq, count: usize) -> Vec<Wc> {
+    let start = Instant::now();
+    let mut all = take(cq);
+    while all.len() < count && start.elapsed() < DEADLINE {
+        device.pause();
+        all.extend(take(cq));
+    }
+    device.pause();
+    all.extend(take(cq));
+    all
+}
+
+/// Lets a device that goes on by itself end what it began.
+pub fn rest<D: Device>(device: &D) {
+    for _ in 0..20 {
+        device.pause();
+    }
+}
+
+/// Everything that is there now.
+#[track_caller]
+pub fn take(cq: &mut impl Poll) -> Vec<Wc> {
+    let mut all = Vec::new();
+    let mut room = [Wc::default(); 16];
+    loop {
+        match cq.poll(&mut room).expect("the queue works") {
+            0 => return all,
+            count => all.extend_from_slice(&room[..count]),
+        }
+    }
+}
+
+/// Takes `count` events of a channel, and those that come a moment later.
+pub fn events<D: Device>(device: &D, channel: &mut D::Channel, count: usize) -> Vec<CqKey> {
+    let start = Instant::now();
+    let mut keys = Vec::new();
+    loop {
+        let enough = keys.len() >= count || start.elapsed() > DEADLINE;
+        keys.extend(std::iter::from_fn(|| channel.next().expect("the channel works")));
+        if enough {
+            return keys;
+        }
+        device.pause();
+    }
+}
+
+/// Lets the device go on until this is so.
+#[track_caller]
+pub fn wait_until<D: Device>(device: &D, what: &str, mut until: impl FnMut() -> bool) {
+    wait_for(what, || {
+        let so = until();
+        if !so {
+            device.pause();
+        }
+        so
+    });
+}
+
+/// Asks again and again until this is so, for threads that have no device.
+#[track_caller]
+pub fn wait_for(what: &str, mut until: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !until() {
+        assert!(start.elapsed() < DEADLINE, "never came true: {what}");
+    }
+}
+
+/// Arms a queue that is empty.
+#[track_caller]
+pub fn arm(cq: &mut impl Arm, on: Notify) {
+    let _says_nothing_for_sure = cq.arm(on).expect("it has a channel");
+}
+
+/// These requests with this status.
+pub fn all(ids: impl IntoIterator<Item = u64>, status: S) -> Vec<(u64, S)> {
+    ids.into_iter().map(|id| (id, status)).collect()
+}

@@ -1,0 +1,216 @@
+//! What the results come to: the table rule × transport, and what is wrong with it.
+
+use std::fmt::Write;
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+use super::{Case, DEVIATIONS, Deviation, Outcome, Rule, TRANSPORTS, hidden, rules};
+
+/// How wide a statement may be on a terminal.
+const STATEMENT: usize = 64;
+
+/// The judgement of a run.
+#[derive(Debug)]
+pub struct Verdict {
+    rows: Vec<Row>,
+    columns: Vec<&'static str>,
+    deviations: Vec<Deviation>,
+    faults: Vec<String>,
+    cases: usize,
+}
+
+#[derive(Debug)]
+struct Row {
+    rule: Rule,
+    cells: Vec<Cell>,
+}
+
+/// What a transport came to under a rule.
+#[derive(Debug, PartialEq, Eq)]
+enum Cell {
+    /// No case can see the rule.
+    Hidden,
+    /// There is no case, though one could see it.
+    Empty,
+    /// So many cases passed or deviate as is written down; the numbers of those notes.
+    Holds { passed: usize, notes: Vec<usize> },
+    /// So many failed.
+    Fails { failed: usize, of: usize },
+}
+
+impl Verdict {
+    /// Judges these outcomes by the page's rules and the known deviations.
+    #[must_use]
+    pub fn of(outcomes: &[Outcome]) -> Self {
+        let columns = TRANSPORTS.iter().map(|transport| transport.name).collect();
+        Self::judge(outcomes, &rules(), columns, DEVIATIONS)
+    }
+
+    fn judge(
+        outcomes: &[Outcome],
+        rules: &[Rule],
+        columns: Vec<&'static str>,
+        deviations: &[Deviation],
+    ) -> Self {
+        let mut faults = failures(outcomes, deviations);
+        faults.extend(deviations.iter().filter_map(|known| stale(known, outcomes)));
+        let row = |rule: &Rule| {
+            let cell = |column: &&str| cell(rule, column, outcomes, deviations);
+            Row { rule: *rule, cells: columns.iter().map(cell).collect() }
+        };
+        let rows: Vec<Row> = rules.iter().map(row).collect();
+        for Row { rule, cells } in &rows {
+            for (cell, column) in cells.iter().zip(&columns) {
+                if *cell == Cell::Empty {
+                    faults.push(format!("{column}: no case of {}", rule.id));
+                }
+            }
+        }
+        let deviations = deviations.to_vec();
+        Self { rows, columns, deviations, faults, cases: outcomes.len() }
+    }
+
+    /// What is wrong, a line each.
+    #[must_use]
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
+    /// All of it in a line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let judged = self.rows.iter().filter(|row| !row.cells.contains(&Cell::Hidden)).count();
+        let (columns, known) = (self.columns.join(", "), self.deviations.len());
+        let (cases, faults) = (self.cases, self.faults.len());
+        format!(
+            "{faults} faults, {known} known deviations in {cases} cases of {judged} rules: {columns}"
+        )
+    }
+
+    /// The table for a terminal, and the known deviations.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut table = Table::new();
+        table.load_preset(presets::UTF8_BORDERS_ONLY);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(self.header());
+        for Row { rule, cells } in &self.rows {
+            let statement = cut(rule.in_short(), STATEMENT);
+            let cells = cells.iter().map(Cell::in_words);
+            table.add_row([rule.id.to_owned(), statement].into_iter().chain(cells));
+        }
+        format!("{table}\n{}", self.notes())
+    }
+
+    /// The same as Markdown, with the reasons why some rules have no case.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut page = "# Conformance\n\n".to_owned();
+        let line = |page: &mut String, cells: &[String]| {
+            let _ = writeln!(page, "| {} |", cells.join(" | "));
+        };
+        let header = self.header();
+        line(&mut page, &header);
+        let _ = writeln!(page, "|{}", "---|".repeat(header.len()));
+        for Row { rule, cells } in &self.rows {
+            let mut row = vec![rule.id.to_owned(), rule.in_short().to_owned()];
+            row.extend(cells.iter().map(Cell::in_words));
+            line(&mut page, &row);
+        }
+        let _ = write!(page, "\n– cannot be seen from outside:\n\n");
+        for Row { rule, .. } in &self.rows {
+            if let Some(why) = hidden(rule.id) {
+                let _ = writeln!(page, "- {}: {why}.", rule.id);
+            }
+        }
+        for fault in &self.faults {
+            let _ = writeln!(page, "\n**{fault}**");
+        }
+        page + "\n" + &self.notes()
+    }
+
+    fn header(&self) -> Vec<String> {
+        let columns = self.columns.iter().map(|name| (*name).to_owned());
+        ["rule".to_owned(), "what holds".to_owned()].into_iter().chain(columns).collect()
+    }
+
+    fn notes(&self) -> String {
+        let mut notes = String::new();
+        for (number, known) in self.deviations.iter().enumerate() {
+            let Deviation { transport, case, instead, why } = known;
+            let _ = writeln!(notes, "[{}] {transport}, {case}: {instead}; {why}", number + 1);
+        }
+        notes
+    }
+}
+
+impl Cell {
+    fn in_words(&self) -> String {
+        match self {
+            Self::Hidden => "–".to_owned(),
+            Self::Empty => "NO CASE".to_owned(),
+            Self::Holds { passed, notes } => {
+                let notes: String = notes.iter().map(|note| format!(" [{note}]")).collect();
+                let mark = if *passed > 0 { "✓" } else { "✗" };
+                format!("{mark} {passed}{notes}")
+            }
+            Self::Fails { failed, of } => format!("FAILED {failed} of {of}"),
+        }
+    }
+}
+
+/// The place in the list of a deviation that is known of this case.
+fn known(transport: &str, case: Case, deviations: &[Deviation]) -> Option<usize> {
+    deviations.iter().position(|one| (one.transport, one.case) == (transport, case.name))
+}
+
+fn failures(outcomes: &[Outcome], deviations: &[Deviation]) -> Vec<String> {
+    let failed = |Outcome { transport, case, result }: &Outcome| {
+        let why = result.as_ref().err()?;
+        let unknown = known(transport, *case, deviations).is_none();
+        unknown.then(|| format!("{transport}: {} failed: {why}", case.name))
+    };
+    outcomes.iter().filter_map(failed).collect()
+}
+
+/// What is wrong with a deviation that is written down.
+fn stale(deviation: &Deviation, outcomes: &[Outcome]) -> Option<String> {
+    let Deviation { transport, case, .. } = deviation;
+    let of = |outcome: &&Outcome| (outcome.transport, outcome.case.name) == (*transport, *case);
+    match outcomes.iter().find(of).map(|outcome| &outcome.result) {
+        None => Some(format!("{transport}: there is no case {case}, which should deviate")),
+        Some(Ok(())) => Some(format!(
+            "{transport}: {case} does not deviate any more: take its line out of deviations.rs"
+        )),
+        Some(Err(_)) => None,
+    }
+}
+
+fn cell(rule: &Rule, column: &str, outcomes: &[Outcome], deviations: &[Deviation]) -> Cell {
+    if hidden(rule.id).is_some() {
+        return Cell::Hidden;
+    }
+    let mine = |outcome: &&Outcome| outcome.transport == column && outcome.case.rule() == rule.id;
+    let (mut passed, mut failed, mut notes) = (0, 0, Vec::new());
+    for Outcome { transport, case, result } in outcomes.iter().filter(mine) {
+        match (result, known(transport, *case, deviations)) {
+            (Ok(()), _) => passed += 1,
+            (Err(_), Some(note)) => notes.push(note + 1),
+            (Err(_), None) => failed += 1,
+        }
+    }
+    match (passed, failed, notes.is_empty()) {
+        (0, 0, true) => Cell::Empty,
+        (_, 0, _) => Cell::Holds { passed, notes },
+        _ => Cell::Fails { failed, of: passed + failed + notes.len() },
+    }
+}
+
+/// The text, or its beginning.
+fn cut(text: &str, width: usize) -> String {
+    let plain = text.replace('`', "");
+    if plain.chars().count() <= width {
+        return plain;
+    }
+    plain.chars().take(width - 1).collect::<String>() + "…"
+}
