@@ -29,10 +29,20 @@ use crate::loopback::Loopback;
 
 mod completions;
 mod deviations;
+mod events;
+mod failures;
+mod objects;
+mod operations;
+mod overrun;
 mod polling;
+mod posting;
 mod rules;
 mod run;
+mod sleepers;
 mod stand;
+mod states;
+mod timers;
+mod transitions;
 mod verdict;
 
 pub use deviations::{DEVIATIONS, Deviation};
@@ -78,7 +88,21 @@ pub const TRANSPORTS: &[Transport] = &[Transport { name: "rxe-loop", cases: case
 /// Every case, for one transport.
 #[must_use]
 pub fn cases<D: Device>() -> Vec<Case> {
-    [completions::cases::<D>(), polling::cases::<D>()].concat()
+    [
+        completions::cases::<D>(),
+        polling::cases::<D>(),
+        overrun::cases::<D>(),
+        events::cases::<D>(),
+        sleepers::cases::<D>(),
+        transitions::cases::<D>(),
+        states::cases::<D>(),
+        posting::cases::<D>(),
+        operations::cases::<D>(),
+        failures::cases::<D>(),
+        timers::cases::<D>(),
+        objects::cases::<D>(),
+    ]
+    .concat()
 }
 
 /// Lists the cases of a chapter.

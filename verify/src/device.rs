@@ -25,7 +25,7 @@ use cq_core::wr::{RemoteAddr, Sge};
 /// An open device, which reports asynchronous events about what was made through it.
 pub trait Device: AsyncEvents + Send + Sized {
     /// A protection domain.
-    type Pd: Destroy;
+    type Pd: Destroy + Send;
     /// A memory region, with its memory.
     type Mr: Mr;
     /// A completion channel.

@@ -147,7 +147,9 @@ pub fn run_here(
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn note_panic(info: &PanicHookInfo<'_>) {
-    let said = info.payload_as_str().unwrap_or("panicked");
+    let payload = info.payload();
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let said = text.or_else(|| payload.downcast_ref().copied()).unwrap_or("panicked");
     let place = info.location().map_or_else(String::new, |place| {
         let file = place.file().rsplit('/').next().unwrap_or_default();
         format!(" ({file}:{})", place.line())

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEvent;
 pub use cq_core::async_event::{AsyncEventType, Element};
-pub use cq_core::transport::{Arm, CqKey, Events, Notify, Poll, Post, Refused};
 use cq_core::transport::PostError;
+pub use cq_core::transport::{Arm, CqKey, Events, Notify, Poll, Post, Refused};
 pub use cq_core::wc::{Wc, WcOpcode, WcStatus as S};
 pub use cq_core::wr::{Data, RecvWr, RemoteAddr, SendOp, SendWr, Sge};
 
@@ -224,7 +224,7 @@ impl<D: Device> End<D> {
         Element::Qp(self.qp.number())
     }
 
-    fn take_async(&mut self) -> Vec<(AsyncEventType, Element)> {
+    pub fn take_async(&mut self) -> Vec<(AsyncEventType, Element)> {
         let next = || self.device.next_async().expect("the device works");
         let pair = |event: AsyncEvent| (event.event_type, event.element);
         std::iter::from_fn(next).map(pair).collect()

@@ -1,0 +1,372 @@
+//! Arming and events: N1–N5, N7–N11. Sleepers are in `sleepers`.
+
+use std::time::Duration;
+
+use cq_core::transport::{ArmError, Armed, Block};
+
+use super::stand::*;
+
+super::chapter! {
+    n01_an_unarmed_queue_raises_nothing,
+    n01_an_armed_queue_raises_once_and_is_disarmed,
+    n01_armed_for_any_every_kind_of_completion_raises,
+    n02_what_came_before_the_arm_raises_nothing,
+    n02_arming_says_that_it_may_have_missed,
+    n03_solicited_receives_raise,
+    n03_unsolicited_successes_raise_nothing,
+    n03_failures_raise,
+    n03_the_solicited_one_raises_behind_others,
+    n04_armed_for_any_stays_so,
+    n04_armed_for_solicited_can_be_armed_for_any,
+    n04_a_new_arm_is_as_it_says,
+    n07_an_event_that_was_taken_holds_nothing_up,
+    n07_unread_events_of_a_destroyed_queue_are_dropped,
+    n07_a_later_queue_has_another_name,
+    n08_each_event_names_its_queue,
+    n08_a_channel_in_use_stays,
+    n09_unread_events_block_nobody_and_none_is_lost,
+    n10_an_empty_channel_says_so_at_once,
+    n10_a_channel_with_an_event_does_not_block,
+    n11_arming_without_a_channel_is_an_error,
+}
+
+/// Two ends with channels.
+fn belled<D: Device>() -> (End<D>, End<D>) {
+    pair_with(&Plan::with_channel(), &Plan::with_channel())
+}
+
+/// A message to `b`, and its completions polled on neither side.
+fn message<D: Device>(a: &mut End<D>, b: &mut End<D>, id: u64) {
+    b.recv(id, 0, 64);
+    a.send(id);
+}
+
+fn n01_an_unarmed_queue_raises_nothing<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    message(&mut a, &mut b, 1);
+    b.expect_received(&[(1, S::SUCCESS)]);
+    b.expect_no_event();
+    a.expect_no_event();
+}
+
+fn n01_an_armed_queue_raises_once_and_is_disarmed<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    let key = b.received.key();
+    for round in 0..10 {
+        arm(&mut b.received, Notify::Next);
+        b.expect_no_event();
+        message(&mut a, &mut b, round);
+        b.expect_event(key);
+        message(&mut a, &mut b, round);
+        b.expect_received(&[(round, S::SUCCESS); 2]);
+        b.expect_no_event();
+        a.expect_sent(&[(round, S::SUCCESS); 2]);
+    }
+}
+
+/// Which queue of which end completes.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Requester,
+    Responder,
+}
+use Side::{Requester, Responder};
+
+/// A way to complete something, which may fail.
+type Act<D> = fn(&mut End<D>, &mut End<D>);
+
+/// What raises for solicited.
+fn solicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
+    vec![
+        ("a receive of a SOLICITED SEND", Responder, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::send_inline(1, b"x").solicited());
+        }),
+        ("a receive of a SOLICITED unsignaled SEND", Responder, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::send_inline(1, b"x").solicited().unsignaled());
+        }),
+        ("a receive of a SOLICITED SEND of no bytes with immediate", Responder, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::send_inline(1, b"").with_imm([1; 4]).solicited());
+        }),
+        ("a receive of a SOLICITED WRITE with immediate", Responder, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::write_inline(1, b"x", b.remote(0)).with_imm([1; 4]).solicited());
+        }),
+    ]
+}
+
+/// What raises nothing for solicited.
+fn unsolicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
+    vec![
+        ("a receive of a SEND", Responder, |a, b| message(a, b, 1)),
+        ("a receive of a WRITE with immediate", Responder, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::write_inline(1, b"x", b.remote(0)).with_imm([1; 4]));
+        }),
+        ("a SEND", Requester, |a, b| message(a, b, 1)),
+        ("a SOLICITED SEND", Requester, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::send_inline(1, b"x").solicited());
+        }),
+        ("a SOLICITED WRITE", Requester, |a, b| {
+            a.post(SendWr::write_inline(1, b"x", b.remote(0)).solicited());
+        }),
+    ]
+}
+
+/// What raises for solicited because it fails.
+fn failing<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
+    vec![
+        ("a receive that is too small", Responder, |a, b| {
+            b.recv(1, 0, 2);
+            a.post(SendWr::send_inline(1, b"too long"));
+        }),
+        ("a receive that is flushed", Responder, |_, b| {
+            b.recv(1, 0, 2);
+            b.to(State::Err);
+        }),
+        ("a send that fails", Requester, |a, b| {
+            b.recv(1, 0, 2);
+            a.post(SendWr::send_inline(1, b"too long"));
+        }),
+        ("an unsignaled send that fails", Requester, |a, b| {
+            b.recv(1, 0, 2);
+            a.post(SendWr::send_inline(1, b"too long").unsignaled());
+        }),
+        ("a send that is flushed", Requester, |a, _| {
+            a.to(State::Err);
+            a.send(1);
+        }),
+    ]
+}
+
+/// Arms for `on`, does each of these, and looks whether one event comes, or none.
+#[track_caller]
+fn matrix<D: Device>(on: Notify, acts: Vec<(&'static str, Side, Act<D>)>, raises: bool) {
+    for (what, side, act) in acts {
+        let (mut a, mut b) = belled::<D>();
+        let end = if side == Requester { &mut a } else { &mut b };
+        let cq = if side == Requester { &mut end.sent } else { &mut end.received };
+        let key = cq.key();
+        arm(cq, on);
+        act(&mut a, &mut b);
+        let end = if side == Requester { &mut a } else { &mut b };
+        let channel = end.channel.as_mut().unwrap();
+        let wanted = if raises { vec![key] } else { vec![] };
+        assert_eq!(events(&end.device, channel, wanted.len()), wanted, "{what}, armed for {on:?}");
+        let cq = if side == Requester { &mut end.sent } else { &mut end.received };
+        assert_eq!(settle(&end.device, cq, 1).len(), 1, "{what} completes");
+    }
+}
+
+fn n01_armed_for_any_every_kind_of_completion_raises<D: Device>() {
+    matrix::<D>(Notify::Next, solicited(), true);
+    matrix::<D>(Notify::Next, unsolicited(), true);
+    matrix::<D>(Notify::Next, failing(), true);
+}
+
+fn n03_solicited_receives_raise<D: Device>() {
+    matrix::<D>(Notify::Solicited, solicited(), true);
+}
+
+fn n03_unsolicited_successes_raise_nothing<D: Device>() {
+    matrix::<D>(Notify::Solicited, unsolicited(), false);
+}
+
+fn n03_failures_raise<D: Device>() {
+    matrix::<D>(Notify::Solicited, failing(), true);
+}
+
+fn n03_the_solicited_one_raises_behind_others<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    let key = b.received.key();
+    for _ in 0..10 {
+        arm(&mut b.received, Notify::Solicited);
+        for id in 0..3 {
+            message(&mut a, &mut b, id);
+        }
+        b.expect_no_event();
+        b.recv(3, 0, 8);
+        a.post(SendWr::send_inline(3, b"x").solicited());
+        b.expect_event(key);
+        message(&mut a, &mut b, 4);
+        b.expect_received(&all(0..5, S::SUCCESS));
+        b.expect_no_event();
+        a.expect_sent(&all(0..5, S::SUCCESS));
+    }
+}
+
+fn n02_what_came_before_the_arm_raises_nothing<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    for on in [Notify::Next, Notify::Solicited] {
+        message(&mut a, &mut b, 1);
+        rest(&a.device);
+        arm(&mut b.received, on);
+        b.expect_no_event();
+        b.expect_received(&[(1, S::SUCCESS)]); // that is why the waiter polls again
+        b.recv(2, 0, 8);
+        a.post(SendWr::send_inline(2, b"x").solicited());
+        let key = b.received.key();
+        b.expect_event(key);
+        b.expect_received(&[(2, S::SUCCESS)]);
+    }
+}
+
+fn n02_arming_says_that_it_may_have_missed<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    message(&mut a, &mut b, 1);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    rest(&b.device);
+    for on in [Notify::Solicited, Notify::Next] {
+        assert_eq!(b.received.arm(on), Ok(Armed::MayHaveMissed), "one is there");
+    }
+    b.expect_received(&[(1, S::SUCCESS)]);
+}
+
+fn n04_armed_for_any_stays_so<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    arm(&mut b.received, Notify::Next);
+    arm(&mut b.received, Notify::Solicited);
+    message(&mut a, &mut b, 1);
+    let key = b.received.key();
+    b.expect_event(key);
+}
+
+fn n04_armed_for_solicited_can_be_armed_for_any<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    arm(&mut b.received, Notify::Solicited);
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    let key = b.received.key();
+    b.expect_event(key);
+}
+
+fn n04_a_new_arm_is_as_it_says<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    let key = b.received.key();
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    b.expect_event(key);
+    arm(&mut b.received, Notify::Solicited);
+    message(&mut a, &mut b, 2);
+    b.expect_received(&all(1..3, S::SUCCESS));
+    b.expect_no_event();
+}
+
+fn n07_an_event_that_was_taken_holds_nothing_up<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    let key = b.received.key();
+    b.expect_event(key);
+    let End { qp, sent, received, channel, .. } = b;
+    drop(qp);
+    assert!(received.destroy().is_ok() && sent.destroy().is_ok(), "its events were taken");
+    assert!(channel.unwrap().destroy().is_ok(), "its queues are gone");
+}
+
+fn n07_unread_events_of_a_destroyed_queue_are_dropped<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    let End { qp, received, channel, device, .. } = b;
+    let mut channel = channel.unwrap();
+    drop(qp);
+    assert!(received.destroy().is_ok(), "its event is unread");
+    assert_eq!(events(&device, &mut channel, 0), [], "a dead queue is named");
+}
+
+fn n07_a_later_queue_has_another_name<D: Device>() {
+    let device = D::open();
+    let channel = device.create_channel();
+    let mut keys = Vec::new();
+    for _ in 0..20 {
+        let cq = device.create_cq(4, Some(&channel)).unwrap();
+        assert!(!keys.contains(&cq.key()), "{} was another's", cq.key());
+        keys.push(cq.key());
+        assert!(cq.destroy().is_ok());
+    }
+}
+
+fn n08_each_event_names_its_queue<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    let (sent, received) = (b.sent.key(), b.received.key());
+    assert_ne!(sent, received);
+    arm(&mut b.sent, Notify::Next);
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    b.expect_event(received);
+    message(&mut b, &mut a, 2);
+    b.expect_event(sent);
+    b.expect_sent(&[(2, S::SUCCESS)]);
+    b.expect_received(&[(1, S::SUCCESS)]);
+    arm(&mut b.sent, Notify::Next);
+    arm(&mut b.received, Notify::Next);
+    message(&mut b, &mut a, 3);
+    message(&mut a, &mut b, 4);
+    b.expect_events(&[sent, received]);
+}
+
+fn n08_a_channel_in_use_stays<D: Device>() {
+    let device = D::open();
+    let channel = device.create_channel();
+    let cq = device.create_cq(4, Some(&channel)).unwrap();
+    let mut channel = channel.destroy().expect_err("a queue uses it");
+    assert_eq!(channel.next(), Ok(None), "it still works");
+    assert!(cq.destroy().is_ok());
+    assert!(channel.destroy().is_ok(), "no queue uses it");
+}
+
+fn n09_unread_events_block_nobody_and_none_is_lost<D: Device>() {
+    const MANY: u64 = 1000;
+    let (mut a, mut b) = belled::<D>();
+    for id in 0..MANY {
+        arm(&mut b.received, Notify::Next);
+        b.recv(id, 0, 8);
+        a.send(id);
+        a.expect_sent(&[(id, S::SUCCESS)]);
+        b.expect_received(&[(id, S::SUCCESS)]);
+    }
+    let got = events(&b.device, b.channel.as_mut().unwrap(), MANY as usize);
+    assert_eq!(got.len() as u64, MANY, "one for each arm");
+    assert!(got.iter().all(|key| *key == b.received.key()));
+}
+
+fn n10_an_empty_channel_says_so_at_once<D: Device>() {
+    let device = D::open();
+    let mut channel = device.create_channel();
+    assert_eq!(channel.next(), Ok(None));
+    for time in [Duration::ZERO, Duration::from_millis(2)] {
+        let mut left = Some(time);
+        assert_eq!(channel.block(&mut left), Ok(false), "there is nothing to wake it");
+        assert!(left.is_some_and(|left| left <= time), "the time slept is taken off");
+    }
+}
+
+fn n10_a_channel_with_an_event_does_not_block<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    rest(&b.device);
+    let channel = b.channel.as_mut().unwrap();
+    for _ in 0..2 {
+        assert_eq!(channel.block(&mut Some(Duration::ZERO)), Ok(true), "it was not taken yet");
+    }
+    let key = b.received.key();
+    b.expect_event(key);
+    let channel = b.channel.as_mut().unwrap();
+    assert_eq!(channel.block(&mut Some(Duration::ZERO)), Ok(false), "it was taken");
+}
+
+fn n11_arming_without_a_channel_is_an_error<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    for on in [Notify::Next, Notify::Solicited] {
+        assert_eq!(b.received.arm(on), Err(ArmError::NoChannel));
+    }
+    message(&mut a, &mut b, 1);
+    b.expect_received(&[(1, S::SUCCESS)]);
+}

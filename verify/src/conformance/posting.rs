@@ -1,0 +1,224 @@
+//! Posting, and the slots of the queues: Q4, Q5.
+
+use super::stand::*;
+
+super::chapter! {
+    q04_too_many_pieces_are_refused,
+    q04_too_many_inline_bytes_are_refused,
+    q04_a_full_send_queue_refuses,
+    q04_a_full_receive_queue_refuses,
+    q04_a_list_stops_at_the_refused_one_and_those_before_it_run,
+    q04_as_much_as_was_asked_for_is_taken,
+    q05_unsignaled_requests_fill_the_queue_for_good,
+    q05_a_slot_comes_back_when_its_completion_is_polled_not_before,
+    q05_a_completion_covers_the_unsignaled_before_it_and_no_more,
+    q05_failures_and_flushes_give_their_slots_back_when_polled,
+    q05_receives_give_no_send_slot_back,
+    q05_receive_slots_come_back,
+}
+
+/// A request that succeeds and does not complete.
+fn silent<D: Device>(b: &End<D>) -> SendWr<'static> {
+    SendWr::write_inline(900, b"x", b.remote(0)).unsignaled()
+}
+
+/// How many more requests the send queue takes.
+fn free<D: Device>(a: &mut End<D>, b: &End<D>) -> usize {
+    for count in 0.. {
+        match a.try_post(silent(b)) {
+            Ok(()) => {}
+            Err(error) => {
+                assert_eq!(error.why, Refused::QueueFull);
+                return count;
+            }
+        }
+    }
+    unreachable!("the queue never filled up")
+}
+
+/// Posts a list whose last request must be refused, and looks that those before it ran.
+#[track_caller]
+fn stops_at_last<D: Device>(mut a: End<D>, list: &[SendWr<'_>], why: Refused) {
+    let last = list.len() - 1;
+    let error = a.qp.post_send(list).unwrap_err();
+    assert_eq!((error.posted, error.why), (last, why));
+    let ran: Vec<_> = list[..last].iter().map(|wr| (wr.wr_id, S::SUCCESS)).collect();
+    a.expect_sent(&ran);
+}
+
+fn q04_too_many_pieces_are_refused<D: Device>() {
+    let (a, b) = pair::<D>();
+    let pieces = [a.sge(0, 8); 5];
+    let list = [SendWr::write(1, &pieces[..4], b.remote(0)), SendWr::send(2, &pieces)];
+    stops_at_last(a, &list, Refused::TooManySges { max: 4 });
+
+    let (_a, mut b) = pair::<D>();
+    let list = [RecvWr::new(1, &pieces[..4]), RecvWr::new(2, &pieces), RecvWr::new(3, &[])];
+    let error = b.qp.post_recv(&list).unwrap_err();
+    assert_eq!((error.posted, error.why), (1, Refused::TooManySges { max: 4 }));
+    b.to(State::Err);
+    b.expect_received(&[(1, S::WR_FLUSH_ERR)]);
+}
+
+fn q04_too_many_inline_bytes_are_refused<D: Device>() {
+    let (a, b) = pair::<D>();
+    let bytes = [7; 65];
+    let fits = SendWr::write_inline(1, &bytes[..64], b.remote(0));
+    let list = [fits, SendWr::write_inline(2, &bytes, b.remote(64))];
+    stops_at_last(a, &list, Refused::InlineTooLong { max: 64 });
+    assert_eq!(b.bytes(0, 65), [[7; 64].as_slice(), &[0]].concat());
+}
+
+fn q04_a_full_send_queue_refuses<D: Device>() {
+    let (a, b) = pair::<D>();
+    let to = b.remote(0);
+    let list: Vec<_> = (0..9).map(|id| SendWr::write_inline(id, b"x", to)).collect();
+    stops_at_last(a, &list, Refused::QueueFull);
+}
+
+fn q04_a_full_receive_queue_refuses<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    let list: Vec<_> = (0..9).map(|id| RecvWr::new(id, &[])).collect();
+    let error = b.qp.post_recv(&list).unwrap_err();
+    assert_eq!((error.posted, error.why), (8, Refused::QueueFull));
+    for id in 0..8 {
+        a.post(SendWr::send_inline(id, b""));
+    }
+    b.expect_received(&all(0..8, S::SUCCESS));
+}
+
+fn q04_a_list_stops_at_the_refused_one_and_those_before_it_run<D: Device>() {
+    for bad in 0..4 {
+        let (mut a, mut b) = pair::<D>();
+        for id in 0..4 {
+            b.recv(id, 0, 8);
+        }
+        let long = [7; 65];
+        let wr = |id| SendWr::send_inline(id, if id == bad { &long } else { b"x".as_slice() });
+        let error = a.qp.post_send(&[0, 1, 2, 3].map(wr)).unwrap_err();
+        let why = Refused::InlineTooLong { max: 64 };
+        assert_eq!((error.posted as u64, error.why), (bad, why));
+        a.expect_sent(&all(0..bad, S::SUCCESS));
+        b.expect_received(&all(0..bad, S::SUCCESS));
+        assert_eq!(free(&mut a, &b), 8, "the refused ones took no slot");
+    }
+}
+
+fn q04_as_much_as_was_asked_for_is_taken<D: Device>() {
+    let limits = D::open().limits();
+    let caps = Caps {
+        max_send_wr: 32,
+        max_recv_wr: 32,
+        max_send_sge: limits.max_sge,
+        max_recv_sge: limits.max_sge,
+        max_inline: limits.max_inline,
+    };
+    let plan = Plan { caps, ..Plan::default() };
+    let (mut a, mut b) = pair_with::<D>(&plan, &plan);
+    let (to, bytes) = (b.remote(0), vec![9; limits.max_inline as usize]);
+    let from = vec![a.sge(0, 1); limits.max_sge as usize];
+    let into = vec![b.sge(0, 1); limits.max_sge as usize];
+    for id in 0..32 {
+        b.qp.post_recv(&[RecvWr::new(id, &into)]).unwrap();
+        a.post(if id % 2 == 0 {
+            SendWr::send(id, &from)
+        } else {
+            SendWr::write_inline(id, &bytes, to).with_imm([1; 4])
+        });
+    }
+    a.expect_sent(&all(0..32, S::SUCCESS));
+    b.expect_received(&all(0..32, S::SUCCESS));
+}
+
+fn q05_unsignaled_requests_fill_the_queue_for_good<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    assert_eq!(free(&mut a, &b), 8);
+    a.expect_silence();
+    assert_eq!(free(&mut a, &b), 0, "nothing was polled that covers them");
+}
+
+fn q05_a_slot_comes_back_when_its_completion_is_polled_not_before<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    for id in 0..8 {
+        a.post(SendWr::write_inline(id, b"x", b.remote(0)));
+    }
+    rest(&a.device);
+    assert_eq!(free(&mut a, &b), 0, "they are done, but nobody polled them");
+    let mut room = [Wc::default(); 1];
+    for id in 0..8 {
+        assert_eq!(a.sent.poll(&mut room), Ok(1));
+        assert_eq!(room[0].wr_id(), id);
+        assert_eq!(free(&mut a, &b), 1, "exactly one comes back with completion {id}");
+    }
+}
+
+fn q05_a_completion_covers_the_unsignaled_before_it_and_no_more<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    for id in 0..8 {
+        let wr = SendWr::write_inline(id, b"x", b.remote(0));
+        a.post(if [2, 6].contains(&id) { wr } else { wr.unsignaled() });
+    }
+    rest(&a.device);
+    assert_eq!(free(&mut a, &b), 0, "nothing was polled yet");
+    let mut room = [Wc::default(); 1];
+    for (id, covered) in [(2, 3), (6, 4)] {
+        assert_eq!(a.sent.poll(&mut room), Ok(1));
+        assert_eq!(room[0].wr_id(), id);
+        assert_eq!(free(&mut a, &b), covered, "slots that {id} gives back");
+    }
+    a.expect_nothing();
+    assert_eq!(free(&mut a, &b), 0, "the last one was not covered");
+}
+
+fn q05_failures_and_flushes_give_their_slots_back_when_polled<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    let bad = RemoteAddr { rkey: 0, ..b.remote(0) };
+    let silent = silent(&b);
+    let fails = SendWr::write_inline(1, b"x", bad).unsignaled();
+    let list = [silent, silent, fails, silent, silent, silent, silent, silent];
+    a.qp.post_send(&list).unwrap();
+    rest(&a.device);
+    let post = |a: &mut End<D>| a.try_post(silent).map_err(|error| error.why);
+    assert_eq!(post(&mut a), Err(Refused::QueueFull), "nothing was polled yet");
+    let mut room = [Wc::default(); 1];
+    // The failure covers itself and the two before it; each flush behind it covers itself.
+    for (status, covered) in [(S::REM_ACCESS_ERR, 3), (S::WR_FLUSH_ERR, 1), (S::WR_FLUSH_ERR, 1)] {
+        assert_eq!(a.sent.poll(&mut room), Ok(1));
+        assert_eq!(room[0].status(), status);
+        for _ in 0..covered {
+            assert_eq!(post(&mut a), Ok(()), "a slot that {status} gives back");
+        }
+        assert_eq!(post(&mut a), Err(Refused::QueueFull), "no more than {covered}");
+    }
+}
+
+fn q05_receives_give_no_send_slot_back<D: Device>() {
+    let device = D::open();
+    let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
+    let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+    let itself = qp.number();
+    connect(&mut qp, itself);
+    for id in 0..8 {
+        qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
+        qp.post_send(&[SendWr::send_inline(9, b"").unsignaled()]).unwrap();
+    }
+    expect(&device, &mut cq, itself, &all(0..8, S::SUCCESS));
+    let said = qp.post_send(&[SendWr::send_inline(9, b"")]).map_err(|error| error.why);
+    assert_eq!(said, Err(Refused::QueueFull), "no send's completion was polled");
+}
+
+fn q05_receive_slots_come_back<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    for round in 0..10 {
+        for id in 0..8 {
+            b.recv(id, 0, 8);
+        }
+        let full = b.qp.post_recv(&[RecvWr::new(99, &[])]).unwrap_err();
+        assert_eq!(full.why, Refused::QueueFull, "round {round}");
+        for id in 0..8 {
+            a.send(id);
+        }
+        b.expect_received(&all(0..8, S::SUCCESS));
+        a.expect_sent(&all(0..8, S::SUCCESS));
+    }
+}

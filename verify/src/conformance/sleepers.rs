@@ -1,0 +1,163 @@
+//! Threads that sleep until an event: N5, N6, O5.
+
+use std::thread;
+use std::time::Duration;
+
+use cq_core::cq::CompletionQueue;
+
+use super::stand::*;
+
+super::chapter! {
+    n05_a_waiter_goes_on_after_an_event_that_finds_nothing,
+    n05_waiting_ends_in_time_whatever_stale_events_there_are,
+    n06_no_wake_up_is_lost,
+    n06_two_that_wake_each_other_never_stop,
+    o05_a_sleeper_wakes_when_the_queue_overruns,
+}
+
+/// Longer than any wake-up takes.
+const LONG: Option<Duration> = Some(Duration::from_secs(10));
+
+/// Leaves an event in `b`'s channel whose completion has been polled.
+fn stale_event<D: Device>(a: &mut End<D>, b: &mut End<D>) {
+    arm(&mut b.received, Notify::Next);
+    b.recv(1, 0, 8);
+    a.send(1);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    b.expect_received(&[(1, S::SUCCESS)]);
+}
+
+fn n05_a_waiter_goes_on_after_an_event_that_finds_nothing<D: Device>() {
+    let (mut a, mut b) = pair_with::<D>(&Plan::default(), &Plan::with_channel());
+    stale_event(&mut a, &mut b);
+    b.recv(2, 0, 8);
+    let End { received, channel, qp: _qp, mr: _mr, .. } = b;
+    thread::scope(|scope| {
+        let sleeper = scope.spawn(move || {
+            let mut room = [Wc::default(); 4];
+            let mut cq = CompletionQueue::new(received);
+            let got = cq.wait(&mut room, &mut channel.unwrap(), LONG).unwrap();
+            got.iter().map(Wc::wr_id).collect::<Vec<_>>()
+        });
+        thread::sleep(Duration::from_millis(5)); // so that it has gone to sleep, most of the time
+        a.send(2);
+        a.expect_sent(&[(2, S::SUCCESS)]);
+        assert_eq!(sleeper.join().unwrap(), [2]);
+    });
+}
+
+fn n05_waiting_ends_in_time_whatever_stale_events_there_are<D: Device>() {
+    let (mut a, mut b) = pair_with::<D>(&Plan::default(), &Plan::with_channel());
+    stale_event(&mut a, &mut b);
+    let mut cq = CompletionQueue::new(b.received);
+    let mut room = [Wc::default(); 4];
+    let limit = Some(Duration::from_millis(5));
+    let got = cq.wait(&mut room, b.channel.as_mut().unwrap(), limit).unwrap();
+    assert!(got.is_empty(), "nothing came: {got:?}");
+}
+
+/// Takes `count` messages, sleeping for each, and posts a receive for the one after.
+fn sleep_and_receive<D: Device>(
+    qp: &mut D::Qp,
+    cq: &mut CompletionQueue<D::Cq>,
+    channel: &mut D::Channel,
+    count: u64,
+    mut then: impl FnMut(&mut D::Qp, u64),
+) {
+    let mut next = 0;
+    let mut room = [Wc::default(); 4];
+    while next < count {
+        let got = cq.wait(&mut room, channel, LONG).expect("the queue works");
+        assert!(!got.is_empty(), "slept over message {next} of {count}");
+        for wc in got {
+            assert_eq!((wc.wr_id(), wc.status()), (next, S::SUCCESS));
+            qp.post_recv(&[RecvWr::new(next + 8, &[])]).unwrap();
+            then(qp, next);
+            next += 1;
+        }
+    }
+}
+
+fn n06_no_wake_up_is_lost<D: Device>() {
+    const COUNT: u64 = 2_000;
+    let (mut a, mut b) = pair_with::<D>(&Plan::default(), &Plan::with_channel());
+    for id in 0..8 {
+        b.qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
+    }
+    let End { mut qp, received, channel, .. } = b;
+    let (mut cq, mut channel) = (CompletionQueue::new(received), channel.unwrap());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            sleep_and_receive::<D>(&mut qp, &mut cq, &mut channel, COUNT, |_, _| {});
+            (qp, cq, channel)
+        });
+        for id in 0..COUNT {
+            a.post(SendWr::send_inline(id, b""));
+            wait_until(&a.device, "it is sent", || !take(&mut a.sent).is_empty());
+        }
+    });
+}
+
+fn n06_two_that_wake_each_other_never_stop<D: Device>() {
+    const COUNT: u64 = 500;
+    let plan = Plan { sq_sig_all: false, ..Plan::with_channel() };
+    let (mut a, mut b) = pair_with::<D>(&plan, &plan);
+    for id in 0..8 {
+        a.qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
+        b.qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
+    }
+    // Slots come back when a completion is polled, so one in four is signaled and looked for.
+    fn answer<D: Device>(sent: &mut D::Cq) -> impl FnMut(&mut D::Qp, u64) {
+        move |qp, id| {
+            let wr = SendWr::send_inline(id, b"");
+            qp.post_send(&[if id % 4 == 3 { wr } else { wr.unsignaled() }]).unwrap();
+            if id % 4 == 3 {
+                wait_for("it is sent", || !take(sent).is_empty());
+            }
+        }
+    }
+    a.post(SendWr::send_inline(0, b"").unsignaled());
+    thread::scope(|scope| {
+        for end in [a, b] {
+            scope.spawn(move || {
+                let End { mut qp, mut sent, received, channel, device: _device, .. } = end;
+                let (mut cq, mut channel) = (CompletionQueue::new(received), channel.unwrap());
+                let answer = answer::<D>(&mut sent);
+                sleep_and_receive::<D>(&mut qp, &mut cq, &mut channel, COUNT, answer);
+            });
+        }
+    });
+}
+
+fn o05_a_sleeper_wakes_when_the_queue_overruns<D: Device>() {
+    let narrow = Plan { cqe: 4, ..Plan::with_channel() };
+    let (mut a, b) = pair_with::<D>(&Plan::default(), &narrow);
+    let End { mut qp, mut received, channel, device, .. } = b;
+    let mut channel = channel.unwrap();
+    arm(&mut received, Notify::Solicited);
+    thread::scope(|scope| {
+        let key = received.key();
+        let sleeper = scope.spawn(move || {
+            use cq_core::transport::Block;
+            let mut left = LONG;
+            while channel.block(&mut left).unwrap() {
+                if let Some(event) = channel.next().unwrap() {
+                    return Some(event) == Some(key);
+                }
+            }
+            false
+        });
+        for id in 0..4 * u64::from(received.capacity()) + 64 {
+            if qp.state() == State::Err {
+                break;
+            }
+            qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
+            a.post(SendWr::send_inline(id, b""));
+            wait_until(&device, "it is sent, or nobody takes it", || {
+                !take(&mut a.sent).is_empty() || qp.state() == State::Err
+            });
+        }
+        assert_eq!(qp.state(), State::Err, "it overran");
+        assert!(sleeper.join().unwrap(), "the sleeper was woken, by this queue");
+    });
+}

@@ -1,0 +1,235 @@
+//! What the states do to requests: Q2, Q3.
+
+use std::thread;
+
+use super::stand::*;
+
+super::chapter! {
+    q02_err_flushes_both_queues_in_order,
+    q02_err_flushes_what_is_posted_later,
+    q02_err_flushes_from_every_state,
+    q02_err_flushes_once,
+    q02_what_completed_before_err_stays,
+    q02_flushing_beside_execution_loses_and_repeats_nothing,
+    q02_reset_drops_in_silence,
+    q02_after_reset_the_pair_works_again,
+    q02_a_completion_from_before_reset_stays_and_gives_no_slot_back,
+    q03_sends_are_refused_outside_rts_sqd_and_err,
+    q03_receives_are_refused_in_reset_only,
+    q03_what_was_refused_never_runs,
+}
+
+fn q02_err_flushes_both_queues_in_order<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    for id in 0..6 {
+        let wr = SendWr::send_inline(id, b"x"); // nobody receives: they wait
+        a.post(if id % 2 == 0 { wr } else { wr.unsignaled() });
+        a.recv(10 + id, 0, 8);
+    }
+    a.expect_nothing();
+    a.to(State::Err);
+    a.expect_sent(&all(0..6, S::WR_FLUSH_ERR));
+    a.expect_received(&all(10..16, S::WR_FLUSH_ERR));
+    b.expect_nothing();
+    assert_eq!(b.qp.state(), State::Rts, "the peer is told nothing");
+}
+
+fn q02_err_flushes_what_is_posted_later<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    a.to(State::Err);
+    for round in 0..20 {
+        a.send(round);
+        a.post(SendWr::write_inline(100 + round, b"x", b.remote(0)).unsignaled());
+        a.recv(200 + round, 0, 8);
+        a.expect_sent(&[(round, S::WR_FLUSH_ERR), (100 + round, S::WR_FLUSH_ERR)]);
+        a.expect_received(&[(200 + round, S::WR_FLUSH_ERR)]);
+    }
+    assert_eq!(b.bytes(0, 1), [0], "nothing was carried out");
+}
+
+fn q02_err_flushes_from_every_state<D: Device>() {
+    for state in [State::Init, State::Rtr, State::Rts, State::Sqd] {
+        let (mut a, b) = (End::<D>::new(), End::<D>::new());
+        a.bring_to(state, b.qp.number());
+        a.recv(1, 0, 8);
+        a.recv(2, 0, 8);
+        let sends = state >= State::Rts;
+        if sends {
+            a.send(3);
+        }
+        a.to(State::Err);
+        a.expect_received(&all(1..3, S::WR_FLUSH_ERR));
+        a.expect_sent(if sends { &[(3, S::WR_FLUSH_ERR)] } else { &[] });
+    }
+}
+
+fn q02_err_flushes_once<D: Device>() {
+    let (mut a, _b) = pair::<D>();
+    a.send(1);
+    a.recv(2, 0, 8);
+    a.to(State::Err);
+    a.to(State::Err);
+    a.expect_sent(&[(1, S::WR_FLUSH_ERR)]);
+    a.expect_received(&[(2, S::WR_FLUSH_ERR)]);
+    a.to(State::Err);
+    a.to(State::Reset);
+    a.expect_silence();
+}
+
+fn q02_what_completed_before_err_stays<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    b.recv(1, 0, 8);
+    b.recv(2, 0, 8);
+    a.send(3);
+    rest(&a.device);
+    a.to(State::Err);
+    b.to(State::Err);
+    a.expect_sent(&[(3, S::SUCCESS)]);
+    b.expect_received(&[(1, S::SUCCESS), (2, S::WR_FLUSH_ERR)]);
+}
+
+fn q02_flushing_beside_execution_loses_and_repeats_nothing<D: Device>() {
+    for round in 0..100 {
+        let plan = Plan { caps: Caps { max_send_wr: 64, ..CAPS }, cqe: 128, ..Plan::default() };
+        let (mut a, mut b) = pair_with::<D>(&plan, &plan);
+        let to = b.remote(0);
+        let list: Vec<_> = (0..64).map(|id| SendWr::write_inline(id, b"x", to)).collect();
+        for id in 0..8 {
+            a.recv(100 + id, 0, 8);
+        }
+        thread::scope(|scope| {
+            // B's requests take A's receives while A fails.
+            let b = &mut b;
+            let peer = scope.spawn(move || {
+                for id in 0..4 {
+                    b.send(id);
+                    if round % 3 == 0 {
+                        thread::yield_now();
+                    }
+                }
+            });
+            for wr in &list {
+                a.post(*wr);
+                if wr.wr_id == round % 64 {
+                    a.to(State::Err);
+                }
+            }
+            peer.join().unwrap();
+        });
+        let done = settle(&a.device, &mut a.sent, 64);
+        check_flushed(&done, 0..64);
+        assert!(done.last().unwrap().status() == S::WR_FLUSH_ERR || round == 63);
+        check_flushed(&settle(&a.device, &mut a.received, 8), 100..108);
+    }
+}
+
+/// Each of these once and in order, successes first and then flushes.
+#[track_caller]
+fn check_flushed(done: &[Wc], wanted: std::ops::Range<u64>) {
+    let ids: Vec<_> = done.iter().map(Wc::wr_id).collect();
+    assert_eq!(ids, wanted.collect::<Vec<_>>(), "each once, in order");
+    let statuses = done.iter().skip_while(|wc| wc.status() == S::SUCCESS).map(Wc::status);
+    for status in statuses {
+        assert_eq!(status, S::WR_FLUSH_ERR, "behind the first flush everything is flushed");
+    }
+}
+
+fn q02_reset_drops_in_silence<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    for id in 0..8 {
+        a.send(id);
+        a.recv(10 + id, 0, 8);
+    }
+    a.to(State::Reset);
+    a.expect_silence();
+    for id in 0..8 {
+        b.recv(id, 0, 8);
+    }
+    b.expect_silence(); // what was dropped does not arrive later either
+}
+
+fn q02_after_reset_the_pair_works_again<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    for _ in 0..3 {
+        for id in 0..8 {
+            a.send(id);
+            a.recv(10 + id, 0, 8);
+        }
+        a.to(State::Reset);
+        b.to(State::Reset);
+        a.connect(&b.qp);
+        b.connect(&a.qp);
+        for id in 20..28 {
+            b.recv(id, 0, 8);
+            a.send(id); // all slots are back
+            a.recv(30 + id, 0, 8);
+        }
+        a.expect_sent(&all(20..28, S::SUCCESS));
+        b.expect_received(&all(20..28, S::SUCCESS));
+        b.send(50);
+        a.expect_received(&[(50, S::SUCCESS)]);
+        b.expect_sent(&[(50, S::SUCCESS)]);
+        a.to(State::Reset);
+        b.to(State::Reset);
+        a.connect(&b.qp);
+        b.connect(&a.qp);
+    }
+}
+
+fn q02_a_completion_from_before_reset_stays_and_gives_no_slot_back<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    for id in 0..8 {
+        a.post(SendWr::write_inline(id, b"x", b.remote(0)));
+    }
+    rest(&a.device);
+    a.to(State::Reset);
+    b.to(State::Reset);
+    a.connect(&b.qp);
+    b.connect(&a.qp);
+    for id in 10..18 {
+        a.send(id); // nobody receives: they wait
+    }
+    a.expect_sent(&all(0..8, S::SUCCESS));
+    let full = a.try_post(SendWr::send_inline(99, b"")).unwrap_err();
+    assert_eq!(full.why, Refused::QueueFull, "those slots were of an earlier life");
+}
+
+fn q03_sends_are_refused_outside_rts_sqd_and_err<D: Device>() {
+    for state in [State::Reset, State::Init, State::Rtr, State::Rts, State::Sqd, State::Err] {
+        let (mut a, b) = (End::<D>::new(), End::<D>::new());
+        a.bring_to(state, b.qp.number());
+        let said = a.try_post(SendWr::send_inline(1, b"x")).map_err(|error| error.why);
+        let taken = matches!(state, State::Rts | State::Sqd | State::Err);
+        assert_eq!(said, if taken { Ok(()) } else { Err(Refused::WrongState) }, "in {state:?}");
+    }
+}
+
+fn q03_receives_are_refused_in_reset_only<D: Device>() {
+    for state in [State::Reset, State::Init, State::Rtr, State::Rts, State::Sqd, State::Err] {
+        let (mut a, b) = (End::<D>::new(), End::<D>::new());
+        a.bring_to(state, b.qp.number());
+        let said = a.qp.post_recv(&[RecvWr::new(1, &[])]).map_err(|error| error.why);
+        let taken = state != State::Reset;
+        assert_eq!(said, if taken { Ok(()) } else { Err(Refused::WrongState) }, "in {state:?}");
+    }
+}
+
+fn q03_what_was_refused_never_runs<D: Device>() {
+    for state in [State::Reset, State::Init, State::Rtr] {
+        let (mut a, mut b) = (End::<D>::new(), End::<D>::new());
+        b.connect(&a.qp);
+        a.bring_to(state, b.qp.number());
+        let write = SendWr::write_inline(1, b"x", b.remote(0));
+        assert!(a.try_post(write).is_err() && a.try_post(SendWr::send_inline(2, b"x")).is_err());
+        if state == State::Reset {
+            assert!(a.qp.post_recv(&[RecvWr::new(3, &[])]).is_err());
+        }
+        b.recv(4, 8, 8);
+        a.to(State::Reset);
+        a.connect(&b.qp);
+        b.send(5); // finds no receive of A
+        a.expect_nothing();
+        b.expect_nothing();
+        assert_eq!(b.bytes(0, 1), [0], "written though it was refused in {state:?}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Waiting for a receive, and for a peer that does not answer: the timers of Q7.
+
+use super::stand::*;
+
+super::chapter! {
+    q07_no_receive_and_no_retry_fails,
+    q07_no_receive_and_retries_that_run_out_fail,
+    q07_no_receive_and_retries_for_ever_wait,
+    q07_a_late_receive_is_found,
+    q07_what_takes_no_receive_does_not_wait_for_one,
+    q07_a_write_with_immediate_waits_for_a_receive,
+    q07_a_peer_that_is_gone_ends_every_wait,
+    q07_a_peer_that_goes_while_it_is_waited_for,
+    q07_a_peer_in_err_does_not_answer,
+    q07_a_peer_that_is_not_ready_does_not_answer,
+    q07_without_a_timeout_a_peer_is_waited_for_for_ever,
+    q07_a_late_peer_is_found,
+    q07_err_ends_a_wait_once,
+    q07_reset_ends_a_wait_in_silence,
+    q07_other_queue_pairs_go_on_while_one_waits,
+}
+
+/// Gives up soon: an answer is waited for twice 1 ms.
+const SHORT: Attr = Attr { timeout: Some(8), retry_cnt: Some(1), ..BARE };
+/// Waits for an answer for ever.
+const ENDLESS: Attr = Attr { timeout: Some(0), retry_cnt: Some(0), ..BARE };
+const BARE: Attr = Attr {
+    state: Some(State::Rts),
+    cur_state: None,
+    sqd_async_notify: None,
+    access: None,
+    pkey_index: None,
+    port: None,
+    av: None,
+    path_mtu: None,
+    dest_qp_num: None,
+    rq_psn: None,
+    sq_psn: Some(0),
+    max_dest_rd_atomic: None,
+    max_rd_atomic: Some(4),
+    min_rnr_timer: None,
+    timeout: Some(16),
+    retry_cnt: Some(3),
+    rnr_retry: Some(7),
+};
+
+/// A pair whose first end is brought to RTS by this.
+fn pair_by<D: Device>(rts: Attr) -> (End<D>, End<D>) {
+    pair_with(&Plan { rts, ..Plan::default() }, &brief())
+}
+
+/// An end that asks to be tried again soon where it has no receive: in 0.08 ms.
+fn brief() -> Plan {
+    Plan { rtr: Attr { min_rnr_timer: Some(5), ..Attr::rtr(0) }, ..Plan::default() }
+}
+
+/// Three requests to a peer that makes the first of them fail so, with the peer in `state` afterwards.
+#[track_caller]
+fn gives_up<D: Device>(a: &mut End<D>, b: &End<D>, status: S, state: State) {
+    let list = [1, 2, 3].map(|id| SendWr::send_inline(id, b"x"));
+    a.recv(4, 0, 8);
+    a.qp.post_send(&[list[0].unsignaled(), list[1].unsignaled(), list[2]]).unwrap();
+    a.expect_sent(&[(1, status), (2, S::WR_FLUSH_ERR), (3, S::WR_FLUSH_ERR)]);
+    a.expect_received(&[(4, S::WR_FLUSH_ERR)]);
+    assert_eq!((a.qp.state(), b.qp.state()), (State::Err, state));
+    a.expect_async(&[]);
+}
+
+fn q07_no_receive_and_no_retry_fails<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(Attr { rnr_retry: Some(0), ..BARE });
+    gives_up(&mut a, &b, S::RNR_RETRY_EXC_ERR, State::Rts);
+    b.recv(5, 0, 8);
+    b.expect_silence(); // what failed does not arrive later
+}
+
+fn q07_no_receive_and_retries_that_run_out_fail<D: Device>() {
+    for rnr_retry in [1, 3, 6] {
+        let (mut a, mut b) = pair_by::<D>(Attr { rnr_retry: Some(rnr_retry), ..BARE });
+        gives_up(&mut a, &b, S::RNR_RETRY_EXC_ERR, State::Rts);
+        b.recv(5, 0, 8);
+        b.expect_silence();
+    }
+}
+
+fn q07_no_receive_and_retries_for_ever_wait<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(BARE);
+    for id in 0..4 {
+        a.send(id);
+    }
+    a.expect_silence();
+    for id in 10..14 {
+        b.recv(id, 0, 8);
+        b.expect_received(&[(id, S::SUCCESS)]);
+    }
+    a.expect_sent(&all(0..4, S::SUCCESS));
+}
+
+fn q07_a_late_receive_is_found<D: Device>() {
+    // Each wait is of 10 ms, of which there are six.
+    let slow = Plan { rtr: Attr { min_rnr_timer: Some(20), ..Attr::rtr(0) }, ..Plan::default() };
+    let patient = Plan { rts: Attr { rnr_retry: Some(6), ..BARE }, ..Plan::default() };
+    let (mut a, mut b) = pair_with::<D>(&patient, &slow);
+    a.send(1);
+    a.send(2);
+    a.expect_sent(&[]);
+    b.recv(3, 0, 8);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    b.recv(4, 0, 8);
+    a.expect_sent(&[(2, S::SUCCESS)]);
+    b.expect_received(&all(3..5, S::SUCCESS));
+    assert_eq!(b.bytes(0, 5), b"hello");
+}
+
+fn q07_what_takes_no_receive_does_not_wait_for_one<D: Device>() {
+    let (mut a, b) = pair_by::<D>(Attr { rnr_retry: Some(0), ..BARE });
+    let word = [a.sge(0, 8)];
+    a.post(SendWr::write(1, &word, b.remote(0)));
+    a.post(SendWr::read(2, &word, b.remote(0)));
+    a.post(SendWr::fetch_add(3, &word, b.remote(0), 1));
+    a.expect_sent(&all(1..4, S::SUCCESS));
+}
+
+fn q07_a_write_with_immediate_waits_for_a_receive<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(BARE);
+    a.post(SendWr::write_inline(1, b"x", b.remote(0)).with_imm([1; 4]));
+    a.expect_silence();
+    b.recv(2, 0, 8);
+    b.expect_received(&[(2, S::SUCCESS)]);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+
+    let (mut a, b) = pair_by::<D>(Attr { rnr_retry: Some(1), ..BARE });
+    a.post(SendWr::write_inline(1, b"x", b.remote(0)).with_imm([1; 4]));
+    a.expect_sent(&[(1, S::RNR_RETRY_EXC_ERR)]);
+}
+
+fn q07_a_peer_that_is_gone_ends_every_wait<D: Device>() {
+    for rts in [SHORT, ENDLESS, Attr { rnr_retry: Some(0), ..BARE }] {
+        let (mut a, b) = pair_by::<D>(rts);
+        drop(b);
+        a.post(SendWr::send_inline(1, b"x").unsignaled());
+        a.send(2);
+        a.expect_sent(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
+        a.expect_state(State::Err);
+    }
+}
+
+fn q07_a_peer_that_goes_while_it_is_waited_for<D: Device>() {
+    for rts in [SHORT, ENDLESS] {
+        let (mut a, b) = pair_by::<D>(rts);
+        a.send(1); // nobody receives
+        a.send(2);
+        a.expect_sent(&[]);
+        drop(b);
+        a.expect_sent(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
+    }
+}
+
+fn q07_a_peer_in_err_does_not_answer<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(SHORT);
+    b.to(State::Err);
+    gives_up(&mut a, &b, S::RETRY_EXC_ERR, State::Err);
+    b.expect_nothing();
+}
+
+fn q07_a_peer_that_is_not_ready_does_not_answer<D: Device>() {
+    for state in [State::Reset, State::Init] {
+        let (mut a, mut b) = (
+            End::<D>::with(&Plan { rts: SHORT, ..Plan::default() }),
+            End::<D>::with(&Plan::default()),
+        );
+        a.connect(&b.qp);
+        b.bring_to(state, a.qp.number());
+        if state == State::Init {
+            b.recv(9, 0, 8);
+        }
+        gives_up(&mut a, &b, S::RETRY_EXC_ERR, state);
+        b.expect_received(&[]);
+    }
+}
+
+fn q07_without_a_timeout_a_peer_is_waited_for_for_ever<D: Device>() {
+    let (mut a, mut b) =
+        (End::<D>::with(&Plan { rts: ENDLESS, ..Plan::default() }), End::<D>::with(&brief()));
+    a.connect(&b.qp);
+    a.post(SendWr::write_inline(1, b"early", b.remote(0)));
+    a.send(2);
+    a.expect_silence();
+    b.bring_to(State::Init, a.qp.number());
+    b.recv(3, 64, 8);
+    a.expect_silence();
+    b.qp.modify(&Attr::rtr(a.qp.number())).unwrap();
+    a.expect_sent(&all(1..3, S::SUCCESS));
+    b.expect_received(&[(3, S::SUCCESS)]);
+    assert_eq!(b.bytes(0, 5), b"early");
+}
+
+fn q07_a_late_peer_is_found<D: Device>() {
+    // 8 times 1 s.
+    let patient = Attr { timeout: Some(18), retry_cnt: Some(7), ..BARE };
+    let (mut a, mut b) =
+        (End::<D>::with(&Plan { rts: patient, ..Plan::default() }), End::<D>::with(&brief()));
+    a.connect(&b.qp);
+    a.post(SendWr::write_inline(1, b"early", b.remote(0)));
+    a.expect_sent(&[]);
+    b.connect(&a.qp);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    assert_eq!(b.bytes(0, 5), b"early");
+}
+
+fn q07_err_ends_a_wait_once<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(Attr { rnr_retry: Some(1), ..SHORT });
+    a.send(1);
+    a.to(State::Err);
+    let wait_was_over = |status| [S::RNR_RETRY_EXC_ERR, S::WR_FLUSH_ERR].contains(&status);
+    let done = settle(&a.device, &mut a.sent, 1);
+    assert!(done.len() == 1 && wait_was_over(done[0].status()), "one completion: {done:?}");
+    b.recv(2, 0, 8);
+    a.expect_silence();
+    b.expect_nothing();
+}
+
+fn q07_reset_ends_a_wait_in_silence<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(BARE);
+    a.send(1);
+    a.to(State::Reset);
+    b.recv(2, 0, 8);
+    a.expect_silence();
+    b.expect_nothing();
+}
+
+fn q07_other_queue_pairs_go_on_while_one_waits<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(BARE);
+    let (mut c, d) = pair::<D>();
+    a.send(1);
+    b.send(2);
+    for id in 0..20 {
+        c.post(SendWr::write_inline(id, b"x", d.remote(0)));
+        c.expect_sent(&[(id, S::SUCCESS)]);
+    }
+    a.recv(3, 0, 8); // the other direction goes on as well
+    b.expect_sent(&[(2, S::SUCCESS)]);
+    a.expect_received(&[(3, S::SUCCESS)]);
+    a.expect_sent(&[]);
+}
