@@ -26,6 +26,7 @@
 
 use crate::device::Device;
 use crate::loopback::Loopback;
+use crate::model::Model;
 
 mod completions;
 mod deviations;
@@ -83,7 +84,10 @@ pub struct Transport {
 }
 
 /// The columns of the table.
-pub const TRANSPORTS: &[Transport] = &[Transport { name: "rxe-loop", cases: cases::<Loopback> }];
+pub const TRANSPORTS: &[Transport] = &[
+    Transport { name: "model", cases: cases::<Model> },
+    Transport { name: "rxe-loop", cases: cases::<Loopback> },
+];
 
 /// Every case, for one transport.
 #[must_use]

@@ -90,10 +90,6 @@ fn solicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
             b.recv(1, 0, 8);
             a.post(SendWr::send_inline(1, b"").with_imm([1; 4]).solicited());
         }),
-        ("a receive of a SOLICITED WRITE with immediate", Responder, |a, b| {
-            b.recv(1, 0, 8);
-            a.post(SendWr::write_inline(1, b"x", b.remote(0)).with_imm([1; 4]).solicited());
-        }),
     ]
 }
 
@@ -101,9 +97,9 @@ fn solicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
 fn unsolicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     vec![
         ("a receive of a SEND", Responder, |a, b| message(a, b, 1)),
-        ("a receive of a WRITE with immediate", Responder, |a, b| {
+        ("a receive of a SEND with immediate", Responder, |a, b| {
             b.recv(1, 0, 8);
-            a.post(SendWr::write_inline(1, b"x", b.remote(0)).with_imm([1; 4]));
+            a.post(SendWr::send_inline(1, b"x").with_imm([1; 4]));
         }),
         ("a SEND", Requester, |a, b| message(a, b, 1)),
         ("a SOLICITED SEND", Requester, |a, b| {

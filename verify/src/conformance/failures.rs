@@ -12,7 +12,6 @@ super::chapter! {
     q07_a_write_judges_the_local_key_first,
     q07_reads_and_atomics_judge_the_remote_key_first,
     q07_an_atomic_that_is_not_aligned,
-    q07_a_write_with_immediate_and_a_bad_key,
     q07_no_read_or_atomic_where_the_target_takes_none,
     q07_no_read_or_atomic_where_this_side_sends_none,
     q07_the_result_of_a_read_is_never_inline,
@@ -258,14 +257,6 @@ fn q07_an_atomic_that_is_not_aligned<D: Device>() {
             fails(&mut a, &mut b, on_memory(&word, at)[operation], INVALID);
         }
     }
-}
-
-fn q07_a_write_with_immediate_and_a_bad_key<D: Device>() {
-    let (mut a, mut b) = pair::<D>();
-    b.recv(10, 0, 64);
-    let at = RemoteAddr { rkey: NO_KEY, ..b.remote(0) };
-    let line = Line { receive: Some(S::LOC_ACCESS_ERR), ..ACCESS };
-    fails(&mut a, &mut b, SendWr::write_inline(1, b"x", at).with_imm([1; 4]), line);
 }
 
 fn q07_no_read_or_atomic_where_the_target_takes_none<D: Device>() {

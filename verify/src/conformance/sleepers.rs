@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use cq_core::cq::CompletionQueue;
+use cq_core::transport::Block;
 
 use super::stand::*;
 
@@ -100,29 +101,24 @@ fn n06_no_wake_up_is_lost<D: Device>() {
 
 fn n06_two_that_wake_each_other_never_stop<D: Device>() {
     const COUNT: u64 = 500;
-    let plan = Plan { sq_sig_all: false, ..Plan::with_channel() };
-    let (mut a, mut b) = pair_with::<D>(&plan, &plan);
+    let (mut a, mut b) = pair_with::<D>(&Plan::with_channel(), &Plan::with_channel());
     for id in 0..8 {
         a.qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
         b.qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
     }
-    // Slots come back when a completion is polled, so one in four is signaled and looked for.
-    fn answer<D: Device>(sent: &mut D::Cq) -> impl FnMut(&mut D::Qp, u64) {
-        move |qp, id| {
-            let wr = SendWr::send_inline(id, b"");
-            qp.post_send(&[if id % 4 == 3 { wr } else { wr.unsignaled() }]).unwrap();
-            if id % 4 == 3 {
-                wait_for("it is sent", || !take(sent).is_empty());
-            }
-        }
-    }
     a.post(SendWr::send_inline(0, b"").unsignaled());
     thread::scope(|scope| {
-        for end in [a, b] {
+        // The first end's last answer would find nobody.
+        for (end, answers) in [(a, COUNT - 1), (b, COUNT)] {
             scope.spawn(move || {
-                let End { mut qp, mut sent, received, channel, device: _device, .. } = end;
+                let End { mut qp, mut sent, received, channel, device, .. } = end;
                 let (mut cq, mut channel) = (CompletionQueue::new(received), channel.unwrap());
-                let answer = answer::<D>(&mut sent);
+                let answer = |qp: &mut D::Qp, id| {
+                    if id < answers {
+                        qp.post_send(&[SendWr::send_inline(id, b"")]).unwrap();
+                        wait_until(&device, "it is sent", || !take(&mut sent).is_empty());
+                    }
+                };
                 sleep_and_receive::<D>(&mut qp, &mut cq, &mut channel, COUNT, answer);
             });
         }
@@ -138,7 +134,6 @@ fn o05_a_sleeper_wakes_when_the_queue_overruns<D: Device>() {
     thread::scope(|scope| {
         let key = received.key();
         let sleeper = scope.spawn(move || {
-            use cq_core::transport::Block;
             let mut left = LONG;
             while channel.block(&mut left).unwrap() {
                 if let Some(event) = channel.next().unwrap() {

@@ -8,7 +8,6 @@ super::chapter! {
     q07_no_receive_and_retries_for_ever_wait,
     q07_a_late_receive_is_found,
     q07_what_takes_no_receive_does_not_wait_for_one,
-    q07_a_write_with_immediate_waits_for_a_receive,
     q07_a_peer_that_is_gone_ends_every_wait,
     q07_a_peer_that_goes_while_it_is_waited_for,
     q07_a_peer_in_err_does_not_answer,
@@ -118,19 +117,6 @@ fn q07_what_takes_no_receive_does_not_wait_for_one<D: Device>() {
     a.post(SendWr::read(2, &word, b.remote(0)));
     a.post(SendWr::fetch_add(3, &word, b.remote(0), 1));
     a.expect_sent(&all(1..4, S::SUCCESS));
-}
-
-fn q07_a_write_with_immediate_waits_for_a_receive<D: Device>() {
-    let (mut a, mut b) = pair_by::<D>(BARE);
-    a.post(SendWr::write_inline(1, b"x", b.remote(0)).with_imm([1; 4]));
-    a.expect_silence();
-    b.recv(2, 0, 8);
-    b.expect_received(&[(2, S::SUCCESS)]);
-    a.expect_sent(&[(1, S::SUCCESS)]);
-
-    let (mut a, b) = pair_by::<D>(Attr { rnr_retry: Some(1), ..BARE });
-    a.post(SendWr::write_inline(1, b"x", b.remote(0)).with_imm([1; 4]));
-    a.expect_sent(&[(1, S::RNR_RETRY_EXC_ERR)]);
 }
 
 fn q07_a_peer_that_is_gone_ends_every_wait<D: Device>() {
