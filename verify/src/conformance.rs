@@ -39,6 +39,8 @@ mod polling;
 mod posting;
 mod rules;
 mod run;
+#[cfg(test)]
+mod sabotage;
 mod sleepers;
 mod stand;
 mod states;

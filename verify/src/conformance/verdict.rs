@@ -214,3 +214,70 @@ fn cut(text: &str, width: usize) -> String {
     }
     plain.chars().take(width - 1).collect::<String>() + "…"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: [Rule; 3] = [
+        Rule { id: "C8", statement: "Every one. Once." },
+        Rule { id: "P5", statement: "No system call." },
+        Rule { id: "N6", statement: "No wake-up is lost." },
+    ];
+    const C8: &str = "c08_once";
+    const N6: &str = "n06_awake";
+    const SILENT: Deviation =
+        Deviation { transport: "a", case: N6, instead: "it sleeps", why: "it is tired" };
+
+    fn outcome(transport: &'static str, name: &'static str, result: Result<(), &str>) -> Outcome {
+        let result = result.map_err(str::to_owned);
+        Outcome { transport, case: Case { name, run: || {} }, result }
+    }
+
+    fn judge(outcomes: &[Outcome], deviations: &[Deviation]) -> Verdict {
+        Verdict::judge(outcomes, &RULES, vec!["a"], deviations)
+    }
+
+    #[test]
+    fn all_that_hold_and_what_cannot_be_seen_are_no_fault() {
+        let verdict = judge(&[outcome("a", C8, Ok(())), outcome("a", N6, Ok(()))], &[]);
+        assert_eq!(verdict.faults(), &[] as &[String]);
+        assert!(verdict.markdown().contains("| C8 | Every one | ✓ 1 |"), "{}", verdict.markdown());
+        assert!(verdict.markdown().contains("| P5 | No system call | – |"));
+        assert!(verdict.summary().starts_with("0 faults"), "{}", verdict.summary());
+    }
+
+    #[test]
+    fn a_rule_without_a_case_is_a_fault() {
+        let verdict = judge(&[outcome("a", C8, Ok(()))], &[]);
+        assert_eq!(verdict.faults(), ["a: no case of N6"]);
+        assert!(verdict.text().contains("NO CASE"));
+    }
+
+    #[test]
+    fn a_failed_case_is_a_fault_with_its_reason() {
+        let verdict = judge(&[outcome("a", C8, Err("twice")), outcome("a", N6, Ok(()))], &[]);
+        assert_eq!(verdict.faults(), ["a: c08_once failed: twice"]);
+        assert!(verdict.text().contains("FAILED 1 of 1"));
+    }
+
+    #[test]
+    fn a_known_deviation_is_a_note_until_it_passes() {
+        let fails = [outcome("a", C8, Ok(())), outcome("a", N6, Err("asleep"))];
+        let verdict = judge(&fails, &[SILENT]);
+        assert_eq!(verdict.faults(), &[] as &[String]);
+        assert!(verdict.markdown().contains("✗ 0 [1]") && verdict.text().contains("it is tired"));
+
+        let passes = [outcome("a", C8, Ok(())), outcome("a", N6, Ok(()))];
+        let faults = judge(&passes, &[SILENT]).faults().join("");
+        assert!(faults.contains("n06_awake does not deviate any more"), "{faults}");
+    }
+
+    #[test]
+    fn a_deviation_of_no_case_is_a_fault() {
+        let outcomes = [outcome("a", C8, Ok(())), outcome("a", N6, Ok(()))];
+        let gone = Deviation { case: "c08_gone", ..SILENT };
+        let faults = judge(&outcomes, &[gone]).faults().join("");
+        assert!(faults.contains("there is no case c08_gone"), "{faults}");
+    }
+}
