@@ -11,7 +11,9 @@ super::chapter! {
     q07_local_memory_that_is_bad,
     q07_a_write_judges_the_local_key_first,
     q07_reads_and_atomics_judge_the_remote_key_first,
+    q07_a_queue_pairs_right_is_judged_before_the_key,
     q07_an_atomic_that_is_not_aligned,
+    q07_an_atomic_whose_result_is_not_eight_bytes,
     q07_no_read_or_atomic_where_the_target_takes_none,
     q07_no_read_or_atomic_where_this_side_sends_none,
     q07_the_result_of_a_read_is_never_inline,
@@ -247,6 +249,15 @@ fn q07_reads_and_atomics_judge_the_remote_key_first<D: Device>() {
     }
 }
 
+fn q07_a_queue_pairs_right_is_judged_before_the_key<D: Device>() {
+    for (operation, right) in RIGHTS.into_iter().enumerate() {
+        let strict = Plan { access: Access::EVERY.difference(right), ..Plan::default() };
+        let (mut a, mut b) = pair_with::<D>(&Plan::default(), &strict);
+        let (word, at) = ([a.sge(0, 8)], RemoteAddr { rkey: NO_KEY, ..b.remote(8) });
+        fails(&mut a, &mut b, on_memory(&word, at)[operation], INVALID);
+    }
+}
+
 fn q07_an_atomic_that_is_not_aligned<D: Device>() {
     for operation in 2..4 {
         for (offset, rkey) in [(1, None), (4, None), (7, Some(NO_KEY))] {
@@ -257,6 +268,22 @@ fn q07_an_atomic_that_is_not_aligned<D: Device>() {
             fails(&mut a, &mut b, on_memory(&word, at)[operation], INVALID);
         }
     }
+}
+
+fn q07_an_atomic_whose_result_is_not_eight_bytes<D: Device>() {
+    for operation in 2..4 {
+        for length in [0, 4, 7, 9, 16] {
+            let (mut a, mut b) = pair::<D>();
+            let (short, at) = ([a.sge(0, length)], RemoteAddr { rkey: NO_KEY, ..b.remote(1) });
+            let line = Line { requester: S::LOC_LEN_ERR, ..LOCAL };
+            fails(&mut a, &mut b, on_memory(&short, at)[operation], line);
+        }
+    }
+    let (mut a, b) = pair::<D>();
+    b.mr.write(0, &[1, 2, 3, 4, 5, 6, 7, 8]);
+    a.post(SendWr::fetch_add(1, &[a.sge(0, 3), a.sge(16, 5)], b.remote(0), 0));
+    a.expect_sent(&[(1, S::SUCCESS)]); // eight in all
+    assert_eq!([a.bytes(0, 3), a.bytes(16, 5)].concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 fn q07_no_read_or_atomic_where_the_target_takes_none<D: Device>() {

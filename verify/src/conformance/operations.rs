@@ -16,6 +16,7 @@ super::chapter! {
     q06_a_fenced_request_sees_what_was_read,
     q06_inline_bytes_are_free_when_posting_returns,
     q06_no_bytes_need_no_keys,
+    q06_a_piece_that_overlaps_its_target_arrives_as_it_was,
     q06_a_message_of_every_small_length_arrives,
     q06_a_long_message_arrives,
     q08_a_write_is_visible_before_a_later_send_completes,
@@ -193,6 +194,26 @@ fn q06_no_bytes_need_no_keys<D: Device>() {
     a.expect_sent(&all(10..16, S::SUCCESS));
     for wc in b.expect_received(&all(1..3, S::SUCCESS)) {
         assert_eq!(wc.result().unwrap().byte_len(), 0);
+    }
+}
+
+fn q06_a_piece_that_overlaps_its_target_arrives_as_it_was<D: Device>() {
+    let mut a = End::<D>::new();
+    let itself = a.qp.number();
+    a.bring_to(State::Rts, itself);
+    for (from, to, length) in
+        [(0u64, 8u64, 64u32), (8, 0, 64), (0, 3, 1000), (3, 0, 5000), (5, 5, 9)]
+    {
+        fill(&a, 9);
+        let before = a.bytes(from as usize, length as usize);
+        a.post(SendWr::write(1, &[a.sge(from, length)], a.remote(to)));
+        a.expect_sent(&[(1, S::SUCCESS)]);
+        assert!(a.bytes(to as usize, length as usize) == before, "WRITE {from} to {to}");
+        fill(&a, 10);
+        let before = a.bytes(from as usize, length as usize);
+        a.post(SendWr::read(2, &[a.sge(to, length)], a.remote(from)));
+        a.expect_sent(&[(2, S::SUCCESS)]);
+        assert!(a.bytes(to as usize, length as usize) == before, "READ {from} to {to}");
     }
 }
 

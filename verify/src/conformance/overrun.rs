@@ -1,4 +1,4 @@
-//! Overrun: O1–O7.
+//! Overrun: O1–O7; P6 of a queue that has overrun.
 
 use cq_core::transport::PollError;
 
@@ -11,10 +11,12 @@ super::chapter! {
     o03_what_was_stored_comes_first_then_every_poll_fails,
     o04_queue_pairs_of_the_queue_go_to_err,
     o04_flushes_arrive_on_the_other_queue,
+    o04_each_queue_pair_is_told_of_once,
     o04_others_do_not_notice,
     o05_every_completion_wakes_up_to_the_one_that_overruns,
     o05_an_overrun_wakes_who_waits_for_solicited,
     o06_an_overrun_queue_goes_once_its_queue_pairs_are_gone,
+    p06_room_for_nothing_in_an_overrun_queue_returns_nothing,
     o07_a_queue_of_all_that_is_outstanding_never_overruns,
 }
 
@@ -129,6 +131,17 @@ fn o04_flushes_arrive_on_the_other_queue<D: Device>() {
     b.expect_sent(&all(100..103, S::WR_FLUSH_ERR));
 }
 
+fn o04_each_queue_pair_is_told_of_once<D: Device>() {
+    let (mut a, mut b) = narrow::<D>();
+    overrun(&mut a, &mut b);
+    for id in 1000..1010 {
+        b.recv(id, 0, 8); // flushed, and dropped as well
+    }
+    let overrun = (AsyncEventType::CQ_ERR, Element::Cq(b.received.key()));
+    let failed = (AsyncEventType::QP_FATAL, b.element());
+    b.expect_async(&[overrun, failed]);
+}
+
 fn o04_others_do_not_notice<D: Device>() {
     let (mut a, mut b) = narrow::<D>();
     let (mut c, mut d) = pair::<D>();
@@ -171,6 +184,14 @@ fn o06_an_overrun_queue_goes_once_its_queue_pairs_are_gone<D: Device>() {
     let received = received.destroy().expect_err("a queue pair uses it");
     drop(qp);
     assert!(received.destroy().is_ok(), "nobody uses it any more");
+}
+
+fn p06_room_for_nothing_in_an_overrun_queue_returns_nothing<D: Device>() {
+    let (mut a, mut b) = narrow::<D>();
+    overrun(&mut a, &mut b);
+    assert_eq!(b.received.poll(&mut []), Ok(0), "with completions waiting");
+    while b.received.poll(&mut [Wc::default(); 4]).is_ok() {}
+    assert_eq!(b.received.poll(&mut []), Ok(0), "once it fails");
 }
 
 fn o07_a_queue_of_all_that_is_outstanding_never_overruns<D: Device>() {

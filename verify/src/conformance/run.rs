@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::{Case, TRANSPORTS, Transport};
 
 /// How long a case may take.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
 /// What came of a case.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub fn run_all(
         let cases = (transport.cases)();
         let mut run = Run { transport, cases: &cases, results: Vec::new(), begun: 0 };
         while run.results.len() < cases.len() {
-            run.process(process(transport.name, run.results.len()), &mut tell)?;
+            run.process(&mut process(transport.name, run.results.len()), &mut tell)?;
         }
         let Run { results, .. } = run;
         let outcome = |(case, result)| Outcome { transport: transport.name, case, result };
@@ -75,7 +75,11 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Runs a process to its end. There is at least one more result then.
-    fn process(&mut self, mut command: Command, tell: &mut impl FnMut(Progress)) -> io::Result<()> {
+    fn process(
+        &mut self,
+        command: &mut Command,
+        tell: &mut impl FnMut(Progress),
+    ) -> io::Result<()> {
         let before = self.results.len();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().expect("it was asked for");
@@ -179,4 +183,64 @@ fn run_case(case: &Case) -> (Result<(), String>, bool) {
         return (Err(format!("it hangs: not over after {seconds} s; {}", panics())), true);
     }
     (thread.join().map_err(|_| panics()), false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CASES: [Case; 3] = [
+        Case { name: "c01_first", run: || {} },
+        Case { name: "c02_second", run: || {} },
+        Case { name: "c03_third", run: || {} },
+    ];
+
+    /// The results of processes that run these scripts, one after the other.
+    fn results(scripts: &[&str]) -> Vec<Result<(), String>> {
+        let transport = &TRANSPORTS[0];
+        let mut run = Run { transport, cases: &CASES, results: Vec::new(), begun: 0 };
+        for script in scripts {
+            let mut shell = Command::new("sh");
+            run.process(shell.args(["-c", script]), &mut |_| {}).unwrap();
+        }
+        run.results
+    }
+
+    #[test]
+    fn what_a_process_says_is_the_result() {
+        let said = "echo case c01_first; echo ok; echo case c02_second; echo failed why not; \
+                    echo case c03_third; echo noise; echo ok; echo done";
+        assert_eq!(results(&[said]), [Ok(()), Err("why not".to_owned()), Ok(())]);
+    }
+
+    #[test]
+    fn a_case_that_takes_its_process_along_has_failed_and_the_next_runs() {
+        let dies = "echo case c01_first; echo ok; echo case c02_second; kill -9 $$";
+        let goes_on = "echo case c03_third; echo ok; echo done";
+        let seen = results(&[dies, goes_on]);
+        assert_eq!((&seen[0], &seen[2]), (&Ok(()), &Ok(())));
+        assert!(seen[1].as_ref().is_err_and(|why| why.contains("signal: 9")), "{seen:?}");
+    }
+
+    #[test]
+    fn a_process_that_says_nothing_fails_a_case_and_not_the_run() {
+        let seen = results(&["exit 3", "echo case c03_third; echo ok"]);
+        assert!(seen[0].is_err() && seen[1].is_err(), "the wrong case is no result: {seen:?}");
+    }
+
+    #[test]
+    fn a_panic_is_told_with_its_place_and_a_hang_after_the_deadline() {
+        panic::set_hook(Box::new(note_panic));
+        let panics = run_case(&Case { name: "c01_panics", run: || panic!("as it must") });
+        let hangs = run_case(&Case {
+            name: "c02_hangs",
+            run: || loop {
+                thread::park()
+            },
+        });
+        let _ = panic::take_hook();
+        let said = panics.0.unwrap_err();
+        assert!(said.contains("as it must (run.rs:"), "{said}");
+        assert!(hangs.0.unwrap_err().contains("it hangs") && hangs.1 && !panics.1);
+    }
 }

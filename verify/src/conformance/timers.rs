@@ -12,6 +12,7 @@ super::chapter! {
     q07_a_peer_that_goes_while_it_is_waited_for,
     q07_a_peer_in_err_does_not_answer,
     q07_a_peer_that_is_not_ready_does_not_answer,
+    q07_a_peer_that_is_connected_elsewhere_does_not_answer,
     q07_without_a_timeout_a_peer_is_waited_for_for_ever,
     q07_a_late_peer_is_found,
     q07_err_ends_a_wait_once,
@@ -162,6 +163,17 @@ fn q07_a_peer_that_is_not_ready_does_not_answer<D: Device>() {
         gives_up(&mut a, &b, S::RETRY_EXC_ERR, state);
         b.expect_received(&[]);
     }
+}
+
+fn q07_a_peer_that_is_connected_elsewhere_does_not_answer<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    let mut c = End::<D>::with(&Plan { rts: SHORT, ..Plan::default() });
+    c.connect(&b.qp);
+    b.recv(9, 0, 8);
+    gives_up(&mut c, &b, S::RETRY_EXC_ERR, State::Rts);
+    a.send(8);
+    b.expect_received(&[(9, S::SUCCESS)]); // it was not taken by the stranger
+    a.expect_sent(&[(8, S::SUCCESS)]);
 }
 
 fn q07_without_a_timeout_a_peer_is_waited_for_for_ever<D: Device>() {
