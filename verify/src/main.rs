@@ -92,11 +92,12 @@ fn verify(arguments: &Arguments) -> Result<bool, Error> {
         return Ok(run_here(transport, arguments.from, &arguments.only, &mut io::stdout())?);
     }
     let chosen = choose(&arguments.stages)?;
+    let asked_for = !arguments.stages.is_empty();
     let mut packages = Packages::default();
     let mut report = Report::new(is_ci(env::var_os("CI").as_deref()));
     for stage in chosen {
         let started = Instant::now();
-        let result = Job::start(stage.name).and_then(|mut job| {
+        let result = Job::start(stage.name, asked_for).and_then(|mut job| {
             packages.ensure(stage.packages, &mut job)?;
             (stage.run)(&mut job)
         });

@@ -72,6 +72,8 @@ pub fn flags(variable: &str, ours: &str) -> OsString {
 /// One stage under way.
 pub struct Job {
     stage: &'static str,
+    /// Whether the user asked for this stage by its name, and wants to see what it found.
+    pub asked_for: bool,
     log: File,
     path: PathBuf,
     spinner: ProgressBar,
@@ -79,14 +81,14 @@ pub struct Job {
 
 impl Job {
     /// Opens the stage's log, empty.
-    pub fn start(stage: &'static str) -> Result<Self, Stop> {
+    pub fn start(stage: &'static str, asked_for: bool) -> Result<Self, Stop> {
         let path = root().join(log_path(stage));
         fs::create_dir_all(path.parent().expect("a log lies in a folder"))?;
         let log = File::create(&path)?;
         let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
         let spinner = ProgressBar::new_spinner().with_style(style.expect("a valid template"));
         spinner.enable_steady_tick(Duration::from_millis(100));
-        Ok(Self { stage, log, path, spinner })
+        Ok(Self { stage, asked_for, log, path, spinner })
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.
