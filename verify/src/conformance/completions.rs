@@ -1,6 +1,7 @@
 //! Completions: C4–C11.
 
 use std::collections::BTreeMap;
+use std::thread;
 
 use super::stand::*;
 
@@ -19,6 +20,7 @@ super::chapter! {
     c10_sends_complete_in_order,
     c10_receives_complete_in_order,
     c10_failures_keep_the_order,
+    c10_queue_pairs_of_many_threads_keep_their_order_on_one_queue,
     c11_other_queue_pairs_of_the_queue_go_on,
 }
 
@@ -234,6 +236,43 @@ fn c10_failures_keep_the_order<D: Device>() {
     a.expect_sent(&[&[(0, S::SUCCESS), (2, S::REM_ACCESS_ERR)], flushed.as_slice()].concat());
     a.expect_received(&all(10..12, S::WR_FLUSH_ERR));
     b.expect_received(&all(10..12, S::WR_FLUSH_ERR));
+}
+
+fn c10_queue_pairs_of_many_threads_keep_their_order_on_one_queue<D: Device>() {
+    const EACH: u64 = 300;
+    let device = D::open();
+    let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
+    let (mut senders, mut targets) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let mut sender = End::<D>::new();
+        let mut target = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+        connect(&mut target, sender.qp.number());
+        sender.connect(&target);
+        target.post_recv(&[0, 1, 2, 3].map(|id| RecvWr::new(id, &[]))).unwrap();
+        senders.push(sender);
+        targets.push((target, 0));
+    }
+    thread::scope(|scope| {
+        for mut sender in senders {
+            scope.spawn(move || {
+                for id in 0..EACH {
+                    sender.post(SendWr::send_inline(id, b""));
+                    sender.expect_sent(&[(id, S::SUCCESS)]);
+                }
+                sender.qp
+            });
+        }
+        wait_until(&device, "every message has arrived", || {
+            for wc in take(&mut cq) {
+                let its = |(target, _): &&mut (D::Qp, u64)| target.number() == wc.qp_num();
+                let (target, next) = targets.iter_mut().find(its).expect("one of these");
+                assert_eq!((wc.wr_id(), wc.status()), (*next, S::SUCCESS), "in order, each once");
+                target.post_recv(&[RecvWr::new(*next + 4, &[])]).unwrap();
+                *next += 1;
+            }
+            targets.iter().all(|(_, next)| *next == EACH)
+        });
+    });
 }
 
 fn c11_other_queue_pairs_of_the_queue_go_on<D: Device>() {

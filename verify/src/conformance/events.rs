@@ -23,6 +23,7 @@ super::chapter! {
     n07_unread_events_of_a_destroyed_queue_are_dropped,
     n07_a_later_queue_has_another_name,
     n08_each_event_names_its_queue,
+    n08_a_channel_serves_many_queues,
     n08_a_channel_in_use_stays,
     n09_unread_events_block_nobody_and_none_is_lost,
     n10_an_empty_channel_says_so_at_once,
@@ -304,6 +305,37 @@ fn n08_each_event_names_its_queue<D: Device>() {
     message(&mut b, &mut a, 3);
     message(&mut a, &mut b, 4);
     b.expect_events(&[sent, received]);
+}
+
+fn n08_a_channel_serves_many_queues<D: Device>() {
+    let device = D::open();
+    let (pd, channel) = (device.alloc_pd(), device.create_channel());
+    let mut queues: Vec<_> = (0..12)
+        .map(|_| {
+            let cq = device.create_cq(8, Some(&channel)).unwrap();
+            let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+            let itself = qp.number();
+            connect(&mut qp, itself);
+            (cq, qp)
+        })
+        .collect();
+    let mut channel = channel;
+    for round in 0..5 {
+        let mut wanted = Vec::new();
+        for (at, (cq, qp)) in queues.iter_mut().enumerate() {
+            if at % 5 != round {
+                arm(cq, Notify::Next);
+                wanted.push(cq.key());
+            }
+            qp.post_send(&[SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
+        }
+        let mut got = events(&device, &mut channel, wanted.len());
+        got.sort_by_key(|key| wanted.iter().position(|one| one == key));
+        assert_eq!(got, wanted, "one for each that was armed");
+        for (cq, _) in &mut queues {
+            assert_eq!(settle(&device, cq, 1).len(), 1);
+        }
+    }
 }
 
 fn n08_a_channel_in_use_stays<D: Device>() {

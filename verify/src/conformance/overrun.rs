@@ -12,6 +12,7 @@ super::chapter! {
     o04_queue_pairs_of_the_queue_go_to_err,
     o04_flushes_arrive_on_the_other_queue,
     o04_each_queue_pair_is_told_of_once,
+    o04_sends_overrun_their_queue_too,
     o04_others_do_not_notice,
     o05_every_completion_wakes_up_to_the_one_that_overruns,
     o05_an_overrun_wakes_who_waits_for_solicited,
@@ -140,6 +141,29 @@ fn o04_each_queue_pair_is_told_of_once<D: Device>() {
     let overrun = (AsyncEventType::CQ_ERR, Element::Cq(b.received.key()));
     let failed = (AsyncEventType::QP_FATAL, b.element());
     b.expect_async(&[overrun, failed]);
+}
+
+fn o04_sends_overrun_their_queue_too<D: Device>() {
+    let caps = Caps { max_send_wr: 64, ..CAPS };
+    let (mut a, mut b) =
+        pair_with::<D>(&Plan { caps, cqe: 4, ..Plan::default() }, &Plan::default());
+    for id in 0..4 {
+        a.recv(100 + id, 0, 8);
+        b.recv(200 + id, 0, 8);
+    }
+    let list: Vec<_> = (0..64).map(|id| SendWr::write_inline(id, b"x", b.remote(id))).collect();
+    a.qp.post_send(&list).unwrap();
+    a.expect_state(State::Err);
+    a.expect_received(&all(100..104, S::WR_FLUSH_ERR));
+    let overrun = (AsyncEventType::CQ_ERR, Element::Cq(a.sent.key()));
+    a.expect_async(&[overrun, (AsyncEventType::QP_FATAL, a.element())]);
+    let mut room = [Wc::default(); 64];
+    let stored = a.sent.poll(&mut room).unwrap();
+    assert!((4..64).contains(&stored), "{stored} were stored");
+    let in_order = room[..stored].iter().map(Wc::wr_id).eq(0..stored as u64);
+    assert!(in_order && a.sent.poll(&mut room).is_err(), "{room:?}");
+    assert_eq!(b.qp.state(), State::Rts, "it was not its queue");
+    b.expect_nothing();
 }
 
 fn o04_others_do_not_notice<D: Device>() {

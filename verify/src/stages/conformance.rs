@@ -34,7 +34,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     job.log(&format!("{}\n{faults}", verdict.text()))?;
     let summary = format!("{}; the table is {TABLE}", verdict.summary());
     match verdict.faults() {
-        [] if job.asked_for => Ok(format!("{summary}\n{}", verdict.text())),
+        [] if job.asked_for => Ok(format!("{summary}\n{}", verdict.text().trim_end())),
         [] => Ok(summary),
         _ => Err(Stop::Judged(summary)),
     }
