@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `rules` | what can be judged: the rules of the contract's page, and why some can't be seen from here |
 //! | `deviations` | where a transport is known to do something else |
-//! | `stand` | the vocabulary of the cases: two connected ends, expecting with a deadline |
+//! | `stand`, `expect` | the vocabulary of the cases: two connected ends, and waiting with a deadline |
 //! | `run` | running cases so that one that panics, hangs or crashes takes nothing with it |
 //! | `verdict` | what the results come to: the table, its faults |
 //! | the others | the cases of a chapter each |
@@ -28,9 +28,11 @@ use crate::device::Device;
 use crate::loopback::Loopback;
 use crate::model::Model;
 
+mod arming;
+mod channels;
 mod completions;
 mod deviations;
-mod events;
+mod expect;
 mod failures;
 mod objects;
 mod operations;
@@ -98,7 +100,8 @@ pub fn cases<D: Device>() -> Vec<Case> {
         completions::cases::<D>(),
         polling::cases::<D>(),
         overrun::cases::<D>(),
-        events::cases::<D>(),
+        arming::cases::<D>(),
+        channels::cases::<D>(),
         sleepers::cases::<D>(),
         transitions::cases::<D>(),
         states::cases::<D>(),

@@ -202,6 +202,12 @@ pub struct Caps {
     pub max_inline: u32,
 }
 
+impl Caps {
+    /// Eight requests each way, of four pieces, or of 64 inline bytes.
+    pub const SMALL: Self =
+        Self { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+}
+
 /// What a queue pair is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct QpInit<'a, Cq> {
@@ -216,16 +222,9 @@ pub struct QpInit<'a, Cq> {
 }
 
 impl<'a, Cq> QpInit<'a, Cq> {
-    /// Both directions on one queue: eight requests each way, of four pieces, or of 64 inline bytes.
+    /// Both directions on one queue, with [small](Caps::SMALL) capacities.
     pub const fn new(cq: &'a Cq) -> Self {
-        let caps = Caps {
-            max_send_wr: 8,
-            max_recv_wr: 8,
-            max_send_sge: 4,
-            max_recv_sge: 4,
-            max_inline: 64,
-        };
-        Self { send_cq: cq, recv_cq: cq, caps, sq_sig_all: false }
+        Self { send_cq: cq, recv_cq: cq, caps: Caps::SMALL, sq_sig_all: false }
     }
 }
 

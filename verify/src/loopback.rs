@@ -44,7 +44,7 @@ impl Device for Loopback {
             max_qp_wr: most.max_qp_wr,
             max_sge: most.max_sge,
             max_inline: most.max_inline,
-            max_rd_atomic: 16,
+            max_rd_atomic: most.max_qp_init_rd_atom,
         }
     }
 

@@ -133,13 +133,6 @@ fn resizable<D: Device>() -> (End<D>, End<D>) {
     pair_with(&Plan { caps, cqe: 8, ..Plan::with_channel() }, &Plan::default())
 }
 
-fn complete<D: Device>(a: &mut End<D>, b: &End<D>, ids: std::ops::Range<u64>) {
-    for id in ids {
-        a.post(SendWr::write_inline(id, b"x", b.remote(0)));
-    }
-    rest(&a.device);
-}
-
 fn q12_growing_keeps_what_waits_in_order<D: Device>() {
     let (mut a, b) = resizable::<D>();
     complete(&mut a, &b, 0..6);

@@ -1,8 +1,8 @@
 //! What the cases are written with: two connected ends, each with an opening of the device of its own, and
-//! what is expected of them, with a deadline.
+//! what is expected of them. With it comes all of `expect`.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cq_core::async_event::AsyncEvent;
 pub use cq_core::async_event::{AsyncEventType, Element};
@@ -11,17 +11,14 @@ pub use cq_core::transport::{Arm, CqKey, Events, Notify, Poll, Post, Refused};
 pub use cq_core::wc::{Wc, WcOpcode, WcStatus as S};
 pub use cq_core::wr::{Data, RecvWr, RemoteAddr, SendOp, SendWr, Sge};
 
+pub use super::expect::*;
 pub use crate::device::{Access, Attr, Caps, Cq, Destroy, Device, Mr, Qp, QpInit, Refusal, State};
-
-/// Longer than anything here takes, on any machine. In tests, what is waited for must never come.
-const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 /// How many bytes an end's region has.
 pub const REGION: usize = 8192;
 
 /// The capacities of an end's queue pair.
-pub const CAPS: Caps =
-    Caps { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+pub const CAPS: Caps = Caps::SMALL;
 
 /// How an end is made.
 #[derive(Clone, Copy)]
@@ -83,6 +80,25 @@ pub fn pair_with<D: Device>(a: &Plan, b: &Plan) -> (End<D>, End<D>) {
     a.connect(&b.qp);
     b.connect(&a.qp);
     (a, b)
+}
+
+/// Two ends with channels.
+pub fn belled<D: Device>() -> (End<D>, End<D>) {
+    pair_with(&Plan::with_channel(), &Plan::with_channel())
+}
+
+/// A message to `b`, and its completions polled on neither side.
+pub fn message<D: Device>(a: &mut End<D>, b: &mut End<D>, id: u64) {
+    b.recv(id, 0, 64);
+    a.send(id);
+}
+
+/// Completes these sends of `a`, one after the other.
+pub fn complete<D: Device>(a: &mut End<D>, b: &End<D>, ids: std::ops::Range<u64>) {
+    for id in ids {
+        a.post(SendWr::write_inline(id, b"x", b.remote(0)));
+    }
+    rest(&a.device);
 }
 
 impl<D: Device> End<D> {
@@ -275,94 +291,4 @@ pub fn bring_to(qp: &mut impl Qp, plan: &Plan, state: State, peer: u32) {
 /// Brings a queue pair from RESET to RTS.
 pub fn connect(qp: &mut impl Qp, peer: u32) {
     bring_to(qp, &Plan::default(), State::Rts, peer);
-}
-
-/// What a queue completes: exactly these, in this order, of this queue pair.
-#[track_caller]
-pub fn expect<D: Device>(device: &D, cq: &mut D::Cq, number: u32, wanted: &[(u64, S)]) -> Vec<Wc> {
-    let got = settle(device, cq, wanted.len());
-    let seen: Vec<_> = got.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
-    assert_eq!(seen, wanted, "completions");
-    assert!(got.iter().all(|wc| wc.qp_num() == number), "each names its queue pair: {got:?}");
-    got
-}
-
-/// Polls until `count` completions have come, or none comes any more, and once more a moment later.
-#[track_caller]
-pub fn settle<D: Device>(device: &D, cq: &mut D::Cq, count: usize) -> Vec<Wc> {
-    let start = Instant::now();
-    let mut all = take(cq);
-    while all.len() < count && start.elapsed() < DEADLINE {
-        device.pause();
-        all.extend(take(cq));
-    }
-    device.pause();
-    all.extend(take(cq));
-    all
-}
-
-/// Lets a device that goes on by itself end what it began.
-pub fn rest<D: Device>(device: &D) {
-    for _ in 0..20 {
-        device.pause();
-    }
-}
-
-/// Everything that is there now.
-#[track_caller]
-pub fn take(cq: &mut impl Poll) -> Vec<Wc> {
-    let mut all = Vec::new();
-    let mut room = [Wc::default(); 16];
-    loop {
-        match cq.poll(&mut room).expect("the queue works") {
-            0 => return all,
-            count => all.extend_from_slice(&room[..count]),
-        }
-    }
-}
-
-/// Takes `count` events of a channel, and those that come a moment later.
-pub fn events<D: Device>(device: &D, channel: &mut D::Channel, count: usize) -> Vec<CqKey> {
-    let start = Instant::now();
-    let mut keys = Vec::new();
-    loop {
-        let enough = keys.len() >= count || start.elapsed() > DEADLINE;
-        keys.extend(std::iter::from_fn(|| channel.next().expect("the channel works")));
-        if enough {
-            return keys;
-        }
-        device.pause();
-    }
-}
-
-/// Lets the device go on until this is so.
-#[track_caller]
-pub fn wait_until<D: Device>(device: &D, what: &str, mut until: impl FnMut() -> bool) {
-    wait_for(what, || {
-        let so = until();
-        if !so {
-            device.pause();
-        }
-        so
-    });
-}
-
-/// Asks again and again until this is so, for threads that have no device.
-#[track_caller]
-pub fn wait_for(what: &str, mut until: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !until() {
-        assert!(start.elapsed() < DEADLINE, "never came true: {what}");
-    }
-}
-
-/// Arms a queue that is empty.
-#[track_caller]
-pub fn arm(cq: &mut impl Arm, on: Notify) {
-    let _says_nothing_for_sure = cq.arm(on).expect("it has a channel");
-}
-
-/// These requests with this status.
-pub fn all(ids: impl IntoIterator<Item = u64>, status: S) -> Vec<(u64, S)> {
-    ids.into_iter().map(|id| (id, status)).collect()
 }

@@ -1,0 +1,157 @@
+//! Events and the channels that they come from: N7–N10. What raises them is in `arming`.
+
+use std::time::Duration;
+
+use cq_core::transport::Block;
+
+use super::stand::*;
+
+super::chapter! {
+    n07_an_event_that_was_taken_holds_nothing_up,
+    n07_unread_events_of_a_destroyed_queue_are_dropped,
+    n07_a_later_queue_has_another_name,
+    n08_each_event_names_its_queue,
+    n08_a_channel_serves_many_queues,
+    n08_a_channel_in_use_stays,
+    n09_unread_events_block_nobody_and_none_is_lost,
+    n10_an_empty_channel_says_so_at_once,
+    n10_a_channel_with_an_event_does_not_block,
+}
+
+fn n07_an_event_that_was_taken_holds_nothing_up<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    let key = b.received.key();
+    b.expect_event(key);
+    let End { qp, sent, received, channel, .. } = b;
+    drop(qp);
+    assert!(received.destroy().is_ok() && sent.destroy().is_ok(), "its events were taken");
+    assert!(channel.unwrap().destroy().is_ok(), "its queues are gone");
+}
+
+fn n07_unread_events_of_a_destroyed_queue_are_dropped<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    let End { qp, received, channel, device, .. } = b;
+    let mut channel = channel.unwrap();
+    drop(qp);
+    assert!(received.destroy().is_ok(), "its event is unread");
+    assert_eq!(events(&device, &mut channel, 0), [], "a dead queue is named");
+}
+
+fn n07_a_later_queue_has_another_name<D: Device>() {
+    let device = D::open();
+    let channel = device.create_channel();
+    let mut keys = Vec::new();
+    for _ in 0..20 {
+        let cq = device.create_cq(4, Some(&channel)).unwrap();
+        assert!(!keys.contains(&cq.key()), "{} was another's", cq.key());
+        keys.push(cq.key());
+        assert!(cq.destroy().is_ok());
+    }
+}
+
+fn n08_each_event_names_its_queue<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    let (sent, received) = (b.sent.key(), b.received.key());
+    assert_ne!(sent, received);
+    arm(&mut b.sent, Notify::Next);
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    b.expect_event(received);
+    message(&mut b, &mut a, 2);
+    b.expect_event(sent);
+    b.expect_sent(&[(2, S::SUCCESS)]);
+    b.expect_received(&[(1, S::SUCCESS)]);
+    arm(&mut b.sent, Notify::Next);
+    arm(&mut b.received, Notify::Next);
+    message(&mut b, &mut a, 3);
+    message(&mut a, &mut b, 4);
+    b.expect_events(&[sent, received]);
+}
+
+fn n08_a_channel_serves_many_queues<D: Device>() {
+    let device = D::open();
+    let (pd, channel) = (device.alloc_pd(), device.create_channel());
+    let mut queues: Vec<_> = (0..12)
+        .map(|_| {
+            let cq = device.create_cq(8, Some(&channel)).unwrap();
+            let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+            let itself = qp.number();
+            connect(&mut qp, itself);
+            (cq, qp)
+        })
+        .collect();
+    let mut channel = channel;
+    for round in 0..5 {
+        let mut wanted = Vec::new();
+        for (at, (cq, qp)) in queues.iter_mut().enumerate() {
+            if at % 5 != round {
+                arm(cq, Notify::Next);
+                wanted.push(cq.key());
+            }
+            qp.post_send(&[SendWr::write_inline(1, &[], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
+        }
+        let mut got = events(&device, &mut channel, wanted.len());
+        got.sort_by_key(|key| wanted.iter().position(|one| one == key));
+        assert_eq!(got, wanted, "one for each that was armed");
+        for (cq, _) in &mut queues {
+            assert_eq!(settle(&device, cq, 1).len(), 1);
+        }
+    }
+}
+
+fn n08_a_channel_in_use_stays<D: Device>() {
+    let device = D::open();
+    let channel = device.create_channel();
+    let cq = device.create_cq(4, Some(&channel)).unwrap();
+    let mut channel = channel.destroy().expect_err("a queue uses it");
+    assert_eq!(channel.next(), Ok(None), "it still works");
+    assert!(cq.destroy().is_ok());
+    assert!(channel.destroy().is_ok(), "no queue uses it");
+}
+
+fn n09_unread_events_block_nobody_and_none_is_lost<D: Device>() {
+    const MANY: u64 = 1000;
+    let (mut a, mut b) = belled::<D>();
+    for id in 0..MANY {
+        arm(&mut b.received, Notify::Next);
+        b.recv(id, 0, 8);
+        a.send(id);
+        a.expect_sent(&[(id, S::SUCCESS)]);
+        b.expect_received(&[(id, S::SUCCESS)]);
+    }
+    let got = events(&b.device, b.channel.as_mut().unwrap(), MANY as usize);
+    assert_eq!(got.len() as u64, MANY, "one for each arm");
+    assert!(got.iter().all(|key| *key == b.received.key()));
+}
+
+fn n10_an_empty_channel_says_so_at_once<D: Device>() {
+    let device = D::open();
+    let mut channel = device.create_channel();
+    assert_eq!(channel.next(), Ok(None));
+    for time in [Duration::ZERO, Duration::from_millis(2)] {
+        let mut left = Some(time);
+        assert_eq!(channel.block(&mut left), Ok(false), "there is nothing to wake it");
+        assert!(left.is_some_and(|left| left <= time), "the time slept is taken off");
+    }
+}
+
+fn n10_a_channel_with_an_event_does_not_block<D: Device>() {
+    let (mut a, mut b) = belled::<D>();
+    arm(&mut b.received, Notify::Next);
+    message(&mut a, &mut b, 1);
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    rest(&b.device);
+    let channel = b.channel.as_mut().unwrap();
+    for _ in 0..2 {
+        assert_eq!(channel.block(&mut Some(Duration::ZERO)), Ok(true), "it was not taken yet");
+    }
+    let key = b.received.key();
+    b.expect_event(key);
+    let channel = b.channel.as_mut().unwrap();
+    assert_eq!(channel.block(&mut Some(Duration::ZERO)), Ok(false), "it was taken");
+}

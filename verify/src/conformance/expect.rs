@@ -1,0 +1,101 @@
+//! What the cases expect of a device that may need a moment: each with a deadline.
+
+use std::time::{Duration, Instant};
+
+use cq_core::transport::{Arm, CqKey, Events, Notify, Poll};
+use cq_core::wc::{Wc, WcStatus as S};
+
+use crate::device::Device;
+
+/// Longer than anything here takes, on any machine. In tests, what is waited for must never come.
+pub const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
+
+/// What a queue completes: exactly these, in this order, of this queue pair.
+#[track_caller]
+pub fn expect<D: Device>(device: &D, cq: &mut D::Cq, number: u32, wanted: &[(u64, S)]) -> Vec<Wc> {
+    let got = settle(device, cq, wanted.len());
+    let seen: Vec<_> = got.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+    assert_eq!(seen, wanted, "completions");
+    assert!(got.iter().all(|wc| wc.qp_num() == number), "each names its queue pair: {got:?}");
+    got
+}
+
+/// Polls until `count` completions have come, or none comes any more, and once more a moment later.
+#[track_caller]
+pub fn settle<D: Device>(device: &D, cq: &mut D::Cq, count: usize) -> Vec<Wc> {
+    let start = Instant::now();
+    let mut all = take(cq);
+    while all.len() < count && start.elapsed() < DEADLINE {
+        device.pause();
+        all.extend(take(cq));
+    }
+    device.pause();
+    all.extend(take(cq));
+    all
+}
+
+/// Lets a device that goes on by itself end what it began.
+pub fn rest<D: Device>(device: &D) {
+    for _ in 0..20 {
+        device.pause();
+    }
+}
+
+/// Everything that is there now.
+#[track_caller]
+pub fn take(cq: &mut impl Poll) -> Vec<Wc> {
+    let mut all = Vec::new();
+    let mut room = [Wc::default(); 16];
+    loop {
+        match cq.poll(&mut room).expect("the queue works") {
+            0 => return all,
+            count => all.extend_from_slice(&room[..count]),
+        }
+    }
+}
+
+/// Takes `count` events of a channel, and those that come a moment later.
+pub fn events<D: Device>(device: &D, channel: &mut D::Channel, count: usize) -> Vec<CqKey> {
+    let start = Instant::now();
+    let mut keys = Vec::new();
+    loop {
+        let enough = keys.len() >= count || start.elapsed() > DEADLINE;
+        keys.extend(std::iter::from_fn(|| channel.next().expect("the channel works")));
+        if enough {
+            return keys;
+        }
+        device.pause();
+    }
+}
+
+/// Lets the device go on until this is so.
+#[track_caller]
+pub fn wait_until<D: Device>(device: &D, what: &str, mut until: impl FnMut() -> bool) {
+    wait_for(what, || {
+        let so = until();
+        if !so {
+            device.pause();
+        }
+        so
+    });
+}
+
+/// Asks again and again until this is so, for threads that have no device.
+#[track_caller]
+pub fn wait_for(what: &str, mut until: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !until() {
+        assert!(start.elapsed() < DEADLINE, "never came true: {what}");
+    }
+}
+
+/// Arms a queue that is empty.
+#[track_caller]
+pub fn arm(cq: &mut impl Arm, on: Notify) {
+    let _says_nothing_for_sure = cq.arm(on).expect("it has a channel");
+}
+
+/// These requests with this status.
+pub fn all(ids: impl IntoIterator<Item = u64>, status: S) -> Vec<(u64, S)> {
+    ids.into_iter().map(|id| (id, status)).collect()
+}
