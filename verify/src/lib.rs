@@ -3,6 +3,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`differential`] | random programs, run on two devices side by side |
 //! | [`device`] | setting up in words of no transport, so that what is written once runs on each |
 //! | [`conformance`] | the cases of every rule, running them, the table rule × transport |
 //! | [`loopback`] | the loopback of one process as such a device |
@@ -11,5 +12,6 @@
 
 pub mod conformance;
 pub mod device;
+pub mod differential;
 pub mod loopback;
 pub mod model;

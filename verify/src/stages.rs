@@ -19,7 +19,7 @@ pub struct Stage {
 }
 
 /// All stages, in the order in which they run: what fails soonest comes first.
-pub static STAGES: [Stage; 7] = [
+pub static STAGES: [Stage; 8] = [
     Stage { name: "fmt", shows: "every file is as rustfmt writes it", packages: &[], run: fmt },
     Stage {
         name: "clippy",
@@ -50,6 +50,12 @@ pub static STAGES: [Stage; 7] = [
         shows: "every transport does what the contract says, rule by rule, or what is written down instead",
         packages: &[],
         run: conformance::run,
+    },
+    Stage {
+        name: "differential",
+        shows: "random programs do the same on the loopback and on the reference model",
+        packages: &[],
+        run: differential,
     },
     Stage {
         name: "bare-metal",
@@ -105,6 +111,15 @@ fn doc(job: &mut Job) -> Result<String, Stop> {
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     Ok("no warnings".into())
+}
+
+fn differential(job: &mut Job) -> Result<String, Stop> {
+    let arguments = ["run", "--quiet", "--release", "-p", "verify", "--bin", "differential"];
+    let output = job.run("differential", &mut cargo(&arguments))?;
+    match output.lines().last() {
+        Some(line) => Ok(line.to_owned()),
+        None => Err(Stop::Unshown("no program ran")),
+    }
 }
 
 /// The sum over all test binaries in libtest's output.

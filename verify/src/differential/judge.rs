@@ -1,0 +1,99 @@
+//! Runs a program on two devices step by step, and tells the first difference.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::machine::{Completed, Look, Machine, Outcome, Wanted};
+use super::program::{Program, Step};
+use crate::device::Device;
+
+/// More deadlines than a step leaves behind.
+const DEADLINES: usize = 64;
+
+/// What a device did otherwise than the reference.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Difference(String);
+
+/// Runs `program` on the reference `R` and on the device `D`, which may take as long as `patience` for what
+/// a step leads to.
+///
+/// # Errors
+/// The first difference.
+pub fn compare<R: Device, D: Device>(
+    program: &Program,
+    patience: Duration,
+) -> Result<(), Difference> {
+    let mut reference = Machine::<R>::new(&program.shape);
+    let mut device = Machine::<D>::new(&program.shape);
+    // In the end everything is polled.
+    let drains = (0..4).map(|cq| Step::Poll(cq, usize::MAX));
+    for (nth, step) in program.steps.iter().cloned().chain(drains).enumerate() {
+        let first = reference.step(&step, None);
+        for _ in 0..if program.shape.impatient { DEADLINES } else { 1 } {
+            reference.pause();
+        }
+        let until = Instant::now() + patience;
+        let wanted = match first {
+            Outcome::Polled(count) => Some(Wanted { count, until }),
+            _ => None,
+        };
+        let second = device.step(&step, wanted);
+        if first != second {
+            let text = format!("step {nth} returned {second:?}, should be {first:?}");
+            return Err(Difference(text));
+        }
+        settle(nth, reference.look(), &mut device, until)?;
+    }
+    let ((first, memory), (second, other_memory)) = (reference.finish(), device.finish());
+    compare_completions(&first, &second)?;
+    compare_memory(&memory, &other_memory)
+}
+
+/// Waits until the device looks as the reference does.
+fn settle<D: Device>(
+    nth: usize,
+    first: &Look,
+    device: &mut Machine<D>,
+    until: Instant,
+) -> Result<(), Difference> {
+    while device.look() != first {
+        if Instant::now() >= until {
+            let second = device.look();
+            let text = format!("after step {nth} there was {second:?}, should be {first:?}");
+            return Err(Difference(text));
+        }
+        device.pause();
+    }
+    Ok(())
+}
+
+fn compare_completions(first: &Completed, second: &Completed) -> Result<(), Difference> {
+    for (queue, (first, second)) in first.iter().zip(second).enumerate() {
+        if first != second {
+            let direction = ["send", "receive"][queue % 2];
+            let (qp, first, second) = (queue / 2, lines(first), lines(second));
+            return Err(Difference(format!(
+                "the {direction} queue of queue pair {qp} completed\n{second}should be\n{first}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn lines(all: &[impl fmt::Debug]) -> String {
+    all.iter().map(|one| format!("    {one:?}\n")).collect()
+}
+
+fn compare_memory(first: &[Vec<u8>; 2], second: &[Vec<u8>; 2]) -> Result<(), Difference> {
+    for (end, (first, second)) in first.iter().zip(second).enumerate() {
+        let different = first.iter().zip(second).position(|(first, second)| first != second);
+        if let Some(at) = different {
+            let (first, second) = (first[at], second[at]);
+            return Err(Difference(format!(
+                "byte {at} of end {end} is {second:#04x}, should be {first:#04x}"
+            )));
+        }
+    }
+    Ok(())
+}

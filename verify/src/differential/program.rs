@@ -1,0 +1,146 @@
+//! What a program is made of: names instead of keys, addresses and numbers, so that it means the same on
+//! every device.
+
+use crate::device::{Access, State};
+use cq_core::transport::Notify;
+
+/// Bytes of the region that everything may be done with.
+pub const MAIN: usize = 512;
+/// Bytes of the other regions.
+pub const SMALL: usize = 64;
+
+/// What the two ends are made of, and what is done with them.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// What the two ends are made of.
+    pub shape: Shape,
+    /// What is done, in this order.
+    pub steps: Vec<Step>,
+}
+
+/// Two ends, each with its regions, its completion queues, and one side of each connection. Queue pair
+/// `n` belongs to end `n % 2`, and its peer is `n ^ 1`.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// How many connections there are.
+    pub pairs: usize,
+    /// Whether receives complete on a queue of their own.
+    pub separate_cqs: bool,
+    /// Whether every send is signaled.
+    pub signal_all: bool,
+    /// Whether waiting has an end: a short one, that comes before the next step. Otherwise it has none.
+    pub impatient: bool,
+    /// What the ends differ in.
+    pub ends: [EndShape; 2],
+}
+
+/// What one end is made of.
+#[derive(Clone, Debug)]
+pub struct EndShape {
+    /// What its queue pairs let their peers do.
+    pub rights: Access,
+    /// Whether a send that finds no receive waits for one.
+    pub waits_for_receives: bool,
+    /// READs and atomics of its own that may be under way.
+    pub max_rd_atomic: u8,
+    /// READs and atomics of the peer that may be under way.
+    pub max_dest_rd_atomic: u8,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Posts a list of sends to a queue pair.
+    Send(usize, Vec<Request>),
+    /// Posts a list of receives to a queue pair.
+    Recv(usize, Vec<Vec<Piece>>),
+    /// Changes the state of a queue pair.
+    Change(usize, Change),
+    /// Polls a completion queue with room for so many; to the end if several queues complete there.
+    Poll(usize, usize),
+    /// Arms a completion queue.
+    Arm(usize, Notify),
+    /// Makes a completion queue hold so many, and as many as before again.
+    Resize(usize, u32),
+    /// Fills a part of an end's main region.
+    Fill(usize, usize, u8),
+    /// Deregisters a region of an end.
+    Deregister(usize, Region),
+}
+
+/// What is done to a queue pair's state.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// To this state, with the attributes that it takes.
+    To(State),
+    /// To this state, with nothing else.
+    Bare(State),
+    /// Over RESET back to RTS.
+    Reconnect,
+}
+
+/// A send request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What to do.
+    pub op: Op,
+    /// With which bytes.
+    pub data: Data,
+    /// Whether it completes on success.
+    pub signaled: bool,
+    /// Whether it wakes who armed for solicited completions.
+    pub solicited: bool,
+    /// Whether it waits for earlier READs and atomics.
+    pub fenced: bool,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Op {
+    Send { imm: Option<[u8; 4]> },
+    Write { to: Place },
+    Read { from: Place },
+    CompareSwap { at: Place, compare: u64, swap: u64 },
+    FetchAdd { at: Place, add: u64 },
+}
+
+/// The bytes of a request.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Data {
+    Pieces(Vec<Piece>),
+    Inline(Vec<u8>),
+}
+
+/// A region, as an end names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// [`MAIN`] bytes with every right.
+    Main,
+    /// [`SMALL`] bytes with LOCAL_WRITE only.
+    Local,
+    /// [`SMALL`] bytes without any right.
+    Fixed,
+    /// The main region of the other end, which is none of this domain's.
+    Foreign,
+    /// A key that never was.
+    Unknown,
+}
+
+/// A piece of local memory, inside its region or not.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Piece {
+    pub region: Region,
+    pub offset: u64,
+    pub length: u32,
+}
+
+/// A place in a region of the peer, inside or not.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Place {
+    pub region: Region,
+    pub offset: u64,
+}
