@@ -35,9 +35,9 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use crate::device::Device;
 
 /// How long a device may take for a step. Nothing here takes that long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20_000 });
 /// The same for a device that has been found to differ, and has to do so again and again.
-const SHRINKING: Duration = Duration::from_millis(200);
+const SHRINKING: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 200 });
 
 /// How many programs, and which.
 #[derive(Clone, Copy, Debug)]
@@ -94,5 +94,44 @@ pub fn run<R: Device, D: Device>(
             Err(Box::new(Disagreement { program, why: why.to_string() }))
         }
         Err(TestError::Abort(why)) => unreachable!("no program is rejected: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broken::*;
+    use crate::model::Model;
+
+    const PLAN: Plan = Plan { programs: 300, seed: 1 };
+
+    /// Whether a model that is broken in this way is told from a sound one.
+    #[track_caller]
+    fn control<const HOW: u8>() {
+        let found = run::<Model, Broken<HOW>>(&PLAN, |_| ()).expect_err("nobody noticed");
+        assert!(found.program.steps.len() <= 8, "not shrunk: {found}");
+    }
+
+    #[test]
+    fn a_sound_model_agrees_with_itself() {
+        run::<Model, Broken<NOT>>(&PLAN, |_| ()).unwrap();
+    }
+
+    #[test]
+    fn the_same_seed_finds_the_same_program() {
+        let find = || run::<Model, Broken<HANDS_OUT_TWICE>>(&PLAN, |_| ()).unwrap_err().to_string();
+        assert_eq!(find(), find());
+    }
+
+    #[test]
+    fn every_sabotage_is_found_and_shrunk() {
+        control::<SWAPS_TWO_STATUSES>();
+        control::<SKIPS_A_FLUSH>();
+        control::<LOSES_SOLICITED>();
+        control::<GIVES_A_SLOT_EARLY>();
+        control::<HANDS_OUT_TWICE>();
+        control::<LOSES_AN_EVENT>();
+        control::<REPORTS_NOTHING>();
+        control::<FORGETS_TO_RESIZE>();
     }
 }

@@ -10,6 +10,8 @@
 //! | [`model`] | the reference model: a device as the contract describes it, to compare with |
 #![deny(unsafe_code)]
 
+#[cfg(test)]
+mod broken;
 pub mod conformance;
 pub mod device;
 pub mod differential;
