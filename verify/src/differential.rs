@@ -24,7 +24,7 @@ mod strategy;
 
 pub use self::judge::Difference;
 pub use self::program::{
-    Change, Data, EndShape, Op, Piece, Place, Program, Region, Request, Shape, Step,
+    Change, Data, EndShape, MAIN, Op, Piece, Place, Program, Region, Request, SMALL, Shape, Step,
 };
 
 use std::cell::{Cell, RefCell};
