@@ -14,7 +14,7 @@
 //!
 //! # What is not compared
 //! Which of several reasons a request is refused for; when an overrun comes (O1), so there is none; how the
-//! completions of different queues mix. What waits either waits for ever, or so short that it has ended
+//! completions of different queues mix; what becomes of a request whose memory is deregistered. What waits either waits for ever, or so short that it has ended
 //! before the next step.
 
 mod judge;

@@ -143,7 +143,7 @@ impl<D: Device> Machine<D> {
                 self.ends[*end].main.write(*at, &part);
                 Outcome::Obeyed(true)
             }
-            Step::Deregister(end, region) => Outcome::Obeyed(self.ends[*end].deregister(*region)),
+            Step::Deregister(end, region) => Outcome::Obeyed(self.deregister(*end, *region)),
         }
     }
 
@@ -252,6 +252,21 @@ impl<D: Device> Machine<D> {
             State::Sqd => Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) },
             _ => Attr::to(state),
         }
+    }
+
+    /// Empties the queues of an end first: what becomes of a request whose memory goes while it waits is
+    /// nobody's promise. Whether the region was still there.
+    fn deregister(&mut self, end: usize, region: Region) -> bool {
+        let qps = || (end..self.shape.pairs * 2).step_by(2);
+        for qp in qps() {
+            self.qps[qp].modify(&Attr::to(State::Reset)).expect("any state goes to RESET");
+        }
+        let was_there = self.ends[end].deregister(region);
+        let again: Vec<usize> = qps().collect();
+        for qp in again {
+            self.change(qp, Change::Reconnect);
+        }
+        was_there
     }
 
     /// Makes a queue as small as that, and as large as it was again.

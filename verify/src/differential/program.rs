@@ -64,7 +64,7 @@ pub enum Step {
     Resize(usize, u32),
     /// Fills a part of an end's main region.
     Fill(usize, usize, u8),
-    /// Deregisters a region of an end.
+    /// Deregisters a region of an end, whose queue pairs are reconnected.
     Deregister(usize, Region),
 }
 

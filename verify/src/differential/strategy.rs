@@ -128,12 +128,12 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
 
 /// Eight bytes, in one piece or two.
 fn word() -> impl Strategy<Value = Vec<Piece>> {
-    let at = |offset, length| Piece { region: Region::Main, offset, length };
-    prop_oneof![
-        (0..MAIN as u64 - 8).prop_map(move |offset| vec![at(offset, 8)]),
-        (0..MAIN as u64 - 8, 0..9u32)
-            .prop_map(move |(offset, cut)| vec![at(offset, cut), at(offset, 8 - cut)]),
-    ]
+    let inside = 0..SMALL as u64 - 8;
+    let cut = prop_oneof![2 => Just(8u32), 1 => 0..8u32];
+    (region(), inside, cut).prop_map(|(region, offset, cut)| {
+        let at = |length| Piece { region, offset, length };
+        if cut == 8 { vec![at(8)] } else { vec![at(cut), at(8 - cut)] }
+    })
 }
 
 fn piece() -> impl Strategy<Value = Piece> {
@@ -156,7 +156,7 @@ fn offset() -> impl Strategy<Value = u64> {
 
 fn region() -> impl Strategy<Value = Region> {
     prop_oneof![
-        40 => Just(Region::Main),
+        30 => Just(Region::Main),
         2 => Just(Region::Local),
         1 => Just(Region::Fixed),
         1 => Just(Region::Foreign),
