@@ -67,7 +67,7 @@ impl Health {
     }
 
     /// [`drop_one`](Self::drop_one) of one producer among several, for this many completions, not 0.
-    #[cfg(target_has_atomic = "64")]
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     #[cold]
     pub fn drop_several(&self, dropped: u32) -> u32 {
         sync::latch_more(&self.0, dropped)

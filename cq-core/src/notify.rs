@@ -89,7 +89,7 @@ impl ArmWord {
 
     /// [`fire`](Self::fire) of one producer among several. Here `urgent` is asked only while the consumer is
     /// armed for solicited completions.
-    #[cfg(target_has_atomic = "64")]
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     #[inline]
     pub fn fire_shared(&self, urgent: impl Fn() -> bool, raise: impl FnOnce()) {
         let mut seen = sync::load_u32(&self.0);

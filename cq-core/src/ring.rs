@@ -37,7 +37,7 @@
 //! ring look full, but do nothing else.
 
 mod capacity;
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 pub(crate) mod shared;
 mod slot;
 
@@ -48,7 +48,7 @@ use crate::sync::{self, AtomicWord, Site, const_unless_loom};
 use crate::wc::Wc;
 
 pub use self::capacity::CapacityError;
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 pub use self::shared::Gate;
 pub use self::slot::Slot;
 

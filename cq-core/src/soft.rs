@@ -52,7 +52,7 @@
 
 mod consumer;
 mod producer;
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 pub mod shared;
 
 pub use self::consumer::Consumer;
@@ -62,7 +62,7 @@ use core::fmt;
 
 use crate::health::{Health, State};
 use crate::notify::ArmWord;
-#[cfg(target_has_atomic = "64")]
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 use crate::ring::shared::Reservation;
 use crate::ring::{CapacityError, Head, Position, Ring, Slot, Tail};
 use crate::sync::{self, AtomicU32, array_of, const_unless_loom};
@@ -199,7 +199,7 @@ impl Default for Tag {
 #[derive(Debug)]
 pub struct SoftCq<const N: usize> {
     control: Control,
-    #[cfg(target_has_atomic = "64")]
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     reservation: Reservation,
     slots: [Slot; N],
 }
@@ -220,7 +220,7 @@ impl<const N: usize> SoftCq<N> {
             assert!(Self::CAPACITY as usize == N);
             Self {
                 control: Control::new(),
-                #[cfg(target_has_atomic = "64")]
+                #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
                 reservation: Reservation::new(),
                 slots: array_of![Slot::new(); N],
             }
@@ -254,7 +254,7 @@ impl<const N: usize> SoftCq<N> {
 
     fn renew(&mut self) {
         self.control.reset();
-        #[cfg(target_has_atomic = "64")]
+        #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
         self.reservation.reset();
         self.slots.iter_mut().for_each(Slot::reset);
     }

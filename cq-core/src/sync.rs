@@ -2,7 +2,8 @@
 //! home, a memory ordering or a fence.
 //!
 //! Under `--cfg loom` the same names are loom's, and `weaken` takes an operation out by its
-//! [`Site`], which is how a model shows that it would notice.
+//! [`Site`], which is how a model shows that it would notice. Under `--cfg cq_core_word32` the crate is
+//! what it is on targets without 64-bit atomics, which is how it is tested for them.
 //!
 //! # Who is paired with whom
 //!
@@ -46,11 +47,11 @@ cfg_if::cfg_if! {
 }
 
 cfg_if::cfg_if! {
-    if #[cfg(all(loom, target_has_atomic = "64"))] {
+    if #[cfg(all(loom, target_has_atomic = "64", not(cq_core_word32)))] {
         pub use loom::sync::atomic::AtomicU64 as AtomicWord;
         /// The widest word that the target loads and stores in one piece.
         pub type Word = u64;
-    } else if #[cfg(target_has_atomic = "64")] {
+    } else if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
         pub use core::sync::atomic::AtomicU64 as AtomicWord;
         /// The widest word that the target loads and stores in one piece.
         pub type Word = u64;
@@ -62,7 +63,7 @@ cfg_if::cfg_if! {
 }
 
 cfg_if::cfg_if! {
-    if #[cfg(target_has_atomic = "64")] {
+    if #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))] {
         mod shared;
         pub use self::shared::{Backoff, acquire_tail, disarm, end, latch_more, reserve};
     }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cq_core::health::State;
-use cq_core::ring::{CapacityError, Slot, Tail};
+use cq_core::ring::{CapacityError, Position, Slot, Tail};
 use cq_core::soft::{Consumer, Control, Parts, Producer, SoftCq, Tag};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, NoSignal, Notify, Poll, PollError, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
@@ -242,7 +242,7 @@ fn p01_what_is_pushed_while_handing_out_leaves_no_gap() {
     for before in [1, 31, 32, 33, 64, 65] {
         let control = Control::new();
         let parts = Parts::new(&control, &slots, &[], 256).unwrap();
-        let start = 256 * before;
+        let start = 256 * before as Position;
         let mut producer = parts.producer::<NoSignal>(Tail::at(start), KEY, None);
         let mut consumer = parts.consumer(start, KEY, false);
         (0..before).for_each(|wr_id| producer.push(&send(wr_id)).unwrap());

@@ -61,6 +61,19 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// [`cargo`] with `--cfg` for whatever it compiles, documentation tests included. In a target directory of
+/// its own, since that would rebuild everything in the usual one.
+pub fn cargo_with_cfg(cfg: &str, arguments: &[&str]) -> Command {
+    let mut command = cargo(arguments);
+    // The encoded form would win over the flags set here.
+    command.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTDOCFLAGS");
+    for variable in ["RUSTFLAGS", "RUSTDOCFLAGS"] {
+        command.env(variable, flags(variable, &format!("--cfg {cfg}")));
+    }
+    command.env("CARGO_TARGET_DIR", Path::new("target").join(cfg));
+    command
+}
+
 /// The user's flags in `variable`, and then ours.
 pub fn flags(variable: &str, ours: &str) -> OsString {
     let mut flags = env::var_os(variable).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The software completion queue with several producers. What the tests share is here; `storage` has the rules
 //! of overrun and storage (O1, O3), `events` those of arming (O5, N1, N3, N6, N11), `resize` Q12, `threads`
 //! what many threads at once come to (C10, P2, O3, N6).
-#![cfg(all(not(loom), target_has_atomic = "64"))]
+#![cfg(all(not(loom), target_has_atomic = "64", not(cq_core_word32)))]
 
 mod events;
 mod resize;

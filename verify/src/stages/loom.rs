@@ -1,9 +1,6 @@
 //! The loom models, and the lints of the code that only loom compiles.
 
-use crate::run::{Job, Stop, cargo, flags};
-
-/// Its own, since `--cfg loom` would rebuild everything in the usual one.
-const TARGET_DIR: &str = "target/loom";
+use crate::run::{Job, Stop, cargo_with_cfg};
 
 /// Counts the models and controls that ran; fails where there is no model, or no control.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
@@ -14,12 +11,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn loom_cargo(job: &mut Job, subcommand: &str, arguments: &[&str]) -> Result<String, Stop> {
-    let mut command =
-        cargo(&[subcommand, "--release", "-p", "verify-loom", "--target-dir", TARGET_DIR]);
-    // The encoded form would win over the flags set here.
-    command
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env("RUSTFLAGS", flags("RUSTFLAGS", "--cfg loom"));
+    let mut command = cargo_with_cfg("loom", &[subcommand, "--release", "-p", "verify-loom"]);
     job.run(&format!("cargo {subcommand} with --cfg loom"), command.args(arguments))
 }
 
