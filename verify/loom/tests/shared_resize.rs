@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cq_core::cq::CompletionQueue;
 use cq_core::soft::shared::{Consumer, Producer, PushError};
 use cq_core::sync::Site;
-use cq_core::transport::{Arm, Notify, Poll, Signal};
+use cq_core::transport::{Arm, Armed, Events, Notify, Poll, Signal};
 use cq_core::wc::Wc;
 use loom::sync::Mutex;
 use loom::thread;
@@ -108,4 +108,48 @@ fn n06_who_sleeps_over_a_resize_is_woken() {
         .must_fail_without(Site::EndWakes, LOST)
         .must_fail_without(Site::PushFence, LOST)
         .must_fail_without(Site::ArmFence, LOST);
+}
+
+/// The consumer arms, and resizes; if `again`, it takes what events there were, and arms again. It looks at
+/// nothing after that, so if it was told that it is safe to sleep, an event must come. `solicited` says what
+/// each producer pushes.
+fn arm_across(again: bool, solicited: &'static [bool]) {
+    let (queue, mut channel) = (SharedQueue::new(&[4, 4], 0), Channel::new(0));
+    let resized = Arc::new(Mutex::new(()));
+    let mut consumer = queue.consumer(true);
+    let producers: Vec<_> = (0..)
+        .zip(solicited)
+        .map(|(which, &solicited)| {
+            let (queue, resized) = (Arc::clone(&queue), Arc::clone(&resized));
+            let channel = channel.clone();
+            thread::spawn(move || {
+                let mut producer = queue.producer_with(&channel);
+                push(&mut producer, &queue, &resized, &of(which, 1), solicited);
+            })
+        })
+        .collect();
+    let mut asleep = consumer.arm(Notify::Solicited).unwrap() == Armed::Armed;
+    {
+        let _under_way = resized.lock().unwrap();
+        consumer.resize(queue.ring(1)).unwrap();
+    }
+    if again {
+        while channel.next().unwrap().is_some() {}
+        asleep = consumer.arm(Notify::Solicited).unwrap() == Armed::Armed;
+    }
+    producers.into_iter().for_each(|producer| producer.join().unwrap());
+    assert!(!asleep || channel.next().unwrap().is_some(), "{LOST}");
+}
+
+#[test]
+fn n06_an_arm_outlives_a_resize() {
+    model("armed, resized", || arm_across(false, &[false, true]))
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+#[test]
+fn n06_an_arm_after_a_resize() {
+    model("armed, resized, armed again", || arm_across(true, &[false, true]))
+        .must_fail_without(Site::EndWakes, LOST);
 }
