@@ -13,7 +13,7 @@
 //! | [`release_head`] (Release) | consumer | [`acquire_head`] (Acquire) | slots that were read and may be written again |
 //! | [`latch`] (Release) | producer | [`read_latch`] (Acquire) | every entry published before the overrun |
 //! | [`latch_more`] (Release) | any producer | [`read_latch`] (Acquire) | that the reservation word is closed |
-//! | [`reserve`] (Release) | any producer | [`acquire_tail`] (Acquire), any producer | a head at least as new as the one that the reservation was made on |
+//! | [`reserve`] (Release) | any producer | [`acquire_tail`] (Acquire), any producer | a head at least as new as any that could be seen when the reservation was made |
 //! | [`push_fence`] (SeqCst) | producer | [`arm_fence`] (SeqCst) | publish-then-look-at-arm against arm-then-look-at-slot: at least one side sees the other |
 //! | [`push_fence`] (SeqCst) | one producer of several | [`push_fence`] (SeqCst) of another | with an [`arm_fence`] between the two: that the slot behind is published, or that the ring has ended |
 //! | [`unlock`] (Release) | poller | [`try_lock`] (Acquire) | the queue that pollers take turns at, and their place in it |

@@ -97,7 +97,8 @@ pub trait Block: Events {
 pub trait Signal {
     /// Raises an event for `cq`. Never blocks, however many events nobody has read (N9). Whoever takes the
     /// event must see what was done before it was raised, as a system call, a lock or a pair of Release and
-    /// Acquire makes sure.
+    /// Acquire makes sure. Where an event is merged with one that waits, this holds for both: set a flag by
+    /// a swap, also where it is set already, not by a store, and never leave it out after a load.
     fn raise(&self, cq: CqKey);
 }
 

@@ -22,8 +22,9 @@
 //!
 //! Each producer has a copy of the head of its own. It is never ahead of the real one, so it errs towards
 //! full only, and the real head is looked at before a ring counts as full. That look comes after the look
-//! at the word, whose Acquire makes it see at least the head that the latest reservation was made on:
-//! otherwise a new tail would stand against an old head, and the ring would look full when it is not.
+//! at the word, whose Acquire makes it see at least every head that a producer could see when it reserved,
+//! also one that came to it as a credit (O7) and that its copy did not show. Otherwise a new tail would
+//! stand against an old head, and the ring would look full when it is not.
 //!
 //! The consumer does not look at the word while it works: it goes by the generations of the slots, as in a
 //! ring with one producer.

@@ -4,8 +4,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{AtomicU32, AtomicWord, Site, Word, at, intact};
 
-/// Looks at the reservation word; the head that is looked at afterwards is no older than the one that any
-/// reservation in the word was made on.
+/// Looks at the reservation word; the head that is looked at afterwards is no older than any that a producer
+/// could have seen when it reserved.
 #[inline(always)]
 pub fn acquire_tail(tail: &AtomicWord) -> Word {
     tail.load(at(Site::AcquireTail, Acquire))
