@@ -179,3 +179,36 @@ fn o07_what_was_reserved_never_overruns() {
             .must_fail_without(Site::ReserveSeen, WITHIN);
     }
 }
+
+/// Both have credits for two. The first producer has got them back and reserves by its old copy of the head;
+/// the second one, who never met the consumer, then finds a tail that fits the new head only.
+fn reserved_by_an_old_copy() {
+    let queue = SharedQueue::new(&[2 * PRODUCERS], 0);
+    let credit = Arc::new(Credit::new(false));
+    let mut consumer = queue.consumer(false);
+    queue.producer().push_batch(&[1, 2].map(|nth| of(0, nth))).unwrap();
+    let first = thread::spawn({
+        let (queue, credit) = (Arc::clone(&queue), Arc::clone(&credit));
+        move || {
+            let mut producer = queue.producer();
+            if credit.load(Acquire) {
+                producer.push_batch(&[3, 4].map(|nth| of(0, nth))).expect(WITHIN);
+            }
+        }
+    });
+    let second = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || queue.producer().push_batch(&[1, 2].map(|nth| of(1, nth))).expect(WITHIN)
+    });
+    assert_eq!(consumer.poll(&mut [Wc::default(); 2]), Ok(2));
+    credit.store(true, Release);
+    first.join().unwrap();
+    second.join().unwrap();
+}
+
+#[test]
+fn o07_a_reservation_hands_on_the_head_that_gave_the_credit() {
+    model("credits against an old copy of the head", reserved_by_an_old_copy)
+        .must_fail_without(Site::Reserve, WITHIN)
+        .must_fail_without(Site::AcquireTail, WITHIN);
+}
