@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use cq_core::ring::Tail;
-use cq_core::transport::{Arm, Armed, CqKey, Notify, Poll, Signal};
+use cq_core::transport::{Arm, Armed, CqKey, Notify, Signal};
 use cq_core::wc::Wc;
 use loom::sync::atomic::{
     AtomicBool,
@@ -52,7 +52,7 @@ impl Signal for Bit {
 
 /// The consumer arms twice while `all` push; if there is an event then, it takes it and what came, and arms
 /// again. Whether it may sleep then.
-fn arm_and_take(consumer: &mut (impl Poll + Arm), bit: &Bit) -> bool {
+fn arm_and_take(consumer: &mut impl Arm, bit: &Bit) -> bool {
     for _ in 0..2 {
         let _may_have_missed = consumer.arm(Notify::Next).unwrap();
     }
