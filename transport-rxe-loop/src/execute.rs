@@ -236,8 +236,7 @@ impl Initiator<'_> {
         imm: Option<[u8; 4]>,
         solicited: bool,
     ) -> Result<(), Halt> {
-        let waits = sync::load_u32(&self.slot.rnr_retry) != 0;
-        let receive = peer.take(waits).map_err(Self::halt)?;
+        let receive = peer.take().map_err(Self::halt)?;
         let landed = land(window, from, peer, &receive);
         match &landed {
             Ok(()) => peer.received(receive.wr_id, from.len(), imm, solicited),

@@ -206,7 +206,7 @@ pub struct RecvSide {
     pub lock: Lock,
     /// Whether a receive was taken that has not completed yet.
     pub in_flight: AtomicU32,
-    /// Whether the peer waits for a receive.
+    /// Whether the peer found no receive since one was posted.
     pub starved: AtomicU32,
     pub posted: AtomicU64,
     pub taken: AtomicU64,

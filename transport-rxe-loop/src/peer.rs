@@ -81,16 +81,17 @@ impl Peer {
         }
     }
 
-    /// Takes its next receive, to be [given an end](Self::end_receive). If there is none and the initiator
-    /// waits for one, posting one will run the initiator.
+    /// Takes its next receive, to be [given an end](Self::end_receive). If there is none, posting one will run
+    /// the initiator: whether that waits for it is not asked here, since `rnr_retry` may have changed since
+    /// it began to.
     #[inline]
-    pub fn take(&self, waits: bool) -> Result<RecvRequest, Unavailable> {
+    pub fn take(&self) -> Result<RecvRequest, Unavailable> {
         let recv = &self.slot.recv;
         let _guard = recv.lock.lock();
         self.listens()?;
         let taken = sync::load(&recv.taken);
         if taken == sync::load(&recv.posted) {
-            sync::store_u32(&recv.starved, waits.into());
+            sync::store_u32(&recv.starved, 1);
             return Err(Unavailable::NoReceive);
         }
         let ring = Ring::of(self.fabric, &self.slot.recv_ring).ok_or(Unavailable::Gone)?;

@@ -137,6 +137,18 @@ fn q07_a_wait_has_the_attributes_of_when_it_began() {
 }
 
 #[test]
+fn q07_who_waits_for_a_receive_is_woken_by_it_whatever_rnr_retry_has_become() {
+    let (mut a, mut b) = pair_by(&patient().rnr_retry(7), 0);
+    a.send(1, 0, 8);
+    for attr in [QpAttr::to(Sqd), QpAttr::to(Sqd).rnr_retry(0)] {
+        a.qp.modify(&attr).unwrap();
+    }
+    b.recv(2, 0, 8);
+    b.expect(&[(2, S::SUCCESS)]);
+    a.expect(&[(1, S::SUCCESS)]);
+}
+
+#[test]
 fn q07_a_peer_that_does_not_answer_in_time() {
     for silence in SILENCES {
         for retry_cnt in [0, 7] {
