@@ -82,7 +82,7 @@ impl Shape {
 
     #[inline]
     fn control(self, fabric: &'static Fabric) -> Option<&'static Control> {
-        fabric.memory().at(self.offset as usize)
+        fabric.in_arena(self.offset as usize, 1)?.first()
     }
 
     /// The queue; `None` if this can't be one.
@@ -287,5 +287,24 @@ impl Arm for Cq {
 
     fn key(&self) -> CqKey {
         self.consumer.key()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{ARENA, SIZE};
+
+    #[test]
+    fn no_queue_leads_out_of_the_arena() {
+        let fabric = Fabric::open().unwrap();
+        let is_one = |offset: usize, log2| {
+            Shape { offset: offset as u32, log2, promised: 8 }.parts(fabric).is_some()
+        };
+        assert!(is_one(ARENA, 4));
+        for (offset, log2) in [(0, 4), (ARENA - 128, 4), (SIZE - 128, 4), (ARENA, 20), (ARENA, 99)]
+        {
+            assert!(!is_one(offset, log2));
+        }
     }
 }

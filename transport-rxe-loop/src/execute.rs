@@ -140,7 +140,7 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
             }
             _ => return true,
         }
-        if position == sync::acquire(&slot.send.posted) {
+        if !ring.has_any(position, sync::acquire(&slot.send.posted)) {
             return true;
         }
         if position == limit {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::io::Errno;
 
 use crate::error::OpenError;
-use crate::layout::{ChannelSlot, CqSlot, MAX_CHANNELS, MrSlot, QpSlot, SIZE, Tables};
-use crate::region::Mapping;
+use crate::layout::{ARENA, ChannelSlot, CqSlot, MAX_CHANNELS, MrSlot, QpSlot, SIZE, Tables};
+use crate::region::{Mapping, Shared};
 use crate::service::Service;
 
 /// The device.
@@ -43,6 +43,16 @@ impl Fabric {
     /// Its memory.
     pub const fn memory(&self) -> &'static Mapping {
         self.memory
+    }
+
+    /// The `len` things at an offset that somebody wrote down; `None` if they are not aligned, or not all in
+    /// the arena, so that no such offset leads into the tables.
+    #[inline]
+    pub fn in_arena<T: Shared>(&self, offset: usize, len: usize) -> Option<&'static [T]> {
+        if offset < ARENA {
+            return None;
+        }
+        self.memory.slice(offset, len)
     }
 
     /// What wakes those who wait for a time.

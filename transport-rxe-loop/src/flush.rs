@@ -20,7 +20,7 @@ pub fn both(fabric: &'static Fabric, slot: &'static QpSlot, number: u32, ring: &
 
 fn sends(fabric: &'static Fabric, slot: &QpSlot, number: u32, ring: &Ring) {
     let mut position = sync::load(&slot.send.done);
-    while position != sync::acquire(&slot.send.posted) {
+    while ring.has_any(position, sync::acquire(&slot.send.posted)) {
         let wr_id = ring.read_send(position).wr_id;
         complete(fabric, slot, number, wr_id, position, WcStatus::WR_FLUSH_ERR);
         position = position.wrapping_add(1);
@@ -54,7 +54,7 @@ fn take(slot: &QpSlot, ring: &Ring) -> Option<u64> {
     let recv = &slot.recv;
     let _guard = recv.lock.lock();
     let taken = sync::load(&recv.taken);
-    if sync::load_u32(&recv.in_flight) != 0 || taken == sync::load(&recv.posted) {
+    if sync::load_u32(&recv.in_flight) != 0 || !ring.has_any(taken, sync::load(&recv.posted)) {
         return None;
     }
     let wr_id = ring.read_recv(taken).wr_id;

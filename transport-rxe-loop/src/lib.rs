@@ -113,6 +113,8 @@ mod error;
 mod execute;
 mod fabric;
 mod flush;
+#[cfg(test)]
+mod hostile;
 mod identity;
 mod layout;
 mod list;

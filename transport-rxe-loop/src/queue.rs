@@ -72,7 +72,7 @@ impl Shape {
     pub fn ring(&self, fabric: &'static Fabric, offset: u32) -> Option<Ring> {
         let requests = 1usize.checked_shl(self.log2)?;
         let all = requests.checked_mul(self.stride)?;
-        let words = fabric.memory().slice(offset as usize, all)?;
+        let words = fabric.in_arena(offset as usize, all)?;
         let mask = requests as u64 - 1;
         (self.stride >= SEND_HEADER).then_some(Ring { words, mask, stride: self.stride })
     }
@@ -106,6 +106,13 @@ impl Ring {
             stride: sync::load_u32(&words.stride) as usize,
         };
         shape.ring(fabric, sync::load_u32(&words.offset))
+    }
+
+    /// Whether requests wait from the position `next` up to `end`. More than there is room for can't be:
+    /// where a stranger wrote the positions, nothing waits.
+    #[inline]
+    pub const fn has_any(&self, next: u64, end: u64) -> bool {
+        next != end && end.wrapping_sub(next) <= self.mask + 1
     }
 
     /// The words of the request at a position.
@@ -339,5 +346,24 @@ impl SgeList {
     /// How many bytes they have.
     pub fn len(&self) -> u64 {
         self.pieces().map(|sge| u64::from(sge.length)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{ARENA, SIZE};
+
+    #[test]
+    fn no_ring_leads_out_of_the_arena() {
+        let fabric = Fabric::open().unwrap();
+        let shape = Shape::of_sends(16, 1, 0);
+        let last = SIZE - shape.bytes();
+        for inside in [ARENA, last] {
+            assert!(shape.ring(fabric, inside as u32).is_some());
+        }
+        for outside in [0, ARENA - 8, last + 8, SIZE] {
+            assert!(shape.ring(fabric, outside as u32).is_none());
+        }
     }
 }

@@ -1,0 +1,191 @@
+//! Whatever somebody writes into the device's memory, whoever uses it neither crashes nor hangs (X4). Not
+//! written to here is what only a lock that is stolen could repair: locks, turns, the marks of what is under
+//! way, which entries are taken, and registered memory.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::transport::{Arm, AsyncEvents, Events, Notify, Poll, Post};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+
+use crate::attr::QpAttr;
+use crate::device::Context;
+use crate::fabric::Fabric;
+use crate::layout::{ARENA, Tables};
+use crate::mr::Access;
+use crate::qp::QpInit;
+use crate::state::QpState;
+use crate::sync::{self, AtomicU32};
+
+/// Numbers in no order: the same for the same start.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.next() as usize % end
+    }
+
+    /// A number as a stranger might write it: any, a small one, the highest, or close to `seen`.
+    fn number(&mut self, seen: u32) -> u32 {
+        match self.below(6) {
+            0 => self.next() as u32,
+            1 => self.below(4) as u32,
+            2 => u32::MAX - self.below(2) as u32,
+            3 => 1 << self.below(32),
+            4 => seen.wrapping_add(1),
+            _ => seen.wrapping_sub(1),
+        }
+    }
+}
+
+/// What is left alone, by the number of its word in the device's memory.
+fn spared(fabric: &'static Fabric) -> Vec<bool> {
+    let tables = fabric.tables();
+    let start = std::ptr::from_ref::<Tables>(tables) as usize;
+    let mut spared = vec![false; ARENA / 4];
+    let mut spare = |address: usize, bytes: usize| {
+        let first = (address - start) / 4;
+        spared[first..first + bytes / 4].fill(true);
+    };
+    let mut spare_word = |word: *const u32| spare(word as usize, 4);
+    for slot in tables.qps.all() {
+        spare_word(std::ptr::from_ref(slot).cast());
+        spare_word(std::ptr::from_ref(&slot.send.turn).cast());
+        spare_word(std::ptr::from_ref(&slot.recv.lock).cast());
+        spare_word(std::ptr::from_ref(&slot.recv.in_flight).cast());
+        let copying = std::ptr::from_ref(&slot.send.copying).cast::<u32>();
+        spare_word(copying);
+        spare_word(copying.wrapping_add(1));
+    }
+    for slot in tables.cqs.all() {
+        spare_word(std::ptr::from_ref(slot).cast());
+        spare_word(std::ptr::from_ref(&slot.lock).cast());
+    }
+    for slot in tables.channels.all() {
+        spare_word(std::ptr::from_ref(slot).cast());
+        spare_word(std::ptr::from_ref(&slot.lock).cast());
+    }
+    spare(std::ptr::from_ref(&tables.mrs) as usize, size_of_val(&tables.mrs));
+    spare(std::ptr::from_ref(&tables.arena) as usize, size_of_val(&tables.arena));
+    spared
+}
+
+/// Writes into the tables and what is taken of the arena, most often where something is.
+fn scribble(fabric: &'static Fabric, seed: u64, stop: &AtomicBool) {
+    let mut chance = Chance(seed);
+    let spared = spared(fabric);
+    let words = fabric.memory().slice::<AtomicU32>(0, (ARENA + (1 << 18)) / 4).unwrap();
+    let tables = std::ptr::from_ref(fabric.tables()) as usize;
+    let used = [
+        std::ptr::from_ref(&fabric.tables().qps) as usize,
+        std::ptr::from_ref(&fabric.tables().cqs) as usize,
+        std::ptr::from_ref(&fabric.tables().channels) as usize,
+        tables + ARENA,
+        tables,
+    ]
+    .map(|address| (address - tables) / 4);
+    while !stop.load(Relaxed) {
+        let from = used[chance.below(used.len())];
+        let index = from + chance.below(2048);
+        if spared.get(index) == Some(&true) {
+            continue;
+        }
+        sync::store_u32(&words[index], chance.number(sync::load_u32(&words[index])));
+        for _ in 0..chance.below(200) {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Uses everything, whatever comes of it.
+fn use_device(seed: u64, end: Instant) {
+    let mut chance = Chance(seed);
+    let mut room = [Wc::default(); 8];
+    while Instant::now() < end {
+        let mut context = Context::open("loop0").unwrap();
+        let (Ok(mut channel), pd) = (context.create_channel(), context.alloc_pd()) else {
+            continue;
+        };
+        let (Ok(mut cq), Ok(mut other)) =
+            (context.create_cq(16, Some(&channel)), context.create_cq(16, None))
+        else {
+            continue;
+        };
+        let init = QpInit { recv_cq: &other, ..QpInit::new(&cq) };
+        let (Ok(mut a), Ok(mut b)) = (pd.create_qp(&init), pd.create_qp(&init)) else { continue };
+        let all = Access::LOCAL_WRITE | Access::REMOTE;
+        let region = pd.allocate(4096, all).unwrap();
+        let sges = [region.sge(0, 64).unwrap(), region.sge(128, 8).unwrap()];
+        let there = region.remote(256).unwrap();
+        for _ in 0..2 {
+            let _ = (a.connect(b.number()), b.connect(a.number()));
+            for _ in 0..40 {
+                let wr = match chance.below(5) {
+                    0 => SendWr::send(1, &sges[..1]),
+                    1 => SendWr::write(2, &sges, there),
+                    2 => SendWr::read(3, &sges, there),
+                    3 => SendWr::fetch_add(4, &sges[1..], there, 1),
+                    _ => SendWr::send_inline(5, b"inline"),
+                };
+                let _ = a.post_send(&[wr]);
+                let _ = b.post_send(&[wr]);
+                let _ = b.post_recv(&[RecvWr::new(6, &sges), RecvWr::new(7, &sges)]);
+                let _ = (cq.poll(&mut room), other.poll(&mut room), cq.arm(Notify::Next));
+                let _ = (channel.next(), context.next_async());
+                match chance.below(12) {
+                    0 => drop(a.modify(&QpAttr::to(QpState::Err))),
+                    1 => drop(b.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))),
+                    2 => drop(cq.resize(1 + chance.below(40) as u32)),
+                    3 => drop(a.modify(&QpAttr::to(QpState::Reset))),
+                    4 => drop(a.connect(b.number())),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn x04_what_is_scribbled_into_the_tables_harms_nobody() {
+    const ALONE: &str = "HOSTILE_ALONE";
+    let time = Duration::from_secs(2);
+    if std::env::var_os(ALONE).is_none() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let test = "hostile::x04_what_is_scribbled_into_the_tables_harms_nobody";
+        command.args(["--exact", test, "--test-threads=1"]).env(ALONE, "");
+        let mut child = command.spawn().unwrap();
+        let deadline = Instant::now() + 30 * time;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if Instant::now() > deadline {
+                child.kill().unwrap();
+                break None;
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert!(status.expect("nobody hangs").success());
+        return;
+    }
+    let fabric = Fabric::open().unwrap();
+    let seed = std::process::id().into();
+    let (stop, end) = (AtomicBool::new(false), Instant::now() + time);
+    thread::scope(|scope| {
+        scope.spawn(|| scribble(fabric, seed, &stop));
+        let users = [1, 2].map(|user| scope.spawn(move || use_device(seed + user, end)));
+        let outcomes = users.map(|user| user.join());
+        stop.store(true, Relaxed);
+        assert!(outcomes.iter().all(Result::is_ok));
+    });
+}
