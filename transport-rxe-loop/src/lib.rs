@@ -70,7 +70,7 @@
 //! 11. Polling a send's completion gives the slots it covers back, by the position in its tag.
 //!
 //! No thread waits for another to get its turn, none holds two turns, and no lock is held while bytes move.
-//! Only RESET, destroying and deregistering wait, for what is under way.
+//! Only ERR, RESET, destroying and deregistering wait, for what is under way.
 //!
 //! # How long a request waits
 //! A receive is waited for, `rnr_retry` times the peer's `min_rnr_timer`, and an answer, `retry_cnt` + 1

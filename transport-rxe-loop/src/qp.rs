@@ -167,11 +167,16 @@ impl QueuePair {
                 return Ok(());
             }
             self.apply(attr);
-            if (now.state, to) == (QpState::Rts, QpState::Sqd) {
-                let asked = attr.has(QpAttrMask::EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
-                sync::store_u32(&slot.send.report_drained, asked.into());
+            let drains = (now.state, to) == (QpState::Rts, QpState::Sqd);
+            if drains {
+                sync::store_u32(&slot.send.report_drained, 0);
             }
             if identity::change(slot, now, to) {
+                // Not before: who still takes it for an earlier SQD would report this one too soon.
+                let asked = attr.has(QpAttrMask::EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
+                if drains && asked {
+                    sync::store_u32(&slot.send.report_drained, 1);
+                }
                 break to;
             }
         };
