@@ -43,6 +43,8 @@ impl List {
                 if sync::load_u32(&self.last) == here {
                     sync::store_u32(&self.last, before);
                 }
+                // So that taking the first, again and again, gets to the end of a ring, too.
+                sync::store_u32(next, 0);
                 return;
             }
             (towards, before) = (next, here);
@@ -82,6 +84,15 @@ mod tests {
             list.append(gone, link);
             assert_eq!(all(&list, &links), [gone]);
         }
+    }
+
+    #[test]
+    fn a_list_that_was_bent_into_a_ring_is_emptied_by_taking_its_first() {
+        let list = List { first: AtomicU32::new(1), last: AtomicU32::new(2) };
+        let links = [2, 3, 1, 0].map(AtomicU32::new);
+        let first =
+            || list.first().inspect(|&member| list.remove(member, 1, |at| &links[at as usize]));
+        assert!(std::iter::from_fn(first).take(100).eq([0, 1, 2, 0]));
     }
 
     #[test]
