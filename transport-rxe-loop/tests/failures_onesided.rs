@@ -111,6 +111,15 @@ fn q07_a_bad_remote_key_or_range() {
 }
 
 #[test]
+fn q07_eight_aligned_bytes_that_end_past_their_region() {
+    for op in &ALL_OPS {
+        let kept = std::cell::OnceCell::new();
+        let region = |b: &End| kept.get_or_init(|| b.pd.allocate(12, ALL).unwrap()).remote(8);
+        check_on(pair(), op, fine, |b| region(b).unwrap(), S::REM_ACCESS_ERR, REFUSED);
+    }
+}
+
+#[test]
 fn q07_a_region_without_the_right_or_of_another_domain() {
     for op in &ALL_OPS {
         let others = Access::REMOTE.difference(op.right) | Access::LOCAL_WRITE;

@@ -170,3 +170,29 @@ fn who_posts_a_receive_is_not_kept_by_a_busy_peer() {
         stop.store(true, Relaxed);
     });
 }
+
+/// The thread that carries requests out leaves the last of them to the service thread, and nobody posts
+/// again.
+#[test]
+fn c08_what_was_handed_over_is_carried_out_to_the_end() {
+    const BYTES: usize = 1 << 20;
+    const LATER: usize = 600;
+    let (mut a, mut b) = pair_with(QpCaps { max_send_wr: 1024, ..CAPS });
+    let (source, target) = (a.pd.allocate(BYTES, ALL).unwrap(), b.pd.allocate(BYTES, ALL).unwrap());
+    let (sge, remote) = ([source.sge(0, BYTES).unwrap()], target.remote(0).unwrap());
+    let busy = SendWr::write(0, &sge, remote).unsignaled();
+    let mut later = vec![SendWr::write(0, &[], remote).unsignaled(); LATER];
+    later.push(SendWr::write(2, &[], remote));
+    for _ in 0..30 {
+        a.qp.post_send(&[SendWr::send_inline(1, b"go"), busy, busy, busy, busy]).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                b.recv(1, 0, 8);
+                b.expect(&[(1, S::SUCCESS)]);
+            });
+            assert_eq!(settle(&mut a.cq, 1)[0].wr_id(), 1);
+            a.qp.post_send(&later).unwrap();
+            a.expect(&[(2, S::SUCCESS)]);
+        });
+    }
+}
