@@ -7,10 +7,13 @@ use std::thread;
 
 use common::{ALL, End, S, pair, take, wait_for};
 use cq_core::transport::Post;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::{RecvWr, SendWr, Sge};
 use transport_rxe_loop::{OwnedRegion, QpAttr, QpState};
 
 const LEN: usize = 16 << 20;
+
+/// A piece without a key.
+const BAD: Sge = Sge { addr: 0, length: 8, lkey: 0 };
 
 /// The sender's end, the receiver's, and where the message went.
 type Scene = (End, End, OwnedRegion);
@@ -54,6 +57,17 @@ fn c10_a_flush_waits_behind_the_receive_that_is_in_flight() {
     b.expect(&[(0, S::SUCCESS), (1, S::WR_FLUSH_ERR), (2, S::WR_FLUSH_ERR)]);
     a.expect(&[(10, S::SUCCESS)]);
     assert_eq!(last_byte(&target), 7);
+}
+
+#[test]
+fn c10_a_flush_that_met_the_receive_that_is_in_flight_goes_on_after_it() {
+    let (mut a, mut b, _target) = while_a_message_arrives(|b| {
+        b.qp.post_send(&[SendWr::send(20, &[BAD])]).unwrap();
+        b.expect(&[(20, S::LOC_PROT_ERR)]);
+        assert_eq!(b.qp.state(), QpState::Err);
+    });
+    b.expect(&[(0, S::SUCCESS), (1, S::WR_FLUSH_ERR), (2, S::WR_FLUSH_ERR)]);
+    a.expect(&[(10, S::SUCCESS)]);
 }
 
 #[test]
@@ -107,8 +121,9 @@ fn q02_a_request_in_execution_completes_before_those_that_are_flushed() {
     assert_eq!(b.qp.state(), QpState::Rts);
 }
 
-/// Whether a long WRITE goes on after `act`, which began while it arrived, has returned.
-fn a_write_goes_on_after(act: impl FnOnce(End)) -> bool {
+/// Whether a long WRITE goes on after `act`, which began while it arrived, has returned. What `act` returns
+/// is kept until then: deregistering waits, too.
+fn a_write_goes_on_after<T>(act: impl FnOnce(End) -> T) -> bool {
     let ((mut a, b), len) = (pair(), 8 * LEN);
     let (source, target) = (a.pd.allocate(len, ALL).unwrap(), b.pd.allocate(len, ALL).unwrap());
     source.write(0, &vec![7; len]).unwrap();
@@ -124,7 +139,7 @@ fn a_write_goes_on_after(act: impl FnOnce(End)) -> bool {
             a.qp.post_send(&[SendWr::write(10, &sge, remote)]).unwrap();
         });
         wait_for(|| byte(0) != 0);
-        act(b);
+        let _kept = act(b);
         let arrived = byte(len - 1);
         poster.join().unwrap();
         arrived != byte(len - 1)
@@ -134,8 +149,15 @@ fn a_write_goes_on_after(act: impl FnOnce(End)) -> bool {
 #[test]
 fn q02_no_write_of_the_peer_is_under_way_when_the_state_has_changed() {
     for state in [QpState::Reset, QpState::Err] {
-        let late = a_write_goes_on_after(|mut b| b.qp.modify(&QpAttr::to(state)).unwrap());
+        let late = a_write_goes_on_after(|mut b| {
+            b.qp.modify(&QpAttr::to(state)).unwrap();
+            b
+        });
         assert!(!late, "{state}");
     }
-    assert!(!a_write_goes_on_after(|b| b.qp.destroy()), "destroyed");
+    let late = a_write_goes_on_after(|End { qp, cq, region, pd }| {
+        qp.destroy();
+        (cq, region, pd)
+    });
+    assert!(!late, "destroyed");
 }
