@@ -86,20 +86,22 @@ impl Place {
     /// To RESET: both queues are emptied in silence. Of the attributes, all that can be seen before they
     /// are set again is whether READs and atomics are taken.
     pub fn reset(&self) {
+        // First, so that whoever has the turn stops after the request that it is at.
+        identity::enter(self.slot, self.number);
         self.slot.send.turn.seize();
         sync::store_u32(&self.slot.max_rd_atomic, 0);
-        self.empty(|| identity::enter(self.slot, self.number));
+        self.empty();
         self.slot.send.turn.abandon();
         self.outwait_peers();
         self.tell();
     }
 
-    /// Under the turn: shuts the peer out by `leave`, waits for a receive that it has taken, and forgets
-    /// what both queues hold. Positions go on, so that what is left of the old ones means nothing.
-    fn empty(&self, leave: impl FnOnce()) {
+    /// Under the turn, once the state says that the peer is shut out: waits for a receive that it has
+    /// taken, and forgets what both queues hold. The peer looks at the state under the lock, so it takes no
+    /// other. Positions go on, so that what is left of the old ones means nothing.
+    fn empty(&self) {
         let recv = &self.slot.recv;
         let mut guard = recv.lock.lock();
-        leave();
         let mut backoff = Backoff::default();
         while sync::load_u32(&recv.in_flight) != 0 {
             drop(guard);
@@ -116,9 +118,10 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        identity::vacate(self.slot);
         self.slot.send.turn.seize();
         async_event::detach_qp(self.uses.0.bell(), self.number);
-        self.empty(|| identity::vacate(self.slot));
+        self.empty();
         self.slot.send.turn.abandon();
         self.outwait_peers();
         self.slot.life().end();

@@ -5,10 +5,10 @@ mod common;
 
 use std::thread;
 
-use common::{ALL, End, S, pair, take, wait_for};
+use common::{ALL, CAPS, End, S, connect_by, pair, patient, take, wait_for};
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr, Sge};
-use transport_rxe_loop::{OwnedRegion, QpAttr, QpState};
+use transport_rxe_loop::{OwnedRegion, QpAttr, QpCaps, QpState};
 
 const LEN: usize = 16 << 20;
 
@@ -160,4 +160,40 @@ fn q02_no_write_of_the_peer_is_under_way_when_the_state_has_changed() {
         (cq, region, pd)
     });
     assert!(!late, "destroyed");
+}
+
+/// Lets the peer's thread carry out many long WRITEs, and has their queue pair end after the first; whether
+/// the last of them was left undone.
+fn ends_before_the_last_write(end: impl FnOnce(End)) -> bool {
+    const WRITES: usize = 128;
+    let caps = QpCaps { max_send_wr: WRITES as u32, ..CAPS };
+    let (mut a, mut b) = (End::with(caps), End::new());
+    let (source, target) = (a.pd.allocate(LEN, ALL).unwrap(), b.pd.allocate(LEN, ALL).unwrap());
+    source.write(0, &vec![7; LEN]).unwrap();
+    connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &patient());
+    let (most, rest) = ([source.sge(0, LEN - 1).unwrap()], [source.sge(0, 1).unwrap()]);
+    let long = SendWr::write(0, &most, target.remote(0).unwrap()).unsignaled();
+    let last = SendWr::write(1, &rest, target.remote(LEN - 1).unwrap()).unsignaled();
+    a.qp.post_send(&[long; WRITES - 1]).unwrap();
+    a.qp.post_send(&[last]).unwrap();
+    thread::scope(|scope| {
+        let (number, b) = (a.qp.number(), &mut b);
+        scope.spawn(move || b.qp.connect(number).unwrap());
+        let mut first = [0];
+        wait_for(|| {
+            target.read(0, &mut first).unwrap();
+            first != [0]
+        });
+        end(a);
+    });
+    last_byte(&target) == 0
+}
+
+#[test]
+fn q02_reset_and_destroying_leave_undone_what_was_not_begun() {
+    // The other thread may be through before this one has seen the first byte.
+    wait_for(|| {
+        ends_before_the_last_write(|mut a| a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap())
+    });
+    wait_for(|| ends_before_the_last_write(|a| a.qp.destroy()));
 }
