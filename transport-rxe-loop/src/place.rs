@@ -86,9 +86,7 @@ impl Place {
     /// To RESET: both queues are emptied in silence. Of the attributes, all that can be seen before they
     /// are set again is whether READs and atomics are taken.
     pub fn reset(&self) {
-        // First, so that whoever has the turn stops after the request that it is at.
-        identity::enter(self.slot, self.number);
-        self.slot.send.turn.seize();
+        self.halt();
         sync::store_u32(&self.slot.max_rd_atomic, 0);
         self.empty();
         self.slot.send.turn.abandon();
@@ -96,7 +94,14 @@ impl Place {
         self.tell();
     }
 
-    /// Under the turn, once the state says that the peer is shut out: waits for a receive that it has
+    /// Shuts the peer out by the state, and takes the turn, whose holder sees the state and stops after the
+    /// request that it is at.
+    fn halt(&self) {
+        identity::enter(self.slot, self.number);
+        self.slot.send.turn.seize();
+    }
+
+    /// Once the queue pair is halted: waits for a receive that it has
     /// taken, and forgets what both queues hold. The peer looks at the state under the lock, so it takes no
     /// other. Positions go on, so that what is left of the old ones means nothing.
     fn empty(&self) {
@@ -118,10 +123,11 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        identity::vacate(self.slot);
-        self.slot.send.turn.seize();
+        self.halt();
+        // While it has its number: an event that is being taken bears it.
         async_event::detach_qp(self.uses.0.bell(), self.number);
         self.empty();
+        identity::vacate(self.slot);
         self.slot.send.turn.abandon();
         self.outwait_peers();
         self.slot.life().end();

@@ -5,10 +5,11 @@ mod common;
 
 use std::thread;
 
-use common::{ALL, CAPS, End, S, connect_by, pair, patient, settle, take, wait_for};
-use cq_core::transport::Post;
+use common::{ALL, CAPS, End, S, connect_by, open, pair, patient, settle, take, wait_for};
+use cq_core::async_event::Element;
+use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::{RecvWr, SendWr, Sge};
-use transport_rxe_loop::{OwnedRegion, QpAttr, QpCaps, QpState};
+use transport_rxe_loop::{OwnedRegion, QpAttr, QpCaps, QpInit, QpState};
 
 const LEN: usize = 16 << 20;
 
@@ -208,4 +209,41 @@ fn q02_reset_and_destroying_leave_undone_what_was_not_begun() {
         ends_before_the_last_write(|mut a| a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap())
     });
     wait_for(|| ends_before_the_last_write(|a| a.qp.destroy()));
+}
+
+#[test]
+fn n07_an_event_that_is_taken_while_its_queue_pair_goes_bears_its_number() {
+    /// More than are taken while the WRITE ends.
+    const EVENTS: usize = 10_000;
+    let mut context = open();
+    let (mut peer, cq) = (End::new(), context.create_cq(4, None).unwrap());
+    let (pd, len) = (context.alloc_pd(), 8 * LEN);
+    let source = pd.allocate(len, ALL).unwrap();
+    source.write(0, &vec![7; len]).unwrap();
+    let target = peer.pd.allocate(len, ALL).unwrap();
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let number = qp.number();
+    connect_by(&mut qp, &QpAttr::rtr(peer.qp.number()), &patient());
+    for _ in 0..EVENTS {
+        qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true)).unwrap(); // leaves one
+        qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+    }
+    let all = [source.sge(0, len).unwrap()];
+    qp.post_send(&[SendWr::write(0, &all, target.remote(0).unwrap())]).unwrap();
+    thread::scope(|scope| {
+        let peer = &mut peer;
+        scope.spawn(move || peer.qp.connect(number).unwrap()); // carries the WRITE out
+        let mut first = [0];
+        wait_for(|| {
+            target.read(0, &mut first).unwrap();
+            first != [0]
+        });
+        let destroyer = scope.spawn(move || qp.destroy()); // waits for the WRITE
+        wait_for(|| {
+            let event = context.next_async().unwrap();
+            assert!(event.is_none_or(|event| event.element == Element::Qp(number)), "{event:?}");
+            destroyer.is_finished()
+        });
+    });
+    assert_eq!(context.next_async(), Ok(None), "they go with it");
 }
