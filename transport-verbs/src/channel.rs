@@ -1,0 +1,57 @@
+//! Completion channels: where the events of armed completion queues are read, and slept for.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cq_core::transport::{Block, CqKey, EventError, Events};
+
+use crate::error::{Attempt, DeviceError, InUse};
+use crate::sys::channel::Channel;
+use crate::sys::context::Context;
+use crate::wait;
+
+/// A completion channel. Its descriptor is readable while there is an event to take.
+#[derive(Debug)]
+pub struct CompletionChannel {
+    raw: Arc<Channel>,
+}
+
+impl CompletionChannel {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, DeviceError> {
+        let raw = Channel::new(context).attempt("create a completion channel")?;
+        Ok(Self { raw: Arc::new(raw) })
+    }
+
+    pub(crate) const fn raw(&self) -> &Arc<Channel> {
+        &self.raw
+    }
+
+    /// Destroys it. Dropping does, too, once the last of its queues is gone.
+    ///
+    /// # Errors
+    /// A completion queue uses it; the handle comes back (EBUSY, N8).
+    pub fn destroy(self) -> Result<(), InUse<Self>> {
+        Arc::try_unwrap(self.raw)
+            .map(drop)
+            .map_err(|raw| InUse::new(Self { raw }, "completion channel", "its completion queues"))
+    }
+}
+
+impl AsFd for CompletionChannel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.raw.as_fd()
+    }
+}
+
+impl Events for CompletionChannel {
+    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+        self.raw.next().map_err(|error| EventError::Device(error.raw_os_error().unwrap_or(0)))
+    }
+}
+
+impl Block for CompletionChannel {
+    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+        wait::block(self.as_fd(), left)
+    }
+}

@@ -1,0 +1,18 @@
+//! The rooms where libibverbs and librdmacm are called: each owns one kind of object, keeps alive what the
+//! object refers to, and destroys it. What is above them is safe code.
+
+pub mod channel;
+pub mod context;
+pub mod cq;
+pub mod pd;
+
+use std::ffi::c_int;
+use std::io;
+
+/// A call that returns 0 or an errno, as most of libibverbs do. (Those that set `errno` say so.)
+fn check(returned: c_int) -> io::Result<()> {
+    match returned {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno.abs())),
+    }
+}
