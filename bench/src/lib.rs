@@ -1,3 +1,4 @@
-//! What the program `cqperf` and the benches have in common.
+//! What the program `cqperf`, the benches and the examples have in common.
 
 pub mod cores;
+pub mod transport;

@@ -2,11 +2,11 @@
 
 use std::slice;
 
+use bench::transport::Limits;
 use clap::{Args, Error as ClapError, Parser, Subcommand, ValueEnum, value_parser};
 
 use crate::job::{Job, Kind};
 use crate::stream::{Shape, TooDeep};
-use crate::transport::Limits;
 
 const ABOUT: &str = "\
 Measures two queue pairs that exchange messages through completion queues, and checks every byte.

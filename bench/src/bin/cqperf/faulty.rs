@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 
+use bench::transport::loopback::Loopback;
+use bench::transport::{End, Limits, Memory, Needs, SetUpError, Transport};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::Sge;
-
-use crate::loopback::Loopback;
-use crate::transport::{End, Limits, Memory, Needs, SetUpError, Transport};
+use cq_core::wr::{RemoteAddr, Sge};
 
 /// What goes wrong at the measuring end, once it is well under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +50,20 @@ impl Transport for Faulty {
         self.loopback.limits()
     }
 
-    fn connect(&self, needs: &[Needs; 2]) -> Result<[End<Self>; 2], SetUpError> {
-        let [measuring, other] = self.loopback.connect(needs)?;
+    fn end(&self, needs: &Needs) -> Result<End<Self>, SetUpError> {
+        Ok(wrap(self.loopback.end(needs)?, Some(self.fault)))
+    }
+
+    fn address(&self, pair: &Self::Pair) -> Result<Vec<u8>, SetUpError> {
+        self.loopback.address(pair)
+    }
+
+    fn connect(&self, pair: &mut Self::Pair, peer: &[u8]) -> Result<(), SetUpError> {
+        self.loopback.connect(pair, peer)
+    }
+
+    fn pair(&self, needs: &[Needs; 2]) -> Result<[End<Self>; 2], SetUpError> {
+        let [measuring, other] = self.loopback.pair(needs)?;
         Ok([wrap(measuring, Some(self.fault)), wrap(other, None)])
     }
 }
@@ -137,5 +148,9 @@ impl<M: Memory> Memory for FaultyMemory<M> {
 
     fn sge(&self, at: usize, len: u32) -> Sge {
         self.memory.sge(at, len)
+    }
+
+    fn remote(&self, at: usize) -> RemoteAddr {
+        self.memory.remote(at)
     }
 }

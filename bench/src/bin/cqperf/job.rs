@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use bench::cores::Cores;
+use bench::transport::{Attempt, End, Needs, SetUpError, Transport};
 
 use crate::control::{Control, EndFailure, Failure};
 use crate::interrupt::Stop;
@@ -14,7 +15,6 @@ use crate::progress;
 use crate::side::{Side, Waiting};
 use crate::stats::{Latencies, Tally};
 use crate::stream::{self, Shape};
-use crate::transport::{Attempt, End, Needs, SetUpError, Transport};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,7 @@ impl Job {
         let cores = Cores::allowed();
         let control = Control::new(stop);
         let waiting = Waiting { control: &control, shared_core: cores.shared() };
-        let ends = transport.connect(&self.needs())?;
+        let ends = transport.pair(&self.needs())?;
         let [mut measuring, mut other] = ends.map(|end| self.side(end, waiting));
         let mut latencies = Latencies::new();
         let watcher = thread::current();
@@ -216,7 +216,7 @@ fn spawn<'scope, V: Send + 'scope>(
 mod tests {
     use super::*;
     use crate::faulty::{Fault, Faulty};
-    use crate::loopback::Loopback;
+    use bench::transport::loopback::Loopback;
 
     /// Both kinds of job, awake and asleep, that never end by themselves.
     fn endless(transport: &impl Transport) -> Vec<Job> {

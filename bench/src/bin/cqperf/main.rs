@@ -10,19 +10,18 @@
 //! | [`payload`] | what messages carry, and whether it has arrived |
 //! | [`control`], [`interrupt`] | what the ends share: clock, progress, failure, when to leave |
 //! | [`stats`], [`progress`], [`report`] | counts and latencies, and how they are shown |
-//! | [`transport`], [`loopback`] | what is asked of a transport, and the one that there is |
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use bench::transport::loopback::Loopback;
+use bench::transport::{SetUpError, Transport};
 use clap::Parser;
 
 use crate::args::{Arguments, TransportName, Usage};
 use crate::interrupt::{INTERRUPTED, Stop};
 use crate::job::Outcome;
-use crate::loopback::Loopback;
 use crate::report::Record;
-use crate::transport::{SetUpError, Transport};
 
 mod args;
 mod control;
@@ -30,7 +29,6 @@ mod control;
 mod faulty;
 mod interrupt;
 mod job;
-mod loopback;
 mod payload;
 mod pingpong;
 mod progress;
@@ -38,7 +36,6 @@ mod report;
 mod side;
 mod stats;
 mod stream;
-mod transport;
 
 #[derive(Debug, thiserror::Error)]
 enum Error {

@@ -3,9 +3,8 @@
 //! Every eight bytes are a hash of the message's number, its time stamp and their position. A message of at
 //! least [`STAMPED`] bytes begins with the time stamp; all that follows vouches for it.
 
+use bench::transport::Memory;
 use cq_core::wr::Sge;
-
-use crate::transport::Memory;
 
 /// The shortest message that carries a time stamp: the stamp, and a word that vouches for it.
 pub const STAMPED: u32 = 16;
@@ -164,31 +163,40 @@ impl Wrong {
 
 #[cfg(test)]
 mod tests {
+    use cq_core::wr::RemoteAddr;
+
     use super::*;
 
-    impl Memory for Vec<u8> {
+    /// Memory that no device knows.
+    struct Plain(Vec<u8>);
+
+    impl Memory for Plain {
         fn write(&mut self, at: usize, bytes: &[u8]) {
-            self[at..at + bytes.len()].copy_from_slice(bytes);
+            self.0[at..at + bytes.len()].copy_from_slice(bytes);
         }
 
         fn read(&self, at: usize, bytes: &mut [u8]) {
-            bytes.copy_from_slice(&self[at..at + bytes.len()]);
+            bytes.copy_from_slice(&self.0[at..at + bytes.len()]);
         }
 
         fn sge(&self, at: usize, length: u32) -> Sge {
             Sge { addr: at as u64, length, lkey: 0 }
+        }
+
+        fn remote(&self, _: usize) -> RemoteAddr {
+            unreachable!("messages are sent, not written by RDMA")
         }
     }
 
     /// Below a word, no stamp, the shortest stamped, a partial last word, more than a chunk.
     const SIZES: [u32; 8] = [1, 7, 15, 16, 17, 64, 257, 4099];
 
-    fn slots(size: u32) -> Slots<Vec<u8>> {
-        Slots::new(vec![0; bytes(size, 2)], size, 2)
+    fn slots(size: u32) -> Slots<Plain> {
+        Slots::new(Plain(vec![0; bytes(size, 2)]), size, 2)
     }
 
     /// Message 4, stamped 77, in the first slot.
-    fn filled(size: u32) -> Slots<Vec<u8>> {
+    fn filled(size: u32) -> Slots<Plain> {
         let mut slots = slots(size);
         slots.fill(0, 4, 77);
         slots
@@ -210,9 +218,9 @@ mod tests {
         for size in SIZES {
             let mut slots = filled(size);
             for at in 0..size as usize {
-                slots.memory[at] ^= 0x10;
+                slots.memory.0[at] ^= 0x10;
                 assert!(slots.check(0, 4).is_err(), "byte {at} of {size}");
-                slots.memory[at] ^= 0x10;
+                slots.memory.0[at] ^= 0x10;
             }
         }
     }
@@ -220,8 +228,8 @@ mod tests {
     #[test]
     fn a_damaged_byte_is_named() {
         let mut slots = filled(4099);
-        let good = slots.memory[300];
-        slots.memory[300] = !good;
+        let good = slots.memory.0[300];
+        slots.memory.0[300] = !good;
         let wrong = Wrong { number: 4, at: 300, found: !good, expected: good };
         assert_eq!(slots.check(0, 4), Err(wrong));
     }
@@ -236,16 +244,16 @@ mod tests {
     #[test]
     fn a_torn_message_is_noticed() {
         let mut slots = filled(64);
-        let older = slots.memory.clone();
+        let older = slots.memory.0.clone();
         slots.fill(0, 6, 78);
-        slots.memory[56..64].copy_from_slice(&older[56..64]);
+        slots.memory.0[56..64].copy_from_slice(&older[56..64]);
         assert!(slots.check(0, 6).is_err());
     }
 
     #[test]
     fn swapped_words_are_noticed() {
         let mut slots = filled(64);
-        let (front, back) = slots.memory[32..48].split_at_mut(8);
+        let (front, back) = slots.memory.0[32..48].split_at_mut(8);
         front.swap_with_slice(back);
         assert!(slots.check(0, 4).is_err());
     }

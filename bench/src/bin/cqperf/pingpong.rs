@@ -1,13 +1,13 @@
 //! The ping-pong: the client sends a message, the server sends it back from where it arrived, and the client
 //! takes the time of the round trip. Messages are written and checked outside that time.
 
+use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::control::Failure;
 use crate::side::{Side, in_turn, received};
 use crate::stats::Latencies;
-use crate::transport::Transport;
 
 /// Messages and requests of either end: the server answers from one slot while the other one takes the
 /// next message.

@@ -1,5 +1,6 @@
 //! What is printed in the end: a table for people, JSON for programs.
 
+use bench::transport::Transport;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -7,7 +8,6 @@ use serde::Serialize;
 use crate::job::{Kind, Outcome};
 use crate::stats::Latency;
 use crate::stream::Shape;
-use crate::transport::Transport;
 
 /// What is reported of one job.
 #[derive(Serialize)]

@@ -4,13 +4,13 @@ use std::hint;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bench::transport::{End, Transport};
 use cq_core::cq::CompletionQueue;
 use cq_core::wc::{Completed, Wc};
 
 use crate::control::{Control, Failure};
 use crate::payload::Slots;
 use crate::stats::{Counted, Tally};
-use crate::transport::{End, Transport};
 
 /// One end at work. Each request carries the number of its message as `wr_id`.
 pub struct Side<'a, T: Transport> {

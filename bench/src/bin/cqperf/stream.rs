@@ -12,9 +12,8 @@ mod sends;
 pub use self::receiver::receive;
 pub use self::sender::send;
 
+use bench::transport::Limits;
 use serde::Serialize;
-
-use crate::transport::Limits;
 
 /// Credit messages that can be under way: one for each half of the receives.
 pub const CREDITS: u32 = 2;

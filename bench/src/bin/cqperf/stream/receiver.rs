@@ -2,6 +2,7 @@
 
 use std::slice;
 
+use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -9,7 +10,6 @@ use super::{CREDITS, Shape};
 use crate::control::Failure;
 use crate::side::{Side, in_turn, received};
 use crate::stats::Latencies;
-use crate::transport::Transport;
 
 /// Receives and checks `iters` messages. What is recorded is the time from when the sender began to write a
 /// message's batch to the poll that found the message; too short ones don't tell.

@@ -2,6 +2,7 @@
 
 use std::slice;
 
+use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendFlags, SendWr};
 
@@ -9,7 +10,6 @@ use super::sends::Sends;
 use super::{CREDITS, Shape};
 use crate::control::Failure;
 use crate::side::{Side, in_turn, received};
-use crate::transport::Transport;
 
 /// Sends `iters` messages, and sees that each is done.
 pub fn send<T: Transport>(side: &mut Side<'_, T>, shape: Shape, iters: u64) -> Result<(), Failure> {

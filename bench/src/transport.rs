@@ -1,0 +1,167 @@
+//! What is asked of a transport beyond the seams of cq-core: to set up ends that can be connected, each with
+//! memory for its messages. What runs on it is generic, and the transport is named once.
+//!
+//! ```
+//! use bench::transport::loopback::Loopback;
+//! use bench::transport::{Memory, Needs, SetUpError, Transport};
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::transport::Post;
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::{RecvWr, SendWr};
+//!
+//! fn greet<T: Transport>(transport: &T) -> Result<(), Box<dyn std::error::Error>> {
+//!     let needs = Needs { sends: 1, receives: 1, bytes: 64, events: false };
+//!     let [mut alice, mut bob] = transport.pair(&[needs; 2])?;
+//!     alice.memory.write(0, b"hello");
+//!     bob.pair.post_recv(&[RecvWr::new(1, &[bob.memory.sge(0, 64)])])?;
+//!     alice.pair.post_send(&[SendWr::send(2, &[alice.memory.sge(0, 5)])])?;
+//!
+//!     let mut queue = CompletionQueue::new(bob.queue);
+//!     let mut room = [Wc::default()];
+//!     while queue.poll(&mut room)?.is_empty() {}
+//!     assert_eq!(room[0].result()?.byte_len(), 5);
+//!     Ok(())
+//! }
+//!
+//! greet(&Loopback::open()?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod loopback;
+
+use std::error::Error;
+
+use cq_core::transport::{Arm, Block, Post};
+use cq_core::wr::{RemoteAddr, Sge};
+
+/// A device to run on.
+pub trait Transport {
+    /// A completion queue.
+    type Queue: Arm + Send;
+    /// A completion channel.
+    type Channel: Block + Send;
+    /// A queue pair.
+    type Pair: Post + Send;
+    /// Registered memory.
+    type Memory: Memory + Send;
+
+    /// What the transport is called.
+    const NAME: &'static str;
+
+    /// The name of the device.
+    fn device(&self) -> &str;
+
+    /// What the device can't exceed.
+    fn limits(&self) -> Limits;
+
+    /// An end that is connected to none yet.
+    ///
+    /// # Errors
+    /// What the device said.
+    fn end(&self, needs: &Needs) -> Result<End<Self>, SetUpError>;
+
+    /// Where a queue pair can be reached, for the peer, which may be a process elsewhere.
+    ///
+    /// # Errors
+    /// What the device said.
+    fn address(&self, pair: &Self::Pair) -> Result<Vec<u8>, SetUpError>;
+
+    /// Connects a queue pair to the one that has this address, so that it is ready to send. The address may be
+    /// anything, since a peer wrote it.
+    ///
+    /// # Errors
+    /// It is no address, or what the device said.
+    fn connect(&self, pair: &mut Self::Pair, peer: &[u8]) -> Result<(), SetUpError>;
+
+    /// Two ends, connected to each other.
+    ///
+    /// # Errors
+    /// What the device said.
+    fn pair(&self, [one, other]: &[Needs; 2]) -> Result<[End<Self>; 2], SetUpError> {
+        let mut ends = [self.end(one)?, self.end(other)?];
+        let addresses = [self.address(&ends[0].pair)?, self.address(&ends[1].pair)?];
+        for (end, peer) in ends.iter_mut().zip(addresses.iter().rev()) {
+            self.connect(&mut end.pair, peer)?;
+        }
+        Ok(ends)
+    }
+}
+
+/// Registered memory of one end, addressed by offsets. Its peer may write it, by RDMA.
+///
+/// Offsets and lengths are the caller's own: outside the memory, all methods panic.
+pub trait Memory {
+    /// Copies `bytes` in.
+    fn write(&mut self, at: usize, bytes: &[u8]);
+    /// Copies bytes out.
+    fn read(&self, at: usize, bytes: &mut [u8]);
+    /// Names a piece of it in a request.
+    fn sge(&self, at: usize, len: u32) -> Sge;
+    /// Names a place in it in a request of the peer.
+    fn remote(&self, at: usize) -> RemoteAddr;
+}
+
+/// What a device can't exceed.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes in a message.
+    pub message: u64,
+    /// Requests in a send or a receive queue.
+    pub requests: u32,
+}
+
+/// What one end is made for. Requests have one piece each, and none is inline.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// Sends outstanding at once.
+    pub sends: u32,
+    /// Receives outstanding at once.
+    pub receives: u32,
+    /// Bytes of registered memory.
+    pub bytes: usize,
+    /// Whether the end sleeps on a completion channel.
+    pub events: bool,
+}
+
+impl Needs {
+    /// The size of a completion queue that can't overrun: everything outstanding.
+    #[must_use]
+    pub const fn completions(&self) -> u32 {
+        self.sends + self.receives
+    }
+}
+
+/// One end of a connection: both queues of its queue pair complete on the one completion queue.
+pub struct End<T: Transport + ?Sized> {
+    /// Where its requests complete.
+    pub queue: T::Queue,
+    /// What the queue raises its events on, where that was asked for.
+    pub channel: Option<T::Channel>,
+    /// Where its requests are posted.
+    pub pair: T::Pair,
+    /// Where its messages lie.
+    pub memory: T::Memory,
+}
+
+/// Why ends can't be had: what was attempted, and what the device said.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {attempt}: {why}")]
+pub struct SetUpError {
+    attempt: &'static str,
+    why: Box<dyn Error + Send + Sync>,
+}
+
+/// Says what was attempted when it fails.
+pub trait Attempt<V> {
+    /// `attempt` completes the sentence "cannot …".
+    ///
+    /// # Errors
+    /// What it is called on, with the attempt.
+    fn attempt(self, attempt: &'static str) -> Result<V, SetUpError>;
+}
+
+impl<V, E: Into<Box<dyn Error + Send + Sync>>> Attempt<V> for Result<V, E> {
+    fn attempt(self, attempt: &'static str) -> Result<V, SetUpError> {
+        self.map_err(|why| SetUpError { attempt, why: why.into() })
+    }
+}
