@@ -79,6 +79,8 @@ pub enum Element {
     Cq(CqKey),
     /// A queue pair, by its number.
     Qp(u32),
+    /// A shared receive queue, by its number.
+    Srq(u32),
     /// A port, by its number.
     Port(u8),
     /// The device.
@@ -90,6 +92,7 @@ impl fmt::Display for Element {
         match self {
             Self::Cq(key) => write!(f, "completion queue {key}"),
             Self::Qp(number) => write!(f, "queue pair {number}"),
+            Self::Srq(number) => write!(f, "shared receive queue {number}"),
             Self::Port(number) => write!(f, "port {number}"),
             Self::Device => f.write_str("the device"),
         }

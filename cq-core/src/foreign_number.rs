@@ -2,8 +2,10 @@
 //! rest (C3).
 
 /// Declares a newtype over a number that foreign code writes: constants and names for the known values,
-/// and room for every other (C3).
-macro_rules! foreign_number {
+/// and room for every other (C3). For transports, too.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __foreign_number {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $constant:ident = $value:literal, $text:literal;)+ }) => {
         $(#[$meta])*
         #[repr(transparent)]
@@ -44,4 +46,4 @@ macro_rules! foreign_number {
         }
     };
 }
-pub(crate) use foreign_number;
+pub use __foreign_number as foreign_number;

@@ -70,7 +70,8 @@ pub mod async_event;
 pub mod cq;
 #[cfg(feature = "test-util")]
 pub mod fake;
-mod foreign_number;
+#[doc(hidden)]
+pub mod foreign_number;
 pub mod health;
 pub mod notify;
 pub mod ring;

@@ -29,6 +29,11 @@ impl Cq {
         Ok(Self { raw: Arc::new(raw) })
     }
 
+    #[allow(dead_code)]
+    pub(crate) const fn raw(&self) -> &Arc<cq::Cq> {
+        &self.raw
+    }
+
     /// How many completions it holds (O1).
     #[must_use]
     pub fn capacity(&self) -> u32 {
@@ -43,6 +48,15 @@ impl Cq {
         let capacity = c_int::try_from(capacity).unwrap_or(c_int::MAX);
         self.raw.resize(capacity).attempt("resize the completion queue")?;
         Ok(self.capacity())
+    }
+
+    /// Lets an event wait for `count` completions, or for `period` microseconds after the first of them;
+    /// 1 and 0 end that. The most of either is in [`DeviceAttr`](crate::DeviceAttr).
+    ///
+    /// # Errors
+    /// The device can't (EOPNOTSUPP), or not so much (EINVAL).
+    pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), DeviceError> {
+        self.raw.moderate(count, period).attempt("moderate the completion queue's events")
     }
 
     /// Destroys it, and drops its completions and unread events. Dropping does, too, once the last queue

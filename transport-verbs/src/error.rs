@@ -1,6 +1,6 @@
 //! What can go wrong while setting up, each with a sentence that says what to do about it.
 
-use std::{fmt, io};
+use std::io;
 
 use thiserror::Error;
 
@@ -47,6 +47,49 @@ impl DeviceError {
     }
 }
 
+/// Why memory could not be registered (Q10).
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// There is nothing to register.
+    #[error("a memory region of 0 bytes can't be registered")]
+    Empty,
+    /// The memory would go past the end of the address space.
+    #[error("{len} bytes at {addr:#x} go past the end of the address space")]
+    OutOfRange {
+        /// Where it starts.
+        addr: u64,
+        /// How long it is.
+        len: usize,
+    },
+    /// Peers may write what the device itself may not.
+    #[error("REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE too")]
+    NeedsLocalWrite,
+    /// The system has no memory to give.
+    #[error("the system gave no {len} bytes of memory (errno {errno})")]
+    NoMemory {
+        /// How much was needed.
+        len: usize,
+        /// What it said.
+        errno: i32,
+    },
+    /// The device refused. ENOMEM is often the limit on locked memory: see `ulimit -l`.
+    #[error(transparent)]
+    Refused(#[from] DeviceError),
+}
+
+/// A piece that is not inside its memory region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{len} bytes at offset {offset} are not inside the memory region's {available}")]
+pub struct RangeError {
+    /// Where the piece starts.
+    pub offset: usize,
+    /// How long it is.
+    pub len: usize,
+    /// How long the region is.
+    pub available: usize,
+}
+
 /// Says what was attempted when it fails.
 pub(crate) trait Attempt<V> {
     fn attempt(self, attempt: &'static str) -> Result<V, DeviceError>;
@@ -58,9 +101,11 @@ impl<V> Attempt<V> for io::Result<V> {
     }
 }
 
-/// Something still uses what was to be destroyed (EBUSY); the handle comes back.
+/// An object that others refer to can't be destroyed (EBUSY, Q11). The handle comes back in here.
+#[derive(Debug, Error)]
+#[error("the {what} is still in use: destroy {users} first")]
 pub struct InUse<T> {
-    /// What was to be destroyed.
+    /// The handle, as good as before.
     pub handle: T,
     what: &'static str,
     users: &'static str,
@@ -71,17 +116,3 @@ impl<T> InUse<T> {
         Self { handle, what, users }
     }
 }
-
-impl<T> fmt::Display for InUse<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the {} is in use: destroy {} first", self.what, self.users)
-    }
-}
-
-impl<T> fmt::Debug for InUse<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl<T> std::error::Error for InUse<T> {}

@@ -4,7 +4,11 @@
 pub mod channel;
 pub mod context;
 pub mod cq;
+pub mod ext;
+pub mod memory;
+pub mod mr;
 pub mod pd;
+pub mod port;
 
 use std::ffi::c_int;
 use std::io;

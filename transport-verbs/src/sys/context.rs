@@ -1,4 +1,4 @@
-//! An open device.
+//! The list of devices, and an open device.
 
 #![allow(unsafe_code)]
 
@@ -11,6 +11,9 @@ use rdma_sys::{
     ibv_close_device, ibv_context, ibv_device, ibv_free_device_list, ibv_get_device_list,
     ibv_get_device_name, ibv_open_device,
 };
+
+use super::ext;
+use crate::attributes::DeviceAttr;
 
 /// The devices of the system.
 pub struct DeviceList {
@@ -30,21 +33,21 @@ impl DeviceList {
 
     /// Their names, in the system's order.
     pub fn names(&self) -> Vec<String> {
-        (0..self.count).map(|nth| self.name(nth)).collect()
-    }
-
-    fn name(&self, nth: usize) -> String {
-        // SAFETY: the list has `count` devices, which live as long as it does, and a device's name is a
-        // string within the device.
-        let name = unsafe { CStr::from_ptr(ibv_get_device_name(self.device(nth))) };
-        name.to_string_lossy().into_owned()
+        // SAFETY: the list has `count` devices, which live as long as it does.
+        (0..self.count).map(|nth| unsafe { name(self.device(nth)) }).collect()
     }
 
     /// Opens the device at this place of [`names`](Self::names).
     pub fn open(&self, nth: usize) -> io::Result<Context> {
         // SAFETY: the device lives as long as the list; the context keeps it alive after that.
         let raw = unsafe { ibv_open_device(self.device(nth)) };
-        NonNull::new(raw).map(Context).ok_or_else(io::Error::last_os_error)
+        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        let opening = Opening(raw);
+        // SAFETY: it is open, and what describes it stays as it is.
+        let (name, attributes) = unsafe { (name((*raw.as_ptr()).device), ext::attributes(raw)?) };
+        let context = Context { opening, name, attributes };
+        rustix::io::ioctl_fionbio(&context, true)?;
+        Ok(context)
     }
 
     fn device(&self, nth: usize) -> *mut ibv_device {
@@ -54,6 +57,13 @@ impl DeviceList {
     }
 }
 
+/// # Safety
+/// The device is in a list that is alive, or open.
+unsafe fn name(device: *mut ibv_device) -> String {
+    // SAFETY: the device is alive (the caller's word); its name is a string within it.
+    unsafe { CStr::from_ptr(ibv_get_device_name(device)) }.to_string_lossy().into_owned()
+}
+
 impl Drop for DeviceList {
     fn drop(&mut self) {
         // SAFETY: it came from `ibv_get_device_list` and is freed once.
@@ -61,9 +71,24 @@ impl Drop for DeviceList {
     }
 }
 
+/// What is to be closed.
+#[derive(Debug)]
+struct Opening(NonNull<ibv_context>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        // SAFETY: everything made of it keeps it alive, so nothing refers to it any more.
+        unsafe { ibv_close_device(self.0.as_ptr()) };
+    }
+}
+
 /// An open device; closed when the last user is gone.
 #[derive(Debug)]
-pub struct Context(NonNull<ibv_context>);
+pub struct Context {
+    opening: Opening,
+    name: String,
+    attributes: DeviceAttr,
+}
 
 // SAFETY: libibverbs may be called from any thread, with the same context from several at once.
 unsafe impl Send for Context {}
@@ -73,21 +98,24 @@ unsafe impl Sync for Context {}
 impl Context {
     /// As libibverbs names it.
     pub const fn raw(&self) -> *mut ibv_context {
-        self.0.as_ptr()
+        self.opening.0.as_ptr()
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the device can do at most.
+    pub const fn attributes(&self) -> &DeviceAttr {
+        &self.attributes
     }
 }
 
+/// Where asynchronous events are read. It does not block.
 impl AsFd for Context {
-    /// Where asynchronous events are read.
     fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the descriptor is open as long as the context is.
         unsafe { BorrowedFd::borrow_raw((*self.raw()).async_fd) }
-    }
-}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: everything made of it keeps it alive, so nothing refers to it any more.
-        unsafe { ibv_close_device(self.raw()) };
     }
 }

@@ -18,6 +18,7 @@ use rdma_sys::{
 use super::channel::Channel;
 use super::check;
 use super::context::Context;
+use super::ext;
 
 /// How many events are acknowledged at a time: each acknowledgement takes a lock of the queue.
 const BATCH: u32 = 64;
@@ -163,6 +164,12 @@ impl Cq {
     pub fn resize(&self, capacity: c_int) -> io::Result<()> {
         // SAFETY: the queue is alive.
         check(unsafe { ibv_resize_cq(self.raw(), capacity) })
+    }
+
+    /// `ibv_modify_cq(3)`.
+    pub fn moderate(&self, count: u16, period: u16) -> io::Result<()> {
+        // SAFETY: the queue is alive.
+        unsafe { ext::moderate_cq(self.raw(), count, period) }
     }
 
     /// How many completions it holds.

@@ -14,7 +14,7 @@ use super::context::Context;
 #[derive(Debug)]
 pub struct Pd {
     raw: NonNull<ibv_pd>,
-    _context: Arc<Context>,
+    context: Arc<Context>,
 }
 
 // SAFETY: libibverbs may be called from any thread, with the same domain from several at once.
@@ -28,13 +28,24 @@ impl Pd {
         // SAFETY: the context is open.
         let raw = unsafe { ibv_alloc_pd(context.raw()) };
         let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
-        Ok(Self { raw, _context: Arc::clone(context) })
+        Ok(Self { raw, context: Arc::clone(context) })
+    }
+
+    /// As libibverbs names it.
+    pub const fn raw(&self) -> *mut ibv_pd {
+        self.raw.as_ptr()
+    }
+
+    /// Of which device.
+    #[allow(dead_code)]
+    pub const fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 }
 
 impl Drop for Pd {
     fn drop(&mut self) {
         // SAFETY: everything made of it keeps it alive, so nothing refers to it any more.
-        unsafe { ibv_dealloc_pd(self.raw.as_ptr()) };
+        unsafe { ibv_dealloc_pd(self.raw()) };
     }
 }

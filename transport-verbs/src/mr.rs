@@ -1,0 +1,218 @@
+//! Memory regions: what a key stands for, and who may do what with it (Q10).
+//!
+//! ```no_run
+//! use transport_verbs::{Access, Context};
+//!
+//! let pd = Context::open_first()?.alloc_pd()?;
+//! let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE_READ)?;
+//! region.write(8, b"hello")?;
+//! let mut back = [0; 5];
+//! region.read(8, &mut back)?;
+//! assert_eq!(&back, b"hello");
+//! assert!(region.write(4095, b"hello").is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use cq_core::wr::{RemoteAddr, Sge};
+
+use crate::error::{Attempt, RangeError, RegisterError};
+use crate::sys::memory::Memory;
+use crate::sys::mr::Mr;
+use crate::sys::pd::Pd;
+
+bitflags::bitflags! {
+    /// `enum ibv_access_flags`: what may be done with registered memory, or by a peer through a queue
+    /// pair. Bits without a name go to the device as they are.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Access: u32 {
+        /// The device may write it for requests of this side: receives.
+        const LOCAL_WRITE = 1;
+        /// Peers may write it.
+        const REMOTE_WRITE = 1 << 1;
+        /// Peers may read it.
+        const REMOTE_READ = 1 << 2;
+        /// Peers may use atomics on it.
+        const REMOTE_ATOMIC = 1 << 3;
+        /// Everything that peers may do.
+        const REMOTE = Self::REMOTE_WRITE.bits() | Self::REMOTE_READ.bits() | Self::REMOTE_ATOMIC.bits();
+        /// What a device may ignore if it does not know it.
+        const OPTIONAL = 0x3ff << 20;
+        const _ = !0;
+    }
+}
+
+/// A key, and the memory that it stands for.
+#[derive(Debug)]
+struct Registration {
+    raw: Mr,
+    addr: u64,
+    len: usize,
+}
+
+impl Registration {
+    /// # Safety
+    /// As for [`register`](crate::ProtectionDomain::register).
+    unsafe fn new(
+        pd: &Arc<Pd>,
+        ptr: *mut u8,
+        len: usize,
+        access: Access,
+    ) -> Result<Self, RegisterError> {
+        let by_peers = access.intersects(Access::REMOTE_WRITE.union(Access::REMOTE_ATOMIC));
+        if by_peers && !access.contains(Access::LOCAL_WRITE) {
+            return Err(RegisterError::NeedsLocalWrite);
+        }
+        if len == 0 {
+            return Err(RegisterError::Empty);
+        }
+        let addr = ptr.addr() as u64;
+        if addr.checked_add(len as u64).is_none() {
+            return Err(RegisterError::OutOfRange { addr, len });
+        }
+        // SAFETY: the caller's word, which is the same.
+        let raw = unsafe { Mr::new(pd, ptr, len, access.bits()) }.attempt("register memory")?;
+        Ok(Self { raw, addr, len })
+    }
+
+    fn piece(&self, offset: usize, len: usize) -> Result<u64, RangeError> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.len => Ok(self.addr + offset as u64),
+            _ => Err(RangeError { offset, len, available: self.len }),
+        }
+    }
+}
+
+/// Gives both kinds of region their common methods.
+macro_rules! region {
+    ($name:ident) => {
+        impl $name {
+            /// The key that requests of this side use.
+            #[must_use]
+            pub const fn lkey(&self) -> u32 {
+                self.registration.raw.lkey()
+            }
+
+            /// The key that the peer uses.
+            #[must_use]
+            pub const fn rkey(&self) -> u32 {
+                self.registration.raw.rkey()
+            }
+
+            /// The address of the first byte.
+            #[must_use]
+            pub const fn addr(&self) -> u64 {
+                self.registration.addr
+            }
+
+            /// How many bytes it has; at least one.
+            #[must_use]
+            #[allow(clippy::len_without_is_empty)]
+            pub const fn len(&self) -> usize {
+                self.registration.len
+            }
+
+            /// A piece of it, for a request of this side.
+            ///
+            /// # Errors
+            /// It is not inside, or longer than a piece can be.
+            pub fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError> {
+                let addr = self.registration.piece(offset, len)?;
+                let length = u32::try_from(len).map_err(|_| RangeError {
+                    offset,
+                    len,
+                    available: u32::MAX as usize,
+                })?;
+                Ok(Sge { addr, length, lkey: self.lkey() })
+            }
+
+            /// A place in it, for a request of the peer.
+            ///
+            /// # Errors
+            /// It is not inside.
+            pub fn remote(&self, offset: usize) -> Result<RemoteAddr, RangeError> {
+                let addr = self.registration.piece(offset, 0)?;
+                Ok(RemoteAddr { addr, rkey: self.rkey() })
+            }
+
+            /// Ends the registration, as dropping does: when this returns the keys are dead (Q10).
+            pub fn deregister(self) {
+                drop(self);
+            }
+        }
+    };
+}
+region!(MemoryRegion);
+region!(OwnedRegion);
+
+/// Memory of the caller's, registered by [`register`](crate::ProtectionDomain::register).
+///
+/// Deregistering twice does not compile:
+/// ```compile_fail,E0382
+/// # fn twice(region: transport_verbs::MemoryRegion) {
+/// region.deregister();
+/// region.deregister();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct MemoryRegion {
+    registration: Registration,
+}
+
+impl MemoryRegion {
+    /// # Safety
+    /// As for [`register`](crate::ProtectionDomain::register).
+    pub(crate) unsafe fn new(
+        pd: &Arc<Pd>,
+        ptr: *mut u8,
+        len: usize,
+        access: Access,
+    ) -> Result<Self, RegisterError> {
+        // SAFETY: the caller's word, which is the same.
+        Ok(Self { registration: unsafe { Registration::new(pd, ptr, len, access)? } })
+    }
+}
+
+/// Memory that comes with its registration, zeroed, aligned to a page. It is never lent as a slice, because
+/// peers may write it at any time: bytes are copied in and out.
+#[derive(Debug)]
+pub struct OwnedRegion {
+    // Before the memory: it is deregistered before it is unmapped.
+    registration: Registration,
+    memory: Memory,
+}
+
+impl OwnedRegion {
+    pub(crate) fn new(pd: &Arc<Pd>, len: usize, access: Access) -> Result<Self, RegisterError> {
+        if len == 0 {
+            return Err(RegisterError::Empty);
+        }
+        let memory = Memory::new(len)
+            .map_err(|errno| RegisterError::NoMemory { len, errno: errno.raw_os_error() })?;
+        // SAFETY: the pages belong to the region, which unmaps them once they are deregistered; they are
+        // writable, and reached by atomic accesses only.
+        let registration = unsafe { Registration::new(pd, memory.ptr(), len, access)? };
+        Ok(Self { registration, memory })
+    }
+
+    /// Copies bytes out. Of a WRITE that is under way, any part may have arrived.
+    ///
+    /// # Errors
+    /// They are not inside; nothing was copied.
+    pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RangeError> {
+        let outside = RangeError { offset, len: to.len(), available: self.memory.len() };
+        self.memory.read(offset, to).ok_or(outside)
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Errors
+    /// They are not inside; nothing was copied.
+    pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError> {
+        let outside = RangeError { offset, len: from.len(), available: self.memory.len() };
+        self.memory.write(offset, from).ok_or(outside)
+    }
+}

@@ -1,0 +1,130 @@
+//! Extended operations, which a library that is older than our headers may lack: attributes, ports, GIDs,
+//! moderation. Found as `verbs_get_ctx` of `<infiniband/verbs.h>` does; the one of `rdma-sys` compares with
+//! the wrong number, and finds none.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::mem::{MaybeUninit, offset_of};
+use std::ptr::NonNull;
+use std::{io, ptr};
+
+use rdma_sys::{
+    ___ibv_query_port, ibv_context, ibv_cq, ibv_cq_attr_mask, ibv_device_attr_ex, ibv_gid_entry,
+    ibv_moderate_cq, ibv_modify_cq_attr, ibv_port_attr, ibv_query_device, verbs_context,
+};
+
+use super::check;
+use super::context::Context;
+use crate::attributes::DeviceAttr;
+use crate::port::Gid;
+
+unsafe extern "C" {
+    // What the inline `ibv_query_gid_table` calls; `rdma-sys` leaves it out.
+    fn _ibv_query_gid_table(
+        context: *mut ibv_context,
+        entries: *mut ibv_gid_entry,
+        max_entries: usize,
+        flags: u32,
+        entry_size: usize,
+    ) -> isize;
+}
+
+/// The extended part of a context, if it has one.
+///
+/// # Safety
+/// The context is open.
+unsafe fn extended(context: *mut ibv_context) -> Option<*const verbs_context> {
+    // SAFETY: it is open, says the caller. Where the mark is set, it is the last field of a
+    // `verbs_context`.
+    unsafe {
+        let is_extended = (*context).abi_compat.addr() == usize::MAX;
+        is_extended
+            .then(|| context.byte_sub(offset_of!(verbs_context, context)).cast_const().cast())
+    }
+}
+
+/// An extended operation of an open context, if the library and the device have it. That part grows at its
+/// front, so `sz` says how far it reaches back.
+macro_rules! operation {
+    ($context:expr, $name:ident) => {
+        extended($context).and_then(|extended| {
+            let needed = size_of::<verbs_context>() - offset_of!(verbs_context, $name);
+            if (*extended).sz < needed { None } else { (*extended).$name }
+        })
+    };
+}
+
+/// What the device can do at most.
+///
+/// # Safety
+/// The context is open.
+pub unsafe fn attributes(context: NonNull<ibv_context>) -> io::Result<DeviceAttr> {
+    let context = context.as_ptr();
+    // SAFETY: all zero is a value of each field, all of them numbers.
+    let mut attr: ibv_device_attr_ex = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the context is open, says the caller; there is room for as much as is said.
+    let extended = unsafe {
+        operation!(context, query_device_ex)
+            .map(|query| check(query(context, ptr::null(), &mut attr, size_of_val(&attr))))
+    };
+    if !matches!(extended, Some(Ok(()))) {
+        // SAFETY: the context is open, and there is room.
+        check(unsafe { ibv_query_device(context, &mut attr.orig_attr) })?;
+    }
+    Ok(DeviceAttr::new(&attr))
+}
+
+/// `ibv_query_port(3)`.
+pub fn query_port(context: &Context, number: u8) -> io::Result<ibv_port_attr> {
+    let context = context.raw();
+    // SAFETY: all zero is a value of each field, all of them numbers.
+    let mut attr: ibv_port_attr = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the context is open; there is room for as much as is said.
+    check(unsafe {
+        match operation!(context, query_port) {
+            Some(query) => query(context, number, &mut attr, size_of_val(&attr)),
+            None => ___ibv_query_port(context, number, &mut attr),
+        }
+    })?;
+    Ok(attr)
+}
+
+/// `ibv_query_gid_table(3)`: the entries of all ports that are in use; `room` for as many.
+pub fn query_gids(context: &Context, room: usize) -> io::Result<Vec<ibv_gid_entry>> {
+    let mut entries = Vec::with_capacity(room);
+    let size = size_of::<ibv_gid_entry>();
+    // SAFETY: the context is open; the vector has room for so many entries of this size.
+    let count = unsafe {
+        _ibv_query_gid_table(context.raw(), entries.as_mut_ptr(), entries.capacity(), 0, size)
+    };
+    let count = usize::try_from(count)
+        .map_err(|_| io::Error::from_raw_os_error(c_int::try_from(-count).unwrap_or(0)))?;
+    // SAFETY: so many were written, and no more than there is room for.
+    unsafe { entries.set_len(count.min(room)) };
+    Ok(entries)
+}
+
+/// `ibv_modify_cq(3)`: events come after `count` completions or `period` microseconds.
+///
+/// # Safety
+/// The queue is alive.
+pub unsafe fn moderate_cq(cq: *mut ibv_cq, count: u16, period: u16) -> io::Result<()> {
+    let mut attr = ibv_modify_cq_attr {
+        attr_mask: ibv_cq_attr_mask::IBV_CQ_ATTR_MODERATE.0,
+        moderate: ibv_moderate_cq { cq_count: count, cq_period: period },
+    };
+    // SAFETY: the queue is alive, says the caller, and with it its context.
+    check(unsafe {
+        match operation!((*cq).context, modify_cq) {
+            Some(modify) => modify(cq, &mut attr),
+            None => rustix::io::Errno::OPNOTSUPP.raw_os_error(),
+        }
+    })
+}
+
+/// The bytes of an entry's GID.
+pub fn gid(entry: &ibv_gid_entry) -> Gid {
+    // SAFETY: both views of the union are numbers, and all of its bytes were written.
+    Gid(unsafe { entry.gid.raw })
+}

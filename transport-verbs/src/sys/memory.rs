@@ -1,0 +1,194 @@
+//! Memory for a device: pages of the system's own, which the device may read and write at any time.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+const WORD: usize = size_of::<u64>();
+
+/// Memory, zeroed, aligned to a page, unmapped when this is dropped. It is reached by atomic words only,
+/// which all threads may use at once, and of which the device may change any meanwhile.
+#[derive(Debug)]
+pub struct Memory {
+    base: NonNull<AtomicU64>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread.
+unsafe impl Send for Memory {}
+// SAFETY: `&Memory` reaches it by atomic accesses, all of one size.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Maps `len` bytes.
+    ///
+    /// # Errors
+    /// What the system says; `len` 0 is one.
+    pub fn new(len: usize) -> Result<Self, Errno> {
+        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        let base = unsafe {
+            mmap_anonymous(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
+        };
+        Ok(Self { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, len })
+    }
+
+    /// Where it starts.
+    pub const fn ptr(&self) -> *mut u8 {
+        self.base.as_ptr().cast()
+    }
+
+    /// How many bytes it has.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All of it, to the end of the last word.
+    const fn words(&self) -> &[AtomicU64] {
+        // SAFETY: pages are mapped whole, so the last word is inside; any bytes are an atomic number; the
+        // mapping is aligned to a page, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len.div_ceil(WORD)) }
+    }
+
+    /// Copies bytes out, if they are all inside. What is read later is no older than they are.
+    pub fn read(&self, offset: usize, to: &mut [u8]) -> Option<()> {
+        let range = self.range(offset, to.len())?;
+        let (head, rest) = to.split_at_mut(range.head.len());
+        let (middle, tail) = rest.split_at_mut(range.middle.len() * WORD);
+        for word in range.first {
+            head.copy_from_slice(&load(word)[range.head.clone()]);
+        }
+        for (to, word) in middle.chunks_exact_mut(WORD).zip(range.middle) {
+            to.copy_from_slice(&load(word));
+        }
+        for word in range.last {
+            tail.copy_from_slice(&load(word)[..tail.len()]);
+        }
+        fence(Ordering::Acquire);
+        Some(())
+    }
+
+    /// Copies bytes in, if they are all inside. Of a word that they fill in part the other bytes stay what
+    /// they are, also where somebody writes them meanwhile.
+    pub fn write(&self, offset: usize, from: &[u8]) -> Option<()> {
+        let range = self.range(offset, from.len())?;
+        let (head, rest) = from.split_at(range.head.len());
+        let (middle, tail) = rest.split_at(range.middle.len() * WORD);
+        for word in range.first {
+            merge(word, range.head.start, head);
+        }
+        for (from, word) in middle.chunks_exact(WORD).zip(range.middle) {
+            let mut bytes = [0; WORD];
+            bytes.copy_from_slice(from);
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+        for word in range.last {
+            merge(word, 0, tail);
+        }
+        Some(())
+    }
+
+    fn range(&self, offset: usize, len: usize) -> Option<Words<'_>> {
+        let end = offset.checked_add(len).filter(|end| *end <= self.len)?;
+        let start = offset % WORD;
+        let head = if start == 0 { 0..0 } else { start..(start + len).min(WORD) };
+        let (before, words) = (offset.div_ceil(WORD), self.words());
+        let first = &words[offset / WORD..before];
+        let whole = (end / WORD).max(before);
+        let last = if end > whole * WORD { whole + 1 } else { whole };
+        Some(Words { first, head, middle: &words[before..whole], last: &words[whole..last] })
+    }
+}
+
+/// A range of bytes: those of `head` in the first word if they don't begin it, whole words, and the
+/// beginning of the last if they don't fill it.
+struct Words<'a> {
+    first: &'a [AtomicU64],
+    head: Range<usize>,
+    middle: &'a [AtomicU64],
+    last: &'a [AtomicU64],
+}
+
+// Relaxed, here and in storing: what pairs with the device's accesses is in libibverbs, a barrier before a
+// request is handed over, and one after a completion was found.
+fn load(word: &AtomicU64) -> [u8; WORD] {
+    word.load(Ordering::Relaxed).to_ne_bytes()
+}
+
+fn merge(word: &AtomicU64, start: usize, from: &[u8]) {
+    let merged = |old: u64| {
+        let mut bytes = old.to_ne_bytes();
+        bytes[start..start + from.len()].copy_from_slice(from);
+        Some(u64::from_ne_bytes(bytes))
+    };
+    let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, merged);
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this length; borrows of it ended with `self`.
+        let unmapped = unsafe { munmap(self.ptr().cast(), self.len) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every range of a few words, written and read, against a slice.
+    #[test]
+    fn what_is_written_is_read_and_nothing_else_changes() {
+        const LEN: usize = 29;
+        for offset in 0..=LEN {
+            for len in 0..=LEN - offset {
+                let memory = Memory::new(LEN).unwrap();
+                let mut model = [0xee; LEN];
+                memory.write(0, &model).unwrap();
+                let bytes: Vec<u8> = (1..=len as u8).collect();
+                memory.write(offset, &bytes).unwrap();
+                model[offset..offset + len].copy_from_slice(&bytes);
+                let (mut all, mut piece) = ([0; LEN], vec![0; len]);
+                memory.read(0, &mut all).unwrap();
+                memory.read(offset, &mut piece).unwrap();
+                assert_eq!(all, model, "{len} bytes at {offset}");
+                assert_eq!(piece, bytes, "{len} bytes at {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_inside_is_not_touched() {
+        let memory = Memory::new(20).unwrap();
+        for (offset, len) in [(0, 21), (20, 1), (21, 0), (usize::MAX, 1), (usize::MAX, 0)] {
+            assert!(memory.write(offset, &vec![1; len]).is_none());
+            assert!(memory.read(offset, &mut vec![0; len]).is_none());
+        }
+        let mut all = [1; 20];
+        memory.read(0, &mut all).unwrap();
+        assert_eq!(all, [0; 20]);
+        assert_eq!(Memory::new(0).unwrap_err(), Errno::INVAL);
+    }
+
+    #[test]
+    fn threads_may_write_the_bytes_of_one_word() {
+        let memory = Memory::new(8).unwrap();
+        std::thread::scope(|scope| {
+            for nth in 0..4usize {
+                let memory = &memory;
+                scope.spawn(move || {
+                    for round in 0..=200 {
+                        memory.write(nth * 2, &[round; 2]).unwrap();
+                    }
+                });
+            }
+        });
+        let mut all = [0; 8];
+        memory.read(0, &mut all).unwrap();
+        assert_eq!(all, [200; 8]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Ports, in our own words: what the library writes is judged here.
+
+use std::io;
+
+use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_mtu};
+
+use super::context::Context;
+use super::ext;
+use crate::port::{Gid, PortState};
+
+/// What is known of a port.
+#[derive(Clone, Copy, Debug)]
+pub struct PortAttr {
+    pub state: PortState,
+    pub lid: u16,
+    pub mtu: u32,
+    pub max_msg_size: u64,
+    pub is_ethernet: bool,
+}
+
+/// `enum ibv_gid_type`.
+pub const GID_ROCE_V1: u32 = IBV_GID_TYPE_ROCE_V1;
+/// `enum ibv_gid_type`.
+pub const GID_ROCE_V2: u32 = IBV_GID_TYPE_ROCE_V2;
+
+/// `IBV_LINK_LAYER_ETHERNET`, which `rdma-sys` leaves out.
+const LINK_LAYER_ETHERNET: u8 = 2;
+
+/// A GID in use, and its place in the port's table.
+#[derive(Clone, Copy, Debug)]
+pub struct GidEntry {
+    pub index: u8,
+    pub gid: Gid,
+    pub kind: u32,
+}
+
+/// Asks what is known of a port.
+pub fn query(context: &Context, number: u8) -> io::Result<PortAttr> {
+    let attr = ext::query_port(context, number)?;
+    Ok(PortAttr {
+        state: PortState(attr.state),
+        lid: attr.lid,
+        mtu: mtu(attr.active_mtu),
+        max_msg_size: attr.max_msg_sz.into(),
+        is_ethernet: attr.link_layer == LINK_LAYER_ETHERNET,
+    })
+}
+
+/// The GIDs of a port that are in use, by their index. Those whose index no queue pair could use are left
+/// out.
+pub fn gids(context: &Context, number: u8) -> io::Result<Vec<GidEntry>> {
+    let mut room = 0;
+    for port in 1..=context.attributes().phys_port_cnt {
+        room += usize::try_from(ext::query_port(context, port)?.gid_tbl_len).unwrap_or(0);
+    }
+    let of_port = ext::query_gids(context, room)?.into_iter().filter_map(|entry| {
+        let index = u8::try_from(entry.gid_index).ok()?;
+        let gid = ext::gid(&entry);
+        (entry.port_num == number.into()).then_some(GidEntry { index, gid, kind: entry.gid_type })
+    });
+    Ok(of_port.collect())
+}
+
+/// `enum ibv_mtu` in bytes. A number that is none of the five is taken for the smallest, which works
+/// everywhere.
+const fn mtu(number: ibv_mtu::Type) -> u32 {
+    match number {
+        1..=5 => 128 << number,
+        _ => 256,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c03_a_foreign_mtu_is_taken_for_the_smallest() {
+        assert_eq!([1, 2, 3, 4, 5].map(mtu), [256, 512, 1024, 2048, 4096]);
+        assert_eq!([0, 6, u32::MAX].map(mtu), [256; 3]);
+    }
+}
