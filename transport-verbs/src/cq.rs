@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
 use cq_core::wc::Wc;
+use rdma_sys::ibv_cq;
 
 use crate::channel::CompletionChannel;
 use crate::error::{Attempt, DeviceError, InUse};
 use crate::sys::context::Context;
 use crate::sys::cq;
+use crate::sys::poll::OVERRUN;
 
 /// A completion queue.
 #[derive(Debug)]
@@ -59,6 +61,12 @@ impl Cq {
         self.raw.moderate(count, period).attempt("moderate the completion queue's events")
     }
 
+    /// As libibverbs names it, for calls that this crate does not have. It is valid as long as this handle is.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut ibv_cq {
+        self.raw.raw()
+    }
+
     /// Destroys it, and drops its completions and unread events. Dropping does, too, once the last queue
     /// pair of it is gone.
     ///
@@ -75,10 +83,17 @@ impl Poll for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         match self.raw.poll(out) {
-            0 if self.raw.has_overrun() => Err(PollError::Overrun { dropped: None }),
-            failed if failed < 0 => Err(PollError::Device(failed)),
+            failed if failed < 0 => Err(why(failed)),
             count => Ok(count as usize),
         }
+    }
+}
+
+#[cold]
+const fn why(failed: c_int) -> PollError {
+    match failed {
+        OVERRUN => PollError::Overrun { dropped: None },
+        code => PollError::Device(code),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod ext;
 pub mod memory;
 pub mod mr;
 pub mod pd;
+pub mod poll;
 pub mod port;
 
 use std::ffi::c_int;

@@ -5,31 +5,29 @@
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::transport::CqKey;
 use cq_core::wc::Wc;
 use rdma_sys::{
     ibv_ack_cq_events, ibv_cq, ibv_create_cq, ibv_destroy_cq, ibv_req_notify_cq, ibv_resize_cq,
-    ibv_wc,
 };
 
 use super::channel::Channel;
 use super::check;
 use super::context::Context;
 use super::ext;
+use super::poll::Polling;
 
 /// How many events are acknowledged at a time: each acknowledgement takes a lock of the queue.
 const BATCH: u32 = 64;
-
-type PollFn = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
 
 /// What is known of a queue where its events are read: its `cq_context`.
 #[derive(Debug)]
 pub struct Reports {
     key: CqKey,
-    overrun: AtomicBool,
+    polling: Polling,
     acks: Mutex<Acks>,
 }
 
@@ -42,17 +40,22 @@ struct Acks {
 }
 
 impl Reports {
-    fn new() -> Self {
+    fn new(polling: Polling) -> Self {
         // Numbers are never used again, so a dead queue's key names no other.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let key = CqKey { index: number as u32, generation: (number >> 32) as u32 };
-        Self { key, overrun: AtomicBool::new(false), acks: Mutex::default() }
+        Self { key, polling, acks: Mutex::default() }
     }
 
     /// A queue's name in events.
     pub const fn key(&self) -> CqKey {
         self.key
+    }
+
+    /// The device reported that the queue overran.
+    pub fn overran(&self) {
+        self.polling.overran();
     }
 
     /// The reports of a queue.
@@ -95,7 +98,6 @@ impl Reports {
 #[derive(Debug)]
 pub struct Cq {
     raw: NonNull<ibv_cq>,
-    poll: PollFn,
     reports: Arc<Reports>,
     channel: Option<Arc<Channel>>,
     _context: Arc<Context>,
@@ -113,16 +115,16 @@ impl Cq {
         capacity: c_int,
         channel: Option<&Arc<Channel>>,
     ) -> io::Result<Self> {
-        let reports = Arc::new(Reports::new());
+        // SAFETY: the context is open.
+        let polling = unsafe { Polling::new(context.raw()) };
+        let reports = Arc::new(Reports::new(polling));
         let cq_context = Arc::as_ptr(&reports).cast_mut().cast::<c_void>();
         let raw_channel = channel.map_or(ptr::null_mut(), |channel| channel.raw());
         // SAFETY: the context is open and the channel alive, or there is none.
         let raw = unsafe { ibv_create_cq(context.raw(), capacity, cq_context, raw_channel, 0) };
         let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: the context is open; its table of operations does not change.
-        let poll = unsafe { (*context.raw()).ops.poll_cq }.expect("every device can poll");
         let (channel, context) = (channel.cloned(), Arc::clone(context));
-        Ok(Self { raw, poll, reports, channel, _context: context })
+        Ok(Self { raw, reports, channel, _context: context })
     }
 
     /// As libibverbs names it.
@@ -140,18 +142,12 @@ impl Cq {
         self.channel.is_some()
     }
 
-    /// `ibv_poll_cq(3)`: the count, or a negative number.
+    /// `ibv_poll_cq(3)`: the count, [`OVERRUN`](super::poll::OVERRUN), or another negative number.
     #[inline]
     pub fn poll(&self, out: &mut [Wc]) -> c_int {
         let room = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
         // SAFETY: the queue is alive; `Wc` is `ibv_wc` (asserted in `layout`), and there is room for as many.
-        unsafe { (self.poll)(self.raw(), room, out.as_mut_ptr().cast()) }
-    }
-
-    /// Whether the device reported an overrun.
-    #[inline]
-    pub fn has_overrun(&self) -> bool {
-        self.reports.overrun.load(Ordering::Relaxed)
+        unsafe { self.reports.polling.poll(self.raw(), room, out.as_mut_ptr().cast()) }
     }
 
     /// `ibv_req_notify_cq(3)`.
