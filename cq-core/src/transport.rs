@@ -295,6 +295,8 @@ pub enum Refused {
     InlineResult,
     /// READ and atomics are turned off for the queue pair: `max_rd_atomic` is 0 (Q7).
     NoReadAtomic,
+    /// It is a datagram, and nothing says where it goes.
+    NoDestination,
     /// The device refused with this code.
     Device(i32),
 }
@@ -308,5 +310,6 @@ sentences!(Refused {
     Self::Unsupported => ("the device does not have this operation");
     Self::InlineResult => ("READ and atomics write their data, so it can't be inline: give pieces of registered memory");
     Self::NoReadAtomic => ("the queue pair's max_rd_atomic is 0, which allows no READ and no atomic: set it when going to RTS");
+    Self::NoDestination => ("a datagram needs a destination: an address handle of the queue pair's own protection domain, a queue pair's number and its queue key");
     Self::Device(code) => ("the device refused it (code {code})");
 });

@@ -31,7 +31,6 @@ impl Cq {
         Ok(Self { raw: Arc::new(raw) })
     }
 
-    #[allow(dead_code)]
     pub(crate) const fn raw(&self) -> &Arc<cq::Cq> {
         &self.raw
     }

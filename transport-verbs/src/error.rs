@@ -4,6 +4,9 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::attr::QpAttrMask;
+use crate::state::QpState;
+
 /// Why a device could not be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -114,5 +117,29 @@ pub struct InUse<T> {
 impl<T> InUse<T> {
     pub(crate) const fn new(handle: T, what: &'static str, users: &'static str) -> Self {
         Self { handle, what, users }
+    }
+}
+
+/// Why a queue pair stays as it is (Q1): the device refused. Nothing was changed.
+#[derive(Debug, Error)]
+#[error(
+    "the device refused to take the queue pair from {from} to {to} with {mask}: {error}; see ibv_modify_qp(3) for what this change takes"
+)]
+#[non_exhaustive]
+pub struct ModifyError {
+    /// The state that it is in.
+    pub from: QpState,
+    /// The state that was asked for.
+    pub to: QpState,
+    /// The attributes that were given.
+    pub mask: QpAttrMask,
+    pub(crate) error: io::Error,
+}
+
+impl ModifyError {
+    /// The errno.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        self.error.raw_os_error().unwrap_or(0)
     }
 }

@@ -39,7 +39,6 @@ impl ProtectionDomain {
         Ok(Self { raw: Arc::new(raw) })
     }
 
-    #[allow(dead_code)]
     pub(crate) const fn raw(&self) -> &Arc<Pd> {
         &self.raw
     }

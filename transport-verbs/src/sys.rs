@@ -1,6 +1,7 @@
 //! The rooms where libibverbs and librdmacm are called: each owns one kind of object, keeps alive what the
 //! object refers to, and destroys it. What is above them is safe code.
 
+pub mod ah;
 pub mod channel;
 pub mod context;
 pub mod cq;
@@ -10,6 +11,9 @@ pub mod mr;
 pub mod pd;
 pub mod poll;
 pub mod port;
+pub mod post;
+pub mod qp;
+pub mod srq;
 
 use std::ffi::c_int;
 use std::io;

@@ -1,0 +1,353 @@
+//! Queue pairs, as their owner sees them: posting, changing state, destroying.
+//!
+//! ```no_run
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::transport::Post;
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_verbs::{Access, Context, QpInit};
+//!
+//! let context = Context::open_first()?;
+//! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+//! let (cq, peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
+//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+//! qp.connect(&port, &peer.endpoint(&port))?;
+//! peer.connect(&port, &qp.endpoint(&port))?;
+//!
+//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//! peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//! qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
+//!
+//! let (mut peer_cq, mut room) = (CompletionQueue::new(peer_cq), [Wc::default(); 4]);
+//! while peer_cq.poll(&mut room)?.is_empty() {}
+//! assert_eq!(room[0].result()?.byte_len(), 5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use cq_core::transport::{Post, PostError, Refused};
+use cq_core::wr::{Data, RecvWr, SendOp, SendWr};
+use rdma_sys::{ibv_qp_attr, ibv_qp_cap, ibv_qp_type};
+
+use crate::ah::AddressHandle;
+use crate::attr::{QpAttr, QpAttrMask};
+use crate::attributes::DeviceAttr;
+use crate::cq::Cq;
+use crate::endpoint;
+use crate::error::{Attempt, DeviceError, ModifyError};
+use crate::pd::ProtectionDomain;
+use crate::refusal;
+use crate::srq::SharedReceiveQueue;
+use crate::state::QpState;
+use crate::sys::qp::{Parts, Qp, Target};
+
+/// `enum ibv_qp_type`: what a queue pair can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QpType(u32);
+
+impl QpType {
+    /// Reliable connection: everything.
+    pub const RC: Self = Self(ibv_qp_type::IBV_QPT_RC);
+    /// Unreliable connection: SEND and WRITE; what is lost is lost.
+    pub const UC: Self = Self(ibv_qp_type::IBV_QPT_UC);
+    /// Unreliable datagrams: SEND of one packet, to anyone ([`QueuePair::to`]).
+    pub const UD: Self = Self(ibv_qp_type::IBV_QPT_UD);
+}
+
+/// `struct ibv_qp_cap`: how much a queue pair takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpCaps {
+    /// Requests of the send queue that may be outstanding.
+    pub max_send_wr: u32,
+    /// Requests of the receive queue that may be outstanding.
+    pub max_recv_wr: u32,
+    /// Pieces of a send request.
+    pub max_send_sge: u32,
+    /// Pieces of a receive request.
+    pub max_recv_sge: u32,
+    /// Inline bytes of a send request.
+    pub max_inline: u32,
+}
+
+/// `struct ibv_qp_init_attr`: what a queue pair is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct QpInit<'a> {
+    /// What it can do.
+    pub qp_type: QpType,
+    /// Where sends complete.
+    pub send_cq: &'a Cq,
+    /// Where receives complete; may be the same.
+    pub recv_cq: &'a Cq,
+    /// Where its receives are taken from, if it has none of its own.
+    pub srq: Option<&'a SharedReceiveQueue>,
+    /// How much it takes.
+    pub caps: QpCaps,
+    /// Whether every send is signaled, whatever its flags say.
+    pub sq_sig_all: bool,
+}
+
+impl<'a> QpInit<'a> {
+    /// A reliable connection with both directions on one completion queue, and usual capacities: 128
+    /// requests each way, of one piece, or of 64 inline bytes.
+    #[must_use]
+    pub const fn new(cq: &'a Cq) -> Self {
+        let caps = QpCaps {
+            max_send_wr: 128,
+            max_recv_wr: 128,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline: 64,
+        };
+        Self { qp_type: QpType::RC, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
+    }
+}
+
+/// Where a datagram goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'a> {
+    /// The address, made in the queue pair's protection domain.
+    pub ah: &'a AddressHandle,
+    /// Number of the queue pair there.
+    pub qp_num: u32,
+    /// The queue key that it asks for.
+    pub qkey: u32,
+}
+
+/// A queue pair. Posting takes it by `&mut`; completions may be polled elsewhere meanwhile.
+///
+/// Destroying it twice does not compile:
+/// ```compile_fail,E0382
+/// # fn twice(qp: transport_verbs::QueuePair) {
+/// qp.destroy();
+/// qp.destroy();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct QueuePair {
+    raw: Qp,
+    qp_type: QpType,
+    caps: QpCaps,
+    psn: u32,
+    /// The last state that it was brought to from here. By itself the device brings it to SQE or ERR only,
+    /// from a state that takes requests, and those take them, too.
+    state: QpState,
+    max_rd_atomic: u8,
+}
+
+impl QueuePair {
+    pub(crate) fn new(pd: &ProtectionDomain, init: &QpInit<'_>) -> Result<Self, DeviceError> {
+        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = init.caps;
+        let cap = ibv_qp_cap {
+            max_send_wr,
+            max_recv_wr,
+            // Inline bytes are a piece.
+            max_send_sge: max_send_sge.max((max_inline > 0).into()),
+            max_recv_sge,
+            max_inline_data: max_inline,
+        };
+        let parts = Parts {
+            qp_type: init.qp_type.0,
+            send_cq: init.send_cq.raw(),
+            recv_cq: init.recv_cq.raw(),
+            srq: init.srq.map(SharedReceiveQueue::raw),
+            cap,
+            sq_sig_all: init.sq_sig_all,
+        };
+        let (raw, granted) = Qp::new(pd.raw(), &parts).attempt("create a queue pair")?;
+        let caps = QpCaps {
+            max_send_wr: granted.max_send_wr,
+            max_recv_wr: granted.max_recv_wr,
+            max_send_sge: granted.max_send_sge,
+            max_recv_sge: granted.max_recv_sge,
+            max_inline: granted.max_inline_data,
+        };
+        let (state, psn) = (QpState::RESET, endpoint::random_psn());
+        Ok(Self { raw, qp_type: init.qp_type, caps, psn, state, max_rd_atomic: 0 })
+    }
+
+    /// Its number, by which the peer connects to it.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.raw.number()
+    }
+
+    /// What it can do.
+    #[must_use]
+    pub const fn qp_type(&self) -> QpType {
+        self.qp_type
+    }
+
+    /// What it takes: at least what was asked for.
+    #[must_use]
+    pub const fn caps(&self) -> QpCaps {
+        self.caps
+    }
+
+    /// Number of the first packet that it sends when it is [connected](Self::connect): random, so that
+    /// stray packets of earlier connections do not fit.
+    #[must_use]
+    pub const fn psn(&self) -> u32 {
+        self.psn
+    }
+
+    /// Its state. A failure may change it at any time.
+    ///
+    /// # Errors
+    /// The device does not tell.
+    pub fn state(&self) -> Result<QpState, DeviceError> {
+        let attr = self.raw.query(QpAttrMask::STATE.bits()).attempt("query the queue pair")?;
+        Ok(QpState(attr.qp_state))
+    }
+
+    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
+    /// outstanding; to ERR flushes it (Q2).
+    ///
+    /// # Errors
+    /// The device refuses: no such change, attributes missing or too many, values out of range. Nothing was
+    /// changed.
+    pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
+        self.modify_raw(&mut attr.raw(), attr.mask())
+    }
+
+    /// As [`modify`](Self::modify), with attributes that libibverbs or librdmacm filled in.
+    pub(crate) fn modify_raw(
+        &mut self,
+        attr: &mut ibv_qp_attr,
+        mask: QpAttrMask,
+    ) -> Result<(), ModifyError> {
+        let to = if mask.contains(QpAttrMask::STATE) { Some(QpState(attr.qp_state)) } else { None };
+        let max_rd_atomic = attr.max_rd_atomic;
+        if let Err(error) = self.raw.modify(attr, mask.bits()) {
+            let from = self.state().unwrap_or(self.state);
+            return Err(ModifyError { from, to: to.unwrap_or(from), mask, error });
+        }
+        self.state = to.unwrap_or(self.state);
+        if mask.contains(QpAttrMask::MAX_QP_RD_ATOMIC) {
+            self.max_rd_atomic = max_rd_atomic;
+        } else if self.state == QpState::RESET {
+            self.max_rd_atomic = 0;
+        }
+        Ok(())
+    }
+
+    /// Where datagrams go: what is posted through the result is sent there.
+    ///
+    /// What it returns does not outlive the address:
+    /// ```compile_fail,E0505
+    /// # use cq_core::transport::Post;
+    /// # use transport_verbs::{AddressHandle, Destination, QueuePair};
+    /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
+    /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });
+    /// ah.destroy();
+    /// directed.post_send(&[]);
+    /// # }
+    /// ```
+    #[inline]
+    pub const fn to<'a>(&'a mut self, destination: &Destination<'a>) -> Directed<'a> {
+        Directed { qp: self, destination: *destination }
+    }
+
+    /// Destroys it, as dropping does. What is outstanding is dropped.
+    pub fn destroy(self) {
+        drop(self);
+    }
+
+    /// What its device can do at most.
+    pub(crate) fn limits(&self) -> &DeviceAttr {
+        self.raw.pd().context().attributes()
+    }
+
+    /// What the device need not be asked about a request of a connection; some devices hang on it, or carry
+    /// it out later.
+    #[inline]
+    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        if !self.state.takes_sends() {
+            return Err(Refused::WrongState);
+        }
+        if !wr.op.returns_data() {
+            return Ok(());
+        }
+        match wr.data {
+            Data::Inline(_) => Err(Refused::InlineResult),
+            Data::Sges(_) if self.qp_type != QpType::RC => Err(Refused::Unsupported),
+            Data::Sges(_) if self.max_rd_atomic == 0 => Err(Refused::NoReadAtomic),
+            Data::Sges(_) => Ok(()),
+        }
+    }
+}
+
+impl Post for QueuePair {
+    /// A datagram needs a destination: it is posted through [`to`](QueuePair::to), and refused here.
+    #[inline]
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let datagrams = self.qp_type == QpType::UD;
+        let judge = |wr: &SendWr<'_>| match datagrams {
+            true => Err(Refused::NoDestination),
+            false => self.judge(wr),
+        };
+        self.raw
+            .post_send(list, judge, None)
+            .map_err(|failure| refusal::of_send(&failure, list, &self.caps))
+    }
+
+    #[inline]
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        if !list.is_empty() && !self.state.takes_recvs() {
+            return Err(PostError { posted: 0, why: Refused::WrongState });
+        }
+        let max_sge = self.caps.max_recv_sge;
+        self.raw.post_recv(list).map_err(|failure| refusal::of_recv(&failure, list, max_sge))
+    }
+}
+
+/// A queue pair whose datagrams go to one destination.
+#[derive(Debug)]
+pub struct Directed<'a> {
+    qp: &'a mut QueuePair,
+    destination: Destination<'a>,
+}
+
+impl Directed<'_> {
+    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        let sends = matches!(wr.op, SendOp::Send { .. });
+        if !sends || self.qp.qp_type != QpType::UD {
+            return Err(Refused::Unsupported);
+        }
+        // A driver takes it for its own, so that of another device must not get there.
+        if !Arc::ptr_eq(self.destination.ah.raw().pd(), self.qp.raw.pd()) {
+            return Err(Refused::NoDestination);
+        }
+        self.qp.judge(wr)
+    }
+}
+
+impl Post for Directed<'_> {
+    /// Datagrams carry SEND, with or without immediate data; everything else is refused.
+    #[inline]
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let Destination { ah, qp_num, qkey } = self.destination;
+        let target = Target { ah: ah.raw(), qp_num, qkey };
+        self.qp
+            .raw
+            .post_send(list, |wr| self.judge(wr), Some(target))
+            .map_err(|failure| refusal::of_send(&failure, list, &self.qp.caps))
+    }
+
+    #[inline]
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.qp.post_recv(list)
+    }
+}
+
+impl ProtectionDomain {
+    /// A queue pair, in RESET. Its completion queues and its shared receive queue are of the same opening
+    /// of the device.
+    ///
+    /// # Errors
+    /// Capacities past the device's limits, too many queue pairs, no memory, queues of another opening.
+    pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, DeviceError> {
+        QueuePair::new(self, init)
+    }
+}

@@ -1,0 +1,198 @@
+//! Posting: lists of requests become chains of what libibverbs takes, on the stack, some at a time.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::mem::{MaybeUninit, offset_of};
+use std::ptr;
+
+use cq_core::transport::Refused;
+use cq_core::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
+use rdma_sys::{
+    atomic_t, bind_mw_tso_union_t, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge,
+    ibv_wr_opcode, imm_data_invalidated_rkey_union_t, qp_type_t, rdma_t, tso_t, ud_t, wr_t, xrc_t,
+};
+
+/// How many requests are handed over in one call at most: two kilobytes of them.
+const CHAIN: usize = 16;
+
+// The pieces of a request are handed over as they are.
+const _: () = {
+    assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
+    assert!(offset_of!(Sge, addr) == offset_of!(ibv_sge, addr));
+    assert!(offset_of!(Sge, length) == offset_of!(ibv_sge, length));
+    assert!(offset_of!(Sge, lkey) == offset_of!(ibv_sge, lkey));
+};
+
+/// A request as libibverbs takes it.
+pub trait Raw: Sized {
+    /// Puts `next` behind it.
+    fn link(&mut self, next: *mut Self);
+}
+
+impl Raw for ibv_send_wr {
+    fn link(&mut self, next: *mut Self) {
+        self.next = next;
+    }
+}
+
+impl Raw for ibv_recv_wr {
+    fn link(&mut self, next: *mut Self) {
+        self.next = next;
+    }
+}
+
+/// What the device refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    /// How many requests of the list were posted.
+    pub posted: usize,
+    /// Why the next one was not.
+    pub why: Why,
+}
+
+/// Who refused a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Why {
+    /// It was not handed to the device.
+    Refused(Refused),
+    /// The device, with this errno.
+    Device(c_int),
+}
+
+/// Hands a list over in chains of up to [`CHAIN`] requests, each made by `make`, which may use the piece of
+/// its own that it is given. `submit` is the device's call.
+///
+/// # Safety
+/// For a chain that `make` made, whose last request is followed by none, `submit` may be called with its
+/// first request; it returns 0 or an errno, and keeps no pointer to the chain.
+#[inline]
+pub unsafe fn post<'w, W, R: Raw>(
+    list: &'w [W],
+    make: impl Fn(&'w W, &mut MaybeUninit<ibv_sge>) -> Result<R, Refused>,
+    submit: impl Fn(*mut R, &mut *mut R) -> c_int,
+) -> Result<(), Failure> {
+    let mut posted = 0;
+    for part in list.chunks(CHAIN) {
+        let mut chain = [const { MaybeUninit::<R>::uninit() }; CHAIN];
+        let mut pieces = [const { MaybeUninit::uninit() }; CHAIN];
+        let first = chain.as_mut_ptr().cast::<R>();
+        let (mut made, mut refused) = (0, None);
+        for (wr, piece) in part.iter().zip(&mut pieces) {
+            match make(wr, piece) {
+                // SAFETY: a part has no more than `CHAIN` requests, so this place is in the chain.
+                Ok(raw) => unsafe { first.add(made).write(raw) },
+                Err(why) => {
+                    refused = Some(why);
+                    break;
+                }
+            }
+            if made > 0 {
+                // SAFETY: both places are in the chain, and the one before has been written.
+                unsafe { (*first.add(made - 1)).link(first.add(made)) };
+            }
+            made += 1;
+        }
+        if made > 0 {
+            let mut bad = first;
+            let errno = submit(first, &mut bad);
+            if errno != 0 {
+                let posted = posted + position(first, bad, made);
+                return Err(Failure { posted, why: Why::Device(errno) });
+            }
+            posted += made;
+        }
+        if let Some(why) = refused {
+            return Err(Failure { posted, why: Why::Refused(why) });
+        }
+    }
+    Ok(())
+}
+
+/// Where in a chain of `made` requests the device says that it stopped. What names none of them is taken
+/// for the first: nothing is known to be posted.
+#[cold]
+fn position<R>(first: *mut R, bad: *mut R, made: usize) -> usize {
+    (0..made).find(|&nth| ptr::eq(first.wrapping_add(nth), bad)).unwrap_or(0)
+}
+
+/// A send request; a datagram goes to `to`. `None` if there is no such operation.
+#[inline]
+pub fn send_wr(
+    wr: &SendWr<'_>,
+    to: Option<ud_t>,
+    piece: &mut MaybeUninit<ibv_sge>,
+) -> Option<ibv_send_wr> {
+    let (sg_list, num_sge, inline) = match wr.data {
+        Data::Sges(sges) => (sges.as_ptr().cast_mut().cast(), count(sges), 0),
+        Data::Inline(bytes) => {
+            // A length that does not fit is more than any queue pair takes; so is this one then.
+            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            let sge = ibv_sge { addr: bytes.as_ptr().expose_provenance() as u64, length, lkey: 0 };
+            (ptr::from_mut(piece.write(sge)), 1, ibv_send_flags::IBV_SEND_INLINE.0)
+        }
+    };
+    let (opcode, imm, operands) = operation(&wr.op)?;
+    Some(ibv_send_wr {
+        wr_id: wr.wr_id,
+        next: ptr::null_mut(),
+        sg_list,
+        num_sge,
+        opcode,
+        // Only flags that have a name: with the bit of "inline" the device would read what the pieces say.
+        send_flags: wr.flags.intersection(SendFlags::all()).bits() | inline,
+        imm_data_invalidated_rkey_union: imm_data_invalidated_rkey_union_t {
+            imm_data: u32::from_ne_bytes(imm),
+        },
+        wr: to.map_or(operands, |ud| wr_t { ud }),
+        qp_type: qp_type_t { xrc: xrc_t { remote_srqn: 0 } },
+        bind_mw_tso_union: bind_mw_tso_union_t {
+            tso: tso_t { hdr: ptr::null_mut(), hdr_sz: 0, mss: 0 },
+        },
+    })
+}
+
+/// A receive request.
+#[inline]
+pub fn recv_wr(wr: &RecvWr<'_>) -> ibv_recv_wr {
+    ibv_recv_wr {
+        wr_id: wr.wr_id,
+        next: ptr::null_mut(),
+        sg_list: wr.sges.as_ptr().cast_mut().cast(),
+        num_sge: count(wr.sges),
+    }
+}
+
+/// A count that does not fit is more than any queue takes; so is this one then.
+#[inline]
+fn count(sges: &[Sge]) -> c_int {
+    c_int::try_from(sges.len()).unwrap_or(c_int::MAX)
+}
+
+/// The opcode, the immediate data and the operands of an operation.
+#[inline]
+fn operation(op: &SendOp) -> Option<(ibv_wr_opcode::Type, [u8; 4], wr_t)> {
+    use ibv_wr_opcode as o;
+
+    let rdma = |RemoteAddr { addr: remote_addr, rkey }| wr_t { rdma: rdma_t { remote_addr, rkey } };
+    let atomic = |RemoteAddr { addr: remote_addr, rkey }, compare_add, swap| wr_t {
+        atomic: atomic_t { remote_addr, compare_add, swap, rkey },
+    };
+    let none = RemoteAddr { addr: 0, rkey: 0 };
+    Some(match *op {
+        SendOp::Send { imm: None } => (o::IBV_WR_SEND, [0; 4], rdma(none)),
+        SendOp::Send { imm: Some(imm) } => (o::IBV_WR_SEND_WITH_IMM, imm, rdma(none)),
+        SendOp::Write { remote, imm: None } => (o::IBV_WR_RDMA_WRITE, [0; 4], rdma(remote)),
+        SendOp::Write { remote, imm: Some(imm) } => {
+            (o::IBV_WR_RDMA_WRITE_WITH_IMM, imm, rdma(remote))
+        }
+        SendOp::Read { remote } => (o::IBV_WR_RDMA_READ, [0; 4], rdma(remote)),
+        SendOp::CompareSwap { remote, compare, swap } => {
+            (o::IBV_WR_ATOMIC_CMP_AND_SWP, [0; 4], atomic(remote, compare, swap))
+        }
+        SendOp::FetchAdd { remote, add } => {
+            (o::IBV_WR_ATOMIC_FETCH_AND_ADD, [0; 4], atomic(remote, add, 0))
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,172 @@
+//! A queue pair: made, modified, queried, posted to.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use cq_core::transport::Refused;
+use cq_core::wr::{RecvWr, SendWr};
+use rdma_sys::{
+    ibv_create_qp, ibv_destroy_qp, ibv_modify_qp, ibv_qp, ibv_qp_attr, ibv_qp_cap,
+    ibv_qp_init_attr, ibv_query_qp, ibv_recv_wr, ibv_send_wr, ud_t,
+};
+
+use super::ah::Ah;
+use super::check;
+use super::cq::Cq;
+use super::pd::Pd;
+use super::post::{self, Failure};
+use super::srq::Srq;
+
+type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
+type PostRecv = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
+
+/// What a queue pair is made of.
+pub struct Parts<'a> {
+    /// `enum ibv_qp_type`: RC, UC or UD.
+    pub qp_type: u32,
+    pub send_cq: &'a Arc<Cq>,
+    pub recv_cq: &'a Arc<Cq>,
+    pub srq: Option<&'a Arc<Srq>>,
+    pub cap: ibv_qp_cap,
+    pub sq_sig_all: bool,
+}
+
+/// A queue pair; it keeps alive what it uses.
+#[derive(Debug)]
+pub struct Qp {
+    raw: NonNull<ibv_qp>,
+    post_send: PostSend,
+    post_recv: PostRecv,
+    pd: Arc<Pd>,
+    _cqs: [Arc<Cq>; 2],
+    _srq: Option<Arc<Srq>>,
+}
+
+// SAFETY: libibverbs may be called from any thread, with the same queue pair from several at once.
+unsafe impl Send for Qp {}
+// SAFETY: as above.
+unsafe impl Sync for Qp {}
+
+impl Qp {
+    /// Makes one, in RESET; says what it takes.
+    pub fn new(pd: &Arc<Pd>, parts: &Parts<'_>) -> io::Result<(Self, ibv_qp_cap)> {
+        let &Parts { send_cq, recv_cq, srq, .. } = parts;
+        // A driver takes everything for its own, so what is another opening's must not get there.
+        let context = pd.context().raw();
+        // SAFETY: the queues are alive.
+        let contexts = unsafe { [(*send_cq.raw()).context, (*recv_cq.raw()).context] };
+        if contexts != [context; 2] || srq.is_some_and(|srq| srq.pd().context().raw() != context) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut init = ibv_qp_init_attr {
+            qp_context: ptr::null_mut(),
+            send_cq: send_cq.raw(),
+            recv_cq: recv_cq.raw(),
+            srq: srq.map_or(ptr::null_mut(), |srq| srq.raw()),
+            cap: parts.cap,
+            qp_type: parts.qp_type,
+            sq_sig_all: parts.sq_sig_all.into(),
+        };
+        // SAFETY: all that it refers to is alive, and of the same opening.
+        let raw = unsafe { ibv_create_qp(pd.raw(), &mut init) };
+        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the context is open; its table of operations does not change.
+        let (post_send, post_recv) =
+            unsafe { ((*context).ops.post_send, (*context).ops.post_recv) };
+        let qp = Self {
+            raw,
+            post_send: post_send.expect("every device can send"),
+            post_recv: post_recv.expect("every device can receive"),
+            pd: Arc::clone(pd),
+            _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
+            _srq: srq.cloned(),
+        };
+        Ok((qp, init.cap))
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        // SAFETY: the queue pair is alive; its number does not change.
+        unsafe { (*self.raw.as_ptr()).qp_num }
+    }
+
+    /// The domain that it belongs to.
+    pub const fn pd(&self) -> &Arc<Pd> {
+        &self.pd
+    }
+
+    /// `ibv_modify_qp(3)`.
+    pub fn modify(&self, attr: &mut ibv_qp_attr, mask: u32) -> io::Result<()> {
+        // SAFETY: the queue pair and the attributes are alive.
+        check(unsafe { ibv_modify_qp(self.raw.as_ptr(), attr, mask as c_int) })
+    }
+
+    /// `ibv_query_qp(3)`.
+    pub fn query(&self, mask: u32) -> io::Result<ibv_qp_attr> {
+        let mut attr = no_attributes();
+        // SAFETY: these are numbers and pointers, for which zero is a value.
+        let mut init: ibv_qp_init_attr = unsafe { mem::zeroed() };
+        // SAFETY: all three are alive.
+        check(unsafe { ibv_query_qp(self.raw.as_ptr(), &mut attr, mask as c_int, &mut init) })?;
+        Ok(attr)
+    }
+
+    /// `ibv_post_send(3)` on a connected queue pair; a request that `refuse` objects to is not posted.
+    #[inline]
+    pub fn post_send(
+        &self,
+        list: &[SendWr<'_>],
+        refuse: impl Fn(&SendWr<'_>) -> Result<(), Refused>,
+        to: Option<Target<'_>>,
+    ) -> Result<(), Failure> {
+        let to = to.map(|to| ud_t { ah: to.ah.raw(), remote_qpn: to.qp_num, remote_qkey: to.qkey });
+        let make = |wr: &SendWr<'_>, piece: &mut MaybeUninit<_>| {
+            refuse(wr)?;
+            post::send_wr(wr, to, piece).ok_or(Refused::Unsupported)
+        };
+        // SAFETY: the queue pair is alive, and so are the pieces, the inline bytes and the address handle of
+        // the requests, while the device's call reads them.
+        unsafe {
+            post::post(list, make, |first, bad| (self.post_send)(self.raw.as_ptr(), first, bad))
+        }
+    }
+
+    /// `ibv_post_recv(3)`.
+    #[inline]
+    pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), Failure> {
+        // SAFETY: the queue pair is alive, and so are the pieces while the device's call reads them.
+        unsafe {
+            post::post(
+                list,
+                |wr, _| Ok(post::recv_wr(wr)),
+                |first, bad| (self.post_recv)(self.raw.as_ptr(), first, bad),
+            )
+        }
+    }
+}
+
+/// Attributes that are all zero.
+pub fn no_attributes() -> ibv_qp_attr {
+    // SAFETY: these are numbers, for which zero is a value.
+    unsafe { mem::zeroed() }
+}
+
+/// Where datagrams go.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    pub ah: &'a Ah,
+    pub qp_num: u32,
+    pub qkey: u32,
+}
+
+impl Drop for Qp {
+    fn drop(&mut self) {
+        // SAFETY: this was its only handle. What it uses is alive until after this.
+        unsafe { ibv_destroy_qp(self.raw.as_ptr()) };
+    }
+}

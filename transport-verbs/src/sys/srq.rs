@@ -1,0 +1,105 @@
+//! A shared receive queue.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::io;
+use std::mem;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use cq_core::wr::RecvWr;
+use rdma_sys::{
+    ibv_create_srq, ibv_destroy_srq, ibv_modify_srq, ibv_query_srq, ibv_recv_wr, ibv_srq,
+    ibv_srq_attr, ibv_srq_attr_mask, ibv_srq_init_attr,
+};
+
+use super::check;
+use super::pd::Pd;
+use super::post::{self, Failure};
+
+type PostRecv =
+    unsafe extern "C" fn(*mut ibv_srq, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
+
+/// A shared receive queue; destroyed when its last queue pair is gone.
+#[derive(Debug)]
+pub struct Srq {
+    raw: NonNull<ibv_srq>,
+    post_recv: PostRecv,
+    pd: Arc<Pd>,
+}
+
+// SAFETY: libibverbs may be called from any thread, with the same queue from several at once.
+unsafe impl Send for Srq {}
+// SAFETY: as above.
+unsafe impl Sync for Srq {}
+
+impl Srq {
+    /// Makes one whose events carry `number`; says what it takes.
+    pub fn new(
+        pd: &Arc<Pd>,
+        number: u32,
+        max_wr: u32,
+        max_sge: u32,
+    ) -> io::Result<(Self, ibv_srq_attr)> {
+        let mut init = ibv_srq_init_attr {
+            srq_context: ptr::without_provenance_mut(number as usize),
+            attr: ibv_srq_attr { max_wr, max_sge, srq_limit: 0 },
+        };
+        // SAFETY: the domain and the attributes are alive.
+        let raw = unsafe { ibv_create_srq(pd.raw(), &mut init) };
+        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the context is open; its table of operations does not change.
+        let post_recv = unsafe { (*pd.context().raw()).ops.post_srq_recv };
+        let post_recv =
+            post_recv.expect("a device that makes these queues takes receives for them");
+        Ok((Self { raw, post_recv, pd: Arc::clone(pd) }, init.attr))
+    }
+
+    /// As libibverbs names it.
+    pub const fn raw(&self) -> *mut ibv_srq {
+        self.raw.as_ptr()
+    }
+
+    /// The domain that it belongs to.
+    pub const fn pd(&self) -> &Arc<Pd> {
+        &self.pd
+    }
+
+    /// `ibv_post_srq_recv(3)`.
+    #[inline]
+    pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), Failure> {
+        // SAFETY: the queue is alive, and so are the pieces while the device's call reads them.
+        unsafe {
+            post::post(
+                list,
+                |wr, _| Ok(post::recv_wr(wr)),
+                |first, bad| (self.post_recv)(self.raw(), first, bad),
+            )
+        }
+    }
+
+    /// Asks for an event once fewer receives than this are left.
+    pub fn arm_limit(&self, srq_limit: u32) -> io::Result<()> {
+        let mut attr = ibv_srq_attr { max_wr: 0, max_sge: 0, srq_limit };
+        let mask = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0 as c_int;
+        // SAFETY: the queue and the attributes are alive.
+        check(unsafe { ibv_modify_srq(self.raw(), &mut attr, mask) })
+    }
+
+    /// The limit in force; 0 is none.
+    pub fn limit(&self) -> io::Result<u32> {
+        // SAFETY: these are numbers, for which zero is a value.
+        let mut attr: ibv_srq_attr = unsafe { mem::zeroed() };
+        // SAFETY: the queue and the attributes are alive.
+        check(unsafe { ibv_query_srq(self.raw(), &mut attr) })?;
+        Ok(attr.srq_limit)
+    }
+}
+
+impl Drop for Srq {
+    fn drop(&mut self) {
+        // SAFETY: every queue pair of it keeps it alive, so none refers to it any more.
+        unsafe { ibv_destroy_srq(self.raw()) };
+    }
+}

@@ -1,0 +1,162 @@
+//! What the tests share: two connected ends on the device that VERBS_DEVICE names, and waiting for
+//! conditions with a deadline.
+#![allow(dead_code)]
+
+use std::time::{Duration, Instant};
+
+use cq_core::transport::{Poll, Post};
+use cq_core::wc::Wc;
+pub use cq_core::wc::WcStatus as S;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_verbs::{
+    Access, Context, Cq, OwnedRegion, Port, ProtectionDomain, QpAttr, QpCaps, QpInit, QpType,
+    QueuePair,
+};
+
+/// Longer than anything here takes, on any machine.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
+
+pub const CAPS: QpCaps =
+    QpCaps { max_send_wr: 63, max_recv_wr: 63, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+
+pub const QKEY: u32 = 0x1234;
+
+/// The device to test on, if there is one.
+pub fn device() -> Option<Context> {
+    match std::env::var("VERBS_DEVICE") {
+        Ok(name) => Some(Context::open(&name).unwrap()),
+        Err(_) => {
+            println!("skipped: VERBS_DEVICE names no device");
+            None
+        }
+    }
+}
+
+/// A queue pair with a completion queue and a region of its own.
+pub struct End {
+    pub qp: QueuePair,
+    pub cq: Cq,
+    pub region: OwnedRegion,
+    pub pd: ProtectionDomain,
+    pub port: Port,
+}
+
+impl End {
+    pub fn new(context: &Context, qp_type: QpType) -> Self {
+        let (pd, port) = (context.alloc_pd().unwrap(), context.port(1).unwrap());
+        let cq = context.create_cq(255, None).unwrap();
+        let qp = pd.create_qp(&QpInit { qp_type, caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+        let region = pd.allocate(8192, ALL).unwrap();
+        Self { qp, cq, region, pd, port }
+    }
+
+    /// Posts a receive of `len` bytes at `offset`.
+    pub fn recv(&mut self, wr_id: u64, offset: usize, len: usize) {
+        let sge = self.region.sge(offset, len).unwrap();
+        self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]).unwrap();
+    }
+
+    /// Posts a signaled SEND of `len` bytes at `offset`.
+    pub fn send(&mut self, wr_id: u64, offset: usize, len: usize) {
+        let sge = self.region.sge(offset, len).unwrap();
+        self.qp.post_send(&[SendWr::send(wr_id, &[sge])]).unwrap();
+    }
+
+    pub fn word(&self, offset: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.region.read(offset, &mut bytes).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    pub fn set_word(&self, offset: usize, value: u64) {
+        self.region.write(offset, &value.to_ne_bytes()).unwrap();
+    }
+
+    pub fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.region.read(offset, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// What it completed: exactly these, in this order.
+    #[track_caller]
+    pub fn expect(&mut self, wanted: &[(u64, S)]) -> Vec<Wc> {
+        let got = settle(&mut self.cq, wanted.len());
+        let seen: Vec<_> = got.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+        assert_eq!(seen, wanted);
+        assert!(got.iter().all(|wc| wc.qp_num() == self.qp.number()));
+        got
+    }
+
+    #[track_caller]
+    pub fn expect_nothing(&mut self) {
+        assert_eq!(take(&mut self.cq), []);
+    }
+}
+
+/// Two ends, connected both ways so that what waits for a peer ends soon.
+pub fn pair() -> Option<(End, End)> {
+    pair_of(QpType::RC)
+}
+
+pub fn pair_of(qp_type: QpType) -> Option<(End, End)> {
+    let context = device()?;
+    let (mut a, mut b) = (End::new(&context, qp_type), End::new(&context, qp_type));
+    if qp_type == QpType::RC {
+        connect_by(&mut a, &b, &impatient());
+        connect_by(&mut b, &a, &impatient());
+    } else {
+        a.qp.connect(&a.port, &b.qp.endpoint(&b.port)).unwrap();
+        b.qp.connect(&b.port, &a.qp.endpoint(&a.port)).unwrap();
+    }
+    Some((a, b))
+}
+
+/// Connects one end to another with these attributes.
+#[track_caller]
+pub fn connect_by(end: &mut End, peer: &End, rts: &QpAttr) {
+    let rtr = QpAttr::rtr(&end.port, &peer.qp.endpoint(&peer.port));
+    for attr in [&QpAttr::init(&end.port, Access::REMOTE), &rtr, &rts.sq_psn(end.qp.psn())] {
+        end.qp.modify(attr).unwrap();
+    }
+}
+
+/// How to send so that waiting is over soon, whatever for. (Soft-RoCE takes 7 for ever.)
+pub fn impatient() -> QpAttr {
+    QpAttr::rts().timeout(8).retry_cnt(2).rnr_retry(1)
+}
+
+/// Everything that is there now.
+pub fn take(cq: &mut Cq) -> Vec<Wc> {
+    let mut all = Vec::new();
+    let mut room = [Wc::default(); 16];
+    loop {
+        match cq.poll(&mut room).unwrap() {
+            0 => return all,
+            count => all.extend_from_slice(&room[..count]),
+        }
+    }
+}
+
+/// Polls until `count` completions have come.
+#[track_caller]
+pub fn settle(cq: &mut Cq, count: usize) -> Vec<Wc> {
+    let mut all = Vec::new();
+    wait_for(|| {
+        all.extend(take(cq));
+        all.len() >= count
+    });
+    all
+}
+
+/// Lets the device run until `done`.
+#[track_caller]
+pub fn wait_for(mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < DEADLINE, "the condition never came true");
+        std::thread::yield_now();
+    }
+}

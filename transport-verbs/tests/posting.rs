@@ -1,0 +1,163 @@
+//! What posting takes and refuses: Q3, Q4, Q7.
+
+mod common;
+
+use common::{CAPS, End, S, connect_by, device, impatient, pair};
+use cq_core::transport::{Post, PostError, Refused};
+use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
+use transport_verbs::{Access, QpAttr, QpInit, QpState, QpType};
+
+#[track_caller]
+fn refused(result: Result<(), PostError>, posted: usize, why: Refused) {
+    assert_eq!(result, Err(PostError { posted, why }));
+}
+
+#[test]
+fn q04_an_empty_list_posts_nothing() {
+    let Some(context) = device() else { return };
+    let mut end = End::new(&context, QpType::RC);
+    end.qp.post_send(&[]).unwrap();
+    end.qp.post_recv(&[]).unwrap();
+    end.expect_nothing();
+}
+
+#[test]
+fn q04_a_list_longer_than_a_chain_is_posted_in_order() {
+    let Some((mut a, mut b)) = pair() else { return };
+    let sges: Vec<[Sge; 1]> = (0..40).map(|nth| [b.region.sge(nth * 8, 8).unwrap()]).collect();
+    let recvs: Vec<_> = (0..40).zip(&sges).map(|(id, sges)| RecvWr::new(id, sges)).collect();
+    b.qp.post_recv(&recvs).unwrap();
+    let bytes: Vec<[u8; 8]> = (0..40_u64).map(|id| (id * 3).to_ne_bytes()).collect();
+    let sends: Vec<_> =
+        (100..140).zip(&bytes).map(|(id, bytes)| SendWr::send_inline(id, bytes)).collect();
+    a.qp.post_send(&sends).unwrap();
+    a.expect(&(100..140).map(|id| (id, S::SUCCESS)).collect::<Vec<_>>());
+    b.expect(&(0..40).map(|id| (id, S::SUCCESS)).collect::<Vec<_>>());
+    for nth in 0..40 {
+        assert_eq!(b.word(nth * 8), nth as u64 * 3);
+    }
+}
+
+/// Wherever in its chain a request is, and whoever refuses it.
+#[test]
+fn q04_a_list_stops_at_the_first_bad_request() {
+    let Some((mut a, mut b)) = pair() else { return };
+    let sge = a.region.sge(0, 1).unwrap();
+    let (too_many, too_long) = ([sge; 99], [0; 5000]);
+    let max_inline = a.qp.caps().max_inline;
+    let bad = [
+        (SendWr::send(0, &too_many), Refused::TooManySges { max: a.qp.caps().max_send_sge }),
+        (SendWr::send_inline(0, &too_long), Refused::InlineTooLong { max: max_inline }),
+        (
+            SendWr::read(0, &too_many, b.region.remote(0).unwrap()),
+            Refused::TooManySges { max: a.qp.caps().max_send_sge },
+        ),
+        (
+            SendWr::new(0, SendOp::Read { remote: b.region.remote(0).unwrap() }, Data::Inline(b"")),
+            Refused::InlineResult,
+        ),
+    ];
+    let to = b.region.remote(0).unwrap();
+    for (bad, why) in bad {
+        for posted in [0, 1, 15, 16, 17, 35] {
+            let mut list: Vec<_> =
+                (0..40).map(|id| SendWr::write_inline(id, &[1; 4], to)).collect();
+            list[posted] = bad;
+            refused(a.qp.post_send(&list), posted, why);
+            a.expect(&(0..posted as u64).map(|id| (id, S::SUCCESS)).collect::<Vec<_>>());
+            a.expect_nothing();
+        }
+    }
+    let pieces = [b.region.sge(0, 1).unwrap(); 99];
+    for posted in [0, 16, 17] {
+        let mut list = [RecvWr::new(1, &pieces[..1]); 20];
+        list[posted] = RecvWr::new(1, &pieces);
+        let why = Refused::TooManySges { max: b.qp.caps().max_recv_sge };
+        refused(b.qp.post_recv(&list), posted, why);
+    }
+}
+
+/// Sends that wait for receives keep their slots.
+#[test]
+fn q04_a_full_queue_refuses() {
+    let Some(context) = device() else { return };
+    let (mut a, b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    connect_by(&mut a, &b, &QpAttr::rts());
+    for takes_sends in [true, false] {
+        let posted = match takes_sends {
+            true => a.qp.post_send(&[SendWr::send_inline(1, b"x"); 500]),
+            false => a.qp.post_recv(&[RecvWr::new(2, &[]); 500]),
+        };
+        let PostError { posted, why } = posted.unwrap_err();
+        assert_eq!(why, Refused::QueueFull);
+        assert!((CAPS.max_send_wr as usize..500).contains(&posted), "{posted}");
+    }
+}
+
+#[test]
+fn q03_states_that_take_no_request_refuse_it_for_good() {
+    let Some(context) = device() else { return };
+    let (mut a, mut b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    connect_by(&mut b, &a, &impatient());
+    b.recv(1, 0, 8);
+    refused(a.qp.post_recv(&[RecvWr::new(9, &[])]), 0, Refused::WrongState);
+    let steps = [
+        QpAttr::init(&a.port, Access::empty()),
+        QpAttr::rtr(&a.port, &b.qp.endpoint(&b.port)),
+        impatient().sq_psn(a.qp.psn()),
+    ];
+    for step in steps {
+        refused(a.qp.post_send(&[SendWr::send_inline(9, b"x")]), 0, Refused::WrongState);
+        a.qp.modify(&step).unwrap();
+        a.qp.post_recv(&[RecvWr::new(8, &[])]).unwrap();
+    }
+    a.qp.post_send(&[SendWr::send_inline(2, b"once")]).unwrap();
+    a.expect(&[(2, S::SUCCESS)]);
+    assert_eq!(b.expect(&[(1, S::SUCCESS)])[0].result().unwrap().byte_len(), 4);
+}
+
+#[test]
+fn q07_reads_and_atomics_that_are_turned_off_are_refused() {
+    let Some(context) = device() else { return };
+    let (mut a, b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    connect_by(&mut a, &b, &impatient().max_rd_atomic(0));
+    let (sge, word) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
+    for wr in [
+        SendWr::read(1, &sge, word),
+        SendWr::compare_swap(1, &sge, word, 0, 1),
+        SendWr::fetch_add(1, &sge, word, 1),
+    ] {
+        refused(a.qp.post_send(&[wr]), 0, Refused::NoReadAtomic);
+    }
+    // An unsuccessful change of that changes nothing.
+    a.qp.modify(&impatient()).unwrap_err();
+    refused(a.qp.post_send(&[SendWr::read(1, &sge, word)]), 0, Refused::NoReadAtomic);
+    a.qp.modify(&QpAttr::to(QpState::RESET)).unwrap();
+    connect_by(&mut a, &b, &impatient());
+    a.expect_nothing();
+}
+
+/// A flag without a name might be that of inline bytes: the device would read whatever a piece says.
+#[test]
+fn q06_flags_without_a_name_do_not_reach_the_device() {
+    let Some((mut a, mut b)) = pair() else { return };
+    b.recv(1, 0, 64);
+    let nowhere = [Sge { addr: 8, length: 8, lkey: 1 }];
+    let flags = SendFlags::from_bits_retain(!0);
+    a.qp.post_send(&[SendWr { flags, ..SendWr::send(2, &nowhere) }]).unwrap();
+    let got = common::settle(&mut a.cq, 1);
+    assert!(got[0].status() != S::SUCCESS && got[0].wr_id() == 2);
+}
+
+#[test]
+fn q11_queues_of_another_opening_are_refused() {
+    let (Some(context), Some(other)) = (device(), device()) else { return };
+    let pd = context.alloc_pd().unwrap();
+    let [cq, foreign] = [&context, &other].map(|of| of.create_cq(8, None).unwrap());
+    pd.create_qp(&QpInit::new(&foreign)).unwrap_err();
+    pd.create_qp(&QpInit { send_cq: &foreign, ..QpInit::new(&cq) }).unwrap_err();
+    let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let cq = cq.destroy().unwrap_err().handle;
+    qp.destroy();
+    cq.destroy().unwrap();
+}
