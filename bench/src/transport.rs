@@ -33,6 +33,7 @@ use std::error::Error;
 
 use cq_core::transport::{Arm, Block, Post};
 use cq_core::wr::{RemoteAddr, Sge};
+use serde::{Deserialize, Serialize};
 
 /// A device to run on.
 pub trait Transport {
@@ -102,12 +103,24 @@ pub trait Memory {
 }
 
 /// What a device can't exceed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Bytes in a message.
     pub message: u64,
     /// Requests in a send or a receive queue.
     pub requests: u32,
+}
+
+impl Limits {
+    /// What neither of two devices exceeds.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        Self {
+            message: self.message.min(other.message),
+            requests: self.requests.min(other.requests),
+        }
+    }
 }
 
 /// What one end is made for. Requests have one piece each, and none is inline.

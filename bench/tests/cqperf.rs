@@ -124,6 +124,17 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         "stream --signal-every 0",
         "stream --signal-every 4294967295",
         "stream --transport nonsense",
+        "--connect",
+        "--connect :7",
+        "--connect host:65536",
+        "--listen nonsense",
+        "--listen 65536",
+        "--transport verbs --listen pingpong",
+        "--transport verbs --listen --json",
+        "--transport verbs --listen --connect host",
+        "pingpong --listen 7 --transport verbs",
+        "--transport verbs --gid -1",
+        "--transport verbs --gid 256",
         &format!("pingpong --size {lots}"),
         &format!("stream --size {lots}"),
     ] {
@@ -151,6 +162,41 @@ fn without_a_device_it_says_so() {
     let starved = format!("ulimit -v 16384; exec {cqperf} pingpong --iters 10");
     let output = Command::new("sh").args(["-c", &starved]).output().unwrap();
     assert!(refused(&output, 3).contains("transport"));
+}
+
+#[test]
+fn a_device_that_there_is_not_is_one_line() {
+    assert_eq!(verified("pingpong --iters 10 --device loop0")["device"], "loop0");
+    let output = run("pingpong --iters 10 --device loop1");
+    assert!(refused(&output, 3).contains("loop1"));
+}
+
+#[test]
+fn what_the_loopback_does_not_have_is_refused_with_what_does() {
+    for arguments in ["--gid 1", "--listen", "--listen 7", "--connect localhost", "--connect ::1"] {
+        let output = run(arguments);
+        assert!(refused(&output, 2).contains("verbs"), "{arguments}");
+        assert!(output.stdout.is_empty(), "{arguments}");
+    }
+}
+
+#[cfg(not(feature = "verbs"))]
+#[test]
+fn without_verbs_it_says_how_to_have_them() {
+    for arguments in ["", "--listen", "--connect localhost pingpong", "--device rxe0 --gid 1"] {
+        let output = run(&format!("--transport verbs {arguments}"));
+        assert!(refused(&output, 2).contains("--features verbs"), "{arguments}");
+    }
+}
+
+#[cfg(feature = "verbs")]
+#[test]
+fn without_a_device_of_verbs_it_says_so() {
+    for arguments in ["", "--listen", "--connect localhost pingpong", "--gid 1"] {
+        let output = run(&format!("--transport verbs --device nonsense {arguments}"));
+        assert!(refused(&output, 3).contains("transport"), "{arguments}");
+        assert!(output.stdout.is_empty(), "{arguments}");
+    }
 }
 
 #[test]

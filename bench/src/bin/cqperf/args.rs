@@ -2,18 +2,19 @@
 
 use std::slice;
 
-use bench::transport::Limits;
-use clap::{Args, Error as ClapError, Parser, Subcommand, ValueEnum, value_parser};
+use bench::transport::loopback::Loopback;
+use clap::{Error as ClapError, Parser, ValueEnum};
 
-use crate::job::{Job, Kind};
-use crate::stream::{Shape, TooDeep};
+use crate::command::{Command, DEFAULT, Unfit};
+use crate::host::Host;
 
 const ABOUT: &str = "\
 Measures two queue pairs that exchange messages through completion queues, and checks every byte.
 
 Without a command: a ping-pong of 64-byte messages, polled, then by events, then a stream.";
 
-const DETAILS: &str = "\
+/// What all helps end with.
+pub const DETAILS: &str = "\
 Each end has a thread, and a core where there are two. Every byte of every message is checked against the
 message's number and time stamp, so stale, torn and misplaced ones fail.
 
@@ -22,9 +23,14 @@ when the sender begins to write a batch to the poll that finds the message, so q
 below 16 bytes have no room for a time stamp: streams of them have no latencies (null in JSON). Rates are
 those of the whole loop, writing and checking included; a round trip counts as two messages.
 
+Two processes: one listens, on its host, and serves one run; the other one connects to it by TCP, says what
+is measured, and reports. It is the client of the ping-pong and receives the stream, since the receiver
+measures. The latencies of a stream would compare two clocks, so there are none. Each process has its own
+--transport, --device and --gid. Anybody who reaches the port can start the run: listen where you trust.
+
 Exit status:
   0    every message was right
-  1    a message was wrong, a request failed, or the report could not be written
+  1    a message was wrong, a request failed, the other process was lost, or the report could not be written
   2    usage
   3    the transport has no device
   130  interrupted: what was measured until then is reported, as partial (a second signal ends at once)
@@ -32,7 +38,9 @@ Exit status:
 Examples:
   cqperf
   cqperf pingpong --size 4096 --events
-  cqperf stream --iters 10000000 --batch 64 --signal-every 16 --json";
+  cqperf stream --iters 10000000 --batch 64 --signal-every 16 --json
+  cqperf --transport verbs --device mlx5_0 --listen
+  cqperf --transport verbs --connect 192.0.2.1 pingpong --size 4096";
 
 /// What was asked for.
 #[derive(Parser)]
@@ -42,10 +50,29 @@ pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// Over which transport; loop is the loopback device in user space
+    /// Over which transport; loop is the loopback device in user space, verbs a device of libibverbs
     #[arg(long, global = true, display_order = LAST)]
     #[arg(value_enum, default_value_t = TransportName::Loop)]
     pub transport: TransportName,
+
+    /// On which device, instead of the first one
+    #[arg(long, global = true, display_order = LAST, value_name = "NAME")]
+    pub device: Option<String>,
+
+    /// By which entry of the port's GID table, for verbs, instead of the one that suits best
+    #[arg(long, global = true, display_order = LAST, value_name = "N")]
+    pub gid: Option<u8>,
+
+    /// Be one end for a process that connects, on all addresses of this host unless one is given
+    #[arg(long, global = true, display_order = LAST, value_name = "[HOST:]PORT")]
+    #[arg(num_args = 0..=1, default_missing_value = "")]
+    #[arg(value_parser = Host::to_listen, conflicts_with_all = ["connect", "json"])]
+    listen: Option<Host>,
+
+    /// Measure with the process that listens there; the port is 18520 if none is given
+    #[arg(long, global = true, display_order = LAST, value_name = "HOST[:PORT]")]
+    #[arg(value_parser = Host::to_connect)]
+    connect: Option<Host>,
 
     /// Print JSON: an object, or an array of three without a command. Latencies are in nanoseconds
     #[arg(long, global = true, display_order = LAST)]
@@ -53,149 +80,85 @@ pub struct Arguments {
 }
 
 /// The transports that there are. A variant with a docstring would make the help twice as long.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TransportName {
     Loop,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Send a message to and fro, and take the time
-    #[command(after_help = DETAILS)]
-    Pingpong {
-        #[command(flatten)]
-        common: Common,
-
-        /// Round trips
-        #[arg(long, value_name = "N", default_value_t = 100_000)]
-        #[arg(value_parser = value_parser!(u64).range(1..))]
-        iters: u64,
-    },
-
-    /// Send messages one way, as fast as they are received and checked
-    #[command(after_help = DETAILS)]
-    Stream {
-        #[command(flatten)]
-        common: Common,
-
-        /// Messages
-        #[arg(long, value_name = "N", default_value_t = 2_000_000)]
-        #[arg(value_parser = value_parser!(u64).range(1..))]
-        iters: u64,
-
-        /// Sends posted, and completions polled, at a time
-        #[arg(long, value_name = "N", default_value_t = BATCH)]
-        #[arg(value_parser = value_parser!(u32).range(1..))]
-        batch: u32,
-
-        /// Signal each Nth send, and the last one; the others complete only if they fail
-        #[arg(long, value_name = "N", default_value_t = BATCH)]
-        #[arg(value_parser = value_parser!(u32).range(1..))]
-        signal_every: u32,
-    },
-}
-
-/// What every command takes.
-#[derive(Args)]
-struct Common {
-    /// Bytes of a message, at least one: in none, nothing could be checked
-    #[arg(long, value_name = "BYTES", default_value_t = SIZE)]
-    #[arg(value_parser = value_parser!(u64).range(1..))]
-    size: u64,
-
-    /// Sleep on completion channels, instead of polling all the time
-    #[arg(long)]
-    events: bool,
+    Verbs,
 }
 
 /// Behind what the commands have of their own.
 const LAST: usize = 100;
 
-const SIZE: u64 = 64;
-const BATCH: u32 = 32;
-
-/// What is measured without a command: a few seconds in all, also on a slow machine with one core.
-const DEFAULT: [Command; 3] = [
-    Command::Pingpong { common: Common { size: SIZE, events: false }, iters: 200_000 },
-    Command::Pingpong { common: Common { size: SIZE, events: true }, iters: 20_000 },
-    Command::Stream {
-        common: Common { size: SIZE, events: false },
-        iters: 1_000_000,
-        batch: BATCH,
-        signal_every: BATCH,
-    },
-];
+/// Where the two ends are.
+pub enum Place<'a> {
+    /// Both are here.
+    Here,
+    /// This one serves one that connects.
+    Listen(&'a Host),
+    /// The other one listens.
+    Connect(&'a Host),
+}
 
 impl Arguments {
-    /// What to measure on a device with these limits.
-    pub fn jobs(&self, limits: &Limits) -> Result<Vec<Job>, Usage> {
-        let commands = self.command.as_ref().map_or(&DEFAULT[..], slice::from_ref);
-        commands.iter().map(|command| command.job(limits)).collect()
+    /// What to measure.
+    pub fn commands(&self) -> &[Command] {
+        self.command.as_ref().map_or(&DEFAULT, slice::from_ref)
     }
 
     /// Whether several jobs are reported.
     pub const fn several(&self) -> bool {
         self.command.is_none()
     }
-}
 
-/// The memory that messages may take, so that a large number meets an explanation and not the kernel's
-/// out-of-memory killer. Enough for a ping-pong of 1 GiB.
-const MEMORY: u64 = 4 << 30;
+    /// Where the two ends are.
+    pub fn place(&self) -> Result<Place<'_>, Usage> {
+        let looped = self.transport == TransportName::Loop;
+        match (&self.listen, &self.connect) {
+            (None, None) => Ok(Place::Here),
+            _ if looped => Err(Usage::OneProcess),
+            (Some(_), _) if self.command.is_some() => Err(Usage::Told),
+            (Some(host), _) => Ok(Place::Listen(host)),
+            (None, Some(host)) => Ok(Place::Connect(host)),
+        }
+    }
 
-impl Command {
-    fn job(&self, limits: &Limits) -> Result<Job, Usage> {
-        let (Self::Pingpong { common, iters } | Self::Stream { common, iters, .. }) = self;
-        let size = common.size(limits)?;
-        let kind = match *self {
-            Self::Pingpong { .. } => Kind::PingPong,
-            Self::Stream { batch, signal_every, .. } => {
-                Kind::Stream(Shape::new(size, batch, signal_every, limits)?)
-            }
-        };
-        let job = Job { kind, events: common.events, size, iters: *iters };
-        match job.memory() {
-            bytes if bytes > MEMORY => Err(Usage::TooLarge { bytes }),
-            _ => Ok(job),
+    /// The loopback's device.
+    pub fn loopback(&self) -> Result<&str, Usage> {
+        match self.gid {
+            Some(_) => Err(Usage::NoGids),
+            None => Ok(self.device.as_deref().unwrap_or(Loopback::DEVICE)),
         }
     }
 }
 
-impl Common {
-    fn size(&self, limits: &Limits) -> Result<u32, Usage> {
-        u32::try_from(self.size)
-            .ok()
-            .filter(|&size| u64::from(size) <= limits.message)
-            .ok_or(Usage::TooLong { size: self.size, most: limits.message })
-    }
-}
-
-/// What can't be measured, whatever the device.
+/// What can't be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Usage {
     /// clap says no.
     #[error("{}", one_line(.0))]
     Syntax(#[from] ClapError),
-    /// A message is too long for the device.
-    #[error("--size {size}: the device's messages have at most {most} bytes")]
-    TooLong {
-        /// What was asked for.
-        size: u64,
-        /// What the device can.
-        most: u64,
-    },
-    /// The queues would be too deep.
+    /// Nor does the device.
     #[error(transparent)]
-    TooDeep(#[from] TooDeep),
-    /// The messages would take too much memory.
+    Unfit(#[from] Unfit),
+    /// The loopback is asked for more than it has.
     #[error(
-        "the messages would take {bytes} bytes of memory, more than the {MEMORY} that they may: \
-         choose a smaller --size, or for a stream a smaller --batch or --signal-every"
+        "--listen and --connect need a device that another process can reach: the loopback's is \
+         of one process, so choose --transport verbs"
     )]
-    TooLarge {
-        /// What they would take.
-        bytes: u64,
-    },
+    OneProcess,
+    /// The loopback is asked for a GID.
+    #[error("--gid is for --transport verbs: the loopback has no GIDs")]
+    NoGids,
+    /// A listener was given a job.
+    #[error("--listen takes no command: the process that connects says what is measured")]
+    Told,
+    /// The program was built without verbs.
+    #[cfg(not(feature = "verbs"))]
+    #[error(
+        "this cqperf was built without verbs: build it by \
+         `cargo run --release -p bench --features verbs --bin cqperf -- --transport verbs`"
+    )]
+    NoVerbs,
 }
 
 /// clap's message up to its first blank line, without the prefix that all errors get here.

@@ -1,4 +1,4 @@
-//! What the two ends of a job share: the clock, the progress, and when to leave.
+//! What the ends of a job share that run in one process: the clock, the progress, and when to leave.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,14 +10,15 @@ use cq_core::transport::{PollError, PostError};
 use cq_core::wc::Failed;
 
 use crate::interrupt::Stop;
+use crate::link::LinkError;
 use crate::payload::Wrong;
 
-/// Shared by the two ends of one job.
+/// Shared by the ends of one job that run in this process.
 pub struct Control<'a> {
     stop: &'a Stop,
+    meeting: &'a dyn Meeting,
     epoch: Instant,
     failure: OnceLock<EndFailure>,
-    arrived: AtomicU32,
     started: AtomicU64,
     progress: Progress,
 }
@@ -27,20 +28,41 @@ pub struct Control<'a> {
 #[repr(align(128))]
 struct Progress(AtomicU64);
 
+/// Where the two ends of a job wait for each other.
+pub trait Meeting: Sync {
+    /// Waits until the other end is here too, or there is a reason to leave.
+    fn meet(&self, stop: &Stop) -> Result<(), Failure>;
+}
+
+/// Where two threads meet: counts who is here.
+#[derive(Default)]
+pub struct Threads(AtomicU32);
+
+impl Meeting for Threads {
+    fn meet(&self, stop: &Stop) -> Result<(), Failure> {
+        const ENDS: u32 = 2;
+        self.0.fetch_add(1, Ordering::Relaxed);
+        while self.0.load(Ordering::Relaxed) < ENDS && !stop.asked() {
+            thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
 impl<'a> Control<'a> {
-    /// For a job that starts now.
-    pub fn new(stop: &'a Stop) -> Self {
+    /// For a job that starts now, and whose ends meet there.
+    pub fn new(stop: &'a Stop, meeting: &'a dyn Meeting) -> Self {
         Self {
             stop,
+            meeting,
             epoch: Instant::now(),
             failure: OnceLock::new(),
-            arrived: AtomicU32::new(0),
             started: AtomicU64::new(0),
             progress: Progress::default(),
         }
     }
 
-    /// Nanoseconds since the job began: one clock for both ends.
+    /// Nanoseconds since the job began: one clock for both ends, if both are in this process.
     #[inline]
     pub fn now(&self) -> u64 {
         // Overflows after 584 years.
@@ -54,13 +76,10 @@ impl<'a> Control<'a> {
     }
 
     /// Waits for the other end to be ready too.
-    pub fn meet(&self) {
-        const ENDS: u32 = 2;
-        self.arrived.fetch_add(1, Ordering::Relaxed);
-        while self.arrived.load(Ordering::Relaxed) < ENDS && !self.leave() {
-            thread::yield_now();
-        }
+    pub fn meet(&self) -> Result<(), Failure> {
+        self.meeting.meet(self.stop)?;
         self.started.store(self.now(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Nanoseconds since the ends met.
@@ -109,8 +128,10 @@ impl Drop for LeaveOnPanic<'_> {
 #[derive(Debug, thiserror::Error)]
 #[error("the {end}: {why}")]
 pub struct EndFailure {
-    end: &'static str,
-    why: Failure,
+    /// Which end, as the job calls it.
+    pub end: &'static str,
+    /// Why.
+    pub why: Failure,
 }
 
 /// Why one end failed.
@@ -155,6 +176,12 @@ pub enum Failure {
         /// How long it was waited for.
         seconds: u64,
     },
+    /// The process of the other end can't be reached.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The process of the other end said so.
+    #[error("{0}")]
+    Told(String),
 }
 
 #[cfg(test)]
@@ -166,7 +193,8 @@ mod tests {
     #[test]
     fn the_first_failure_is_the_one_that_is_told() {
         let stop = Stop::default();
-        let control = Control::new(&stop);
+        let meeting = Threads::default();
+        let control = Control::new(&stop, &meeting);
         control.oversee("client", || Err(Failure::Stalled { seconds: 1 }));
         control.oversee("server", || Err(Failure::Order { found: 1, expected: 0 }));
         let told = control.into_failure().unwrap().to_string();
@@ -176,7 +204,8 @@ mod tests {
     #[test]
     fn an_end_that_panics_makes_the_other_one_leave() {
         let stop = Stop::default();
-        let control = Control::new(&stop);
+        let meeting = Threads::default();
+        let control = Control::new(&stop, &meeting);
         let end = AssertUnwindSafe(|| control.oversee("client", || panic!("as it should")));
         assert!(catch_unwind(end).is_err());
         assert!(control.leave());
@@ -185,7 +214,8 @@ mod tests {
     #[test]
     fn an_end_that_is_done_does_not() {
         let stop = Stop::default();
-        let control = Control::new(&stop);
+        let meeting = Threads::default();
+        let control = Control::new(&stop, &meeting);
         control.oversee("client", || Ok(()));
         assert!(!control.leave());
     }

@@ -8,8 +8,10 @@ use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::{RemoteAddr, Sge};
 
+use crate::interrupt::Stop;
+
 /// What goes wrong at the measuring end, once it is well under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Fault {
     /// A byte of a message.
     Byte,
@@ -21,6 +23,8 @@ pub enum Fault {
     Length,
     /// The completion queue.
     Overrun,
+    /// Nothing, but the user interrupts.
+    Interrupt(&'static Stop),
 }
 
 /// How many completions or reads go well before.
@@ -34,13 +38,20 @@ pub struct Faulty {
     pub fault: Fault,
 }
 
+impl Faulty {
+    /// With this fault.
+    pub fn new(fault: Fault) -> Self {
+        Self { loopback: Loopback::open().unwrap(), fault }
+    }
+}
+
 impl Transport for Faulty {
     type Queue = FaultyQueue<<Loopback as Transport>::Queue>;
     type Channel = <Loopback as Transport>::Channel;
     type Pair = <Loopback as Transport>::Pair;
     type Memory = FaultyMemory<<Loopback as Transport>::Memory>;
 
-    const NAME: &'static str = "faulty";
+    const NAME: &'static str = Loopback::NAME;
 
     fn device(&self) -> &str {
         self.loopback.device()
@@ -109,6 +120,7 @@ impl<Q> FaultyQueue<Q> {
             Some(Fault::Length) if receive => {
                 *wc = good(id).with_opcode(WcOpcode::RECV).with_byte_len(5);
             }
+            Some(Fault::Interrupt(stop)) => stop.interrupt(),
             Some(Fault::Overrun) => return Err(PollError::Overrun { dropped: Some(1) }),
             _ => {}
         }
@@ -141,7 +153,7 @@ impl<M: Memory> Memory for FaultyMemory<M> {
     fn read(&self, at: usize, bytes: &mut [u8]) {
         self.memory.read(at, bytes);
         self.reads.set(self.reads.get() + 1);
-        if self.fault == Some(Fault::Byte) && self.reads.get() > WELL {
+        if matches!(self.fault, Some(Fault::Byte)) && self.reads.get() > WELL {
             bytes[3] ^= 1;
         }
     }

@@ -1,4 +1,4 @@
-//! When to leave: on Ctrl-C, on SIGTERM, and when the other end has failed.
+//! When to leave: on Ctrl-C, on SIGTERM, and when the other end has failed or left.
 
 use std::mem;
 use std::process;
@@ -8,9 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The exit status of an interrupted run, as a shell has it for SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// What both ends look at while they wait. Only ever set, and nothing is published by it.
+/// What the ends look at while they wait. Both flags are only ever set, and nothing is published by them.
 #[derive(Debug, Default)]
-pub struct Stop(AtomicBool);
+pub struct Stop {
+    leave: AtomicBool,
+    interrupted: AtomicBool,
+}
 
 impl Stop {
     /// One that signals set; at the second signal the process ends at once.
@@ -22,18 +25,30 @@ impl Stop {
             if mem::replace(&mut again, true) {
                 process::exit(INTERRUPTED.into());
             }
-            handlers.leave();
+            handlers.interrupt();
         })?;
         Ok(stop)
     }
 
-    /// Asks both ends to leave.
+    /// Asks the ends to leave.
     pub fn leave(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.leave.store(true, Ordering::Relaxed);
+    }
+
+    /// Asks the ends to leave, because the user wants it.
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+        self.leave();
     }
 
     /// Whether to leave.
+    #[inline]
     pub fn asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.leave.load(Ordering::Relaxed)
+    }
+
+    /// Whether the user wants it.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
     }
 }

@@ -1,18 +1,12 @@
-//! What is measured, and one measurement from set-up to result.
+//! What is measured, and what comes of it.
 
 use std::fmt;
-use std::panic::resume_unwind;
-use std::thread::{self, Scope, ScopedJoinHandle};
 
-use bench::cores::Cores;
-use bench::transport::{Attempt, End, Needs, SetUpError, Transport};
+use bench::transport::Needs;
 
-use crate::control::{Control, EndFailure, Failure};
-use crate::interrupt::Stop;
+use crate::control::EndFailure;
 use crate::payload;
 use crate::pingpong;
-use crate::progress;
-use crate::side::{Side, Waiting};
 use crate::stats::{Latencies, Tally};
 use crate::stream::{self, Shape};
 
@@ -67,14 +61,20 @@ pub struct Outcome {
     pub latencies: Latencies,
     /// Polls and completions of both ends.
     pub tally: Tally,
-    /// What went wrong.
-    pub failure: Option<EndFailure>,
+    /// What went wrong: one failure, unless the ends are in two processes and both have one to tell.
+    pub failures: Vec<EndFailure>,
 }
 
 impl Outcome {
     /// Whether messages were checked and every one was right.
     pub const fn verified(&self) -> bool {
-        self.failure.is_none() && self.done > 0
+        self.failures.is_empty() && self.done > 0
+    }
+
+    /// What went wrong, in a line.
+    pub fn error(&self) -> Option<String> {
+        let failures: Vec<_> = self.failures.iter().map(ToString::to_string).collect();
+        (!failures.is_empty()).then(|| failures.join("; "))
     }
 
     /// Whether something is left undone.
@@ -111,7 +111,7 @@ impl Job {
     }
 
     /// Slots of either end.
-    const fn slots(&self) -> u32 {
+    pub const fn slots(&self) -> u32 {
         match self.kind {
             Kind::PingPong => pingpong::DEPTH,
             Kind::Stream(shape) => shape.depth,
@@ -119,7 +119,7 @@ impl Job {
     }
 
     /// The needs of the measuring end, and of the other one.
-    fn needs(&self) -> [Needs; 2] {
+    pub fn needs(&self) -> [Needs; 2] {
         let (bytes, events) = (payload::bytes(self.size, self.slots()), self.events);
         let (sends, receives) = match self.kind {
             Kind::PingPong => (pingpong::DEPTH, pingpong::DEPTH),
@@ -132,157 +132,10 @@ impl Job {
     }
 
     /// The names of the measuring end, and of the other one.
-    const fn names(&self) -> [&'static str; 2] {
+    pub const fn names(&self) -> [&'static str; 2] {
         match self.kind {
             Kind::PingPong => ["client", "server"],
             Kind::Stream(_) => ["receiver", "sender"],
-        }
-    }
-
-    /// Measures. The result is what was measured so far if `stop` or a failure comes between.
-    pub fn run<T: Transport>(&self, transport: &T, stop: &Stop) -> Result<Outcome, SetUpError> {
-        let cores = Cores::allowed();
-        let control = Control::new(stop);
-        let waiting = Waiting { control: &control, shared_core: cores.shared() };
-        let ends = transport.pair(&self.needs())?;
-        let [mut measuring, mut other] = ends.map(|end| self.side(end, waiting));
-        let mut latencies = Latencies::new();
-        let watcher = thread::current();
-        let [measurer, helper] = self.names();
-        let elapsed = thread::scope(|scope| {
-            spawn(scope, helper, || {
-                cores.settle_second();
-                control.oversee(helper, || self.help(&mut other));
-            })?;
-            let measurer = spawn(scope, measurer, || {
-                cores.settle_first();
-                control.oversee(measurer, || self.measure(&mut measuring, &mut latencies));
-                let elapsed = control.elapsed();
-                watcher.unpark();
-                elapsed
-            });
-            // The helper must not wait for an end that never comes.
-            let measurer = measurer.inspect_err(|_| stop.leave())?;
-            progress::watch(self, &control, &measurer);
-            Ok(measurer.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        })?;
-        Ok(Outcome {
-            job: *self,
-            done: control.done(),
-            elapsed,
-            latencies,
-            tally: measuring.tally() + other.tally(),
-            failure: control.into_failure(),
-        })
-    }
-
-    fn side<'a, T: Transport>(&self, end: End<T>, waiting: Waiting<'a>) -> Side<'a, T> {
-        let batch = match self.kind {
-            Kind::PingPong => pingpong::DEPTH,
-            Kind::Stream(shape) => shape.batch,
-        };
-        Side::new(end, (self.size, self.slots()), batch, waiting)
-    }
-
-    fn measure<T: Transport>(
-        &self,
-        side: &mut Side<'_, T>,
-        latencies: &mut Latencies,
-    ) -> Result<(), Failure> {
-        match self.kind {
-            Kind::PingPong => pingpong::client(side, self.iters, latencies),
-            Kind::Stream(shape) => stream::receive(side, shape, self.iters, latencies),
-        }
-    }
-
-    fn help<T: Transport>(&self, side: &mut Side<'_, T>) -> Result<(), Failure> {
-        match self.kind {
-            Kind::PingPong => pingpong::server(side, self.iters),
-            Kind::Stream(shape) => stream::send(side, shape, self.iters),
-        }
-    }
-}
-
-fn spawn<'scope, V: Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    name: &str,
-    work: impl FnOnce() -> V + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, V>, SetUpError> {
-    let thread = thread::Builder::new().name(name.to_owned());
-    thread.spawn_scoped(scope, work).attempt("start a thread")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::faulty::{Fault, Faulty};
-    use bench::transport::loopback::Loopback;
-
-    /// Both kinds of job, awake and asleep, that never end by themselves.
-    fn endless(transport: &impl Transport) -> Vec<Job> {
-        let shape = Shape::new(64, 8, 3, &transport.limits()).unwrap();
-        [Kind::PingPong, Kind::Stream(shape)]
-            .into_iter()
-            .flat_map(|kind| [false, true].map(|events| (kind, events)))
-            .map(|(kind, events)| Job { kind, events, size: 64, iters: u64::MAX })
-            .collect()
-    }
-
-    /// What each job says of this fault. That it says anything shows that the other end left too.
-    fn failures(fault: Fault) -> Vec<String> {
-        let transport = Faulty { loopback: Loopback::open().unwrap(), fault };
-        endless(&transport)
-            .into_iter()
-            .map(|job| {
-                let outcome = job.run(&transport, &Stop::default()).unwrap();
-                assert!(!outcome.verified() && outcome.partial());
-                outcome.failure.unwrap().to_string()
-            })
-            .collect()
-    }
-
-    #[track_caller]
-    fn every_job_says(fault: Fault, what: &str) {
-        for failure in failures(fault) {
-            assert!(failure.contains(what), "{failure}");
-            assert!(failure.starts_with("the client") || failure.starts_with("the receiver"));
-        }
-    }
-
-    #[test]
-    fn a_wrong_byte_ends_the_job() {
-        every_job_says(Fault::Byte, "is wrong at byte");
-    }
-
-    #[test]
-    fn a_failed_request_ends_the_job() {
-        every_job_says(Fault::Status, "request 7 completed with remote access error");
-    }
-
-    #[test]
-    fn a_completion_out_of_order_ends_the_job() {
-        every_job_says(Fault::Order, "request 7 completed where request");
-    }
-
-    #[test]
-    fn a_wrong_length_ends_the_job() {
-        every_job_says(Fault::Length, "has 5 bytes instead of 64");
-    }
-
-    #[test]
-    fn an_overrun_ends_the_job() {
-        every_job_says(Fault::Overrun, "overran");
-    }
-
-    #[test]
-    fn a_job_that_is_stopped_at_once_is_partial_and_shows_nothing() {
-        let transport = Loopback::open().unwrap();
-        let stop = Stop::default();
-        stop.leave();
-        for job in endless(&transport) {
-            let outcome = job.run(&transport, &stop).unwrap();
-            assert!(outcome.partial() && !outcome.verified());
-            assert_eq!((outcome.done, outcome.latencies.summary()), (0, None));
         }
     }
 }

@@ -3,14 +3,17 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`args`] | the command line, and what can be measured on a device |
-//! | [`job`] | one measurement from set-up to result: two ends, two threads |
+//! | [`args`], [`command`], [`host`] | the command line, and what can be measured on a device |
+//! | [`job`], [`run`] | one measurement from set-up to result: two ends, two threads |
+//! | [`remote`] | one measurement of two processes, each with one end |
+//! | [`link`], [`message`] | the connection of the two, and what they say |
 //! | [`pingpong`], [`stream`] | what the ends do, over the seams of cq-core |
 //! | [`side`] | one end at work: waiting for completions, awake or asleep |
 //! | [`payload`] | what messages carry, and whether it has arrived |
 //! | [`control`], [`interrupt`] | what the ends share: clock, progress, failure, when to leave |
 //! | [`stats`], [`progress`], [`report`] | counts and latencies, and how they are shown |
 
+use std::error::Error as StdError;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -18,21 +21,29 @@ use bench::transport::loopback::Loopback;
 use bench::transport::{SetUpError, Transport};
 use clap::Parser;
 
-use crate::args::{Arguments, TransportName, Usage};
+use crate::args::{Arguments, Place, TransportName, Usage};
+use crate::command::Command;
 use crate::interrupt::{INTERRUPTED, Stop};
 use crate::job::Outcome;
+use crate::remote::Peer;
 use crate::report::Record;
 
 mod args;
+mod command;
 mod control;
 #[cfg(test)]
 mod faulty;
+mod host;
 mod interrupt;
 mod job;
+mod link;
+mod message;
 mod payload;
 mod pingpong;
 mod progress;
+mod remote;
 mod report;
+mod run;
 mod side;
 mod stats;
 mod stream;
@@ -42,9 +53,11 @@ enum Error {
     #[error(transparent)]
     Usage(#[from] Usage),
     #[error("the transport is not available: {0}")]
-    NoDevice(#[from] transport_rxe_loop::OpenError),
+    NoDevice(Box<dyn StdError>),
     #[error(transparent)]
     SetUp(#[from] SetUpError),
+    #[error(transparent)]
+    Remote(#[from] remote::Error),
     #[error("{0}")]
     Failed(String),
     #[error("interrupted: the report is of what was measured until then")]
@@ -58,10 +71,14 @@ enum Error {
 impl Error {
     const fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) => 2,
+            Self::Usage(_) | Self::Remote(remote::Error::Unfit(_)) => 2,
             Self::NoDevice(_) => 3,
-            Self::Interrupted => INTERRUPTED,
-            Self::SetUp(_) | Self::Failed(_) | Self::Signals(_) | Self::Output(_) => 1,
+            Self::Interrupted | Self::Remote(remote::Error::Interrupted) => INTERRUPTED,
+            Self::SetUp(_)
+            | Self::Remote(_)
+            | Self::Failed(_)
+            | Self::Signals(_)
+            | Self::Output(_) => 1,
         }
     }
 }
@@ -83,18 +100,58 @@ fn cqperf() -> Result<(), Error> {
         Err(help) if !help.use_stderr() => return Ok(print(&help.render().to_string())?),
         Err(wrong) => return Err(Usage::Syntax(wrong).into()),
     };
+    let place = arguments.place()?;
     match arguments.transport {
-        TransportName::Loop => measure(&Loopback::open()?, &arguments),
+        TransportName::Loop => {
+            let device = arguments.loopback()?;
+            run(&Loopback::named(device).map_err(no_device)?, &arguments, place)
+        }
+        #[cfg(not(feature = "verbs"))]
+        TransportName::Verbs => Err(Usage::NoVerbs.into()),
     }
 }
 
-fn measure<T: Transport>(transport: &T, arguments: &Arguments) -> Result<(), Error> {
-    let jobs = arguments.jobs(&transport.limits())?;
+fn no_device(why: impl StdError + 'static) -> Error {
+    Error::NoDevice(Box::new(why))
+}
+
+fn run<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -> Result<(), Error> {
+    // Before anything is set up, or anybody is bothered.
+    for command in arguments.commands() {
+        command.job(&transport.limits()).map_err(Usage::from)?;
+    }
     let stop = Stop::on_signals()?;
+    match place {
+        Place::Here => measure(transport, arguments, 1, |command| {
+            Ok(command.job(&transport.limits()).map_err(Usage::from)?.run(transport, &stop)?)
+        }),
+        Place::Listen(host) => {
+            let listener = remote::listen(host)?;
+            let address = listener.local_addr()?;
+            print(&format!("listening on {address}\n"))?;
+            let socket = remote::accept(&listener, &stop)?;
+            Ok(Peer::meet(transport, socket, &stop)?.serve()?)
+        }
+        Place::Connect(host) => {
+            let peer = Peer::meet(transport, remote::connect(host)?, &stop)?;
+            let measured = measure(transport, arguments, 2, |command| Ok(peer.measure(command)?));
+            peer.close(&measured);
+            measured
+        }
+    }
+}
+
+/// Measures one job after the other until one fails, and reports.
+fn measure<T: Transport>(
+    transport: &T,
+    arguments: &Arguments,
+    processes: u32,
+    run: impl Fn(&Command) -> Result<Outcome, Error>,
+) -> Result<(), Error> {
     let mut records = Vec::new();
-    let ended = jobs.iter().try_for_each(|job| {
-        let outcome = job.run(transport, &stop)?;
-        records.push(Record::new(transport, &outcome));
+    let ended = arguments.commands().iter().try_for_each(|command| {
+        let outcome = run(command)?;
+        records.push(Record::new(transport, processes, &outcome));
         judge(&outcome)
     });
     print(&if arguments.json {
@@ -106,7 +163,7 @@ fn measure<T: Transport>(transport: &T, arguments: &Arguments) -> Result<(), Err
 }
 
 fn judge(outcome: &Outcome) -> Result<(), Error> {
-    match &outcome.failure {
+    match outcome.error() {
         Some(failure) => Err(Error::Failed(format!("{}: {failure}", outcome.job))),
         None if outcome.partial() => Err(Error::Interrupted),
         None => Ok(()),

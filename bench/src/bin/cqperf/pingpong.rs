@@ -24,7 +24,7 @@ pub fn client<T: Transport>(
     latencies: &mut Latencies,
 ) -> Result<(), Failure> {
     let control = side.completions.control();
-    control.meet();
+    control.meet()?;
     for number in 0..iters {
         side.slots.fill(OUT, number, 0);
         let Some(took) = round_trip(side, number)? else {
@@ -70,7 +70,7 @@ pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Fa
     for number in 0..DEPTH.into() {
         pair.post_recv(&[RecvWr::new(number, &[slots.sge(slots.turn(number))])])?;
     }
-    completions.control().meet();
+    completions.control().meet()?;
     let (mut arrived, mut returned) = (0, 0);
     while returned < iters {
         let batch = completions.next()?;

@@ -34,14 +34,14 @@ pub struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// What is reported of a job over this transport.
-    pub fn new<T: Transport>(transport: &'a T, outcome: &Outcome) -> Self {
+    pub fn new<T: Transport>(transport: &'a T, processes: u32, outcome: &Outcome) -> Self {
         let Outcome { job, tally, .. } = outcome;
         Self {
             job: job.kind.name(),
             mode: job.mode(),
             transport: T::NAME,
             device: transport.device(),
-            processes: 1,
+            processes,
             size: job.size,
             iters: job.iters,
             done: outcome.done,
@@ -56,7 +56,7 @@ impl<'a> Record<'a> {
             empty_polls: tally.empty_polls,
             verified: outcome.verified(),
             partial: outcome.partial(),
-            error: outcome.failure.as_ref().map(ToString::to_string),
+            error: outcome.error(),
         }
     }
 
@@ -81,11 +81,11 @@ pub fn table(records: &[Record<'_>]) -> String {
     table.column_iter_mut().skip(1).for_each(|column| {
         column.set_cell_alignment(CellAlignment::Right);
     });
-    let Record { device, transport, .. } = first;
+    let Record { device, transport, processes, .. } = first;
+    let place =
+        if *processes == 1 { "one process, two queue pairs" } else { "one of two processes" };
     let verdict = verdict(records);
-    format!(
-        "device {device}, transport {transport}, one process, two queue pairs\n{table}\n{verdict}\n"
-    )
+    format!("device {device}, transport {transport}, {place}\n{table}\n{verdict}\n")
 }
 
 type Value = fn(&Record<'_>) -> String;

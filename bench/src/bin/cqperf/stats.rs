@@ -5,9 +5,11 @@ use std::ops::Add;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
 use cq_core::wc::Wc;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 /// How often completion queues were polled, and what for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tally {
     /// Polls.
     pub polls: u64,
@@ -20,11 +22,12 @@ pub struct Tally {
 impl Add for Tally {
     type Output = Self;
 
+    /// Saturates, since one of the two may be what another process says.
     fn add(self, other: Self) -> Self {
         Self {
-            polls: self.polls + other.polls,
-            empty_polls: self.empty_polls + other.empty_polls,
-            completions: self.completions + other.completions,
+            polls: self.polls.saturating_add(other.polls),
+            empty_polls: self.empty_polls.saturating_add(other.empty_polls),
+            completions: self.completions.saturating_add(other.completions),
         }
     }
 }
@@ -101,7 +104,7 @@ impl Latencies {
 }
 
 /// What is reported of one-way latencies, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
     /// Half took no longer.
     pub p50: u64,

@@ -24,7 +24,7 @@ pub fn receive<T: Transport>(
     let mut receiver = Receiver { requests, shape, posted: 0, arrived: 0, granted: 0, told: 0 };
     receiver.post(side)?;
     let control = side.completions.control();
-    control.meet();
+    control.meet()?;
     while receiver.arrived < iters && receiver.complete(side, latencies)? {
         control.advance(receiver.arrived);
         receiver.post(side)?;

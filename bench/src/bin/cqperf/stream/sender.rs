@@ -20,7 +20,7 @@ pub fn send<T: Transport>(side: &mut Side<'_, T>, shape: Shape, iters: u64) -> R
     for number in 0..CREDITS.into() {
         side.pair.post_recv(&[RecvWr::new(number, &[])])?;
     }
-    side.completions.control().meet();
+    side.completions.control().meet()?;
     while !sender.sends.done() {
         match sender.ready() {
             0 if !sender.complete(side)? => break,

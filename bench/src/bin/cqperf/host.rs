@@ -1,0 +1,135 @@
+//! Where processes find each other.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::ParseIntError;
+
+/// The port, where none is given.
+const PORT: u16 = 18520;
+
+/// All addresses of this host.
+const EVERYWHERE: &str = "0.0.0.0";
+
+/// A host, by name or address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    name: String,
+    port: u16,
+}
+
+impl Host {
+    /// Reads `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, or a bare IPv6 address.
+    pub fn to_connect(text: &str) -> Result<Self, HostError> {
+        let (name, port) = split(text);
+        if name.is_empty() {
+            return Err(HostError::NoHost);
+        }
+        Ok(Self { name: name.to_owned(), port: port.map_or(Ok(PORT), str::parse)? })
+    }
+
+    /// Reads nothing, `PORT`, or what [`to_connect`](Self::to_connect) does, with a port.
+    pub fn to_listen(text: &str) -> Result<Self, HostError> {
+        let here = |port| Self { name: EVERYWHERE.to_owned(), port };
+        match split(text) {
+            ("", None) => Ok(here(PORT)),
+            ("", Some(port)) => Ok(here(port.parse()?)),
+            (name, Some(port)) => Ok(Self { name: name.to_owned(), port: port.parse()? }),
+            (port, None) => Ok(here(port.parse()?)),
+        }
+    }
+
+    /// What it stands for, at least one.
+    pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        let addresses: Vec<_> = (self.name.as_str(), self.port).to_socket_addrs()?.collect();
+        if addresses.is_empty() {
+            return Err(io::Error::other("the host has no address"));
+        }
+        Ok(addresses)
+    }
+}
+
+/// Host and port. The colons of an IPv6 address without brackets are its own.
+fn split(text: &str) -> (&str, Option<&str>) {
+    if let Some((name, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        return (name, rest.strip_prefix(':').or(Some(rest).filter(|rest| !rest.is_empty())));
+    }
+    match text.split_once(':') {
+        Some((_, port)) if port.contains(':') => (text, None),
+        Some((name, port)) => (name, Some(port)),
+        None => (text, None),
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.contains(':') {
+            true => write!(f, "[{}]:{}", self.name, self.port),
+            false => write!(f, "{}:{}", self.name, self.port),
+        }
+    }
+}
+
+/// Why this names no host.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// Nothing was given.
+    #[error("it names no host")]
+    NoHost,
+    /// The port is none.
+    #[error("the port is no number from 0 to 65535: {0}")]
+    Port(#[from] ParseIntError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, port: u16) -> Result<Host, HostError> {
+        Ok(Host { name: name.to_owned(), port })
+    }
+
+    #[test]
+    fn hosts_to_connect_to_are_read_with_and_without_a_port() {
+        for (text, name, port) in [
+            ("node", "node", PORT),
+            ("node:7", "node", 7),
+            ("192.0.2.1:65535", "192.0.2.1", 65_535),
+            ("2001:db8::1", "2001:db8::1", PORT),
+            ("[2001:db8::1]", "2001:db8::1", PORT),
+            ("[2001:db8::1]:7", "2001:db8::1", 7),
+        ] {
+            assert_eq!(Host::to_connect(text), host(name, port), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_listener_needs_no_more_than_a_port() {
+        for (text, name, port) in [
+            ("", EVERYWHERE, PORT),
+            ("7", EVERYWHERE, 7),
+            (":7", EVERYWHERE, 7),
+            ("node:7", "node", 7),
+            ("[::]:7", "::", 7),
+        ] {
+            assert_eq!(Host::to_listen(text), host(name, port), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_host_is_refused() {
+        for text in ["", ":7", "node:", "node:65536", "node:-1", "[::1]x", "[::1]:", "[]:7"] {
+            assert!(Host::to_connect(text).is_err(), "{text}");
+        }
+        for text in ["node", "65536", "node:", "pingpong", "::"] {
+            assert!(Host::to_listen(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_shown_as_it_is_written() {
+        let shown = |text| Host::to_connect(text).unwrap().to_string();
+        assert_eq!(shown("node:7"), "node:7");
+        assert_eq!(shown("::1"), "[::1]:18520");
+    }
+}

@@ -1,0 +1,314 @@
+//! A run of two processes, each with one end. The one that connects has the command line, measures, and
+//! reports; the one that listens helps, and serves one run.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use bench::transport::{End, Limits, Needs, SetUpError, Transport};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::command::{Command, Unfit};
+use crate::control::{Control, EndFailure, Failure, Meeting};
+use crate::host::Host;
+use crate::interrupt::Stop;
+use crate::job::{Job, Kind, Outcome};
+use crate::link::{Link, LinkError, SILENCE};
+use crate::message::{Ending, Hello, Message, words};
+use crate::run::Run;
+use crate::stats::{Latencies, Tally};
+
+/// The other process, and what runs here.
+pub struct Peer<'a, T> {
+    transport: &'a T,
+    link: Link,
+    stop: Arc<Stop>,
+    /// What both devices can.
+    limits: Limits,
+}
+
+/// How long to wait for a host to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Connects to a process that listens.
+pub fn connect(host: &Host) -> Result<TcpStream, Error> {
+    let failed = |why| Error::Connect { host: host.clone(), why };
+    let mut last = None;
+    for address in host.addresses().map_err(failed)? {
+        match TcpStream::connect_timeout(&address, ANSWER) {
+            Ok(socket) => return Ok(socket),
+            Err(why) => last = Some(why),
+        }
+    }
+    Err(failed(last.unwrap_or_else(|| io::Error::other("the host has no address"))))
+}
+
+/// Listens where it is asked to.
+pub fn listen(host: &Host) -> Result<TcpListener, Error> {
+    let listener = host.addresses().and_then(|addresses| TcpListener::bind(&addresses[..]));
+    listener.map_err(|why| Error::Listen { host: host.clone(), why })
+}
+
+/// Waits for a process that connects.
+pub fn accept(listener: &TcpListener, stop: &Stop) -> Result<TcpStream, Error> {
+    const SLICE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    while !stop.interrupted() {
+        match poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&SLICE)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(listener.accept().map_err(Error::Accept)?.0),
+            Err(errno) => return Err(Error::Accept(errno.into())),
+        }
+    }
+    Err(Error::Interrupted)
+}
+
+impl<'a, T: Transport> Peer<'a, T> {
+    /// Gets to know the process at the other end of this connection.
+    pub fn meet(transport: &'a T, socket: TcpStream, stop: &Arc<Stop>) -> Result<Self, Error> {
+        Self::meet_within(SILENCE, transport, socket, stop)
+    }
+
+    fn meet_within(
+        silence: Duration,
+        transport: &'a T,
+        socket: TcpStream,
+        stop: &Arc<Stop>,
+    ) -> Result<Self, Error> {
+        let link = Link::new(socket, stop, silence).map_err(LinkError::Io)?;
+        let limits = transport.limits();
+        let mut peer = Self { transport, link, stop: Arc::clone(stop), limits };
+        peer.say(&Message::Hello(Hello { transport: T::NAME.to_owned(), limits }))?;
+        let met = peer.greeted();
+        peer.explain(&met);
+        peer.limits = met?;
+        Ok(peer)
+    }
+
+    /// What both devices can.
+    fn greeted(&self) -> Result<Limits, Error> {
+        match self.hear()? {
+            Message::Hello(hello) if hello.transport == T::NAME => {
+                Ok(self.limits.min(hello.limits))
+            }
+            Message::Hello(hello) => {
+                Err(Error::OtherTransport { theirs: words(&hello.transport), ours: T::NAME })
+            }
+            _ => Err(LinkError::Unexpected.into()),
+        }
+    }
+
+    /// Measures with one end here.
+    pub fn measure(&self, command: &Command) -> Result<Outcome, Error> {
+        let job = command.job(&self.limits)?;
+        self.say(&Message::Job(*command))?;
+        let [needs, _] = job.needs();
+        let end = self.end(&needs)?;
+        let control = Control::new(&self.stop, &self.link);
+        let run = Run::new(job, &control);
+        let mut side = run.side(end);
+        let mut latencies = Latencies::new();
+        let elapsed = thread::scope(|scope| run.measure(scope, &mut side, &mut latencies))?;
+        if let Kind::Stream(_) = job.kind {
+            // The stamps are of another clock.
+            latencies = Latencies::new();
+        }
+        let done = control.done();
+        let (tally, failures) = self.part(job, side.tally(), control.into_failure(), true);
+        Ok(Outcome { job, done, elapsed, latencies, tally, failures })
+    }
+
+    /// Says that there is no more to measure, or why not.
+    pub fn close<E: ToString>(self, ended: &Result<(), E>) {
+        let last = match ended {
+            Ok(()) => Message::Done,
+            Err(_) if self.stop.interrupted() => Message::Interrupted,
+            Err(error) => Message::Sorry(error.to_string()),
+        };
+        // If it fails, the other side knows already.
+        let _ = self.say(&last);
+    }
+
+    /// Helps the other process to measure until it is done.
+    pub fn serve(&self) -> Result<(), Error> {
+        let served = self.serve_all();
+        self.explain(&served);
+        served
+    }
+
+    fn serve_all(&self) -> Result<(), Error> {
+        loop {
+            match self.hear()? {
+                Message::Job(command) => self.help(command.job(&self.limits)?)?,
+                Message::Done => return Ok(()),
+                _ => return Err(LinkError::Unexpected.into()),
+            }
+        }
+    }
+
+    fn help(&self, job: Job) -> Result<(), Error> {
+        let [_, needs] = job.needs();
+        let end = self.end(&needs)?;
+        let control = Control::new(&self.stop, &self.link);
+        let run = Run::new(job, &control);
+        let mut side = run.side(end);
+        thread::scope(|scope| run.help(scope, &mut side).map(drop))?;
+        let (_, failures) = self.part(job, side.tally(), control.into_failure(), false);
+        match failures.first() {
+            Some(failure) => Err(Error::Failed(format!("{job}: {failure}"))),
+            None if self.stop.asked() => Err(Error::Interrupted),
+            None => Ok(()),
+        }
+    }
+
+    /// An end that is connected to one of the other process.
+    fn end(&self, needs: &Needs) -> Result<End<T>, Error> {
+        let mut end = self.transport.end(needs)?;
+        self.say(&Message::Address(self.transport.address(&end.pair)?))?;
+        match self.hear()? {
+            Message::Address(address) => self.transport.connect(&mut end.pair, &address)?,
+            _ => return Err(LinkError::Unexpected.into()),
+        }
+        Ok(end)
+    }
+
+    /// Tells the other process how this one's part ended, and waits for its word, while this one's end is
+    /// still there.
+    fn part(
+        &self,
+        job: Job,
+        tally: Tally,
+        failure: Option<EndFailure>,
+        measured: bool,
+    ) -> (Tally, Vec<EndFailure>) {
+        let ours = Ending {
+            tally,
+            left: self.stop.asked(),
+            failure: failure.as_ref().map(|failure| words(&failure.why.to_string())),
+        };
+        // If it can't be told, it can't be heard either, and that says why.
+        let _ = self.say(&Message::Ended(ours));
+        let theirs = self.parted();
+        let [measurer, helper] = job.names();
+        let end = if measured { helper } else { measurer };
+        let (theirs, why) = match theirs {
+            Ok(Ending { tally, failure, .. }) => {
+                (tally, failure.map(|text| Failure::Told(words(&text))))
+            }
+            Err(error) => (Tally::default(), Some(error)),
+        };
+        let failures = failure.into_iter().chain(why.map(|why| EndFailure { end, why }));
+        (tally + theirs, failures.collect())
+    }
+
+    /// How the other process' part ended.
+    fn parted(&self) -> Result<Ending, Failure> {
+        loop {
+            match self.link.next(None)? {
+                // It was ready, and this end had left.
+                Some(Message::Ready) => {}
+                Some(Message::Ended(ending)) => return Ok(ending),
+                Some(Message::Sorry(why)) => return Err(Failure::Told(words(&why))),
+                // It was, before it began.
+                Some(Message::Interrupted) => {
+                    return Ok(Ending { tally: Tally::default(), left: true, failure: None });
+                }
+                _ => return Err(LinkError::Unexpected.into()),
+            }
+        }
+    }
+
+    fn say(&self, message: &Message) -> Result<(), Error> {
+        Ok(self.link.send(message)?)
+    }
+
+    /// The next message, unless it says that the other process gives up.
+    fn hear(&self) -> Result<Message, Error> {
+        match self.link.next(Some(&self.stop))? {
+            Some(Message::Sorry(why)) => Err(Error::Told(words(&why))),
+            Some(Message::Interrupted) | None => Err(Error::Interrupted),
+            Some(message) => Ok(message),
+        }
+    }
+
+    /// Tells the other process why this one gives up.
+    fn explain<V>(&self, ended: &Result<V, Error>) {
+        let last = match ended {
+            Ok(_) | Err(Error::Told(_) | Error::Failed(_)) => return,
+            Err(Error::Interrupted) => Message::Interrupted,
+            Err(error) => Message::Sorry(error.to_string()),
+        };
+        // If it fails, the other side knows already.
+        let _ = self.say(&last);
+    }
+}
+
+/// Two processes meet by telling each other.
+impl Meeting for Link {
+    fn meet(&self, stop: &Stop) -> Result<(), Failure> {
+        self.send(&Message::Ready)?;
+        match self.next(Some(stop))? {
+            Some(Message::Ready) | None => Ok(()),
+            // It has set the flag to leave, too.
+            Some(message) if message.is_leaving() => {
+                self.keep(message);
+                Ok(())
+            }
+            Some(_) => Err(LinkError::Unexpected.into()),
+        }
+    }
+}
+
+/// Why two processes can't run a job.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody can be reached there.
+    #[error("cannot connect to {host}: {why}; is a `cqperf --listen` running there?")]
+    Connect {
+        /// Where.
+        host: Host,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// Nobody can listen there.
+    #[error("cannot listen on {host}: {why}")]
+    Listen {
+        /// Where.
+        host: Host,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// No connection comes.
+    #[error("cannot accept a connection: {0}")]
+    Accept(io::Error),
+    /// The other side is lost, or strange.
+    #[error("the other end: {0}")]
+    Link(#[from] LinkError),
+    /// The other side gave up.
+    #[error("the other end: {0}")]
+    Told(String),
+    /// The two would never meet.
+    #[error("the other end runs over {theirs}, this one over {ours}: choose the same --transport")]
+    OtherTransport {
+        /// What the other side says.
+        theirs: String,
+        /// This side's.
+        ours: &'static str,
+    },
+    /// The job can't be done here.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// This side's end can't be had.
+    #[error(transparent)]
+    SetUp(#[from] SetUpError),
+    /// A job failed.
+    #[error("{0}")]
+    Failed(String),
+    /// Somebody wanted it to end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+#[cfg(test)]
+mod tests;

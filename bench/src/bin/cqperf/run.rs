@@ -1,0 +1,201 @@
+//! One measurement from set-up to result: the ends in threads of their own.
+
+use std::panic::resume_unwind;
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use bench::cores::Cores;
+use bench::transport::{Attempt, End, SetUpError, Transport};
+
+use crate::control::{Control, Failure, Threads};
+use crate::interrupt::Stop;
+use crate::job::{Job, Kind, Outcome};
+use crate::pingpong;
+use crate::progress;
+use crate::side::{Side, Waiting};
+use crate::stats::Latencies;
+use crate::stream;
+
+/// A job at work.
+pub struct Run<'a> {
+    /// The job.
+    pub job: Job,
+    control: &'a Control<'a>,
+    cores: Cores,
+}
+
+impl Job {
+    /// Measures with both ends in this process. The result is what was measured so far if `stop` or a
+    /// failure comes between.
+    pub fn run<T: Transport>(&self, transport: &T, stop: &Stop) -> Result<Outcome, SetUpError> {
+        let meeting = Threads::default();
+        let control = Control::new(stop, &meeting);
+        let run = Run::new(*self, &control);
+        let [mut measuring, mut other] = transport.pair(&self.needs())?.map(|end| run.side(end));
+        let mut latencies = Latencies::new();
+        let elapsed = thread::scope(|scope| {
+            run.help(scope, &mut other)?;
+            // The helper must not wait for an end that never comes.
+            run.measure(scope, &mut measuring, &mut latencies).inspect_err(|_| stop.leave())
+        })?;
+        Ok(Outcome {
+            job: *self,
+            done: control.done(),
+            elapsed,
+            latencies,
+            tally: measuring.tally() + other.tally(),
+            failures: control.into_failure().into_iter().collect(),
+        })
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Puts a job to work.
+    pub fn new(job: Job, control: &'a Control<'a>) -> Self {
+        Self { job, control, cores: Cores::allowed() }
+    }
+
+    /// Puts one of its ends to work.
+    pub fn side<T: Transport>(&self, end: End<T>) -> Side<'a, T> {
+        let Self { job, control, cores } = self;
+        let batch = match job.kind {
+            Kind::PingPong => pingpong::DEPTH,
+            Kind::Stream(shape) => shape.batch,
+        };
+        let waiting = Waiting { control, shared_core: cores.shared() };
+        Side::new(end, (job.size, job.slots()), batch, waiting)
+    }
+
+    /// Starts the end that helps.
+    pub fn help<'scope, T: Transport>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        side: &'scope mut Side<'a, T>,
+    ) -> Result<ScopedJoinHandle<'scope, ()>, SetUpError> {
+        let Job { kind, iters, .. } = self.job;
+        let [_, name] = self.job.names();
+        spawn(scope, name, move || {
+            self.cores.settle_second();
+            self.control.oversee(name, || match kind {
+                Kind::PingPong => pingpong::server(side, iters),
+                Kind::Stream(shape) => stream::send(side, shape, iters),
+            });
+        })
+    }
+
+    /// Runs the end that measures, and shows its progress; how many nanoseconds it took.
+    pub fn measure<'scope, T: Transport>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        side: &'scope mut Side<'a, T>,
+        latencies: &'scope mut Latencies,
+    ) -> Result<u64, SetUpError> {
+        let [name, _] = self.job.names();
+        let watcher = thread::current();
+        let measurer = spawn(scope, name, move || {
+            self.cores.settle_first();
+            self.control.oversee(name, || self.measure_with(side, latencies));
+            let elapsed = self.control.elapsed();
+            watcher.unpark();
+            elapsed
+        })?;
+        progress::watch(&self.job, self.control, &measurer);
+        Ok(measurer.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+
+    fn measure_with<T: Transport>(
+        &self,
+        side: &mut Side<'a, T>,
+        latencies: &mut Latencies,
+    ) -> Result<(), Failure> {
+        match self.job.kind {
+            Kind::PingPong => pingpong::client(side, self.job.iters, latencies),
+            Kind::Stream(shape) => stream::receive(side, shape, self.job.iters, latencies),
+        }
+    }
+}
+
+fn spawn<'scope, V: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> V + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, V>, SetUpError> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn_scoped(scope, work).attempt("start a thread")
+}
+
+#[cfg(test)]
+mod tests {
+    use bench::transport::loopback::Loopback;
+
+    use super::*;
+    use crate::faulty::{Fault, Faulty};
+    use crate::stream::Shape;
+
+    /// Both kinds of job, awake and asleep, that never end by themselves.
+    fn endless(transport: &impl Transport) -> Vec<Job> {
+        let shape = Shape::new(64, 8, 3, &transport.limits()).unwrap();
+        [Kind::PingPong, Kind::Stream(shape)]
+            .into_iter()
+            .flat_map(|kind| [false, true].map(|events| (kind, events)))
+            .map(|(kind, events)| Job { kind, events, size: 64, iters: u64::MAX })
+            .collect()
+    }
+
+    /// What each job says of this fault. That it says anything shows that the other end left too.
+    fn failures(fault: Fault) -> Vec<String> {
+        let transport = Faulty::new(fault);
+        endless(&transport)
+            .into_iter()
+            .map(|job| {
+                let outcome = job.run(&transport, &Stop::default()).unwrap();
+                assert!(!outcome.verified() && outcome.partial());
+                outcome.error().unwrap()
+            })
+            .collect()
+    }
+
+    #[track_caller]
+    fn every_job_says(fault: Fault, what: &str) {
+        for failure in failures(fault) {
+            assert!(failure.contains(what), "{failure}");
+            assert!(failure.starts_with("the client") || failure.starts_with("the receiver"));
+        }
+    }
+
+    #[test]
+    fn a_wrong_byte_ends_the_job() {
+        every_job_says(Fault::Byte, "is wrong at byte");
+    }
+
+    #[test]
+    fn a_failed_request_ends_the_job() {
+        every_job_says(Fault::Status, "request 7 completed with remote access error");
+    }
+
+    #[test]
+    fn a_completion_out_of_order_ends_the_job() {
+        every_job_says(Fault::Order, "request 7 completed where request");
+    }
+
+    #[test]
+    fn a_wrong_length_ends_the_job() {
+        every_job_says(Fault::Length, "has 5 bytes instead of 64");
+    }
+
+    #[test]
+    fn an_overrun_ends_the_job() {
+        every_job_says(Fault::Overrun, "overran");
+    }
+
+    #[test]
+    fn a_job_that_is_stopped_at_once_is_partial_and_shows_nothing() {
+        let transport = Loopback::open().unwrap();
+        let stop = Stop::default();
+        stop.leave();
+        for job in endless(&transport) {
+            let outcome = job.run(&transport, &stop).unwrap();
+            assert!(outcome.partial() && !outcome.verified());
+            assert_eq!((outcome.done, outcome.latencies.summary()), (0, None));
+        }
+    }
+}
