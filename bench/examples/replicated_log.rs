@@ -1,0 +1,193 @@
+//! A log with a copy. The leader appends each record to the follower's memory by RDMA WRITE, which the
+//! follower does not notice, and commits it by a SEND behind the WRITE, which wakes it; the follower
+//! acknowledges. All code is generic over the seams of cq-core and runs unchanged on every transport: `main`
+//! names the type.
+//!
+//! ```text
+//! cargo run -p bench --example replicated_log
+//! cargo run -p bench --example replicated_log --features verbs -- verbs
+//! ```
+
+use std::error::Error;
+use std::time::Duration;
+use std::{env, thread};
+
+use bench::transport::loopback::Loopback;
+use bench::transport::{End, Memory, Needs, Transport};
+use cq_core::cq::CompletionQueue;
+use cq_core::transport::Post;
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    let records =
+        ["a WRITE moves the record", "a SEND commits it", "and an acknowledgement ends it"];
+    let copy = match env::args().nth(1).as_deref() {
+        None | Some("loop") => replicate(&Loopback::open()?, &records)?,
+        #[cfg(feature = "verbs")]
+        Some("verbs") => replicate(&bench::transport::verbs::Verbs::open(None, None)?, &records)?,
+        Some(other) => {
+            return Err(format!("{other}: choose loop or, with the feature, verbs").into());
+        }
+    };
+    copy.iter().for_each(|record| println!("{record}"));
+    Ok(())
+}
+
+/// Appends the records to the log of one end; gives what the other end has of it.
+fn replicate<T: Transport>(transport: &T, records: &[&str]) -> Result<Vec<String>, Failure> {
+    let needs = Needs { sends: 2, receives: 1, bytes: LOG + CAPACITY, events: true };
+    let [leader, follower] = transport.pair(&[needs; 2])?;
+    // Both stay until both are done: a request completes only while the other end is there.
+    let (mut leader, mut follower) = (Node::new(leader)?, Node::new(follower)?);
+    thread::scope(|scope| {
+        let follower = scope.spawn(|| follow(&mut follower));
+        let led = lead(&mut leader, records);
+        let copy = follower.join().map_err(|_| "the follower panicked")?;
+        led.and(copy)
+    })
+}
+
+fn lead<T: Transport>(node: &mut Node<T>, records: &[&str]) -> Result<(), Failure> {
+    let [addr, rkey] = node.hear()?;
+    let mut end = 0;
+    for record in records {
+        let (at, len) = (LOG + end as usize, record.len());
+        if len == 0 || at + len > LOG + CAPACITY {
+            return Err("a record is empty, or the log is full".into());
+        }
+        node.memory.write(at, record.as_bytes());
+        let place = RemoteAddr { addr: addr + end, rkey: u32::try_from(rkey)? };
+        let record = [node.memory.sge(at, len as u32)];
+        let commit = [node.message([end, len as u64])];
+        // The WRITE is done when the SEND is, which alone is signaled.
+        let write = SendWr::write(0, &record, place).unsignaled();
+        node.post(&[write, SendWr::send(0, &commit)])?;
+        end += len as u64;
+        if node.hear()? != [end, 0] {
+            return Err("the follower acknowledged something else".into());
+        }
+    }
+    node.say([end, 0])
+}
+
+fn follow<T: Transport>(node: &mut Node<T>) -> Result<Vec<String>, Failure> {
+    let RemoteAddr { addr, rkey } = node.memory.remote(LOG);
+    node.say([addr, rkey.into()])?;
+    let mut copy = Vec::new();
+    let mut end = 0;
+    loop {
+        let [at, len] = node.hear()?;
+        if at != end || len > CAPACITY as u64 - end {
+            return Err("the leader committed what is not the end of the log".into());
+        }
+        if len == 0 {
+            return Ok(copy);
+        }
+        let mut record = vec![0; len as usize];
+        node.memory.read(LOG + at as usize, &mut record);
+        copy.push(String::from_utf8(record)?);
+        end += len;
+        node.say([end, 0])?;
+    }
+}
+
+/// What a node's memory holds: the message that it sends, the one that it receives, and the log.
+const OUT: usize = 0;
+const IN: usize = 64;
+const LOG: usize = 128;
+const CAPACITY: usize = 4096;
+
+/// A message is two numbers.
+type Message = [u64; 2];
+const MESSAGE: usize = size_of::<Message>();
+
+/// One end at work: it posts, and sleeps until what it waits for has completed.
+struct Node<T: Transport> {
+    pair: T::Pair,
+    queue: CompletionQueue<T::Queue>,
+    channel: T::Channel,
+    memory: T::Memory,
+    /// Signaled sends, and messages, that have not completed.
+    sending: u32,
+    receiving: u32,
+}
+
+impl<T: Transport> Node<T> {
+    fn new(end: End<T>) -> Result<Self, Failure> {
+        let End { queue, channel, pair, memory } = end;
+        let channel = channel.ok_or("the end has no channel to sleep on")?;
+        let queue = CompletionQueue::new(queue);
+        let mut node = Self { pair, queue, channel, memory, sending: 0, receiving: 0 };
+        node.listen()?;
+        Ok(node)
+    }
+
+    fn listen(&mut self) -> Result<(), Failure> {
+        self.pair.post_recv(&[RecvWr::new(0, &[self.memory.sge(IN, MESSAGE as u32)])])?;
+        self.receiving += 1;
+        Ok(())
+    }
+
+    /// Writes a message; where it lies.
+    fn message(&mut self, [one, other]: Message) -> Sge {
+        self.memory.write(OUT, &one.to_le_bytes());
+        self.memory.write(OUT + 8, &other.to_le_bytes());
+        self.memory.sge(OUT, MESSAGE as u32)
+    }
+
+    /// Posts requests of which the last one is signaled, and waits until they are done.
+    fn post(&mut self, requests: &[SendWr<'_>]) -> Result<(), Failure> {
+        self.pair.post_send(requests)?;
+        self.sending += 1;
+        while self.sending > 0 {
+            self.complete()?;
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, message: Message) -> Result<(), Failure> {
+        let message = [self.message(message)];
+        self.post(&[SendWr::send(0, &message)])
+    }
+
+    /// Waits for the next message, and listens for the one after it.
+    fn hear(&mut self) -> Result<Message, Failure> {
+        while self.receiving > 0 {
+            self.complete()?;
+        }
+        let mut words = [[0; 8]; 2];
+        self.memory.read(IN, words.as_flattened_mut());
+        self.listen()?;
+        Ok(words.map(u64::from_le_bytes))
+    }
+
+    fn complete(&mut self) -> Result<(), Failure> {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let mut room = [Wc::default(); 4];
+        let batch = self.queue.wait(&mut room, &mut self.channel, Some(PATIENCE))?;
+        if batch.is_empty() {
+            return Err("nothing completed for 10 s".into());
+        }
+        for wc in batch {
+            let done = wc.result()?;
+            let open = if done.is_recv() { &mut self.receiving } else { &mut self.sending };
+            *open = open.checked_sub(1).ok_or("more completed than was posted")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copy_is_the_log() {
+        let records: Vec<String> = (0..100).map(|number| format!("record {number}")).collect();
+        let records: Vec<&str> = records.iter().map(String::as_str).collect();
+        assert_eq!(replicate(&Loopback::open().unwrap(), &records).unwrap(), records);
+    }
+}
