@@ -28,6 +28,9 @@
 //! ```
 
 pub mod loopback;
+mod same_words;
+#[cfg(feature = "verbs")]
+pub mod verbs;
 
 use std::error::Error;
 

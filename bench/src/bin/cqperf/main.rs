@@ -18,6 +18,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use bench::transport::loopback::Loopback;
+#[cfg(feature = "verbs")]
+use bench::transport::verbs::Verbs;
 use bench::transport::{SetUpError, Transport};
 use clap::Parser;
 
@@ -105,6 +107,11 @@ fn cqperf() -> Result<(), Error> {
         TransportName::Loop => {
             let device = arguments.loopback()?;
             run(&Loopback::named(device).map_err(no_device)?, &arguments, place)
+        }
+        #[cfg(feature = "verbs")]
+        TransportName::Verbs => {
+            let verbs = Verbs::open(arguments.device.as_deref(), arguments.gid);
+            run(&verbs.map_err(no_device)?, &arguments, place)
         }
         #[cfg(not(feature = "verbs"))]
         TransportName::Verbs => Err(Usage::NoVerbs.into()),

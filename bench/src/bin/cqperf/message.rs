@@ -70,6 +70,11 @@ pub struct Ending {
 }
 
 impl Message {
+    /// Gives up, for this reason.
+    pub fn sorry(why: &impl ToString) -> Self {
+        Self::Sorry(words(&why.to_string()))
+    }
+
     /// Whether who says this works on nothing any more, so that the other end must not wait for it.
     pub const fn is_leaving(&self) -> bool {
         match self {
@@ -80,10 +85,10 @@ impl Message {
     }
 }
 
-/// The most characters of another process' words that are repeated.
+/// The most characters of words that are sent or repeated: they fit into a message.
 const WORDS: usize = 500;
 
-/// Another process' words, fit for a line on a terminal.
+/// Words for another process, or of one, fit for a line on a terminal.
 pub fn words(text: &str) -> String {
     text.chars().filter(|character| !character.is_control()).take(WORDS).collect()
 }

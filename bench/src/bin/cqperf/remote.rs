@@ -124,7 +124,7 @@ impl<'a, T: Transport> Peer<'a, T> {
         let last = match ended {
             Ok(()) => Message::Done,
             Err(_) if self.stop.interrupted() => Message::Interrupted,
-            Err(error) => Message::Sorry(error.to_string()),
+            Err(error) => Message::sorry(error),
         };
         // If it fails, the other side knows already.
         let _ = self.say(&last);
@@ -237,7 +237,7 @@ impl<'a, T: Transport> Peer<'a, T> {
         let last = match ended {
             Ok(_) | Err(Error::Told(_) | Error::Failed(_)) => return,
             Err(Error::Interrupted) => Message::Interrupted,
-            Err(error) => Message::Sorry(error.to_string()),
+            Err(error) => Message::sorry(error),
         };
         // If it fails, the other side knows already.
         let _ = self.say(&last);

@@ -1,0 +1,71 @@
+//! The set-up that both transports have in the same words. Only the types differ, and their crates call them
+//! the same, so each transport brings its own into scope.
+
+/// What is attempted when a peer's address is used.
+pub const CONNECT: &str = "connect to the peer";
+
+/// What [`Memory`](super::Memory) says of its offsets.
+pub const INSIDE: &str = "offset and length are inside the memory";
+
+/// The associated types of a transport, and its `end`: with a `context` and a `domain`.
+macro_rules! end {
+    () => {
+        type Queue = Cq;
+        type Channel = CompletionChannel;
+        type Pair = QueuePair;
+        type Memory = OwnedRegion;
+
+        fn end(&self, needs: &Needs) -> Result<End<Self>, SetUpError> {
+            let channel = needs
+                .events
+                .then(|| self.context.create_channel())
+                .transpose()
+                .attempt("create a completion channel")?;
+            let queue = self
+                .context
+                .create_cq(needs.completions(), channel.as_ref())
+                .attempt("create a completion queue")?;
+            let caps = QpCaps {
+                max_send_wr: needs.sends,
+                max_recv_wr: needs.receives,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline: 0,
+            };
+            let pair = self
+                .domain
+                .create_qp(&QpInit { caps, ..QpInit::new(&queue) })
+                .attempt("create a queue pair")?;
+            let memory = self
+                .domain
+                .allocate(needs.bytes, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
+                .attempt("register memory for the messages")?;
+            Ok(End { pair, queue, channel, memory })
+        }
+    };
+}
+pub(crate) use end;
+
+/// The memory of a transport.
+macro_rules! memory {
+    () => {
+        impl Memory for OwnedRegion {
+            fn write(&mut self, at: usize, bytes: &[u8]) {
+                Self::write(self, at, bytes).expect(same_words::INSIDE);
+            }
+
+            fn read(&self, at: usize, bytes: &mut [u8]) {
+                Self::read(self, at, bytes).expect(same_words::INSIDE);
+            }
+
+            fn sge(&self, at: usize, len: u32) -> Sge {
+                Self::sge(self, at, len as usize).expect(same_words::INSIDE)
+            }
+
+            fn remote(&self, at: usize) -> RemoteAddr {
+                Self::remote(self, at).expect(same_words::INSIDE)
+            }
+        }
+    };
+}
+pub(crate) use memory;

@@ -1,0 +1,94 @@
+//! A device of libibverbs.
+
+use transport_verbs::{
+    Access, CompletionChannel, Context, Cq, DeviceError, Endpoint, OpenError, OwnedRegion, Port,
+    PortState, ProtectionDomain, QpCaps, QpInit, QueuePair,
+};
+
+use cq_core::wr::{RemoteAddr, Sge};
+
+use super::same_words::{self, CONNECT};
+use super::{Attempt, End, Limits, Memory, Needs, SetUpError, Transport};
+
+/// A device of libibverbs, open, and one of its ports.
+#[derive(Debug)]
+pub struct Verbs {
+    context: Context,
+    domain: ProtectionDomain,
+    port: Port,
+}
+
+impl Verbs {
+    /// Opens the device of this name, or the first one, on its first active port. The queue pairs go by
+    /// this entry of the port's GID table, or the one that suits best.
+    ///
+    /// # Errors
+    /// There is no such device, no active port, no such entry, or what the device said.
+    pub fn open(device: Option<&str>, gid: Option<u8>) -> Result<Self, VerbsError> {
+        let context = device.map_or_else(Context::open_first, Context::open)?;
+        let port = active_port(&context)?;
+        let port = match gid {
+            Some(index) => port.with_gid(index)?,
+            None => port,
+        };
+        let domain = context.alloc_pd()?;
+        Ok(Self { context, domain, port })
+    }
+}
+
+fn active_port(context: &Context) -> Result<Port, VerbsError> {
+    for number in 1..=context.attributes().phys_port_cnt {
+        let port = context.port(number)?;
+        if port.state() == PortState::ACTIVE {
+            return Ok(port);
+        }
+    }
+    Err(VerbsError::NoActivePort { device: context.name().to_owned() })
+}
+
+impl Transport for Verbs {
+    const NAME: &'static str = "verbs";
+
+    fn device(&self) -> &str {
+        self.context.name()
+    }
+
+    fn limits(&self) -> Limits {
+        let device = self.context.attributes();
+        Limits {
+            message: self.port.max_msg_size(),
+            requests: device.max_qp_wr.min(device.max_cqe / 2),
+        }
+    }
+
+    fn address(&self, pair: &QueuePair) -> Result<Vec<u8>, SetUpError> {
+        Ok(pair.endpoint(&self.port).to_bytes().to_vec())
+    }
+
+    fn connect(&self, pair: &mut QueuePair, peer: &[u8]) -> Result<(), SetUpError> {
+        let bytes = peer.try_into().attempt(CONNECT)?;
+        let peer = Endpoint::from_bytes(bytes).attempt(CONNECT)?;
+        pair.connect(&self.port, &peer).attempt(CONNECT)
+    }
+
+    same_words::end!();
+}
+
+same_words::memory!();
+
+/// Why a device can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum VerbsError {
+    /// It can't be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It is open, and says no.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No port of it is up.
+    #[error("{device} has no active port: `rdma link` and `ibv_devinfo` show why")]
+    NoActivePort {
+        /// The device.
+        device: String,
+    },
+}
