@@ -115,7 +115,9 @@ impl<'a, T: Transport> Peer<'a, T> {
             latencies = Latencies::new();
         }
         let done = control.done();
-        let (tally, failures) = self.part(job, side.tally(), control.into_failure(), true);
+        let [_, helper] = job.names();
+        let Parted { tally, failures, .. } =
+            self.part(helper, side.tally(), control.into_failure());
         Ok(Outcome { job, done, elapsed, latencies, tally, failures })
     }
 
@@ -154,10 +156,11 @@ impl<'a, T: Transport> Peer<'a, T> {
         let run = Run::new(job, &control);
         let mut side = run.side(end);
         thread::scope(|scope| run.help(scope, &mut side).map(drop))?;
-        let (_, failures) = self.part(job, side.tally(), control.into_failure(), false);
-        match failures.first() {
+        let [measurer, _] = job.names();
+        let parted = self.part(measurer, side.tally(), control.into_failure());
+        match parted.failures.first() {
             Some(failure) => Err(Error::Failed(format!("{job}: {failure}"))),
-            None if self.stop.asked() => Err(Error::Interrupted),
+            None if parted.left => Err(Error::Interrupted),
             None => Ok(()),
         }
     }
@@ -173,42 +176,35 @@ impl<'a, T: Transport> Peer<'a, T> {
         Ok(end)
     }
 
-    /// Tells the other process how this one's part ended, and waits for its word, while this one's end is
-    /// still there.
-    fn part(
-        &self,
-        job: Job,
-        tally: Tally,
-        failure: Option<EndFailure>,
-        measured: bool,
-    ) -> (Tally, Vec<EndFailure>) {
-        let ours = Ending {
-            tally,
-            left: self.stop.asked(),
-            failure: failure.as_ref().map(|failure| words(&failure.why.to_string())),
-        };
+    /// Tells the other process how the part of this one's end was, and waits for its word, while this one's
+    /// end is still there.
+    fn part(&self, there: &'static str, tally: Tally, failure: Option<EndFailure>) -> Parted {
+        let left = self.stop.asked();
+        let words = failure.as_ref().map(|failure| words(&failure.why.to_string()));
         // If it can't be told, it can't be heard either, and that says why.
-        let _ = self.say(&Message::Ended(ours));
-        let theirs = self.parted();
-        let [measurer, helper] = job.names();
-        let end = if measured { helper } else { measurer };
-        let (theirs, why) = match theirs {
-            Ok(Ending { tally, failure, .. }) => {
-                (tally, failure.map(|text| Failure::Told(words(&text))))
+        let _ = self.say(&Message::Ended(Ending { tally, left, failure: words }));
+        let mut parted = Parted { tally, left, failures: failure.into_iter().collect() };
+        match self.ending() {
+            Ok(Ending { tally: theirs, left, failure }) => {
+                parted.tally = tally + theirs;
+                parted.left |= left;
+                parted.fail(there, failure.map(Failure::Told));
             }
-            Err(error) => (Tally::default(), Some(error)),
-        };
-        let failures = failure.into_iter().chain(why.map(|why| EndFailure { end, why }));
-        (tally + theirs, failures.collect())
+            Err(why) => parted.fail(there, Some(why)),
+        }
+        parted
     }
 
-    /// How the other process' part ended.
-    fn parted(&self) -> Result<Ending, Failure> {
+    /// How the part of the other process' end was.
+    fn ending(&self) -> Result<Ending, Failure> {
         loop {
             match self.link.next(None)? {
                 // It was ready, and this end had left.
                 Some(Message::Ready) => {}
-                Some(Message::Ended(ending)) => return Ok(ending),
+                Some(Message::Ended(mut ending)) => {
+                    ending.failure = ending.failure.map(|text| words(&text));
+                    return Ok(ending);
+                }
                 Some(Message::Sorry(why)) => return Err(Failure::Told(words(&why))),
                 // It was, before it began.
                 Some(Message::Interrupted) => {
@@ -241,6 +237,20 @@ impl<'a, T: Transport> Peer<'a, T> {
         };
         // If it fails, the other side knows already.
         let _ = self.say(&last);
+    }
+}
+
+/// How both parts of a job ended.
+struct Parted {
+    tally: Tally,
+    /// Whether one of them was asked to leave.
+    left: bool,
+    failures: Vec<EndFailure>,
+}
+
+impl Parted {
+    fn fail(&mut self, end: &'static str, why: Option<Failure>) {
+        self.failures.extend(why.map(|why| EndFailure { end, why }));
     }
 }
 
