@@ -1,4 +1,20 @@
 //! Completion channels: where the events of armed completion queues are read, and slept for.
+//!
+//! ```no_run
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::wc::Wc;
+//! use transport_verbs::Context;
+//!
+//! let context = Context::open_first()?;
+//! let mut channel = context.create_channel()?;
+//! let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
+//! // ... post something, then sleep until it is done:
+//! let mut room = [Wc::default(); 16];
+//! for wc in cq.wait(&mut room, &mut channel, None)? {
+//!     println!("{} is done", wc.wr_id());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -6,12 +22,22 @@ use std::time::Duration;
 
 use cq_core::transport::{Block, CqKey, EventError, Events};
 
-use crate::error::{Attempt, DeviceError, InUse};
+use crate::error::{Attempt, DeviceError, InUse, event_error};
 use crate::sys::channel::Channel;
 use crate::sys::context::Context;
 use crate::wait;
 
-/// A completion channel. Its descriptor is readable while there is an event to take.
+/// A completion channel. Its descriptor is readable while there is an event to take. An event that is taken
+/// is acknowledged with others, at the latest when its queue is destroyed (N7).
+///
+/// A channel that queues use can't be destroyed, and reading it while it is slept on by another does not
+/// compile: who reads it has it alone.
+/// ```compile_fail,E0382
+/// # fn twice(channel: transport_verbs::CompletionChannel) {
+/// channel.destroy();
+/// channel.destroy();
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct CompletionChannel {
     raw: Arc<Channel>,
@@ -46,7 +72,7 @@ impl AsFd for CompletionChannel {
 
 impl Events for CompletionChannel {
     fn next(&mut self) -> Result<Option<CqKey>, EventError> {
-        self.raw.next().map_err(|error| EventError::Device(error.raw_os_error().unwrap_or(0)))
+        self.raw.next().map_err(event_error)
     }
 }
 

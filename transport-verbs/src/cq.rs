@@ -1,4 +1,17 @@
 //! Completion queues: the caller's slice goes to `ibv_poll_cq` as it is.
+//!
+//! ```no_run
+//! use cq_core::transport::{Arm, ArmError, Notify, Poll};
+//! use cq_core::wc::Wc;
+//! use transport_verbs::Context;
+//!
+//! let mut cq = Context::open_first()?.create_cq(16, None)?;
+//! assert!(cq.capacity() >= 16);
+//! assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
+//! assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel)); // N11
+//! cq.destroy()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -6,14 +19,36 @@ use std::sync::Arc;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
 use cq_core::wc::Wc;
 use rdma_sys::ibv_cq;
+use rustix::io::Errno;
 
 use crate::channel::CompletionChannel;
-use crate::error::{Attempt, DeviceError, InUse};
+use crate::error::{Attempt, CapacityError, DeviceError, InUse, ModerateError};
 use crate::sys::context::Context;
 use crate::sys::cq;
 use crate::sys::poll::OVERRUN;
 
-/// A completion queue.
+/// A completion queue. One thread polls it at a time; it may move to another.
+///
+/// # Overrun
+/// What a device does with a completion that finds the queue full is its own. It reports a CQ_ERR; once
+/// that [event is taken](crate#overrun), polling hands out what is stored, and then fails with
+/// [`PollError::Overrun`]. How many were dropped nobody knows. Give a queue room for everything that is
+/// outstanding on its queue pairs, and there is none (O7).
+///
+/// Destroying it twice, or polling it from two places at once, does not compile:
+/// ```compile_fail,E0382
+/// # fn twice(cq: transport_verbs::Cq) {
+/// cq.destroy();
+/// cq.destroy();
+/// # }
+/// ```
+/// ```compile_fail,E0499
+/// # fn twice(mut cq: transport_verbs::Cq) {
+/// # use cq_core::transport::Poll;
+/// let (one, other) = (&mut cq, &mut cq);
+/// let _ = (one.poll(&mut []), other.poll(&mut []));
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Cq {
     raw: Arc<cq::Cq>,
@@ -24,11 +59,12 @@ impl Cq {
         context: &Arc<Context>,
         capacity: u32,
         channel: Option<&CompletionChannel>,
-    ) -> Result<Self, DeviceError> {
-        let capacity = c_int::try_from(capacity).unwrap_or(c_int::MAX);
-        let raw = cq::Cq::new(context, capacity, channel.map(CompletionChannel::raw))
-            .attempt("create a completion queue")?;
-        Ok(Self { raw: Arc::new(raw) })
+    ) -> Result<Self, CapacityError> {
+        let channel = channel.map(CompletionChannel::raw);
+        let made = cq::Cq::new(context, foreign(context, capacity)?, channel);
+        let made = made.attempt("create a completion queue");
+        let queue = made.map_err(|refused| diagnose(context, capacity, refused))?;
+        Ok(Self { raw: Arc::new(queue) })
     }
 
     pub(crate) const fn raw(&self) -> &Arc<cq::Cq> {
@@ -38,16 +74,19 @@ impl Cq {
     /// How many completions it holds (O1).
     #[must_use]
     pub fn capacity(&self) -> u32 {
-        self.raw.capacity() as u32
+        u32::try_from(self.raw.capacity()).unwrap_or(0)
     }
 
     /// Makes it hold at least `capacity` completions; says how many it holds then (Q12).
     ///
     /// # Errors
-    /// More completions wait in it than that, or the capacity is out of range; nothing changed.
-    pub fn resize(&mut self, capacity: u32) -> Result<u32, DeviceError> {
-        let capacity = c_int::try_from(capacity).unwrap_or(c_int::MAX);
-        self.raw.resize(capacity).attempt("resize the completion queue")?;
+    /// More completions wait in it than that, the capacity is out of range, or the device can't resize;
+    /// nothing changed.
+    pub fn resize(&mut self, capacity: u32) -> Result<u32, CapacityError> {
+        let context = self.raw.context();
+        let resized = self.raw.resize(foreign(context, capacity)?);
+        let resized = resized.attempt("resize the completion queue");
+        resized.map_err(|refused| diagnose(context, capacity, refused))?;
         Ok(self.capacity())
     }
 
@@ -55,9 +94,17 @@ impl Cq {
     /// 1 and 0 end that. The most of either is in [`DeviceAttr`](crate::DeviceAttr).
     ///
     /// # Errors
-    /// The device can't (EOPNOTSUPP), or not so much (EINVAL).
-    pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), DeviceError> {
-        self.raw.moderate(count, period).attempt("moderate the completion queue's events")
+    /// The device can't, or not so much.
+    pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
+        self.raw.moderate(count, period).map_err(|error| {
+            let refused = DeviceError::new("moderate the completion queue's events", error);
+            match refused.errno() {
+                unsupported if unsupported == Errno::OPNOTSUPP.raw_os_error() => {
+                    ModerateError::Unsupported
+                }
+                _ => ModerateError::Refused(refused),
+            }
+        })
     }
 
     /// As libibverbs names it, for calls that this crate does not have. It is valid as long as this handle is.
@@ -75,6 +122,24 @@ impl Cq {
         Arc::try_unwrap(self.raw)
             .map(drop)
             .map_err(|raw| InUse::new(Self { raw }, "completion queue", "its queue pairs"))
+    }
+}
+
+/// A capacity as libibverbs takes it.
+fn foreign(context: &Context, capacity: u32) -> Result<c_int, CapacityError> {
+    if capacity == 0 {
+        return Err(CapacityError::Zero);
+    }
+    let max = context.attributes().max_cqe;
+    c_int::try_from(capacity).map_err(|_| CapacityError::TooMany { asked: capacity, max })
+}
+
+/// Why the device refused a capacity.
+fn diagnose(context: &Context, asked: u32, refused: DeviceError) -> CapacityError {
+    let max = context.attributes().max_cqe;
+    match asked > max {
+        true => CapacityError::TooMany { asked, max },
+        false => CapacityError::Refused(refused),
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::attributes::DeviceAttr;
 use crate::channel::CompletionChannel;
 use crate::cq::Cq;
-use crate::error::{Attempt, DeviceError, OpenError};
+use crate::error::{Attempt, CapacityError, DeviceError, OpenError};
 use crate::pd::ProtectionDomain;
 use crate::port::{self, Gid, Port};
 use crate::sys::context::{self, DeviceList};
@@ -70,7 +70,6 @@ impl Context {
         Ok(Self { raw: Arc::new(list.open(nth).attempt("open the device")?) })
     }
 
-    #[allow(dead_code)]
     pub(crate) const fn raw(&self) -> &Arc<context::Context> {
         &self.raw
     }
@@ -127,7 +126,7 @@ impl Context {
         &self,
         capacity: u32,
         channel: Option<&CompletionChannel>,
-    ) -> Result<Cq, DeviceError> {
+    ) -> Result<Cq, CapacityError> {
         Cq::new(&self.raw, capacity, channel)
     }
 }

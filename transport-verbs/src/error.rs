@@ -2,6 +2,7 @@
 
 use std::io;
 
+use cq_core::transport::EventError;
 use thiserror::Error;
 
 use crate::attr::QpAttrMask;
@@ -102,6 +103,44 @@ impl<V> Attempt<V> for io::Result<V> {
     fn attempt(self, attempt: &'static str) -> Result<V, DeviceError> {
         self.map_err(|error| DeviceError::new(attempt, error))
     }
+}
+
+/// A failure while reading events, by its code.
+#[allow(clippy::needless_pass_by_value)]
+pub(crate) fn event_error(error: io::Error) -> EventError {
+    EventError::Device(error.raw_os_error().unwrap_or(0))
+}
+
+/// Why a completion queue can't have a size. Nothing was made or changed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CapacityError {
+    /// A completion queue has to hold something.
+    #[error("a completion queue of 0 completions is too small: ask for at least 1")]
+    Zero,
+    /// More than the device allows.
+    #[error("{asked} completions are more than the {max} that a queue of the device holds")]
+    TooMany {
+        /// How many were asked for.
+        asked: u32,
+        /// How many there can be.
+        max: u32,
+    },
+    /// The device refused. EINVAL in resizing: more completions wait than were asked for; poll some first.
+    #[error(transparent)]
+    Refused(#[from] DeviceError),
+}
+
+/// Why a completion queue's events are not moderated.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ModerateError {
+    /// The device has no such thing (EOPNOTSUPP).
+    #[error("the device can't moderate events: arm less often instead")]
+    Unsupported,
+    /// The device refused. EINVAL: more than it can, see the attributes.
+    #[error(transparent)]
+    Refused(#[from] DeviceError),
 }
 
 /// An object that others refer to can't be destroyed (EBUSY, Q11). The handle comes back in here.

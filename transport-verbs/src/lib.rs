@@ -3,6 +3,7 @@
 
 mod ah;
 mod attr;
+mod async_event;
 mod attributes;
 mod channel;
 mod connect;
@@ -27,7 +28,10 @@ pub use crate::channel::CompletionChannel;
 pub use crate::cq::Cq;
 pub use crate::device::{Context, devices};
 pub use crate::endpoint::{Endpoint, EndpointError};
-pub use crate::error::{DeviceError, InUse, ModifyError, OpenError, RangeError, RegisterError};
+pub use crate::error::{
+    CapacityError, DeviceError, InUse, ModerateError, ModifyError, OpenError, RangeError,
+    RegisterError,
+};
 pub use crate::mr::{Access, MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
 pub use crate::port::{Gid, Port, PortState};

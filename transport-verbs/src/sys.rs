@@ -2,6 +2,7 @@
 //! object refers to, and destroys it. What is above them is safe code.
 
 pub mod ah;
+pub mod async_event;
 pub mod channel;
 pub mod context;
 pub mod cq;
@@ -14,6 +15,7 @@ pub mod port;
 pub mod post;
 pub mod qp;
 pub mod srq;
+pub mod reports;
 
 use std::ffi::c_int;
 use std::io;

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use cq_core::transport::CqKey;
 use rdma_sys::{
-    ibv_comp_channel, ibv_cq, ibv_create_comp_channel, ibv_destroy_comp_channel, ibv_get_cq_event,
+    ibv_ack_cq_events, ibv_comp_channel, ibv_cq, ibv_create_comp_channel, ibv_destroy_comp_channel,
+    ibv_get_cq_event,
 };
 
 use super::context::Context;
-use super::cq::Reports;
+use super::reports::Reports;
 
 /// A completion channel; destroyed when its last queue is gone.
 #[derive(Debug)]
@@ -61,8 +62,9 @@ impl Channel {
             // SAFETY: `context` is what the queue was made with, a pointer to its reports, which are alive
             // until the queue is destroyed; and that waits until this event is acknowledged.
             let reports = unsafe { Reports::of(context) };
-            // SAFETY: this event of the queue has been taken, and was not acknowledged yet.
-            if let Some(key) = unsafe { reports.taken(cq) } {
+            // SAFETY: so many events of the queue were taken and not acknowledged, which keeps it alive.
+            let acknowledge = |count| unsafe { ibv_ack_cq_events(cq, count) };
+            if let Some(key) = reports.taken(acknowledge) {
                 return Ok(Some(key));
             }
         }

@@ -33,6 +33,21 @@ impl Polling {
         Self(AtomicPtr::new(poll as *mut ()))
     }
 
+    /// Finds nothing.
+    #[cfg(test)]
+    pub fn nothing() -> Self {
+        unsafe extern "C" fn nothing(_: *mut ibv_cq, _: c_int, _: *mut ibv_wc) -> c_int {
+            0
+        }
+        Self(AtomicPtr::new(nothing as PollFn as *mut ()))
+    }
+
+    /// Whether it was told of an overrun.
+    #[cfg(test)]
+    pub fn has_overrun(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == poll_overrun as PollFn as *mut ()
+    }
+
     /// From now on a poll that finds nothing returns [`OVERRUN`].
     pub fn overran(&self) {
         self.0.store(poll_overrun as PollFn as *mut (), Ordering::Relaxed);

@@ -1,0 +1,193 @@
+//! What is known of a completion queue where its events are read: its name, how it is polled, and how
+//! many of its events are not acknowledged yet.
+//!
+//! # Acknowledging
+//! Destroying a queue waits until every event that was taken of it is acknowledged, and each
+//! acknowledgement takes a lock of the queue. So the reader of the channel only counts, and acknowledges
+//! when a batch is full; what is left is acknowledged by who destroys the queue, just before. An event that
+//! is taken after that is acknowledged at once, and nobody hears of it (N7).
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cq_core::transport::CqKey;
+
+use super::poll::Polling;
+
+/// How many events are acknowledged at a time.
+const BATCH: u32 = 64;
+
+/// What a queue's `cq_context` points to.
+#[derive(Debug)]
+pub struct Reports {
+    key: CqKey,
+    polling: Polling,
+    acks: Mutex<Acks>,
+}
+
+/// Events that were taken and not acknowledged.
+#[derive(Debug, Default)]
+struct Acks {
+    pending: u32,
+    /// Nobody will acknowledge for the reader any more.
+    closing: bool,
+}
+
+impl Reports {
+    /// Those of a new queue.
+    pub fn new(polling: Polling) -> Self {
+        // Numbers are never used again, so a dead queue's key names no other.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let key = CqKey { index: number as u32, generation: (number >> 32) as u32 };
+        Self { key, polling, acks: Mutex::default() }
+    }
+
+    /// The queue's name in events.
+    pub const fn key(&self) -> CqKey {
+        self.key
+    }
+
+    /// The reports of a queue.
+    ///
+    /// # Safety
+    /// `context` is the `cq_context` of a [`Cq`](super::cq::Cq) that is not destroyed before this returns.
+    pub unsafe fn of(context: *mut c_void) -> Arc<Self> {
+        let reports = context.cast_const().cast::<Self>();
+        // SAFETY: `Cq::new` made the pointer of an `Arc`, which the queue holds until it is destroyed.
+        unsafe {
+            Arc::increment_strong_count(reports);
+            Arc::from_raw(reports)
+        }
+    }
+
+    /// How the queue is polled, which the report of an overrun changes.
+    #[inline]
+    pub const fn polling(&self) -> &Polling {
+        &self.polling
+    }
+
+    /// An event of the queue was taken. Counts it, or has all that are counted acknowledged. `None` if the
+    /// queue is being destroyed: the event was acknowledged, and names nobody.
+    pub fn taken(&self, acknowledge: impl FnOnce(u32)) -> Option<CqKey> {
+        let mut acks = self.acks();
+        if acks.closing {
+            drop(acks);
+            acknowledge(1);
+            return None;
+        }
+        acks.pending += 1;
+        if acks.pending == BATCH {
+            acks.pending = 0;
+            drop(acks);
+            // The queue can't go before: these are not acknowledged yet.
+            acknowledge(BATCH);
+        }
+        Some(self.key)
+    }
+
+    /// The queue is going to be destroyed. Says how many events are to be acknowledged before.
+    pub fn close(&self) -> u32 {
+        let mut acks = self.acks();
+        acks.closing = true;
+        std::mem::take(&mut acks.pending)
+    }
+
+    fn acks(&self) -> MutexGuard<'_, Acks> {
+        self.acks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+    use std::time::{Duration, Instant};
+
+    fn reports() -> Reports {
+        Reports::new(Polling::nothing())
+    }
+
+    #[test]
+    fn n07_events_are_acknowledged_in_batches() {
+        let reports = reports();
+        let mut calls = vec![];
+        for _ in 0..2 * BATCH + 3 {
+            assert_eq!(reports.taken(|count| calls.push(count)), Some(reports.key()));
+        }
+        assert_eq!(calls, [BATCH; 2]);
+        assert_eq!(reports.close(), 3);
+    }
+
+    #[test]
+    fn n07_an_event_that_comes_late_names_nobody_and_is_acknowledged() {
+        let reports = reports();
+        assert!(reports.taken(|_| panic!("a batch of one")).is_some());
+        assert_eq!(reports.close(), 1);
+        let mut calls = vec![];
+        assert_eq!(reports.taken(|count| calls.push(count)), None);
+        assert_eq!(reports.taken(|count| calls.push(count)), None);
+        assert_eq!(calls, [1, 1]);
+    }
+
+    #[test]
+    fn n07_a_key_is_never_used_again() {
+        let keys: Vec<CqKey> = (0..100).map(|_| reports().key()).collect();
+        assert!(keys.iter().enumerate().all(|(nth, key)| !keys[..nth].contains(key)));
+    }
+
+    /// The device's side: how many events were taken and acknowledged. Destroying waits until the two are
+    /// equal.
+    #[derive(Default)]
+    struct Device {
+        taken: AtomicU32,
+        acknowledged: AtomicU32,
+    }
+
+    impl Device {
+        fn take(&self) {
+            self.taken.fetch_add(1, Ordering::SeqCst);
+        }
+
+        fn acknowledge(&self, count: u32) {
+            let acknowledged = self.acknowledged.fetch_add(count, Ordering::SeqCst) + count;
+            assert!(
+                acknowledged <= self.taken.load(Ordering::SeqCst),
+                "one was acknowledged twice"
+            );
+        }
+
+        fn destroy(&self) {
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while self.acknowledged.load(Ordering::SeqCst) != self.taken.load(Ordering::SeqCst) {
+                assert!(Instant::now() < deadline, "destroying hangs");
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    #[test]
+    fn n07_destroying_while_another_thread_reads_ends() {
+        for round in 0..500 {
+            let (reports, device) = (reports(), Device::default());
+            std::thread::scope(|scope| {
+                let reader = scope.spawn(|| {
+                    // What was taken last may be counted after the queue has closed.
+                    for _ in 0..round {
+                        device.take();
+                        if reports.taken(|count| device.acknowledge(count)).is_none() {
+                            return;
+                        }
+                    }
+                });
+                let pending = reports.close();
+                device.acknowledge(pending);
+                reader.join().unwrap();
+                device.destroy();
+            });
+        }
+    }
+}
