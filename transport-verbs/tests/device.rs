@@ -1,0 +1,229 @@
+//! Devices, ports and what is made of them, on the device that VERBS_DEVICE names.
+
+mod common;
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use common::device;
+use cq_core::transport::{
+    Arm, ArmError, Armed, AsyncEvents, Block, EventError, Events, Notify, Poll,
+};
+use cq_core::wc::Wc;
+use transport_verbs::{
+    Access, AtomicCap, CapacityError, Context, Gid, ModerateError, OpenError, PortState,
+    RegisterError, devices,
+};
+
+#[test]
+fn a_device_that_is_not_there_is_an_error_that_says_what_is() {
+    let error = Context::open("there is no such device").unwrap_err();
+    match devices() {
+        Ok(names) if !names.is_empty() => {
+            let OpenError::NoSuchDevice { there_are, .. } = &error else { panic!("{error}") };
+            assert_eq!(*there_are, names);
+            assert!(error.to_string().contains(&names[0]), "{error}");
+        }
+        // A kernel without RDMA can't even list devices.
+        Ok(_) => assert!(matches!(error, OpenError::NoDevice), "{error}"),
+        Err(_) => assert!(matches!(error, OpenError::Refused(_)), "{error}"),
+    }
+}
+
+#[test]
+fn the_device_is_listed_and_tells_its_limits() {
+    let Some(context) = device() else { return };
+    assert!(devices().unwrap().iter().any(|name| name == context.name()));
+    let attr = context.attributes();
+    for limit in [attr.max_qp, attr.max_cq, attr.max_mr, attr.max_pd, attr.max_ah, attr.max_cqe] {
+        assert!(limit > 0, "{attr:?}");
+    }
+    assert!(attr.max_qp_wr > 0 && attr.max_sge > 0 && attr.max_mr_size > 0, "{attr:?}");
+    assert!(attr.phys_port_cnt > 0 && attr.max_qp_rd_atom > 0, "{attr:?}");
+    assert!(AtomicCap::KNOWN.contains(&attr.atomic_cap), "{attr:?}");
+}
+
+#[test]
+fn a_port_is_active_and_has_the_gid_that_it_says() {
+    let Some(context) = device() else { return };
+    let port = context.port(1).unwrap();
+    assert_eq!((port.number(), port.state()), (1, PortState::ACTIVE));
+    assert!([256, 512, 1024, 2048, 4096].contains(&port.mtu()));
+    assert!(port.max_msg_size() > 0);
+    let gids = context.gids(1).unwrap();
+    assert!(gids.contains(&(port.gid_index(), port.gid())), "{gids:?}");
+    assert!(gids.iter().all(|(_, gid)| *gid != Gid::default()), "{gids:?}");
+    for (index, gid) in gids {
+        let other = port.with_gid(index).unwrap();
+        assert_eq!((other.gid_index(), other.gid()), (index, gid));
+        assert_eq!(gid.to_string().parse(), Ok(gid));
+    }
+    assert!(port.with_gid(255).is_err());
+}
+
+#[test]
+fn the_best_gid_of_soft_roce_is_the_one_of_its_ipv4_address() {
+    let Some(context) = device() else { return };
+    let port = context.port(1).unwrap();
+    if context.name().starts_with("rxe") {
+        assert!(port.is_ethernet());
+        assert!(port.gid().to_string().starts_with("::ffff:"), "{}", port.gid());
+    }
+}
+
+#[test]
+fn a_port_that_is_not_there_is_an_error() {
+    let Some(context) = device() else { return };
+    for number in [0, context.attributes().phys_port_cnt + 1, u8::MAX] {
+        assert_eq!(context.port(number).unwrap_err().errno(), 22, "port {number}");
+        assert_eq!(context.gids(number).unwrap_err().errno(), 22, "port {number}");
+    }
+}
+
+#[test]
+fn o01_a_queue_holds_at_least_what_was_asked() {
+    let Some(context) = device() else { return };
+    for capacity in [1, 2, 100, context.attributes().max_cqe] {
+        let cq = context.create_cq(capacity, None).unwrap();
+        assert!(cq.capacity() >= capacity, "{} of {capacity}", cq.capacity());
+    }
+}
+
+#[test]
+fn a_capacity_that_can_not_be_is_an_error_that_says_what_can() {
+    let Some(context) = device() else { return };
+    let limit = context.attributes().max_cqe;
+    assert!(matches!(context.create_cq(0, None), Err(CapacityError::Zero)));
+    let mut cq = context.create_cq(4, None).unwrap();
+    for asked in [limit + 1, i32::MAX as u32, i32::MAX as u32 + 1, u32::MAX] {
+        for error in [context.create_cq(asked, None).unwrap_err(), cq.resize(asked).unwrap_err()] {
+            let CapacityError::TooMany { asked: told, max } = error else { panic!("{error}") };
+            assert_eq!((told, max), (asked, limit));
+        }
+    }
+    assert!(matches!(cq.resize(0), Err(CapacityError::Zero)));
+}
+
+#[test]
+fn q12_resizing_reports_the_size_in_force() {
+    let Some(context) = device() else { return };
+    let mut cq = context.create_cq(4, None).unwrap();
+    let now = cq.resize(100).unwrap();
+    assert!(now >= 100);
+    assert_eq!(cq.capacity(), now);
+}
+
+#[test]
+fn moderation_is_done_or_refused_by_name() {
+    let Some(context) = device() else { return };
+    let mut cq = context.create_cq(4, None).unwrap();
+    let attr = context.attributes();
+    match cq.moderate(2, 10) {
+        Ok(()) => assert!(attr.max_cq_count >= 2 && attr.max_cq_period >= 10, "{attr:?}"),
+        Err(ModerateError::Unsupported) => assert_eq!(attr.max_cq_count, 0),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn p03_p06_an_empty_queue_has_nothing() {
+    let Some(context) = device() else { return };
+    let mut cq = context.create_cq(4, None).unwrap();
+    assert_eq!(cq.poll(&mut [Wc::default(); 4]), Ok(0));
+    assert_eq!(cq.poll(&mut []), Ok(0));
+}
+
+#[test]
+fn n11_arming_without_a_channel_is_an_error() {
+    let Some(context) = device() else { return };
+    let mut cq = context.create_cq(4, None).unwrap();
+    assert_eq!(cq.arm(Notify::Next), Err(ArmError::NoChannel));
+}
+
+#[test]
+fn n10_a_channel_without_events_does_not_block() -> Result<(), EventError> {
+    let Some(context) = device() else { return Ok(()) };
+    let mut channel = context.create_channel().unwrap();
+    let mut cq = context.create_cq(4, Some(&channel)).unwrap();
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
+    assert_eq!(channel.next()?, None);
+    assert!(!channel.block(&mut Some(Duration::from_millis(1)))?);
+    assert_eq!(channel.as_fd().try_clone_to_owned().is_ok(), true);
+    Ok(())
+}
+
+#[test]
+fn asynchronous_events_do_not_block_either() -> Result<(), EventError> {
+    let Some(mut context) = device() else { return Ok(()) };
+    assert_eq!(context.next_async()?, None);
+    assert_eq!(context.wait_async(Some(Duration::from_millis(1)))?, None);
+    Ok(())
+}
+
+#[test]
+fn q11_what_is_in_use_is_not_destroyed() {
+    let Some(context) = device() else { return };
+    let pd = context.alloc_pd().unwrap();
+    let region = pd.allocate(1, Access::LOCAL_WRITE).unwrap();
+    let pd = pd.destroy().unwrap_err().handle;
+    drop(region);
+    pd.destroy().unwrap();
+    let channel = context.create_channel().unwrap();
+    let cq = context.create_cq(4, Some(&channel)).unwrap();
+    let channel = channel.destroy().unwrap_err().handle;
+    cq.destroy().unwrap();
+    channel.destroy().unwrap();
+}
+
+#[test]
+fn everything_may_be_dropped_in_any_order() {
+    let Some(context) = device() else { return };
+    let channel = context.create_channel().unwrap();
+    let cq = context.create_cq(4, Some(&channel)).unwrap();
+    let pd = context.alloc_pd().unwrap();
+    let region = pd.allocate(8, Access::empty()).unwrap();
+    drop((context, channel, pd));
+    assert_eq!(cq.capacity(), cq.capacity());
+    region.write(0, &[1; 8]).unwrap();
+}
+
+#[test]
+fn q10_rights_that_do_not_go_together_are_refused() {
+    let Some(context) = device() else { return };
+    let pd = context.alloc_pd().unwrap();
+    for alone in [Access::REMOTE_WRITE, Access::REMOTE_ATOMIC] {
+        assert!(matches!(pd.allocate(8, alone), Err(RegisterError::NeedsLocalWrite)));
+    }
+    assert!(matches!(pd.allocate(0, Access::LOCAL_WRITE), Err(RegisterError::Empty)));
+    assert!(matches!(
+        pd.allocate(usize::MAX, Access::LOCAL_WRITE),
+        Err(RegisterError::NoMemory { .. })
+    ));
+}
+
+#[test]
+fn q10_optional_rights_that_the_device_may_not_know_are_accepted() {
+    let Some(context) = device() else { return };
+    let pd = context.alloc_pd().unwrap();
+    let region = pd.allocate(8, Access::LOCAL_WRITE | Access::OPTIONAL).unwrap();
+    assert_eq!(region.len(), 8);
+}
+
+#[test]
+fn a_region_has_keys_and_checked_pieces() {
+    let Some(context) = device() else { return };
+    let pd = context.alloc_pd().unwrap();
+    let region = pd.allocate(4096 + 5, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
+    assert_eq!(region.addr() % 4096, 0);
+    let sge = region.sge(4096, 5).unwrap();
+    assert_eq!((sge.addr, sge.length, sge.lkey), (region.addr() + 4096, 5, region.lkey()));
+    let remote = region.remote(4101).unwrap();
+    assert_eq!((remote.addr, remote.rkey), (region.addr() + 4101, region.rkey()));
+    let outside = region.sge(4096, 6).unwrap_err();
+    assert_eq!((outside.offset, outside.len, outside.available), (4096, 6, 4101));
+    assert!(region.remote(4102).is_err());
+    let mut zeroed = [1; 4101];
+    region.read(0, &mut zeroed).unwrap();
+    assert_eq!(zeroed, [0; 4101]);
+    assert!(region.read(4100, &mut [0; 2]).is_err());
+}
