@@ -2,8 +2,8 @@
 #![deny(unsafe_code)]
 
 mod ah;
-mod attr;
 mod async_event;
+mod attr;
 mod attributes;
 mod channel;
 mod connect;

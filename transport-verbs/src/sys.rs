@@ -14,8 +14,8 @@ pub mod poll;
 pub mod port;
 pub mod post;
 pub mod qp;
-pub mod srq;
 pub mod reports;
+pub mod srq;
 
 use std::ffi::c_int;
 use std::io;

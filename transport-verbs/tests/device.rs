@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use common::device;
@@ -18,15 +17,16 @@ use transport_verbs::{
 #[test]
 fn a_device_that_is_not_there_is_an_error_that_says_what_is() {
     let error = Context::open("there is no such device").unwrap_err();
-    match devices() {
-        Ok(names) if !names.is_empty() => {
+    match devices().unwrap() {
+        names if !names.is_empty() => {
             let OpenError::NoSuchDevice { there_are, .. } = &error else { panic!("{error}") };
             assert_eq!(*there_are, names);
             assert!(error.to_string().contains(&names[0]), "{error}");
         }
-        // A kernel without RDMA can't even list devices.
-        Ok(_) => assert!(matches!(error, OpenError::NoDevice), "{error}"),
-        Err(_) => assert!(matches!(error, OpenError::Refused(_)), "{error}"),
+        _ => {
+            assert!(matches!(error, OpenError::NoDevice), "{error}");
+            assert!(matches!(Context::open_first(), Err(OpenError::NoDevice)));
+        }
     }
 }
 
@@ -148,7 +148,6 @@ fn n10_a_channel_without_events_does_not_block() -> Result<(), EventError> {
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
     assert_eq!(channel.next()?, None);
     assert!(!channel.block(&mut Some(Duration::from_millis(1)))?);
-    assert_eq!(channel.as_fd().try_clone_to_owned().is_ok(), true);
     Ok(())
 }
 
@@ -183,7 +182,7 @@ fn everything_may_be_dropped_in_any_order() {
     let pd = context.alloc_pd().unwrap();
     let region = pd.allocate(8, Access::empty()).unwrap();
     drop((context, channel, pd));
-    assert_eq!(cq.capacity(), cq.capacity());
+    assert!(cq.capacity() >= 4);
     region.write(0, &[1; 8]).unwrap();
 }
 

@@ -11,13 +11,15 @@ use rdma_sys::{
     ibv_close_device, ibv_context, ibv_device, ibv_free_device_list, ibv_get_device_list,
     ibv_get_device_name, ibv_open_device,
 };
+use rustix::io::Errno;
 
 use super::ext;
 use crate::attributes::DeviceAttr;
 
 /// The devices of the system.
 pub struct DeviceList {
-    list: NonNull<*mut ibv_device>,
+    /// Null where there are none.
+    list: *mut *mut ibv_device,
     count: usize,
 }
 
@@ -27,7 +29,12 @@ impl DeviceList {
         let mut count: c_int = 0;
         // SAFETY: `count` outlives the call.
         let list = unsafe { ibv_get_device_list(&mut count) };
-        let list = NonNull::new(list).ok_or_else(io::Error::last_os_error)?;
+        if list.is_null() {
+            let error = io::Error::last_os_error();
+            // What a kernel without RDMA says.
+            let is_none = error.raw_os_error() == Some(Errno::NOSYS.raw_os_error());
+            return if is_none { Ok(Self { list, count: 0 }) } else { Err(error) };
+        }
         Ok(Self { list, count: usize::try_from(count).unwrap_or(0) })
     }
 
@@ -53,7 +60,7 @@ impl DeviceList {
     fn device(&self, nth: usize) -> *mut ibv_device {
         assert!(nth < self.count, "it is in the list");
         // SAFETY: the list has `count` entries.
-        unsafe { *self.list.as_ptr().add(nth) }
+        unsafe { *self.list.add(nth) }
     }
 }
 
@@ -66,8 +73,10 @@ unsafe fn name(device: *mut ibv_device) -> String {
 
 impl Drop for DeviceList {
     fn drop(&mut self) {
-        // SAFETY: it came from `ibv_get_device_list` and is freed once.
-        unsafe { ibv_free_device_list(self.list.as_ptr()) };
+        if !self.list.is_null() {
+            // SAFETY: it came from `ibv_get_device_list` and is freed once.
+            unsafe { ibv_free_device_list(self.list) };
+        }
     }
 }
 

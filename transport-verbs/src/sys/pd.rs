@@ -37,7 +37,6 @@ impl Pd {
     }
 
     /// Of which device.
-    #[allow(dead_code)]
     pub const fn context(&self) -> &Arc<Context> {
         &self.context
     }
