@@ -41,6 +41,8 @@ use crate::pd::ProtectionDomain;
 use crate::refusal;
 use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
+use crate::sys::port;
+use crate::sys::post::Failure;
 use crate::sys::qp::{Parts, Qp, Target};
 
 /// `enum ibv_qp_type`: what a queue pair can do.
@@ -134,6 +136,8 @@ pub struct QueuePair {
     /// from a state that takes requests, and those take them, too.
     state: QpState,
     max_rd_atomic: u8,
+    /// The port that it was given to; 0 before that.
+    port: u8,
 }
 
 impl QueuePair {
@@ -164,7 +168,7 @@ impl QueuePair {
             max_inline: granted.max_inline_data,
         };
         let (state, psn) = (QpState::RESET, endpoint::random_psn());
-        Ok(Self { raw, qp_type: init.qp_type, caps, psn, state, max_rd_atomic: 0 })
+        Ok(Self { raw, qp_type: init.qp_type, caps, psn, state, max_rd_atomic: 0, port: 0 })
     }
 
     /// Its number, by which the peer connects to it.
@@ -218,7 +222,7 @@ impl QueuePair {
         mask: QpAttrMask,
     ) -> Result<(), ModifyError> {
         let to = if mask.contains(QpAttrMask::STATE) { Some(QpState(attr.qp_state)) } else { None };
-        let max_rd_atomic = attr.max_rd_atomic;
+        let ibv_qp_attr { max_rd_atomic, port_num, .. } = *attr;
         if let Err(error) = self.raw.modify(attr, mask.bits()) {
             let from = self.state().unwrap_or(self.state);
             return Err(ModifyError { from, to: to.unwrap_or(from), mask, error });
@@ -228,6 +232,9 @@ impl QueuePair {
             self.max_rd_atomic = max_rd_atomic;
         } else if self.state == QpState::RESET {
             self.max_rd_atomic = 0;
+        }
+        if mask.contains(QpAttrMask::PORT) {
+            self.port = port_num;
         }
         Ok(())
     }
@@ -276,6 +283,12 @@ impl QueuePair {
             Data::Sges(_) => Ok(()),
         }
     }
+
+    #[cold]
+    fn explain(&self, failure: &Failure, list: &[SendWr<'_>]) -> PostError {
+        let longest = || port::query(self.raw.pd().context(), self.port).ok();
+        refusal::of_send(failure, list, &self.caps, || longest().map(|port| port.max_msg_size))
+    }
 }
 
 impl Post for QueuePair {
@@ -287,9 +300,7 @@ impl Post for QueuePair {
             true => Err(Refused::NoDestination),
             false => self.judge(wr),
         };
-        self.raw
-            .post_send(list, judge, None)
-            .map_err(|failure| refusal::of_send(&failure, list, &self.caps))
+        self.raw.post_send(list, judge, None).map_err(|failure| self.explain(&failure, list))
     }
 
     #[inline]
@@ -332,7 +343,7 @@ impl Post for Directed<'_> {
         self.qp
             .raw
             .post_send(list, |wr| self.judge(wr), Some(target))
-            .map_err(|failure| refusal::of_send(&failure, list, &self.qp.caps))
+            .map_err(|failure| self.qp.explain(&failure, list))
     }
 
     #[inline]

@@ -7,24 +7,32 @@ use rustix::io::Errno;
 use crate::qp::QpCaps;
 use crate::sys::post::{Failure, Why};
 
-/// Why a send was refused, by a queue pair that takes so much.
+/// Why a send was refused, by a queue pair that takes so much, at a port whose messages have at most as
+/// many bytes as `longest` says, if it knows.
 #[cold]
-pub fn of_send(failure: &Failure, list: &[SendWr<'_>], caps: &QpCaps) -> PostError {
+pub fn of_send(
+    failure: &Failure,
+    list: &[SendWr<'_>],
+    caps: &QpCaps,
+    longest: impl Fn() -> Option<u64>,
+) -> PostError {
     of(failure, list, |wr| match wr.data {
-        Data::Sges(sges) => too_many(sges.len(), caps.max_send_sge),
-        Data::Inline(bytes) => (bytes.len() > caps.max_inline as usize)
-            .then_some(Refused::InlineTooLong { max: caps.max_inline }),
+        Data::Sges(sges) if sges.len() > caps.max_send_sge as usize => {
+            Some(Refused::TooManySges { max: caps.max_send_sge })
+        }
+        Data::Inline(bytes) if bytes.len() > caps.max_inline as usize => {
+            Some(Refused::InlineTooLong { max: caps.max_inline })
+        }
+        data => longest().filter(|&max| data.len() > max).map(|max| Refused::TooLong { max }),
     })
 }
 
 /// Why a receive was refused, by a queue whose receives have at most so many pieces.
 #[cold]
 pub fn of_recv(failure: &Failure, list: &[RecvWr<'_>], max_sge: u32) -> PostError {
-    of(failure, list, |wr| too_many(wr.sges.len(), max_sge))
-}
-
-fn too_many(count: usize, max: u32) -> Option<Refused> {
-    (count > max as usize).then_some(Refused::TooManySges { max })
+    of(failure, list, |wr| {
+        (wr.sges.len() > max_sge as usize).then_some(Refused::TooManySges { max: max_sge })
+    })
 }
 
 /// What is wrong with the request itself comes first: some devices say ENOMEM there, too.
