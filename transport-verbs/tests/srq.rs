@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{CAPS, End, S, device, impatient};
-use cq_core::transport::{Post, PostError, Refused};
+use common::{CAPS, DEADLINE, End, S, device, impatient};
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::transport::{AsyncEvents, Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_verbs::{
     Access, Context, Cq, OwnedRegion, Port, ProtectionDomain, QpAttr, QpInit, QpState, QpType,
@@ -85,6 +86,51 @@ fn q09_err_of_one_queue_pair_leaves_it_alone() {
     assert_eq!(common::take(&mut shared.cq), []);
     ends[1].send(2, 0, 8);
     assert_eq!(common::settle(&mut shared.cq, 1)[0].wr_id(), 1);
+}
+
+#[test]
+fn q09_its_limit_is_reported_once_below_it() {
+    let Some(mut context) = device() else { return };
+    let (mut shared, [mut end, _other]) = Shared::connected(&context);
+    shared.recv(1..=5);
+    shared.srq.arm_limit(1_000_000).unwrap_err();
+    shared.srq.arm_limit(4).unwrap();
+    let mut send = |wr_id| {
+        end.qp.post_send(&[SendWr::send_inline(wr_id, b"x")]).unwrap();
+        end.expect(&[(wr_id, S::SUCCESS)]);
+    };
+    send(1);
+    assert_eq!((shared.srq.limit().unwrap(), report(&mut context)), (4, None));
+    (2..=4).for_each(&mut send);
+    let reached = AsyncEvent {
+        event_type: AsyncEventType::SRQ_LIMIT_REACHED,
+        element: Element::Srq(shared.srq.number()),
+    };
+    assert_eq!(next_report(&mut context), reached);
+    assert_eq!((shared.srq.limit().unwrap(), report(&mut context)), (0, None));
+
+    shared.srq.arm_limit(1).unwrap();
+    send(5);
+    assert_eq!(next_report(&mut context), reached);
+    let number = shared.srq.number();
+    drop(shared);
+    assert_ne!(Shared::new(&context).srq.number(), number);
+}
+
+/// What the shared receive queue reported, as far as it is known now.
+fn report(context: &mut Context) -> Option<AsyncEvent> {
+    std::iter::from_fn(|| context.next_async().unwrap())
+        .find(|event| matches!(event.element, Element::Srq(_)))
+}
+
+/// What a shared receive queue reports next.
+fn next_report(context: &mut Context) -> AsyncEvent {
+    loop {
+        let event = context.wait_async(Some(DEADLINE)).unwrap().expect("the limit is reported");
+        if matches!(event.element, Element::Srq(_)) {
+            return event;
+        }
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use transport_verbs::{
 };
 
 /// Longer than anything here takes, on any machine.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 
