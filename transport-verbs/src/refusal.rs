@@ -52,3 +52,6 @@ fn by_errno(errno: i32) -> Refused {
         errno => Refused::Device(errno.raw_os_error()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,14 @@ const _: () = {
     assert!(offset_of!(Sge, lkey) == offset_of!(ibv_sge, lkey));
 };
 
+// So are the flags.
+const _: () = {
+    assert!(SendFlags::FENCE.bits() == ibv_send_flags::IBV_SEND_FENCE.0);
+    assert!(SendFlags::SIGNALED.bits() == ibv_send_flags::IBV_SEND_SIGNALED.0);
+    assert!(SendFlags::SOLICITED.bits() == ibv_send_flags::IBV_SEND_SOLICITED.0);
+    assert!(SendFlags::all().bits() & ibv_send_flags::IBV_SEND_INLINE.0 == 0);
+};
+
 /// A request as libibverbs takes it.
 pub trait Raw: Sized {
     /// Puts `next` behind it.
@@ -196,3 +204,6 @@ fn operation(op: &SendOp) -> Option<(ibv_wr_opcode::Type, [u8; 4], wr_t)> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests;
