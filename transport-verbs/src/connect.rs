@@ -31,7 +31,8 @@ impl QueuePair {
     /// Connects to the queue pair of this endpoint, from RESET to RTS. The peer may WRITE, READ and use
     /// atomics as far as the memory regions, the device and the kind of connection allow it. Sends of a
     /// reliable connection wait for receives as long as it takes, and some seconds at most for a peer that
-    /// does not answer. Both sides connect, in any order, before either sends.
+    /// does not answer. Either side may have sixteen READs and atomics under way, or as many as its device
+    /// allows. Both sides connect, in any order, before either sends.
     ///
     /// # Errors
     /// It is not in RESET, the peer's address leads nowhere, or it is for datagrams

@@ -5,7 +5,7 @@ mod common;
 use common::{CAPS, End, S, connect_by, device, impatient, pair};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
-use transport_verbs::{Access, QpAttr, QpInit, QpState, QpType};
+use transport_verbs::{Access, QpAttr, QpCaps, QpInit, QpState, QpType, SrqInit};
 
 #[track_caller]
 fn refused(result: Result<(), PostError>, posted: usize, why: Refused) {
@@ -137,6 +137,20 @@ fn q07_reads_and_atomics_that_are_turned_off_are_refused() {
     a.expect_nothing();
 }
 
+#[test]
+fn q06_inline_bytes_need_no_piece() {
+    let Some(context) = device() else { return };
+    let mut end = End::new(&context, QpType::RC);
+    let caps = QpCaps { max_send_sge: 0, ..CAPS };
+    end.qp = end.pd.create_qp(&QpInit { caps, ..QpInit::new(&end.cq) }).unwrap();
+    let myself = end.qp.endpoint(&end.port);
+    end.qp.connect(&end.port, &myself).unwrap();
+    end.recv(1, 0, 8);
+    end.qp.post_send(&[SendWr::send_inline(2, b"inline").unsignaled()]).unwrap();
+    end.expect(&[(1, S::SUCCESS)]);
+    assert_eq!(end.bytes(0, 6), b"inline");
+}
+
 /// A flag without a name might be that of inline bytes: the device would read whatever a piece says.
 #[test]
 fn q06_flags_without_a_name_do_not_reach_the_device() {
@@ -152,10 +166,18 @@ fn q06_flags_without_a_name_do_not_reach_the_device() {
 #[test]
 fn q11_queues_of_another_opening_are_refused() {
     let (Some(context), Some(other)) = (device(), device()) else { return };
-    let pd = context.alloc_pd().unwrap();
-    let [cq, foreign] = [&context, &other].map(|of| of.create_cq(8, None).unwrap());
-    pd.create_qp(&QpInit::new(&foreign)).unwrap_err();
-    pd.create_qp(&QpInit { send_cq: &foreign, ..QpInit::new(&cq) }).unwrap_err();
+    // The same number of objects, so that the kernel's numbers of both queues are the same.
+    let [(pd, cq), (other_pd, foreign)] =
+        [&context, &other].map(|of| (of.alloc_pd().unwrap(), of.create_cq(8, None).unwrap()));
+    let srq = other_pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    for init in [
+        QpInit::new(&foreign),
+        QpInit { send_cq: &foreign, ..QpInit::new(&cq) },
+        QpInit { recv_cq: &foreign, ..QpInit::new(&cq) },
+        QpInit { srq: Some(&srq), ..QpInit::new(&cq) },
+    ] {
+        assert_eq!(pd.create_qp(&init).unwrap_err().errno(), 22);
+    }
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let cq = cq.destroy().unwrap_err().handle;
     qp.destroy();

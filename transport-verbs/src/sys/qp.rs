@@ -14,6 +14,7 @@ use rdma_sys::{
     ibv_create_qp, ibv_destroy_qp, ibv_modify_qp, ibv_qp, ibv_qp_attr, ibv_qp_cap,
     ibv_qp_init_attr, ibv_query_qp, ibv_recv_wr, ibv_send_wr, ud_t,
 };
+use rustix::io::Errno;
 
 use super::ah::Ah;
 use super::check;
@@ -85,7 +86,7 @@ impl Qp {
         // SAFETY: the queues are alive.
         let contexts = unsafe { [(*send_cq.raw()).context, (*recv_cq.raw()).context] };
         if contexts != [context; 2] || srq.is_some_and(|srq| srq.pd().context().raw() != context) {
-            return Err(io::ErrorKind::InvalidInput.into());
+            return Err(Errno::INVAL.into());
         }
         let mut init = ibv_qp_init_attr {
             qp_context: ptr::null_mut(),
