@@ -20,6 +20,7 @@
 
 use cq_core::wc::Wc;
 use rdma_sys::{ibv_ah_attr, ibv_gid, ibv_global_route};
+use rustix::io::Errno;
 
 use crate::error::{Attempt, DeviceError};
 use crate::pd::ProtectionDomain;
@@ -134,15 +135,19 @@ impl ProtectionDomain {
     /// bytes of its buffer, which its global route was put in.
     ///
     /// # Errors
-    /// They are not those of a datagram that came in at this port.
+    /// They are not those of a datagram that came in at this port, or the completion is a failure, which
+    /// says nothing of where it came from (C4).
     pub fn ah_from_wc(
         &self,
         port: &Port,
         wc: &Wc,
         grh: &[u8; 40],
     ) -> Result<AddressHandle, DeviceError> {
-        let raw = Ah::from_wc(self.raw(), port.number(), wc, grh)
-            .attempt("create an address handle of a received datagram")?;
+        let raw = match wc.result() {
+            Ok(_) => Ah::from_wc(self.raw(), port.number(), wc, grh),
+            Err(_) => Err(Errno::INVAL.into()),
+        };
+        let raw = raw.attempt("create an address handle of a received datagram")?;
         Ok(AddressHandle { raw })
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{End, QKEY, S, device, pair_of};
 use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wc::{WcFlags, WcOpcode};
+use cq_core::wc::{Wc, WcFlags, WcOpcode};
 use cq_core::wr::{RemoteAddr, SendWr};
 use transport_verbs::{AddressHandle, AddressVector, Destination, QpType};
 
@@ -45,6 +45,9 @@ fn c07_a_datagram_arrives_behind_forty_bytes_and_is_answered() {
     let mut grh = [0; GRH];
     b.region.read(0, &mut grh).unwrap();
     let back = b.pd.ah_from_wc(&b.port, &got, &grh).unwrap();
+    // As it would stand after a failure.
+    let failed = Wc::new(1, S::WR_FLUSH_ERR, got.qp_num()).with_flags(WcFlags::GRH);
+    assert_eq!(b.pd.ah_from_wc(&b.port, &failed, &grh).unwrap_err().errno(), 22);
     a.recv(3, 0, 512);
     let to_a = Destination { ah: &back, qp_num: done.src_qp(), qkey: QKEY };
     b.qp.to(&to_a).post_send(&[SendWr::send_inline(4, b"and back")]).unwrap();

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{End, S, connect_by, device, impatient, pair};
+use common::{CAPS, End, S, connect_by, device, impatient, pair};
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_verbs::{
-    Access, AddressVector, Endpoint, ModifyError, QpAttr, QpAttrMask, QpState, QpType, QueuePair,
+    Access, AddressVector, Endpoint, ModifyError, QpAttr, QpAttrMask, QpCaps, QpInit, QpState,
+    QpType, QueuePair,
 };
 
 const EINVAL: i32 = 22;
@@ -126,6 +127,25 @@ fn q01_connect_leads_nowhere_without_an_address() {
     let rtr = QpAttr::rtr(&a.port, &mine).av(AddressVector { route, ..nowhere });
     a.qp.modify(&rtr).unwrap_err();
     assert_eq!(state(&a.qp), QpState::INIT);
+}
+
+#[test]
+fn q04_a_queue_pair_takes_at_least_what_was_asked_for() {
+    let Some(context) = device() else { return };
+    let end = End::new(&context, QpType::RC);
+    let granted = end.qp.caps();
+    assert!(granted.max_send_wr >= CAPS.max_send_wr && granted.max_recv_wr >= CAPS.max_recv_wr);
+    assert!(granted.max_send_sge >= CAPS.max_send_sge && granted.max_recv_sge >= CAPS.max_recv_sge);
+    assert!(granted.max_inline >= CAPS.max_inline);
+    let most = context.attributes();
+    for caps in [
+        QpCaps { max_send_wr: most.max_qp_wr + 1, ..CAPS },
+        QpCaps { max_recv_wr: most.max_qp_wr + 1, ..CAPS },
+        QpCaps { max_send_sge: most.max_sge + 1, ..CAPS },
+        QpCaps { max_recv_sge: most.max_sge + 1, ..CAPS },
+    ] {
+        end.pd.create_qp(&QpInit { caps, ..QpInit::new(&end.cq) }).unwrap_err();
+    }
 }
 
 #[test]
