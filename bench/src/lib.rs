@@ -9,4 +9,5 @@
 //! ```
 
 pub mod cores;
+pub mod delivery;
 pub mod transport;
