@@ -1,9 +1,19 @@
-//! Compiles the peer that is C, if the feature `dpdk` asks for it.
+//! Compiles what is C: a peer, if the feature `dpdk` asks for it; the polls that those of transport-verbs are
+//! counted beside, if `verbs` does.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     #[cfg(feature = "dpdk")]
     dpdk();
+    #[cfg(feature = "verbs")]
+    verbs();
+}
+
+#[cfg(feature = "verbs")]
+fn verbs() {
+    const BARE: &str = "src/bin/poll_cost/bare.c";
+    println!("cargo::rerun-if-changed={BARE}");
+    cc::Build::new().file(BARE).opt_level(2).compile("bench_bare_polls");
 }
 
 #[cfg(feature = "dpdk")]

@@ -247,7 +247,7 @@ impl Patience {
     #[inline]
     fn look(&mut self) -> Result<(), DeliveryError> {
         self.looks += 1;
-        if self.looks % Self::LOOKS == 0 {
+        if self.looks.is_multiple_of(Self::LOOKS) {
             let now = Instant::now();
             if now > *self.end.get_or_insert(now + LIMIT) {
                 return Err(DeliveryError::Late);

@@ -107,7 +107,8 @@ impl Cq {
         })
     }
 
-    /// As libibverbs names it, for calls that this crate does not have. It is valid as long as this handle is.
+    /// As libibverbs names it, for calls that this crate does not have. It is valid as long as this handle
+    /// is.
     #[must_use]
     pub fn as_raw(&self) -> *mut ibv_cq {
         self.raw.raw()

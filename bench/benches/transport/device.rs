@@ -1,11 +1,36 @@
 //! The device that is measured beside the loopback, where there is one.
 
-use bench::transport::loopback::Loopback;
+#[cfg(feature = "verbs")]
+pub use self::hardware::open;
 
-/// Says that there is none, in the type of the other transport.
-pub fn open() -> Option<Loopback> {
-    println!(
-        "verbs: skipped: bench was built without its feature `verbs`; the loopback runs alone"
-    );
-    None
+#[cfg(feature = "verbs")]
+mod hardware {
+    use std::env;
+
+    use bench::transport::verbs::{Verbs, VerbsError};
+
+    /// The device that is asked for, or the first if there is one.
+    ///
+    /// # Errors
+    /// The device that is asked for can't be had.
+    pub fn open() -> Result<Option<Verbs>, VerbsError> {
+        match env::var("VERBS_DEVICE") {
+            Ok(name) => Verbs::open(Some(&name), None).map(Some),
+            Err(_) => Ok(Verbs::open(None, None).inspect_err(|why| super::alone(why)).ok()),
+        }
+    }
+}
+
+/// None, in the type of the other transport.
+///
+/// # Errors
+/// None.
+#[cfg(not(feature = "verbs"))]
+pub fn open() -> Result<Option<bench::transport::loopback::Loopback>, std::convert::Infallible> {
+    alone(&"bench was built without its feature `verbs`");
+    Ok(None)
+}
+
+fn alone(why: &dyn std::fmt::Display) {
+    println!("the loopback runs alone: {why}");
 }

@@ -1,6 +1,6 @@
-//! The same workloads on each transport, by criterion: `cargo bench -p bench --bench transport -- [FILTER]`. With
-//! `--features verbs` an RDMA device is measured beside the loopback: the one that `VERBS_DEVICE` names, or the
-//! first. With `--quick` it takes a few seconds.
+//! The same workloads on each transport, by criterion: `cargo bench -p bench --bench transport -- [FILTER]`.
+//! With `--features verbs` an RDMA device is measured beside the loopback: the one that `VERBS_DEVICE` names,
+//! or the first. With `--quick` it takes a few seconds.
 //!
 //! One thread does it all, so that a figure is what the transport takes, and not how far another core is. A
 //! workload looks at each completion, and fails where one is missing or bad.
@@ -29,7 +29,7 @@ fn main() {
         .measurement_time(Duration::from_millis(600))
         .configure_from_args();
     let loopback = Loopback::open().unwrap_or_else(|error| fail(Loopback::NAME, &error));
-    let device = device::open();
+    let device = device::open().unwrap_or_else(|error| fail("verbs", &error));
     let mut group = criterion.benchmark_group("transport");
     for workload in Workload::ALL {
         // From the first one on: those that are about one completion come before.

@@ -1,5 +1,5 @@
-//! Which function polls a completion queue: the device's own or, once the queue overran, one that says so. The
-//! overrun needs no flag then, and a poll no instruction that C would not spend.
+//! Which function polls a completion queue: the device's own or, once the queue overran, one that says so.
+//! The overrun needs no flag then, and a poll no instruction that C would not spend.
 
 #![allow(unsafe_code)]
 
@@ -17,8 +17,8 @@ type PollFn = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
 
 /// The function that polls a queue.
 ///
-/// Who reads the device's events sets it, and who polls gets it. Both are relaxed: the functions are there from
-/// the start, and nothing else is handed over.
+/// Who reads the device's events sets it, and who polls gets it. Both are relaxed: the functions are there
+/// from the start, and nothing else is handed over.
 #[derive(Debug)]
 pub struct Polling(AtomicPtr<()>);
 
