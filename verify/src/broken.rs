@@ -10,7 +10,7 @@ use cq_core::transport::{
 use cq_core::wc::{Wc, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendWr};
 
-use crate::device::{Access, Attr, Cq, Destroy, Device, Limits, Qp, QpInit, Refusal, State};
+use crate::device::{Access, Attr, Caps, Cq, Destroy, Device, Limits, Qp, QpInit, Refusal, State};
 use crate::model::{Model, ModelChannel, ModelCq, ModelMr, ModelPd, ModelQp};
 
 /// A way to be broken: not at all.
@@ -172,6 +172,12 @@ impl<const HOW: u8> Post for BrokenQp<HOW> {
 impl<const HOW: u8> Qp for BrokenQp<HOW> {
     fn number(&self) -> u32 {
         self.0.number()
+    }
+
+    fn caps(&self) -> Caps {
+        let Caps { max_send_wr, .. } = self.0.caps();
+        let max_send_wr = max_send_wr - u32::from(HOW == GIVES_A_SLOT_EARLY);
+        Caps { max_send_wr, ..self.0.caps() }
     }
 
     fn state(&self) -> State {

@@ -101,6 +101,9 @@ pub trait Qp: Post + Send {
     /// Its number.
     fn number(&self) -> u32;
 
+    /// What it takes: at least what was asked for.
+    fn caps(&self) -> Caps;
+
     /// Its state now.
     fn state(&self) -> State;
 
@@ -203,9 +206,14 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Eight requests each way, of four pieces, or of 64 inline bytes.
-    pub const SMALL: Self =
-        Self { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+    /// Fifteen requests each way, of four pieces, or of 64 inline bytes.
+    pub const SMALL: Self = Self {
+        max_send_wr: 15,
+        max_recv_wr: 15,
+        max_send_sge: 4,
+        max_recv_sge: 4,
+        max_inline: 64,
+    };
 }
 
 /// What a queue pair is made of.

@@ -134,6 +134,11 @@ impl Qp for QueuePair {
         self.number()
     }
 
+    fn caps(&self) -> Caps {
+        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = self.caps();
+        Caps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline }
+    }
+
     fn state(&self) -> State {
         State::ALL[self.state() as usize]
     }

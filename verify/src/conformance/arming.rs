@@ -12,7 +12,10 @@ super::chapter! {
     n02_arming_says_that_it_may_have_missed,
     n03_solicited_receives_raise,
     n03_unsolicited_successes_raise_nothing,
-    n03_failures_raise,
+    n03_failed_receives_raise,
+    n03_flushed_receives_raise,
+    n03_failed_sends_raise,
+    n03_flushed_sends_raise,
     n03_the_solicited_one_raises_behind_others,
     n04_armed_for_any_stays_so,
     n04_armed_for_solicited_can_be_armed_for_any,
@@ -91,30 +94,37 @@ fn unsolicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     ]
 }
 
-/// What raises for solicited because it fails.
-fn failing<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
+/// A message that is too long for the receive that it takes.
+fn too_long<D: Device>(a: &mut End<D>, b: &mut End<D>) {
+    b.recv(1, 0, 2);
+    a.post(SendWr::send_inline(1, b"too long").unsignaled());
+}
+
+fn failed_receives<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
+    vec![("a receive that is too small", Responder, too_long)]
+}
+
+fn flushed_receives<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
+    vec![("a receive that is flushed", Responder, |_, b| {
+        b.recv(1, 0, 2);
+        b.to(State::Err);
+    })]
+}
+
+fn failed_sends<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
     vec![
-        ("a receive that is too small", Responder, |a, b| {
-            b.recv(1, 0, 2);
-            a.post(SendWr::send_inline(1, b"too long"));
+        ("a WRITE that fails", Requester, |a, b| {
+            a.post(SendWr::write_inline(1, b"x", RemoteAddr { rkey: 0, ..b.remote(0) }));
         }),
-        ("a receive that is flushed", Responder, |_, b| {
-            b.recv(1, 0, 2);
-            b.to(State::Err);
-        }),
-        ("a send that fails", Requester, |a, b| {
-            b.recv(1, 0, 2);
-            a.post(SendWr::send_inline(1, b"too long"));
-        }),
-        ("an unsignaled send that fails", Requester, |a, b| {
-            b.recv(1, 0, 2);
-            a.post(SendWr::send_inline(1, b"too long").unsignaled());
-        }),
-        ("a send that is flushed", Requester, |a, _| {
-            a.to(State::Err);
-            a.send(1);
-        }),
+        ("an unsignaled SEND that fails", Requester, too_long),
     ]
+}
+
+fn flushed_sends<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
+    vec![("a send that is flushed", Requester, |a, _| {
+        a.to(State::Err);
+        a.send(1);
+    })]
 }
 
 /// Arms for `on`, does each of these, and looks whether one event comes, or none.
@@ -139,7 +149,9 @@ fn matrix<D: Device>(on: Notify, acts: Vec<(&'static str, Side, Act<D>)>, raises
 fn n01_armed_for_any_every_kind_of_completion_raises<D: Device>() {
     matrix::<D>(Notify::Next, solicited(), true);
     matrix::<D>(Notify::Next, unsolicited(), true);
-    matrix::<D>(Notify::Next, failing(), true);
+    for failing in [failed_receives(), flushed_receives(), failed_sends(), flushed_sends()] {
+        matrix::<D>(Notify::Next, failing, true);
+    }
 }
 
 fn n03_solicited_receives_raise<D: Device>() {
@@ -150,8 +162,20 @@ fn n03_unsolicited_successes_raise_nothing<D: Device>() {
     matrix::<D>(Notify::Solicited, unsolicited(), false);
 }
 
-fn n03_failures_raise<D: Device>() {
-    matrix::<D>(Notify::Solicited, failing(), true);
+fn n03_failed_receives_raise<D: Device>() {
+    matrix::<D>(Notify::Solicited, failed_receives(), true);
+}
+
+fn n03_flushed_receives_raise<D: Device>() {
+    matrix::<D>(Notify::Solicited, flushed_receives(), true);
+}
+
+fn n03_failed_sends_raise<D: Device>() {
+    matrix::<D>(Notify::Solicited, failed_sends(), true);
+}
+
+fn n03_flushed_sends_raise<D: Device>() {
+    matrix::<D>(Notify::Solicited, flushed_sends(), true);
 }
 
 fn n03_the_solicited_one_raises_behind_others<D: Device>() {

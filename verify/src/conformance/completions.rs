@@ -24,14 +24,20 @@ super::chapter! {
     c11_other_queue_pairs_of_the_queue_go_on,
 }
 
+/// A place that no peer may reach: the key is nobody's.
+fn nowhere<D: Device>(b: &End<D>) -> RemoteAddr {
+    RemoteAddr { rkey: 0, ..b.remote(0) }
+}
+
 fn c04_a_failure_names_its_request_and_its_queue_pair<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     b.recv(u64::MAX, 0, 4);
-    a.post(SendWr::send_inline(u64::MAX - 1, b"too long"));
+    a.post(SendWr::write_inline(u64::MAX - 1, b"x", nowhere(&b)));
     // `expect` compares the queue pair's number, too.
-    let failed = a.expect_sent(&[(u64::MAX - 1, S::REM_INV_REQ_ERR)])[0];
+    let failed = a.expect_sent(&[(u64::MAX - 1, S::REM_ACCESS_ERR)])[0];
     assert!(failed.result().is_err());
-    b.expect_received(&[(u64::MAX, S::LOC_LEN_ERR)]);
+    let flushed = b.expect_received(&[(u64::MAX, S::WR_FLUSH_ERR)])[0];
+    assert!(flushed.result().is_err());
 }
 
 fn c05_immediate_arrives_as_it_was_sent<D: Device>() {
@@ -153,11 +159,10 @@ fn c08_unsignaled_success_is_silent<D: Device>() {
 }
 
 fn c08_failed_unsignaled_send_completes<D: Device>() {
-    let (mut a, mut b) = pair::<D>();
-    b.recv(1, 0, 4);
-    a.post(SendWr::send_inline(2, b"too long").unsignaled());
+    let (mut a, b) = pair::<D>();
+    a.post(SendWr::write_inline(2, b"x", nowhere(&b)).unsignaled());
     a.post(SendWr::send_inline(3, b"behind").unsignaled());
-    a.expect_sent(&[(2, S::REM_INV_REQ_ERR), (3, S::WR_FLUSH_ERR)]);
+    a.expect_sent(&[(2, S::REM_ACCESS_ERR), (3, S::WR_FLUSH_ERR)]);
 }
 
 fn c08_sq_sig_all_signals_every_send<D: Device>() {
@@ -223,7 +228,7 @@ fn c10_receives_complete_in_order<D: Device>() {
 
 fn c10_failures_keep_the_order<D: Device>() {
     let (mut a, mut b) = pair::<D>();
-    let bad = RemoteAddr { rkey: 0, ..b.remote(0) };
+    let bad = nowhere(&b);
     for id in 10..12 {
         a.recv(id, 0, 8);
         b.recv(id, 0, 8);
@@ -278,21 +283,19 @@ fn c10_queue_pairs_of_many_threads_keep_their_order_on_one_queue<D: Device>() {
 fn c11_other_queue_pairs_of_the_queue_go_on<D: Device>() {
     let device = D::open();
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
-    let region = device.register(&pd, 64, Access::EVERY).unwrap();
-    let mut qps: Vec<_> =
-        (0..2).map(|_| device.create_qp(&pd, &QpInit::new(&cq)).unwrap()).collect();
-    for qp in &mut qps {
-        let itself = qp.number();
-        connect(qp, itself);
-    }
-    let dead = RemoteAddr { rkey: 0, ..region.remote(0) };
-    qps[0].post_send(&[SendWr::write_inline(1, b"x", dead)]).unwrap();
-    let number = qps[0].number();
-    expect(&device, &mut cq, number, &[(1, S::REM_ACCESS_ERR)]);
-    let number = qps[1].number();
+    let mut ends = [(); 2].map(|()| {
+        let mut peer = End::<D>::new();
+        let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
+        connect(&mut qp, peer.qp.number());
+        peer.connect(&qp);
+        (qp, peer)
+    });
+    let [(failing, peer), (working, target)] = &mut ends;
+    failing.post_send(&[SendWr::write_inline(1, b"x", nowhere(peer))]).unwrap();
+    expect(&device, &mut cq, failing.number(), &[(1, S::REM_ACCESS_ERR)]);
     for id in 2..20 {
-        qps[1].post_send(&[SendWr::write_inline(id, b"x", region.remote(0))]).unwrap();
-        expect(&device, &mut cq, number, &[(id, S::SUCCESS)]);
+        working.post_send(&[SendWr::write_inline(id, b"x", target.remote(0))]).unwrap();
+        expect(&device, &mut cq, working.number(), &[(id, S::SUCCESS)]);
     }
-    assert_eq!(qps[1].state(), State::Rts);
+    assert_eq!(working.state(), State::Rts);
 }

@@ -1,5 +1,6 @@
 //! What the cases expect of a device that may need a moment: each with a deadline.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cq_core::transport::{Arm, CqKey, Events, Notify, Poll};
@@ -8,7 +9,21 @@ use cq_core::wc::{Wc, WcStatus as S};
 use crate::device::Device;
 
 /// Longer than anything here takes, on any machine. In tests, what is waited for must never come.
-pub const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
+pub const PATIENT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
+
+/// [`PATIENT`] or what the runner set for the case under way, in milliseconds. Starting the case's threads
+/// makes it known to them.
+static PATIENCE: AtomicU64 = AtomicU64::new(PATIENT.as_millis() as u64);
+
+/// How long what must come is waited for.
+pub fn patience() -> Duration {
+    Duration::from_millis(PATIENCE.load(Ordering::Relaxed))
+}
+
+/// Sets that for the next case.
+pub fn set_patience(patience: Duration) {
+    PATIENCE.store(patience.as_millis() as u64, Ordering::Relaxed);
+}
 
 /// What a queue completes: exactly these, in this order, of this queue pair.
 #[track_caller]
@@ -25,7 +40,7 @@ pub fn expect<D: Device>(device: &D, cq: &mut D::Cq, number: u32, wanted: &[(u64
 pub fn settle<D: Device>(device: &D, cq: &mut D::Cq, count: usize) -> Vec<Wc> {
     let start = Instant::now();
     let mut all = take(cq);
-    while all.len() < count && start.elapsed() < DEADLINE {
+    while all.len() < count && start.elapsed() < patience() {
         device.pause();
         all.extend(take(cq));
     }
@@ -59,7 +74,7 @@ pub fn events<D: Device>(device: &D, channel: &mut D::Channel, count: usize) -> 
     let start = Instant::now();
     let mut keys = Vec::new();
     loop {
-        let enough = keys.len() >= count || start.elapsed() > DEADLINE;
+        let enough = keys.len() >= count || start.elapsed() > patience();
         keys.extend(std::iter::from_fn(|| channel.next().expect("the channel works")));
         if enough {
             return keys;
@@ -85,7 +100,7 @@ pub fn wait_until<D: Device>(device: &D, what: &str, mut until: impl FnMut() -> 
 pub fn wait_for(what: &str, mut until: impl FnMut() -> bool) {
     let start = Instant::now();
     while !until() {
-        assert!(start.elapsed() < DEADLINE, "never came true: {what}");
+        assert!(start.elapsed() < patience(), "never came true: {what}");
     }
 }
 

@@ -3,48 +3,78 @@
 use super::stand::*;
 
 super::chapter! {
-    q07_a_receive_that_is_too_small,
-    q07_a_receive_that_names_bad_memory,
+    q07_a_receive_that_is_too_small_ends_both_sides,
+    q07_a_receive_that_is_too_small_is_told_as_that,
+    q07_a_receive_that_names_bad_memory_ends_both_sides,
+    q07_a_receive_that_names_bad_memory_is_told_as_that,
     q07_a_remote_key_range_or_right_that_is_wrong,
     q07_a_key_of_another_domain,
+    q07_a_local_key_of_another_domain,
     q07_a_queue_pair_without_the_right,
-    q07_local_memory_that_is_bad,
+    q07_local_memory_that_is_bad_ends_the_requester,
+    q07_a_local_range_that_is_wrong,
+    q07_a_local_key_that_is_wrong_is_told_as_that,
+    q07_local_memory_that_no_result_can_be_written_to,
     q07_a_write_judges_the_local_key_first,
     q07_reads_and_atomics_judge_the_remote_key_first,
     q07_a_queue_pairs_right_is_judged_before_the_key,
     q07_an_atomic_that_is_not_aligned,
-    q07_an_atomic_whose_result_is_not_eight_bytes,
+    q07_an_atomic_whose_result_is_shorter_than_eight_bytes,
+    q07_an_atomic_whose_result_is_longer_than_eight_bytes,
+    q07_an_atomic_whose_result_is_eight_bytes_in_pieces,
     q07_no_read_or_atomic_where_the_target_takes_none,
     q07_no_read_or_atomic_where_this_side_sends_none,
     q07_the_result_of_a_read_is_never_inline,
+    q07_the_target_is_told_of_memory_that_may_not_be_reached,
+    q07_the_target_is_told_of_a_request_that_is_invalid,
     q07_a_failed_pair_works_again_after_reset,
 }
 
 /// One line of the table.
 #[derive(Clone, Copy)]
 struct Line {
-    requester: S,
-    /// The status of the receive that is taken, if one is.
-    receive: Option<S>,
+    /// The status of the request; none where another case judges which failure it is.
+    requester: Option<S>,
+    /// The receive that is taken, if one is: its status, or none as above.
+    receive: Option<Option<S>>,
     /// The responder's state afterwards.
     responder: State,
-    /// What the responder is told asynchronously.
+    /// What the responder may be told asynchronously; that it is, is judged by cases of their own.
     told: Option<AsyncEventType>,
 }
 
 const ACCESS: Line = Line {
-    requester: S::REM_ACCESS_ERR,
+    requester: Some(S::REM_ACCESS_ERR),
     receive: None,
     responder: State::Err,
     told: Some(AsyncEventType::QP_ACCESS_ERR),
 };
-const INVALID: Line =
-    Line { requester: S::REM_INV_REQ_ERR, told: Some(AsyncEventType::QP_REQ_ERR), ..ACCESS };
+const INVALID: Line = Line {
+    requester: Some(S::REM_INV_REQ_ERR),
+    told: Some(AsyncEventType::QP_REQ_ERR),
+    ..ACCESS
+};
 const LOCAL: Line =
-    Line { requester: S::LOC_PROT_ERR, responder: State::Rts, told: None, ..ACCESS };
+    Line { requester: Some(S::LOC_PROT_ERR), responder: State::Rts, told: None, ..ACCESS };
+
+impl Line {
+    /// The same, whichever failure it is told as.
+    fn whatever_it_is_called(self) -> Self {
+        Self { requester: None, receive: self.receive.map(|_| None), ..self }
+    }
+}
 
 /// A key that nobody has.
 const NO_KEY: u32 = 0;
+
+/// Takes the first of these completions out: it is of `id`, and has failed as it should.
+#[track_caller]
+fn failed(done: &mut Vec<(u64, S)>, id: u64, status: Option<S>) {
+    assert!(!done.is_empty(), "{id} does not complete");
+    let (of, is) = done.remove(0);
+    assert_eq!(of, id, "which of them failed");
+    assert!(status.map_or(is != S::SUCCESS, |status| is == status), "{id} is {is}, not {status:?}");
+}
 
 /// Posts the request that fails, with others behind it, and looks at all that the line says. The receive
 /// that it takes, if it takes one, has number 10 and is posted.
@@ -58,29 +88,31 @@ fn fails<D: Device>(a: &mut End<D>, b: &mut End<D>, bad: SendWr<'_>, line: Line)
     let behind = SendWr::write_inline(3, b"never", b.remote(0));
     let list = [bad, SendWr::send_inline(2, b"never").unsignaled(), behind];
     a.qp.post_send(&list).unwrap();
-    let flushes = all([2, 3], S::WR_FLUSH_ERR);
-    a.expect_sent(&[&[(bad.wr_id, line.requester)], flushes.as_slice()].concat());
+    let mut sent = a.sent(3);
+    failed(&mut sent, bad.wr_id, line.requester);
+    assert_eq!(sent, all([2, 3], S::WR_FLUSH_ERR), "what was behind it");
     a.expect_received(&all(11..13, S::WR_FLUSH_ERR));
     a.expect_state(State::Err);
     b.expect_state(line.responder);
-    let taken = line.receive.map(|status| (10, status));
     let flushed = if line.responder == State::Err { 11..13 } else { 11..11 };
-    let received: Vec<_> = taken.into_iter().chain(all(flushed, S::WR_FLUSH_ERR)).collect();
-    b.expect_received(&received);
+    let mut received = b.received(flushed.clone().count() + usize::from(line.receive.is_some()));
+    if let Some(status) = line.receive {
+        failed(&mut received, 10, status);
+    }
+    assert_eq!(received, all(flushed, S::WR_FLUSH_ERR), "the responder's other receives");
     b.expect_sent(&[]);
     if line.responder == State::Rts {
         b.to(State::Err);
         b.expect_received(&all(11..13, S::WR_FLUSH_ERR)); // it took none of them
     }
-    let told: Vec<_> = line.told.into_iter().map(|kind| (kind, b.element())).collect();
-    b.expect_async(&told);
     a.expect_async(&[]);
+    let told = b.take_async();
+    assert!(told.len() <= 1 && told.iter().all(|(kind, _)| Some(*kind) == line.told), "{told:?}");
     assert!(a.bytes(0, REGION) == mine, "the requester's memory is unchanged");
     assert!(b.bytes(0, REGION) == theirs, "the responder's memory is unchanged");
 }
 
-fn q07_a_receive_that_is_too_small<D: Device>() {
-    let line = Line { receive: Some(S::LOC_LEN_ERR), told: None, ..INVALID };
+fn too_small<D: Device>(line: Line) {
     for length in [0, 4, 15] {
         let (mut a, mut b) = pair::<D>();
         b.recv(10, 4096, length);
@@ -93,13 +125,17 @@ fn q07_a_receive_that_is_too_small<D: Device>() {
     fails(&mut a, &mut b, SendWr::send_inline(1, b"x").unsignaled(), line);
 }
 
-fn q07_a_receive_that_names_bad_memory<D: Device>() {
-    let line = Line {
-        requester: S::REM_OP_ERR,
-        receive: Some(S::LOC_PROT_ERR),
-        responder: State::Err,
-        told: None,
-    };
+const TOO_SMALL: Line = Line { receive: Some(Some(S::LOC_LEN_ERR)), told: None, ..INVALID };
+
+fn q07_a_receive_that_is_too_small_ends_both_sides<D: Device>() {
+    too_small::<D>(TOO_SMALL.whatever_it_is_called());
+}
+
+fn q07_a_receive_that_is_too_small_is_told_as_that<D: Device>() {
+    too_small::<D>(TOO_SMALL);
+}
+
+fn bad_receive<D: Device>(line: Line) {
     for case in 0..4 {
         let (mut a, mut b) = pair::<D>();
         let unwritable = b.device.register(&b.pd, 64, Access::REMOTE_READ).unwrap();
@@ -114,6 +150,21 @@ fn q07_a_receive_that_names_bad_memory<D: Device>() {
         let from = [a.sge(0, 64)];
         fails(&mut a, &mut b, SendWr::send(1, &from), line);
     }
+}
+
+const BAD_RECEIVE: Line = Line {
+    requester: Some(S::REM_OP_ERR),
+    receive: Some(Some(S::LOC_PROT_ERR)),
+    responder: State::Err,
+    told: None,
+};
+
+fn q07_a_receive_that_names_bad_memory_ends_both_sides<D: Device>() {
+    bad_receive::<D>(Line { requester: BAD_RECEIVE.requester, ..BAD_RECEIVE.whatever_it_is_called() });
+}
+
+fn q07_a_receive_that_names_bad_memory_is_told_as_that<D: Device>() {
+    bad_receive::<D>(BAD_RECEIVE);
 }
 
 /// Each operation on the peer's memory.
@@ -168,16 +219,17 @@ fn q07_a_key_of_another_domain<D: Device>() {
         let foreign = b.device.register(&other, 64, Access::EVERY).unwrap();
         let word = [a.sge(0, 8)];
         fails(&mut a, &mut b, on_memory(&word, foreign.remote(0))[operation], ACCESS);
+    }
+}
 
+fn q07_a_local_key_of_another_domain<D: Device>() {
+    for operation in 0..2 {
         let (mut a, mut b) = pair::<D>();
         let other = a.device.alloc_pd();
         let foreign = a.device.register(&other, 64, Access::EVERY).unwrap();
-        let word = [foreign.sge(0, 8)];
-        let at = b.remote(0);
-        // The responder of an atomic carries it out before its result finds no place.
-        if operation < 2 {
-            fails(&mut a, &mut b, on_memory(&word, at)[operation], LOCAL);
-        }
+        let (word, at) = ([foreign.sge(0, 8)], b.remote(0));
+        // Which failure a key is told as is judged elsewhere.
+        fails(&mut a, &mut b, on_memory(&word, at)[operation], LOCAL.whatever_it_is_called());
     }
 }
 
@@ -197,29 +249,47 @@ fn q07_a_queue_pair_without_the_right<D: Device>() {
     a.expect_sent(&[(1, S::SUCCESS)]);
 }
 
-/// Pieces of eight bytes that nothing may read, and none that it may write.
+/// Pieces of eight bytes that nothing may read, and none that it may write: two of a wrong key, one of a
+/// dead region, one of a wrong range.
 fn unusable<D: Device>(a: &End<D>) -> [Sge; 4] {
     let dead = a.device.register(&a.pd, 64, Access::EVERY).unwrap().sge(0, 8);
     [
         Sge { lkey: NO_KEY, ..a.sge(0, 8) },
         Sge { lkey: a.mr.lkey() ^ 0x55, ..a.sge(0, 8) },
-        a.sge(REGION as u64 - 7, 8),
         dead,
+        a.sge(REGION as u64 - 7, 8),
     ]
 }
 
-fn q07_local_memory_that_is_bad<D: Device>() {
-    for case in 0..4 {
-        for operation in 0..3 {
+/// Requests whose own memory is one of these unusable pieces.
+fn bad_local<D: Device>(pieces: std::ops::Range<usize>, line: Line) {
+    for piece in pieces {
+        for operation in 0..2 {
             let (mut a, mut b) = pair::<D>();
-            let (list, at) = ([a.sge(0, 8), unusable(&a)[case]], b.remote(0));
-            let wr = [
-                SendWr::send(1, &list),
-                SendWr::write(1, &list, at).unsignaled(),
-                SendWr::read(1, &list[1..], at),
-            ][operation];
-            fails(&mut a, &mut b, wr, LOCAL);
+            let (list, at) = ([a.sge(0, 8), unusable(&a)[piece]], b.remote(0));
+            let wr = [SendWr::send(1, &list), SendWr::write(1, &list, at).unsignaled()][operation];
+            fails(&mut a, &mut b, wr, line);
         }
+    }
+}
+
+fn q07_local_memory_that_is_bad_ends_the_requester<D: Device>() {
+    bad_local::<D>(0..4, LOCAL.whatever_it_is_called());
+}
+
+fn q07_a_local_range_that_is_wrong<D: Device>() {
+    bad_local::<D>(3..4, LOCAL);
+}
+
+fn q07_a_local_key_that_is_wrong_is_told_as_that<D: Device>() {
+    bad_local::<D>(0..3, LOCAL);
+}
+
+fn q07_local_memory_that_no_result_can_be_written_to<D: Device>() {
+    for piece in 0..4 {
+        let (mut a, mut b) = pair::<D>();
+        let (word, at) = ([unusable(&a)[piece]], b.remote(0));
+        fails(&mut a, &mut b, SendWr::read(1, &word, at), LOCAL);
     }
     let (mut a, mut b) = pair::<D>();
     let unwritable = a.device.register(&a.pd, 64, Access::REMOTE_READ).unwrap();
@@ -231,14 +301,16 @@ fn q07_local_memory_that_is_bad<D: Device>() {
         let (word, at) = ([unusable(&a)[0]], b.remote(0));
         a.post(on_memory(&word, at)[operation]);
         a.expect_sent(&[(1, S::LOC_PROT_ERR)]);
-        assert_eq!((a.qp.state(), b.qp.state()), (State::Err, State::Rts));
+        a.expect_state(State::Err);
+        assert_eq!(b.qp.state(), State::Rts);
     }
 }
 
 fn q07_a_write_judges_the_local_key_first<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     let (word, at) = ([unusable(&a)[0]], RemoteAddr { rkey: NO_KEY, ..b.remote(0) });
-    fails(&mut a, &mut b, SendWr::write(1, &word, at), LOCAL);
+    // The responder stays in RTS: it was not asked.
+    fails(&mut a, &mut b, SendWr::write(1, &word, at), LOCAL.whatever_it_is_called());
 }
 
 fn q07_reads_and_atomics_judge_the_remote_key_first<D: Device>() {
@@ -270,19 +342,35 @@ fn q07_an_atomic_that_is_not_aligned<D: Device>() {
     }
 }
 
-fn q07_an_atomic_whose_result_is_not_eight_bytes<D: Device>() {
+/// Atomics with a result of so many bytes fail on this side, or are refused already when they are posted.
+fn odd_result<D: Device>(lengths: &[u32]) {
     for operation in 2..4 {
-        for length in [0, 4, 7, 9, 16] {
-            let (mut a, mut b) = pair::<D>();
-            let (short, at) = ([a.sge(0, length)], RemoteAddr { rkey: NO_KEY, ..b.remote(1) });
-            let line = Line { requester: S::LOC_LEN_ERR, ..LOCAL };
-            fails(&mut a, &mut b, on_memory(&short, at)[operation], line);
+        for &length in lengths {
+            let (mut a, b) = pair::<D>();
+            let (word, at) = ([a.sge(0, length)], b.remote(8));
+            if a.try_post(on_memory(&word, at)[operation]).is_ok() {
+                a.expect_sent(&[(1, S::LOC_LEN_ERR)]);
+                a.expect_state(State::Err);
+            }
+            a.expect_silence();
+            assert_eq!((b.qp.state(), b.bytes(8, 8)), (State::Rts, vec![0; 8]), "{length} bytes");
         }
     }
+}
+
+fn q07_an_atomic_whose_result_is_shorter_than_eight_bytes<D: Device>() {
+    odd_result::<D>(&[0, 4, 7]);
+}
+
+fn q07_an_atomic_whose_result_is_longer_than_eight_bytes<D: Device>() {
+    odd_result::<D>(&[9, 16]);
+}
+
+fn q07_an_atomic_whose_result_is_eight_bytes_in_pieces<D: Device>() {
     let (mut a, b) = pair::<D>();
     b.mr.write(0, &[1, 2, 3, 4, 5, 6, 7, 8]);
     a.post(SendWr::fetch_add(1, &[a.sge(0, 3), a.sge(16, 5)], b.remote(0), 0));
-    a.expect_sent(&[(1, S::SUCCESS)]); // eight in all
+    a.expect_sent(&[(1, S::SUCCESS)]);
     assert_eq!([a.bytes(0, 3), a.bytes(16, 5)].concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
@@ -318,12 +406,34 @@ fn q07_the_result_of_a_read_is_never_inline<D: Device>() {
     a.expect_nothing();
 }
 
+fn q07_the_target_is_told_of_memory_that_may_not_be_reached<D: Device>() {
+    for operation in 0..4 {
+        let (mut a, mut b) = pair::<D>();
+        let (word, at) = ([a.sge(0, 8)], RemoteAddr { rkey: NO_KEY, ..b.remote(8) });
+        a.post(on_memory(&word, at)[operation]);
+        a.expect_sent(&[(1, S::REM_ACCESS_ERR)]);
+        b.expect_async(&[(AsyncEventType::QP_ACCESS_ERR, b.element())]);
+    }
+}
+
+fn q07_the_target_is_told_of_a_request_that_is_invalid<D: Device>() {
+    for (operation, right) in RIGHTS.into_iter().enumerate() {
+        let strict = Plan { access: Access::EVERY.difference(right), ..Plan::default() };
+        let (mut a, mut b) = pair_with::<D>(&Plan::default(), &strict);
+        let (word, at) = ([a.sge(0, 8)], b.remote(8));
+        a.post(on_memory(&word, at)[operation]);
+        a.expect_sent(&[(1, S::REM_INV_REQ_ERR)]);
+        b.expect_async(&[(AsyncEventType::QP_REQ_ERR, b.element())]);
+    }
+}
+
 fn q07_a_failed_pair_works_again_after_reset<D: Device>() {
     let (mut a, mut b) = pair::<D>();
-    b.recv(1, 0, 2);
-    a.send(2);
-    a.expect_sent(&[(2, S::REM_INV_REQ_ERR)]);
-    b.expect_received(&[(1, S::LOC_LEN_ERR)]);
+    let bad = RemoteAddr { rkey: NO_KEY, ..b.remote(0) };
+    b.recv(1, 0, 8);
+    a.post(SendWr::write_inline(2, b"x", bad));
+    a.expect_sent(&[(2, S::REM_ACCESS_ERR)]);
+    b.expect_received(&[(1, S::WR_FLUSH_ERR)]);
     for end in [&mut a, &mut b] {
         end.expect_state(State::Err);
         end.to(State::Reset);

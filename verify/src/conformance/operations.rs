@@ -170,10 +170,8 @@ fn q06_inline_bytes_are_free_when_posting_returns<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     let mut bytes = *b"before";
     a.post(SendWr::send_inline(1, &bytes)); // waits for a receive
-    a.to(State::Sqd);
-    a.post(SendWr::write_inline(2, &bytes, b.remote(100)));
+    a.post(SendWr::write_inline(2, &bytes, b.remote(100))); // waits behind it
     bytes.copy_from_slice(b"after!");
-    a.to(State::Rts);
     b.recv(3, 0, 8);
     a.expect_sent(&all(1..3, S::SUCCESS));
     assert_eq!((b.bytes(0, 6), b.bytes(100, 6)), (b"before".to_vec(), b"before".to_vec()));

@@ -9,6 +9,7 @@ super::chapter! {
     q04_a_full_receive_queue_refuses,
     q04_a_list_stops_at_the_refused_one_and_those_before_it_run,
     q04_as_much_as_was_asked_for_is_taken,
+    q04_a_queue_says_how_much_it_takes,
     q05_unsignaled_requests_fill_the_queue_for_good,
     q05_a_slot_comes_back_when_its_completion_is_polled_not_before,
     q05_a_completion_covers_the_unsignaled_before_it_and_no_more,
@@ -22,9 +23,15 @@ fn silent<D: Device>(b: &End<D>) -> SendWr<'static> {
     SendWr::write_inline(900, b"x", b.remote(0)).unsignaled()
 }
 
-/// How many more requests the send queue takes: of its eight.
+/// How many requests its send queue takes.
+fn slots<D: Device>(a: &End<D>) -> u64 {
+    a.qp.caps().max_send_wr.into()
+}
+
+/// How many more requests the send queue takes.
 #[track_caller]
-fn free<D: Device>(a: &mut End<D>, b: &End<D>) -> usize {
+fn free<D: Device>(a: &mut End<D>, b: &End<D>) -> u64 {
+    let most = slots(a);
     let taken = (0..100).take_while(|_| match a.try_post(silent(b)) {
         Ok(()) => true,
         Err(error) => {
@@ -32,8 +39,8 @@ fn free<D: Device>(a: &mut End<D>, b: &End<D>) -> usize {
             false
         }
     });
-    let taken = taken.count();
-    assert!(taken <= 8, "a queue of 8 takes {taken} more");
+    let taken = taken.count() as u64;
+    assert!(taken <= most, "a queue of {most} takes {taken} more");
     taken
 }
 
@@ -73,19 +80,21 @@ fn q04_too_many_inline_bytes_are_refused<D: Device>() {
 fn q04_a_full_send_queue_refuses<D: Device>() {
     let (a, b) = pair::<D>();
     let to = b.remote(0);
-    let list: Vec<_> = (0..9).map(|id| SendWr::write_inline(id, b"x", to)).collect();
+    let list: Vec<_> = (0..=slots(&a)).map(|id| SendWr::write_inline(id, b"x", to)).collect();
     stops_at_last(a, &list, Refused::QueueFull);
 }
 
 fn q04_a_full_receive_queue_refuses<D: Device>() {
     let (mut a, mut b) = pair::<D>();
-    let list: Vec<_> = (0..9).map(|id| RecvWr::new(id, &[])).collect();
+    let slots = u64::from(b.qp.caps().max_recv_wr);
+    let list: Vec<_> = (0..=slots).map(|id| RecvWr::new(id, &[])).collect();
     let error = b.qp.post_recv(&list).unwrap_err();
-    assert_eq!((error.posted, error.why), (8, Refused::QueueFull));
-    for id in 0..8 {
+    assert_eq!((error.posted as u64, error.why), (slots, Refused::QueueFull));
+    for id in 0..slots {
         a.post(SendWr::send_inline(id, b""));
+        a.expect_sent(&[(id, S::SUCCESS)]);
     }
-    b.expect_received(&all(0..8, S::SUCCESS));
+    b.expect_received(&all(0..slots, S::SUCCESS));
 }
 
 fn q04_a_list_stops_at_the_refused_one_and_those_before_it_run<D: Device>() {
@@ -101,7 +110,7 @@ fn q04_a_list_stops_at_the_refused_one_and_those_before_it_run<D: Device>() {
         assert_eq!((error.posted as u64, error.why), (bad, why));
         a.expect_sent(&all(0..bad, S::SUCCESS));
         b.expect_received(&all(0..bad, S::SUCCESS));
-        assert_eq!(free(&mut a, &b), 8, "the refused ones took no slot");
+        (0..slots(&a)).for_each(|id| a.send(id)); // nobody receives; the refused ones took no slot
     }
 }
 
@@ -133,22 +142,36 @@ fn q04_as_much_as_was_asked_for_is_taken<D: Device>() {
     b.expect_received(&all(0..16, S::SUCCESS));
 }
 
+fn q04_a_queue_says_how_much_it_takes<D: Device>() {
+    for asked in [1, 2, 3, 5, 8, 15, 16] {
+        let caps = Caps { max_send_wr: asked, max_recv_wr: asked, ..CAPS };
+        let (mut a, _b) = pair_with::<D>(&Plan { caps, ..Plan::default() }, &Plan::default());
+        let said = a.qp.caps();
+        assert!(said.max_send_wr >= asked && said.max_recv_wr >= asked, "{asked}: {said:?}");
+        let most = 4 * asked as usize + 64;
+        // Nobody receives: the sends wait.
+        let sends = vec![SendWr::send_inline(1, b""); most];
+        let taken = a.qp.post_send(&sends).unwrap_err().posted as u32;
+        assert_eq!(taken, said.max_send_wr, "sends, when asked for {asked}");
+        let taken = a.qp.post_recv(&vec![RecvWr::new(1, &[]); most]).unwrap_err().posted as u32;
+        assert_eq!(taken, said.max_recv_wr, "receives, when asked for {asked}");
+    }
+}
+
 fn q05_unsignaled_requests_fill_the_queue_for_good<D: Device>() {
     let (mut a, b) = pair::<D>();
-    assert_eq!(free(&mut a, &b), 8);
+    assert_eq!(free(&mut a, &b), slots(&a));
     a.expect_silence();
     assert_eq!(free(&mut a, &b), 0, "nothing was polled that covers them");
 }
 
 fn q05_a_slot_comes_back_when_its_completion_is_polled_not_before<D: Device>() {
     let (mut a, b) = pair::<D>();
-    for id in 0..8 {
-        a.post(SendWr::write_inline(id, b"x", b.remote(0)));
-    }
-    rest(&a.device);
+    let slots = slots(&a);
+    complete(&mut a, &b, 0..slots);
     assert_eq!(free(&mut a, &b), 0, "they are done, but nobody polled them");
     let mut room = [Wc::default(); 1];
-    for id in 0..8 {
+    for id in 0..slots {
         assert_eq!(a.sent.poll(&mut room), Ok(1));
         assert_eq!(room[0].wr_id(), id);
         assert_eq!(free(&mut a, &b), 1, "exactly one comes back with completion {id}");
@@ -157,7 +180,7 @@ fn q05_a_slot_comes_back_when_its_completion_is_polled_not_before<D: Device>() {
 
 fn q05_a_completion_covers_the_unsignaled_before_it_and_no_more<D: Device>() {
     let (mut a, b) = pair::<D>();
-    for id in 0..8 {
+    for id in 0..slots(&a) {
         let wr = SendWr::write_inline(id, b"x", b.remote(0));
         a.post(if [2, 6].contains(&id) { wr } else { wr.unsignaled() });
     }
@@ -170,7 +193,7 @@ fn q05_a_completion_covers_the_unsignaled_before_it_and_no_more<D: Device>() {
         assert_eq!(free(&mut a, &b), covered, "slots that {id} gives back");
     }
     a.expect_nothing();
-    assert_eq!(free(&mut a, &b), 0, "the last one was not covered");
+    assert_eq!(free(&mut a, &b), 0, "those behind it were not covered");
 }
 
 fn q05_failures_and_flushes_give_their_slots_back_when_polled<D: Device>() {
@@ -178,7 +201,8 @@ fn q05_failures_and_flushes_give_their_slots_back_when_polled<D: Device>() {
     let bad = RemoteAddr { rkey: 0, ..b.remote(0) };
     let silent = silent(&b);
     let fails = SendWr::write_inline(1, b"x", bad).unsignaled();
-    let list = [silent, silent, fails, silent, silent, silent, silent, silent];
+    let mut list = vec![silent; slots(&a) as usize];
+    list[2] = fails;
     a.qp.post_send(&list).unwrap();
     rest(&a.device);
     let post = |a: &mut End<D>| a.try_post(silent).map_err(|error| error.why);
@@ -201,27 +225,27 @@ fn q05_receives_give_no_send_slot_back<D: Device>() {
     let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
     let itself = qp.number();
     connect(&mut qp, itself);
-    for id in 0..8 {
+    let slots = u64::from(qp.caps().max_send_wr.min(qp.caps().max_recv_wr));
+    for id in 0..slots {
         qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
         qp.post_send(&[SendWr::send_inline(9, b"").unsignaled()]).unwrap();
     }
-    expect(&device, &mut cq, itself, &all(0..8, S::SUCCESS));
+    expect(&device, &mut cq, itself, &all(0..slots, S::SUCCESS));
     let said = qp.post_send(&[SendWr::send_inline(9, b"")]).map_err(|error| error.why);
     assert_eq!(said, Err(Refused::QueueFull), "no send's completion was polled");
 }
 
 fn q05_receive_slots_come_back<D: Device>() {
     let (mut a, mut b) = pair::<D>();
+    let slots = u64::from(b.qp.caps().max_recv_wr);
     for round in 0..10 {
-        for id in 0..8 {
-            b.recv(id, 0, 8);
-        }
+        (0..slots).for_each(|id| b.recv(id, 0, 8));
         let full = b.qp.post_recv(&[RecvWr::new(99, &[])]).unwrap_err();
         assert_eq!(full.why, Refused::QueueFull, "round {round}");
-        for id in 0..8 {
+        for id in 0..slots {
             a.send(id);
+            a.expect_sent(&[(id, S::SUCCESS)]);
         }
-        b.expect_received(&all(0..8, S::SUCCESS));
-        a.expect_sent(&all(0..8, S::SUCCESS));
+        b.expect_received(&all(0..slots, S::SUCCESS));
     }
 }

@@ -11,7 +11,7 @@ const CONTROLS: [(u8, &[&str]); 8] = [
         &[
             "q07_a_remote_key_range_or_right_that_is_wrong",
             "q07_a_queue_pair_without_the_right",
-            "q07_a_receive_that_is_too_small",
+            "q07_a_receive_that_is_too_small_is_told_as_that",
         ],
     ),
     (
@@ -19,7 +19,8 @@ const CONTROLS: [(u8, &[&str]); 8] = [
         &[
             "c08_failed_unsignaled_send_completes",
             "q02_err_flushes_both_queues_in_order",
-            "q02_err_flushes_what_is_posted_later",
+            "q02_err_flushes_sends_that_are_posted_later",
+            "q02_err_flushes_receives_that_are_posted_later",
             "q02_err_flushes_from_every_state",
             "o07_a_queue_of_all_that_is_outstanding_never_overruns",
         ],
@@ -29,6 +30,7 @@ const CONTROLS: [(u8, &[&str]); 8] = [
         GIVES_A_SLOT_EARLY,
         &[
             "q04_a_full_send_queue_refuses",
+            "q04_a_queue_says_how_much_it_takes",
             "q05_unsignaled_requests_fill_the_queue_for_good",
             "q05_a_slot_comes_back_when_its_completion_is_polled_not_before",
         ],
@@ -44,9 +46,10 @@ const CONTROLS: [(u8, &[&str]); 8] = [
     (
         REPORTS_NOTHING,
         &[
-            "o02_an_overrun_is_told_once_and_names_the_queue",
+            "o02_an_overrun_is_told_when_it_happens_and_names_the_queue",
             "q01_sqd_tells_when_it_is_drained",
-            "q07_an_atomic_that_is_not_aligned",
+            "q07_the_target_is_told_of_memory_that_may_not_be_reached",
+            "q07_the_target_is_told_of_a_request_that_is_invalid",
         ],
     ),
     (FORGETS_TO_RESIZE, &["q12_growing_keeps_what_waits_in_order", "q12_the_new_size_is_in_force"]),

@@ -67,6 +67,8 @@ pub struct End<D: Device> {
     pub pd: D::Pd,
     pub device: D,
     plan: Plan,
+    /// Asynchronous events that were read and not looked at.
+    told: Vec<(AsyncEventType, Element)>,
 }
 
 /// Two ends, connected, in RTS.
@@ -118,7 +120,7 @@ impl<D: Device> End<D> {
         let init = QpInit { caps: plan.caps, sq_sig_all: plan.sq_sig_all, ..init };
         let qp = device.create_qp(&pd, &init).expect("a queue pair");
         let mr = device.register(&pd, REGION, plan.region).expect("a region");
-        Self { qp, sent, received, channel, mr, pd, device, plan: *plan }
+        Self { qp, sent, received, channel, mr, pd, device, plan: *plan, told: Vec::new() }
     }
 
     /// Brings its queue pair from RESET to RTS, with `peer` as its peer.
@@ -193,6 +195,18 @@ impl<D: Device> End<D> {
         expect(&self.device, &mut self.received, number, wanted)
     }
 
+    /// What its sends completed, once so many have.
+    #[track_caller]
+    pub fn sent(&mut self, count: usize) -> Vec<(u64, S)> {
+        names(&settle(&self.device, &mut self.sent, count))
+    }
+
+    /// What its receives completed, once so many have.
+    #[track_caller]
+    pub fn received(&mut self, count: usize) -> Vec<(u64, S)> {
+        names(&settle(&self.device, &mut self.received, count))
+    }
+
     /// No completion on either side.
     #[track_caller]
     pub fn expect_nothing(&mut self) {
@@ -212,7 +226,7 @@ impl<D: Device> End<D> {
     #[track_caller]
     pub fn expect_state(&self, state: State) {
         let start = Instant::now();
-        while self.qp.state() != state && start.elapsed() < DEADLINE {
+        while self.qp.state() != state && start.elapsed() < patience() {
             self.device.pause();
         }
         assert_eq!(self.qp.state(), state, "the state of the queue pair");
@@ -223,7 +237,7 @@ impl<D: Device> End<D> {
     pub fn expect_async(&mut self, wanted: &[(AsyncEventType, Element)]) {
         let mut got = Vec::new();
         let start = Instant::now();
-        while got.len() < wanted.len() && start.elapsed() < DEADLINE {
+        while got.len() < wanted.len() && start.elapsed() < patience() {
             got.extend(self.take_async());
             self.device.pause();
         }
@@ -240,10 +254,22 @@ impl<D: Device> End<D> {
         Element::Qp(self.qp.number())
     }
 
+    /// The asynchronous events that are there.
     pub fn take_async(&mut self) -> Vec<(AsyncEventType, Element)> {
+        self.read_async();
+        std::mem::take(&mut self.told)
+    }
+
+    /// Whether an asynchronous event of this kind about `element` is there; it stays.
+    pub fn is_told(&mut self, kind: AsyncEventType, element: Element) -> bool {
+        self.read_async();
+        self.told.contains(&(kind, element))
+    }
+
+    fn read_async(&mut self) {
         let next = || self.device.next_async().expect("the device works");
         let pair = |event: AsyncEvent| (event.event_type, event.element);
-        std::iter::from_fn(next).map(pair).collect()
+        self.told.extend(std::iter::from_fn(next).map(pair));
     }
 
     /// The channel has an event of this queue, and no other.
@@ -269,6 +295,11 @@ impl<D: Device> End<D> {
     pub fn expect_no_event(&mut self) {
         self.expect_events(&[]);
     }
+}
+
+/// Which requests completed, and how.
+fn names(done: &[Wc]) -> Vec<(u64, S)> {
+    done.iter().map(|wc| (wc.wr_id(), wc.status())).collect()
 }
 
 /// Brings a queue pair from RESET to `state` on the shortest way.

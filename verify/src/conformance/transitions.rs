@@ -8,12 +8,17 @@ super::chapter! {
     q01_every_attribute_left_out_is_missed,
     q01_every_attribute_too_many_is_refused,
     q01_every_optional_attribute_is_taken,
-    q01_values_out_of_range_are_refused,
+    q01_a_port_that_is_not_there_is_refused,
+    q01_a_packet_size_that_is_not_one_is_refused,
+    q01_a_packet_number_of_more_than_24_bits_is_refused,
+    q01_more_retries_than_seven_are_refused,
+    q01_a_timeout_above_31_is_refused,
     q01_a_wrong_current_state_is_refused,
     q01_a_refused_change_changes_no_attribute,
     q01_rights_can_be_changed_in_rts,
     q01_sqd_holds_sends_back_and_rts_resumes_them,
     q01_sqd_tells_when_it_is_drained,
+    q01_sqd_tells_nothing_unless_asked,
 }
 
 /// An attribute: its name, and how to take it over from another set.
@@ -173,23 +178,44 @@ fn q01_every_optional_attribute_is_taken<D: Device>() {
     }
 }
 
-fn q01_values_out_of_range_are_refused<D: Device>() {
+/// Brings a queue pair up step by step; before the step that `bad` is about, its change is refused and
+/// changes nothing.
+#[track_caller]
+fn refused<D: Device>(state: State, bad: fn(Attr) -> Attr) {
     let mut end = End::<D>::new();
     let itself = end.qp.number();
-    let (init, rtr, rts) = (Attr::init(Access::EVERY), Attr::rtr(itself), Attr::rts());
-    let steps = [
-        (init, [Attr { port: Some(0), ..init }, Attr { port: Some(2), ..init }]),
-        (rtr, [Attr { path_mtu: Some(1000), ..rtr }, Attr { rq_psn: Some(1 << 24), ..rtr }]),
-        (rts, [Attr { retry_cnt: Some(8), ..rts }, Attr { timeout: Some(32), ..rts }]),
-    ];
-    for (good, bad) in steps {
+    for good in [Attr::init(Access::EVERY), Attr::rtr(itself), Attr::rts()] {
         let before = end.qp.state();
-        for attr in bad {
+        if good.state == Some(state) {
+            let attr = bad(good);
             assert_eq!(end.qp.modify(&attr), Err(Refusal::Invalid), "{attr:?}");
             assert_eq!(end.qp.state(), before);
         }
         end.qp.modify(&good).unwrap();
     }
+}
+
+fn q01_a_port_that_is_not_there_is_refused<D: Device>() {
+    refused::<D>(State::Init, |init| Attr { port: Some(0), ..init });
+    refused::<D>(State::Init, |init| Attr { port: Some(99), ..init });
+}
+
+fn q01_a_packet_size_that_is_not_one_is_refused<D: Device>() {
+    refused::<D>(State::Rtr, |rtr| Attr { path_mtu: Some(1000), ..rtr });
+}
+
+fn q01_a_packet_number_of_more_than_24_bits_is_refused<D: Device>() {
+    refused::<D>(State::Rtr, |rtr| Attr { rq_psn: Some(1 << 24), ..rtr });
+    refused::<D>(State::Rts, |rts| Attr { sq_psn: Some(1 << 24), ..rts });
+}
+
+fn q01_more_retries_than_seven_are_refused<D: Device>() {
+    refused::<D>(State::Rts, |rts| Attr { retry_cnt: Some(8), ..rts });
+    refused::<D>(State::Rts, |rts| Attr { rnr_retry: Some(8), ..rts });
+}
+
+fn q01_a_timeout_above_31_is_refused<D: Device>() {
+    refused::<D>(State::Rts, |rts| Attr { timeout: Some(32), ..rts });
 }
 
 fn q01_a_wrong_current_state_is_refused<D: Device>() {
@@ -243,7 +269,11 @@ fn q01_sqd_tells_when_it_is_drained<D: Device>() {
     let drained = (AsyncEventType::SQ_DRAINED, a.element());
     a.expect_async(&[drained]);
     a.expect_sent(&[(1, S::SUCCESS)]);
-    a.to(State::Rts);
-    a.to(State::Sqd); // without asking for it
+}
+
+fn q01_sqd_tells_nothing_unless_asked<D: Device>() {
+    let (mut a, _b) = pair::<D>();
+    a.to(State::Sqd);
+    a.expect_silence();
     a.expect_async(&[]);
 }

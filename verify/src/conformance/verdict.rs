@@ -160,14 +160,14 @@ impl Cell {
 }
 
 /// The place in the list of a deviation that is known of this case.
-fn known(transport: &str, case: Case, deviations: &[Deviation]) -> Option<usize> {
-    deviations.iter().position(|one| (one.transport, one.case) == (transport, case.name))
+fn known(transport: &str, case: &Case, deviations: &[Deviation]) -> Option<usize> {
+    deviations.iter().position(|one| one.is_of(transport, case))
 }
 
 fn failures(outcomes: &[Outcome], deviations: &[Deviation]) -> Vec<String> {
     let failed = |Outcome { transport, case, result }: &Outcome| {
         let why = result.as_ref().err()?;
-        let unknown = known(transport, *case, deviations).is_none();
+        let unknown = known(transport, case, deviations).is_none();
         unknown.then(|| format!("{transport}: {} failed: {why}", case.name))
     };
     outcomes.iter().filter_map(failed).collect()
@@ -176,7 +176,7 @@ fn failures(outcomes: &[Outcome], deviations: &[Deviation]) -> Vec<String> {
 /// What is wrong with a deviation that is written down.
 fn stale(deviation: &Deviation, outcomes: &[Outcome]) -> Option<String> {
     let Deviation { transport, case, .. } = deviation;
-    let of = |outcome: &&Outcome| (outcome.transport, outcome.case.name) == (*transport, *case);
+    let of = |outcome: &&Outcome| deviation.is_of(outcome.transport, &outcome.case);
     match outcomes.iter().find(of).map(|outcome| &outcome.result) {
         None => Some(format!("{transport}: there is no case {case}, which should deviate")),
         Some(Ok(())) => Some(format!(
@@ -193,7 +193,7 @@ fn cell(rule: &Rule, column: &str, outcomes: &[Outcome], deviations: &[Deviation
     let mine = |outcome: &&Outcome| outcome.transport == column && outcome.case.rule() == rule.id;
     let (mut passed, mut failed, mut notes) = (0, 0, Vec::new());
     for Outcome { transport, case, result } in outcomes.iter().filter(mine) {
-        match (result, known(transport, *case, deviations)) {
+        match (result, known(transport, case, deviations)) {
             (Ok(()), _) => passed += 1,
             (Err(_), Some(note)) => notes.push(note + 1),
             (Err(_), None) => failed += 1,

@@ -15,7 +15,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::events::key;
 use super::opening::LIMITS;
 use super::world::{Id, World};
-use crate::device::{self, Attr, Destroy, Refusal, State};
+use crate::device::{self, Attr, Caps, Destroy, Refusal, State};
 
 /// A device, shared by its handles.
 #[derive(Default)]
@@ -195,6 +195,10 @@ impl Post for ModelQp {
 impl device::Qp for ModelQp {
     fn number(&self) -> u32 {
         self.id
+    }
+
+    fn caps(&self) -> Caps {
+        self.with(|world, id| world.qps[&id].caps)
     }
 
     fn state(&self) -> State {
