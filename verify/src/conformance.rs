@@ -22,7 +22,13 @@
 //! | the others | the cases of a chapter each |
 //!
 //! A case is named by its rule: `q05_…` holds Q5. To add one, write the function and name it in its
-//! chapter's list; to add a transport, implement [`Device`] and name it in [`TRANSPORTS`].
+//! chapter's list. It may assume what the contract says and no more: the order of one queue, not across
+//! queues; the sizes that the device reports; that what must come does, before a deadline.
+//!
+//! To add a transport, implement [`Device`] and name it in [`TRANSPORTS`]. What fails then is either a mistake
+//! of the transport, or a case that assumes too much, or a line for [`DEVIATIONS`], which says what the
+//! device does instead and how that was seen. Where a case mixes that with other facts, split it: the others
+//! go on being judged.
 
 use crate::device::Device;
 use crate::loopback::Loopback;
@@ -52,7 +58,7 @@ mod verdict;
 
 pub use deviations::{DEVIATIONS, Deviation};
 pub use rules::{Rule, hidden, rules};
-pub use run::{Outcome, Progress, run_all, run_here};
+pub use run::{Outcome, Progress, run, run_here};
 pub use verdict::Verdict;
 
 /// What is to be seen of one rule.
@@ -85,13 +91,48 @@ pub struct Transport {
     pub name: &'static str,
     /// Its cases.
     pub cases: fn() -> Vec<Case>,
+    /// Where they run.
+    pub runs: Runs,
+}
+
+/// Where a transport's cases run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// On any machine.
+    Anywhere,
+    /// Where there is an RDMA device, by a program that is built with the feature `verbs`.
+    OnADevice,
+}
+
+impl Runs {
+    /// Whether this program was built to run them.
+    #[must_use]
+    pub const fn here(self) -> bool {
+        matches!(self, Self::Anywhere) || cfg!(feature = "verbs")
+    }
 }
 
 /// The columns of the table.
 pub const TRANSPORTS: &[Transport] = &[
-    Transport { name: "model", cases: cases::<Model> },
-    Transport { name: "rxe-loop", cases: cases::<Loopback> },
+    Transport { name: "model", cases: cases::<Model>, runs: Runs::Anywhere },
+    Transport { name: "rxe-loop", cases: cases::<Loopback>, runs: Runs::Anywhere },
+    Transport { name: VERBS_RXE, cases: on_verbs, runs: Runs::OnADevice },
 ];
+
+/// Real verbs on Linux' Soft-RoCE driver.
+const VERBS_RXE: &str = "verbs-rxe";
+
+#[cfg(feature = "verbs")]
+fn on_verbs() -> Vec<Case> {
+    cases::<crate::verbs::Verbs>()
+}
+
+/// The names of the cases; another program has to run them.
+#[cfg(not(feature = "verbs"))]
+fn on_verbs() -> Vec<Case> {
+    let elsewhere = |case| Case { run: || panic!("built without the feature `verbs`"), ..case };
+    cases::<Model>().into_iter().map(elsewhere).collect()
+}
 
 /// Every case, for one transport.
 #[must_use]

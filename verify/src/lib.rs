@@ -7,6 +7,7 @@
 //! | [`device`] | setting up in words of no transport, so that what is written once runs on each |
 //! | [`conformance`] | the cases of every rule, running them, the table rule × transport |
 //! | [`loopback`] | the loopback of one process as such a device |
+//! | `verbs` | real verbs as such a device; only with the feature of this name |
 //! | [`model`] | the reference model: a device as the contract describes it, to compare with |
 #![deny(unsafe_code)]
 
@@ -17,3 +18,5 @@ pub mod device;
 pub mod differential;
 pub mod loopback;
 pub mod model;
+#[cfg(feature = "verbs")]
+pub mod verbs;

@@ -44,27 +44,24 @@ pub struct Progress {
     pub of: usize,
 }
 
-/// Runs every case of every transport. `process` makes the command that calls [`run_here`] for a transport
-/// and the number of its first case.
+/// Runs every case of a transport. `process` makes the command that calls [`run_here`] for it and the number
+/// of its first case.
 ///
 /// # Errors
 /// A process could not be started or read.
-pub fn run_all(
-    process: impl Fn(&str, usize) -> Command,
+pub fn run(
+    transport: &Transport,
+    mut process: impl FnMut(usize) -> io::Result<Command>,
     mut tell: impl FnMut(Progress),
 ) -> io::Result<Vec<Outcome>> {
-    let mut outcomes = Vec::new();
-    for transport in TRANSPORTS {
-        let cases = (transport.cases)();
-        let mut run = Run { transport, cases: &cases, results: Vec::new(), begun: 0 };
-        while run.results.len() < cases.len() {
-            run.process(&mut process(transport.name, run.results.len()), &mut tell)?;
-        }
-        let Run { results, .. } = run;
-        let outcome = |(case, result)| Outcome { transport: transport.name, case, result };
-        outcomes.extend(cases.into_iter().zip(results).map(outcome));
+    let cases = (transport.cases)();
+    let mut run = Run { transport, cases: &cases, results: Vec::new(), begun: 0 };
+    while run.results.len() < cases.len() {
+        run.process(&mut process(run.results.len())?, &mut tell)?;
     }
-    Ok(outcomes)
+    let Run { results, .. } = run;
+    let outcome = |(case, result)| Outcome { transport: transport.name, case, result };
+    Ok(cases.into_iter().zip(results).map(outcome).collect())
 }
 
 /// The cases of a transport, as far as they have run.
@@ -118,7 +115,7 @@ impl Run<'_> {
 /// process, and writes a line before and after each. Whether none failed.
 ///
 /// # Errors
-/// There is no such transport, or `out` takes nothing.
+/// There is no such transport, this program can't run it, or `out` takes nothing.
 pub fn run_here(
     transport: &str,
     from: usize,
@@ -130,6 +127,13 @@ pub fn run_here(
         let what = format!("no transport is called `{transport}`; there are {names}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     };
+    if !transport.runs.here() {
+        let what = format!(
+            "this program was built without libibverbs: build it with `--features verbs` to run {} where there is a device",
+            transport.name
+        );
+        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    }
     panic::set_hook(Box::new(note_panic));
     let mut all_well = true;
     for case in (transport.cases)().iter().skip(from).filter(|case| case.name.contains(only)) {

@@ -17,6 +17,7 @@ pub struct Verdict {
     deviations: Vec<Deviation>,
     faults: Vec<String>,
     cases: usize,
+    missing: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug)]
@@ -39,11 +40,16 @@ enum Cell {
 }
 
 impl Verdict {
-    /// Judges these outcomes by the page's rules and the known deviations.
+    /// Judges these outcomes by the page's rules and the known deviations. Transports that could not run are
+    /// `missing`, for that reason.
     #[must_use]
-    pub fn of(outcomes: &[Outcome]) -> Self {
-        let columns = TRANSPORTS.iter().map(|transport| transport.name).collect();
-        Self::judge(outcomes, &rules(), columns, DEVIATIONS)
+    pub fn of(outcomes: &[Outcome], missing: &[(&'static str, String)]) -> Self {
+        let ran = |name: &&str| !missing.iter().any(|(missing, _)| missing == name);
+        let columns = TRANSPORTS.iter().map(|transport| transport.name).filter(ran).collect();
+        let deviations = DEVIATIONS.iter().filter(|known| ran(&known.transport));
+        let deviations: Vec<_> = deviations.copied().collect();
+        let missing = missing.to_vec();
+        Self { missing, ..Self::judge(outcomes, &rules(), columns, &deviations) }
     }
 
     fn judge(
@@ -67,7 +73,8 @@ impl Verdict {
             }
         }
         let deviations = deviations.to_vec();
-        Self { rows, columns, deviations, faults, cases: outcomes.len() }
+        let (cases, missing) = (outcomes.len(), Vec::new());
+        Self { rows, columns, deviations, faults, cases, missing }
     }
 
     /// What is wrong, a line each.
@@ -82,9 +89,16 @@ impl Verdict {
         let judged = self.rows.iter().filter(|row| !row.cells.contains(&Cell::Hidden)).count();
         let (columns, known) = (self.columns.join(", "), self.deviations.len());
         let (cases, faults) = (self.cases, self.faults.len());
+        let missing = self.missing();
         format!(
-            "{faults} faults, {known} known deviations in {cases} cases of {judged} rules: {columns}"
+            "{faults} faults, {known} known deviations in {cases} cases of {judged} rules: {columns}{missing}"
         )
+    }
+
+    /// The transports that could not run, and why.
+    fn missing(&self) -> String {
+        let without = |(name, why): &(&str, String)| format!("; without {name}: {why}");
+        self.missing.iter().map(without).collect()
     }
 
     /// The table for a terminal, and the known deviations.
@@ -122,6 +136,9 @@ impl Verdict {
             if let Some(why) = hidden(rule.id) {
                 let _ = writeln!(page, "- {}: {why}.", rule.id);
             }
+        }
+        for (name, why) in &self.missing {
+            let _ = writeln!(page, "\n**{name} did not run: {why}**");
         }
         for fault in &self.faults {
             let _ = writeln!(page, "\n**{fault}**");
