@@ -261,6 +261,16 @@ impl QueuePair {
         drop(self);
     }
 
+    /// Whether its receives are taken from a shared queue.
+    pub(crate) const fn has_srq(&self) -> bool {
+        self.raw.has_srq()
+    }
+
+    /// The name of its device.
+    pub(crate) fn device_name(&self) -> &str {
+        self.raw.pd().context().name()
+    }
+
     /// What its device can do at most.
     pub(crate) fn limits(&self) -> &DeviceAttr {
         self.raw.pd().context().attributes()

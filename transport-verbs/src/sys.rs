@@ -4,6 +4,7 @@
 pub mod ah;
 pub mod async_event;
 pub mod channel;
+pub mod cm;
 pub mod context;
 pub mod cq;
 pub mod ext;

@@ -69,7 +69,7 @@ pub struct Qp {
     post_recv: PostRecv,
     pd: Arc<Pd>,
     _cqs: [Arc<Cq>; 2],
-    _srq: Option<Arc<Srq>>,
+    srq: Option<Arc<Srq>>,
 }
 
 // SAFETY: libibverbs may be called from any thread, with the same queue pair from several at once.
@@ -109,7 +109,7 @@ impl Qp {
             post_recv: post_recv.expect("every device can receive"),
             pd: Arc::clone(pd),
             _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
-            _srq: srq.cloned(),
+            srq: srq.cloned(),
         };
         Ok((qp, init.cap))
     }
@@ -118,6 +118,11 @@ impl Qp {
     pub fn number(&self) -> u32 {
         // SAFETY: the queue pair is alive; its number does not change.
         unsafe { (*self.raw.as_ptr()).qp_num }
+    }
+
+    /// Whether its receives are taken from a shared queue.
+    pub const fn has_srq(&self) -> bool {
+        self.srq.is_some()
     }
 
     /// The domain that it belongs to.

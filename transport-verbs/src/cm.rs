@@ -1,0 +1,199 @@
+//! Connecting through librdmacm, by IP addresses as with sockets.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use cq_core::transport::Post;
+//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_verbs::{Access, QpInit, cm};
+//!
+//! let limit = Duration::from_secs(5);
+//! let mut route = cm::resolve("192.0.2.1:7471".parse()?, limit)?;
+//! let context = route.device().open()?;
+//! let pd = context.alloc_pd()?;
+//! let cq = context.create_cq(16, None)?;
+//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! route.init(&mut qp)?;
+//! qp.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//!
+//! let mut connection = route.connect(&mut qp, b"hello", limit)?;
+//! qp.post_send(&[SendWr::send_inline(2, b"over RDMA")])?;
+//! // …
+//! connection.disconnect(&mut qp)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The other side:
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # use transport_verbs::{QpInit, cm};
+//! # let limit = Duration::from_secs(5);
+//! let mut listener = cm::Listener::bind("0.0.0.0:7471".parse()?)?;
+//! let request = listener.accept(limit)?;
+//! let context = request.device().open()?;
+//! let cq = context.create_cq(16, None)?;
+//! let mut qp = context.alloc_pd()?.create_qp(&QpInit::new(&cq))?;
+//! let connection = request.accept(&mut qp, b"welcome", limit)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! It takes two steps on both sides: first the address or the request tells which device it is, then
+//! everything is made on it with the ordinary API, and then the queue pair is connected. A device that is
+//! open already serves as well: one domain, one completion queue and one set of regions can be shared by all
+//! connections through that device.
+//!
+//! What belongs to librdmacm is in [`Route`], [`Listener`], [`Request`] and [`Connection`]; contexts and queue
+//! pairs do not depend on them, so that they can be dropped in any order. Private data arrives padded with
+//! zeros: where its length matters, it has to say so itself. No call waits longer than its limit.
+
+mod connection;
+mod error;
+mod listener;
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rdma_sys::rdma_cm_event_type as kind;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+pub use self::connection::{Connection, Device};
+pub use self::error::{CmError, Event, EventKind, RejectReason, Status};
+pub use self::listener::{Listener, Request};
+
+use self::connection::{check_device, enter, param};
+use crate::error::Attempt;
+use crate::qp::QueuePair;
+use crate::state::QpState;
+use crate::sys::cm::{self, Id};
+use crate::wait::{self, Deadline};
+
+/// Finds the device and the path that lead to an address.
+///
+/// # Errors
+/// librdmacm can't be used, nothing leads there, or it was not found in time.
+pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
+    let deadline = Deadline::after(Some(limit));
+    let mut id = Id::new().map_err(CmError::NoCm)?;
+    id.resolve_addr(addr, millis(deadline)).attempt("look for the address")?;
+    expect(&mut id, kind::RDMA_CM_EVENT_ADDR_RESOLVED, deadline, "the address")?;
+    id.resolve_route(millis(deadline)).attempt("look for a path to the address")?;
+    expect(&mut id, kind::RDMA_CM_EVENT_ROUTE_RESOLVED, deadline, "the path to the address")?;
+    Ok(Route { id })
+}
+
+/// A device, and the path from it to a peer.
+#[derive(Debug)]
+pub struct Route {
+    id: Id,
+}
+
+impl Route {
+    /// Private data of a connection request at most.
+    pub const MAX_REQUEST: usize = 56;
+
+    /// The device.
+    #[must_use]
+    pub const fn device(&self) -> Device<'_> {
+        Device(&self.id)
+    }
+
+    /// The device's address.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.id.local_addr()
+    }
+
+    /// Takes the queue pair to INIT, where it takes receives: those that are posted then are there before
+    /// the peer's first message. [`connect`](Self::connect) does it, too.
+    ///
+    /// # Errors
+    /// The queue pair is of another device, or is connected.
+    pub fn init(&mut self, qp: &mut QueuePair) -> Result<(), CmError> {
+        check_device(&self.id, qp)?;
+        enter(&mut self.id, qp, QpState::INIT, |_| {})
+    }
+
+    /// Asks the peer for a connection, and connects the queue pair, from RESET or INIT to RTS.
+    ///
+    /// # Errors
+    /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
+    /// [`MAX_REQUEST`](Self::MAX_REQUEST), or the peer refused or did not answer in time. The queue pair
+    /// may have left its state then.
+    pub fn connect(
+        mut self,
+        qp: &mut QueuePair,
+        private_data: &[u8],
+        limit: Duration,
+    ) -> Result<Connection, CmError> {
+        let deadline = Deadline::after(Some(limit));
+        bounded(private_data, Self::MAX_REQUEST)?;
+        check_device(&self.id, qp)?;
+        let request = param(qp, private_data, cm::MOST, cm::MOST);
+        self.id.connect(&request).attempt("ask for a connection")?;
+        let awaited = "the peer's answer";
+        let answer = expect(&mut self.id, kind::RDMA_CM_EVENT_CONNECT_RESPONSE, deadline, awaited)?;
+        // Again, if it was done before: what the peer may do is known only now.
+        self.init(qp)?;
+        enter(&mut self.id, qp, QpState::RTR, |_| {})?;
+        enter(&mut self.id, qp, QpState::RTS, |_| {})?;
+        self.id.establish().attempt("complete the connection")?;
+        Ok(Connection::new(self.id, answer.private_data))
+    }
+}
+
+/// The next event, and the identifier that a connection request brings.
+fn next(
+    id: &mut Id,
+    deadline: Deadline,
+    awaited: &'static str,
+) -> Result<(cm::Event, Option<Id>), CmError> {
+    loop {
+        if let Some(taken) = id.next().attempt("read an event of the connection manager")? {
+            return Ok(taken);
+        }
+        match wait::ready(id.as_fd(), PollFlags::IN, deadline) {
+            Ok(true) => {}
+            Ok(false) => return Err(CmError::TimedOut { awaited }),
+            Err(errno) => Err(errno.into()).attempt("wait for the connection manager")?,
+        }
+    }
+}
+
+/// The event that is to come next; another one is an error.
+fn expect(
+    id: &mut Id,
+    expected: kind::Type,
+    deadline: Deadline,
+    awaited: &'static str,
+) -> Result<cm::Event, CmError> {
+    const TIMED_OUT: i32 = -Errno::TIMEDOUT.raw_os_error();
+    loop {
+        let (event, _) = next(id, deadline, awaited)?;
+        match (event.kind, event.status) {
+            (kind, 0) if kind == expected => return Ok(event),
+            (kind::RDMA_CM_EVENT_ADDR_CHANGE, _) => {}
+            // The kernel was given the same time, and was a moment faster than this side.
+            (kind::RDMA_CM_EVENT_ADDR_ERROR | kind::RDMA_CM_EVENT_ROUTE_ERROR, TIMED_OUT) => {
+                return Err(CmError::TimedOut { awaited });
+            }
+            _ => return Err(CmError::of(event, id.peer_addr())),
+        }
+    }
+}
+
+/// What is left, as librdmacm wants to have it: at least a millisecond, since 0 is none at all.
+fn millis(deadline: Deadline) -> i32 {
+    let left = deadline.left().map_or(u128::MAX, |left| left.as_millis());
+    i32::try_from(left).unwrap_or(i32::MAX).max(1)
+}
+
+const fn bounded(private_data: &[u8], max: usize) -> Result<(), CmError> {
+    match private_data.len() {
+        len if len > max => Err(CmError::PrivateDataTooLong { len, max }),
+        _ => Ok(()),
+    }
+}

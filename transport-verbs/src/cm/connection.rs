@@ -1,0 +1,184 @@
+//! What the active and the passive side have in common: a queue pair that changes state as the connection
+//! manager says, and the connection that comes of it.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rdma_sys::{ibv_qp_attr, rdma_cm_event_type as kind};
+
+use super::{CmError, Event, next};
+use crate::attr::{QpAttr, QpAttrMask};
+use crate::device::Context;
+use crate::error::{Attempt, DeviceError, OpenError};
+use crate::qp::QueuePair;
+use crate::state::QpState;
+use crate::sys::cm::{self, Id, Param};
+use crate::wait::Deadline;
+
+/// How often to try again where the peer does not answer. The most, 7, is for ever on some devices.
+const RETRIES: u8 = 6;
+/// How often to try again where the peer has no receive: for ever.
+const RNR_RETRIES: u8 = 7;
+
+/// The device through which the peer is reached.
+#[derive(Clone, Copy, Debug)]
+pub struct Device<'a>(pub(super) &'a Id);
+
+impl Device<'_> {
+    /// Opens it, for the queue pair to be made of. Where it is open already, that context serves as well.
+    ///
+    /// # Errors
+    /// The device is gone, or the system refused.
+    pub fn open(self) -> Result<Context, OpenError> {
+        Context::open(&self.name()?)
+    }
+
+    /// Its name.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub fn name(self) -> Result<String, DeviceError> {
+        self.0.device_name().attempt("name the connection's device")
+    }
+
+    /// The number of its port.
+    #[must_use]
+    pub fn port_number(self) -> u8 {
+        self.0.port_number()
+    }
+}
+
+/// A connection that has been made. Dropping it ends it: the peer hears of that. The queue pair is the
+/// user's, and stays as it is.
+#[derive(Debug)]
+pub struct Connection {
+    id: Id,
+    private_data: Vec<u8>,
+    ended: bool,
+}
+
+impl Connection {
+    pub(super) const fn new(id: Id, private_data: Vec<u8>) -> Self {
+        Self { id, private_data, ended: false }
+    }
+
+    /// What the peer had to say, and zeros up to what the transport carries.
+    #[must_use]
+    pub fn private_data(&self) -> &[u8] {
+        &self.private_data
+    }
+
+    /// This side's address.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.id.local_addr()
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.id.peer_addr()
+    }
+
+    /// Waits for what happens to the connection, and says it.
+    ///
+    /// # Errors
+    /// Nothing happened in time, or the system refused.
+    pub fn event(&mut self, limit: Duration) -> Result<Event, CmError> {
+        let deadline = Deadline::after(Some(limit));
+        let (event, _) = next(&mut self.id, deadline, "an event of the connection")?;
+        self.note(&event);
+        Ok(Event::of(&event))
+    }
+
+    /// Whether the connection has ended, here or there. It takes the events that there are, and does not
+    /// wait.
+    ///
+    /// # Errors
+    /// The device is gone, or the system refused.
+    pub fn has_ended(&mut self) -> Result<bool, CmError> {
+        match self.wait_disconnected(Duration::ZERO) {
+            Ok(()) => Ok(true),
+            Err(CmError::TimedOut { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends the connection: what is posted on its queue pair is flushed, and the peer hears of it. Where the
+    /// peer ended it, this agrees.
+    ///
+    /// # Errors
+    /// The queue pair is not in a state that can be left for ERR, or the device is gone.
+    pub fn disconnect(&mut self, qp: &mut QueuePair) -> Result<(), CmError> {
+        qp.modify(&QpAttr::to(QpState::ERR))?;
+        Ok(self.id.disconnect().attempt("end the connection")?)
+    }
+
+    /// Waits until the connection has ended, here or there.
+    ///
+    /// # Errors
+    /// It did not in time, the device is gone, or the system refused.
+    pub fn wait_disconnected(&mut self, limit: Duration) -> Result<(), CmError> {
+        let deadline = Deadline::after(Some(limit));
+        while !self.ended {
+            let (event, _) = next(&mut self.id, deadline, "the end of the connection")?;
+            self.note(&event);
+            if event.kind == kind::RDMA_CM_EVENT_DEVICE_REMOVAL {
+                return Err(CmError::DeviceRemoved);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: &cm::Event) {
+        self.ended |= event.kind == kind::RDMA_CM_EVENT_DISCONNECTED;
+    }
+}
+
+impl AsFd for Connection {
+    /// Readable while there is an [`event`](Connection::event).
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.id.as_fd()
+    }
+}
+
+/// What this side tells the peer of its queue pair.
+pub(super) fn param<'a>(
+    qp: &QueuePair,
+    private_data: &'a [u8],
+    responder_resources: u8,
+    initiator_depth: u8,
+) -> Param<'a> {
+    Param {
+        qp_num: qp.number(),
+        srq: qp.has_srq(),
+        responder_resources,
+        initiator_depth,
+        retry_count: RETRIES,
+        rnr_retry_count: RNR_RETRIES,
+        private_data,
+    }
+}
+
+/// Takes the queue pair to a state, with the attributes that the connection manager has found out, and one
+/// that it has not.
+pub(super) fn enter(
+    id: &mut Id,
+    qp: &mut QueuePair,
+    state: QpState,
+    adapt: impl FnOnce(&mut ibv_qp_attr),
+) -> Result<(), CmError> {
+    let (mut attr, mask) = id.qp_attr(state.0).attempt("ask for the queue pair's attributes")?;
+    adapt(&mut attr);
+    Ok(qp.modify_raw(&mut attr, QpAttrMask::from_bits_retain(mask as u32))?)
+}
+
+/// A number names a queue pair of the connection's device only.
+pub(super) fn check_device(id: &Id, qp: &QueuePair) -> Result<(), CmError> {
+    let (queue_pair, connection) = (qp.device_name(), Device(id).name()?);
+    match queue_pair == connection {
+        true => Ok(()),
+        false => Err(CmError::OtherDevice { queue_pair: queue_pair.to_owned(), connection }),
+    }
+}

@@ -1,0 +1,150 @@
+//! The passive side: listening, and answering connection requests.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rdma_sys::rdma_cm_event_type as kind;
+
+use super::connection::{Connection, Device, check_device, enter, param};
+use super::{CmError, bounded, expect, next};
+use crate::error::Attempt;
+use crate::qp::QueuePair;
+use crate::state::QpState;
+use crate::sys::cm::{Event, Id};
+use crate::wait::Deadline;
+
+/// How many requests may wait for [`Listener::accept`].
+const BACKLOG: i32 = 128;
+
+/// Somebody to connect to. Its descriptor is readable while there is something for [`accept`](Self::accept).
+#[derive(Debug)]
+pub struct Listener {
+    id: Id,
+}
+
+impl Listener {
+    /// Listens at an address: that of one device's interface, or 0.0.0.0 or :: for all of them. Port 0 is
+    /// any that is free; [`local_addr`](Self::local_addr) says which.
+    ///
+    /// # Errors
+    /// librdmacm can't be used, the address is not of this machine, or the port is taken.
+    pub fn bind(addr: SocketAddr) -> Result<Self, CmError> {
+        let mut id = Id::new().map_err(CmError::NoCm)?;
+        id.bind(addr).attempt("bind to the address")?;
+        id.listen(BACKLOG).attempt("listen at the address")?;
+        Ok(Self { id })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.id.local_addr()
+    }
+
+    /// Waits for a peer that wants to connect.
+    ///
+    /// # Errors
+    /// Nobody came in time, the device is gone, or the system refused.
+    pub fn accept(&mut self, limit: Duration) -> Result<Request, CmError> {
+        let deadline = Deadline::after(Some(limit));
+        loop {
+            let (event, request) = next(&mut self.id, deadline, "a connection request")?;
+            match (event.kind, request) {
+                (kind::RDMA_CM_EVENT_CONNECT_REQUEST, Some(id)) => {
+                    return Ok(Request { id, event });
+                }
+                (kind::RDMA_CM_EVENT_ADDR_CHANGE, _) => {}
+                _ => return Err(CmError::of(event, None)),
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.id.as_fd()
+    }
+}
+
+/// A peer that wants to connect, and the device that its request came through. Dropping it refuses.
+#[derive(Debug)]
+pub struct Request {
+    id: Id,
+    event: Event,
+}
+
+impl Request {
+    /// Private data of a refusal at most.
+    pub const MAX_REFUSAL: usize = 148;
+    /// Private data of an answer at most.
+    pub const MAX_ANSWER: usize = 196;
+
+    /// The device.
+    #[must_use]
+    pub const fn device(&self) -> Device<'_> {
+        Device(&self.id)
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.id.peer_addr()
+    }
+
+    /// What the peer had to say, and zeros up to what the transport carries.
+    #[must_use]
+    pub fn private_data(&self) -> &[u8] {
+        &self.event.private_data
+    }
+
+    /// Takes the queue pair to INIT, where it takes receives: those that are posted then are there before
+    /// the peer's first message. [`accept`](Self::accept) does it, too.
+    ///
+    /// # Errors
+    /// The queue pair is of another device, or is connected.
+    pub fn init(&mut self, qp: &mut QueuePair) -> Result<(), CmError> {
+        check_device(&self.id, qp)?;
+        enter(&mut self.id, qp, QpState::INIT, |_| {})
+    }
+
+    /// Accepts: connects the queue pair, from RESET or INIT to RTS, and waits until the peer's is
+    /// connected, too.
+    ///
+    /// # Errors
+    /// The queue pair is of another device or not in RESET or INIT, the private data is longer than
+    /// [`MAX_ANSWER`](Self::MAX_ANSWER), or the peer left or did not answer in time. The queue pair may
+    /// have left its state then.
+    pub fn accept(
+        mut self,
+        qp: &mut QueuePair,
+        private_data: &[u8],
+        limit: Duration,
+    ) -> Result<Connection, CmError> {
+        let deadline = Deadline::after(Some(limit));
+        bounded(private_data, Self::MAX_ANSWER)?;
+        self.init(qp)?;
+        let device = qp.limits();
+        let responder_resources = self.event.responder_resources.min(device.max_qp_rd_atom);
+        let initiator_depth = self.event.initiator_depth.min(device.max_qp_init_rd_atom);
+        // What rdma_init_qp_attr says of these two is what the peer asked for.
+        enter(&mut self.id, qp, QpState::RTR, |attr| {
+            attr.max_dest_rd_atomic = responder_resources
+        })?;
+        enter(&mut self.id, qp, QpState::RTS, |attr| attr.max_rd_atomic = initiator_depth)?;
+        let answer = param(qp, private_data, responder_resources, initiator_depth);
+        self.id.accept(&answer).attempt("accept the connection")?;
+        let awaited = "the end of the peer's greeting";
+        expect(&mut self.id, kind::RDMA_CM_EVENT_ESTABLISHED, deadline, awaited)?;
+        Ok(Connection::new(self.id, self.event.private_data))
+    }
+
+    /// Refuses, with something to say. (Dropping refuses without a word.)
+    ///
+    /// # Errors
+    /// The private data is longer than [`MAX_REFUSAL`](Self::MAX_REFUSAL), or the peer is gone.
+    pub fn reject(mut self, private_data: &[u8]) -> Result<(), CmError> {
+        bounded(private_data, Self::MAX_REFUSAL)?;
+        Ok(self.id.reject(private_data).attempt("refuse the connection")?)
+    }
+}

@@ -1,0 +1,260 @@
+//! A connection identifier of librdmacm, with an event channel of its own.
+//!
+//! Each event is copied and acknowledged before anybody sees it, so that destroying an identifier never
+//! waits. An identifier that comes with a connection request is moved to a channel of its own at once, so
+//! that it does not depend on the listener's.
+
+#![allow(unsafe_code)]
+
+mod channel;
+
+use std::ffi::{CStr, c_int};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::{self, NonNull};
+
+use rdma_sys::{
+    ibv_get_device_name, ibv_qp_attr, rdma_accept, rdma_bind_addr, rdma_cm_id, rdma_conn_param,
+    rdma_connect, rdma_create_id, rdma_disconnect, rdma_establish, rdma_init_qp_attr, rdma_listen,
+    rdma_migrate_id, rdma_port_space, rdma_reject, rdma_resolve_addr, rdma_resolve_route,
+};
+use rustix::io::Errno;
+use rustix::net::SocketAddrAny;
+use rustix::net::addr::{SocketAddrArg, SocketAddrStorage};
+
+pub use channel::Event;
+use channel::{Channel, RawId};
+
+/// As many READs and atomics under way as the device can, or as the peer asked for if that is less.
+pub const MOST: u8 = u8::MAX;
+
+/// What the two sides of a connection tell each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Param<'a> {
+    /// The queue pair of this side.
+    pub qp_num: u32,
+    /// Whether it takes its receives from a shared queue.
+    pub srq: bool,
+    /// READs and atomics of the peer under way, or [`MOST`].
+    pub responder_resources: u8,
+    /// READs and atomics of this side under way, or [`MOST`].
+    pub initiator_depth: u8,
+    /// How often to try again where the peer does not answer, 0 to 7.
+    pub retry_count: u8,
+    /// How often to try again where the peer has no receive, 0 to 6, or 7 for ever.
+    pub rnr_retry_count: u8,
+    /// What the application has to say.
+    pub private_data: &'a [u8],
+}
+
+impl Param<'_> {
+    fn raw(&self) -> io::Result<rdma_conn_param> {
+        Ok(rdma_conn_param {
+            private_data: self.private_data.as_ptr().cast(),
+            private_data_len: len_of(self.private_data)?,
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            flow_control: 0,
+            retry_count: self.retry_count,
+            rnr_retry_count: self.rnr_retry_count,
+            srq: self.srq.into(),
+            qp_num: self.qp_num,
+        })
+    }
+}
+
+/// An identifier: what a socket is to TCP.
+#[derive(Debug)]
+pub struct Id {
+    // In the order of dropping: the identifier speaks through its channel when it is destroyed.
+    raw: RawId,
+    channel: Channel,
+}
+
+// SAFETY: librdmacm may be called from any thread; what one `Id` refers to is reached through it alone.
+unsafe impl Send for Id {}
+// SAFETY: what takes `&self` only reads fields that calls with `&mut self` write.
+unsafe impl Sync for Id {}
+
+impl Id {
+    /// Makes one for reliable connections.
+    pub fn new() -> io::Result<Self> {
+        let channel = Channel::new()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the channel is open, and `raw` outlives the call.
+        check(unsafe {
+            rdma_create_id(
+                channel.as_ptr(),
+                &mut raw,
+                ptr::null_mut(),
+                rdma_port_space::RDMA_PS_TCP,
+            )
+        })?;
+        let raw = NonNull::new(raw).map(RawId::new).ok_or(Errno::NOMEM)?;
+        Ok(Self { raw, channel })
+    }
+
+    /// Binds it to a local address, 0 for any port.
+    pub fn bind(&mut self, addr: SocketAddr) -> io::Result<()> {
+        // SAFETY: the identifier is alive, and the address for the call; it is not written to.
+        unsafe {
+            addr.with_sockaddr(|at, _| check(rdma_bind_addr(self.id(), at.cast_mut().cast())))
+        }
+    }
+
+    /// Lets peers connect to it.
+    pub fn listen(&mut self, backlog: c_int) -> io::Result<()> {
+        // SAFETY: the identifier is alive.
+        check(unsafe { rdma_listen(self.id(), backlog) })
+    }
+
+    /// Starts looking for the device that reaches an address.
+    pub fn resolve_addr(&mut self, addr: SocketAddr, limit_ms: c_int) -> io::Result<()> {
+        // SAFETY: the identifier is alive, and the address for the call; it is not written to.
+        unsafe {
+            addr.with_sockaddr(|at, _| {
+                let (source, at) = (ptr::null_mut(), at.cast_mut().cast());
+                check(rdma_resolve_addr(self.id(), source, at, limit_ms))
+            })
+        }
+    }
+
+    /// Starts looking for the path to the address.
+    pub fn resolve_route(&mut self, limit_ms: c_int) -> io::Result<()> {
+        let id = self.bound()?;
+        // SAFETY: the identifier is alive and has a device.
+        check(unsafe { rdma_resolve_route(id, limit_ms) })
+    }
+
+    /// Starts connecting.
+    pub fn connect(&mut self, param: &Param<'_>) -> io::Result<()> {
+        let (id, mut raw) = (self.bound()?, param.raw()?);
+        // SAFETY: the identifier is alive and has a device; the private data outlives the call.
+        check(unsafe { rdma_connect(id, &mut raw) })
+    }
+
+    /// Answers a connection request.
+    pub fn accept(&mut self, param: &Param<'_>) -> io::Result<()> {
+        let (id, mut raw) = (self.bound()?, param.raw()?);
+        // SAFETY: the identifier is alive and has a device; the private data outlives the call.
+        check(unsafe { rdma_accept(id, &mut raw) })
+    }
+
+    /// Refuses a connection request.
+    pub fn reject(&mut self, private_data: &[u8]) -> io::Result<()> {
+        let len = len_of(private_data)?;
+        // SAFETY: the identifier is alive; the private data outlives the call.
+        check(unsafe { rdma_reject(self.id(), private_data.as_ptr().cast(), len) })
+    }
+
+    /// Tells the peer that its answer has come, and that the queue pair of this side is ready.
+    pub fn establish(&mut self) -> io::Result<()> {
+        // SAFETY: the identifier is alive.
+        check(unsafe { rdma_establish(self.id()) })
+    }
+
+    /// Ends the connection, or agrees that the peer ended it.
+    pub fn disconnect(&mut self) -> io::Result<()> {
+        let id = self.bound()?;
+        // SAFETY: the identifier is alive and has a device.
+        check(unsafe { rdma_disconnect(id) })
+    }
+
+    /// The attributes with which a queue pair goes to this state, and which they are.
+    pub fn qp_attr(&mut self, state: u32) -> io::Result<(ibv_qp_attr, c_int)> {
+        // SAFETY: it consists of numbers, for which 0 is a value.
+        let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
+        attr.qp_state = state;
+        let mut mask = 0;
+        // SAFETY: the identifier is alive, and so are the two variables.
+        check(unsafe { rdma_init_qp_attr(self.id(), &mut attr, &mut mask) })?;
+        Ok((attr, mask))
+    }
+
+    /// The name of its device, once it has one.
+    pub fn device_name(&self) -> io::Result<String> {
+        let id = self.bound()?;
+        // SAFETY: librdmacm keeps the device open for as long as an identifier is bound to it.
+        let name = unsafe { CStr::from_ptr(ibv_get_device_name((*(*id).verbs).device)) };
+        Ok(name.to_string_lossy().into_owned())
+    }
+
+    /// The port of the device, once it has one.
+    pub fn port_number(&self) -> u8 {
+        // SAFETY: the identifier is alive.
+        unsafe { (*self.id()).port_num }
+    }
+
+    /// Its local address, once it has one.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        // SAFETY: the identifier is alive; librdmacm fills in the whole storage, with zeros first.
+        let at = unsafe { &raw const (*self.id()).route.addr.src_addr_union };
+        // SAFETY: as above.
+        unsafe { address(at.cast()) }
+    }
+
+    /// The peer's address, once it has one.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        // SAFETY: the identifier is alive; librdmacm fills in the whole storage, with zeros first.
+        let at = unsafe { &raw const (*self.id()).route.addr.dst_addr_union };
+        // SAFETY: as above.
+        unsafe { address(at.cast()) }
+    }
+
+    /// Takes an event, if there is one, and the identifier that a connection request brings. Dropping
+    /// that refuses.
+    pub fn next(&mut self) -> io::Result<Option<(Event, Option<Self>)>> {
+        let Some((event, request)) = self.channel.take()? else { return Ok(None) };
+        Ok(Some((event, request.map(Self::on_own_channel).transpose()?)))
+    }
+
+    /// Moves an identifier off the listener's channel, or destroys it.
+    fn on_own_channel(raw: RawId) -> io::Result<Self> {
+        let channel = Channel::new()?;
+        // SAFETY: the identifier is alive, both channels are open, and no event of it is being handled.
+        check(unsafe { rdma_migrate_id(raw.as_ptr(), channel.as_ptr()) })?;
+        Ok(Self { raw, channel })
+    }
+
+    const fn id(&self) -> *mut rdma_cm_id {
+        self.raw.as_ptr()
+    }
+
+    /// The identifier, if it has a device, as the calls that look into it demand.
+    fn bound(&self) -> io::Result<*mut rdma_cm_id> {
+        // SAFETY: the identifier is alive.
+        match unsafe { (*self.id()).verbs.is_null() } {
+            true => Err(Errno::NODEV.into()),
+            false => Ok(self.id()),
+        }
+    }
+}
+
+impl AsFd for Id {
+    /// Where its events are read.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+/// # Safety
+/// A whole `sockaddr_storage` lies there.
+unsafe fn address(at: *const SocketAddrStorage) -> Option<SocketAddr> {
+    // SAFETY: as the caller says; an address of another family is refused below.
+    let any = unsafe { SocketAddrAny::read(at, size_of::<SocketAddrStorage>() as u32) };
+    any.try_into().ok()
+}
+
+fn len_of(private_data: &[u8]) -> io::Result<u8> {
+    Ok(u8::try_from(private_data.len()).map_err(|_| Errno::INVAL)?)
+}
+
+/// librdmacm returns -1 and sets `errno`; releases before 2012 returned the negative errno in places.
+fn check(returned: c_int) -> io::Result<()> {
+    match returned {
+        0 => Ok(()),
+        -1 => Err(io::Error::last_os_error()),
+        errno => Err(io::Error::from_raw_os_error(errno.abs())),
+    }
+}

@@ -1,0 +1,134 @@
+//! Event channels, their events, and the identifiers that come with connection requests.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::{self, NonNull};
+
+use rdma_sys::rdma_cm_event_type::RDMA_CM_EVENT_CONNECT_REQUEST;
+use rdma_sys::{
+    rdma_ack_cm_event, rdma_cm_event, rdma_cm_id, rdma_create_event_channel,
+    rdma_destroy_event_channel, rdma_destroy_id, rdma_event_channel, rdma_get_cm_event,
+};
+
+use super::check;
+
+/// What happened to an identifier.
+#[derive(Debug)]
+pub struct Event {
+    /// `enum rdma_cm_event_type`.
+    pub kind: u32,
+    /// 0, a negative errno, or a number of the transport's.
+    pub status: c_int,
+    /// What the peer had to say, and zeros up to what the transport carries.
+    pub private_data: Vec<u8>,
+    /// READs and atomics of the peer that it asks for.
+    pub responder_resources: u8,
+    /// READs and atomics of this side that the peer allows.
+    pub initiator_depth: u8,
+}
+
+/// An identifier that is destroyed before its channel is.
+#[derive(Debug)]
+pub struct RawId(NonNull<rdma_cm_id>);
+
+impl RawId {
+    /// Takes charge of it.
+    pub const fn new(raw: NonNull<rdma_cm_id>) -> Self {
+        Self(raw)
+    }
+
+    /// As librdmacm names it.
+    pub const fn as_ptr(&self) -> *mut rdma_cm_id {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for RawId {
+    fn drop(&mut self) {
+        // SAFETY: it is destroyed once; its channel is open, and every event taken was acknowledged.
+        unsafe { rdma_destroy_id(self.0.as_ptr()) };
+    }
+}
+
+/// A channel whose descriptor does not block.
+#[derive(Debug)]
+pub struct Channel(NonNull<rdma_event_channel>);
+
+impl Channel {
+    /// Opens one.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: it has no conditions.
+        let raw = unsafe { rdma_create_event_channel() };
+        let channel = NonNull::new(raw).map(Self).ok_or_else(io::Error::last_os_error)?;
+        rustix::io::ioctl_fionbio(&channel, true)?;
+        Ok(channel)
+    }
+
+    /// As librdmacm names it.
+    pub const fn as_ptr(&self) -> *mut rdma_event_channel {
+        self.0.as_ptr()
+    }
+
+    /// Takes an event, if there is one, and the identifier that a connection request brings.
+    pub fn take(&mut self) -> io::Result<Option<(Event, Option<RawId>)>> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the channel is open, and `raw` outlives the call.
+        match check(unsafe { rdma_get_cm_event(self.as_ptr(), &mut raw) }) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let Some(raw) = NonNull::new(raw) else { return Ok(None) };
+        // SAFETY: the event has just been taken.
+        let taken = unsafe { copy(raw) };
+        // SAFETY: it was taken once, and is acknowledged once; nothing of it is used any more.
+        unsafe { rdma_ack_cm_event(raw.as_ptr()) };
+        Ok(Some(taken))
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is open as long as the channel is.
+        unsafe { BorrowedFd::borrow_raw(self.0.as_ref().fd) }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: the identifier that speaks through it is gone.
+        unsafe { rdma_destroy_event_channel(self.0.as_ptr()) };
+    }
+}
+
+/// What an event says, and the identifier that a connection request brings.
+///
+/// # Safety
+/// The event was taken and not acknowledged, and this is called for it once.
+unsafe fn copy(event: NonNull<rdma_cm_event>) -> (Event, Option<RawId>) {
+    // SAFETY: the event is alive until it is acknowledged.
+    let raw = unsafe { event.as_ref() };
+    // SAFETY: librdmacm writes zeros first, and identifiers for connections have no other parameters.
+    let conn = unsafe { &raw.param.conn };
+    let private_data = match conn.private_data.is_null() {
+        true => Vec::new(),
+        // SAFETY: librdmacm keeps this many bytes with the event.
+        false => unsafe {
+            std::slice::from_raw_parts(conn.private_data.cast::<u8>(), conn.private_data_len.into())
+        }
+        .to_vec(),
+    };
+    let copied = Event {
+        kind: raw.event,
+        status: raw.status,
+        private_data,
+        responder_resources: conn.responder_resources,
+        initiator_depth: conn.initiator_depth,
+    };
+    let is_request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
+    let request = NonNull::new(raw.id).filter(|_| is_request).map(RawId);
+    (copied, request)
+}
