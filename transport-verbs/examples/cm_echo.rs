@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser};
@@ -45,12 +46,19 @@ struct Side {
     connect: Option<SocketAddr>,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let Options { side, count } = Options::parse();
-    match (side.listen, side.connect) {
+    let done = match (side.listen, side.connect) {
         (Some(addr), _) => serve(addr),
         (None, Some(addr)) => ask(addr, count),
         (None, None) => unreachable!("clap demands one"),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cm_echo: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

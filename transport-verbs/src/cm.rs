@@ -46,7 +46,11 @@
 //!
 //! What belongs to librdmacm is in [`Route`], [`Listener`], [`Request`] and [`Connection`]; contexts and queue
 //! pairs do not depend on them, so that they can be dropped in any order. Private data arrives padded with
-//! zeros: where its length matters, it has to say so itself. No call waits longer than its limit.
+//! zeros: where its length matters, it has to say so itself. No call waits longer than its limit. (On
+//! InfiniBand, where the daemon ibacm runs, librdmacm asks it for the path, and waits for its answer.)
+//!
+//! It is for InfiniBand and RoCE. On iWARP the kernel connects queue pairs in another way, and connecting ends
+//! with [`CmError::Unexpected`].
 
 mod connection;
 mod error;
@@ -56,7 +60,6 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use rdma_sys::rdma_cm_event_type as kind;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
@@ -77,12 +80,25 @@ use crate::wait::{self, Deadline};
 /// librdmacm can't be used, nothing leads there, or it was not found in time.
 pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
     let deadline = Deadline::after(Some(limit));
-    let mut id = Id::new().map_err(CmError::NoCm)?;
-    id.resolve_addr(addr, millis(deadline)).attempt("look for the address")?;
-    expect(&mut id, kind::RDMA_CM_EVENT_ADDR_RESOLVED, deadline, "the address")?;
-    id.resolve_route(millis(deadline)).attempt("look for a path to the address")?;
-    expect(&mut id, kind::RDMA_CM_EVENT_ROUTE_RESOLVED, deadline, "the path to the address")?;
+    let mut id = find_device(addr, deadline)?;
+    id.resolve_route(millis(deadline.left())).attempt("look for a path to the address")?;
+    expect(&mut id, EventKind::ROUTE_RESOLVED, deadline, "the path to the address")?;
     Ok(Route { id })
+}
+
+/// An identifier with the device that leads to an address. It asks again and again: a neighbour that answers
+/// at once may do so before the kernel listens, which then looks only at the end of the time that it is given.
+fn find_device(addr: SocketAddr, deadline: Deadline) -> Result<Id, CmError> {
+    const AGAIN: Duration = Duration::from_millis(250);
+    loop {
+        let mut id = Id::new().map_err(CmError::NoCm)?;
+        let limit = deadline.left().map_or(AGAIN, |left| left.min(AGAIN));
+        id.resolve_addr(addr, millis(Some(limit))).attempt("look for the address")?;
+        match expect(&mut id, EventKind::ADDR_RESOLVED, deadline, "the address") {
+            Err(CmError::TimedOut { .. }) if deadline.left() != Some(Duration::ZERO) => {}
+            answer => return answer.map(|_| id),
+        }
+    }
 }
 
 /// A device, and the path from it to a peer.
@@ -135,7 +151,7 @@ impl Route {
         let request = param(qp, private_data, cm::MOST, cm::MOST);
         self.id.connect(&request).attempt("ask for a connection")?;
         let awaited = "the peer's answer";
-        let answer = expect(&mut self.id, kind::RDMA_CM_EVENT_CONNECT_RESPONSE, deadline, awaited)?;
+        let answer = expect(&mut self.id, EventKind::CONNECT_RESPONSE, deadline, awaited)?;
         // Again, if it was done before: what the peer may do is known only now.
         self.init(qp)?;
         enter(&mut self.id, qp, QpState::RTR, |_| {})?;
@@ -166,18 +182,18 @@ fn next(
 /// The event that is to come next; another one is an error.
 fn expect(
     id: &mut Id,
-    expected: kind::Type,
+    expected: EventKind,
     deadline: Deadline,
     awaited: &'static str,
 ) -> Result<cm::Event, CmError> {
     const TIMED_OUT: i32 = -Errno::TIMEDOUT.raw_os_error();
     loop {
         let (event, _) = next(id, deadline, awaited)?;
-        match (event.kind, event.status) {
+        match (EventKind(event.kind), event.status) {
             (kind, 0) if kind == expected => return Ok(event),
-            (kind::RDMA_CM_EVENT_ADDR_CHANGE, _) => {}
-            // The kernel was given the same time, and was a moment faster than this side.
-            (kind::RDMA_CM_EVENT_ADDR_ERROR | kind::RDMA_CM_EVENT_ROUTE_ERROR, TIMED_OUT) => {
+            (EventKind::ADDR_CHANGE, _) => {}
+            // The kernel gave up in the time that it was given.
+            (EventKind::ADDR_ERROR | EventKind::ROUTE_ERROR, TIMED_OUT) => {
                 return Err(CmError::TimedOut { awaited });
             }
             _ => return Err(CmError::of(event, id.peer_addr())),
@@ -185,10 +201,10 @@ fn expect(
     }
 }
 
-/// What is left, as librdmacm wants to have it: at least a millisecond, since 0 is none at all.
-fn millis(deadline: Deadline) -> i32 {
-    let left = deadline.left().map_or(u128::MAX, |left| left.as_millis());
-    i32::try_from(left).unwrap_or(i32::MAX).max(1)
+/// A limit as librdmacm wants to have it: at least a millisecond, since 0 is none at all.
+fn millis(limit: Option<Duration>) -> i32 {
+    let millis = limit.map_or(u128::MAX, |limit| limit.as_millis());
+    i32::try_from(millis).unwrap_or(i32::MAX).max(1)
 }
 
 const fn bounded(private_data: &[u8], max: usize) -> Result<(), CmError> {

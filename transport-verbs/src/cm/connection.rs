@@ -1,13 +1,14 @@
 //! What the active and the passive side have in common: a queue pair that changes state as the connection
 //! manager says, and the connection that comes of it.
 
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use rdma_sys::{ibv_qp_attr, rdma_cm_event_type as kind};
+use rdma_sys::ibv_qp_attr;
 
-use super::{CmError, Event, next};
+use super::{CmError, Event, EventKind, next};
 use crate::attr::{QpAttr, QpAttrMask};
 use crate::device::Context;
 use crate::error::{Attempt, DeviceError, OpenError};
@@ -124,7 +125,7 @@ impl Connection {
         while !self.ended {
             let (event, _) = next(&mut self.id, deadline, "the end of the connection")?;
             self.note(&event);
-            if event.kind == kind::RDMA_CM_EVENT_DEVICE_REMOVAL {
+            if EventKind(event.kind) == EventKind::DEVICE_REMOVAL {
                 return Err(CmError::DeviceRemoved);
             }
         }
@@ -132,7 +133,7 @@ impl Connection {
     }
 
     fn note(&mut self, event: &cm::Event) {
-        self.ended |= event.kind == kind::RDMA_CM_EVENT_DISCONNECTED;
+        self.ended |= EventKind(event.kind) == EventKind::DISCONNECTED;
     }
 }
 
@@ -169,9 +170,18 @@ pub(super) fn enter(
     state: QpState,
     adapt: impl FnOnce(&mut ibv_qp_attr),
 ) -> Result<(), CmError> {
-    let (mut attr, mask) = id.qp_attr(state.0).attempt("ask for the queue pair's attributes")?;
+    let (mut attr, mask) = attempt(id.qp_attr(state.0), "ask for the queue pair's attributes")?;
     adapt(&mut attr);
     Ok(qp.modify_raw(&mut attr, QpAttrMask::from_bits_retain(mask as u32))?)
+}
+
+/// A step on the way to a connection, of which librdmacm knows nothing any more (EINVAL) where the peer gave
+/// up meanwhile.
+pub(super) fn attempt<V>(step: io::Result<V>, attempt: &'static str) -> Result<V, CmError> {
+    match step {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(CmError::Abandoned),
+        step => Ok(step.attempt(attempt)?),
+    }
 }
 
 /// A number names a queue pair of the connection's device only.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::{fmt, io};
 
-use rdma_sys::rdma_cm_event_type as kind;
+use cq_core::foreign_number::foreign_number;
 use thiserror::Error;
 
 use crate::error::{DeviceError, ModifyError};
@@ -54,6 +54,9 @@ pub enum CmError {
     /// It went wrong between the request and the end of the greeting.
     #[error("the connection failed while it was made ({0}): try again")]
     Failed(Status),
+    /// The peer took its request back, or its answer, before this side was done.
+    #[error("the peer gave up before the connection was made: it may have waited too long")]
+    Abandoned,
     /// The peer ended the connection.
     #[error("the peer ended the connection")]
     Disconnected,
@@ -90,17 +93,17 @@ impl CmError {
     /// What an event that was not hoped for means to somebody who connects. `addr` is the peer's.
     pub(super) fn of(event: cm::Event, addr: Option<SocketAddr>) -> Self {
         let status = Status(event.status);
-        match (event.kind, addr) {
-            (kind::RDMA_CM_EVENT_ADDR_ERROR, Some(addr)) => Self::Address { addr, status },
-            (kind::RDMA_CM_EVENT_ROUTE_ERROR, _) => Self::Route(status),
-            (kind::RDMA_CM_EVENT_UNREACHABLE, _) => Self::Unreachable(status),
-            (kind::RDMA_CM_EVENT_REJECTED, _) => Self::Rejected {
+        match (EventKind(event.kind), addr) {
+            (EventKind::ADDR_ERROR, Some(addr)) => Self::Address { addr, status },
+            (EventKind::ROUTE_ERROR, _) => Self::Route(status),
+            (EventKind::UNREACHABLE, _) => Self::Unreachable(status),
+            (EventKind::REJECTED, _) => Self::Rejected {
                 reason: RejectReason(event.status),
                 private_data: event.private_data,
             },
-            (kind::RDMA_CM_EVENT_CONNECT_ERROR, _) => Self::Failed(status),
-            (kind::RDMA_CM_EVENT_DISCONNECTED, _) => Self::Disconnected,
-            (kind::RDMA_CM_EVENT_DEVICE_REMOVAL, _) => Self::DeviceRemoved,
+            (EventKind::CONNECT_ERROR, _) => Self::Failed(status),
+            (EventKind::DISCONNECTED, _) => Self::Disconnected,
+            (EventKind::DEVICE_REMOVAL, _) => Self::DeviceRemoved,
             _ => Self::Unexpected(Event::of(&event)),
         }
     }
@@ -127,33 +130,49 @@ impl fmt::Display for Event {
     }
 }
 
-/// The kind of an event, as `enum rdma_cm_event_type` numbers them. A number outside the constants is legal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct EventKind(pub u32);
-
-impl EventKind {
-    /// The connection is there.
-    pub const ESTABLISHED: Self = Self(kind::RDMA_CM_EVENT_ESTABLISHED);
-    /// One of the sides ended the connection.
-    pub const DISCONNECTED: Self = Self(kind::RDMA_CM_EVENT_DISCONNECTED);
-    /// The device is gone: everything that belongs to it is to be closed.
-    pub const DEVICE_REMOVAL: Self = Self(kind::RDMA_CM_EVENT_DEVICE_REMOVAL);
-    /// The network interface of the device has another address now.
-    pub const ADDR_CHANGE: Self = Self(kind::RDMA_CM_EVENT_ADDR_CHANGE);
-    /// Nothing of the ended connection is under way in the network any more.
-    pub const TIMEWAIT_EXIT: Self = Self(kind::RDMA_CM_EVENT_TIMEWAIT_EXIT);
+foreign_number! {
+    /// `enum rdma_cm_event_type`: what happened. Any number is legal (C3).
+    EventKind {
+        /// The address is found.
+        ADDR_RESOLVED = 0, "the address was found";
+        /// The address is not found.
+        ADDR_ERROR = 1, "the address was not found";
+        /// The path is found.
+        ROUTE_RESOLVED = 2, "the path was found";
+        /// The path is not found.
+        ROUTE_ERROR = 3, "the path was not found";
+        /// A peer wants to connect.
+        CONNECT_REQUEST = 4, "a peer wants to connect";
+        /// The peer has accepted.
+        CONNECT_RESPONSE = 5, "the peer accepted";
+        /// Connecting failed.
+        CONNECT_ERROR = 6, "connecting failed";
+        /// The peer's machine does not answer.
+        UNREACHABLE = 7, "the peer's machine does not answer";
+        /// The peer refuses.
+        REJECTED = 8, "the peer refused";
+        /// The connection is there.
+        ESTABLISHED = 9, "the connection is established";
+        /// One of the sides ended the connection.
+        DISCONNECTED = 10, "the connection ended";
+        /// The device is gone: everything that belongs to it is to be closed.
+        DEVICE_REMOVAL = 11, "the device was removed";
+        /// A multicast group is joined.
+        MULTICAST_JOIN = 12, "a multicast group was joined";
+        /// A multicast group is not joined, or lost.
+        MULTICAST_ERROR = 13, "a multicast group was not joined";
+        /// The network interface of the device has another address now.
+        ADDR_CHANGE = 14, "the interface's address changed";
+        /// Nothing of the ended connection is under way in the network any more.
+        TIMEWAIT_EXIT = 15, "the ended connection is out of the network";
+    }
 }
 
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::ESTABLISHED => f.write_str("the connection is established"),
-            Self::DISCONNECTED => f.write_str("the connection ended"),
-            Self::DEVICE_REMOVAL => f.write_str("the device was removed"),
-            Self::ADDR_CHANGE => f.write_str("the interface's address changed"),
-            Self::TIMEWAIT_EXIT => f.write_str("the ended connection is out of the network"),
-            Self(other) => write!(f, "event {other}"),
+        match self.text() {
+            Some(text) => f.pad(text),
+            None => write!(f, "event {}", self.0),
         }
     }
 }

@@ -4,10 +4,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use rdma_sys::rdma_cm_event_type as kind;
-
-use super::connection::{Connection, Device, check_device, enter, param};
-use super::{CmError, bounded, expect, next};
+use super::connection::{Connection, Device, attempt, check_device, enter, param};
+use super::{CmError, EventKind, bounded, expect, next};
 use crate::error::Attempt;
 use crate::qp::QueuePair;
 use crate::state::QpState;
@@ -50,11 +48,11 @@ impl Listener {
         let deadline = Deadline::after(Some(limit));
         loop {
             let (event, request) = next(&mut self.id, deadline, "a connection request")?;
-            match (event.kind, request) {
-                (kind::RDMA_CM_EVENT_CONNECT_REQUEST, Some(id)) => {
+            match (EventKind(event.kind), request) {
+                (EventKind::CONNECT_REQUEST, Some(id)) => {
                     return Ok(Request { id, event });
                 }
-                (kind::RDMA_CM_EVENT_ADDR_CHANGE, _) => {}
+                (EventKind::ADDR_CHANGE, _) => {}
                 _ => return Err(CmError::of(event, None)),
             }
         }
@@ -133,9 +131,9 @@ impl Request {
         })?;
         enter(&mut self.id, qp, QpState::RTS, |attr| attr.max_rd_atomic = initiator_depth)?;
         let answer = param(qp, private_data, responder_resources, initiator_depth);
-        self.id.accept(&answer).attempt("accept the connection")?;
+        attempt(self.id.accept(&answer), "accept the connection")?;
         let awaited = "the end of the peer's greeting";
-        expect(&mut self.id, kind::RDMA_CM_EVENT_ESTABLISHED, deadline, awaited)?;
+        expect(&mut self.id, EventKind::ESTABLISHED, deadline, awaited)?;
         Ok(Connection::new(self.id, self.event.private_data))
     }
 
