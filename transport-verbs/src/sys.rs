@@ -8,6 +8,7 @@ pub mod cm;
 pub mod context;
 pub mod cq;
 pub mod ext;
+mod layout;
 pub mod memory;
 pub mod mr;
 pub mod pd;

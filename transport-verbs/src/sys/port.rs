@@ -24,7 +24,7 @@ pub const GID_ROCE_V1: u32 = IBV_GID_TYPE_ROCE_V1;
 pub const GID_ROCE_V2: u32 = IBV_GID_TYPE_ROCE_V2;
 
 /// `IBV_LINK_LAYER_ETHERNET`, which `rdma-sys` leaves out.
-const LINK_LAYER_ETHERNET: u8 = 2;
+pub const LINK_LAYER_ETHERNET: u8 = 2;
 
 /// A GID in use, and its place in the port's table.
 #[derive(Clone, Copy, Debug)]
