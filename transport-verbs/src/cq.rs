@@ -25,7 +25,7 @@ use crate::channel::CompletionChannel;
 use crate::error::{Attempt, CapacityError, DeviceError, InUse, ModerateError};
 use crate::sys::context::Context;
 use crate::sys::cq;
-use crate::sys::poll::OVERRUN;
+use crate::sys::poll::{OVERRUN, Poller};
 
 /// A completion queue. One thread polls it at a time; it may move to another.
 ///
@@ -51,7 +51,7 @@ use crate::sys::poll::OVERRUN;
 /// ```
 #[derive(Debug)]
 pub struct Cq {
-    raw: Arc<cq::Cq>,
+    poller: Poller,
 }
 
 impl Cq {
@@ -64,17 +64,17 @@ impl Cq {
         let made = cq::Cq::new(context, foreign(context, capacity)?, channel);
         let made = made.attempt("create a completion queue");
         let queue = made.map_err(|refused| diagnose(context, capacity, refused))?;
-        Ok(Self { raw: Arc::new(queue) })
+        Ok(Self { poller: Poller::new(Arc::new(queue)) })
     }
 
     pub(crate) const fn raw(&self) -> &Arc<cq::Cq> {
-        &self.raw
+        self.poller.cq()
     }
 
     /// How many completions it holds (O1).
     #[must_use]
     pub fn capacity(&self) -> u32 {
-        u32::try_from(self.raw.capacity()).unwrap_or(0)
+        u32::try_from(self.raw().capacity()).unwrap_or(0)
     }
 
     /// Makes it hold at least `capacity` completions; says how many it holds then (Q12).
@@ -83,8 +83,8 @@ impl Cq {
     /// More completions wait in it than that, the capacity is out of range, or the device can't resize;
     /// nothing changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, CapacityError> {
-        let context = self.raw.context();
-        let resized = self.raw.resize(foreign(context, capacity)?);
+        let context = self.raw().context();
+        let resized = self.raw().resize(foreign(context, capacity)?);
         let resized = resized.attempt("resize the completion queue");
         resized.map_err(|refused| diagnose(context, capacity, refused))?;
         Ok(self.capacity())
@@ -96,7 +96,7 @@ impl Cq {
     /// # Errors
     /// The device can't, or not so much.
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
-        self.raw.moderate(count, period).map_err(|error| {
+        self.raw().moderate(count, period).map_err(|error| {
             let refused = DeviceError::new("moderate the completion queue's events", error);
             match refused.errno() {
                 unsupported if unsupported == Errno::OPNOTSUPP.raw_os_error() => {
@@ -111,7 +111,7 @@ impl Cq {
     /// is.
     #[must_use]
     pub fn as_raw(&self) -> *mut ibv_cq {
-        self.raw.raw()
+        self.raw().raw()
     }
 
     /// Destroys it, and drops its completions and unread events. Dropping does, too, once the last queue
@@ -120,9 +120,10 @@ impl Cq {
     /// # Errors
     /// A queue pair completes on it; the handle comes back (EBUSY, Q11).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
-        Arc::try_unwrap(self.raw)
-            .map(drop)
-            .map_err(|raw| InUse::new(Self { raw }, "completion queue", "its queue pairs"))
+        Arc::try_unwrap(self.poller.into_cq()).map(drop).map_err(|queue| {
+            let handle = Self { poller: Poller::new(queue) };
+            InUse::new(handle, "completion queue", "its queue pairs")
+        })
     }
 }
 
@@ -147,7 +148,7 @@ fn diagnose(context: &Context, asked: u32, refused: DeviceError) -> CapacityErro
 impl Poll for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        match self.raw.poll(out) {
+        match self.poller.poll(out) {
             failed if failed < 0 => Err(why(failed)),
             count => Ok(count as usize),
         }
@@ -164,16 +165,16 @@ const fn why(failed: c_int) -> PollError {
 
 impl Arm for Cq {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        if !self.raw.has_channel() {
+        if !self.raw().has_channel() {
             return Err(ArmError::NoChannel);
         }
-        match self.raw.arm(on == Notify::Solicited) {
+        match self.raw().arm(on == Notify::Solicited) {
             Ok(()) => Ok(Armed::MayHaveMissed),
             Err(error) => Err(ArmError::Device(error.raw_os_error().unwrap_or(0))),
         }
     }
 
     fn key(&self) -> CqKey {
-        self.raw.reports().key()
+        self.raw().reports().key()
     }
 }

@@ -207,13 +207,8 @@ pub struct Caps {
 
 impl Caps {
     /// Fifteen requests each way, of four pieces, or of 64 inline bytes.
-    pub const SMALL: Self = Self {
-        max_send_wr: 15,
-        max_recv_wr: 15,
-        max_send_sge: 4,
-        max_recv_sge: 4,
-        max_inline: 64,
-    };
+    pub const SMALL: Self =
+        Self { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
 }
 
 /// What a queue pair is made of.

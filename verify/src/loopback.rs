@@ -135,7 +135,8 @@ impl Qp for QueuePair {
     }
 
     fn caps(&self) -> Caps {
-        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = self.caps();
+        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } =
+            self.caps();
         Caps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline }
     }
 

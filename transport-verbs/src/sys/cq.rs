@@ -7,7 +7,6 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use cq_core::wc::Wc;
 use rdma_sys::{
     ibv_ack_cq_events, ibv_cq, ibv_create_cq, ibv_destroy_cq, ibv_req_notify_cq, ibv_resize_cq,
 };
@@ -68,14 +67,6 @@ impl Cq {
     /// Whether it can be armed.
     pub const fn has_channel(&self) -> bool {
         self.channel.is_some()
-    }
-
-    /// `ibv_poll_cq(3)`: the count, [`OVERRUN`](super::poll::OVERRUN), or another negative number.
-    #[inline]
-    pub fn poll(&self, out: &mut [Wc]) -> c_int {
-        let room = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
-        // SAFETY: the queue is alive; `Wc` is `ibv_wc` (asserted in `layout`), and there is room for as many.
-        unsafe { self.reports.polling().poll(self.raw(), room, out.as_mut_ptr().cast()) }
     }
 
     /// `ibv_req_notify_cq(3)`.

@@ -1,19 +1,63 @@
-//! Which function polls a completion queue: the device's own or, once the queue overran, one that says so.
+//! Polling a completion queue: by the device's own function or, once the queue overran, by one that says so.
 //! The overrun needs no flag then, and a poll no instruction that C would not spend.
 
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
 use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use cq_core::wc::Wc;
 use rdma_sys::{ibv_context, ibv_cq, ibv_wc};
+
+use super::cq::Cq;
+use super::reports::Reports;
 
 /// What a poll returns that finds nothing in a queue that overran. Devices return -1 or an errno below 0.
 pub const OVERRUN: c_int = c_int::MIN;
 
 /// `ibv_poll_cq(3)` of a device.
 type PollFn = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
+
+/// Who polls a queue. What a poll needs is at hand, and not behind what the queue pairs share.
+#[derive(Debug)]
+pub struct Poller {
+    raw: *mut ibv_cq,
+    reports: Arc<Reports>,
+    cq: Arc<Cq>,
+}
+
+// SAFETY: libibverbs may be called from any thread, with the same queue from several at once.
+unsafe impl Send for Poller {}
+// SAFETY: as above.
+unsafe impl Sync for Poller {}
+
+impl Poller {
+    /// The one of this queue.
+    pub fn new(cq: Arc<Cq>) -> Self {
+        Self { raw: cq.raw(), reports: Arc::clone(cq.reports()), cq }
+    }
+
+    /// The queue.
+    pub const fn cq(&self) -> &Arc<Cq> {
+        &self.cq
+    }
+
+    /// Gives the queue back.
+    pub fn into_cq(self) -> Arc<Cq> {
+        self.cq
+    }
+
+    /// `ibv_poll_cq(3)`: the count, [`OVERRUN`], or another negative number.
+    #[inline]
+    pub fn poll(&mut self, out: &mut [Wc]) -> c_int {
+        let room = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
+        let polling = self.reports.polling();
+        // SAFETY: the queue is alive; `Wc` is `ibv_wc` (asserted in `layout`), and there is room for as many.
+        unsafe { polling.poll(self.raw, room, out.as_mut_ptr().cast()) }
+    }
+}
 
 /// The function that polls a queue.
 ///

@@ -49,11 +49,8 @@ const ACCESS: Line = Line {
     responder: State::Err,
     told: Some(AsyncEventType::QP_ACCESS_ERR),
 };
-const INVALID: Line = Line {
-    requester: Some(S::REM_INV_REQ_ERR),
-    told: Some(AsyncEventType::QP_REQ_ERR),
-    ..ACCESS
-};
+const INVALID: Line =
+    Line { requester: Some(S::REM_INV_REQ_ERR), told: Some(AsyncEventType::QP_REQ_ERR), ..ACCESS };
 const LOCAL: Line =
     Line { requester: Some(S::LOC_PROT_ERR), responder: State::Rts, told: None, ..ACCESS };
 
@@ -160,7 +157,10 @@ const BAD_RECEIVE: Line = Line {
 };
 
 fn q07_a_receive_that_names_bad_memory_ends_both_sides<D: Device>() {
-    bad_receive::<D>(Line { requester: BAD_RECEIVE.requester, ..BAD_RECEIVE.whatever_it_is_called() });
+    bad_receive::<D>(Line {
+        requester: BAD_RECEIVE.requester,
+        ..BAD_RECEIVE.whatever_it_is_called()
+    });
 }
 
 fn q07_a_receive_that_names_bad_memory_is_told_as_that<D: Device>() {

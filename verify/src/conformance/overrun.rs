@@ -44,7 +44,10 @@ fn message<D: Device>(a: &mut End<D>, b: &mut End<D>, id: u64) {
     a.send(id);
     let start = Instant::now();
     while take(&mut a.sent).is_empty() && !is_overrun(b, b.received.key()) {
-        assert!(start.elapsed() < patience(), "message {id} neither arrives nor overruns the queue");
+        assert!(
+            start.elapsed() < patience(),
+            "message {id} neither arrives nor overruns the queue"
+        );
         a.device.pause();
     }
 }
@@ -76,7 +79,10 @@ fn drain(cq: &mut impl Poll) -> (Vec<u64>, PollError) {
     };
     for _ in 0..3 {
         let again = cq.poll(&mut room);
-        assert!(matches!(again, Err(PollError::Overrun { .. })), "it fails for ever, not {again:?}");
+        assert!(
+            matches!(again, Err(PollError::Overrun { .. })),
+            "it fails for ever, not {again:?}"
+        );
     }
     (stored, error)
 }

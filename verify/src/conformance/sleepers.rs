@@ -145,8 +145,7 @@ fn o05_a_sleeper_wakes_when_the_queue_overruns<D: Device>() {
             }
             false
         });
-        let overrun =
-            AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(key) };
+        let overrun = AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(key) };
         let mut overran = false;
         for id in 0..4 * u64::from(received.capacity()) + 64 {
             if overran {

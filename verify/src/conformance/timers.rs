@@ -206,7 +206,8 @@ fn q07_without_a_timeout_a_peer_is_waited_for_for_ever<D: Device>() {
     a.to(State::Err);
     let done = a.sent(2);
     let arrived = done.iter().filter(|(_, status)| *status == S::SUCCESS).count();
-    let [first, second] = [0, 1].map(|nth| if nth < arrived { S::SUCCESS } else { S::WR_FLUSH_ERR });
+    let [first, second] =
+        [0, 1].map(|nth| if nth < arrived { S::SUCCESS } else { S::WR_FLUSH_ERR });
     assert_eq!(done, [(1, first), (2, second)], "in order");
     assert_eq!(b.bytes(0, 5), if arrived > 0 { *b"early" } else { [0; 5] });
 }
