@@ -34,8 +34,12 @@ pub fn count(argument: &str, divider: &str) -> Result<Vec<Costs>, CountError> {
     }
     let written = fs::read_to_string(&file)?;
     fs::remove_file(&file)?;
-    // The first is what came before any divider, the head of the file before it.
-    Ok(written.split("\npart: ").skip(2).map(inclusive).collect())
+    Ok(parts(&written))
+}
+
+/// Before the parts come the head of the file, and what was before any divider.
+fn parts(written: &str) -> Vec<Costs> {
+    written.split("\npart: ").skip(2).map(inclusive).collect()
 }
 
 /// Sums up the calls. Each is told by three lines: `cfn=` with the name, `calls=`, and one whose second
@@ -55,4 +59,41 @@ fn inclusive(part: &str) -> Costs {
         }
     }
     costs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITTEN: &str = "\
+version: 1
+part: 1
+fn=main
+calls=9 10
+7 900
+part: 2
+fn=main
+6 1
+cfn=poll
+calls=2 20
+8 30
+cfi=other.rs
+cfn=poll
+calls=1 20
+9 12
+fn=poll
+20 42
+part: 3
+fn=main
+cfn=poll
+calls=4 20
+8 80
+totals: 1000
+";
+
+    #[test]
+    fn the_calls_of_each_part_are_summed_up() {
+        let costs = |cost| Costs::from([("poll".to_owned(), cost)]);
+        assert_eq!(parts(WRITTEN), [costs(42), costs(80)]);
+    }
 }
