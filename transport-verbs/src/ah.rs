@@ -1,20 +1,16 @@
 //! Where datagrams and connections go: addresses, and handles of them for datagrams.
 //!
 //! ```no_run
-//! use cq_core::transport::Post;
-//! use cq_core::wr::SendWr;
-//! use transport_verbs::{AddressVector, Context, Destination, Gid, QpInit, QpType};
+//! use cq_core::wc::Wc;
+//! use transport_verbs::{AddressVector, Context};
 //!
-//! # let (peer_gid, peer_lid, peer_number) = (Gid([0; 16]), 0, 17);
+//! # let (received, buffer) = (Wc::default(), [0_u8; 1064]);
 //! let context = Context::open_first()?;
 //! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
-//! let cq = context.create_cq(16, None)?;
-//! let mut qp = pd.create_qp(&QpInit { qp_type: QpType::UD, ..QpInit::new(&cq) })?;
-//! qp.activate(&port, 0x1111)?;
+//! let there = pd.create_ah(&AddressVector::of(&port, "::ffff:10.0.0.2".parse()?, 0))?;
 //!
-//! let ah = pd.create_ah(&AddressVector::of(&port, peer_gid, peer_lid))?;
-//! let peer = Destination { ah: &ah, qp_num: peer_number, qkey: 0x1111 };
-//! qp.to(&peer).post_send(&[SendWr::send_inline(1, b"hello")])?;
+//! // Back to where a datagram came from: it begins with its global route.
+//! let back = pd.ah_from_wc(&port, &received, buffer.first_chunk().unwrap())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

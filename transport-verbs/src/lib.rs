@@ -9,6 +9,7 @@ mod channel;
 pub mod cm;
 mod connect;
 mod cq;
+mod datagram;
 mod device;
 mod endpoint;
 mod error;
@@ -28,6 +29,7 @@ pub use crate::attr::{QpAttr, QpAttrMask};
 pub use crate::attributes::{AtomicCap, DeviceAttr};
 pub use crate::channel::CompletionChannel;
 pub use crate::cq::Cq;
+pub use crate::datagram::{Destination, Directed};
 pub use crate::device::{Context, devices};
 pub use crate::endpoint::{Endpoint, EndpointError};
 pub use crate::error::{
@@ -37,6 +39,6 @@ pub use crate::error::{
 pub use crate::mr::{Access, MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
 pub use crate::port::{Gid, Port, PortState};
-pub use crate::qp::{Destination, Directed, QpCaps, QpInit, QpType, QueuePair};
+pub use crate::qp::{QpCaps, QpInit, QpType, QueuePair};
 pub use crate::srq::{SharedReceiveQueue, SrqInit};
 pub use crate::state::QpState;

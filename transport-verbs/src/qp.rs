@@ -25,13 +25,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::sync::Arc;
-
 use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendOp, SendWr};
+use cq_core::wr::{Data, RecvWr, SendWr};
 use rdma_sys::{ibv_qp_attr, ibv_qp_cap, ibv_qp_type};
 
-use crate::ah::AddressHandle;
 use crate::attr::{QpAttr, QpAttrMask};
 use crate::attributes::DeviceAttr;
 use crate::cq::Cq;
@@ -43,7 +40,7 @@ use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
 use crate::sys::port;
 use crate::sys::post::Failure;
-use crate::sys::qp::{Parts, Qp, Target};
+use crate::sys::qp::{Parts, Qp};
 
 /// `enum ibv_qp_type`: what a queue pair can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,17 +101,6 @@ impl<'a> QpInit<'a> {
         };
         Self { qp_type: QpType::RC, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
     }
-}
-
-/// Where a datagram goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Destination<'a> {
-    /// The address, made in the queue pair's protection domain.
-    pub ah: &'a AddressHandle,
-    /// Number of the queue pair there.
-    pub qp_num: u32,
-    /// The queue key that it asks for.
-    pub qkey: u32,
 }
 
 /// A queue pair. Posting takes it by `&mut`; completions may be polled elsewhere meanwhile.
@@ -239,23 +225,6 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Where datagrams go: what is posted through the result is sent there.
-    ///
-    /// What it returns does not outlive the address:
-    /// ```compile_fail,E0505
-    /// # use cq_core::transport::Post;
-    /// # use transport_verbs::{AddressHandle, Destination, QueuePair};
-    /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
-    /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });
-    /// ah.destroy();
-    /// directed.post_send(&[]);
-    /// # }
-    /// ```
-    #[inline]
-    pub const fn to<'a>(&'a mut self, destination: &Destination<'a>) -> Directed<'a> {
-        Directed { qp: self, destination: *destination }
-    }
-
     /// Destroys it, as dropping does. What is outstanding is dropped.
     pub fn destroy(self) {
         drop(self);
@@ -271,6 +240,10 @@ impl QueuePair {
         self.raw.pd().context().name()
     }
 
+    pub(crate) const fn raw(&self) -> &Qp {
+        &self.raw
+    }
+
     /// What its device can do at most.
     pub(crate) fn limits(&self) -> &DeviceAttr {
         self.raw.pd().context().attributes()
@@ -279,7 +252,7 @@ impl QueuePair {
     /// What the device need not be asked about a request of a connection; some devices hang on it, or carry
     /// it out later.
     #[inline]
-    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+    pub(crate) fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         if !self.state.takes_sends() {
             return Err(Refused::WrongState);
         }
@@ -295,7 +268,7 @@ impl QueuePair {
     }
 
     #[cold]
-    fn explain(&self, failure: &Failure, list: &[SendWr<'_>]) -> PostError {
+    pub(crate) fn explain(&self, failure: &Failure, list: &[SendWr<'_>]) -> PostError {
         let longest = || port::query(self.raw.pd().context(), self.port).ok();
         refusal::of_send(failure, list, &self.caps, || longest().map(|port| port.max_msg_size))
     }
@@ -320,45 +293,6 @@ impl Post for QueuePair {
         }
         let max_sge = self.caps.max_recv_sge;
         self.raw.post_recv(list).map_err(|failure| refusal::of_recv(&failure, list, max_sge))
-    }
-}
-
-/// A queue pair whose datagrams go to one destination.
-#[derive(Debug)]
-pub struct Directed<'a> {
-    qp: &'a mut QueuePair,
-    destination: Destination<'a>,
-}
-
-impl Directed<'_> {
-    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
-        let sends = matches!(wr.op, SendOp::Send { .. });
-        if !sends || self.qp.qp_type != QpType::UD {
-            return Err(Refused::Unsupported);
-        }
-        // A driver takes it for its own, so that of another device must not get there.
-        if !Arc::ptr_eq(self.destination.ah.raw().pd(), self.qp.raw.pd()) {
-            return Err(Refused::NoDestination);
-        }
-        self.qp.judge(wr)
-    }
-}
-
-impl Post for Directed<'_> {
-    /// Datagrams carry SEND, with or without immediate data; everything else is refused.
-    #[inline]
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let Destination { ah, qp_num, qkey } = self.destination;
-        let target = Target { ah: ah.raw(), qp_num, qkey };
-        self.qp
-            .raw
-            .post_send(list, |wr| self.judge(wr), Some(target))
-            .map_err(|failure| self.qp.explain(&failure, list))
-    }
-
-    #[inline]
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        self.qp.post_recv(list)
     }
 }
 

@@ -1,0 +1,97 @@
+//! Datagrams: sends of a queue pair of kind UD, each of which says where it goes.
+//!
+//! ```no_run
+//! use cq_core::transport::Post;
+//! use cq_core::wr::SendWr;
+//! use transport_verbs::{AddressVector, Context, Destination, Endpoint, Gid, QpInit, QpType};
+//!
+//! # let peer = Endpoint { qp_num: 17, psn: 0, lid: 0, gid: Gid([0; 16]), mtu: 1024 };
+//! let context = Context::open_first()?;
+//! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
+//! let cq = context.create_cq(16, None)?;
+//! let mut qp = pd.create_qp(&QpInit { qp_type: QpType::UD, ..QpInit::new(&cq) })?;
+//! qp.activate(&port, 0x1111)?;
+//!
+//! let ah = pd.create_ah(&AddressVector::of(&port, peer.gid, peer.lid))?;
+//! let there = Destination { ah: &ah, qp_num: peer.qp_num, qkey: 0x1111 };
+//! qp.to(&there).post_send(&[SendWr::send_inline(1, b"hello")])?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use cq_core::transport::{Post, PostError, Refused};
+use cq_core::wr::{RecvWr, SendOp, SendWr};
+
+use crate::ah::AddressHandle;
+use crate::qp::{QpType, QueuePair};
+use crate::sys::qp::Target;
+
+/// Where a datagram goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'a> {
+    /// The address, made in the queue pair's protection domain.
+    pub ah: &'a AddressHandle,
+    /// Number of the queue pair there.
+    pub qp_num: u32,
+    /// The queue key that it asks for.
+    pub qkey: u32,
+}
+
+/// A queue pair whose datagrams go to one destination: what [`QueuePair::to`] makes of it.
+#[derive(Debug)]
+pub struct Directed<'a> {
+    qp: &'a mut QueuePair,
+    destination: Destination<'a>,
+}
+
+impl QueuePair {
+    /// Where datagrams go: what is posted through the result is sent there.
+    ///
+    /// What it returns does not outlive the address:
+    /// ```compile_fail,E0505
+    /// # use cq_core::transport::Post;
+    /// # use transport_verbs::{AddressHandle, Destination, QueuePair};
+    /// # fn outlive(qp: &mut QueuePair, ah: AddressHandle) {
+    /// let mut directed = qp.to(&Destination { ah: &ah, qp_num: 1, qkey: 2 });
+    /// ah.destroy();
+    /// directed.post_send(&[]);
+    /// # }
+    /// ```
+    #[inline]
+    pub const fn to<'a>(&'a mut self, destination: &Destination<'a>) -> Directed<'a> {
+        Directed { qp: self, destination: *destination }
+    }
+}
+
+impl Directed<'_> {
+    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        let sends = matches!(wr.op, SendOp::Send { .. });
+        if !sends || self.qp.qp_type() != QpType::UD {
+            return Err(Refused::Unsupported);
+        }
+        // A driver takes it for its own, so that of another device must not get there.
+        if !Arc::ptr_eq(self.destination.ah.raw().pd(), self.qp.raw().pd()) {
+            return Err(Refused::NoDestination);
+        }
+        self.qp.judge(wr)
+    }
+}
+
+impl Post for Directed<'_> {
+    /// Datagrams carry SEND, with or without immediate data; everything else is refused.
+    #[inline]
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let Destination { ah, qp_num, qkey } = self.destination;
+        let target = Target { ah: ah.raw(), qp_num, qkey };
+        self.qp
+            .raw()
+            .post_send(list, |wr| self.judge(wr), Some(target))
+            .map_err(|failure| self.qp.explain(&failure, list))
+    }
+
+    #[inline]
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.qp.post_recv(list)
+    }
+}
