@@ -53,6 +53,11 @@ impl QpType {
     pub const UC: Self = Self(ibv_qp_type::IBV_QPT_UC);
     /// Unreliable datagrams: SEND of one packet, to anyone ([`QueuePair::to`]).
     pub const UD: Self = Self(ibv_qp_type::IBV_QPT_UD);
+
+    /// As libibverbs names it.
+    pub(crate) const fn raw(self) -> u32 {
+        self.0
+    }
 }
 
 /// `struct ibv_qp_cap`: how much a queue pair takes.
@@ -138,7 +143,7 @@ impl QueuePair {
             max_inline_data: max_inline,
         };
         let parts = Parts {
-            qp_type: init.qp_type.0,
+            qp_type: init.qp_type,
             send_cq: init.send_cq.raw(),
             recv_cq: init.recv_cq.raw(),
             srq: init.srq.map(SharedReceiveQueue::raw),

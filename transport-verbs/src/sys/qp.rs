@@ -23,6 +23,7 @@ use super::pd::Pd;
 use super::post::{self, Failure};
 use super::srq::Srq;
 use crate::attr::QpAttrMask;
+use crate::qp::QpType;
 
 type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
 type PostRecv = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
@@ -52,8 +53,7 @@ const _: () = {
 
 /// What a queue pair is made of.
 pub struct Parts<'a> {
-    /// `enum ibv_qp_type`: RC, UC or UD.
-    pub qp_type: u32,
+    pub qp_type: QpType,
     pub send_cq: &'a Arc<Cq>,
     pub recv_cq: &'a Arc<Cq>,
     pub srq: Option<&'a Arc<Srq>>,
@@ -67,6 +67,8 @@ pub struct Qp {
     raw: NonNull<ibv_qp>,
     post_send: PostSend,
     post_recv: PostRecv,
+    /// Each send needs a destination.
+    is_ud: bool,
     pd: Arc<Pd>,
     _cqs: [Arc<Cq>; 2],
     srq: Option<Arc<Srq>>,
@@ -94,7 +96,7 @@ impl Qp {
             recv_cq: recv_cq.raw(),
             srq: srq.map_or(ptr::null_mut(), |srq| srq.raw()),
             cap: parts.cap,
-            qp_type: parts.qp_type,
+            qp_type: parts.qp_type.raw(),
             sq_sig_all: parts.sq_sig_all.into(),
         };
         // SAFETY: all that it refers to is alive, and of the same opening.
@@ -107,6 +109,7 @@ impl Qp {
             raw,
             post_send: post_send.expect("every device can send"),
             post_recv: post_recv.expect("every device can receive"),
+            is_ud: parts.qp_type == QpType::UD,
             pd: Arc::clone(pd),
             _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
             srq: srq.cloned(),
@@ -146,23 +149,37 @@ impl Qp {
         Ok(attr)
     }
 
-    /// `ibv_post_send(3)` on a connected queue pair; a request that `refuse` objects to is not posted.
+    /// `ibv_post_send(3)`; a request that `judge` objects to is not posted.
     #[inline]
     pub fn post_send(
         &self,
         list: &[SendWr<'_>],
-        refuse: impl Fn(&SendWr<'_>) -> Result<(), Refused>,
+        judge: impl Fn(&SendWr<'_>) -> Result<(), Refused>,
         to: Option<Target<'_>>,
     ) -> Result<(), Failure> {
-        let to = to.map(|to| ud_t { ah: to.ah.raw(), remote_qpn: to.qp_num, remote_qkey: to.qkey });
+        let to = self.destination(to);
         let make = |wr: &SendWr<'_>, piece: &mut MaybeUninit<_>| {
-            refuse(wr)?;
-            post::send_wr(wr, to, piece).ok_or(Refused::Unsupported)
+            judge(wr)?;
+            post::send_wr(wr, to?, piece).ok_or(Refused::Unsupported)
         };
         // SAFETY: the queue pair is alive, and so are the pieces, the inline bytes and the address handle of
-        // the requests, while the device's call reads them.
+        // the requests, while the device's call reads them; where it looks for a handle, there is one.
         unsafe {
             post::post(list, make, |first, bad| (self.post_send)(self.raw.as_ptr(), first, bad))
+        }
+    }
+
+    /// A driver takes an address handle for its own, and follows that of any datagram: there must be one,
+    /// and not of another device.
+    #[inline]
+    fn destination(&self, to: Option<Target<'_>>) -> Result<Option<ud_t>, Refused> {
+        match to {
+            None if self.is_ud => Err(Refused::NoDestination),
+            None => Ok(None),
+            Some(to) if !Arc::ptr_eq(to.ah.pd(), &self.pd) => Err(Refused::NoDestination),
+            Some(Target { ah, qp_num, qkey }) => {
+                Ok(Some(ud_t { ah: ah.raw(), remote_qpn: qp_num, remote_qkey: qkey }))
+            }
         }
     }
 
