@@ -126,6 +126,7 @@ pub struct QueuePair {
     /// The last state that it was brought to from here. By itself the device brings it to SQE or ERR only,
     /// from a state that takes requests, and those take them, too.
     state: QpState,
+    /// As it was set last: going to RTS always sets it.
     max_rd_atomic: u8,
     /// The port that it was given to; 0 before that.
     port: u8,
@@ -221,8 +222,6 @@ impl QueuePair {
         self.state = to.unwrap_or(self.state);
         if mask.contains(QpAttrMask::MAX_QP_RD_ATOMIC) {
             self.max_rd_atomic = max_rd_atomic;
-        } else if self.state == QpState::RESET {
-            self.max_rd_atomic = 0;
         }
         if mask.contains(QpAttrMask::PORT) {
             self.port = port_num;
@@ -283,12 +282,9 @@ impl Post for QueuePair {
     /// A datagram needs a destination: it is posted through [`to`](QueuePair::to), and refused here.
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let datagrams = self.qp_type == QpType::UD;
-        let judge = |wr: &SendWr<'_>| match datagrams {
-            true => Err(Refused::NoDestination),
-            false => self.judge(wr),
-        };
-        self.raw.post_send(list, judge, None).map_err(|failure| self.explain(&failure, list))
+        self.raw
+            .post_send(list, |wr| self.judge(wr), None)
+            .map_err(|failure| self.explain(&failure, list))
     }
 
     #[inline]
