@@ -1,21 +1,20 @@
 //! Connections through librdmacm. Each test needs an address of an RDMA device, which VERBS_ADDR names: a
 //! listener is made there, and a peer connects to it, both in this process.
 
+mod common;
+
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use cq_core::cq::CompletionQueue;
+use common::{End, S};
 use cq_core::transport::Post;
-use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::SendWr;
 use transport_verbs::cm::{
     self, CmError, Connection, EventKind, Listener, RejectReason, Request, Route,
 };
-use transport_verbs::{
-    Access, Context, Cq, OwnedRegion, ProtectionDomain, QpInit, QpState, QueuePair, devices,
-};
+use transport_verbs::{Context, QpState, QpType, devices};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(30);
@@ -38,47 +37,18 @@ fn listener() -> Option<(Listener, SocketAddr)> {
     Some((listener, addr))
 }
 
-/// A queue pair and what belongs to it.
-struct End {
-    qp: QueuePair,
-    cq: CompletionQueue<Cq>,
-    region: OwnedRegion,
-    _pd: ProtectionDomain,
+/// An end on the device that the connection goes through.
+fn end_on(device: cm::Device<'_>) -> End {
+    End::new(&device.open().unwrap(), QpType::RC)
 }
 
-impl End {
-    fn new(device: cm::Device<'_>) -> Self {
-        Self::on(&device.open().unwrap())
-    }
-
-    fn on(context: &Context) -> Self {
-        let pd = context.alloc_pd().unwrap();
-        let cq = context.create_cq(16, None).unwrap();
-        let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE).unwrap();
-        let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-        Self { qp, cq: CompletionQueue::new(cq), region, _pd: pd }
-    }
-
-    fn receive(&mut self) {
-        let sge = self.region.sge(0, 32).unwrap();
-        self.qp.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
-    }
-
-    fn completion(&mut self) -> Wc {
-        let mut room = [Wc::default()];
-        let start = std::time::Instant::now();
-        while self.cq.poll(&mut room).unwrap().is_empty() {
-            assert!(start.elapsed() < LONG, "no completion came");
-        }
-        room[0]
-    }
-
-    fn received(&mut self) -> [u8; 5] {
-        assert_eq!(self.completion().result().unwrap().byte_len(), 5);
-        let mut text = [0; 5];
-        self.region.read(0, &mut text).unwrap();
-        text
-    }
+/// Sends from one to the other, and has it there.
+#[track_caller]
+fn say(from: &mut End, to: &mut End, word: &[u8]) {
+    from.qp.post_send(&[SendWr::send_inline(2, word)]).unwrap();
+    from.expect(&[(2, S::SUCCESS)]);
+    to.expect(&[(1, S::SUCCESS)]);
+    assert_eq!(to.bytes(0, word.len()), word);
 }
 
 /// Accepts one peer on a thread; what `then` makes of it comes back with join.
@@ -94,15 +64,15 @@ fn connected() -> Option<[(Connection, End); 2]> {
     let (listener, addr) = listener()?;
     let peer = serve(listener, |mut request: Request| {
         assert_eq!(&request.private_data()[..5], b"hello");
-        let mut end = End::new(request.device());
+        let mut end = end_on(request.device());
         request.init(&mut end.qp).unwrap();
-        end.receive();
+        end.recv(1, 0, 32);
         (request.accept(&mut end.qp, b"welcome", LONG).unwrap(), end)
     });
     let mut route = cm::resolve(addr, LONG).unwrap();
-    let mut end = End::new(route.device());
+    let mut end = end_on(route.device());
     route.init(&mut end.qp).unwrap();
-    end.receive();
+    end.recv(1, 0, 32);
     let connection = route.connect(&mut end.qp, b"hello", LONG).unwrap();
     assert_eq!(&connection.private_data()[..7], b"welcome");
     assert_eq!(connection.peer_addr(), Some(addr));
@@ -121,31 +91,28 @@ fn asked(then: impl FnOnce(Request) + Send + 'static) -> Option<Result<Connectio
 
 fn resolved(addr: SocketAddr) -> (Route, End) {
     let route = cm::resolve(addr, LONG).unwrap();
-    let end = End::new(route.device());
+    let end = end_on(route.device());
     (route, end)
 }
 
 #[test]
 fn messages_and_writes_go_both_ways() {
     let Some([(_a, mut left), (_b, mut right)]) = connected() else { return };
-    left.qp.post_send(&[SendWr::send_inline(2, b"there")]).unwrap();
-    assert_eq!(&right.received(), b"there");
-    right.qp.post_send(&[SendWr::send_inline(2, b"again")]).unwrap();
-    for _ in 0..2 {
-        // The send's completion and the receive's.
-        left.completion().result().unwrap();
-    }
-    let mut text = [0; 5];
-    left.region.read(0, &mut text).unwrap();
-    assert_eq!(&text, b"again");
+    say(&mut left, &mut right, b"there");
+    say(&mut right, &mut left, b"and back");
 
-    left.region.write(32, b"words").unwrap();
-    let words = [left.region.sge(32, 5).unwrap()];
+    left.region.write(0, b"written").unwrap();
+    let words = [left.region.sge(0, 7).unwrap()];
     let there = right.region.remote(40).unwrap();
     left.qp.post_send(&[SendWr::write(3, &words, there)]).unwrap();
-    left.completion().result().unwrap();
-    right.region.read(40, &mut text).unwrap();
-    assert_eq!(&text, b"words");
+    left.expect(&[(3, S::SUCCESS)]);
+    assert_eq!(right.bytes(40, 7), b"written");
+
+    let room = [right.region.sge(80, 7).unwrap()];
+    let there = left.region.remote(0).unwrap();
+    right.qp.post_send(&[SendWr::read(4, &room, there)]).unwrap();
+    right.expect(&[(4, S::SUCCESS)]);
+    assert_eq!(right.bytes(80, 7), b"written");
 }
 
 #[test]
@@ -153,11 +120,11 @@ fn both_sides_see_the_end_of_a_connection() {
     let Some([(mut a, mut left), (mut b, mut right)]) = connected() else { return };
     assert!(!a.has_ended().unwrap());
     a.disconnect(&mut left.qp).unwrap();
-    assert_eq!(left.completion().status(), WcStatus::WR_FLUSH_ERR);
+    left.expect(&[(1, S::WR_FLUSH_ERR)]);
     assert_eq!(b.event(LONG).unwrap().kind, EventKind::DISCONNECTED);
     assert!(b.has_ended().unwrap());
     b.disconnect(&mut right.qp).unwrap();
-    assert_eq!(right.completion().status(), WcStatus::WR_FLUSH_ERR);
+    right.expect(&[(1, S::WR_FLUSH_ERR)]);
     a.wait_disconnected(LONG).unwrap();
     assert_eq!(left.qp.state().unwrap(), QpState::ERR);
 }
@@ -210,7 +177,7 @@ fn a_listener_that_does_not_answer_is_not_waited_for() {
     assert!(matches!(error, CmError::TimedOut { .. }), "{error}");
     // The peer is gone: its request can't be accepted any more, whether this side knows that or not.
     let request = listener.accept(LONG).unwrap();
-    let mut late = End::new(request.device());
+    let mut late = end_on(request.device());
     let error = request.accept(&mut late.qp, &[], LONG).unwrap_err();
     assert!(matches!(error, CmError::Abandoned | CmError::Rejected { .. }), "{error}");
 }
@@ -242,7 +209,7 @@ fn a_port_is_taken_once() {
 fn private_data_is_bounded() {
     let Some((listener, addr)) = listener() else { return };
     let peer = serve(listener, |request: Request| {
-        let mut end = End::new(request.device());
+        let mut end = end_on(request.device());
         let data = [7; Request::MAX_ANSWER];
         (request.accept(&mut end.qp, &data, LONG).unwrap(), end)
     });
@@ -265,7 +232,7 @@ fn a_queue_pair_of_another_device_is_refused() {
         println!("skipped: there is no second device");
         return;
     };
-    let mut end = End::on(&Context::open(&other).unwrap());
+    let mut end = End::new(&Context::open(&other).unwrap(), QpType::RC);
     let error = route.connect(&mut end.qp, &[], LONG).unwrap_err();
     assert!(matches!(error, CmError::OtherDevice { .. }), "{error}");
     assert_eq!(end.qp.state().unwrap(), QpState::RESET);
@@ -279,22 +246,19 @@ fn connections_of_a_device_share_a_context() {
         let peer = {
             let context = context.clone();
             thread::spawn(move || {
-                let mut end = End::on(&context);
+                let mut end = End::new(&context, QpType::RC);
                 let route = cm::resolve(addr, LONG).unwrap();
                 (route.connect(&mut end.qp, &[], LONG).unwrap(), end)
             })
         };
-        let request = listener.accept(LONG).unwrap();
-        let mut end = End::on(&context);
-        end_to_end(request.accept(&mut end.qp, &[], LONG).unwrap(), end, peer.join().unwrap());
+        let mut request = listener.accept(LONG).unwrap();
+        let mut end = End::new(&context, QpType::RC);
+        request.init(&mut end.qp).unwrap();
+        end.recv(1, 0, 32);
+        let _here = request.accept(&mut end.qp, &[], LONG).unwrap();
+        let (_there, mut far) = peer.join().unwrap();
+        say(&mut far, &mut end, b"alone");
     }
-}
-
-fn end_to_end(connection: Connection, mut end: End, (far, mut far_end): (Connection, End)) {
-    end.receive();
-    far_end.qp.post_send(&[SendWr::send_inline(2, b"alone")]).unwrap();
-    assert_eq!(&end.received(), b"alone");
-    drop((connection, far));
 }
 
 #[test]
@@ -302,8 +266,7 @@ fn dropping_in_any_order_leaves_the_rest_alive() {
     let Some([(a, mut left), (b, mut right)]) = connected() else { return };
     // What librdmacm knows goes first: the queue pairs stay connected.
     drop((a, b));
-    left.qp.post_send(&[SendWr::send_inline(2, b"still")]).unwrap();
-    assert_eq!(&right.received(), b"still");
+    say(&mut left, &mut right, b"still");
 
     // A listener goes, a request that came through it stays.
     let (mut listener, addr) = listener().unwrap();
@@ -313,7 +276,7 @@ fn dropping_in_any_order_leaves_the_rest_alive() {
     });
     let request = listener.accept(LONG).unwrap();
     drop(listener);
-    let mut end = End::new(request.device());
+    let mut end = end_on(request.device());
     let mut connection = request.accept(&mut end.qp, &[], LONG).unwrap();
     drop(end);
     drop(peer.join().unwrap());

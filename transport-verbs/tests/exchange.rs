@@ -1,17 +1,18 @@
 //! Two sides that tell each other their endpoints over TCP, and peers that do anything else.
 
+mod common;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cq_core::cq::CompletionQueue;
+use common::{End, S, settle};
 use cq_core::transport::Post;
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::SendWr;
 use proptest::prelude::*;
 use transport_verbs::exchange::{self, ExchangeError, barrier};
-use transport_verbs::{Access, Context, Endpoint, Gid, QpInit};
+use transport_verbs::{Endpoint, Gid, QpType};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
@@ -183,31 +184,17 @@ fn an_endpoint_that_can_not_be_is_refused() {
 
 #[test]
 fn queue_pairs_send_as_soon_as_they_are_connected() {
-    let Ok(name) = std::env::var("VERBS_DEVICE") else {
-        println!("skipped: VERBS_DEVICE names no device");
-        return;
-    };
+    let Some(context) = common::device() else { return };
     let side = move |mut stream: TcpStream| {
-        let context = Context::open(&name).unwrap();
-        let (port, pd) = (context.port(1).unwrap(), context.alloc_pd().unwrap());
-        let mut cq = CompletionQueue::new(context.create_cq(16, None).unwrap());
-        let region = pd.allocate(8, Access::LOCAL_WRITE).unwrap();
-        let mut qp = pd.create_qp(&QpInit::new(cq.transport())).unwrap();
-        let peer = exchange::connect_over(&mut stream, &mut qp, &port, LONG).unwrap();
-        assert_ne!(peer.qp_num, qp.number());
-        qp.post_recv(&[RecvWr::new(1, &[region.sge(0, 8).unwrap()])]).unwrap();
-        qp.post_send(&[SendWr::send_inline(2, b"at once")]).unwrap();
-        let (mut room, mut count, start) = ([Wc::default(); 2], 0, Instant::now());
-        while count < 2 {
-            for wc in cq.poll(&mut room).unwrap() {
-                wc.result().unwrap();
-                count += 1;
-            }
-            assert!(start.elapsed() < LONG, "{count} of 2 completions came");
+        let mut end = End::new(&context, QpType::RC);
+        let peer = exchange::connect_over(&mut stream, &mut end.qp, &end.port, LONG).unwrap();
+        assert_ne!(peer.qp_num, end.qp.number());
+        end.recv(1, 0, 32);
+        end.qp.post_send(&[SendWr::send_inline(2, b"at once")]).unwrap();
+        for wc in settle(&mut end.cq, 2) {
+            assert_eq!(wc.status(), S::SUCCESS);
         }
-        let mut text = [0; 7];
-        region.read(0, &mut text).unwrap();
-        assert_eq!(&text, b"at once");
+        assert_eq!(end.bytes(0, 7), b"at once");
         // Neither leaves while the other's message is under way.
         barrier(&mut stream, LONG).unwrap();
     };
