@@ -81,7 +81,8 @@ use crate::wait::{self, Deadline};
 pub fn resolve(addr: SocketAddr, limit: Duration) -> Result<Route, CmError> {
     let deadline = Deadline::after(Some(limit));
     let mut id = find_device(addr, deadline)?;
-    id.resolve_route(millis(deadline.left())).attempt("look for a path to the address")?;
+    let resolving = id.resolve_route(millis(deadline.left()));
+    resolving.map_err(|error| CmError::Route(Status::of(&error)))?;
     expect(&mut id, EventKind::ROUTE_RESOLVED, deadline, "the path to the address")?;
     Ok(Route { id })
 }
@@ -93,7 +94,8 @@ fn find_device(addr: SocketAddr, deadline: Deadline) -> Result<Id, CmError> {
     loop {
         let mut id = Id::new().map_err(CmError::NoCm)?;
         let limit = deadline.left().map_or(AGAIN, |left| left.min(AGAIN));
-        id.resolve_addr(addr, millis(Some(limit))).attempt("look for the address")?;
+        let resolving = id.resolve_addr(addr, millis(Some(limit)));
+        resolving.map_err(|error| CmError::Address { addr, status: Status::of(&error) })?;
         match expect(&mut id, EventKind::ADDR_RESOLVED, deadline, "the address") {
             Err(CmError::TimedOut { .. }) if deadline.left() != Some(Duration::ZERO) => {}
             answer => return answer.map(|_| id),

@@ -133,7 +133,8 @@ impl Connection {
     }
 
     fn note(&mut self, event: &cm::Event) {
-        self.ended |= EventKind(event.kind) == EventKind::DISCONNECTED;
+        let kind = EventKind(event.kind);
+        self.ended |= matches!(kind, EventKind::DISCONNECTED | EventKind::DEVICE_REMOVAL);
     }
 }
 

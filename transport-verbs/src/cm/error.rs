@@ -38,7 +38,9 @@ pub enum CmError {
         status: Status,
     },
     /// There is no path to the address.
-    #[error("there is no path to the peer ({0}): is its port up?")]
+    #[error(
+        "no path leads from an RDMA device to the peer ({0}): `rdma link` shows whether the port is up"
+    )]
     Route(Status),
     /// The peer does not answer connection requests.
     #[error("the peer's machine does not answer ({0}): has it an RDMA device at this address?")]
@@ -181,6 +183,12 @@ impl fmt::Display for EventKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Status(pub i32);
+
+impl Status {
+    pub(super) fn of(error: &io::Error) -> Self {
+        Self(error.raw_os_error().map_or(0, i32::wrapping_neg))
+    }
+}
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
