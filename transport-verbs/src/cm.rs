@@ -149,12 +149,13 @@ impl Route {
     ) -> Result<Connection, CmError> {
         let deadline = Deadline::after(Some(limit));
         bounded(private_data, Self::MAX_REQUEST)?;
-        check_device(&self.id, qp)?;
+        // Before anybody hears of it: a request for a queue pair that is connected ends its connection.
+        self.init(qp)?;
         let request = param(qp, private_data, cm::MOST, cm::MOST);
         self.id.connect(&request).attempt("ask for a connection")?;
         let awaited = "the peer's answer";
         let answer = expect(&mut self.id, EventKind::CONNECT_RESPONSE, deadline, awaited)?;
-        // Again, if it was done before: what the peer may do is known only now.
+        // Again: what the peer may do is known only now.
         self.init(qp)?;
         enter(&mut self.id, qp, QpState::RTR, |_| {})?;
         enter(&mut self.id, qp, QpState::RTS, |_| {})?;

@@ -244,6 +244,20 @@ fn a_queue_pair_of_another_device_is_refused() {
 }
 
 #[test]
+fn a_connected_queue_pair_is_not_connected_again() {
+    let Some([(mut a, mut left), (_b, mut right)]) = connected() else { return };
+    let (mut listener, addr) = listener().unwrap();
+    let route = cm::resolve(addr, LONG).unwrap();
+    let error = route.connect(&mut left.qp, &[], LONG).unwrap_err();
+    assert!(matches!(error, CmError::Modify(_)), "{error}");
+    // Nobody has heard of it.
+    let error = listener.accept(SHORT).unwrap_err();
+    assert!(matches!(error, CmError::TimedOut { .. }), "{error}");
+    assert!(!a.has_ended().unwrap());
+    say(&mut left, &mut right, b"as before");
+}
+
+#[test]
 fn connections_of_a_device_share_a_context() {
     let Some((mut listener, addr)) = listener() else { return };
     let context = cm::resolve(addr, LONG).unwrap().device().open().unwrap();
