@@ -103,8 +103,10 @@ fn silence_ends_in_time() {
 #[test]
 fn a_peer_that_drips_does_not_start_the_time_anew() {
     let (mut ours, mut theirs) = pair();
+    let frame = frame(&endpoint(2));
+    theirs.write_all(&frame[..1]).unwrap();
     let peer = thread::spawn(move || {
-        for byte in frame(&endpoint(2)) {
+        for &byte in &frame[1..] {
             // The end of this comes when the other side has given up and left.
             if theirs.write_all(&[byte]).is_err() {
                 break;
