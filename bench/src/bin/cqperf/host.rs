@@ -2,8 +2,14 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::num::ParseIntError;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::interrupt::Stop;
 
 /// The port, where none is given.
 const PORT: u16 = 18520;
@@ -39,14 +45,44 @@ impl Host {
         }
     }
 
-    /// What it stands for, at least one.
-    pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        let addresses: Vec<_> = (self.name.as_str(), self.port).to_socket_addrs()?.collect();
-        if addresses.is_empty() {
-            return Err(io::Error::other("the host has no address"));
+    /// Connects to a process that listens there.
+    pub fn connect(&self) -> Result<TcpStream, Unreachable> {
+        /// How long to wait for an answer.
+        const ANSWER: Duration = Duration::from_secs(10);
+        let failed = |why| Unreachable::Connect { host: self.clone(), why };
+        let mut last = io::Error::other("the host has no address");
+        for address in self.addresses().map_err(failed)? {
+            match TcpStream::connect_timeout(&address, ANSWER) {
+                Ok(socket) => return Ok(socket),
+                Err(why) => last = why,
+            }
         }
-        Ok(addresses)
+        Err(failed(last))
     }
+
+    /// Listens there.
+    pub fn listen(&self) -> Result<TcpListener, Unreachable> {
+        let listener = self.addresses().and_then(|addresses| TcpListener::bind(&addresses[..]));
+        listener.map_err(|why| Unreachable::Listen { host: self.clone(), why })
+    }
+
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        Ok((self.name.as_str(), self.port).to_socket_addrs()?.collect())
+    }
+}
+
+/// Waits for a process that connects; none if it is interrupted before.
+pub fn accept(listener: &TcpListener, stop: &Stop) -> Result<Option<TcpStream>, Unreachable> {
+    /// How long to sleep before looking for an interrupt.
+    const SLICE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    while !stop.interrupted() {
+        match poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&SLICE)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(Some(listener.accept().map_err(Unreachable::Accept)?.0)),
+            Err(errno) => return Err(Unreachable::Accept(errno.into())),
+        }
+    }
+    Ok(None)
 }
 
 /// Host and port. The colons of an IPv6 address without brackets are its own.
@@ -81,8 +117,34 @@ pub enum HostError {
     Port(#[from] ParseIntError),
 }
 
+/// Why two processes do not come together.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreachable {
+    /// Nobody answers there.
+    #[error("cannot connect to {host}: {why}; is a `cqperf --listen` running there?")]
+    Connect {
+        /// Where.
+        host: Host,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// Nobody can listen there.
+    #[error("cannot listen on {host}: {why}")]
+    Listen {
+        /// Where.
+        host: Host,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// No connection comes.
+    #[error("cannot accept a connection: {0}")]
+    Accept(io::Error),
+}
+
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn host(name: &str, port: u16) -> Result<Host, HostError> {
@@ -131,5 +193,36 @@ mod tests {
         let shown = |text| Host::to_connect(text).unwrap().to_string();
         assert_eq!(shown("node:7"), "node:7");
         assert_eq!(shown("::1"), "[::1]:18520");
+    }
+
+    fn here() -> Host {
+        Host { name: Ipv4Addr::LOCALHOST.to_string(), port: 0 }
+    }
+
+    #[test]
+    fn processes_come_together() {
+        let listener = here().listen().unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connected = Host { port, ..here() }.connect().unwrap();
+        let accepted = accept(&listener, &Stop::default()).unwrap().unwrap();
+        assert_eq!(connected.local_addr().unwrap(), accepted.peer_addr().unwrap());
+    }
+
+    #[test]
+    fn who_can_not_be_reached_is_named_in_one_line() {
+        let listener = here().listen().unwrap();
+        let taken = Host { port: listener.local_addr().unwrap().port(), ..here() };
+        let refused = taken.listen().unwrap_err().to_string();
+        drop(listener);
+        for error in [refused, taken.connect().unwrap_err().to_string()] {
+            assert!(error.contains(&taken.to_string()) && error.lines().count() == 1, "{error}");
+        }
+    }
+
+    #[test]
+    fn waiting_for_a_connection_can_be_interrupted() {
+        let stop = Stop::default();
+        stop.interrupt();
+        assert!(accept(&here().listen().unwrap(), &stop).unwrap().is_none());
     }
 }

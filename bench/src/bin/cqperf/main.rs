@@ -3,10 +3,10 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`args`], [`command`], [`host`] | the command line, and what can be measured on a device |
+//! | [`args`], [`command`] | the command line, and what can be measured on a device |
 //! | [`job`], [`run`] | one measurement from set-up to result: two ends, two threads |
 //! | [`remote`] | one measurement of two processes, each with one end |
-//! | [`link`], [`message`] | the connection of the two, and what they say |
+//! | [`host`], [`link`], [`message`] | how the two come together, their connection, and what they say |
 //! | [`pingpong`], [`stream`] | what the ends do, over the seams of cq-core |
 //! | [`side`] | one end at work: waiting for completions, awake or asleep |
 //! | [`payload`] | what messages carry, and whether it has arrived |
@@ -25,6 +25,7 @@ use clap::Parser;
 
 use crate::args::{Arguments, Place, TransportName, Usage};
 use crate::command::Command;
+use crate::host::Unreachable;
 use crate::interrupt::{INTERRUPTED, Stop};
 use crate::job::Outcome;
 use crate::remote::Peer;
@@ -59,6 +60,8 @@ enum Error {
     #[error(transparent)]
     SetUp(#[from] SetUpError),
     #[error(transparent)]
+    Unreachable(#[from] Unreachable),
+    #[error(transparent)]
     Remote(#[from] remote::Error),
     #[error("{0}")]
     Failed(String),
@@ -77,6 +80,7 @@ impl Error {
             Self::NoDevice(_) => 3,
             Self::Interrupted | Self::Remote(remote::Error::Interrupted) => INTERRUPTED,
             Self::SetUp(_)
+            | Self::Unreachable(_)
             | Self::Remote(_)
             | Self::Failed(_)
             | Self::Signals(_)
@@ -133,14 +137,13 @@ fn run<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -> 
             Ok(command.job(&transport.limits()).map_err(Usage::from)?.run(transport, &stop)?)
         }),
         Place::Listen(host) => {
-            let listener = remote::listen(host)?;
-            let address = listener.local_addr()?;
-            print(&format!("listening on {address}\n"))?;
-            let socket = remote::accept(&listener, &stop)?;
+            let listener = host.listen()?;
+            print(&format!("listening on {}\n", listener.local_addr()?))?;
+            let socket = host::accept(&listener, &stop)?.ok_or(remote::Error::Interrupted)?;
             Ok(Peer::meet(transport, socket, &stop)?.serve()?)
         }
         Place::Connect(host) => {
-            let peer = Peer::meet(transport, remote::connect(host)?, &stop)?;
+            let peer = Peer::meet(transport, host.connect()?, &stop)?;
             let measured = measure(transport, arguments, 2, |command| Ok(peer.measure(command)?));
             peer.close(&measured);
             measured

@@ -1,18 +1,15 @@
 //! A run of two processes, each with one end. The one that connects has the command line, measures, and
 //! reports; the one that listens helps, and serves one run.
 
-use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use bench::transport::{End, Limits, Needs, SetUpError, Transport};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::command::{Command, Unfit};
 use crate::control::{Control, EndFailure, Failure, Meeting};
-use crate::host::Host;
 use crate::interrupt::Stop;
 use crate::job::{Job, Kind, Outcome};
 use crate::link::{Link, LinkError, SILENCE};
@@ -27,41 +24,6 @@ pub struct Peer<'a, T> {
     stop: Arc<Stop>,
     /// What both devices can.
     limits: Limits,
-}
-
-/// How long to wait for a host to answer.
-const ANSWER: Duration = Duration::from_secs(10);
-
-/// Connects to a process that listens.
-pub fn connect(host: &Host) -> Result<TcpStream, Error> {
-    let failed = |why| Error::Connect { host: host.clone(), why };
-    let mut last = None;
-    for address in host.addresses().map_err(failed)? {
-        match TcpStream::connect_timeout(&address, ANSWER) {
-            Ok(socket) => return Ok(socket),
-            Err(why) => last = Some(why),
-        }
-    }
-    Err(failed(last.unwrap_or_else(|| io::Error::other("the host has no address"))))
-}
-
-/// Listens where it is asked to.
-pub fn listen(host: &Host) -> Result<TcpListener, Error> {
-    let listener = host.addresses().and_then(|addresses| TcpListener::bind(&addresses[..]));
-    listener.map_err(|why| Error::Listen { host: host.clone(), why })
-}
-
-/// Waits for a process that connects.
-pub fn accept(listener: &TcpListener, stop: &Stop) -> Result<TcpStream, Error> {
-    const SLICE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-    while !stop.interrupted() {
-        match poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&SLICE)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => return Ok(listener.accept().map_err(Error::Accept)?.0),
-            Err(errno) => return Err(Error::Accept(errno.into())),
-        }
-    }
-    Err(Error::Interrupted)
 }
 
 impl<'a, T: Transport> Peer<'a, T> {
@@ -273,25 +235,6 @@ impl Meeting for Link {
 /// Why two processes can't run a job.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody can be reached there.
-    #[error("cannot connect to {host}: {why}; is a `cqperf --listen` running there?")]
-    Connect {
-        /// Where.
-        host: Host,
-        /// What the system says.
-        why: io::Error,
-    },
-    /// Nobody can listen there.
-    #[error("cannot listen on {host}: {why}")]
-    Listen {
-        /// Where.
-        host: Host,
-        /// What the system says.
-        why: io::Error,
-    },
-    /// No connection comes.
-    #[error("cannot accept a connection: {0}")]
-    Accept(io::Error),
     /// The other side is lost, or strange.
     #[error("the other end: {0}")]
     Link(#[from] LinkError),

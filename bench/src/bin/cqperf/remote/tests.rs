@@ -2,7 +2,7 @@
 //! reach.
 
 use std::io::{Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::thread::JoinHandle;
 
 use bench::transport::loopback::Loopback;
@@ -176,11 +176,11 @@ fn an_interrupt_before_the_job_ends_both() {
 }
 
 #[test]
-fn waiting_for_a_connection_can_be_interrupted() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let stop = Stop::default();
+fn waiting_for_the_other_process_can_be_interrupted() {
+    let [socket, _other] = connection();
+    let [stop, _] = stops();
     stop.interrupt();
-    assert!(matches!(accept(&listener, &stop), Err(Error::Interrupted)));
+    assert!(matches!(Peer::meet(&loopback(), socket, &stop).err(), Some(Error::Interrupted)));
 }
 
 /// The other process, played message by message.
@@ -316,7 +316,7 @@ fn of_bytes(bytes: &[u8], closes: bool) -> String {
     });
     socket.write_all(bytes).unwrap();
     if closes {
-        socket.shutdown(std::net::Shutdown::Write).unwrap();
+        socket.shutdown(Shutdown::Write).unwrap();
     }
     let error = listener.join().unwrap().unwrap_err().to_string();
     assert!(!error.contains('\n'), "{error}");
