@@ -110,12 +110,12 @@ fn cqperf() -> Result<(), Error> {
     match arguments.transport {
         TransportName::Loop => {
             let device = arguments.loopback()?;
-            run(&Loopback::named(device).map_err(no_device)?, &arguments, place)
+            start(&Loopback::named(device).map_err(no_device)?, &arguments, place)
         }
         #[cfg(feature = "verbs")]
         TransportName::Verbs => {
             let verbs = Verbs::open(arguments.device.as_deref(), arguments.gid);
-            run(&verbs.map_err(no_device)?, &arguments, place)
+            start(&verbs.map_err(no_device)?, &arguments, place)
         }
         #[cfg(not(feature = "verbs"))]
         TransportName::Verbs => Err(Usage::NoVerbs.into()),
@@ -126,16 +126,21 @@ fn no_device(why: impl StdError + 'static) -> Error {
     Error::NoDevice(Box::new(why))
 }
 
-fn run<T: Transport>(transport: &T, arguments: &Arguments, place: Place<'_>) -> Result<(), Error> {
-    // Before anything is set up, or anybody is bothered.
-    for command in arguments.commands() {
-        command.job(&transport.limits()).map_err(Usage::from)?;
+fn start<T: Transport>(
+    transport: &T,
+    arguments: &Arguments,
+    place: Place<'_>,
+) -> Result<(), Error> {
+    let job = |command: &Command| command.job(&transport.limits()).map_err(Usage::from);
+    if !matches!(place, Place::Listen(_)) {
+        // All, before one is begun, or anybody is bothered.
+        arguments.commands().iter().try_for_each(|command| job(command).map(drop))?;
     }
     let stop = Stop::on_signals()?;
     match place {
-        Place::Here => measure(transport, arguments, 1, |command| {
-            Ok(command.job(&transport.limits()).map_err(Usage::from)?.run(transport, &stop)?)
-        }),
+        Place::Here => {
+            measure(transport, arguments, 1, |command| Ok(job(command)?.run(transport, &stop)?))
+        }
         Place::Listen(host) => {
             let listener = host.listen()?;
             print(&format!("listening on {}\n", listener.local_addr()?))?;
