@@ -1,4 +1,13 @@
 //! The loopback device in user space.
+//!
+//! ```
+//! use bench::transport::Transport;
+//! use bench::transport::loopback::Loopback;
+//!
+//! let transport = Loopback::open()?;
+//! assert_eq!(transport.device(), "loop0");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use transport_rxe_loop::{
     Access, CompletionChannel, Context, Cq, OpenError, OwnedRegion, ProtectionDomain, QpCaps,

@@ -1,4 +1,13 @@
 //! A device of libibverbs.
+//!
+//! ```no_run
+//! use bench::transport::Transport;
+//! use bench::transport::verbs::Verbs;
+//!
+//! let transport = Verbs::open(Some("rxe0"), None)?;
+//! println!("messages of up to {} bytes", transport.limits().message);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use transport_verbs::{
     Access, CompletionChannel, Context, Cq, DeviceError, Endpoint, OpenError, OwnedRegion, Port,

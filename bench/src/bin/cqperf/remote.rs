@@ -264,4 +264,6 @@ pub enum Error {
 }
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,233 @@
+//! What the other process may do: die, give up, talk out of order, be something else. It is played message
+//! by message, or byte by byte.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+
+use bench::transport::loopback::Loopback;
+use serde_json::json;
+
+use super::tests::{command, commands, connection, listener, loopback};
+use super::*;
+
+/// The other process, played message by message.
+struct Actor {
+    transport: Loopback,
+    link: Link,
+}
+
+impl Actor {
+    fn new(socket: TcpStream) -> Self {
+        let actor = Self {
+            transport: loopback(),
+            link: Link::new(socket, &Arc::default(), SILENCE).unwrap(),
+        };
+        actor.say(&Message::Hello(hello("loop")));
+        assert!(matches!(actor.hear(), Message::Hello(_)));
+        actor
+    }
+
+    fn say(&self, message: &Message) {
+        self.link.send(message).unwrap();
+    }
+
+    fn hear(&self) -> Message {
+        self.link.next(None).unwrap().unwrap()
+    }
+
+    /// Takes a job, up to where both processes know where the other one's end is.
+    fn take_job(&self) -> End<Loopback> {
+        let Message::Job(command) = self.hear() else { panic!("no job came") };
+        let [_, needs] = command.job(&self.transport.limits()).unwrap().needs();
+        let end = self.transport.end(&needs).unwrap();
+        self.say(&Message::Address(self.transport.address(&end.pair).unwrap()));
+        assert!(matches!(self.hear(), Message::Address(_)));
+        end
+    }
+}
+
+fn hello(transport: &str) -> Hello {
+    Hello { transport: transport.to_owned(), limits: loopback().limits() }
+}
+
+#[test]
+fn a_process_that_dies_in_the_middle_is_missed() {
+    for command in commands(u64::MAX) {
+        let [socket, other] = connection();
+        let actor = thread::spawn(move || {
+            let actor = Actor::new(other);
+            let _end = actor.take_job();
+            actor.say(&Message::Ready);
+            assert_eq!(actor.hear(), Message::Ready);
+        });
+        let transport = loopback();
+        let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
+        let outcome = peer.measure(&command).unwrap();
+        actor.join().unwrap();
+        let told = outcome.error().unwrap();
+        assert!(told.contains("closed the connection") && !told.contains('\n'), "{told}");
+    }
+}
+
+/// The outcome where the other process says this instead of being ready.
+fn instead_of_ready(message: Message) -> Outcome {
+    let [socket, other] = connection();
+    let actor = thread::spawn(move || {
+        let actor = Actor::new(other);
+        let _end = actor.take_job();
+        actor.say(&message);
+        assert_eq!(actor.hear(), Message::Ready);
+        assert!(matches!(actor.hear(), Message::Ended(Ending { left: true, .. })));
+    });
+    let transport = loopback();
+    let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
+    let outcome = peer.measure(&command("pingpong", false, 10)).unwrap();
+    actor.join().unwrap();
+    outcome
+}
+
+#[test]
+fn a_process_that_gives_up_before_it_is_ready_is_heard() {
+    let failure = || Some("no luck".to_owned());
+    let ended = |left, failure| Message::Ended(Ending { tally: Tally::default(), left, failure });
+    for message in [ended(false, failure()), Message::Sorry("no luck".to_owned())] {
+        assert_eq!(instead_of_ready(message).error().unwrap(), "the server: no luck");
+    }
+    for message in [ended(true, None), Message::Interrupted] {
+        let outcome = instead_of_ready(message);
+        assert!(outcome.partial() && outcome.error().is_none());
+    }
+}
+
+#[test]
+fn what_the_other_device_can_not_is_refused() {
+    let [socket, other] = connection();
+    let link = Link::new(other, &Arc::default(), SILENCE).unwrap();
+    let limits = Limits { message: 63, ..loopback().limits() };
+    link.send(&Message::Hello(Hello { limits, ..hello("loop") })).unwrap();
+    let transport = loopback();
+    let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
+    let error = peer.measure(&command("pingpong", false, 10)).err().unwrap().to_string();
+    assert!(error.contains("at most 63 bytes"), "{error}");
+}
+
+/// What a listener says of a connector that says these.
+fn of(messages: &[Message]) -> String {
+    let [socket, other] = connection();
+    let listener = listener(loopback, other, Arc::default());
+    let actor = Actor::new(socket);
+    messages.iter().for_each(|message| actor.say(message));
+    let error = listener.join().unwrap().unwrap_err().to_string();
+    assert!(!error.contains('\n'), "{error}");
+    error
+}
+
+#[test]
+fn messages_out_of_order_end_the_run() {
+    let job = || Message::Job(command("pingpong", false, 10));
+    assert!(of(&[Message::Ready]).contains("out of order"));
+    assert!(of(&[job(), Message::Done]).contains("out of order"));
+    assert!(of(&[job(), job()]).contains("out of order"));
+}
+
+#[test]
+fn an_address_that_is_none_is_refused_and_the_reason_told() {
+    let job = Message::Job(command("pingpong", false, 10));
+    let [socket, other] = connection();
+    let listener = listener(loopback, other, Arc::default());
+    let actor = Actor::new(socket);
+    actor.say(&job);
+    actor.say(&Message::Address(vec![1, 2, 3]));
+    assert!(matches!(actor.hear(), Message::Address(_)));
+    let Message::Sorry(why) = actor.hear() else { panic!("it should be told why") };
+    assert!(why.contains("cannot connect to the peer"), "{why}");
+    assert_eq!(listener.join().unwrap().unwrap_err().to_string(), why);
+}
+
+#[test]
+fn what_the_other_side_gives_up_for_is_repeated_in_one_line() {
+    let why = of(&[Message::Sorry("no\nmemory\u{1b}[2J".to_owned())]);
+    assert_eq!(why, "the other end: nomemory[2J");
+}
+
+#[test]
+fn a_job_that_is_too_large_is_refused() {
+    let huge =
+        json!({ "pingpong": { "common": { "size": u64::MAX, "events": false }, "iters": 1 } });
+    let job = serde_json::from_value(huge).unwrap();
+    assert!(of(&[Message::Job(job)]).contains("at most"));
+}
+
+#[test]
+fn numbers_that_the_command_line_would_refuse_are_no_job() {
+    for job in [
+        json!({ "pingpong": { "common": { "size": 0, "events": false }, "iters": 1 } }),
+        json!({ "pingpong": { "common": { "size": 1, "events": false }, "iters": 0 } }),
+        json!({ "pingpong": { "common": { "size": 1, "events": false }, "iters": 1, "batch": 1 } }),
+        json!({ "stream": { "common": { "size": 1, "events": false }, "iters": 1, "batch": 0, "signal_every": 1 } }),
+    ] {
+        assert!(serde_json::from_value::<Command>(job.clone()).is_err(), "{job}");
+    }
+}
+
+#[test]
+fn two_transports_do_not_meet() {
+    let [socket, other] = connection();
+    let listener = listener(loopback, other, Arc::default());
+    let link = Link::new(socket, &Arc::default(), SILENCE).unwrap();
+    link.send(&Message::Hello(hello("pigeons"))).unwrap();
+    let error = listener.join().unwrap().unwrap_err().to_string();
+    assert!(error.contains("runs over pigeons"), "{error}");
+    assert!(matches!(link.next(None), Ok(Some(Message::Hello(_)))));
+    assert!(matches!(link.next(None), Ok(Some(Message::Sorry(_)))));
+}
+
+/// What a listener says of whoever sends these bytes, and then closes the connection if asked to.
+fn of_bytes(bytes: &[u8], closes: bool) -> String {
+    let [mut socket, other] = connection();
+    let silence = if closes { SILENCE } else { Duration::from_millis(300) };
+    let listener = thread::spawn(move || {
+        Peer::meet_within(silence, &loopback(), other, &Arc::default())?.serve()
+    });
+    socket.write_all(bytes).unwrap();
+    if closes {
+        socket.shutdown(Shutdown::Write).unwrap();
+    }
+    let error = listener.join().unwrap().unwrap_err().to_string();
+    assert!(!error.contains('\n'), "{error}");
+    let _ = socket.read(&mut [0; 64]);
+    error
+}
+
+#[test]
+fn strangers_are_refused_in_one_line() {
+    let greeting = b"cqperf\x00\x01";
+    let after = |bytes: &[u8]| [greeting, bytes].concat();
+    for (bytes, why) in [
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "no cqperf"),
+        (b"cqperf\x00\x02".to_vec(), "protocol 2"),
+        (b"".to_vec(), "closed the connection"),
+        (b"cqp".to_vec(), "closed the connection"),
+        (after(b""), "closed the connection"),
+        (after(b"\x00\x00"), "closed the connection"),
+        (after(b"\x00\x00\x00\x07\"Rea"), "closed the connection"),
+        (after(b"\xff\xff\xff\xff"), "more than 4096 bytes"),
+        (after(b"\x00\x00\x10\x01"), "more than 4096 bytes"),
+        (after(b"\x00\x00\x00\x00"), "no message"),
+        (after(b"\x00\x00\x00\x03abc"), "no message"),
+        (after(b"\x00\x00\x00\x04\"\xff\xff\""), "no message"),
+        (after(b"\x00\x00\x00\x06\"what\""), "no message"),
+        (after(b"\x00\x00\x00\x07\"ready\""), "out of order"),
+    ] {
+        let error = of_bytes(&bytes, true);
+        assert!(error.contains(why), "{}: {error}", String::from_utf8_lossy(&bytes));
+    }
+}
+
+#[test]
+fn silence_has_an_end() {
+    for bytes in [&b""[..], b"cqperf", b"cqperf\x00\x01", b"cqperf\x00\x01\x00\x00\x00\x09\"re"] {
+        let error = of_bytes(bytes, false);
+        assert!(error.contains("said nothing"), "{error}");
+    }
+}
