@@ -251,11 +251,12 @@ impl QpAttr {
     }
 }
 
-/// `enum ibv_mtu`; 0, which is none, for what is no packet size.
+/// `enum ibv_mtu`; for what is no packet size a number that is larger than all of them, so that no device
+/// takes it. (Soft-RoCE takes 0.)
 const fn mtu_number(bytes: u32) -> u32 {
     match bytes {
         256 | 512 | 1024 | 2048 | 4096 => bytes.trailing_zeros() - 7,
-        _ => 0,
+        _ => 0xff,
     }
 }
 
