@@ -19,8 +19,8 @@ use cq_core::async_event::AsyncEvent;
 use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_verbs::{
-    self as verbs, AddressVector, CompletionChannel, Context, DeviceError, OwnedRegion, Port,
-    ProtectionDomain, QpAttr, QpCaps, QpState, QueuePair, RegisterError,
+    self as verbs, AddressVector, CapacityError, CompletionChannel, Context, DeviceError,
+    OwnedRegion, Port, ProtectionDomain, QpAttr, QpCaps, QpState, QueuePair, RegisterError,
 };
 
 use crate::device::{
@@ -99,7 +99,7 @@ impl Device for Verbs {
         capacity: u32,
         channel: Option<&CompletionChannel>,
     ) -> Result<verbs::Cq, Refusal> {
-        self.context.create_cq(capacity, channel).map_err(|error| refusal(&error))
+        self.context.create_cq(capacity, channel).map_err(|error| unfit(&error))
     }
 
     fn create_qp(
@@ -122,7 +122,7 @@ impl Device for Verbs {
 
 impl AsyncEvents for Verbs {
     fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        Ok(None)
+        self.context.next_async()
     }
 }
 
@@ -150,7 +150,7 @@ impl Cq for verbs::Cq {
     }
 
     fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
-        self.resize(capacity).map_err(|error| refusal(&error))
+        self.resize(capacity).map_err(|error| unfit(&error))
     }
 }
 
@@ -211,6 +211,13 @@ impl Mr for OwnedRegion {
 /// The same rights: the numbers are the header's on both sides.
 const fn rights(access: Access) -> verbs::Access {
     verbs::Access::from_bits_retain(access.bits())
+}
+
+fn unfit(error: &CapacityError) -> Refusal {
+    match error {
+        CapacityError::Refused(error) => refusal(error),
+        _ => Refusal::Invalid,
+    }
 }
 
 fn refusal(error: &DeviceError) -> Refusal {

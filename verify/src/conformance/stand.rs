@@ -130,7 +130,26 @@ impl<D: Device> End<D> {
 
     /// Brings its queue pair from RESET to `state` on the shortest way.
     pub fn bring_to(&mut self, state: State, peer: u32) {
-        bring_to(&mut self.qp, &self.plan, state, peer);
+        if state == State::Sqd {
+            bring_to(&mut self.qp, &self.plan, State::Rts, peer);
+            self.drain();
+        } else {
+            bring_to(&mut self.qp, &self.plan, state, peer);
+        }
+    }
+
+    /// Goes from RTS to SQD, and waits until it may be left again.
+    #[track_caller]
+    pub fn drain(&mut self) {
+        let sqd = Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) };
+        assert_eq!(self.qp.modify(&sqd), Ok(()), "going to SQD");
+        let drained = (AsyncEventType::SQ_DRAINED, self.element());
+        let start = Instant::now();
+        while !self.is_told(drained.0, drained.1) {
+            assert!(start.elapsed() < patience(), "the send queue is never drained");
+            self.device.pause();
+        }
+        self.told.retain(|told| *told != drained);
     }
 
     /// Changes its state, with no other attribute.
@@ -311,8 +330,8 @@ pub fn bring_to(qp: &mut impl Qp, plan: &Plan, state: State, peer: u32) {
         State::Init => (1, None),
         State::Rtr => (2, None),
         State::Rts => (3, None),
-        State::Sqd | State::Sqe => (3, Some(Attr::to(state))),
         State::Err => (1, Some(Attr::to(state))),
+        State::Sqd | State::Sqe => panic!("{state:?} takes more than attributes"),
     };
     for attr in way[..steps].iter().chain(&last) {
         qp.modify(attr).expect("the way there is open");

@@ -16,7 +16,8 @@ super::chapter! {
     q01_a_wrong_current_state_is_refused,
     q01_a_refused_change_changes_no_attribute,
     q01_rights_can_be_changed_in_rts,
-    q01_sqd_holds_sends_back_and_rts_resumes_them,
+    q01_sqd_holds_sends_back_and_nothing_else,
+    q01_rts_resumes_what_sqd_held_back,
     q01_sqd_tells_when_it_is_drained,
     q01_sqd_tells_nothing_unless_asked,
 }
@@ -244,22 +245,30 @@ fn q01_rights_can_be_changed_in_rts<D: Device>() {
     assert_eq!(b.bytes(0, 1), [0], "nothing was written");
 }
 
-fn q01_sqd_holds_sends_back_and_rts_resumes_them<D: Device>() {
+fn q01_sqd_holds_sends_back_and_nothing_else<D: Device>() {
     let (mut a, mut b) = pair::<D>();
+    a.drain();
+    b.recv(1, 0, 8);
+    a.send(2);
+    a.post(SendWr::send_inline(3, b"then").unsignaled());
+    a.recv(4, 0, 8);
+    a.expect_silence();
+    b.send(5); // the receive side goes on
+    a.expect_received(&[(4, S::SUCCESS)]);
+    b.expect_sent(&[(5, S::SUCCESS)]);
+    b.expect_received(&[]);
+}
+
+fn q01_rts_resumes_what_sqd_held_back<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    a.drain();
     b.recv(1, 0, 8);
     b.recv(2, 0, 8);
-    a.to(State::Sqd);
     a.send(3);
     a.post(SendWr::send_inline(4, b"then").unsignaled());
-    a.recv(5, 0, 8);
-    a.expect_silence();
-    b.send(6); // the receive side goes on
-    a.expect_received(&[(5, S::SUCCESS)]);
-    b.expect_received(&[]);
     a.to(State::Rts);
     a.expect_sent(&[(3, S::SUCCESS)]);
     b.expect_received(&all(1..3, S::SUCCESS));
-    b.expect_sent(&[(6, S::SUCCESS)]);
 }
 
 fn q01_sqd_tells_when_it_is_drained<D: Device>() {
