@@ -128,3 +128,122 @@ pub fn gid(entry: &ibv_gid_entry) -> Gid {
     // SAFETY: both views of the union are numbers, and all of its bytes were written.
     Gid(unsafe { entry.gid.raw })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use rdma_sys::{ibv_query_device_ex as theirs, ibv_query_device_ex_input};
+
+    use super::*;
+
+    const WHOLE: usize = size_of::<verbs_context>();
+
+    /// How often [`query`] was called.
+    static CALLED: AtomicU32 = AtomicU32::new(0);
+
+    unsafe extern "C" fn query(
+        _: *mut ibv_context,
+        _: *const ibv_query_device_ex_input,
+        attr: *mut ibv_device_attr_ex,
+        size: usize,
+    ) -> c_int {
+        assert_eq!(size, size_of::<ibv_device_attr_ex>());
+        CALLED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller has room.
+        unsafe { (*attr).orig_attr.max_qp = 17 };
+        0
+    }
+
+    /// A context that nothing but its extended part can be asked of.
+    fn context(mark: usize, sz: usize) -> Box<verbs_context> {
+        // SAFETY: null pointers, functions that are not there, and numbers, all of which may be zero.
+        let mut context: Box<verbs_context> =
+            Box::new(unsafe { MaybeUninit::zeroed().assume_init() });
+        context.context.abi_compat = ptr::without_provenance_mut(mark);
+        context.sz = sz;
+        context.query_device_ex = Some(query);
+        context
+    }
+
+    /// Whether the operation is found, asked by way of the part that everybody knows.
+    fn is_found(context: &mut verbs_context) -> bool {
+        let whole: *mut verbs_context = context;
+        // SAFETY: the context is alive; its part has the provenance of the whole.
+        unsafe { operation!(&raw mut (*whole).context, query_device_ex) }.is_some()
+    }
+
+    #[test]
+    fn an_operation_is_found_where_the_mark_says_so() {
+        assert!(is_found(&mut context(usize::MAX, WHOLE)));
+        // What rdma-sys looks for.
+        assert!(!is_found(&mut context(u32::MAX as usize, WHOLE)));
+        assert!(!is_found(&mut context(0, WHOLE)));
+    }
+
+    #[test]
+    fn an_operation_of_a_newer_library_is_not_looked_for_in_an_older_one() {
+        let reaches = WHOLE - offset_of!(verbs_context, query_device_ex);
+        assert!(is_found(&mut context(usize::MAX, reaches)));
+        assert!(!is_found(&mut context(usize::MAX, reaches - 1)));
+        assert!(!is_found(&mut context(usize::MAX, 0)));
+    }
+
+    #[test]
+    fn an_operation_that_the_device_does_not_have_is_not_found() {
+        let mut context = context(usize::MAX, WHOLE);
+        context.query_device_ex = None;
+        assert!(!is_found(&mut context));
+    }
+
+    #[test]
+    fn attributes_come_from_the_extended_operation() {
+        let context = Box::into_raw(context(usize::MAX, WHOLE));
+        // SAFETY: the context is alive, and freed once.
+        let attributes = unsafe {
+            let attributes = attributes(NonNull::new(&raw mut (*context).context).unwrap());
+            drop(Box::from_raw(context));
+            attributes
+        };
+        assert_eq!(attributes.unwrap().max_qp, 17);
+        assert!(CALLED.load(Ordering::Relaxed) > 0);
+    }
+
+    #[test]
+    fn a_device_has_the_extended_operations() {
+        let Ok(name) = std::env::var("VERBS_DEVICE") else {
+            println!("skipped: VERBS_DEVICE names no device");
+            return;
+        };
+        let context = crate::Context::open(&name).unwrap();
+        let raw = context.raw().raw();
+        // SAFETY: the context is open.
+        let (device, port, cq) = unsafe {
+            (
+                operation!(raw, query_device_ex),
+                operation!(raw, query_port),
+                operation!(raw, modify_cq),
+            )
+        };
+        assert!(device.is_some() && port.is_some() && cq.is_some());
+        // SAFETY: all zero is a value of each field; the context is open, and there is room.
+        let (ours, theirs) = unsafe {
+            let (mut ours, mut other): (ibv_device_attr_ex, ibv_device_attr_ex) =
+                (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init());
+            device.unwrap()(raw, ptr::null(), &mut ours, size_of_val(&ours));
+            assert_eq!(theirs(raw, ptr::null(), &mut other), 0);
+            (ours, other)
+        };
+        println!(
+            "query_device_ex: phys_port_cnt_ex {}, device_cap_flags_ex {:#x}; by rdma-sys {}, {:#x}",
+            ours.phys_port_cnt_ex,
+            ours.device_cap_flags_ex,
+            theirs.phys_port_cnt_ex,
+            theirs.device_cap_flags_ex
+        );
+        assert_eq!(ours.orig_attr.max_qp, theirs.orig_attr.max_qp);
+        // What no basic operation gives.
+        assert_eq!(ours.phys_port_cnt_ex, u32::from(ours.orig_attr.phys_port_cnt));
+        assert_eq!(theirs.phys_port_cnt_ex, 0);
+    }
+}

@@ -73,28 +73,29 @@ fn assert_in(text: &mut String, what: &str, value: usize) {
     writeln!(text, "_Static_assert({what} == {value}, \"{what} is not {value}\");").unwrap();
 }
 
-fn compile(program: &str) -> Output {
+/// What the compiler says; `None` in a machine that runs the tests of a device, but can't build them.
+fn compile(program: &str) -> Option<Output> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
-    let mut pkg_config = pkg_config::Config::new();
-    let libraries = ["libibverbs", "librdmacm"]
-        .map(|name| pkg_config.cargo_metadata(false).env_metadata(false).probe(name).unwrap());
-    let mut child = Command::new(compiler)
-        .args(["-std=gnu11", "-fsyntax-only", "-x", "c"])
-        .args(libraries.iter().flat_map(|library| {
-            library.include_paths.iter().map(|path| format!("-I{}", path.display()))
-        }))
-        .arg("-")
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("a C compiler is needed: install one, or name it in CC");
+    let arguments = ["-std=gnu11", "-fsyntax-only", "-x", "c", "-"];
+    let mut command = Command::new(&compiler);
+    command.args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped());
+    if Command::new(&compiler).arg("--version").output().is_err() {
+        assert!(std::env::var("VERBS_DEVICE").is_ok(), "a C compiler is needed: name it in CC");
+        println!("skipped: there is no C compiler where the device is");
+        return None;
+    }
+    for name in ["libibverbs", "librdmacm"] {
+        let found = pkg_config::Config::new().cargo_metadata(false).probe(name).unwrap();
+        command.args(found.include_paths.iter().map(|path| format!("-I{}", path.display())));
+    }
+    let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    Some(child.wait_with_output().unwrap())
 }
 
 #[test]
 fn c01_c02_layouts_and_constants_are_those_of_the_c_headers() {
-    let checked = compile(&program());
+    let Some(checked) = compile(&program()) else { return };
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }
 
@@ -103,7 +104,7 @@ fn a_wrong_offset_or_constant_is_found() {
     for (what, value) in [("offsetof(struct ibv_wc, status)", 12), ("IBV_WC_RECV", 127)] {
         let mut wrong = HEADERS.to_owned();
         assert_in(&mut wrong, what, value);
-        let checked = compile(&wrong);
+        let Some(checked) = compile(&wrong) else { return };
         let said = String::from_utf8_lossy(&checked.stderr);
         assert!(!checked.status.success() && said.contains("is not"), "{said}");
     }
