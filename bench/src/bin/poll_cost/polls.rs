@@ -61,21 +61,13 @@ fn told(polled: Result<u64, PollError>) -> i64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn poll_cost_handle(cq: &mut Cq, room: &mut [Wc; 1], times: u64) -> Result<u64, PollError> {
-    let mut got = 0;
-    for _ in 0..times {
-        got += cq.poll(room)? as u64;
-    }
-    Ok(got)
+    repeat(times, || cq.poll(room))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn poll_cost_slice(cq: &mut Cq, room: &mut [Wc], times: u64) -> Result<u64, PollError> {
-    let mut got = 0;
-    for _ in 0..times {
-        got += cq.poll(room)? as u64;
-    }
-    Ok(got)
+    repeat(times, || cq.poll(room))
 }
 
 #[unsafe(no_mangle)]
@@ -85,9 +77,17 @@ fn poll_cost_engine(
     room: &mut [Wc; 1],
     times: u64,
 ) -> Result<u64, PollError> {
+    repeat(times, || Ok(queue.poll(room)?.len()))
+}
+
+#[inline(always)]
+fn repeat(
+    times: u64,
+    mut poll: impl FnMut() -> Result<usize, PollError>,
+) -> Result<u64, PollError> {
     let mut got = 0;
     for _ in 0..times {
-        got += queue.poll(room)?.len() as u64;
+        got += poll()? as u64;
     }
     Ok(got)
 }
