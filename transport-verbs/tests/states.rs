@@ -51,6 +51,22 @@ fn q01_an_illegal_change_changes_nothing_and_says_what_was_asked() {
     assert_eq!(state(&end.qp), QpState::RESET);
 }
 
+/// What is posted to a drained send queue waits for RTS. (Soft-RoCE looks at it again only when more is
+/// posted.)
+#[test]
+fn q03_a_drained_send_queue_takes_requests_and_keeps_them() {
+    let Some((mut a, mut b)) = pair() else { return };
+    b.recv(1, 0, 8);
+    b.recv(2, 0, 8);
+    a.qp.modify(&QpAttr::to(QpState::SQD)).unwrap();
+    a.send(3, 0, 8);
+    a.expect_nothing();
+    a.qp.modify(&QpAttr::to(QpState::RTS)).unwrap();
+    a.send(4, 0, 8);
+    a.expect(&[(3, S::SUCCESS), (4, S::SUCCESS)]);
+    b.expect(&[(1, S::SUCCESS), (2, S::SUCCESS)]);
+}
+
 #[test]
 fn q01_reset_recovers_a_failed_queue_pair() {
     let Some((mut a, mut b)) = pair() else { return };
