@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::MaybeUninit;
 use std::ptr;
 
 use cq_core::transport::Refused;
@@ -15,22 +15,6 @@ use rdma_sys::{
 
 /// How many requests are handed over in one call at most: two kilobytes of them.
 const CHAIN: usize = 16;
-
-// The pieces of a request are handed over as they are.
-const _: () = {
-    assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
-    assert!(offset_of!(Sge, addr) == offset_of!(ibv_sge, addr));
-    assert!(offset_of!(Sge, length) == offset_of!(ibv_sge, length));
-    assert!(offset_of!(Sge, lkey) == offset_of!(ibv_sge, lkey));
-};
-
-// So are the flags.
-const _: () = {
-    assert!(SendFlags::FENCE.bits() == ibv_send_flags::IBV_SEND_FENCE.0);
-    assert!(SendFlags::SIGNALED.bits() == ibv_send_flags::IBV_SEND_SIGNALED.0);
-    assert!(SendFlags::SOLICITED.bits() == ibv_send_flags::IBV_SEND_SOLICITED.0);
-    assert!(SendFlags::all().bits() & ibv_send_flags::IBV_SEND_INLINE.0 == 0);
-};
 
 /// A request as libibverbs takes it.
 pub trait Raw: Sized {
@@ -132,6 +116,7 @@ pub fn send_wr(
     piece: &mut MaybeUninit<ibv_sge>,
 ) -> Option<ibv_send_wr> {
     let (sg_list, num_sge, inline) = match wr.data {
+        // `Sge` is `ibv_sge` (asserted in `layout`).
         Data::Sges(sges) => (sges.as_ptr().cast_mut().cast(), count(sges), 0),
         Data::Inline(bytes) => {
             // A length that does not fit is more than any queue pair takes; so is this one then.

@@ -22,34 +22,10 @@ use super::cq::Cq;
 use super::pd::Pd;
 use super::post::{self, Failure};
 use super::srq::Srq;
-use crate::attr::QpAttrMask;
 use crate::qp::QpType;
 
 type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
 type PostRecv = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
-
-// Masks are handed over as they are.
-const _: () = {
-    use rdma_sys::ibv_qp_attr_mask as raw;
-    assert!(QpAttrMask::STATE.bits() == raw::IBV_QP_STATE.0);
-    assert!(QpAttrMask::CUR_STATE.bits() == raw::IBV_QP_CUR_STATE.0);
-    assert!(QpAttrMask::EN_SQD_ASYNC_NOTIFY.bits() == raw::IBV_QP_EN_SQD_ASYNC_NOTIFY.0);
-    assert!(QpAttrMask::ACCESS_FLAGS.bits() == raw::IBV_QP_ACCESS_FLAGS.0);
-    assert!(QpAttrMask::PKEY_INDEX.bits() == raw::IBV_QP_PKEY_INDEX.0);
-    assert!(QpAttrMask::PORT.bits() == raw::IBV_QP_PORT.0);
-    assert!(QpAttrMask::QKEY.bits() == raw::IBV_QP_QKEY.0);
-    assert!(QpAttrMask::AV.bits() == raw::IBV_QP_AV.0);
-    assert!(QpAttrMask::PATH_MTU.bits() == raw::IBV_QP_PATH_MTU.0);
-    assert!(QpAttrMask::TIMEOUT.bits() == raw::IBV_QP_TIMEOUT.0);
-    assert!(QpAttrMask::RETRY_CNT.bits() == raw::IBV_QP_RETRY_CNT.0);
-    assert!(QpAttrMask::RNR_RETRY.bits() == raw::IBV_QP_RNR_RETRY.0);
-    assert!(QpAttrMask::RQ_PSN.bits() == raw::IBV_QP_RQ_PSN.0);
-    assert!(QpAttrMask::MAX_QP_RD_ATOMIC.bits() == raw::IBV_QP_MAX_QP_RD_ATOMIC.0);
-    assert!(QpAttrMask::MIN_RNR_TIMER.bits() == raw::IBV_QP_MIN_RNR_TIMER.0);
-    assert!(QpAttrMask::SQ_PSN.bits() == raw::IBV_QP_SQ_PSN.0);
-    assert!(QpAttrMask::MAX_DEST_RD_ATOMIC.bits() == raw::IBV_QP_MAX_DEST_RD_ATOMIC.0);
-    assert!(QpAttrMask::DEST_QPN.bits() == raw::IBV_QP_DEST_QPN.0);
-};
 
 /// What a queue pair is made of.
 pub struct Parts<'a> {
