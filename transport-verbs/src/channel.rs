@@ -30,12 +30,18 @@ use crate::wait;
 /// A completion channel. Its descriptor is readable while there is an event to take. An event that is taken
 /// is acknowledged with others, at the latest when its queue is destroyed (N7).
 ///
-/// A channel that queues use can't be destroyed, and reading it while it is slept on by another does not
-/// compile: who reads it has it alone.
+/// Destroying it twice, or reading it while another sleeps on it, does not compile:
 /// ```compile_fail,E0382
 /// # fn twice(channel: transport_verbs::CompletionChannel) {
 /// channel.destroy();
 /// channel.destroy();
+/// # }
+/// ```
+/// ```compile_fail,E0499
+/// # fn twice(mut channel: transport_verbs::CompletionChannel) {
+/// # use cq_core::transport::{Block, Events};
+/// let (sleeper, reader) = (&mut channel, &mut channel);
+/// let _ = (sleeper.block(&mut None), reader.next());
 /// # }
 /// ```
 #[derive(Debug)]
