@@ -118,6 +118,10 @@ layouts! {
         port_num = 30,
     }
 
+    rdma_sys::ibv_grh => "struct ibv_grh" = 40 {
+        version_tclass_flow = 0, paylen = 4, next_hdr = 6, hop_limit = 7, sgid = 8, dgid = 24,
+    }
+
     rdma_sys::ibv_port_attr => "struct ibv_port_attr" {
         state = 0, active_mtu = 8, gid_tbl_len = 12, max_msg_sz = 20, lid = 34, link_layer = 46,
     }
@@ -147,6 +151,16 @@ layouts! {
         context = 0, pd = 8, addr = 16, length = 24, handle = 32, lkey = 36, rkey = 40,
     }
 
+    rdma_sys::rdma_cm_id => "struct rdma_cm_id" = 416 {
+        verbs = 0, channel = 8, context = 16, qp = 24, route = 32,
+        route.addr.src_addr_union => "route.addr.src_addr" = 32,
+        route.addr.dst_addr_union => "route.addr.dst_addr" = 160,
+        route.addr.addr.ibaddr.sgid => "route.addr.addr.ibaddr.sgid" = 288,
+        route.path_rec = 328, route.num_paths = 336,
+        ps = 344, port_num = 348, event = 352, send_cq = 368, recv_cq = 384, srq = 392, pd = 400,
+        qp_type = 408,
+    }
+    rdma_sys::rdma_event_channel => "struct rdma_event_channel" = 4 { fd = 0, }
     rdma_sys::rdma_cm_event => "struct rdma_cm_event" = 80 {
         id = 0, listen_id = 8, event = 16, status = 20, param.conn = 24, param.ud = 24,
     }

@@ -11,6 +11,7 @@ use cq_core::wc::{WcFlags, WcOpcode, WcStatus};
 use cq_core::wr::SendFlags;
 
 use super::LAYOUTS;
+use crate::cm::EventKind;
 use crate::{Access, AtomicCap, PortState, QpAttrMask, QpState};
 
 const HEADERS: &str =
@@ -34,6 +35,7 @@ fn constants() -> Vec<(String, u32)> {
     numbers!(PortState, "IBV_PORT_");
     numbers!(AtomicCap, "IBV_ATOMIC_");
     numbers!(QpState, "IBV_QPS_");
+    numbers!(EventKind, "RDMA_CM_EVENT_");
     all.extend(flags::<WcFlags>("IBV_WC_"));
     all.extend(flags::<SendFlags>("IBV_SEND_"));
     all.extend(flags::<Access>("IBV_ACCESS_"));
