@@ -77,7 +77,7 @@ pub enum RegisterError {
         /// What it said.
         errno: i32,
     },
-    /// The device refused. ENOMEM is often the limit on locked memory: see `ulimit -l`.
+    /// The device refused, or the limit on locked memory did.
     #[error(transparent)]
     Refused(#[from] DeviceError),
 }

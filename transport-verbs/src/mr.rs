@@ -15,11 +15,13 @@
 
 #![allow(unsafe_code)]
 
+use std::io;
 use std::sync::Arc;
 
 use cq_core::wr::{RemoteAddr, Sge};
+use rustix::io::Errno;
 
-use crate::error::{Attempt, RangeError, RegisterError};
+use crate::error::{DeviceError, RangeError, RegisterError};
 use crate::sys::memory::Memory;
 use crate::sys::mr::Mr;
 use crate::sys::pd::Pd;
@@ -74,7 +76,7 @@ impl Registration {
             return Err(RegisterError::OutOfRange { addr, len });
         }
         // SAFETY: the caller's word, which is the same.
-        let raw = unsafe { Mr::new(pd, ptr, len, access.bits()) }.attempt("register memory")?;
+        let raw = unsafe { Mr::new(pd, ptr, len, access.bits()) }.map_err(refused)?;
         Ok(Self { raw, addr, len })
     }
 
@@ -84,6 +86,14 @@ impl Registration {
             _ => Err(RangeError { offset, len, available: self.len }),
         }
     }
+}
+
+fn refused(error: io::Error) -> DeviceError {
+    let attempt = match error.raw_os_error() == Some(Errno::NOMEM.raw_os_error()) {
+        true => "lock that much memory for the device (`ulimit -l` says how much there may be)",
+        false => "register memory",
+    };
+    DeviceError::new(attempt, error)
 }
 
 /// Gives both kinds of region their common methods.
@@ -214,5 +224,17 @@ impl OwnedRegion {
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError> {
         let outside = RangeError { offset, len: from.len(), available: self.memory.len() };
         self.memory.write(offset, from).ok_or(outside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_memory_can_not_be_locked_the_limit_is_named() {
+        let said = |errno: Errno| refused(errno.into()).to_string();
+        assert!(said(Errno::NOMEM).contains("ulimit -l"));
+        assert!(!said(Errno::INVAL).contains("ulimit"));
     }
 }
