@@ -116,6 +116,11 @@ pub const DEVIATIONS: &[Deviation] = &[
     ),
     rxe("q05_receives_give_no_send_slot_back", SLOTS_BACK, SLOT_WHEN_DONE),
     rxe(
+        "q06_a_fenced_request_waits_for_nothing_behind_it",
+        "where it has to be tried again, it waits for the READ behind it, which waits for it: neither ends",
+        "rxe_wqe_is_fenced asks whether any READ or atomic is under way, and the one behind was begun before the retry",
+    ),
+    rxe(
         "q07_a_receive_that_is_too_small_is_told_as_that",
         "REM_OP and LOC_QP_OP, not REM_INV_REQ and LOC_LEN",
         "copy_data says EINVAL where it has no room, which send_data_in takes for a malformed request",
@@ -154,6 +159,11 @@ pub const DEVIATIONS: &[Deviation] = &[
         "q07_the_target_is_told_of_a_request_that_is_invalid",
         "no event names the queue pair",
         NO_QP_EVENTS,
+    ),
+    rxe(
+        "q07_what_fails_behind_one_that_waits_fails_in_its_turn",
+        "the one that waits is never tried again, and nothing completes any more",
+        "rxe_requester stops at the request whose memory it can't read, before it comes to the retry of the one in front",
     ),
     rxe(
         "q07_a_peer_that_is_gone_ends_even_endless_waits",

@@ -14,6 +14,7 @@ super::chapter! {
     q06_fetch_and_add_adds_and_wraps,
     q06_atomics_of_many_queue_pairs_are_atomic,
     q06_a_fenced_request_sees_what_was_read,
+    q06_a_fenced_request_waits_for_nothing_behind_it,
     q06_inline_bytes_are_free_when_posting_returns,
     q06_no_bytes_need_no_keys,
     q06_a_piece_that_overlaps_its_target_arrives_as_it_was,
@@ -164,6 +165,17 @@ fn q06_a_fenced_request_sees_what_was_read<D: Device>() {
         assert!(b.bytes(4096, 4096) == [round + 1; 4096], "the SEND waits for the READ");
         a.expect_sent(&[(3, S::SUCCESS)]);
     }
+}
+
+fn q06_a_fenced_request_waits_for_nothing_behind_it<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    let word = [a.sge(0, 8)];
+    let list = [SendWr::send(1, &word).fenced(), SendWr::read(2, &word, b.remote(0))];
+    a.qp.post_send(&list).unwrap(); // nobody receives
+    a.expect_silence();
+    b.recv(3, 0, 8);
+    a.expect_sent(&all(1..3, S::SUCCESS));
+    b.expect_received(&[(3, S::SUCCESS)]);
 }
 
 fn q06_inline_bytes_are_free_when_posting_returns<D: Device>() {

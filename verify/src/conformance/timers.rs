@@ -7,6 +7,7 @@ super::chapter! {
     q07_no_receive_and_retries_that_run_out_fail,
     q07_no_receive_and_retries_for_ever_wait,
     q07_a_late_receive_is_found,
+    q07_what_fails_behind_one_that_waits_fails_in_its_turn,
     q07_what_takes_no_receive_does_not_wait_for_one,
     q07_a_peer_that_is_gone_does_not_answer,
     q07_a_peer_that_goes_while_it_is_waited_for,
@@ -112,6 +113,22 @@ fn q07_a_late_receive_is_found<D: Device>() {
     a.expect_sent(&[(2, S::SUCCESS)]);
     b.expect_received(&all(3..5, S::SUCCESS));
     assert_eq!(b.bytes(0, 5), b"hello");
+}
+
+fn q07_what_fails_behind_one_that_waits_fails_in_its_turn<D: Device>() {
+    let (mut a, mut b) = pair_by::<D>(BARE);
+    let nothing = [Sge { lkey: 0, ..a.sge(0, 8) }];
+    a.send(1); // nobody receives
+    a.post(SendWr::write(2, &nothing, b.remote(0)));
+    a.send(3);
+    a.expect_silence();
+    b.recv(4, 0, 8);
+    b.expect_received(&[(4, S::SUCCESS)]);
+    let sent = a.sent(3);
+    let [first, second, third] = sent[..] else { panic!("each completes: {sent:?}") };
+    assert_eq!((first, third), ((1, S::SUCCESS), (3, S::WR_FLUSH_ERR)));
+    assert!(second.0 == 2 && second.1 != S::SUCCESS, "{second:?}");
+    a.expect_state(State::Err);
 }
 
 fn q07_what_takes_no_receive_does_not_wait_for_one<D: Device>() {

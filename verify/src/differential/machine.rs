@@ -1,25 +1,25 @@
 //! Carries a program out on a device, and keeps what can be seen of it.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use cq_core::async_event::Element;
 use cq_core::transport::{Arm, Events, Poll, PollError, Post, PostError};
-use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_core::wc::Wc;
 use cq_core::wr::{self, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
 
+use super::dialect::{Dialect, Omission};
+use super::end::{CQE, End, names};
 use super::program::*;
-use crate::device::{Access, Attr, Caps, Cq, Device, Mr, Qp, QpInit, State};
+use super::seen::{Completed, Done, Look, RECV};
+use crate::device::{Attr, Caps, Cq, Device, Mr, Qp, QpInit, State};
 
-/// More than a program can leave unpolled, so that nothing overruns: when that happens is not defined to
-/// the entry (O1).
-const CQE: u32 = 512;
+/// Of sizes that devices take as they are asked for.
 const CAPS: Caps =
-    Caps { max_send_wr: 4, max_recv_wr: 4, max_send_sge: 2, max_recv_sge: 2, max_inline: 16 };
+    Caps { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 2, max_recv_sge: 2, max_inline: 32 };
+/// More sends than a program has.
+const MANY: u32 = 127;
 /// Room of one poll, at most.
 const CHUNK: usize = 16;
-/// Receives have it in their `wr_id`.
-const RECV: u64 = 1 << 63;
 
 /// What a step returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,32 +34,9 @@ pub enum Outcome {
     Broken(PollError),
     /// Whether the call was obeyed.
     Obeyed(bool),
+    /// It was not made.
+    LeftOut,
 }
-
-/// What can be seen from outside without changing anything but events, which were taken.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
-    /// The states of the queue pairs.
-    pub states: Vec<State>,
-    /// How many events each completion queue has raised.
-    pub events: [u32; 4],
-    /// How often each asynchronous event came: its number, whether it is a queue pair's, and whose.
-    pub reports: BTreeMap<(u32, bool, usize), u32>,
-}
-
-/// A completion, as far as it is defined.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Done {
-    wr_id: u64,
-    qp: Option<usize>,
-    status: WcStatus,
-    /// Opcode, bytes, immediate data.
-    success: Option<(WcOpcode, Option<u32>, Option<[u8; 4]>)>,
-}
-
-/// The completions of each queue, in order: those of send queue `n` at `2 * n`, of its receive queue
-/// behind it.
-pub type Completed = Vec<Vec<Done>>;
 
 /// How many completions a poll has to find.
 #[derive(Clone, Copy, Debug)]
@@ -76,17 +53,6 @@ impl Wanted {
     }
 }
 
-struct End<D: Device> {
-    main: D::Mr,
-    local: Option<D::Mr>,
-    fixed: Option<D::Mr>,
-    /// Those that are gone, too, so that their keys can be used.
-    keys: [(u64, u32, u32); 2],
-    channel: D::Channel,
-    /// Of sends, and of receives if that is another one.
-    cqs: Vec<D::Cq>,
-}
-
 /// A program under way.
 pub struct Machine<D: Device> {
     device: D,
@@ -94,6 +60,7 @@ pub struct Machine<D: Device> {
     qps: Vec<D::Qp>,
     ends: [End<D>; 2],
     shape: Shape,
+    dialect: &'static Dialect,
     steps: u64,
     look: Look,
     completed: Completed,
@@ -101,8 +68,10 @@ pub struct Machine<D: Device> {
 
 impl<D: Device> Machine<D> {
     /// Makes and connects everything.
-    pub fn new(shape: &Shape) -> Self {
+    pub fn new(shape: &Shape, dialect: &'static Dialect) -> Self {
         let device = D::open();
+        let full = !dialect.lacks(Omission::FullSendQueues);
+        let caps = Caps { max_send_wr: if full { CAPS.max_send_wr } else { MANY }, ..CAPS };
         let pds = [device.alloc_pd(), device.alloc_pd()];
         let ends = pds.each_ref().map(|pd| End::new(&device, pd, shape.separate_cqs));
         let qps = (0..shape.pairs * 2).map(|qp| {
@@ -110,16 +79,16 @@ impl<D: Device> Machine<D> {
             let init = QpInit {
                 send_cq: &end.cqs[0],
                 recv_cq: end.cqs.last().expect("an end has a completion queue"),
-                caps: CAPS,
+                caps,
                 sq_sig_all: shape.signal_all,
             };
             device.create_qp(&pds[qp % 2], &init).expect("a queue pair")
         });
         let (qps, completed) = (qps.collect(), vec![Vec::new(); shape.pairs * 4]);
         let look = Look::default();
-        let mut machine =
-            Self { device, qps, ends, shape: shape.clone(), steps: 0, look, completed };
-        for qp in 0..shape.pairs * 2 {
+        let shape = shape.clone();
+        let mut machine = Self { device, qps, ends, shape, dialect, steps: 0, look, completed };
+        for qp in 0..machine.qps.len() {
             machine.change(qp, Change::Reconnect);
         }
         machine
@@ -130,7 +99,14 @@ impl<D: Device> Machine<D> {
         self.steps += 1;
         match step {
             Step::Send(qp, list) => self.send(*qp % self.qps.len(), list),
-            Step::Recv(qp, list) => self.recv(*qp % self.qps.len(), list),
+            Step::Recv(qp, list) => {
+                let qp = *qp % self.qps.len();
+                let in_err = self.qps[qp].state() == State::Err;
+                match in_err && self.dialect.lacks(Omission::ReceivesInErr) {
+                    true => Outcome::LeftOut,
+                    false => self.recv(qp, list),
+                }
+            }
             Step::Change(qp, change) => self.change(*qp % self.qps.len(), *change),
             Step::Poll(cq, room) => match self.poll(*cq, *room, wanted) {
                 Ok(count) => Outcome::Polled(count),
@@ -165,20 +141,34 @@ impl<D: Device> Machine<D> {
                 }
                 _ => (false, None),
             };
+            if self.dialect.lacks(Omission::Reports) {
+                continue;
+            }
             let whose = (event.event_type.0, whose.0, whose.1.unwrap_or(usize::MAX));
             *self.look.reports.entry(whose).or_default() += 1;
         }
         &self.look
     }
 
-    /// All that completed, and the memory of both ends.
-    pub fn finish(self) -> (Completed, [Vec<u8>; 2]) {
-        let memory = self.ends.each_ref().map(|end| {
+    /// Takes all completions that are there.
+    pub fn take_all(&mut self) {
+        for cq in 0..4 {
+            while self.take(cq, CHUNK).is_ok_and(|count| count > 0) {}
+        }
+    }
+
+    /// All that completed so far and was taken.
+    pub const fn completed(&self) -> &Completed {
+        &self.completed
+    }
+
+    /// The main memory of both ends.
+    pub fn memory(&self) -> [Vec<u8>; 2] {
+        self.ends.each_ref().map(|end| {
             let mut bytes = vec![0; MAIN];
             end.main.read(0, &mut bytes);
             bytes
-        });
-        (self.completed, memory)
+        })
     }
 
     /// Lets the device go on.
@@ -219,13 +209,17 @@ impl<D: Device> Machine<D> {
 
     fn change(&mut self, qp: usize, change: Change) -> Outcome {
         let attrs = match change {
-            Change::Bare(state) => vec![Attr::to(state)],
-            Change::To(state) => vec![self.attr(qp, state)],
-            Change::Reconnect => [State::Reset, State::Init, State::Rtr, State::Rts]
-                .map(|state| self.attr(qp, state))
-                .to_vec(),
+            Change::Bare(state) => vec![(qp, Attr::to(state))],
+            Change::To(state) => vec![(qp, self.attr(qp, state))],
+            Change::Reconnect => {
+                let both = self.dialect.lacks(Omission::OneSidedResets);
+                let qps = [qp, qp ^ 1].into_iter().take(1 + usize::from(both));
+                let states = [State::Reset, State::Init, State::Rtr, State::Rts].into_iter();
+                let each = states.flat_map(|state| qps.clone().map(move |qp| (qp, state)));
+                each.map(|(qp, state)| (qp, self.attr(qp, state))).collect()
+            }
         };
-        Outcome::Changed(attrs.iter().map(|attr| self.qps[qp].modify(attr).is_ok()).collect())
+        Outcome::Changed(attrs.iter().map(|(qp, attr)| self.qps[*qp].modify(attr).is_ok()).collect())
     }
 
     fn attr(&self, qp: usize, state: State) -> Attr {
@@ -257,13 +251,14 @@ impl<D: Device> Machine<D> {
     /// Empties the queues of an end first: what becomes of a request whose memory goes while it waits is
     /// nobody's promise. Whether the region was still there.
     fn deregister(&mut self, end: usize, region: Region) -> bool {
-        let qps = || (end..self.shape.pairs * 2).step_by(2);
-        for qp in qps() {
-            self.qps[qp].modify(&Attr::to(State::Reset)).expect("any state goes to RESET");
+        let both = self.dialect.lacks(Omission::OneSidedResets);
+        let its = |qp: &usize| both || qp % 2 == end;
+        let qps: Vec<usize> = (0..self.qps.len()).filter(its).collect();
+        for qp in &qps {
+            self.qps[*qp].modify(&Attr::to(State::Reset)).expect("any state goes to RESET");
         }
         let was_there = self.ends[end].deregister(region);
-        let again: Vec<usize> = qps().collect();
-        for qp in again {
+        for qp in qps {
             self.change(qp, Change::Reconnect);
         }
         was_there
@@ -296,22 +291,10 @@ impl<D: Device> Machine<D> {
         let mut out = vec![Wc::default(); room];
         let count = self.cq(cq).poll(&mut out)?;
         for wc in &out[..count] {
-            let done = self.done(wc);
-            let queue = done.qp.map_or(0, |qp| qp * 2 + usize::from(done.wr_id & RECV != 0));
-            self.completed[queue].push(done);
+            let done = Done::new(wc, self.index_of(wc.qp_num()), self.dialect);
+            self.completed[done.queue()].push(done);
         }
         Ok(count)
-    }
-
-    fn done(&self, wc: &Wc) -> Done {
-        let is_recv = wc.wr_id() & RECV != 0;
-        let success = wc.result().ok().map(|done| {
-            let counts = is_recv || !matches!(done.opcode(), WcOpcode::SEND | WcOpcode::RDMA_WRITE);
-            let with_imm = is_recv && done.flags().contains(WcFlags::WITH_IMM);
-            let imm = with_imm.then(|| done.imm()).flatten();
-            (done.opcode(), counts.then(|| done.byte_len()), imm)
-        });
-        Done { wr_id: wc.wr_id(), qp: self.index_of(wc.qp_num()), status: wc.status(), success }
     }
 
     fn index_of(&self, number: u32) -> Option<usize> {
@@ -363,32 +346,6 @@ impl<D: Device> Machine<D> {
             Op::FetchAdd { at, add } => SendOp::FetchAdd { remote: self.remote(qp, at), add },
         }
     }
-}
-
-impl<D: Device> End<D> {
-    fn new(device: &D, pd: &D::Pd, separate_cqs: bool) -> Self {
-        let region = |len, access| device.register(pd, len, access).expect("a region");
-        let main = region(MAIN, Access::EVERY);
-        let (local, fixed) = (region(SMALL, Access::LOCAL_WRITE), region(SMALL, Access::empty()));
-        let keys = [names(&local), names(&fixed)];
-        let channel = device.create_channel();
-        let cqs = (0..1 + usize::from(separate_cqs))
-            .map(|_| device.create_cq(CQE, Some(&channel)).expect("a completion queue"))
-            .collect();
-        Self { main, local: Some(local), fixed: Some(fixed), keys, channel, cqs }
-    }
-
-    /// Whether it was still there.
-    fn deregister(&mut self, region: Region) -> bool {
-        match region {
-            Region::Local => self.local.take().is_some(),
-            _ => self.fixed.take().is_some(),
-        }
-    }
-}
-
-fn names(region: &impl Mr) -> (u64, u32, u32) {
-    (region.addr(), region.lkey(), region.rkey())
 }
 
 fn posted(result: Result<(), PostError>, all: usize) -> Outcome {

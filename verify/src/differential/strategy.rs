@@ -5,16 +5,17 @@ use cq_core::transport::Notify;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::dialect::Dialect;
 use super::program::*;
 use crate::device::{Access, State};
 
 const STEPS: usize = 40;
 
-/// Any program.
-pub fn program() -> impl Strategy<Value = Program> {
-    shape().prop_flat_map(|shape| {
+/// Any program of this dialect.
+pub fn program(dialect: &'static Dialect) -> impl Strategy<Value = Program> {
+    shape().prop_flat_map(move |shape| {
         let steps = vec(step(shape.pairs * 2), 1..STEPS);
-        (Just(shape), steps).prop_map(|(shape, steps)| Program { shape, steps })
+        (Just(shape), steps).prop_map(|(shape, steps)| dialect.tame(Program { shape, steps }))
     })
 }
 
@@ -117,7 +118,7 @@ fn atomic() -> impl Strategy<Value = Op> {
 fn data() -> impl Strategy<Value = Data> {
     prop_oneof![
         4 => pieces().prop_map(Data::Pieces),
-        1 => vec(any::<u8>(), 0..20).prop_map(Data::Inline),
+        1 => vec(any::<u8>(), 0..40).prop_map(Data::Inline),
     ]
 }
 

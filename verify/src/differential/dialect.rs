@@ -1,0 +1,225 @@
+//! What programs leave out on a device that is known to do some things otherwise: data, each with its reason.
+
+use cq_core::transport::Notify;
+use cq_core::wc::WcStatus as S;
+
+use super::program::*;
+use crate::device::State;
+
+/// What programs do, and what is compared.
+#[derive(Debug)]
+pub struct Dialect {
+    /// What is left out, and why.
+    pub left_out: &'static [(Omission, Why)],
+    /// Statuses that are taken for the first of their group.
+    pub alike: &'static [(&'static [S], Why)],
+}
+
+/// Why something is left out.
+#[derive(Clone, Copy, Debug)]
+pub enum Why {
+    /// The device deviates: a case of the conformance suite.
+    Deviates(&'static str),
+    /// No specification says that it is so; the reference decides it for itself.
+    Undefined(&'static str),
+}
+
+/// Something that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Omission {
+    /// Polls between steps: completions are taken as they come, after every step.
+    Polls,
+    /// Queues that are armed for solicited completions: they are armed for any.
+    SolicitedArms,
+    /// SQD.
+    Sqd,
+    /// Resetting one end of a connection: both are, together.
+    OneSidedResets,
+    /// Send queues that are full.
+    FullSendQueues,
+    /// Posting receives to a queue pair in ERR.
+    ReceivesInErr,
+    /// Comparing asynchronous events.
+    Reports,
+    /// Atomics of another length than eight bytes, or that are not aligned.
+    OddAtomics,
+    /// FENCE.
+    Fences,
+    /// Sends and writes of memory that can't be read.
+    BadSources,
+    /// Results of atomics that have nowhere to go.
+    LostResults,
+    /// Lists of pieces of which only some are bad.
+    PartlyBadLists,
+}
+
+/// Everything.
+pub static FULL: Dialect = Dialect { left_out: &[], alike: &[] };
+
+/// What Soft-RoCE does as the specification says.
+pub static SOFT_ROCE: Dialect = Dialect {
+    left_out: &[
+        (Omission::SolicitedArms, Why::Deviates("n03_failed_sends_raise")),
+        (Omission::Sqd, Why::Deviates("q01_rts_resumes_what_sqd_held_back")),
+        (
+            Omission::FullSendQueues,
+            Why::Deviates("q05_a_slot_comes_back_when_its_completion_is_polled_not_before"),
+        ),
+        (
+            Omission::ReceivesInErr,
+            Why::Deviates("q02_err_flushes_receives_that_are_posted_later"),
+        ),
+        (
+            Omission::Reports,
+            Why::Deviates("q07_the_target_is_told_of_memory_that_may_not_be_reached"),
+        ),
+        (Omission::OddAtomics, Why::Deviates("q07_an_atomic_that_is_not_aligned")),
+        (
+            Omission::Fences,
+            Why::Deviates("q06_a_fenced_request_waits_for_nothing_behind_it"),
+        ),
+        (
+            Omission::BadSources,
+            Why::Deviates("q07_what_fails_behind_one_that_waits_fails_in_its_turn"),
+        ),
+        (
+            Omission::LostResults,
+            Why::Undefined("whether an atomic is carried out whose result finds no place"),
+        ),
+        (
+            Omission::PartlyBadLists,
+            Why::Undefined("how much of a message that fails has been written"),
+        ),
+        (
+            Omission::OneSidedResets,
+            Why::Undefined(
+                "what becomes of a connection of which one end counts its packets from the start again",
+            ),
+        ),
+        (
+            Omission::Polls,
+            Why::Undefined("when a request is over; so each step is waited for before the next"),
+        ),
+    ],
+    alike: &[
+        (
+            &[S::REM_INV_REQ_ERR, S::REM_OP_ERR],
+            Why::Deviates("q07_a_receive_that_is_too_small_is_told_as_that"),
+        ),
+        (
+            &[S::LOC_PROT_ERR, S::LOC_QP_OP_ERR, S::LOC_LEN_ERR],
+            Why::Deviates("q07_a_local_key_that_is_wrong_is_told_as_that"),
+        ),
+    ],
+};
+
+impl Dialect {
+    /// Whether this is left out.
+    #[must_use]
+    pub fn lacks(&self, omission: Omission) -> bool {
+        self.left_out.iter().any(|(left_out, _)| *left_out == omission)
+    }
+
+    /// The status that this one is taken for.
+    #[must_use]
+    pub fn status(&self, status: S) -> S {
+        let group = self.alike.iter().find(|(group, _)| group.contains(&status));
+        group.map_or(status, |(group, _)| group[0])
+    }
+
+    /// The program without what is left out.
+    #[must_use]
+    pub fn tame(&self, mut program: Program) -> Program {
+        program.steps.retain_mut(|step| self.keeps(step));
+        program
+    }
+
+    /// Changes a step as far as that helps. Whether it stays.
+    fn keeps(&self, step: &mut Step) -> bool {
+        match step {
+            Step::Poll(..) => return !self.lacks(Omission::Polls),
+            Step::Arm(_, on) if self.lacks(Omission::SolicitedArms) => *on = Notify::Next,
+            Step::Change(_, Change::To(state) | Change::Bare(state)) => {
+                let left_out = match state {
+                    State::Sqd => Omission::Sqd,
+                    State::Reset => Omission::OneSidedResets,
+                    _ => return true,
+                };
+                return !self.lacks(left_out);
+            }
+            Step::Send(_, list) => list.iter_mut().for_each(|request| self.request(request)),
+            Step::Recv(_, list) => list.iter_mut().for_each(|pieces| self.pieces(pieces)),
+            _ => {}
+        }
+        true
+    }
+
+    fn request(&self, request: &mut Request) {
+        request.fenced &= !self.lacks(Omission::Fences);
+        if let Data::Pieces(pieces) = &mut request.data {
+            self.pieces(pieces);
+            let reads = matches!(request.op, Op::Send { .. } | Op::Write { .. });
+            if reads && self.lacks(Omission::BadSources) {
+                pieces.retain(is_good);
+            }
+        }
+        let (Op::CompareSwap { at, .. } | Op::FetchAdd { at, .. }) = &mut request.op else {
+            return;
+        };
+        let odd = |data: &Data| match data {
+            Data::Pieces(pieces) => pieces.iter().map(|piece| piece.length).sum::<u32>() != 8,
+            Data::Inline(_) => false, // refused everywhere
+        };
+        if self.lacks(Omission::OddAtomics) {
+            at.offset &= !7;
+        }
+        let lost = |data: &Data| match data {
+            Data::Pieces(pieces) => !pieces.iter().all(is_good),
+            Data::Inline(_) => false,
+        };
+        if self.lacks(Omission::OddAtomics) && odd(&request.data)
+            || self.lacks(Omission::LostResults) && lost(&request.data)
+        {
+            let word = Piece { region: Region::Main, offset: 8, length: 8 };
+            request.data = Data::Pieces(vec![word]);
+        }
+    }
+
+    /// One bad piece stays alone.
+    fn pieces(&self, pieces: &mut Vec<Piece>) {
+        if self.lacks(Omission::PartlyBadLists) {
+            if let Some(bad) = pieces.iter().find(|piece| !is_good(piece)) {
+                *pieces = vec![*bad];
+            }
+        }
+    }
+}
+
+/// Whether anything can be done with all of this piece, whenever.
+fn is_good(piece: &Piece) -> bool {
+    let end = piece.offset.checked_add(piece.length.into());
+    piece.region == Region::Main && end.is_some_and(|end| end <= MAIN as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::DEVIATIONS;
+
+    #[test]
+    fn what_is_left_out_for_a_deviation_names_one_that_is_known() {
+        let reasons = SOFT_ROCE.left_out.iter().map(|(_, why)| why);
+        for why in reasons.chain(SOFT_ROCE.alike.iter().map(|(_, why)| why)) {
+            if let Why::Deviates(case) = why {
+                assert!(DEVIATIONS.iter().any(|known| known.case == *case), "{case} is none");
+            }
+        }
+    }
+
+    #[test]
+    fn a_status_stands_for_those_that_are_told_alike() {
+        assert_eq!(SOFT_ROCE.status(S::LOC_LEN_ERR), S::LOC_PROT_ERR);
+        assert_eq!(SOFT_ROCE.status(S::REM_ACCESS_ERR), S::REM_ACCESS_ERR);
+        assert_eq!(FULL.status(S::LOC_LEN_ERR), S::LOC_LEN_ERR);
+    }
+}
