@@ -32,8 +32,9 @@ use crate::sys::poll::{OVERRUN, Poller};
 /// # Overrun
 /// What a device does with a completion that finds the queue full is its own. It reports a CQ_ERR; once
 /// that [event is taken](crate#overrun), polling hands out what is stored, and then fails with
-/// [`PollError::Overrun`]. How many were dropped nobody knows. Give a queue room for everything that is
-/// outstanding on its queue pairs, and there is none (O7).
+/// [`PollError::Overrun`] for ever (O3), also where the device goes on with the queue. How many were dropped
+/// nobody knows. Give a queue room for everything that is outstanding on its queue pairs, and there is none
+/// (O7).
 ///
 /// Destroying it twice, or polling it from two places at once, does not compile:
 /// ```compile_fail,E0382
@@ -114,6 +115,17 @@ impl Cq {
         self.raw().raw()
     }
 
+    #[cold]
+    fn why(&self, failed: c_int) -> PollError {
+        match failed {
+            OVERRUN => {
+                self.poller.polling().ended();
+                PollError::Overrun { dropped: None }
+            }
+            code => PollError::Device(code),
+        }
+    }
+
     /// Destroys it, and drops its completions and unread events. Dropping does, too, once the last queue
     /// pair of it is gone.
     ///
@@ -149,17 +161,9 @@ impl Poll for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         match self.poller.poll(out) {
-            failed if failed < 0 => Err(why(failed)),
+            failed if failed < 0 => Err(self.why(failed)),
             count => Ok(count as usize),
         }
-    }
-}
-
-#[cold]
-const fn why(failed: c_int) -> PollError {
-    match failed {
-        OVERRUN => PollError::Overrun { dropped: None },
-        code => PollError::Device(code),
     }
 }
 

@@ -68,6 +68,12 @@ fn o02_o03_an_overrun_names_the_queue_which_is_drained_and_then_fails_for_ever()
         assert_eq!(error, PollError::Overrun { dropped: None });
         assert_eq!(small.cq.poll(&mut room), Err(error));
     }
+    // Soft-RoCE goes on: the queue has room again, and what completes now is stored.
+    let (sge, to) = (small.region.sge(0, 8).unwrap(), small.region.remote(0).unwrap());
+    small.qp.post_send(&[SendWr::write(99, &[sge], to)]).unwrap();
+    small.overrun(1);
+    assert!(is_overrun_of(next(&mut context), small.cq.key()));
+    assert_eq!(small.cq.poll(&mut room), Err(error));
     let mut other = other;
     assert_eq!(other.cq.poll(&mut room), Ok(0));
 }

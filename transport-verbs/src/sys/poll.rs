@@ -1,5 +1,11 @@
 //! Polling a completion queue: by the device's own function or, once the queue overran, by one that says so.
 //! The overrun needs no flag then, and a poll no instruction that C would not spend.
+//!
+//! | polled by | until |
+//! |---|---|
+//! | the device's own function | who reads events is told of an overrun ([`Polling::overran`]) |
+//! | one that says OVERRUN where the device's finds nothing | it has been said to who polls ([`Polling::ended`]) |
+//! | one that says OVERRUN | ever: some devices go on with a queue that has been emptied, but it is done (O3) |
 
 #![allow(unsafe_code)]
 
@@ -44,6 +50,12 @@ impl Poller {
         &self.cq
     }
 
+    /// How it is polled.
+    #[inline]
+    pub fn polling(&self) -> &Polling {
+        self.reports.polling()
+    }
+
     /// Gives the queue back.
     pub fn into_cq(self) -> Arc<Cq> {
         self.cq
@@ -53,7 +65,7 @@ impl Poller {
     #[inline]
     pub fn poll(&mut self, out: &mut [Wc]) -> c_int {
         let room = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
-        let polling = self.reports.polling();
+        let polling = self.polling();
         // SAFETY: the queue is alive; `Wc` is `ibv_wc` (asserted in `layout`), and there is room for as many.
         unsafe { polling.poll(self.raw, room, out.as_mut_ptr().cast()) }
     }
@@ -61,10 +73,13 @@ impl Poller {
 
 /// The function that polls a queue.
 ///
-/// Who reads the device's events sets it, and who polls gets it. Both are relaxed: the functions are there
-/// from the start, and nothing else is handed over.
+/// Who reads the device's events sets it, and who polls gets it, and sets it when the overrun has been said.
+/// All are relaxed: the functions are there from the start, and nothing else is handed over.
 #[derive(Debug)]
 pub struct Polling(AtomicPtr<()>);
+
+/// One address to know it by; that of a function may be another in each place.
+static ENDED: PollFn = poll_ended;
 
 impl Polling {
     /// Polls queues of this context, none of which overran.
@@ -92,9 +107,17 @@ impl Polling {
         self.0.load(Ordering::Relaxed) == poll_overrun as PollFn as *mut ()
     }
 
-    /// From now on a poll that finds nothing returns [`OVERRUN`].
+    /// From now on a poll that finds nothing returns [`OVERRUN`]. A device may report it for each
+    /// completion that it drops, also after the end.
     pub fn overran(&self) {
-        self.0.store(poll_overrun as PollFn as *mut (), Ordering::Relaxed);
+        let overrun =
+            |now: *mut ()| (now != ENDED as *mut ()).then_some(poll_overrun as PollFn as *mut ());
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, overrun);
+    }
+
+    /// [`OVERRUN`] has been said: from now on every poll returns it, whatever the device does.
+    pub fn ended(&self) {
+        self.0.store(ENDED as *mut (), Ordering::Relaxed);
     }
 
     /// `ibv_poll_cq(3)`: the count, [`OVERRUN`], or another negative number.
@@ -131,6 +154,14 @@ unsafe extern "C" fn poll_overrun(cq: *mut ibv_cq, room: c_int, out: *mut ibv_wc
     }
 }
 
+/// Polls a queue that has ended; asking for none is no error (P6).
+///
+/// # Safety
+/// It has no conditions.
+unsafe extern "C" fn poll_ended(_: *mut ibv_cq, room: c_int, _: *mut ibv_wc) -> c_int {
+    if room > 0 { OVERRUN } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use std::mem::MaybeUninit;
@@ -164,5 +195,26 @@ mod tests {
         polling.overran();
         assert_eq!([2, 2, 2].map(&mut poll), [1, OVERRUN, OVERRUN]);
         assert_eq!(poll(0), 0, "asking for none is no error (P6)");
+    }
+
+    #[test]
+    fn o03_what_a_device_stores_after_the_overrun_was_told_is_not_handed_out() {
+        // SAFETY: of integers, pointers and optional functions zero is a value.
+        let (mut context, mut cq): (ibv_context, ibv_cq) =
+            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+        context.ops.poll_cq = Some(counted);
+        cq.context = &mut context;
+        // SAFETY: it is alive to the end of the test.
+        let polling = unsafe { Polling::new(&mut context) };
+        // SAFETY: so is the queue, and the device's function writes no completion.
+        let poll = |cq: &mut ibv_cq, room| unsafe { polling.poll(cq, room, ptr::null_mut()) };
+        polling.overran();
+        assert_eq!(poll(&mut cq, 2), OVERRUN);
+        polling.ended();
+        cq.cqe = 1;
+        assert_eq!(poll(&mut cq, 2), OVERRUN);
+        polling.overran();
+        assert_eq!(poll(&mut cq, 2), OVERRUN, "it is reported once more");
+        assert_eq!((poll(&mut cq, 0), cq.cqe), (0, 1));
     }
 }
