@@ -62,6 +62,11 @@ impl Cq {
         channel: Option<&CompletionChannel>,
     ) -> Result<Self, CapacityError> {
         let channel = channel.map(CompletionChannel::raw);
+        if channel.is_some_and(|channel| !Arc::ptr_eq(channel.context(), context)) {
+            let attempt =
+                "create a completion queue (its channel is of another opening of the device)";
+            return Err(DeviceError::new(attempt, Errno::INVAL.into()).into());
+        }
         let made = cq::Cq::new(context, foreign(context, capacity)?, channel);
         let made = made.attempt("create a completion queue");
         let queue = made.map_err(|refused| diagnose(context, capacity, refused))?;

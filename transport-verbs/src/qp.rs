@@ -25,6 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::sync::Arc;
+
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendWr};
 use rdma_sys::{ibv_qp_attr, ibv_qp_cap, ibv_qp_type};
@@ -151,7 +153,8 @@ impl QueuePair {
             cap,
             sq_sig_all: init.sq_sig_all,
         };
-        let (raw, granted) = Qp::new(pd.raw(), &parts).attempt("create a queue pair")?;
+        let made = Qp::new(pd.raw(), &parts);
+        let (raw, granted) = made.map_err(|error| DeviceError::new(diagnose(pd, init), error))?;
         let caps = QpCaps {
             max_send_wr: granted.max_send_wr,
             max_recv_wr: granted.max_recv_wr,
@@ -276,6 +279,25 @@ impl QueuePair {
         let longest = || port::query(self.raw.pd().context(), self.port).ok();
         refusal::of_send(failure, list, &self.caps, || longest().map(|port| port.max_msg_size))
     }
+}
+
+/// What a device refused to make, with what is wrong with it as far as that can be told from here.
+fn diagnose(pd: &ProtectionDomain, init: &QpInit<'_>) -> &'static str {
+    let context = pd.raw().context();
+    let cqs = [init.send_cq, init.recv_cq].map(|cq| cq.raw().context());
+    let srq = init.srq.map(|srq| srq.raw().pd().context());
+    if cqs.into_iter().chain(srq).any(|of| !Arc::ptr_eq(of, context)) {
+        return "create a queue pair (its domain and its queues are not all of one opening of the device)";
+    }
+    let (caps, most) = (init.caps, context.attributes());
+    let own_recvs = if init.srq.is_none() { (caps.max_recv_wr, caps.max_recv_sge) } else { (0, 0) };
+    if caps.max_send_wr.max(own_recvs.0) > most.max_qp_wr {
+        return "create a queue pair of so many requests (max_qp_wr of the device's attributes is the most)";
+    }
+    if caps.max_send_sge.max(own_recvs.1) > most.max_sge {
+        return "create a queue pair for so many pieces (max_sge of the device's attributes is the most)";
+    }
+    "create a queue pair"
 }
 
 impl Post for QueuePair {

@@ -116,8 +116,15 @@ impl ProtectionDomain {
         // Numbers are not used again, so a dead queue's event names no other.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let (raw, granted) = Srq::new(self.raw(), number, init.max_wr, init.max_sge)
-            .attempt("create a shared receive queue")?;
+        let most = self.raw().context().attributes();
+        let attempt = match init.max_wr > most.max_srq_wr || init.max_sge > most.max_srq_sge {
+            true => {
+                "create so large a shared receive queue (the most is in the device's attributes: max_srq_wr, max_srq_sge)"
+            }
+            false => "create a shared receive queue",
+        };
+        let (raw, granted) =
+            Srq::new(self.raw(), number, init.max_wr, init.max_sge).attempt(attempt)?;
         let caps = SrqInit { max_wr: granted.max_wr, max_sge: granted.max_sge };
         Ok(SharedReceiveQueue { raw: Arc::new(raw), number, caps })
     }

@@ -176,10 +176,43 @@ fn q11_queues_of_another_opening_are_refused() {
         QpInit { recv_cq: &foreign, ..QpInit::new(&cq) },
         QpInit { srq: Some(&srq), ..QpInit::new(&cq) },
     ] {
-        assert_eq!(pd.create_qp(&init).unwrap_err().errno(), 22);
+        let error = pd.create_qp(&init).unwrap_err();
+        assert_eq!(error.errno(), 22);
+        assert!(error.to_string().contains("not all of one opening"), "{error}");
     }
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let cq = cq.destroy().unwrap_err().handle;
     qp.destroy();
     cq.destroy().unwrap();
+}
+
+#[test]
+fn q11_a_channel_of_another_opening_is_refused() {
+    let (Some(context), Some(other)) = (device(), device()) else { return };
+    let channel = other.create_channel().unwrap();
+    let error = context.create_cq(8, Some(&channel)).unwrap_err();
+    assert!(error.to_string().contains("channel is of another opening"), "{error}");
+    channel.destroy().unwrap();
+}
+
+#[test]
+fn what_is_more_than_the_device_can_is_refused_with_the_limit_to_look_at() {
+    let Some(context) = device() else { return };
+    let (pd, cq) = (context.alloc_pd().unwrap(), context.create_cq(8, None).unwrap());
+    for many in [context.attributes().max_qp_wr + 1, u32::MAX] {
+        for (caps, limit) in [
+            (QpCaps { max_send_wr: many, ..CAPS }, "max_qp_wr"),
+            (QpCaps { max_recv_wr: many, ..CAPS }, "max_qp_wr"),
+            (QpCaps { max_send_sge: many, ..CAPS }, "max_sge"),
+            (QpCaps { max_recv_sge: many, ..CAPS }, "max_sge"),
+        ] {
+            let error = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap_err();
+            assert!(error.to_string().contains(limit), "{error}");
+        }
+    }
+    for init in [SrqInit { max_wr: u32::MAX, max_sge: 1 }, SrqInit { max_wr: 1, max_sge: u32::MAX }]
+    {
+        let error = pd.create_srq(&init).unwrap_err();
+        assert!(error.to_string().contains("max_srq_"), "{error}");
+    }
 }

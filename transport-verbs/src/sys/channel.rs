@@ -21,7 +21,7 @@ use super::reports::Reports;
 #[derive(Debug)]
 pub struct Channel {
     raw: NonNull<ibv_comp_channel>,
-    _context: Arc<Context>,
+    context: Arc<Context>,
 }
 
 // SAFETY: libibverbs may be called from any thread, with the same channel from several at once.
@@ -35,7 +35,7 @@ impl Channel {
         // SAFETY: the context is open.
         let raw = unsafe { ibv_create_comp_channel(context.raw()) };
         let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
-        let channel = Self { raw, _context: Arc::clone(context) };
+        let channel = Self { raw, context: Arc::clone(context) };
         rustix::io::ioctl_fionbio(&channel, true)?;
         Ok(channel)
     }
@@ -43,6 +43,11 @@ impl Channel {
     /// As libibverbs names it.
     pub const fn raw(&self) -> *mut ibv_comp_channel {
         self.raw.as_ptr()
+    }
+
+    /// Of which device.
+    pub const fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 
     /// Takes an event, if there is one of a queue that is not being destroyed.
