@@ -8,6 +8,10 @@ use requirements::{Found, LIBRARIES, judge};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src");
+    // Looked for again whenever the generator does: a shell that lacks the path is told so then.
+    for variable in ["LIBCLANG_PATH", "LLVM_CONFIG_PATH"] {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
     let libraries = LIBRARIES.map(|(name, version)| {
         let mut config = pkg_config::Config::new();
         config.atleast_version(version).cargo_metadata(false);
