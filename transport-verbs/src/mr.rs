@@ -192,7 +192,7 @@ impl MemoryRegion {
 pub struct OwnedRegion {
     // Before the memory: it is deregistered before it is unmapped.
     registration: Registration,
-    memory: Memory,
+    memory: Arc<Memory>,
 }
 
 impl OwnedRegion {
@@ -202,10 +202,17 @@ impl OwnedRegion {
         }
         let memory = Memory::new(len)
             .map_err(|errno| RegisterError::NoMemory { len, errno: errno.raw_os_error() })?;
-        // SAFETY: the pages belong to the region, which unmaps them once they are deregistered; they are
-        // writable, and reached by atomic accesses only.
-        let registration = unsafe { Registration::new(pd, memory.ptr(), len, access)? };
+        let memory = Arc::new(memory);
+        // SAFETY: the pages belong to the region and its registration, and are unmapped once they are
+        // deregistered; they are writable, and reached by atomic accesses only.
+        let mut registration = unsafe { Registration::new(pd, memory.ptr(), len, access)? };
+        registration.raw.keep(&memory);
         Ok(Self { registration, memory })
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn parts(&self) -> (&Mr, &Arc<Memory>) {
+        (&self.registration.raw, &self.memory)
     }
 
     /// Copies bytes out. Of a WRITE that is under way, any part may have arrived.

@@ -57,7 +57,8 @@ impl ProtectionDomain {
     /// No bytes, rights that don't go together (Q10), or the device refused.
     ///
     /// # Safety
-    /// Until the region is deregistered or dropped (and for ever if it is leaked), the `len` bytes at
+    /// Until the region is deregistered or dropped (and for ever if it is leaked, or if the device fails to
+    /// deregister it, as while a memory window that was made elsewhere is bound to it), the `len` bytes at
     /// `ptr` must stay mapped, and writable if `access` says LOCAL_WRITE; and since the device reads and
     /// writes them at any time, they may be reached by atomic or volatile accesses only, but for moments
     /// when no request of any queue pair uses them.

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_dereg_mr, ibv_mr, ibv_reg_mr_iova2};
 
+use super::memory::Memory;
 use super::pd::Pd;
 
 /// A key, from registering to deregistering.
 #[derive(Debug)]
 pub struct Mr {
     raw: NonNull<ibv_mr>,
+    memory: Option<Arc<Memory>>,
     _pd: Arc<Pd>,
 }
 
@@ -34,7 +36,12 @@ impl Mr {
             ibv_reg_mr_iova2(pd.raw(), ptr.cast(), len, ptr.expose_provenance() as u64, access)
         };
         let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
-        Ok(Self { raw, _pd: Arc::clone(pd) })
+        Ok(Self { raw, memory: None, _pd: Arc::clone(pd) })
+    }
+
+    /// What the key stands for: it stays mapped for ever should the device fail to deregister it.
+    pub fn keep(&mut self, memory: &Arc<Memory>) {
+        self.memory = Some(Arc::clone(memory));
     }
 
     /// The key that requests of this side use.
@@ -53,6 +60,13 @@ impl Mr {
 impl Drop for Mr {
     fn drop(&mut self) {
         // SAFETY: it is deregistered once. Requests that name its keys fail from now on.
-        unsafe { ibv_dereg_mr(self.raw.as_ptr()) };
+        let deregistered = unsafe { ibv_dereg_mr(self.raw.as_ptr()) };
+        if deregistered != 0 {
+            // The device may still write it.
+            std::mem::forget(self.memory.take());
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;
