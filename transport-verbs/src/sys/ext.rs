@@ -92,7 +92,9 @@ pub fn query_port(context: &Context, number: u8) -> io::Result<ibv_port_attr> {
 
 /// `ibv_query_gid_table(3)`: the entries of all ports that are in use; `room` for as many.
 pub fn query_gids(context: &Context, room: usize) -> io::Result<Vec<ibv_gid_entry>> {
-    let mut entries = Vec::with_capacity(room);
+    let mut entries = Vec::new();
+    // How long its tables are is the device's word.
+    entries.try_reserve_exact(room).map_err(|_| rustix::io::Errno::NOMEM)?;
     let size = size_of::<ibv_gid_entry>();
     // SAFETY: the context is open; the vector has room for so many entries of this size.
     let count = unsafe {
@@ -207,6 +209,17 @@ mod tests {
         };
         assert_eq!(attributes.unwrap().max_qp, 17);
         assert!(CALLED.load(Ordering::Relaxed) > 0);
+    }
+
+    #[test]
+    fn a_device_whose_table_is_too_long_for_memory_is_an_error() {
+        let Ok(name) = std::env::var("VERBS_DEVICE") else {
+            println!("skipped: VERBS_DEVICE names no device");
+            return;
+        };
+        let context = crate::Context::open(&name).unwrap();
+        let error = query_gids(context.raw(), 1 << 50).map(drop).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOMEM.raw_os_error()));
     }
 
     #[test]
