@@ -60,7 +60,9 @@ impl Endpoint {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&self.qp_num.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.psn.to_be_bytes());
-        bytes[8..10].copy_from_slice(&(self.mtu as u16).to_be_bytes());
+        // A size that does not fit is none, and neither is this: the peer refuses it.
+        let mtu = u16::try_from(self.mtu).unwrap_or(u16::MAX);
+        bytes[8..10].copy_from_slice(&mtu.to_be_bytes());
         bytes[10..12].copy_from_slice(&self.lid.to_be_bytes());
         bytes[12..].copy_from_slice(&self.gid.0);
         bytes
