@@ -130,8 +130,9 @@ pub struct QueuePair {
     state: QpState,
     /// As it was set last: going to RTS always sets it.
     max_rd_atomic: u8,
-    /// The port that it was given to; 0 before that.
-    port: u8,
+    /// Bytes of a message at most at the port that it was given to, if the device tells. Kept, so that a
+    /// queue that is full says so without a system call.
+    longest: Option<u64>,
 }
 
 impl QueuePair {
@@ -163,7 +164,7 @@ impl QueuePair {
             max_inline: granted.max_inline_data,
         };
         let (state, psn) = (QpState::RESET, endpoint::random_psn());
-        Ok(Self { raw, qp_type: init.qp_type, caps, psn, state, max_rd_atomic: 0, port: 0 })
+        Ok(Self { raw, qp_type: init.qp_type, caps, psn, state, max_rd_atomic: 0, longest: None })
     }
 
     /// Its number, by which the peer connects to it.
@@ -227,7 +228,8 @@ impl QueuePair {
             self.max_rd_atomic = max_rd_atomic;
         }
         if mask.contains(QpAttrMask::PORT) {
-            self.port = port_num;
+            let port = port::query(self.raw.pd().context(), port_num);
+            self.longest = port.ok().map(|port| port.max_msg_size);
         }
         Ok(())
     }
@@ -276,8 +278,7 @@ impl QueuePair {
 
     #[cold]
     pub(crate) fn explain(&self, failure: &Failure, list: &[SendWr<'_>]) -> PostError {
-        let longest = || port::query(self.raw.pd().context(), self.port).ok();
-        refusal::of_send(failure, list, &self.caps, || longest().map(|port| port.max_msg_size))
+        refusal::of_send(failure, list, &self.caps, self.longest)
     }
 }
 

@@ -14,7 +14,7 @@ pub fn of_send(
     failure: &Failure,
     list: &[SendWr<'_>],
     caps: &QpCaps,
-    longest: impl Fn() -> Option<u64>,
+    longest: Option<u64>,
 ) -> PostError {
     of(failure, list, |wr| match wr.data {
         Data::Sges(sges) if sges.len() > caps.max_send_sge as usize => {
@@ -23,7 +23,7 @@ pub fn of_send(
         Data::Inline(bytes) if bytes.len() > caps.max_inline as usize => {
             Some(Refused::InlineTooLong { max: caps.max_inline })
         }
-        data => longest().filter(|&max| data.len() > max).map(|max| Refused::TooLong { max }),
+        data => longest.filter(|&max| data.len() > max).map(|max| Refused::TooLong { max }),
     })
 }
 

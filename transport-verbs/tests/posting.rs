@@ -216,3 +216,14 @@ fn what_is_more_than_the_device_can_is_refused_with_the_limit_to_look_at() {
         assert!(error.to_string().contains("max_srq_"), "{error}");
     }
 }
+
+/// Soft-RoCE posts what is too long, but no atomic that is not aligned; then the length is told first.
+#[test]
+fn q04_a_refused_message_that_is_longer_than_the_port_takes_is_told_as_that() {
+    let Some((mut a, _b)) = pair() else { return };
+    let max = a.port.max_msg_size();
+    let length = u32::try_from(max + 1).unwrap();
+    let sges = [Sge { length, ..a.region.sge(0, 8).unwrap() }];
+    let refused = a.qp.post_send(&[SendWr::fetch_add(0, &sges, a.region.remote(1).unwrap(), 1)]);
+    assert_eq!(refused, Err(PostError { posted: 0, why: Refused::TooLong { max } }));
+}

@@ -6,7 +6,7 @@ const CAPS: QpCaps =
 fn why(errno: Errno, wr: SendWr<'_>) -> Refused {
     let failure = Failure { posted: 1, why: Why::Device(errno.raw_os_error()) };
     let PostError { posted, why } =
-        of_send(&failure, &[SendWr::send(0, &[]), wr], &CAPS, || Some(100));
+        of_send(&failure, &[SendWr::send(0, &[]), wr], &CAPS, Some(100));
     assert_eq!(posted, 1);
     why
 }
@@ -43,5 +43,5 @@ fn q04_what_is_wrong_with_the_request_is_told_apart() {
 fn q04_what_did_not_get_to_the_device_keeps_its_reason() {
     let failure = Failure { posted: 0, why: Why::Refused(Refused::NoReadAtomic) };
     let list = [SendWr::send(0, &[])];
-    assert_eq!(of_send(&failure, &list, &CAPS, || None).why, Refused::NoReadAtomic);
+    assert_eq!(of_send(&failure, &list, &CAPS, None).why, Refused::NoReadAtomic);
 }
