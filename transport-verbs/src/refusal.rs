@@ -45,11 +45,15 @@ fn of<W>(failure: &Failure, list: &[W], limits: impl Fn(&W) -> Option<Refused>) 
     PostError { posted, why }
 }
 
+/// By its number, since a device may return any (C3); some return it negative.
 fn by_errno(errno: i32) -> Refused {
-    match Errno::from_raw_os_error(errno.abs()) {
-        Errno::NOMEM => Refused::QueueFull,
-        Errno::OPNOTSUPP | Errno::NOSYS => Refused::Unsupported,
-        errno => Refused::Device(errno.raw_os_error()),
+    const NOMEM: i32 = Errno::NOMEM.raw_os_error();
+    const OPNOTSUPP: i32 = Errno::OPNOTSUPP.raw_os_error();
+    const NOSYS: i32 = Errno::NOSYS.raw_os_error();
+    match errno.wrapping_abs() {
+        NOMEM => Refused::QueueFull,
+        OPNOTSUPP | NOSYS => Refused::Unsupported,
+        errno => Refused::Device(errno),
     }
 }
 

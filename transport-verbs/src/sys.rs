@@ -26,6 +26,6 @@ use std::io;
 fn check(returned: c_int) -> io::Result<()> {
     match returned {
         0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno.abs())),
+        errno => Err(io::Error::from_raw_os_error(errno.wrapping_abs())),
     }
 }

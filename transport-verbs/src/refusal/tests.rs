@@ -18,6 +18,10 @@ fn q04_each_errno_has_its_reason() {
     assert_eq!(why(Errno::OPNOTSUPP, fine), Refused::Unsupported);
     assert_eq!(why(Errno::NOSYS, fine), Refused::Unsupported);
     assert_eq!(why(Errno::INVAL, fine), Refused::Device(22));
+    for foreign in [1, 4096, 5000, 0x1_000c, i32::MAX, i32::MIN] {
+        let failure = Failure { posted: 0, why: Why::Device(foreign) };
+        assert_eq!(of_recv(&failure, &[], 1).why, Refused::Device(foreign));
+    }
     // Some drivers return it negative.
     let negative = Failure { posted: 0, why: Why::Device(-12) };
     assert_eq!(of_recv(&negative, &[RecvWr::new(1, &[])], 1).why, Refused::QueueFull);

@@ -255,6 +255,6 @@ fn check(returned: c_int) -> io::Result<()> {
     match returned {
         0 => Ok(()),
         -1 => Err(io::Error::last_os_error()),
-        errno => Err(io::Error::from_raw_os_error(errno.abs())),
+        errno => Err(io::Error::from_raw_os_error(errno.wrapping_abs())),
     }
 }

@@ -100,8 +100,9 @@ pub fn query_gids(context: &Context, room: usize) -> io::Result<Vec<ibv_gid_entr
     let count = unsafe {
         _ibv_query_gid_table(context.raw(), entries.as_mut_ptr(), entries.capacity(), 0, size)
     };
-    let count = usize::try_from(count)
-        .map_err(|_| io::Error::from_raw_os_error(c_int::try_from(-count).unwrap_or(0)))?;
+    let count = usize::try_from(count).map_err(|_| {
+        io::Error::from_raw_os_error(c_int::try_from(count.wrapping_neg()).unwrap_or(0))
+    })?;
     // SAFETY: so many were written, and no more than there is room for.
     unsafe { entries.set_len(count.min(room)) };
     Ok(entries)
