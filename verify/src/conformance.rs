@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `rules` | what can be judged: the rules of the contract's page, and why some can't be seen from here |
 //! | `deviations` | where a transport is known to do something else |
-//! | `stand`, `expect` | the vocabulary of the cases: two connected ends, and waiting with a deadline |
+//! | `stand`, `expect`, `line` | the vocabulary of the cases: two connected ends, waiting with a deadline, failing |
 //! | `run` | running cases so that one that panics, hangs or crashes takes nothing with it |
 //! | `verdict` | what the results come to: the table, its faults |
 //! | the others | the cases of a chapter each |
@@ -40,6 +40,8 @@ mod completions;
 mod deviations;
 mod expect;
 mod failures;
+mod failures_local;
+mod line;
 mod objects;
 mod operations;
 mod overrun;
@@ -149,6 +151,7 @@ pub fn cases<D: Device>() -> Vec<Case> {
         posting::cases::<D>(),
         operations::cases::<D>(),
         failures::cases::<D>(),
+        failures_local::cases::<D>(),
         timers::cases::<D>(),
         objects::cases::<D>(),
     ]

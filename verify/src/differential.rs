@@ -125,8 +125,7 @@ mod tests {
     /// Whether a model that is broken in this way is told from a sound one.
     #[track_caller]
     fn control<const HOW: u8>(dialect: &'static Dialect) {
-        let found =
-            run::<Model, Broken<HOW>>(&plan(dialect), |_| ()).expect_err("nobody noticed");
+        let found = run::<Model, Broken<HOW>>(&plan(dialect), |_| ()).expect_err("nobody noticed");
         assert!(found.program.steps.len() <= 8, "not shrunk: {found}");
     }
 

@@ -104,16 +104,8 @@ pub const DEVIATIONS: &[Deviation] = &[
         SLOTS_BACK,
         SLOT_WHEN_DONE,
     ),
-    rxe(
-        "q05_a_completion_covers_the_unsignaled_before_it_and_no_more",
-        SLOTS_BACK,
-        SLOT_WHEN_DONE,
-    ),
-    rxe(
-        "q05_failures_and_flushes_give_their_slots_back_when_polled",
-        SLOTS_BACK,
-        SLOT_WHEN_DONE,
-    ),
+    rxe("q05_a_completion_covers_the_unsignaled_before_it_and_no_more", SLOTS_BACK, SLOT_WHEN_DONE),
+    rxe("q05_failures_and_flushes_give_their_slots_back_when_polled", SLOTS_BACK, SLOT_WHEN_DONE),
     rxe("q05_receives_give_no_send_slot_back", SLOTS_BACK, SLOT_WHEN_DONE),
     rxe(
         "q06_a_fenced_request_waits_for_nothing_behind_it",
@@ -135,11 +127,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         "LOC_QP_OP, not LOC_PROT",
         "copy_data says EINVAL where it finds no region, and rxe_requester knows EFAULT as LOC_PROT only",
     ),
-    rxe(
-        "q07_an_atomic_that_is_not_aligned",
-        "posting refuses it with EINVAL",
-        ATOMICS_WHEN_POSTED,
-    ),
+    rxe("q07_an_atomic_that_is_not_aligned", "posting refuses it with EINVAL", ATOMICS_WHEN_POSTED),
     rxe(
         "q07_an_atomic_whose_result_is_shorter_than_eight_bytes",
         "posting refuses it with EINVAL",

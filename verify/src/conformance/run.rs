@@ -216,6 +216,13 @@ mod tests {
     }
 
     #[test]
+    #[cfg(not(feature = "verbs"))]
+    fn a_transport_of_another_build_says_how_to_build_it() {
+        let said = run_here("verbs-rxe", 0, "", &mut Vec::new()).unwrap_err().to_string();
+        assert!(said.contains("--features verbs"), "{said}");
+    }
+
+    #[test]
     fn what_a_process_says_is_the_result() {
         let said = "echo case c01_first; echo ok; echo case c02_second; echo failed why not; \
                     echo case c03_third; echo noise; echo ok; echo done";

@@ -143,7 +143,14 @@ impl Verdict {
         for fault in &self.faults {
             let _ = writeln!(page, "\n**{fault}**");
         }
-        page + "\n" + &self.notes()
+        if !self.deviations.is_empty() {
+            page.push_str("\n## Known deviations\n\n");
+        }
+        for (number, known) in self.deviations.iter().enumerate() {
+            let Deviation { transport, case, instead, why } = known;
+            let _ = writeln!(page, "- [{}] {transport}, `{case}`: {instead}. {why}.", number + 1);
+        }
+        page
     }
 
     fn header(&self) -> Vec<String> {
@@ -151,11 +158,12 @@ impl Verdict {
         ["rule".to_owned(), "what holds".to_owned()].into_iter().chain(columns).collect()
     }
 
+    /// What the numbers in the table stand for; why is on the page.
     fn notes(&self) -> String {
         let mut notes = String::new();
         for (number, known) in self.deviations.iter().enumerate() {
-            let Deviation { transport, case, instead, why } = known;
-            let _ = writeln!(notes, "[{}] {transport}, {case}: {instead}; {why}", number + 1);
+            let Deviation { transport, case, instead, .. } = known;
+            let _ = writeln!(notes, "[{}] {transport}, {case}: {instead}", number + 1);
         }
         notes
     }
@@ -283,11 +291,22 @@ mod tests {
         let fails = [outcome("a", C8, Ok(())), outcome("a", N6, Err("asleep"))];
         let verdict = judge(&fails, &[SILENT]);
         assert_eq!(verdict.faults(), &[] as &[String]);
-        assert!(verdict.markdown().contains("✗ 0 [1]") && verdict.text().contains("it is tired"));
+        assert!(verdict.markdown().contains("✗ 0 [1]") && verdict.text().contains("it sleeps"));
+        assert!(verdict.markdown().contains("it is tired"), "{}", verdict.markdown());
 
         let passes = [outcome("a", C8, Ok(())), outcome("a", N6, Ok(()))];
         let faults = judge(&passes, &[SILENT]).faults().join("");
         assert!(faults.contains("n06_awake does not deviate any more"), "{faults}");
+    }
+
+    #[test]
+    fn a_transport_that_could_not_run_is_named_with_the_reason_and_has_no_column() {
+        let verdict = Verdict::of(&[], &[("verbs-rxe", "no QEMU".to_owned())]);
+        assert!(verdict.summary().ends_with("; without verbs-rxe: no QEMU"));
+        assert!(!verdict.header().contains(&"verbs-rxe".to_owned()));
+        let about_it = |fault: &&String| fault.starts_with("verbs-rxe");
+        assert_eq!(verdict.faults().iter().find(about_it), None, "nothing was judged");
+        assert!(verdict.markdown().contains("**verbs-rxe did not run: no QEMU**"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What programs leave out on a device that is known to do some things otherwise: data, each with its reason.
 
+use std::fmt;
+
 use cq_core::transport::Notify;
 use cq_core::wc::WcStatus as S;
 
@@ -24,33 +26,59 @@ pub enum Why {
     Undefined(&'static str),
 }
 
-/// Something that is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Omission {
-    /// Polls between steps: completions are taken as they come, after every step.
-    Polls,
-    /// Queues that are armed for solicited completions: they are armed for any.
-    SolicitedArms,
-    /// SQD.
-    Sqd,
-    /// Resetting one end of a connection: both are, together.
-    OneSidedResets,
-    /// Send queues that are full.
-    FullSendQueues,
-    /// Posting receives to a queue pair in ERR.
-    ReceivesInErr,
-    /// Comparing asynchronous events.
-    Reports,
-    /// Atomics of another length than eight bytes, or that are not aligned.
-    OddAtomics,
-    /// FENCE.
-    Fences,
-    /// Sends and writes of memory that can't be read.
-    BadSources,
-    /// Results of atomics that have nowhere to go.
-    LostResults,
-    /// Lists of pieces of which only some are bad.
-    PartlyBadLists,
+/// Declares what can be left out, and what it is called.
+macro_rules! omissions {
+    ($($name:ident: $words:literal;)+) => {
+        /// Something that is left out.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Omission {
+            $(#[doc = $words] $name,)+
+        }
+
+        impl fmt::Display for Omission {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$name => $words,)+ })
+            }
+        }
+    };
+}
+
+omissions! {
+    Polls: "polls between steps (completions are taken as they come, after every step)";
+    SolicitedArms: "queues that are armed for solicited completions";
+    Sqd: "SQD";
+    OneSidedResets: "resetting one end of a connection without the other";
+    FullSendQueues: "send queues that are full";
+    ReceivesInErr: "receives posted to a queue pair in ERR";
+    Reports: "asynchronous events";
+    OddAtomics: "atomics of other than eight bytes, or not aligned";
+    Fences: "FENCE";
+    BadSources: "sends and writes of memory that can't be read";
+    LostResults: "results of atomics that have nowhere to go";
+    PartlyBadLists: "lists of pieces of which only some are bad";
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deviates(case) => write!(f, "the device deviates: {case}"),
+            Self::Undefined(what) => write!(f, "not specified: {what}"),
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    /// A line for each thing that is left out or not told apart.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (omission, why) in self.left_out {
+            writeln!(f, "left out: {omission}; {why}")?;
+        }
+        for (group, why) in self.alike {
+            let names: Vec<_> = group.iter().map(S::to_string).collect();
+            writeln!(f, "not told apart: {}; {why}", names.join(", "))?;
+        }
+        Ok(())
+    }
 }
 
 /// Everything.
@@ -65,19 +93,13 @@ pub static SOFT_ROCE: Dialect = Dialect {
             Omission::FullSendQueues,
             Why::Deviates("q05_a_slot_comes_back_when_its_completion_is_polled_not_before"),
         ),
-        (
-            Omission::ReceivesInErr,
-            Why::Deviates("q02_err_flushes_receives_that_are_posted_later"),
-        ),
+        (Omission::ReceivesInErr, Why::Deviates("q02_err_flushes_receives_that_are_posted_later")),
         (
             Omission::Reports,
             Why::Deviates("q07_the_target_is_told_of_memory_that_may_not_be_reached"),
         ),
         (Omission::OddAtomics, Why::Deviates("q07_an_atomic_that_is_not_aligned")),
-        (
-            Omission::Fences,
-            Why::Deviates("q06_a_fenced_request_waits_for_nothing_behind_it"),
-        ),
+        (Omission::Fences, Why::Deviates("q06_a_fenced_request_waits_for_nothing_behind_it")),
         (
             Omission::BadSources,
             Why::Deviates("q07_what_fails_behind_one_that_waits_fails_in_its_turn"),

@@ -219,7 +219,9 @@ impl<D: Device> Machine<D> {
                 each.map(|(qp, state)| (qp, self.attr(qp, state))).collect()
             }
         };
-        Outcome::Changed(attrs.iter().map(|(qp, attr)| self.qps[*qp].modify(attr).is_ok()).collect())
+        Outcome::Changed(
+            attrs.iter().map(|(qp, attr)| self.qps[*qp].modify(attr).is_ok()).collect(),
+        )
     }
 
     fn attr(&self, qp: usize, state: State) -> Attr {

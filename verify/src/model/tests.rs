@@ -180,13 +180,14 @@ fn q01_a_draining_queue_pair_ends_what_it_began_and_says_so_then() {
 fn q05_polling_a_completion_from_before_a_reset_gives_no_slot_back_twice() {
     let mut pair = Pair::new(16, Attr::rts());
     let write = SendWr::write_inline(1, b"x", pair.memory.remote(0));
-    pair.a.post_send(&[write; 8]).unwrap();
+    let slots = pair.a.caps().max_send_wr as usize;
+    pair.a.post_send(&vec![write; slots]).unwrap();
     pair.a.modify(&Attr::to(State::Reset)).unwrap();
     for attr in [Attr::init(Access::EVERY), Attr::rtr(pair.b.number()), Attr::rts()] {
         pair.a.modify(&attr).unwrap();
     }
-    pair.a.post_send(&[write.unsignaled(); 8]).unwrap();
-    assert_eq!(taken(&mut pair.at_a).len(), 8);
+    pair.a.post_send(&vec![write.unsignaled(); slots]).unwrap();
+    assert_eq!(taken(&mut pair.at_a).len(), slots);
     assert_eq!(pair.a.post_send(&[write]).unwrap_err().posted, 0);
 }
 

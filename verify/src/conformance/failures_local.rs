@@ -1,0 +1,131 @@
+//! Requests that fail on the side that posted them: Q7.
+
+use super::line::*;
+use super::stand::*;
+
+super::chapter! {
+    q07_a_local_key_of_another_domain,
+    q07_local_memory_that_is_bad_ends_the_requester,
+    q07_a_local_range_that_is_wrong,
+    q07_a_local_key_that_is_wrong_is_told_as_that,
+    q07_local_memory_that_no_result_can_be_written_to,
+    q07_a_write_judges_the_local_key_first,
+    q07_reads_and_atomics_judge_the_remote_key_first,
+    q07_an_atomic_whose_result_is_shorter_than_eight_bytes,
+    q07_an_atomic_whose_result_is_longer_than_eight_bytes,
+    q07_an_atomic_whose_result_is_eight_bytes_in_pieces,
+}
+
+fn q07_a_local_key_of_another_domain<D: Device>() {
+    for operation in 0..2 {
+        let (mut a, mut b) = pair::<D>();
+        let other = a.device.alloc_pd();
+        let foreign = a.device.register(&other, 64, Access::EVERY).unwrap();
+        let (word, at) = ([foreign.sge(0, 8)], b.remote(0));
+        // Which failure a key is told as is judged elsewhere.
+        fails(&mut a, &mut b, on_memory(&word, at)[operation], LOCAL.whatever_it_is_called());
+    }
+}
+
+/// Pieces of eight bytes that nothing may read, and none that it may write: two of a wrong key, one of a
+/// dead region, one of a wrong range.
+fn unusable<D: Device>(a: &End<D>) -> [Sge; 4] {
+    let dead = a.device.register(&a.pd, 64, Access::EVERY).unwrap().sge(0, 8);
+    [
+        Sge { lkey: NO_KEY, ..a.sge(0, 8) },
+        Sge { lkey: a.mr.lkey() ^ 0x55, ..a.sge(0, 8) },
+        dead,
+        a.sge(REGION as u64 - 7, 8),
+    ]
+}
+
+/// Requests whose own memory is one of these unusable pieces.
+fn bad_local<D: Device>(pieces: std::ops::Range<usize>, line: Line) {
+    for piece in pieces {
+        for operation in 0..2 {
+            let (mut a, mut b) = pair::<D>();
+            let (list, at) = ([a.sge(0, 8), unusable(&a)[piece]], b.remote(0));
+            let wr = [SendWr::send(1, &list), SendWr::write(1, &list, at).unsignaled()][operation];
+            fails(&mut a, &mut b, wr, line);
+        }
+    }
+}
+
+fn q07_local_memory_that_is_bad_ends_the_requester<D: Device>() {
+    bad_local::<D>(0..4, LOCAL.whatever_it_is_called());
+}
+
+fn q07_a_local_range_that_is_wrong<D: Device>() {
+    bad_local::<D>(3..4, LOCAL);
+}
+
+fn q07_a_local_key_that_is_wrong_is_told_as_that<D: Device>() {
+    bad_local::<D>(0..3, LOCAL);
+}
+
+fn q07_local_memory_that_no_result_can_be_written_to<D: Device>() {
+    for piece in 0..4 {
+        let (mut a, mut b) = pair::<D>();
+        let (word, at) = ([unusable(&a)[piece]], b.remote(0));
+        fails(&mut a, &mut b, SendWr::read(1, &word, at), LOCAL);
+    }
+    let (mut a, mut b) = pair::<D>();
+    let unwritable = a.device.register(&a.pd, 64, Access::REMOTE_READ).unwrap();
+    let (word, at) = ([unwritable.sge(0, 8)], b.remote(0));
+    fails(&mut a, &mut b, SendWr::read(1, &word, at), LOCAL);
+    // An atomic may have been carried out before its result finds no place.
+    for operation in 2..4 {
+        let (mut a, b) = pair::<D>();
+        let (word, at) = ([unusable(&a)[0]], b.remote(0));
+        a.post(on_memory(&word, at)[operation]);
+        a.expect_sent(&[(1, S::LOC_PROT_ERR)]);
+        a.expect_state(State::Err);
+        assert_eq!(b.qp.state(), State::Rts);
+    }
+}
+
+fn q07_a_write_judges_the_local_key_first<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    let (word, at) = ([unusable(&a)[0]], RemoteAddr { rkey: NO_KEY, ..b.remote(0) });
+    // The responder stays in RTS: it was not asked.
+    fails(&mut a, &mut b, SendWr::write(1, &word, at), LOCAL.whatever_it_is_called());
+}
+
+fn q07_reads_and_atomics_judge_the_remote_key_first<D: Device>() {
+    for operation in 1..4 {
+        let (mut a, mut b) = pair::<D>();
+        let (word, at) = ([unusable(&a)[0]], RemoteAddr { rkey: NO_KEY, ..b.remote(0) });
+        fails(&mut a, &mut b, on_memory(&word, at)[operation], ACCESS);
+    }
+}
+
+const ODD: Line = Line { requester: Some(S::LOC_LEN_ERR), ..LOCAL };
+
+fn q07_an_atomic_whose_result_is_shorter_than_eight_bytes<D: Device>() {
+    for operation in 2..4 {
+        for length in [0, 4, 7] {
+            let (mut a, mut b) = pair::<D>();
+            // Judged before anything else.
+            let (short, at) = ([a.sge(0, length)], RemoteAddr { rkey: NO_KEY, ..b.remote(1) });
+            fails(&mut a, &mut b, on_memory(&short, at)[operation], ODD);
+        }
+    }
+}
+
+fn q07_an_atomic_whose_result_is_longer_than_eight_bytes<D: Device>() {
+    for operation in 2..4 {
+        for length in [9, 16] {
+            let (mut a, mut b) = pair::<D>();
+            let (long, at) = ([a.sge(0, length)], b.remote(8));
+            fails(&mut a, &mut b, on_memory(&long, at)[operation], ODD);
+        }
+    }
+}
+
+fn q07_an_atomic_whose_result_is_eight_bytes_in_pieces<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    b.mr.write(0, &[1, 2, 3, 4, 5, 6, 7, 8]);
+    a.post(SendWr::fetch_add(1, &[a.sge(0, 3), a.sge(16, 5)], b.remote(0), 0));
+    a.expect_sent(&[(1, S::SUCCESS)]);
+    assert_eq!([a.bytes(0, 3), a.bytes(16, 5)].concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
+}

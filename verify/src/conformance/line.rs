@@ -1,0 +1,96 @@
+//! A line of the table of what goes wrong (Q7), and looking at all that it says.
+
+use super::stand::*;
+
+/// One line of the table.
+#[derive(Clone, Copy)]
+pub struct Line {
+    /// The status of the request; none where another case judges which failure it is.
+    pub requester: Option<S>,
+    /// The receive that is taken, if one is: its status, or none as above.
+    pub receive: Option<Option<S>>,
+    /// The responder's state afterwards.
+    pub responder: State,
+    /// What the responder may be told asynchronously; that it is, is judged by cases of their own.
+    pub told: Option<AsyncEventType>,
+}
+
+pub const ACCESS: Line = Line {
+    requester: Some(S::REM_ACCESS_ERR),
+    receive: None,
+    responder: State::Err,
+    told: Some(AsyncEventType::QP_ACCESS_ERR),
+};
+pub const INVALID: Line =
+    Line { requester: Some(S::REM_INV_REQ_ERR), told: Some(AsyncEventType::QP_REQ_ERR), ..ACCESS };
+pub const LOCAL: Line =
+    Line { requester: Some(S::LOC_PROT_ERR), responder: State::Rts, told: None, ..ACCESS };
+
+impl Line {
+    /// The same, whichever failure it is told as.
+    pub fn whatever_it_is_called(self) -> Self {
+        Self { requester: None, receive: self.receive.map(|_| None), ..self }
+    }
+}
+
+/// A key that nobody has.
+pub const NO_KEY: u32 = 0;
+
+/// Takes the first of these completions out: it is of `id`, and has failed as it should.
+#[track_caller]
+fn failed(done: &mut Vec<(u64, S)>, id: u64, status: Option<S>) {
+    assert!(!done.is_empty(), "{id} does not complete");
+    let (of, is) = done.remove(0);
+    assert_eq!(of, id, "which of them failed");
+    assert!(status.map_or(is != S::SUCCESS, |status| is == status), "{id} is {is}, not {status:?}");
+}
+
+/// Posts the request that fails, with others behind it, and looks at all that the line says. The receive
+/// that it takes, if it takes one, has number 10 and is posted.
+#[track_caller]
+pub fn fails<D: Device>(a: &mut End<D>, b: &mut End<D>, bad: SendWr<'_>, line: Line) {
+    let (mine, theirs) = (a.bytes(0, REGION), b.bytes(0, REGION));
+    for id in 11..13 {
+        a.recv(id, 0, 8);
+        b.recv(id, 0, 64);
+    }
+    let behind = SendWr::write_inline(3, b"never", b.remote(0));
+    let list = [bad, SendWr::send_inline(2, b"never").unsignaled(), behind];
+    a.qp.post_send(&list).unwrap();
+    let mut sent = a.sent(3);
+    failed(&mut sent, bad.wr_id, line.requester);
+    assert_eq!(sent, all([2, 3], S::WR_FLUSH_ERR), "what was behind it");
+    a.expect_received(&all(11..13, S::WR_FLUSH_ERR));
+    a.expect_state(State::Err);
+    b.expect_state(line.responder);
+    let flushed = if line.responder == State::Err { 11..13 } else { 11..11 };
+    let mut received = b.received(flushed.clone().count() + usize::from(line.receive.is_some()));
+    if let Some(status) = line.receive {
+        failed(&mut received, 10, status);
+    }
+    assert_eq!(received, all(flushed, S::WR_FLUSH_ERR), "the responder's other receives");
+    b.expect_sent(&[]);
+    if line.responder == State::Rts {
+        b.to(State::Err);
+        b.expect_received(&all(11..13, S::WR_FLUSH_ERR)); // it took none of them
+    }
+    a.expect_async(&[]);
+    let told = b.take_async();
+    assert!(told.len() <= 1 && told.iter().all(|(kind, _)| Some(*kind) == line.told), "{told:?}");
+    assert!(a.bytes(0, REGION) == mine, "the requester's memory is unchanged");
+    assert!(b.bytes(0, REGION) == theirs, "the responder's memory is unchanged");
+}
+
+/// Each operation on the peer's memory.
+pub fn on_memory<'a>(sges: &'a [Sge], at: RemoteAddr) -> [SendWr<'a>; 4] {
+    [
+        SendWr::write(1, sges, at),
+        SendWr::read(1, sges, at),
+        SendWr::compare_swap(1, sges, at, 0, 1),
+        SendWr::fetch_add(1, sges, at, 1),
+    ]
+}
+
+/// The right that each of these operations needs.
+pub const RIGHTS: [Access; 4] =
+    [Access::REMOTE_WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC, Access::REMOTE_ATOMIC];
