@@ -27,7 +27,7 @@ struct Arguments {
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Transport::Loop)]
     transport: Transport,
 
-    /// How many programs [default: 2000, and with verbs 100]
+    /// How many programs [default: 2000, and with verbs 200]
     #[arg(long, value_name = "N")]
     programs: Option<u32>,
 
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     let Arguments { transport, programs, seed } = Arguments::parse();
     let (programs, dialect) = match transport {
         Transport::Loop => (programs.unwrap_or(2000), &FULL),
-        Transport::Verbs => (programs.unwrap_or(100), &SOFT_ROCE),
+        Transport::Verbs => (programs.unwrap_or(200), &SOFT_ROCE),
     };
     let plan = Plan { programs, seed, dialect };
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} programs, {eta} left");
