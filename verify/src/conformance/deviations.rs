@@ -47,7 +47,7 @@ pub const DEVIATIONS: &[Deviation] = &[
     rxe(
         "o04_sends_that_overrun_their_queue_send_the_queue_pair_to_err",
         "the queue pair stays in RTS",
-        "rxe_completer does not look at what rxe_cq_post returns",
+        "do_complete of the requester does not look at what rxe_cq_post returns",
     ),
     rxe("o05_the_completion_that_overruns_wakes_who_waits_for_any", "no event comes", CQ_POST),
     rxe("o05_an_overrun_wakes_who_waits_for_solicited", "no event comes", CQ_POST),
@@ -151,7 +151,7 @@ pub const DEVIATIONS: &[Deviation] = &[
     rxe(
         "q07_what_fails_behind_one_that_waits_fails_in_its_turn",
         "the one that waits is never tried again, and nothing completes any more",
-        "rxe_requester stops at the request whose memory it can't read, before it comes to the retry of the one in front",
+        "rxe_requester goes to an error state of its own at once, and in that it retries nothing",
     ),
     rxe(
         "q07_a_peer_that_is_gone_ends_even_endless_waits",
