@@ -8,6 +8,7 @@
 //! | [`conformance`] | the cases of every rule, running them, the table rule × transport |
 //! | [`loopback`] | the loopback of one process as such a device |
 //! | `verbs` | real verbs as such a device; only with the feature of this name |
+//! | `same_words` | what both of those translate alike |
 //! | [`model`] | the reference model: a device as the contract describes it, to compare with |
 #![deny(unsafe_code)]
 
@@ -18,5 +19,6 @@ pub mod device;
 pub mod differential;
 pub mod loopback;
 pub mod model;
+mod same_words;
 #[cfg(feature = "verbs")]
 pub mod verbs;

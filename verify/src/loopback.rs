@@ -14,13 +14,12 @@ use std::time::Duration;
 use cq_core::async_event::AsyncEvent;
 use cq_core::transport::{AsyncEvents, EventError};
 use transport_rxe_loop::{
-    self as rxe, CompletionChannel, Context, CreateError, OwnedRegion, ProtectionDomain, QpAttr,
-    QpCaps, QpState, QueuePair, RegisterError, ResizeError,
+    self as rxe, CompletionChannel, Context, CreateError, OwnedRegion, ProtectionDomain, QpState,
+    QueuePair, RegisterError, ResizeError,
 };
 
-use crate::device::{
-    Access, Attr, Caps, Cq, Destroy, Device, Limits, Mr, Qp, QpInit, Refusal, State,
-};
+use crate::device::{Access, Attr, Caps, Cq, Device, Limits, Qp, QpInit, Refusal, State};
+use crate::same_words::same_words;
 
 /// The device `loop0`.
 #[derive(Debug)]
@@ -81,8 +80,7 @@ impl Device for Loopback {
         pd: &ProtectionDomain,
         init: &QpInit<'_, rxe::Cq>,
     ) -> Result<QueuePair, Refusal> {
-        let Caps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = init.caps;
-        let caps = QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline };
+        let caps = asked_for(init.caps);
         let QpInit { send_cq, recv_cq, sq_sig_all, .. } = *init;
         pd.create_qp(&rxe::QpInit { send_cq, recv_cq, caps, sq_sig_all }).map_err(refusal)
     }
@@ -98,23 +96,7 @@ impl AsyncEvents for Loopback {
     }
 }
 
-impl Destroy for ProtectionDomain {
-    fn destroy(self) -> Result<(), Self> {
-        Self::destroy(self).map_err(|in_use| in_use.handle)
-    }
-}
-
-impl Destroy for CompletionChannel {
-    fn destroy(self) -> Result<(), Self> {
-        Self::destroy(self).map_err(|in_use| in_use.handle)
-    }
-}
-
-impl Destroy for rxe::Cq {
-    fn destroy(self) -> Result<(), Self> {
-        Self::destroy(self).map_err(|in_use| in_use.handle)
-    }
-}
+same_words!(rxe, u8);
 
 impl Cq for rxe::Cq {
     fn capacity(&self) -> u32 {
@@ -135,9 +117,7 @@ impl Qp for QueuePair {
     }
 
     fn caps(&self) -> Caps {
-        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } =
-            self.caps();
-        Caps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline }
+        granted(self.caps())
     }
 
     fn state(&self) -> State {
@@ -145,35 +125,9 @@ impl Qp for QueuePair {
     }
 
     fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
-        self.modify(&attributes(attr)).map_err(|_| Refusal::Invalid)
+        let state = |state: State| QpState::ALL[state as usize];
+        self.modify(&attributes(attr, state, |port| port)).map_err(|_| Refusal::Invalid)
     }
-}
-
-impl Mr for OwnedRegion {
-    fn addr(&self) -> u64 {
-        self.addr()
-    }
-
-    fn lkey(&self) -> u32 {
-        self.lkey()
-    }
-
-    fn rkey(&self) -> u32 {
-        self.rkey()
-    }
-
-    fn read(&self, offset: usize, to: &mut [u8]) {
-        self.read(offset, to).expect("it is inside");
-    }
-
-    fn write(&self, offset: usize, from: &[u8]) {
-        self.write(offset, from).expect("it is inside");
-    }
-}
-
-/// The same rights: the numbers are the header's on both sides.
-const fn rights(access: Access) -> rxe::Access {
-    rxe::Access::from_bits_retain(access.bits())
 }
 
 fn refusal(error: CreateError) -> Refusal {
@@ -181,36 +135,4 @@ fn refusal(error: CreateError) -> Refusal {
         CreateError::Zero(_) | CreateError::TooMany { .. } => Refusal::Invalid,
         _ => Refusal::NoMemory,
     }
-}
-
-fn attributes(attr: &Attr) -> QpAttr {
-    let state = |state: State| QpState::ALL[state as usize];
-    let mut to = QpAttr::new();
-    macro_rules! give {
-        ($($field:ident => $setter:ident $(by $translate:expr)?;)+) => {$(
-            if let Some(value) = attr.$field {
-                to = to.$setter($($translate)?(value));
-            }
-        )+};
-    }
-    give! {
-        state => state by state;
-        cur_state => cur_state by state;
-        sqd_async_notify => en_sqd_async_notify;
-        access => access by rights;
-        pkey_index => pkey_index;
-        port => port;
-        av => av;
-        path_mtu => path_mtu;
-        dest_qp_num => dest_qp_num;
-        rq_psn => rq_psn;
-        sq_psn => sq_psn;
-        max_dest_rd_atomic => max_dest_rd_atomic;
-        max_rd_atomic => max_rd_atomic;
-        min_rnr_timer => min_rnr_timer;
-        timeout => timeout;
-        retry_cnt => retry_cnt;
-        rnr_retry => rnr_retry;
-    }
-    to
 }

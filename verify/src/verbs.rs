@@ -20,12 +20,11 @@ use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_verbs::{
     self as verbs, AddressVector, CapacityError, CompletionChannel, Context, DeviceError,
-    OwnedRegion, Port, ProtectionDomain, QpAttr, QpCaps, QpState, QueuePair, RegisterError,
+    OwnedRegion, Port, ProtectionDomain, QpState, QueuePair, RegisterError,
 };
 
-use crate::device::{
-    Access, Attr, Caps, Cq, Destroy, Device, Limits, Mr, Qp, QpInit, Refusal, State,
-};
+use crate::device::{Access, Attr, Caps, Cq, Device, Limits, Qp, QpInit, Refusal, State};
+use crate::same_words::same_words;
 
 /// ENOMEM, whatever else the number may mean.
 const ENOMEM: i32 = 12;
@@ -107,9 +106,8 @@ impl Device for Verbs {
         pd: &ProtectionDomain,
         init: &QpInit<'_, verbs::Cq>,
     ) -> Result<VerbsQp, Refusal> {
-        let QpInit { send_cq, recv_cq, sq_sig_all, caps } = *init;
-        let Caps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = caps;
-        let caps = QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline };
+        let QpInit { send_cq, recv_cq, sq_sig_all, .. } = *init;
+        let caps = asked_for(init.caps);
         let init = verbs::QpInit { recv_cq, caps, sq_sig_all, ..verbs::QpInit::new(send_cq) };
         let qp = pd.create_qp(&init).map_err(|error| refusal(&error))?;
         Ok(VerbsQp { qp, port: self.port.clone() })
@@ -126,23 +124,7 @@ impl AsyncEvents for Verbs {
     }
 }
 
-impl Destroy for ProtectionDomain {
-    fn destroy(self) -> Result<(), Self> {
-        Self::destroy(self).map_err(|in_use| in_use.handle)
-    }
-}
-
-impl Destroy for CompletionChannel {
-    fn destroy(self) -> Result<(), Self> {
-        Self::destroy(self).map_err(|in_use| in_use.handle)
-    }
-}
-
-impl Destroy for verbs::Cq {
-    fn destroy(self) -> Result<(), Self> {
-        Self::destroy(self).map_err(|in_use| in_use.handle)
-    }
-}
+same_words!(verbs, AddressVector);
 
 impl Cq for verbs::Cq {
     fn capacity(&self) -> u32 {
@@ -170,9 +152,7 @@ impl Qp for VerbsQp {
     }
 
     fn caps(&self) -> Caps {
-        let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } =
-            self.qp.caps();
-        Caps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline }
+        granted(self.qp.caps())
     }
 
     fn state(&self) -> State {
@@ -182,35 +162,11 @@ impl Qp for VerbsQp {
     }
 
     fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
-        self.qp.modify(&attributes(attr, &self.port)).map_err(|_| Refusal::Invalid)
+        let port = &self.port;
+        let same_port = |_| AddressVector::of(port, port.gid(), port.lid());
+        let attributes = attributes(attr, |state| QpState(state as u32), same_port);
+        self.qp.modify(&attributes).map_err(|_| Refusal::Invalid)
     }
-}
-
-impl Mr for OwnedRegion {
-    fn addr(&self) -> u64 {
-        self.addr()
-    }
-
-    fn lkey(&self) -> u32 {
-        self.lkey()
-    }
-
-    fn rkey(&self) -> u32 {
-        self.rkey()
-    }
-
-    fn read(&self, offset: usize, to: &mut [u8]) {
-        self.read(offset, to).expect("it is inside");
-    }
-
-    fn write(&self, offset: usize, from: &[u8]) {
-        self.write(offset, from).expect("it is inside");
-    }
-}
-
-/// The same rights: the numbers are the header's on both sides.
-const fn rights(access: Access) -> verbs::Access {
-    verbs::Access::from_bits_retain(access.bits())
 }
 
 fn unfit(error: &CapacityError) -> Refusal {
@@ -222,37 +178,4 @@ fn unfit(error: &CapacityError) -> Refusal {
 
 fn refusal(error: &DeviceError) -> Refusal {
     if error.errno() == ENOMEM { Refusal::NoMemory } else { Refusal::Invalid }
-}
-
-fn attributes(attr: &Attr, port: &Port) -> QpAttr {
-    let state = |state: State| QpState(state as u32);
-    let same_port = |_| AddressVector::of(port, port.gid(), port.lid());
-    let mut to = QpAttr::new();
-    macro_rules! give {
-        ($($field:ident => $setter:ident $(by $translate:expr)?;)+) => {$(
-            if let Some(value) = attr.$field {
-                to = to.$setter($($translate)?(value));
-            }
-        )+};
-    }
-    give! {
-        state => state by state;
-        cur_state => cur_state by state;
-        sqd_async_notify => en_sqd_async_notify;
-        access => access by rights;
-        pkey_index => pkey_index;
-        port => port;
-        av => av by same_port;
-        path_mtu => path_mtu;
-        dest_qp_num => dest_qp_num;
-        rq_psn => rq_psn;
-        sq_psn => sq_psn;
-        max_dest_rd_atomic => max_dest_rd_atomic;
-        max_rd_atomic => max_rd_atomic;
-        min_rnr_timer => min_rnr_timer;
-        timeout => timeout;
-        retry_cnt => retry_cnt;
-        rnr_retry => rnr_retry;
-    }
-    to
 }
