@@ -68,6 +68,8 @@ enum Error {
     Usage(#[from] UnknownStage),
     #[error("cannot report: {0}")]
     Output(#[from] io::Error),
+    #[error("cannot run the cases: {0}")]
+    Cases(io::Error),
 }
 
 fn main() -> ExitCode {
@@ -89,7 +91,8 @@ fn verify(arguments: &Arguments) -> Result<bool, Error> {
         return Ok(true);
     }
     if let Some(transport) = &arguments.cases {
-        return Ok(run_here(transport, arguments.from, &arguments.only, &mut io::stdout())?);
+        let (from, only) = (arguments.from, &arguments.only);
+        return run_here(transport, from, only, &mut io::stdout()).map_err(Error::Cases);
     }
     let chosen = choose(&arguments.stages)?;
     let asked_for = !arguments.stages.is_empty();

@@ -20,7 +20,7 @@ use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_verbs::{
     self as verbs, AddressVector, CapacityError, CompletionChannel, Context, DeviceError,
-    OwnedRegion, Port, ProtectionDomain, QpState, QueuePair, RegisterError,
+    OpenError, OwnedRegion, Port, ProtectionDomain, QpState, QueuePair, RegisterError,
 };
 
 use crate::device::{Access, Attr, Caps, Cq, Device, Limits, Qp, QpInit, Refusal, State};
@@ -43,6 +43,21 @@ pub struct VerbsQp {
     port: Port,
 }
 
+/// Whether there is the device.
+///
+/// # Errors
+/// It can't be opened: in words for the user.
+pub fn check() -> Result<(), OpenError> {
+    open().map(drop)
+}
+
+fn open() -> Result<Context, OpenError> {
+    match env::var("VERBS_DEVICE") {
+        Ok(name) => Context::open(&name),
+        Err(_) => Context::open_first(),
+    }
+}
+
 impl Device for Verbs {
     type Pd = ProtectionDomain;
     type Mr = OwnedRegion;
@@ -51,11 +66,7 @@ impl Device for Verbs {
     type Qp = VerbsQp;
 
     fn open() -> Self {
-        let context = match env::var("VERBS_DEVICE") {
-            Ok(name) => Context::open(&name),
-            Err(_) => Context::open_first(),
-        };
-        let context = context.expect("there is a device");
+        let context = open().expect("there is a device");
         let port = context.port(1).expect("it has a port");
         Self { context, port }
     }

@@ -17,7 +17,8 @@ difference is shrunk and printed; the same seed finds it again.
 With --transport verbs the device is the one that the environment's VERBS_DEVICE names, or the first. The
 programs leave out what Soft-RoCE is known to do otherwise, and say so.
 
-Exit status: 0 all agreed, 1 one did not, 2 usage, 3 this program was built without the transport.";
+Exit status: 0 all agreed, 1 one did not, 2 usage, 3 there is no such device, or
+this program was built without it.";
 
 /// Runs random programs on the reference model and on a device, and compares what they do.
 #[derive(Parser)]
@@ -50,6 +51,10 @@ fn main() -> ExitCode {
         Transport::Loop => (programs.unwrap_or(2000), &FULL),
         Transport::Verbs => (programs.unwrap_or(200), &SOFT_ROCE),
     };
+    if let Err(why) = available(transport) {
+        let _ = writeln!(io::stderr(), "error: {why}");
+        return ExitCode::from(3);
+    }
     let plan = Plan { programs, seed, dialect };
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} programs, {eta} left");
     let bar = ProgressBar::new(programs.into()).with_style(style.expect("a valid template"));
@@ -59,11 +64,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "verbs")]
         Transport::Verbs => run::<Model, verify::verbs::Verbs>(&plan, progress),
         #[cfg(not(feature = "verbs"))]
-        Transport::Verbs => {
-            let how = "build it with `--features verbs`, which needs libibverbs-dev";
-            let _ = writeln!(io::stderr(), "error: this program was built without verbs: {how}");
-            return ExitCode::from(3);
-        }
+        Transport::Verbs => unreachable!("it is not available"),
     };
     bar.finish_and_clear();
     // `println!` would panic where the reader is gone.
@@ -77,5 +78,18 @@ fn main() -> ExitCode {
             let _ = writeln!(io::stderr(), "error: seed {seed}: {disagreement}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Whether there is a device to run on, or why not.
+fn available(transport: Transport) -> Result<(), String> {
+    match transport {
+        Transport::Loop => Ok(()),
+        #[cfg(feature = "verbs")]
+        Transport::Verbs => verify::verbs::check().map_err(|error| error.to_string()),
+        #[cfg(not(feature = "verbs"))]
+        Transport::Verbs => Err("this program was built without libibverbs: build it with \
+             `--features verbs`, which needs libibverbs-dev and librdmacm-dev"
+            .to_owned()),
     }
 }

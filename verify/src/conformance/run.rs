@@ -12,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+#[cfg(feature = "verbs")]
+use super::Runs;
 use super::expect::{PATIENT, set_patience};
 use super::{Case, DEVIATIONS, TRANSPORTS, Transport};
 
@@ -115,7 +117,7 @@ impl Run<'_> {
 /// process, and writes a line before and after each. Whether none failed.
 ///
 /// # Errors
-/// There is no such transport, this program can't run it, or `out` takes nothing.
+/// There is no such transport, this program can't run it, there is no device for it, or `out` takes nothing.
 pub fn run_here(
     transport: &str,
     from: usize,
@@ -133,6 +135,10 @@ pub fn run_here(
             transport.name
         );
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    }
+    #[cfg(feature = "verbs")]
+    if transport.runs == Runs::OnADevice {
+        crate::verbs::check().map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
     }
     panic::set_hook(Box::new(note_panic));
     let mut all_well = true;
