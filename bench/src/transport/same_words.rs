@@ -50,18 +50,22 @@ pub(crate) use end;
 macro_rules! memory {
     () => {
         impl Memory for OwnedRegion {
+            #[inline]
             fn write(&mut self, at: usize, bytes: &[u8]) {
                 Self::write(self, at, bytes).expect(same_words::INSIDE);
             }
 
+            #[inline]
             fn read(&self, at: usize, bytes: &mut [u8]) {
                 Self::read(self, at, bytes).expect(same_words::INSIDE);
             }
 
+            #[inline]
             fn sge(&self, at: usize, len: u32) -> Sge {
                 Self::sge(self, at, len as usize).expect(same_words::INSIDE)
             }
 
+            #[inline]
             fn remote(&self, at: usize) -> RemoteAddr {
                 Self::remote(self, at).expect(same_words::INSIDE)
             }
