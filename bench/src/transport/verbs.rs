@@ -37,12 +37,20 @@ impl Verbs {
         let context = device.map_or_else(Context::open_first, Context::open)?;
         let port = active_port(&context)?;
         let port = match gid {
-            Some(index) => port.with_gid(index)?,
+            Some(index) => with_gid(&context, &port, index)?,
             None => port,
         };
         let domain = context.alloc_pd()?;
         Ok(Self { context, domain, port })
     }
+}
+
+fn with_gid(context: &Context, port: &Port, index: u8) -> Result<Port, VerbsError> {
+    let there: Vec<u8> = context.gids(port.number())?.iter().map(|&(index, _)| index).collect();
+    if !there.contains(&index) {
+        return Err(VerbsError::NoGid { device: context.name().to_owned(), index, there });
+    }
+    Ok(port.with_gid(index)?)
 }
 
 fn active_port(context: &Context) -> Result<Port, VerbsError> {
@@ -94,6 +102,16 @@ pub enum VerbsError {
     /// It is open, and says no.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The GID table has no such entry.
+    #[error("the GID table of {device}'s port has no entry {index}: it has {there:?}")]
+    NoGid {
+        /// The device.
+        device: String,
+        /// What was asked for.
+        index: u8,
+        /// What there is.
+        there: Vec<u8>,
+    },
     /// No port of it is up.
     #[error("{device} has no active port: `rdma link` and `ibv_devinfo` show why")]
     NoActivePort {
