@@ -1,6 +1,6 @@
 //! A log with a copy. The leader appends each record to the follower's memory by RDMA WRITE, which the
 //! follower does not notice, and commits it by a SEND behind the WRITE, which wakes it; the follower
-//! acknowledges. All code is generic over the seams of cq-core and runs unchanged on every transport: `main`
+//! acknowledges. All code is generic over the seams of cq-core and runs unchanged on every transport: `run`
 //! names the type.
 //!
 //! ```text
@@ -9,6 +9,7 @@
 //! ```
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::Duration;
 use std::{env, thread};
 
@@ -21,7 +22,17 @@ use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-fn main() -> Result<(), Failure> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
     let records =
         ["a WRITE moves the record", "a SEND commits it", "and an acknowledgement ends it"];
     let copy = match env::args().nth(1).as_deref() {
