@@ -127,6 +127,21 @@ fn a_failure_of_the_far_end_is_told_by_its_words() {
 }
 
 #[test]
+fn a_wrong_byte_at_the_far_end_is_told() {
+    // The sender of a stream has nothing to check.
+    for events in [false, true] {
+        let (listening, command) =
+            (|| Faulty::new(Fault::Byte), command("pingpong", events, 1_000));
+        let (outcome, served) = run(&loopback(), listening, stops(), &command);
+        let outcome = outcome.unwrap();
+        assert!(!outcome.verified(), "{:?}", outcome.error());
+        for told in [outcome.error().unwrap(), served.unwrap_err().to_string()] {
+            assert!(told.contains("the server: ") && told.contains("is wrong at byte"), "{told}");
+        }
+    }
+}
+
+#[test]
 fn a_failure_of_the_near_end_is_told_to_the_far_one() {
     for command in commands(u64::MAX) {
         let (outcome, served) = run(&Faulty::new(Fault::Byte), loopback, stops(), &command);
