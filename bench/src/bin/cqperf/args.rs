@@ -26,7 +26,8 @@ those of the whole loop, writing and checking included; a round trip counts as t
 Two processes: one listens, on its host, and serves one run; the other one connects to it by TCP, says what
 is measured, and reports. It is the client of the ping-pong and receives the stream, since the receiver
 measures. The latencies of a stream would compare two clocks, so there are none. Each process has its own
---transport, --device and --gid. Anybody who reaches the port can start the run: listen where you trust.
+--transport, --device and --gid. Anybody who reaches the port can start the run: listen where you trust. What
+connects and is no cqperf is turned away, in a line on stderr, and the listener waits on.
 
 Exit status:
   0    every message was right
@@ -63,7 +64,7 @@ pub struct Arguments {
     #[arg(long, global = true, display_order = LAST, value_name = "N")]
     pub gid: Option<u8>,
 
-    /// Be one end for a process that connects, on all addresses of this host unless one is given
+    /// Be one end for a process that connects, on port 18520 of all IPv4 addresses unless others are given
     #[arg(long, global = true, display_order = LAST, value_name = "[HOST:]PORT")]
     #[arg(num_args = 0..=1, default_missing_value = "")]
     #[arg(value_parser = Host::to_listen, conflicts_with_all = ["connect", "json"])]

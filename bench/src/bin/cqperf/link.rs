@@ -46,7 +46,7 @@ struct Inbox {
 }
 
 impl Link {
-    /// Greets the other side. Whatever says that it is gone, or leaving, sets `stop`.
+    /// Greets the other side. Once it has greeted, too, whatever says that it is gone, or leaving, sets `stop`.
     pub fn new(socket: TcpStream, stop: &Arc<Stop>, silence: Duration) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(silence))?;
@@ -94,6 +94,11 @@ impl Link {
         }
     }
 
+    /// From now on the other side may be silent for this long.
+    pub const fn allow(&mut self, silence: Duration) {
+        self.silence = silence;
+    }
+
     /// Puts a message back, to be the next one.
     pub fn keep(&self, message: Message) {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner).kept = Some(message);
@@ -117,8 +122,12 @@ fn greeting(version: u16) -> [u8; 8] {
 
 /// Reads until the connection ends, or nobody takes what was read.
 fn read_all(mut from: impl Read, to: &SyncSender<Result<Message, LinkError>>, stop: &Stop) {
+    if let Err(error) = greeted(&mut from) {
+        // Nobody waits for a stranger, so nobody has to leave.
+        let _ = to.try_send(Err(error));
+        return;
+    }
     let mut read = || -> Result<(), LinkError> {
-        greeted(&mut from)?;
         loop {
             let message = read_message(&mut from)?;
             if message.is_leaving() {

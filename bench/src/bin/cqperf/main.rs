@@ -69,7 +69,7 @@ enum Error {
     Interrupted,
     #[error("cannot watch for signals: {0}")]
     Signals(#[from] ctrlc::Error),
-    #[error("cannot print the report: {0}")]
+    #[error("cannot print: {0}")]
     Output(#[from] io::Error),
 }
 
@@ -136,19 +136,22 @@ fn start<T: Transport>(
         // All, before one is begun, or anybody is bothered.
         arguments.commands().iter().try_for_each(|command| job(command).map(drop))?;
     }
-    let stop = Stop::on_signals()?;
     match place {
         Place::Here => {
+            let stop = Stop::on_signals()?;
             measure(transport, arguments, 1, |command| Ok(job(command)?.run(transport, &stop)?))
         }
         Place::Listen(host) => {
+            let stop = Stop::on_signals()?;
             let listener = host.listen()?;
             print(&format!("listening on {}\n", listener.local_addr()?))?;
-            let socket = host::accept(&listener, &stop)?.ok_or(remote::Error::Interrupted)?;
-            Ok(Peer::meet(transport, socket, &stop)?.serve()?)
+            Ok(Peer::receive(transport, listener, &stop)?.serve()?)
         }
         Place::Connect(host) => {
-            let peer = Peer::meet(transport, host.connect()?, &stop)?;
+            // Nobody could look for an interrupt while this waits: the signal's own action ends it.
+            let socket = host.connect()?;
+            let stop = Stop::on_signals()?;
+            let peer = Peer::meet(transport, socket, &stop)?;
             let measured = measure(transport, arguments, 2, |command| Ok(peer.measure(command)?));
             peer.close(&measured);
             measured

@@ -1,7 +1,8 @@
 //! A run of two processes, each with one end. The one that connects has the command line, measures, and
 //! reports; the one that listens helps, and serves one run.
 
-use std::net::TcpStream;
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use bench::transport::{End, Limits, Needs, SetUpError, Transport};
 
 use crate::command::{Command, Unfit};
 use crate::control::{Control, EndFailure, Failure, Meeting};
+use crate::host::{self, Unreachable};
 use crate::interrupt::Stop;
 use crate::job::{Job, Kind, Outcome};
 use crate::link::{Link, LinkError, SILENCE};
@@ -26,25 +28,49 @@ pub struct Peer<'a, T> {
     limits: Limits,
 }
 
+/// How long one that connects may be silent at first, while others wait.
+const GREETING: Duration = Duration::from_secs(10);
+
 impl<'a, T: Transport> Peer<'a, T> {
+    /// Waits for a process that connects, and gets to know it. What is no cqperf is turned away, in a line on
+    /// stderr. Whoever comes later meets nobody.
+    pub fn receive(
+        transport: &'a T,
+        listener: TcpListener,
+        stop: &Arc<Stop>,
+    ) -> Result<Self, Error> {
+        loop {
+            let (socket, from) = host::accept(&listener, stop)?.ok_or(Error::Interrupted)?;
+            match Self::meet_within(GREETING, transport, socket, stop) {
+                // None of ours: one of ours that is lost would have asked to leave.
+                Err(Error::Link(why)) if !stop.asked() => {
+                    // Where stderr is closed, nobody wants to know.
+                    let _ = writeln!(io::stderr(), "turned away {from}: {why}");
+                }
+                met => return met,
+            }
+        }
+    }
+
     /// Gets to know the process at the other end of this connection.
     pub fn meet(transport: &'a T, socket: TcpStream, stop: &Arc<Stop>) -> Result<Self, Error> {
         Self::meet_within(SILENCE, transport, socket, stop)
     }
 
     fn meet_within(
-        silence: Duration,
+        greeting: Duration,
         transport: &'a T,
         socket: TcpStream,
         stop: &Arc<Stop>,
     ) -> Result<Self, Error> {
-        let link = Link::new(socket, stop, silence).map_err(LinkError::Io)?;
+        let link = Link::new(socket, stop, greeting).map_err(LinkError::Io)?;
         let limits = transport.limits();
         let mut peer = Self { transport, link, stop: Arc::clone(stop), limits };
         peer.say(&Message::Hello(Hello { transport: T::NAME.to_owned(), limits }))?;
         let met = peer.greeted();
         peer.explain(&met);
         peer.limits = met?;
+        peer.link.allow(SILENCE);
         Ok(peer)
     }
 
@@ -235,6 +261,9 @@ impl Meeting for Link {
 /// Why two processes can't run a job.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Nobody can come.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
     /// The other side is lost, or strange.
     #[error("the other end: {0}")]
     Link(#[from] LinkError),

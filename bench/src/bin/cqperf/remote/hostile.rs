@@ -2,7 +2,7 @@
 //! by message, or byte by byte.
 
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Ipv4Addr, Shutdown};
 
 use bench::transport::loopback::Loopback;
 use serde_json::json;
@@ -230,4 +230,36 @@ fn silence_has_an_end() {
         let error = of_bytes(bytes, false);
         assert!(error.contains("said nothing"), "{error}");
     }
+}
+
+#[test]
+fn a_listener_turns_strangers_away_and_serves_the_first_that_is_none() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let listening =
+        thread::spawn(move || Peer::receive(&loopback(), listener, &Arc::default())?.serve());
+    for bytes in [&b""[..], b"GET / HTTP/1.1\r\n\r\n", b"cqp", b"cqperf\x00\x02"] {
+        let mut stranger = TcpStream::connect(address).unwrap();
+        stranger.write_all(bytes).unwrap();
+        stranger.shutdown(Shutdown::Write).unwrap();
+        let _ = stranger.read_to_end(&mut Vec::new());
+    }
+    let transport = loopback();
+    let socket = TcpStream::connect(address).unwrap();
+    let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
+    assert!(peer.measure(&command("pingpong", false, 100)).unwrap().verified());
+    assert!(TcpStream::connect(address).is_err(), "a second one would wait in vain");
+    peer.close::<Error>(&Ok(()));
+    listening.join().unwrap().unwrap();
+}
+
+#[test]
+fn one_of_ours_that_is_lost_ends_the_listener() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let listening =
+        thread::spawn(move || Peer::receive(&loopback(), listener, &Arc::default()).map(drop));
+    TcpStream::connect(address).unwrap().write_all(b"cqperf\x00\x01").unwrap();
+    let error = listening.join().unwrap().unwrap_err().to_string();
+    assert!(error.contains("closed the connection"), "{error}");
 }
