@@ -297,6 +297,8 @@ pub enum Refused {
     NoReadAtomic,
     /// It is a datagram, and nothing says where it goes.
     NoDestination,
+    /// The queue pair takes its receives from a shared receive queue (Q9).
+    SharedReceives,
     /// The device refused with this code.
     Device(i32),
 }
@@ -311,5 +313,6 @@ sentences!(Refused {
     Self::InlineResult => ("READ and atomics write their data, so it can't be inline: give pieces of registered memory");
     Self::NoReadAtomic => ("the queue pair's max_rd_atomic is 0, which allows no READ and no atomic: set it when going to RTS");
     Self::NoDestination => ("a datagram needs a destination: an address handle of the queue pair's own protection domain, a queue pair's number and its queue key");
+    Self::SharedReceives => ("the queue pair takes its receives from a shared receive queue: post them there");
     Self::Device(code) => ("the device refused it (code {code})");
 });

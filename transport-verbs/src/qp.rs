@@ -258,18 +258,18 @@ impl QueuePair {
         self.raw.pd().context().attributes()
     }
 
-    /// What the device need not be asked about a request of a connection; some devices hang on it, or carry
-    /// it out later.
+    /// What the device is not asked about a request: some devices hang on it, carry it out later, or
+    /// overlook that they can't take it.
     #[inline]
     pub(crate) fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         if !self.state.takes_sends() {
             return Err(Refused::WrongState);
         }
-        if !wr.op.returns_data() {
-            return Ok(());
-        }
+        let returns_data = wr.op.returns_data();
         match wr.data {
-            Data::Inline(_) => Err(Refused::InlineResult),
+            Data::Inline(_) if returns_data => Err(Refused::InlineResult),
+            Data::Inline(bytes) => refusal::of_inline(bytes.len(), &self.caps),
+            Data::Sges(_) if !returns_data => Ok(()),
             Data::Sges(_) if self.qp_type != QpType::RC => Err(Refused::Unsupported),
             Data::Sges(_) if self.max_rd_atomic == 0 => Err(Refused::NoReadAtomic),
             Data::Sges(_) => Ok(()),
@@ -314,6 +314,10 @@ impl Post for QueuePair {
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         if !list.is_empty() && !self.state.takes_recvs() {
             return Err(PostError { posted: 0, why: Refused::WrongState });
+        }
+        // Some drivers look for a receive queue that is not there.
+        if !list.is_empty() && self.has_srq() {
+            return Err(PostError { posted: 0, why: Refused::SharedReceives });
         }
         let max_sge = self.caps.max_recv_sge;
         self.raw.post_recv(list).map_err(|failure| refusal::of_recv(&failure, list, max_sge))

@@ -7,6 +7,16 @@ use rustix::io::Errno;
 use crate::qp::QpCaps;
 use crate::sys::post::{Failure, Why};
 
+/// Whether a queue pair takes so many inline bytes. The device is not asked: drivers take 2 GiB for a length
+/// below 0, find that it fits, and copy.
+#[inline]
+pub const fn of_inline(length: usize, caps: &QpCaps) -> Result<(), Refused> {
+    match length > caps.max_inline as usize {
+        true => Err(Refused::InlineTooLong { max: caps.max_inline }),
+        false => Ok(()),
+    }
+}
+
 /// Why a send was refused, by a queue pair that takes so much, at a port whose messages have at most as
 /// many bytes as `longest` says, if it knows.
 #[cold]
@@ -19,9 +29,6 @@ pub fn of_send(
     of(failure, list, |wr| match wr.data {
         Data::Sges(sges) if sges.len() > caps.max_send_sge as usize => {
             Some(Refused::TooManySges { max: caps.max_send_sge })
-        }
-        Data::Inline(bytes) if bytes.len() > caps.max_inline as usize => {
-            Some(Refused::InlineTooLong { max: caps.max_inline })
         }
         data => longest.filter(|&max| data.len() > max).map(|max| Refused::TooLong { max }),
     })

@@ -35,8 +35,6 @@ fn q04_what_is_wrong_with_the_request_is_told_apart() {
         let two = [sge; 2];
         assert_eq!(why(errno, SendWr::send(1, &two)), Refused::TooManySges { max: 1 });
         assert_eq!(why(errno, SendWr::send(1, &[sge])), Refused::TooLong { max: 100 });
-        let inline = SendWr::send_inline(1, &[0; 5]);
-        assert_eq!(why(errno, inline), Refused::InlineTooLong { max: 4 });
         let failure = Failure { posted: 0, why: Why::Device(errno.raw_os_error()) };
         let recv = of_recv(&failure, &[RecvWr::new(1, &two)], 1);
         assert_eq!(recv, PostError { posted: 0, why: Refused::TooManySges { max: 1 } });
@@ -48,4 +46,13 @@ fn q04_what_did_not_get_to_the_device_keeps_its_reason() {
     let failure = Failure { posted: 0, why: Why::Refused(Refused::NoReadAtomic) };
     let list = [SendWr::send(0, &[])];
     assert_eq!(of_send(&failure, &list, &CAPS, None).why, Refused::NoReadAtomic);
+}
+
+/// Also those lengths that a driver would take for something else.
+#[test]
+fn q04_too_many_inline_bytes_do_not_get_to_the_device() {
+    assert_eq!([0, 4].map(|length| of_inline(length, &CAPS)), [Ok(()); 2]);
+    for length in [5, 1 << 31, u32::MAX as usize, 1 << 32, usize::MAX] {
+        assert_eq!(of_inline(length, &CAPS), Err(Refused::InlineTooLong { max: 4 }));
+    }
 }
