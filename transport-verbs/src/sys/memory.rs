@@ -130,9 +130,9 @@ fn merge(word: &AtomicU64, start: usize, from: &[u8]) {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        // Refused where it would leave more pieces of address space than a process may have: leaked then.
         // SAFETY: mapped by `new` with this length; borrows of it ended with `self`.
-        let unmapped = unsafe { munmap(self.ptr().cast(), self.len) };
-        debug_assert!(unmapped.is_ok());
+        let _ = unsafe { munmap(self.ptr().cast(), self.len) };
     }
 }
 
