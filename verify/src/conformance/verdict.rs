@@ -175,7 +175,7 @@ impl Cell {
             Self::Hidden => "–".to_owned(),
             Self::Empty => "NO CASE".to_owned(),
             Self::Holds { passed, notes } => {
-                let notes: String = notes.iter().map(|note| format!(" [{note}]")).collect();
+                let notes: String = runs(notes).iter().map(|run| format!(" [{run}]")).collect();
                 let mark = if *passed > 0 { "✓" } else { "✗" };
                 format!("{mark} {passed}{notes}")
             }
@@ -224,11 +224,22 @@ fn cell(rule: &Rule, column: &str, outcomes: &[Outcome], deviations: &[Deviation
             (Err(_), None) => failed += 1,
         }
     }
+    notes.sort_unstable();
     match (passed, failed, notes.is_empty()) {
         (0, 0, true) => Cell::Empty,
         (_, 0, _) => Cell::Holds { passed, notes },
         _ => Cell::Fails { failed, of: passed + failed + notes.len() },
     }
+}
+
+/// Ascending numbers, those that follow each other as `first–last`.
+fn runs(numbers: &[usize]) -> Vec<String> {
+    let follow = |a: &usize, b: &usize| a + 1 == *b;
+    let runs = numbers.chunk_by(follow).map(|run| match run {
+        [first, .., last] => format!("{first}–{last}"),
+        _ => run[0].to_string(),
+    });
+    runs.collect()
 }
 
 /// The text, or its beginning.
@@ -307,6 +318,11 @@ mod tests {
         let about_it = |fault: &&String| fault.starts_with("verbs-rxe");
         assert_eq!(verdict.faults().iter().find(about_it), None, "nothing was judged");
         assert!(verdict.markdown().contains("**verbs-rxe did not run: no QEMU**"));
+    }
+
+    #[test]
+    fn notes_that_follow_each_other_are_a_range() {
+        assert_eq!(runs(&[1, 3, 4, 5, 9, 10]), ["1", "3–5", "9–10"]);
     }
 
     #[test]
