@@ -54,13 +54,17 @@ fn with_gid(context: &Context, port: &Port, index: u8) -> Result<Port, VerbsErro
 }
 
 fn active_port(context: &Context) -> Result<Port, VerbsError> {
+    let mut failure = None;
     for number in 1..=context.attributes().phys_port_cnt {
-        let port = context.port(number)?;
-        if port.state() == PortState::ACTIVE {
-            return Ok(port);
+        match context.port(number) {
+            Ok(port) if port.state() == PortState::ACTIVE => return Ok(port),
+            Ok(_) => {}
+            // One that is down may have no GID; another one may be up.
+            Err(why) => failure = failure.or(Some(why)),
         }
     }
-    Err(VerbsError::NoActivePort { device: context.name().to_owned() })
+    let none = || VerbsError::NoActivePort { device: context.name().to_owned() };
+    Err(failure.map_or_else(none, VerbsError::Device))
 }
 
 impl Transport for Verbs {
