@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`stages`] | the table of stages, and what each one runs and demands |
 //! | [`run`] | one stage under way: its commands, its log, its spinner, and why it stopped |
+//! | [`guest`] | a machine with an RDMA device, booted in QEMU |
 //! | [`packages`] | the Debian packages that a stage needs |
 //! | [`report`] | the line per stage, the verdicts, the summary |
 
@@ -23,6 +24,7 @@ use crate::report::{Report, is_ci};
 use crate::run::Job;
 use crate::stages::{STAGES, Stage, UnknownStage};
 
+mod guest;
 mod packages;
 mod report;
 mod run;
@@ -101,7 +103,7 @@ fn verify(arguments: &Arguments) -> Result<bool, Error> {
     for stage in chosen {
         let started = Instant::now();
         let result = Job::start(stage.name, asked_for).and_then(|mut job| {
-            packages.ensure(stage.packages, &mut job)?;
+            packages.ensure(&stage.packages.concat(), &mut job)?;
             (stage.run)(&mut job)
         });
         report.stage(stage.name, started.elapsed(), &result)?;

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -118,6 +118,27 @@ impl Job {
         }
         let log = fs::read(&self.path)?;
         Ok(String::from_utf8_lossy(&log[start as usize..]).into_owned())
+    }
+
+    /// Runs `command`, and hands on each line that it prints to stdout as it comes; the log has them too.
+    pub fn watch(
+        &mut self,
+        what: &str,
+        command: &mut Command,
+        mut each: impl FnMut(&Self, &str),
+    ) -> Result<ExitStatus, Stop> {
+        self.announce(what);
+        writeln!(self.log, "$ {command:?}")?;
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| Stop::Start { what: what.to_owned(), error })?;
+        let stdout = child.stdout.take().expect("it was asked for");
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            writeln!(self.log, "{line}")?;
+            each(self, &line);
+        }
+        Ok(child.wait()?)
     }
 
     /// Writes to the log.

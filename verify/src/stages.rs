@@ -1,10 +1,13 @@
 //! The table of stages, and what each one runs and demands.
 
+use crate::guest;
 use crate::run::{Job, Stop, cargo, cargo_with_cfg, flags};
 
 mod bare_metal;
 mod conformance;
 mod loom;
+mod soft_roce;
+mod verbs;
 
 /// One thing that `cargo verify` shows.
 pub struct Stage {
@@ -12,14 +15,14 @@ pub struct Stage {
     pub name: &'static str,
     /// What its passing shows, in one line.
     pub shows: &'static str,
-    /// The Debian packages without which it cannot run.
-    pub packages: &'static [&'static str],
+    /// The Debian packages without which it cannot run, by what they are for.
+    pub packages: &'static [&'static [&'static str]],
     /// Runs it; the words returned stand behind its name in the report.
     pub run: fn(&mut Job) -> Result<String, Stop>,
 }
 
 /// All stages, in the order in which they run: what fails soonest comes first.
-pub static STAGES: [Stage; 8] = [
+pub static STAGES: [Stage; 10] = [
     Stage { name: "fmt", shows: "every file is as rustfmt writes it", packages: &[], run: fmt },
     Stage {
         name: "clippy",
@@ -60,8 +63,20 @@ pub static STAGES: [Stage; 8] = [
     Stage {
         name: "bare-metal",
         shows: "cq-core builds for targets without an operating system, from core alone",
-        packages: bare_metal::PACKAGES,
+        packages: &[bare_metal::PACKAGES],
         run: bare_metal::run,
+    },
+    Stage {
+        name: "verbs",
+        shows: "what needs libibverbs builds, with its documentation, without a warning; its tests pass",
+        packages: &[verbs::PACKAGES],
+        run: verbs::run,
+    },
+    Stage {
+        name: "soft-roce",
+        shows: "on the real library and Linux's own RDMA driver all of it works, between two hosts too",
+        packages: &[verbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
+        run: soft_roce::run,
     },
 ];
 

@@ -3,15 +3,25 @@
 
 use std::env;
 use std::fs;
+use std::io;
 use std::process::{Command, Stdio};
 
 use verify::conformance::{self, Outcome, Progress, Runs, TRANSPORTS, Transport, Verdict};
 
+use super::verbs;
+use crate::guest::tasks::Task;
+use crate::guest::{self, Guest, Load};
+use crate::packages::Packages;
 use crate::report::is_ci;
 use crate::run::{Job, Stop, root};
 
 /// Where the table is written as Markdown, relative to the workspace's root.
 const TABLE: &str = "target/verify/conformance.md";
+
+/// The guest, and the one list that it can be booted for.
+const LIST: &str = "conformance";
+/// What all cases may take in the guest, in seconds.
+const CASES: u32 = 600;
 
 /// Runs the cases and judges what came of them.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
@@ -38,18 +48,61 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     }
 }
 
-/// Runs the cases of one transport, in processes of their own.
+/// Runs the cases of one transport: in processes of their own, or in guests.
 fn on(transport: &Transport, job: &mut Job) -> Result<Vec<Outcome>, Stop> {
-    if transport.runs == Runs::OnADevice {
-        return Err(Stop::Skipped("there is no guest yet".to_owned()));
+    match transport.runs {
+        Runs::Anywhere => {
+            let program = env::current_exe()?;
+            let process = |from: usize| {
+                let mut command = Command::new(&program);
+                command.args(["--cases", transport.name, "--from", &from.to_string()]);
+                command.stderr(Stdio::null());
+                Ok(command)
+            };
+            cases(transport, process, job)
+        }
+        Runs::OnADevice => in_a_guest(transport, job),
     }
-    let program = env::current_exe()?;
+}
+
+/// Runs the cases on the transports that need a device, and judges these alone.
+pub fn on_devices(job: &mut Job) -> Result<String, Stop> {
+    let mut outcomes = Vec::new();
+    let mut others = Vec::new();
+    for transport in TRANSPORTS {
+        match transport.runs {
+            Runs::OnADevice => outcomes.extend(in_a_guest(transport, job)?),
+            Runs::Anywhere => others.push((transport.name, "it needs no device".to_owned())),
+        }
+    }
+    match Verdict::of(&outcomes, &others).faults() {
+        [] => Ok(format!("{} cases as they must be", outcomes.len())),
+        faults => Err(Stop::Judged(format!("conformance: {}", faults.join("; ")))),
+    }
+}
+
+/// Runs the cases of a transport that needs a device. A case that takes the guest along costs a reboot.
+fn in_a_guest(transport: &Transport, job: &mut Job) -> Result<Vec<Outcome>, Stop> {
+    Packages::default().ensure(&[verbs::PACKAGES, guest::PACKAGES].concat(), job)?;
+    let programs =
+        verbs::build(job, &format!("build --release --bin verify {}", verbs::SELECTION))?;
+    let command = r#"exec verify --cases "$transport" --from "$from""#.to_owned();
+    let task = Task { name: LIST.to_owned(), seconds: CASES, command };
+    let lists = vec![(LIST, vec![task])];
+    let guest = Guest::prepare(LIST, &Load { programs, lists, ..Load::default() }, job)?;
     let process = |from: usize| {
-        let mut command = Command::new(&program);
-        command.args(["--cases", transport.name, "--from", &from.to_string()]);
-        command.stderr(Stdio::null());
-        Ok(command)
+        guest.command(LIST, &[("transport", transport.name), ("from", &from.to_string())])
     };
+    let outcomes = cases(transport, process, job)?;
+    job.log(&guest.last_words(LIST))?;
+    Ok(outcomes)
+}
+
+fn cases(
+    transport: &Transport,
+    process: impl FnMut(usize) -> io::Result<Command>,
+    job: &Job,
+) -> Result<Vec<Outcome>, Stop> {
     let mut told = false;
     Ok(conformance::run(transport, process, |Progress { transport, case, over, of }| {
         // Where progress is lines, one for each transport is enough.

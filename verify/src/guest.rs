@@ -1,0 +1,118 @@
+//! A machine with an RDMA device: Debian's kernel with the Soft-RoCE driver, booted in QEMU without any help of
+//! the host's kernel.
+//!
+//! The guest's disk is an archive in memory, made here: busybox, the driver, what is to be run and the
+//! libraries of that. Its serial port is the kernel's console, and goes to a file; what the tasks print goes
+//! through a port of its own to the standard output of the QEMU process.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `kernel` | finding, fetching and unpacking Debian's kernel |
+//! | `libraries` | what a program needs beside itself |
+//! | `archive` | the guest's files |
+//! | `init.sh` | what the guest does: set up, run the tasks, end |
+//! | `boot` | QEMU: one guest, or two on a wire |
+//! | [`tasks`] | what it is told to run, and what came of it |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::archive::Archive;
+use self::kernel::Kernel;
+use self::tasks::Task;
+use crate::run::{Job, Stop, root};
+
+mod archive;
+mod boot;
+mod kernel;
+mod libraries;
+pub mod tasks;
+
+/// What brings QEMU, the guest's programs, and the tools that unpack its kernel.
+pub const PACKAGES: &[&str] =
+    &["qemu-system-x86", "busybox-static", "ibverbs-providers", "iproute2", "kmod", "xz-utils"];
+
+/// What is brought along beside the programs of whoever calls.
+const PROGRAMS: [&str; 1] = ["/usr/bin/rdma"];
+/// The driver's half in user space, which libibverbs loads by itself.
+const PROVIDER: &str = "/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so";
+const PROVIDER_NAMED: &str = "/etc/libibverbs.d/rxe.driver";
+
+/// A guest that can be booted.
+pub struct Guest {
+    kernel: PathBuf,
+    /// Where the files of this guest are.
+    folder: PathBuf,
+    /// What it can be booted for, and how many seconds that may take.
+    lists: Vec<(&'static str, u32)>,
+}
+
+/// What a guest is to hold.
+#[derive(Default)]
+pub struct Load {
+    /// Files that lie in the guest where they lie here, with the libraries of those that are programs.
+    pub files: Vec<PathBuf>,
+    /// Programs that the guest finds by their names, with their libraries.
+    pub programs: Vec<Program>,
+    /// What it can be booted for: the name of a list, and the list.
+    pub lists: Vec<(&'static str, Vec<Task>)>,
+}
+
+/// A program of this workspace.
+#[derive(Clone)]
+pub struct Program {
+    /// What it is called in the guest.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl Guest {
+    /// Fetches the kernel where that has not been done, and puts the guest's files together under `name`.
+    pub fn prepare(name: &str, load: &Load, job: &mut Job) -> Result<Self, Stop> {
+        let kernel = Kernel::find(job)?;
+        job.announce("putting the guest together");
+        let folder = cache().join(name);
+        fs::create_dir_all(&folder)?;
+        archive(&kernel, load)?.write(&folder.join("initrd"))?;
+        let seconds = |tasks: &[Task]| tasks.iter().map(|task| task.seconds).sum();
+        let lists = load.lists.iter().map(|(list, tasks)| (*list, seconds(tasks))).collect();
+        Ok(Self { kernel: kernel.image, folder, lists })
+    }
+}
+
+/// Where guests and their kernels are kept.
+fn cache() -> PathBuf {
+    root().join("target/verify/guest")
+}
+
+fn archive(kernel: &Kernel, load: &Load) -> Result<Archive, Stop> {
+    let mut archive = Archive::default();
+    archive.text("init", include_str!("guest/init.sh"));
+    archive.text("etc/passwd", "root:x:0:0:root:/:/bin/sh\n");
+    archive.text("etc/hosts", "127.0.0.1 localhost\n");
+    archive.copy("bin/busybox", "/bin/busybox");
+    for module in fs::read_dir(&kernel.modules)? {
+        let module = module?.path();
+        let name = module.file_name().expect("it was listed");
+        archive.copy(Path::new("modules").join(name), &module);
+    }
+    for folder in ["dev", "proc", "sys", "tmp"] {
+        archive.folder(folder);
+    }
+    let mut files: Vec<PathBuf> = PROGRAMS.iter().map(PathBuf::from).collect();
+    files.extend([PROVIDER, PROVIDER_NAMED].map(PathBuf::from));
+    files.extend(load.files.iter().cloned());
+    for program in &load.programs {
+        archive.copy(Path::new("job").join(&program.name), &program.path);
+    }
+    let programs = load.programs.iter().map(|program| &program.path);
+    let libraries = libraries::of(files.iter().chain(programs))?;
+    for file in files.iter().chain(&libraries) {
+        archive.copy(file, file);
+    }
+    for (list, tasks) in &load.lists {
+        archive.text(format!("job/{list}.tasks"), tasks::file(tasks));
+    }
+    Ok(archive)
+}

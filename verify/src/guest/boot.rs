@@ -1,0 +1,149 @@
+//! QEMU: one guest, or two on a wire.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+
+use super::Guest;
+use super::tasks::{Ran, Results};
+use crate::run::{Job, Stop, root};
+
+/// How long a guest may take for itself, in seconds: it boots in three, and on a busy machine in twenty.
+const BOOT: u32 = 120;
+
+/// What the kernel is told: a crash or a hang in it ends the machine, and the console says where it was.
+const KERNEL: &str = "console=ttyS0 quiet panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 \
+                      watchdog_thresh=60";
+
+impl Guest {
+    /// Boots it for the tasks of `list` and waits until it has ended: what came of them, in order.
+    pub fn run(&self, list: &str, job: &mut Job) -> Result<Vec<Ran>, Stop> {
+        let mut command = self.command(list, &[])?;
+        self.watch(list, &mut command, job)
+    }
+
+    /// Boots it twice, on the two ends of a wire: the hosts 10.0.0.1 and 10.0.0.2 do the tasks of the first and
+    /// of the second list, at the same time.
+    pub fn run_wired(&self, lists: [&str; 2], job: &mut Job) -> Result<[Vec<Ran>; 2], Stop> {
+        let [mut first, mut second] =
+            [self.on_the_wire(lists[0], 1)?, self.on_the_wire(lists[1], 2)?];
+        let mut child = first.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut stdout = child.stdout.take().expect("it was asked for");
+        let reader = thread::spawn(move || {
+            let mut said = Vec::new();
+            stdout.read_to_end(&mut said).map(|_| said)
+        });
+        let theirs = self.watch(lists[1], &mut second, job);
+        let status = child.wait()?;
+        let said = reader.join().expect("reading does not panic")?;
+        let said = String::from_utf8_lossy(&said);
+        job.log(&format!("the other host: {first:?}\n{said}"))?;
+        let mut results = Results::default();
+        for line in said.lines() {
+            results.line(line);
+        }
+        // What the first one says is the reason for what the second one does not.
+        let ours = self.conclude(lists[0], results, status, job)?;
+        Ok([ours, theirs?])
+    }
+
+    /// The command that boots it for the tasks of `list`, which find the `variables` in their environment. What
+    /// they print is its standard output; it is killed when their time is over.
+    ///
+    /// # Errors
+    /// The file for what QEMU says could not be made.
+    pub fn command(&self, list: &str, variables: &[(&str, &str)]) -> io::Result<Command> {
+        let known = self.lists.iter().find(|(name, _)| *name == list);
+        let (_, seconds) = known.expect("the guest was made with this list");
+        let mut arguments = format!("{KERNEL} tasks={list}");
+        for (name, value) in variables {
+            arguments += &format!(" {name}={value}");
+        }
+        let deadline = (BOOT + seconds).to_string();
+        let mut command = Command::new("timeout");
+        // In the foreground, it dies with us at the terminal.
+        command.args(["--foreground", "--signal=KILL", &deadline, "qemu-system-x86_64"]);
+        command.args(["-accel", "tcg,thread=multi", "-machine", "pc", "-cpu", "qemu64"]);
+        command.args(["-smp", "2", "-m", "768", "-nodefaults", "-no-reboot", "-display", "none"]);
+        command.arg("-kernel").arg(&self.kernel).args(["-initrd", "initrd", "-append", &arguments]);
+        command.args(["-serial", &format!("file:{}", console(list)), "-chardev"]);
+        // A pipe to write to and nothing to read from: at its end the port would be closed.
+        command.arg("file,id=out,path=/dev/stdout");
+        command.args(["-device", "virtio-serial", "-device", "virtserialport,chardev=out"]);
+        command.current_dir(&self.folder).stderr(File::create(self.folder.join(qemu(list)))?);
+        Ok(command)
+    }
+
+    /// What the kernel and QEMU said in the last boot for `list`, and the name of the kernel's file.
+    pub fn last_words(&self, list: &str) -> String {
+        let read = |name: String| fs::read(self.folder.join(name)).unwrap_or_default();
+        let said = [read(console(list)), read(qemu(list))].concat();
+        let said = String::from_utf8_lossy(&said).replace('\r', "");
+        format!("the guest's console, {}:\n{said}", self.shown_console(list).display())
+    }
+
+    fn shown_console(&self, list: &str) -> PathBuf {
+        let path = self.folder.join(console(list));
+        path.strip_prefix(root()).map(Path::to_owned).unwrap_or(path)
+    }
+
+    /// [`Self::command`] for one of the two ends of the wire, whose address ends in `host`.
+    fn on_the_wire(&self, list: &str, host: u8) -> io::Result<Command> {
+        let (here, there) = (format!("wire{host}"), format!("wire{}", 3 - host));
+        match fs::remove_file(self.folder.join(&here)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut command = self.command(list, &[("host", &host.to_string())])?;
+        // By names in the guest's folder, since the path of a socket must be short.
+        let ends =
+            format!("local.type=unix,local.path={here},remote.type=unix,remote.path={there}");
+        command.arg("-netdev").arg(format!("dgram,id=wire,{ends}"));
+        command.arg("-device").arg(format!("e1000,netdev=wire,mac=52:54:00:00:00:0{host}"));
+        Ok(command)
+    }
+
+    fn watch(&self, list: &str, command: &mut Command, job: &mut Job) -> Result<Vec<Ran>, Stop> {
+        let mut results = Results::default();
+        let status = job.watch("booting the guest", command, |job, line| {
+            if let Some(task) = results.line(line) {
+                job.announce(&format!("in the guest: {task}"));
+            }
+        })?;
+        self.conclude(list, results, status, job)
+    }
+
+    /// What came of the tasks of a boot that is over, if it came to the end of its list.
+    fn conclude(
+        &self,
+        list: &str,
+        results: Results,
+        status: ExitStatus,
+        job: &mut Job,
+    ) -> Result<Vec<Ran>, Stop> {
+        job.log(&self.last_words(list))?;
+        let (ran, over) = results.finish();
+        if over {
+            return Ok(ran);
+        }
+        let console = self.shown_console(list);
+        let console = console.display();
+        let when = match ran.last() {
+            Some(task) => format!("in `{}`", task.name),
+            None => "before it ran anything".to_owned(),
+        };
+        Err(Stop::Judged(format!("the guest died {when} ({status}); its console is {console}")))
+    }
+}
+
+/// The file of the kernel's console in the guest's folder.
+fn console(list: &str) -> String {
+    format!("{list}.console")
+}
+
+/// The file of what QEMU itself says.
+fn qemu(list: &str) -> String {
+    format!("{list}.qemu")
+}

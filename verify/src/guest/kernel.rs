@@ -1,0 +1,143 @@
+//! Debian's kernel: found, fetched once, and unpacked as far as it is needed. It is never installed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{Job, Stop, root};
+
+/// The package that always depends on the current kernel.
+const CURRENT: &str = "linux-image-amd64";
+/// What the guest loads; what these need comes with them. rxe's link needs crc32 and does not say so.
+const MODULES: [&str; 7] =
+    ["virtio_pci", "virtio_console", "crc32_generic", "rdma_rxe", "rdma_ucm", "dummy", "e1000"];
+/// How an xz stream begins.
+const XZ: &[u8] = b"\xfd7zXZ\0";
+
+/// A kernel that can be booted.
+pub struct Kernel {
+    /// What QEMU loads.
+    pub image: PathBuf,
+    /// The folder of its modules, which sort in the order in which they are to be loaded.
+    pub modules: PathBuf,
+}
+
+impl Kernel {
+    /// The kernel of this Debian, fetched where that has not been done.
+    pub fn find(job: &mut Job) -> Result<Self, Stop> {
+        let listing = job.run("apt-cache", Command::new("apt-cache").args(["depends", CURRENT]))?;
+        let Some(package) = image_package(&listing) else {
+            let why = format!("apt knows no {CURRENT}: sudo apt-get update; it has to be Debian");
+            return Err(Stop::Skipped(why));
+        };
+        let folder = super::cache().join(package);
+        if !folder.exists() {
+            // It gets its name when it is complete.
+            let parts = super::cache().join(format!("{package}.part"));
+            fetch(package, &parts, job)?;
+            fs::rename(&parts, &folder)?;
+        }
+        Ok(Self { image: folder.join("vmlinux"), modules: folder.join("modules") })
+    }
+}
+
+/// The kernel's package in what `apt-cache depends` prints.
+fn image_package(listing: &str) -> Option<&str> {
+    let mut depends = listing.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    depends.find(|package| package.starts_with("linux-image-"))
+}
+
+fn fetch(package: &str, to: &Path, job: &mut Job) -> Result<(), Stop> {
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    let tree = to.join("tree");
+    fs::create_dir_all(&tree)?;
+    let mut download = Command::new("env");
+    download.arg("--chdir").arg(to).args(["apt-get", "download", package]);
+    job.run(&format!("apt-get download {package}"), &mut download)?;
+    let archive = only(to, |name| name.ends_with(".deb"))?;
+    job.run("dpkg -x", Command::new("dpkg").arg("-x").arg(&archive).arg(&tree))?;
+    let image = only(&tree.join("boot"), |name| name.starts_with("vmlinuz-"))?;
+    unpack_image(&image, &to.join("vmlinux"), job)?;
+    take_modules(&tree, &to.join("modules"), job)?;
+    fs::remove_file(archive)?;
+    Ok(fs::remove_dir_all(tree)?)
+}
+
+/// Takes the kernel out of the image that would unpack itself: emulated, that takes longer than all else that
+/// it does to boot.
+fn unpack_image(image: &Path, to: &Path, job: &mut Job) -> Result<(), Stop> {
+    let bytes = fs::read(image)?;
+    let Some(start) = bytes.windows(XZ.len()).position(|window| window == XZ) else {
+        // Not packed by xz: QEMU boots it as it is.
+        return Ok(fs::rename(image, to)?);
+    };
+    let packed = to.with_extension("xz");
+    fs::write(&packed, &bytes[start..])?;
+    job.run("xz", Command::new("xz").args(["--decompress", "--single-stream"]).arg(&packed))?;
+    Ok(())
+}
+
+fn take_modules(tree: &Path, to: &Path, job: &mut Job) -> Result<(), Stop> {
+    let version = only(&tree.join("lib/modules"), |_| true)?;
+    let version = version.file_name().expect("it was listed");
+    job.run("depmod", Command::new("/sbin/depmod").arg("-b").arg(tree).arg(version))?;
+    let mut probe = Command::new("/sbin/modprobe");
+    probe.arg("-d").arg(tree).arg("-S").arg(version).args(["--show-depends", "--all"]);
+    let listing = job.run("modprobe", probe.args(MODULES))?;
+    fs::create_dir(to)?;
+    for (number, module) in load_order(&listing).into_iter().enumerate() {
+        let name = module.file_name().expect("a module is a file").to_string_lossy();
+        fs::copy(module, to.join(format!("{number:02}-{name}")))?;
+    }
+    Ok(())
+}
+
+/// The modules in what `modprobe --show-depends` prints, each once.
+fn load_order(listing: &str) -> Vec<&Path> {
+    let mut order = Vec::new();
+    for line in listing.lines().filter_map(|line| line.strip_prefix("insmod ")) {
+        let module = Path::new(line.split_whitespace().next().unwrap_or_default());
+        if !order.contains(&module) {
+            order.push(module);
+        }
+    }
+    order
+}
+
+/// The one entry of `folder` whose name is as wanted.
+fn only(folder: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<PathBuf> {
+    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let mut found = entries.iter().filter(|entry| wanted(&entry.file_name().to_string_lossy()));
+    match (found.next(), found.next()) {
+        (Some(entry), None) => Ok(entry.path()),
+        _ => {
+            let shown = folder.strip_prefix(root()).unwrap_or(folder).display();
+            Err(io::Error::other(format!("{shown} does not hold what the kernel's package should")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_what_the_current_one_depends_on() {
+        let listing =
+            "linux-image-amd64\n  PreDepends: dpkg\n  Depends: linux-image-6.1.0-56-amd64\n";
+        assert_eq!(image_package(listing), Some("linux-image-6.1.0-56-amd64"));
+        assert_eq!(image_package("N: Unable to locate package linux-image-amd64\n"), None);
+    }
+
+    #[test]
+    fn modules_are_loaded_once_in_the_order_given_and_without_options() {
+        let listing = "insmod /t/ib_core.ko \nbuiltin crc32\ninsmod /t/ib_uverbs.ko \n\
+                       insmod /t/ib_core.ko \ninsmod /t/dummy.ko numdummies=0\n";
+        let order = load_order(listing);
+        let expected = ["/t/ib_core.ko", "/t/ib_uverbs.ko", "/t/dummy.ko"];
+        assert_eq!(order, expected.map(Path::new));
+    }
+}

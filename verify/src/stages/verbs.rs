@@ -1,0 +1,103 @@
+//! What needs libibverbs: the transport over it, and what of the others reaches it by their feature `verbs`. No
+//! device is needed here; the tests that want one say so and pass.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::tests_passed;
+use crate::guest::Program;
+use crate::run::{Job, Stop, cargo as plain_cargo, flags};
+
+/// What it is built with.
+pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config", "libclang-14-dev"];
+
+/// The transport, and what of the others reaches it, in cargo's words.
+pub const SELECTION: &str =
+    "-p transport-verbs -p bench -p verify --features=bench/verbs,verify/verbs";
+
+/// The binding's generator reads headers with libclang, and panics with one that is newer than these.
+const LIBCLANG: [&str; 2] = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-15/lib"];
+
+/// Builds, lints and documents, and runs the tests.
+pub fn run(job: &mut Job) -> Result<String, Stop> {
+    let clippy = format!("clippy --all-targets {SELECTION} -- -D warnings");
+    job.run("cargo clippy", &mut cargo(&clippy))?;
+    let mut doc = cargo(&format!("doc --no-deps {SELECTION}"));
+    doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
+    job.run("cargo doc", &mut doc)?;
+    let output = job.run("cargo test", &mut cargo("test -p transport-verbs"))?;
+    match tests_passed(&output) {
+        0 => Err(Stop::Unshown("no test ran")),
+        passed => Ok(format!("no warnings, {passed} tests without a device")),
+    }
+}
+
+/// The programs that cargo builds when told these `words`.
+pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
+    let mut cargo = cargo(words);
+    cargo.arg("--message-format=json-render-diagnostics");
+    let output = job.run(&format!("cargo {words}"), &mut cargo)?;
+    Ok(executables(&output))
+}
+
+/// The programs in cargo's messages. Between them are lines of other kinds.
+fn executables(messages: &str) -> Vec<Program> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = |message: Value| {
+        let name = message["target"]["name"].as_str()?.to_owned();
+        Some(Program { name, path: message["executable"].as_str()?.into() })
+    };
+    messages.filter_map(program).collect()
+}
+
+/// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of its own: with
+/// other features it would replace this very program.
+fn cargo(words: &str) -> Command {
+    let mut command = plain_cargo(&words.split_whitespace().collect::<Vec<_>>());
+    command.env("CARGO_TARGET_DIR", "target/verbs");
+    // What is built here goes to a guest's memory, and nobody debugs it there.
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    for device in ["VERBS_DEVICE", "VERBS_ADDR"] {
+        command.env_remove(device);
+    }
+    if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
+        command.env("LIBCLANG_PATH", path);
+    }
+    command
+}
+
+/// The first of these folders that has the library.
+fn libclang(folders: &[&str]) -> Option<PathBuf> {
+    let has_it = |folder: &&Path| {
+        let names = fs::read_dir(folder).into_iter().flatten().flatten();
+        names.map(|entry| entry.file_name()).any(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("libclang.so") || name.starts_with("libclang-")
+        })
+    };
+    folders.iter().map(Path::new).find(has_it).map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_in_cargos_messages() {
+        let messages = r#"   Compiling bench v0.1.0
+{"reason":"compiler-artifact","target":{"name":"bench"},"executable":null}
+{"reason":"compiler-artifact","target":{"name":"cqperf"},"executable":"/t/release/cqperf"}
+{"reason":"build-finished","success":true}"#;
+        let [Program { name, path }] = &executables(messages)[..] else { panic!("not one") };
+        assert_eq!((name.as_str(), path.to_str()), ("cqperf", Some("/t/release/cqperf")));
+    }
+
+    #[test]
+    fn a_folder_without_the_library_is_passed_over() {
+        assert_eq!(libclang(&["/nowhere", env!("CARGO_MANIFEST_DIR")]), None);
+    }
+}
