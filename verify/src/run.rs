@@ -120,6 +120,20 @@ impl Job {
         Ok(String::from_utf8_lossy(&log[start as usize..]).into_owned())
     }
 
+    /// Runs `command` in the workspace's root, and returns what it printed to stdout, which is for us alone: the log
+    /// has its stderr.
+    pub fn ask(&mut self, what: &str, command: &mut Command) -> Result<String, Stop> {
+        self.announce(what);
+        writeln!(self.log, "$ {command:?}")?;
+        command.stdin(Stdio::null()).stderr(self.log.try_clone()?).current_dir(root());
+        let output = command.output();
+        let output = output.map_err(|error| Stop::Start { what: what.to_owned(), error })?;
+        match output.status {
+            status if status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            status => Err(Stop::Command { what: what.to_owned(), status }),
+        }
+    }
+
     /// Runs `command`, and hands on each line that it prints to stdout as it comes; the log has them too.
     pub fn watch(
         &mut self,

@@ -25,7 +25,8 @@ impl Guest {
     }
 
     /// Boots it twice, on the two ends of a wire: the hosts 10.0.0.1 and 10.0.0.2 do the tasks of the first and
-    /// of the second list, at the same time.
+    /// of the second list, at the same time. Two network namespaces of one guest would be no two hosts: the
+    /// driver looks for routes, and listens, in the first one alone (`rxe_find_route4`, `rxe_net_ipv4_init`).
     pub fn run_wired(&self, lists: [&str; 2], job: &mut Job) -> Result<[Vec<Ran>; 2], Stop> {
         let [mut first, mut second] =
             [self.on_the_wire(lists[0], 1)?, self.on_the_wire(lists[1], 2)?];

@@ -40,11 +40,11 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
     let mut cargo = cargo(words);
     cargo.arg("--message-format=json-render-diagnostics");
-    let output = job.run(&format!("cargo {words}"), &mut cargo)?;
-    Ok(executables(&output))
+    let messages = job.ask(&format!("cargo {words}"), &mut cargo)?;
+    Ok(executables(&messages))
 }
 
-/// The programs in cargo's messages. Between them are lines of other kinds.
+/// The programs in cargo's messages.
 fn executables(messages: &str) -> Vec<Program> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let program = |message: Value| {
@@ -54,8 +54,8 @@ fn executables(messages: &str) -> Vec<Program> {
     messages.filter_map(program).collect()
 }
 
-/// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of its own: with
-/// other features it would replace this very program.
+/// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of
+/// its own: with other features it would replace this very program.
 fn cargo(words: &str) -> Command {
     let mut command = plain_cargo(&words.split_whitespace().collect::<Vec<_>>());
     command.env("CARGO_TARGET_DIR", "target/verbs");
@@ -88,8 +88,7 @@ mod tests {
 
     #[test]
     fn programs_are_found_in_cargos_messages() {
-        let messages = r#"   Compiling bench v0.1.0
-{"reason":"compiler-artifact","target":{"name":"bench"},"executable":null}
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"bench"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"cqperf"},"executable":"/t/release/cqperf"}
 {"reason":"build-finished","success":true}"#;
         let [Program { name, path }] = &executables(messages)[..] else { panic!("not one") };
