@@ -75,6 +75,7 @@ pub mod foreign_number;
 pub mod health;
 pub mod notify;
 pub mod ring;
+pub mod setup;
 #[cfg(target_has_atomic = "32")]
 pub mod shared_cq;
 pub mod soft;

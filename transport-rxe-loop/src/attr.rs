@@ -8,69 +8,12 @@
 //! assert!(!attr.without(QpAttrMask::PORT).mask().contains(QpAttrMask::PORT));
 //! ```
 
-use std::fmt;
+use cq_core::setup::{Access, QpAttrMask};
 
 use crate::device::MAX_RD_ATOMIC;
 use crate::error::ModifyError;
-use crate::mr::Access;
+use crate::mr;
 use crate::state::QpState;
-
-bitflags::bitflags! {
-    /// `enum ibv_qp_attr_mask`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct QpAttrMask: u32 {
-        /// The state to go to.
-        const STATE = 1;
-        /// The state that the caller takes the queue pair to be in.
-        const CUR_STATE = 1 << 1;
-        /// Report when the send queue is drained.
-        const EN_SQD_ASYNC_NOTIFY = 1 << 2;
-        /// What the peer may do.
-        const ACCESS_FLAGS = 1 << 3;
-        /// Index of the partition key.
-        const PKEY_INDEX = 1 << 4;
-        /// Port of the device.
-        const PORT = 1 << 5;
-        /// Queue key; datagrams only.
-        const QKEY = 1 << 6;
-        /// Address of the peer's port.
-        const AV = 1 << 7;
-        /// Largest packet.
-        const PATH_MTU = 1 << 8;
-        /// How long to wait for an answer.
-        const TIMEOUT = 1 << 9;
-        /// How often to try again.
-        const RETRY_CNT = 1 << 10;
-        /// How often to try again where no receive was posted.
-        const RNR_RETRY = 1 << 11;
-        /// First packet number to receive.
-        const RQ_PSN = 1 << 12;
-        /// How many READs and atomics of this side may be under way.
-        const MAX_QP_RD_ATOMIC = 1 << 13;
-        /// The other path.
-        const ALT_PATH = 1 << 14;
-        /// How long the peer waits when no receive was posted.
-        const MIN_RNR_TIMER = 1 << 15;
-        /// First packet number to send.
-        const SQ_PSN = 1 << 16;
-        /// How many READs and atomics of the peer may be under way.
-        const MAX_DEST_RD_ATOMIC = 1 << 17;
-        /// State of the path migration.
-        const PATH_MIG_STATE = 1 << 18;
-        /// Capacities.
-        const CAP = 1 << 19;
-        /// Number of the peer.
-        const DEST_QPN = 1 << 20;
-        /// Packets a second.
-        const RATE_LIMIT = 1 << 25;
-    }
-}
-
-impl fmt::Display for QpAttrMask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        bitflags::parser::to_writer(self, f)
-    }
-}
 
 /// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), as many as are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +209,13 @@ impl QpAttr {
             (QpAttrMask::RNR_RETRY, u32::from(self.rnr_retry), 0, 7, "0 to 7"),
             (QpAttrMask::MAX_QP_RD_ATOMIC, u32::from(self.max_rd_atomic), 0, READS, reads),
             (QpAttrMask::MAX_DEST_RD_ATOMIC, u32::from(self.max_dest_rd_atomic), 0, READS, reads),
-            (QpAttrMask::ACCESS_FLAGS, self.access.unknown_bits(), 0, 0, "these bits are unknown"),
+            (
+                QpAttrMask::ACCESS_FLAGS,
+                mr::unknown_bits(self.access),
+                0,
+                0,
+                "these bits are unknown",
+            ),
         ];
         for (attr, value, min, max, allowed) in ranges {
             if self.has(attr) && !(min..=max).contains(&value) {

@@ -20,11 +20,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cq_core::setup::InUse;
 use cq_core::transport::{Block, CqKey, EventError, Events};
 
 use crate::bell::{Bell, Source};
 use crate::cq;
-use crate::error::{CreateError, InUse};
+use crate::error::CreateError;
 use crate::fabric::Fabric;
 
 /// A completion channel. Its descriptor is readable while there is an event to take.

@@ -20,6 +20,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
 use cq_core::ring::{Slot, Tail};
+use cq_core::setup::InUse;
 use cq_core::soft::{Consumer, Control, Overrun, Parts, Tag};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError, Signal};
 use cq_core::wc::Wc;
@@ -29,7 +30,7 @@ use crate::bell::{self, Bell, Source};
 use crate::channel::CompletionChannel;
 use crate::completion;
 use crate::device::MAX_CQE;
-use crate::error::{CreateError, InUse, Limit};
+use crate::error::{CreateError, Limit};
 use crate::fabric::Fabric;
 use crate::layout::{CqSlot, Entry, MAX_CQ};
 use crate::overrun;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use cq_core::setup::QpAttrMask;
 use thiserror::Error;
 
-use crate::attr::QpAttrMask;
 use crate::device;
 use crate::state::QpState;
 
@@ -175,18 +175,6 @@ pub enum RegisterError {
     },
 }
 
-/// A piece that is not inside its memory region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{len} bytes at offset {offset} are not inside the memory region's {available}")]
-pub struct RangeError {
-    /// Where the piece starts.
-    pub offset: usize,
-    /// How long it is.
-    pub len: usize,
-    /// How long the region is.
-    pub available: usize,
-}
-
 /// Why a queue pair's state stays as it is (Q1). Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -237,20 +225,4 @@ pub enum ModifyError {
         /// What the caller gave as the current state.
         claimed: QpState,
     },
-}
-
-/// An object that others refer to can't be destroyed (EBUSY, Q11). The handle comes back in here.
-#[derive(Debug, Error)]
-#[error("the {what} is still in use: destroy {users} first")]
-pub struct InUse<T> {
-    /// The handle, as good as before.
-    pub handle: T,
-    what: &'static str,
-    users: &'static str,
-}
-
-impl<T> InUse<T> {
-    pub(crate) const fn new(handle: T, what: &'static str, users: &'static str) -> Self {
-        Self { handle, what, users }
-    }
 }

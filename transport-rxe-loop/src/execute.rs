@@ -4,6 +4,7 @@
 //! Nobody ever holds two turns. Work for other queue pairs that turns up on the way, a peer to be flushed,
 //! a sender that waited for it, is noted in [`Kicks`] and done when the turn has been given back.
 
+use cq_core::setup::Access;
 use cq_core::wc::WcStatus;
 use cq_core::wr::{SendFlags, SendOp};
 
@@ -15,7 +16,6 @@ use crate::flush;
 use crate::identity;
 use crate::layout::{MAX_QP, QpSlot};
 use crate::memory::{self, Pieces};
-use crate::mr::Access;
 use crate::overrun;
 use crate::peer::{Peer, Unavailable};
 use crate::queue::{Payload, RecvRequest, Ring, SendRequest};

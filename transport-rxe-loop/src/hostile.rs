@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cq_core::setup::Access;
 use cq_core::transport::{Arm, AsyncEvents, Events, Notify, Poll, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -15,7 +16,6 @@ use crate::attr::QpAttr;
 use crate::device::Context;
 use crate::fabric::Fabric;
 use crate::layout::{ARENA, Tables};
-use crate::mr::Access;
 use crate::qp::QpInit;
 use crate::state::QpState;
 use crate::sync::{self, AtomicU32};

@@ -135,16 +135,16 @@ mod state;
 mod sync;
 mod window;
 
-pub use crate::attr::{QpAttr, QpAttrMask};
+pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};
+
+pub use crate::attr::QpAttr;
 pub use crate::channel::CompletionChannel;
 pub use crate::cq::Cq;
 pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
-pub use crate::error::{
-    CreateError, InUse, Limit, ModifyError, OpenError, RangeError, RegisterError, ResizeError,
-};
-pub use crate::mr::{Access, MemoryRegion, OwnedRegion};
+pub use crate::error::{CreateError, Limit, ModifyError, OpenError, RegisterError, ResizeError};
+pub use crate::mr::{MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
-pub use crate::qp::{QpCaps, QpInit, QueuePair};
+pub use crate::qp::{QpInit, QueuePair};
 pub use crate::state::{QpState, Rule};
 
 /// The example of the README compiles and runs.

@@ -4,53 +4,28 @@
 
 use std::sync::Arc;
 
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_core::region_methods;
+use cq_core::setup::{Access, RangeError, Registered};
 
-use crate::error::{RangeError, RegisterError};
+use crate::error::RegisterError;
 use crate::layout::{Entry, MAX_MR};
 use crate::pd::Domain;
 use crate::region::Mapping;
 use crate::sync::{self, AtomicU8, AtomicU64};
 use crate::window;
 
-bitflags::bitflags! {
-    /// `enum ibv_access_flags`: what may be done with registered memory, or by a peer through a queue
-    /// pair.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct Access: u32 {
-        /// The device may write it for requests of this side: receives.
-        const LOCAL_WRITE = 1;
-        /// Peers may write it.
-        const REMOTE_WRITE = 1 << 1;
-        /// Peers may read it.
-        const REMOTE_READ = 1 << 2;
-        /// Peers may use atomics on it.
-        const REMOTE_ATOMIC = 1 << 3;
-        /// Everything that peers may do.
-        const REMOTE = Self::REMOTE_WRITE.bits() | Self::REMOTE_READ.bits() | Self::REMOTE_ATOMIC.bits();
-        /// What a device may ignore if it does not know it.
-        const OPTIONAL = 0x3ff << 20;
-        const _ = !0;
-    }
+const KNOWN: Access = Access::EVERY.union(Access::OPTIONAL);
+
+/// Bits that the device does not know and must not ignore.
+pub const fn unknown_bits(access: Access) -> u32 {
+    access.difference(KNOWN).bits()
 }
 
-impl Access {
-    const KNOWN: Self = Self::LOCAL_WRITE.union(Self::REMOTE).union(Self::OPTIONAL);
-
-    /// Bits that the device does not know and must not ignore.
-    pub(crate) const fn unknown_bits(self) -> u32 {
-        self.difference(Self::KNOWN).bits()
-    }
-
-    fn check(self) -> Result<(), RegisterError> {
-        if self.unknown_bits() != 0 {
-            return Err(RegisterError::UnknownAccess { bits: self.unknown_bits() });
-        }
-        let by_peers = self.intersects(Self::REMOTE_WRITE.union(Self::REMOTE_ATOMIC));
-        if by_peers && !self.contains(Self::LOCAL_WRITE) {
-            return Err(RegisterError::NeedsLocalWrite);
-        }
-        Ok(())
+fn check(access: Access) -> Result<(), RegisterError> {
+    match unknown_bits(access) {
+        0 if access.lacks_local_write() => Err(RegisterError::NeedsLocalWrite),
+        0 => Ok(()),
+        bits => Err(RegisterError::UnknownAccess { bits }),
     }
 }
 
@@ -59,9 +34,7 @@ impl Access {
 struct Registration {
     domain: Arc<Domain>,
     index: u32,
-    key: u32,
-    addr: u64,
-    len: usize,
+    region: Registered,
 }
 
 impl Registration {
@@ -71,7 +44,7 @@ impl Registration {
         len: usize,
         access: Access,
     ) -> Result<Self, RegisterError> {
-        access.check()?;
+        check(access)?;
         if len == 0 {
             return Err(RegisterError::Empty);
         }
@@ -89,14 +62,8 @@ impl Registration {
         sync::store_u32(&slot.access, access.bits());
         sync::store_u32(&slot.pd, domain.number());
         sync::release(&slot.key, key);
-        Ok(Self { domain: Arc::clone(domain), index, key, addr, len })
-    }
-
-    fn piece(&self, offset: usize, len: usize) -> Result<u64, RangeError> {
-        match offset.checked_add(len) {
-            Some(end) if end <= self.len => Ok(self.addr + offset as u64),
-            _ => Err(RangeError { offset, len, available: self.len }),
-        }
+        let region = Registered { addr, len, lkey: key, rkey: key };
+        Ok(Self { domain: Arc::clone(domain), index, region })
     }
 }
 
@@ -113,68 +80,8 @@ impl Drop for Registration {
     }
 }
 
-/// Gives both kinds of region their common methods.
-macro_rules! region {
-    ($name:ident) => {
-        impl $name {
-            /// The key that requests of this side use.
-            #[must_use]
-            pub const fn lkey(&self) -> u32 {
-                self.registration.key
-            }
-
-            /// The key that the peer uses.
-            #[must_use]
-            pub const fn rkey(&self) -> u32 {
-                self.registration.key
-            }
-
-            /// The address of the first byte.
-            #[must_use]
-            pub const fn addr(&self) -> u64 {
-                self.registration.addr
-            }
-
-            /// How many bytes it has; at least one.
-            #[must_use]
-            #[allow(clippy::len_without_is_empty)]
-            pub const fn len(&self) -> usize {
-                self.registration.len
-            }
-
-            /// A piece of it, for a request of this side.
-            ///
-            /// # Errors
-            /// It is not inside, or longer than a piece can be.
-            pub fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError> {
-                let addr = self.registration.piece(offset, len)?;
-                let length = u32::try_from(len).map_err(|_| RangeError {
-                    offset,
-                    len,
-                    available: u32::MAX as usize,
-                })?;
-                Ok(Sge { addr, length, lkey: self.lkey() })
-            }
-
-            /// A place in it, for a request of the peer.
-            ///
-            /// # Errors
-            /// It is not inside.
-            pub fn remote(&self, offset: usize) -> Result<RemoteAddr, RangeError> {
-                let addr = self.registration.piece(offset, 0)?;
-                Ok(RemoteAddr { addr, rkey: self.rkey() })
-            }
-
-            /// Ends the registration, as dropping does: when this returns the keys are dead, and nothing
-            /// moves through them any more (Q10).
-            pub fn deregister(self) {
-                drop(self);
-            }
-        }
-    };
-}
-region!(MemoryRegion);
-region!(OwnedRegion);
+region_methods!(MemoryRegion);
+region_methods!(OwnedRegion);
 
 /// Memory of the caller's, registered by [`register`](crate::ProtectionDomain::register).
 ///
@@ -282,7 +189,7 @@ impl OwnedRegion {
         offset: usize,
         len: usize,
     ) -> Result<(&[AtomicU8], &[AtomicU64], &[AtomicU8]), RangeError> {
-        self.registration.piece(offset, len)?;
+        self.registration.region.address(offset, len)?;
         let head = (offset.next_multiple_of(8) - offset).min(len);
         let words = (len - head) / 8;
         let tail = head + words * 8;

@@ -15,12 +15,12 @@
 //! In none of these is any memory changed. That an atomic of the wrong size fails before the peer hears of
 //! it is a decision: some cards refuse it so, others carry it out with eight bytes.
 
+use cq_core::setup::Access;
 use cq_core::wc::WcStatus;
 use cq_core::wr::{RemoteAddr, SendOp, Sge};
 
 use crate::execute::{Halt, Initiator};
 use crate::memory::{self, Pieces, Target};
-use crate::mr::Access;
 use crate::peer::Peer;
 use crate::queue::SendRequest;
 use crate::sync::{self, AtomicU64};

@@ -15,10 +15,12 @@
 
 use std::sync::Arc;
 
+use cq_core::setup::{Access, InUse};
+
 use crate::bell::Bell;
-use crate::error::{CreateError, InUse, RegisterError};
+use crate::error::{CreateError, RegisterError};
 use crate::fabric::Fabric;
-use crate::mr::{Access, MemoryRegion, OwnedRegion};
+use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::qp::{QpInit, QueuePair};
 use crate::sync;
 

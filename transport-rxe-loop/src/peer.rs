@@ -1,6 +1,7 @@
 //! The other end of a connection, as the initiator of a request sees it: whether it listens, its next
 //! receive, and its failing.
 
+use cq_core::setup::Access;
 use cq_core::wc::{Wc, WcStatus};
 
 use crate::async_event::{self, QpEvent};
@@ -9,7 +10,6 @@ use crate::cq;
 use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::QpSlot;
-use crate::mr::Access;
 use crate::queue::{RecvRequest, Ring};
 use crate::state::QpState;
 use crate::sync;

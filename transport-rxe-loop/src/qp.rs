@@ -28,17 +28,17 @@
 
 use std::sync::Arc;
 
+use cq_core::setup::{Access, QpAttrMask, QpCaps};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendWr};
 
-use crate::attr::{QpAttr, QpAttrMask};
+use crate::attr::QpAttr;
 use crate::cq::Cq;
 use crate::device::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
 use crate::error::{CreateError, Limit, ModifyError};
 use crate::execute;
 use crate::identity;
 use crate::memory::MAX_SGE;
-use crate::mr::Access;
 use crate::overrun;
 use crate::pd::Domain;
 use crate::place::Place;
@@ -46,34 +46,18 @@ use crate::queue::WireOp;
 use crate::state::QpState;
 use crate::sync;
 
-/// `struct ibv_qp_cap`: how much a queue pair takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QpCaps {
-    /// Requests of the send queue that may be outstanding. 0 is a queue that takes none.
-    pub max_send_wr: u32,
-    /// Requests of the receive queue that may be outstanding. 0 is a queue that takes none.
-    pub max_recv_wr: u32,
-    /// Pieces of a send request.
-    pub max_send_sge: u32,
-    /// Pieces of a receive request.
-    pub max_recv_sge: u32,
-    /// Inline bytes of a send request.
-    pub max_inline: u32,
-}
-
-impl QpCaps {
-    fn check(&self) -> Result<(), CreateError> {
-        let limits = [
-            (Limit::SendWr, self.max_send_wr, MAX_QP_WR),
-            (Limit::RecvWr, self.max_recv_wr, MAX_QP_WR),
-            (Limit::SendSge, self.max_send_sge, MAX_SGE as u32),
-            (Limit::RecvSge, self.max_recv_sge, MAX_SGE as u32),
-            (Limit::Inline, self.max_inline, MAX_INLINE),
-        ];
-        match limits.into_iter().find(|&(_, asked, max)| asked > max) {
-            Some((what, asked, max)) => Err(CreateError::TooMany { what, asked, max }),
-            None => Ok(()),
-        }
+/// Judges capacities by what the device allows.
+fn check(caps: &QpCaps) -> Result<(), CreateError> {
+    let limits = [
+        (Limit::SendWr, caps.max_send_wr, MAX_QP_WR),
+        (Limit::RecvWr, caps.max_recv_wr, MAX_QP_WR),
+        (Limit::SendSge, caps.max_send_sge, MAX_SGE as u32),
+        (Limit::RecvSge, caps.max_recv_sge, MAX_SGE as u32),
+        (Limit::Inline, caps.max_inline, MAX_INLINE),
+    ];
+    match limits.into_iter().find(|&(_, asked, max)| asked > max) {
+        Some((what, asked, max)) => Err(CreateError::TooMany { what, asked, max }),
+        None => Ok(()),
     }
 }
 
@@ -95,14 +79,7 @@ impl<'a> QpInit<'a> {
     /// piece, or of 64 inline bytes.
     #[must_use]
     pub const fn new(cq: &'a Cq) -> Self {
-        let caps = QpCaps {
-            max_send_wr: 128,
-            max_recv_wr: 128,
-            max_send_sge: 1,
-            max_recv_sge: 1,
-            max_inline: 64,
-        };
-        Self { send_cq: cq, recv_cq: cq, caps, sq_sig_all: false }
+        Self { send_cq: cq, recv_cq: cq, caps: QpCaps::USUAL, sq_sig_all: false }
     }
 }
 
@@ -128,7 +105,7 @@ pub struct QueuePair {
 impl QueuePair {
     pub(crate) fn new(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Self, CreateError> {
         let QpInit { caps, sq_sig_all, .. } = *init;
-        caps.check()?;
+        check(&caps)?;
         let place = Place::new(domain, init)?;
         let retired = sync::acquire(&place.slot.retired.0);
         Ok(Self { place, caps, sq_sig_all, retired })

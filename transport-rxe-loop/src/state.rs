@@ -8,9 +8,9 @@
 //! assert!(QpState::Reset.rule(QpState::Rts).is_none());
 //! ```
 
-use std::fmt;
+use cq_core::setup::QpAttrMask;
 
-use crate::attr::QpAttrMask;
+use std::fmt;
 
 /// `enum ibv_qp_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

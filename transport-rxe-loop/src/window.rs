@@ -9,12 +9,12 @@
 
 #![allow(unsafe_code)]
 
+use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::fabric::Fabric;
 use crate::lock::Backoff;
 use crate::memory::{Pieces, Target};
-use crate::mr::Access;
 use crate::sync::{self, AtomicU64};
 
 /// Waits until the copy that is under way, if one is, is over.

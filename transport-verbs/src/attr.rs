@@ -11,65 +11,14 @@
 //! Nothing is judged here: which attributes a change of state takes, and with which values, is up to the
 //! device.
 
-use std::fmt;
-
+use cq_core::setup::{Access, QpAttrMask};
 use rdma_sys::ibv_qp_attr;
 
 use crate::ah::AddressVector;
 use crate::endpoint::Endpoint;
-use crate::mr::Access;
 use crate::port::Port;
 use crate::state::QpState;
 use crate::sys::qp;
-
-bitflags::bitflags! {
-    /// `enum ibv_qp_attr_mask`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct QpAttrMask: u32 {
-        /// The state to go to.
-        const STATE = 1;
-        /// The state that the caller takes the queue pair to be in.
-        const CUR_STATE = 1 << 1;
-        /// Report when the send queue is drained.
-        const EN_SQD_ASYNC_NOTIFY = 1 << 2;
-        /// What the peer may do.
-        const ACCESS_FLAGS = 1 << 3;
-        /// Index of the partition key.
-        const PKEY_INDEX = 1 << 4;
-        /// Port of the device.
-        const PORT = 1 << 5;
-        /// Queue key; datagrams only.
-        const QKEY = 1 << 6;
-        /// Address of the peer's port.
-        const AV = 1 << 7;
-        /// Largest packet.
-        const PATH_MTU = 1 << 8;
-        /// How long to wait for an answer.
-        const TIMEOUT = 1 << 9;
-        /// How often to try again.
-        const RETRY_CNT = 1 << 10;
-        /// How often to try again where no receive was posted.
-        const RNR_RETRY = 1 << 11;
-        /// First packet number to receive.
-        const RQ_PSN = 1 << 12;
-        /// How many READs and atomics of this side may be under way.
-        const MAX_QP_RD_ATOMIC = 1 << 13;
-        /// How long the peer waits when no receive was posted.
-        const MIN_RNR_TIMER = 1 << 15;
-        /// First packet number to send.
-        const SQ_PSN = 1 << 16;
-        /// How many READs and atomics of the peer may be under way.
-        const MAX_DEST_RD_ATOMIC = 1 << 17;
-        /// Number of the peer.
-        const DEST_QPN = 1 << 20;
-    }
-}
-
-impl fmt::Display for QpAttrMask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        bitflags::parser::to_writer(self, f)
-    }
-}
 
 /// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), as many as are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,9 +20,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cq_core::setup::InUse;
 use cq_core::transport::{Block, CqKey, EventError, Events};
 
-use crate::error::{Attempt, DeviceError, InUse, event_error};
+use crate::error::{Attempt, DeviceError, event_error};
 use crate::sys::channel::Channel;
 use crate::sys::context::Context;
 use crate::wait;

@@ -1,10 +1,11 @@
 //! Bringing a queue pair from RESET to RTS with usual attributes.
 
-use crate::attr::{QpAttr, QpAttrMask};
+use cq_core::setup::{Access, QpAttrMask};
+
+use crate::attr::QpAttr;
 use crate::attributes::AtomicCap;
 use crate::endpoint::Endpoint;
 use crate::error::ModifyError;
-use crate::mr::Access;
 use crate::port::Port;
 use crate::qp::{QpType, QueuePair};
 use crate::state::QpState;

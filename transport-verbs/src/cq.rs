@@ -16,13 +16,14 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use cq_core::setup::InUse;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
 use cq_core::wc::Wc;
 use rdma_sys::ibv_cq;
 use rustix::io::Errno;
 
 use crate::channel::CompletionChannel;
-use crate::error::{Attempt, CapacityError, DeviceError, InUse, ModerateError};
+use crate::error::{Attempt, CapacityError, DeviceError, ModerateError};
 use crate::sys::context::Context;
 use crate::sys::cq;
 use crate::sys::poll::{OVERRUN, Poller};

@@ -2,10 +2,10 @@
 
 use std::io;
 
+use cq_core::setup::QpAttrMask;
 use cq_core::transport::EventError;
 use thiserror::Error;
 
-use crate::attr::QpAttrMask;
 use crate::state::QpState;
 
 /// Why a device could not be opened.
@@ -82,18 +82,6 @@ pub enum RegisterError {
     Refused(#[from] DeviceError),
 }
 
-/// A piece that is not inside its memory region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{len} bytes at offset {offset} are not inside the memory region's {available}")]
-pub struct RangeError {
-    /// Where the piece starts.
-    pub offset: usize,
-    /// How long it is.
-    pub len: usize,
-    /// How long the region is.
-    pub available: usize,
-}
-
 /// Says what was attempted when it fails.
 pub(crate) trait Attempt<V> {
     fn attempt(self, attempt: &'static str) -> Result<V, DeviceError>;
@@ -141,22 +129,6 @@ pub enum ModerateError {
     /// The device refused. EINVAL: more than it can, see the attributes.
     #[error(transparent)]
     Refused(#[from] DeviceError),
-}
-
-/// An object that others refer to can't be destroyed (EBUSY, Q11). The handle comes back in here.
-#[derive(Debug, Error)]
-#[error("the {what} is still in use: destroy {users} first")]
-pub struct InUse<T> {
-    /// The handle, as good as before.
-    pub handle: T,
-    what: &'static str,
-    users: &'static str,
-}
-
-impl<T> InUse<T> {
-    pub(crate) const fn new(handle: T, what: &'static str, users: &'static str) -> Self {
-        Self { handle, what, users }
-    }
 }
 
 /// Why a queue pair stays as it is (Q1): the device refused. Nothing was changed.

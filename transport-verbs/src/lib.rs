@@ -53,7 +53,7 @@
 //!     +-- async_event            what no completion tells
 //!     +-- qp, srq, ah            posting, states (attr, state), refusal of a request explained
 //!           connect, endpoint, exchange, cm     how two of them find each other
-//!   ......................................................................... safe code above
+//!   ................................ safe code above, but for what hands the promise of `register` down
 //!   sys    one room an object: calls libibverbs, keeps alive what the object refers to, destroys it
 //!          layout   what C and Rust agree on, asserted field by field
 //!          ext      operations that an older library may lack
@@ -128,8 +128,10 @@ mod state;
 mod sys;
 mod wait;
 
+pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};
+
 pub use crate::ah::{AddressHandle, AddressVector, GlobalRoute};
-pub use crate::attr::{QpAttr, QpAttrMask};
+pub use crate::attr::QpAttr;
 pub use crate::attributes::{AtomicCap, DeviceAttr};
 pub use crate::channel::CompletionChannel;
 pub use crate::cq::Cq;
@@ -137,12 +139,11 @@ pub use crate::datagram::{Destination, Directed};
 pub use crate::device::{Context, devices};
 pub use crate::endpoint::{Endpoint, EndpointError};
 pub use crate::error::{
-    CapacityError, DeviceError, InUse, ModerateError, ModifyError, OpenError, RangeError,
-    RegisterError,
+    CapacityError, DeviceError, ModerateError, ModifyError, OpenError, RegisterError,
 };
-pub use crate::mr::{Access, MemoryRegion, OwnedRegion};
+pub use crate::mr::{MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
 pub use crate::port::{Gid, Port, PortState};
-pub use crate::qp::{QpCaps, QpInit, QpType, QueuePair};
+pub use crate::qp::{QpInit, QpType, QueuePair};
 pub use crate::srq::{SharedReceiveQueue, SrqInit};
 pub use crate::state::QpState;

@@ -18,41 +18,20 @@
 use std::io;
 use std::sync::Arc;
 
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_core::region_methods;
+use cq_core::setup::{Access, RangeError, Registered};
 use rustix::io::Errno;
 
-use crate::error::{DeviceError, RangeError, RegisterError};
+use crate::error::{DeviceError, RegisterError};
 use crate::sys::memory::Memory;
 use crate::sys::mr::Mr;
 use crate::sys::pd::Pd;
-
-bitflags::bitflags! {
-    /// `enum ibv_access_flags`: what may be done with registered memory, or by a peer through a queue
-    /// pair. Bits without a name go to the device as they are.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct Access: u32 {
-        /// The device may write it for requests of this side: receives.
-        const LOCAL_WRITE = 1;
-        /// Peers may write it.
-        const REMOTE_WRITE = 1 << 1;
-        /// Peers may read it.
-        const REMOTE_READ = 1 << 2;
-        /// Peers may use atomics on it.
-        const REMOTE_ATOMIC = 1 << 3;
-        /// Everything that peers may do.
-        const REMOTE = Self::REMOTE_WRITE.bits() | Self::REMOTE_READ.bits() | Self::REMOTE_ATOMIC.bits();
-        /// What a device may ignore if it does not know it.
-        const OPTIONAL = 0x3ff << 20;
-        const _ = !0;
-    }
-}
 
 /// A key, and the memory that it stands for.
 #[derive(Debug)]
 struct Registration {
     raw: Mr,
-    addr: u64,
-    len: usize,
+    region: Registered,
 }
 
 impl Registration {
@@ -64,8 +43,7 @@ impl Registration {
         len: usize,
         access: Access,
     ) -> Result<Self, RegisterError> {
-        let by_peers = access.intersects(Access::REMOTE_WRITE.union(Access::REMOTE_ATOMIC));
-        if by_peers && !access.contains(Access::LOCAL_WRITE) {
+        if access.lacks_local_write() {
             return Err(RegisterError::NeedsLocalWrite);
         }
         if len == 0 {
@@ -77,14 +55,8 @@ impl Registration {
         }
         // SAFETY: the caller's word, which is the same.
         let raw = unsafe { Mr::new(pd, ptr, len, access.bits()) }.map_err(refused)?;
-        Ok(Self { raw, addr, len })
-    }
-
-    fn piece(&self, offset: usize, len: usize) -> Result<u64, RangeError> {
-        match offset.checked_add(len) {
-            Some(end) if end <= self.len => Ok(self.addr + offset as u64),
-            _ => Err(RangeError { offset, len, available: self.len }),
-        }
+        let region = Registered { addr, len, lkey: raw.lkey(), rkey: raw.rkey() };
+        Ok(Self { raw, region })
     }
 }
 
@@ -96,67 +68,8 @@ fn refused(error: io::Error) -> DeviceError {
     DeviceError::new(attempt, error)
 }
 
-/// Gives both kinds of region their common methods.
-macro_rules! region {
-    ($name:ident) => {
-        impl $name {
-            /// The key that requests of this side use.
-            #[must_use]
-            pub const fn lkey(&self) -> u32 {
-                self.registration.raw.lkey()
-            }
-
-            /// The key that the peer uses.
-            #[must_use]
-            pub const fn rkey(&self) -> u32 {
-                self.registration.raw.rkey()
-            }
-
-            /// The address of the first byte.
-            #[must_use]
-            pub const fn addr(&self) -> u64 {
-                self.registration.addr
-            }
-
-            /// How many bytes it has; at least one.
-            #[must_use]
-            #[allow(clippy::len_without_is_empty)]
-            pub const fn len(&self) -> usize {
-                self.registration.len
-            }
-
-            /// A piece of it, for a request of this side.
-            ///
-            /// # Errors
-            /// It is not inside, or longer than a piece can be.
-            pub fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError> {
-                let addr = self.registration.piece(offset, len)?;
-                let length = u32::try_from(len).map_err(|_| RangeError {
-                    offset,
-                    len,
-                    available: u32::MAX as usize,
-                })?;
-                Ok(Sge { addr, length, lkey: self.lkey() })
-            }
-
-            /// A place in it, for a request of the peer.
-            ///
-            /// # Errors
-            /// It is not inside.
-            pub fn remote(&self, offset: usize) -> Result<RemoteAddr, RangeError> {
-                let addr = self.registration.piece(offset, 0)?;
-                Ok(RemoteAddr { addr, rkey: self.rkey() })
-            }
-
-            /// Ends the registration, as dropping does: when this returns the keys are dead (Q10).
-            pub fn deregister(self) {
-                drop(self);
-            }
-        }
-    };
-}
-region!(MemoryRegion);
-region!(OwnedRegion);
+region_methods!(MemoryRegion);
+region_methods!(OwnedRegion);
 
 /// Memory of the caller's, registered by [`register`](crate::ProtectionDomain::register).
 ///

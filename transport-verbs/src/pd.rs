@@ -15,8 +15,10 @@
 
 use std::sync::Arc;
 
-use crate::error::{Attempt, DeviceError, InUse, RegisterError};
-use crate::mr::{Access, MemoryRegion, OwnedRegion};
+use cq_core::setup::{Access, InUse};
+
+use crate::error::{Attempt, DeviceError, RegisterError};
+use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::sys::{context::Context, pd::Pd};
 
 /// A protection domain.

@@ -27,11 +27,12 @@
 
 use std::sync::Arc;
 
+use cq_core::setup::{QpAttrMask, QpCaps};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendWr};
 use rdma_sys::{ibv_qp_attr, ibv_qp_cap, ibv_qp_type};
 
-use crate::attr::{QpAttr, QpAttrMask};
+use crate::attr::QpAttr;
 use crate::attributes::DeviceAttr;
 use crate::cq::Cq;
 use crate::endpoint;
@@ -62,21 +63,6 @@ impl QpType {
     }
 }
 
-/// `struct ibv_qp_cap`: how much a queue pair takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QpCaps {
-    /// Requests of the send queue that may be outstanding.
-    pub max_send_wr: u32,
-    /// Requests of the receive queue that may be outstanding.
-    pub max_recv_wr: u32,
-    /// Pieces of a send request.
-    pub max_send_sge: u32,
-    /// Pieces of a receive request.
-    pub max_recv_sge: u32,
-    /// Inline bytes of a send request.
-    pub max_inline: u32,
-}
-
 /// `struct ibv_qp_init_attr`: what a queue pair is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct QpInit<'a> {
@@ -99,14 +85,8 @@ impl<'a> QpInit<'a> {
     /// requests each way, of one piece, or of 64 inline bytes.
     #[must_use]
     pub const fn new(cq: &'a Cq) -> Self {
-        let caps = QpCaps {
-            max_send_wr: 128,
-            max_recv_wr: 128,
-            max_send_sge: 1,
-            max_recv_sge: 1,
-            max_inline: 64,
-        };
-        Self { qp_type: QpType::RC, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
+        let (qp_type, caps) = (QpType::RC, QpCaps::USUAL);
+        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
     }
 }
 

@@ -1,10 +1,10 @@
 //! What an errno of a post means: devices give the same few for many reasons.
 
+use cq_core::setup::QpCaps;
 use cq_core::transport::{PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendWr};
 use rustix::io::Errno;
 
-use crate::qp::QpCaps;
 use crate::sys::post::{Failure, Why};
 
 /// Whether a queue pair takes so many inline bytes. The device is not asked: drivers take 2 GiB for a length

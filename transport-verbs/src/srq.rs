@@ -19,10 +19,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use cq_core::setup::InUse;
 use cq_core::transport::PostError;
 use cq_core::wr::RecvWr;
 
-use crate::error::{Attempt, DeviceError, InUse};
+use crate::error::{Attempt, DeviceError};
 use crate::pd::ProtectionDomain;
 use crate::refusal;
 use crate::sys::srq::Srq;

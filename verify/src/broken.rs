@@ -10,7 +10,9 @@ use cq_core::transport::{
 use cq_core::wc::{Wc, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendWr};
 
-use crate::device::{Access, Attr, Caps, Cq, Destroy, Device, Limits, Qp, QpInit, Refusal, State};
+use crate::device::{
+    Access, Attr, Cq, Destroy, Device, Limits, Qp, QpCaps, QpInit, Refusal, State,
+};
 use crate::model::{Model, ModelChannel, ModelCq, ModelMr, ModelPd, ModelQp};
 
 /// A way to be broken: not at all.
@@ -174,10 +176,10 @@ impl<const HOW: u8> Qp for BrokenQp<HOW> {
         self.0.number()
     }
 
-    fn caps(&self) -> Caps {
-        let Caps { max_send_wr, .. } = self.0.caps();
+    fn caps(&self) -> QpCaps {
+        let QpCaps { max_send_wr, .. } = self.0.caps();
         let max_send_wr = max_send_wr - u32::from(HOW == GIVES_A_SLOT_EARLY);
-        Caps { max_send_wr, ..self.0.caps() }
+        QpCaps { max_send_wr, ..self.0.caps() }
     }
 
     fn state(&self) -> State {

@@ -19,6 +19,7 @@
 //! Numbers of states, flags and attributes are those of `<infiniband/verbs.h>`. Handles are values of their
 //! own, which may move to other threads; what one refers to stays alive as long as it does.
 
+pub use cq_core::setup::{Access, QpCaps};
 use cq_core::transport::{Arm, AsyncEvents, Block, Poll, Post};
 use cq_core::wr::{RemoteAddr, Sge};
 
@@ -102,7 +103,7 @@ pub trait Qp: Post + Send {
     fn number(&self) -> u32;
 
     /// What it takes: at least what was asked for.
-    fn caps(&self) -> Caps;
+    fn caps(&self) -> QpCaps;
 
     /// Its state now.
     fn state(&self) -> State;
@@ -166,50 +167,9 @@ pub struct Limits {
     pub max_rd_atomic: u8,
 }
 
-bitflags::bitflags! {
-    /// `enum ibv_access_flags`.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct Access: u32 {
-        /// The device may write it for requests of this side.
-        const LOCAL_WRITE = 1;
-        /// Peers may write it.
-        const REMOTE_WRITE = 1 << 1;
-        /// Peers may read it.
-        const REMOTE_READ = 1 << 2;
-        /// Peers may use atomics on it.
-        const REMOTE_ATOMIC = 1 << 3;
-        const _ = !0;
-    }
-}
-
-impl Access {
-    /// The four rights that have a name.
-    pub const EVERY: Self = Self::LOCAL_WRITE
-        .union(Self::REMOTE_WRITE)
-        .union(Self::REMOTE_READ)
-        .union(Self::REMOTE_ATOMIC);
-}
-
-/// How much a queue pair takes: `struct ibv_qp_cap`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caps {
-    /// Requests of the send queue.
-    pub max_send_wr: u32,
-    /// Requests of the receive queue.
-    pub max_recv_wr: u32,
-    /// Pieces of a send request.
-    pub max_send_sge: u32,
-    /// Pieces of a receive request.
-    pub max_recv_sge: u32,
-    /// Inline bytes of a send request.
-    pub max_inline: u32,
-}
-
-impl Caps {
-    /// Fifteen requests each way, of four pieces, or of 64 inline bytes.
-    pub const SMALL: Self =
-        Self { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
-}
+/// Fifteen requests each way, of four pieces, or of 64 inline bytes.
+pub const SMALL_CAPS: QpCaps =
+    QpCaps { max_send_wr: 15, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
 
 /// What a queue pair is made of.
 #[derive(Clone, Copy, Debug)]
@@ -219,15 +179,15 @@ pub struct QpInit<'a, Cq> {
     /// Where receives complete; may be the same.
     pub recv_cq: &'a Cq,
     /// How much it takes.
-    pub caps: Caps,
+    pub caps: QpCaps,
     /// Whether every send is signaled, whatever its flags say.
     pub sq_sig_all: bool,
 }
 
 impl<'a, Cq> QpInit<'a, Cq> {
-    /// Both directions on one queue, with [small](Caps::SMALL) capacities.
+    /// Both directions on one queue, with [small](SMALL_CAPS) capacities.
     pub const fn new(cq: &'a Cq) -> Self {
-        Self { send_cq: cq, recv_cq: cq, caps: Caps::SMALL, sq_sig_all: false }
+        Self { send_cq: cq, recv_cq: cq, caps: SMALL_CAPS, sq_sig_all: false }
     }
 }
 

@@ -18,7 +18,7 @@ use transport_rxe_loop::{
     QueuePair, RegisterError, ResizeError,
 };
 
-use crate::device::{Access, Attr, Caps, Cq, Device, Limits, Qp, QpInit, Refusal, State};
+use crate::device::{Access, Attr, Cq, Device, Limits, Qp, QpCaps, QpInit, Refusal, State};
 use crate::same_words::same_words;
 
 /// The device `loop0`.
@@ -57,7 +57,7 @@ impl Device for Loopback {
         len: usize,
         access: Access,
     ) -> Result<OwnedRegion, Refusal> {
-        pd.allocate(len, rights(access)).map_err(|error| match error {
+        pd.allocate(len, access).map_err(|error| match error {
             RegisterError::TableFull { .. } | RegisterError::NoMemory { .. } => Refusal::NoMemory,
             _ => Refusal::Invalid,
         })
@@ -80,8 +80,7 @@ impl Device for Loopback {
         pd: &ProtectionDomain,
         init: &QpInit<'_, rxe::Cq>,
     ) -> Result<QueuePair, Refusal> {
-        let caps = asked_for(init.caps);
-        let QpInit { send_cq, recv_cq, sq_sig_all, .. } = *init;
+        let QpInit { send_cq, recv_cq, caps, sq_sig_all } = *init;
         pd.create_qp(&rxe::QpInit { send_cq, recv_cq, caps, sq_sig_all }).map_err(refusal)
     }
 
@@ -116,8 +115,8 @@ impl Qp for QueuePair {
         self.number()
     }
 
-    fn caps(&self) -> Caps {
-        granted(self.caps())
+    fn caps(&self) -> QpCaps {
+        self.caps()
     }
 
     fn state(&self) -> State {

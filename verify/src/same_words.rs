@@ -45,39 +45,6 @@ macro_rules! same_words {
             }
         }
 
-        /// The same rights: the numbers are the header's on both sides.
-        const fn rights(access: $crate::device::Access) -> $transport::Access {
-            $transport::Access::from_bits_retain(access.bits())
-        }
-
-        const fn asked_for(caps: $crate::device::Caps) -> $transport::QpCaps {
-            let $crate::device::Caps {
-                max_send_wr,
-                max_recv_wr,
-                max_send_sge,
-                max_recv_sge,
-                max_inline,
-            } = caps;
-            $transport::QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline }
-        }
-
-        const fn granted(caps: $transport::QpCaps) -> $crate::device::Caps {
-            let $transport::QpCaps {
-                max_send_wr,
-                max_recv_wr,
-                max_send_sge,
-                max_recv_sge,
-                max_inline,
-            } = caps;
-            $crate::device::Caps {
-                max_send_wr,
-                max_recv_wr,
-                max_send_sge,
-                max_recv_sge,
-                max_inline,
-            }
-        }
-
         fn attributes(
             attr: &$crate::device::Attr,
             state: fn($crate::device::State) -> $transport::QpState,
@@ -88,7 +55,7 @@ macro_rules! same_words {
                 state => state by state;
                 cur_state => cur_state by state;
                 sqd_async_notify => en_sqd_async_notify;
-                access => access by rights;
+                access => access;
                 pkey_index => pkey_index;
                 port => port;
                 av => av by address;

@@ -23,7 +23,7 @@ use transport_verbs::{
     OpenError, OwnedRegion, Port, ProtectionDomain, QpState, QueuePair, RegisterError,
 };
 
-use crate::device::{Access, Attr, Caps, Cq, Device, Limits, Qp, QpInit, Refusal, State};
+use crate::device::{self, Access, Attr, Cq, Device, Limits, Qp, QpCaps, QpInit, Refusal, State};
 use crate::same_words::same_words;
 
 /// ENOMEM, whatever else the number may mean.
@@ -78,7 +78,7 @@ impl Device for Verbs {
             max_qp_wr: most.max_qp_wr,
             max_sge: most.max_sge,
             // No device tells. So many are taken everywhere.
-            max_inline: Caps::SMALL.max_inline,
+            max_inline: device::SMALL_CAPS.max_inline,
             max_rd_atomic: most.max_qp_init_rd_atom,
         }
     }
@@ -93,7 +93,7 @@ impl Device for Verbs {
         len: usize,
         access: Access,
     ) -> Result<OwnedRegion, Refusal> {
-        pd.allocate(len, rights(access)).map_err(|error| match error {
+        pd.allocate(len, access).map_err(|error| match error {
             RegisterError::NoMemory { .. } => Refusal::NoMemory,
             RegisterError::Refused(error) => refusal(&error),
             _ => Refusal::Invalid,
@@ -117,8 +117,7 @@ impl Device for Verbs {
         pd: &ProtectionDomain,
         init: &QpInit<'_, verbs::Cq>,
     ) -> Result<VerbsQp, Refusal> {
-        let QpInit { send_cq, recv_cq, sq_sig_all, .. } = *init;
-        let caps = asked_for(init.caps);
+        let QpInit { send_cq, recv_cq, caps, sq_sig_all } = *init;
         let init = verbs::QpInit { recv_cq, caps, sq_sig_all, ..verbs::QpInit::new(send_cq) };
         let qp = pd.create_qp(&init).map_err(|error| refusal(&error))?;
         Ok(VerbsQp { qp, port: self.port.clone() })
@@ -162,8 +161,8 @@ impl Qp for VerbsQp {
         self.qp.number()
     }
 
-    fn caps(&self) -> Caps {
-        granted(self.qp.caps())
+    fn caps(&self) -> QpCaps {
+        self.qp.caps()
     }
 
     fn state(&self) -> State {

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use cq_core::setup::QpAttrMask;
 use rdma_sys::ibv_qp_attr;
 
 use super::{CmError, Event, EventKind, next};
-use crate::attr::{QpAttr, QpAttrMask};
+use crate::attr::QpAttr;
 use crate::device::Context;
 use crate::error::{Attempt, DeviceError, OpenError};
 use crate::qp::QueuePair;

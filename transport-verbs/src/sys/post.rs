@@ -145,9 +145,22 @@ pub fn send_wr(
     })
 }
 
+/// Hands a list of receives over.
+///
+/// # Safety
+/// As for [`post`]; what the requests name need not be alive when `submit` returns.
+#[inline]
+pub unsafe fn post_recvs(
+    list: &[RecvWr<'_>],
+    submit: impl Fn(*mut ibv_recv_wr, &mut *mut ibv_recv_wr) -> c_int,
+) -> Result<(), Failure> {
+    // SAFETY: the caller's word, which is the same.
+    unsafe { post(list, |wr, _| Ok(recv_wr(wr)), submit) }
+}
+
 /// A receive request.
 #[inline]
-pub fn recv_wr(wr: &RecvWr<'_>) -> ibv_recv_wr {
+fn recv_wr(wr: &RecvWr<'_>) -> ibv_recv_wr {
     ibv_recv_wr {
         wr_id: wr.wr_id,
         next: ptr::null_mut(),

@@ -164,11 +164,7 @@ impl Qp {
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), Failure> {
         // SAFETY: the queue pair is alive, and so are the pieces while the device's call reads them.
         unsafe {
-            post::post(
-                list,
-                |wr, _| Ok(post::recv_wr(wr)),
-                |first, bad| (self.post_recv)(self.raw.as_ptr(), first, bad),
-            )
+            post::post_recvs(list, |first, bad| (self.post_recv)(self.raw.as_ptr(), first, bad))
         }
     }
 }

@@ -70,13 +70,7 @@ impl Srq {
     #[inline]
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), Failure> {
         // SAFETY: the queue is alive, and so are the pieces while the device's call reads them.
-        unsafe {
-            post::post(
-                list,
-                |wr, _| Ok(post::recv_wr(wr)),
-                |first, bad| (self.post_recv)(self.raw(), first, bad),
-            )
-        }
+        unsafe { post::post_recvs(list, |first, bad| (self.post_recv)(self.raw(), first, bad)) }
     }
 
     /// Asks for an event once fewer receives than this are left.

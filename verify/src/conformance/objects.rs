@@ -131,7 +131,7 @@ fn q11_what_completed_outlives_its_queue_pair<D: Device>() {
 
 /// A pair whose first end has a channel and a queue of eight for its sends, and as many slots as needed.
 fn resizable<D: Device>() -> (End<D>, End<D>) {
-    let caps = Caps { max_send_wr: 64, ..CAPS };
+    let caps = QpCaps { max_send_wr: 64, ..CAPS };
     pair_with(&Plan { caps, cqe: 8, ..Plan::with_channel() }, &Plan::default())
 }
 

@@ -106,7 +106,7 @@ fn check_stored((stored, error): (Vec<u64>, PollError), capacity: u32, last: u64
 
 /// A pair whose first end has a queue for few sends, which has overrun by 64 of them.
 fn overrun_by_sends<D: Device>() -> (End<D>, End<D>) {
-    let caps = Caps { max_send_wr: 64, ..CAPS };
+    let caps = QpCaps { max_send_wr: 64, ..CAPS };
     let (mut a, mut b) =
         pair_with::<D>(&Plan { caps, cqe: 4, ..Plan::default() }, &Plan::default());
     for id in 0..4 {
@@ -288,7 +288,7 @@ fn p06_room_for_nothing_in_an_overrun_queue_returns_nothing<D: Device>() {
 
 fn o07_a_queue_of_all_that_is_outstanding_never_overruns<D: Device>() {
     let device = D::open();
-    let caps = Caps { max_send_wr: 4, max_recv_wr: 4, ..CAPS };
+    let caps = QpCaps { max_send_wr: 4, max_recv_wr: 4, ..CAPS };
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(3 * (4 + 4), None).unwrap());
     let init = QpInit { caps, ..QpInit::new(&cq) };
     let mut qps: Vec<_> = (0..3).map(|_| device.create_qp(&pd, &init).unwrap()).collect();

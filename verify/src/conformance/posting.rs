@@ -116,7 +116,7 @@ fn q04_a_list_stops_at_the_refused_one_and_those_before_it_run<D: Device>() {
 
 fn q04_as_much_as_was_asked_for_is_taken<D: Device>() {
     let limits = D::open().limits();
-    let caps = Caps {
+    let caps = QpCaps {
         max_send_wr: 32,
         max_recv_wr: 32,
         max_send_sge: limits.max_sge,
@@ -144,7 +144,7 @@ fn q04_as_much_as_was_asked_for_is_taken<D: Device>() {
 
 fn q04_a_queue_says_how_much_it_takes<D: Device>() {
     for asked in [1, 2, 3, 5, 8, 15, 16] {
-        let caps = Caps { max_send_wr: asked, max_recv_wr: asked, ..CAPS };
+        let caps = QpCaps { max_send_wr: asked, max_recv_wr: asked, ..CAPS };
         let (mut a, _b) = pair_with::<D>(&Plan { caps, ..Plan::default() }, &Plan::default());
         let said = a.qp.caps();
         assert!(said.max_send_wr >= asked && said.max_recv_wr >= asked, "{asked}: {said:?}");

@@ -12,19 +12,18 @@ pub use cq_core::wc::{Wc, WcOpcode, WcStatus as S};
 pub use cq_core::wr::{Data, RecvWr, RemoteAddr, SendOp, SendWr, Sge};
 
 pub use super::expect::*;
-pub use crate::device::{Access, Attr, Caps, Cq, Destroy, Device, Mr, Qp, QpInit, Refusal, State};
+pub use crate::device::{
+    Access, Attr, Cq, Destroy, Device, Mr, Qp, QpCaps, QpInit, Refusal, SMALL_CAPS as CAPS, State,
+};
 
 /// How many bytes an end's region has.
 pub const REGION: usize = 8192;
-
-/// The capacities of an end's queue pair.
-pub const CAPS: Caps = Caps::SMALL;
 
 /// How an end is made.
 #[derive(Clone, Copy)]
 pub struct Plan {
     /// The capacities of its queue pair.
-    pub caps: Caps,
+    pub caps: QpCaps,
     /// How many completions each of its queues holds.
     pub cqe: u32,
     /// Whether its queues have a channel.

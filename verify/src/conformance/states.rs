@@ -99,7 +99,7 @@ fn q02_what_completed_before_err_stays<D: Device>() {
 
 fn q02_flushing_beside_execution_loses_and_repeats_nothing<D: Device>() {
     for round in 0..100 {
-        let plan = Plan { caps: Caps { max_send_wr: 64, ..CAPS }, cqe: 128, ..Plan::default() };
+        let plan = Plan { caps: QpCaps { max_send_wr: 64, ..CAPS }, cqe: 128, ..Plan::default() };
         let (mut a, mut b) = pair_with::<D>(&plan, &plan);
         let to = b.remote(0);
         let list: Vec<_> = (0..64).map(|id| SendWr::write_inline(id, b"x", to)).collect();

@@ -11,11 +11,11 @@ use super::dialect::{Dialect, Omission};
 use super::end::{CQE, End, names};
 use super::program::*;
 use super::seen::{Completed, Done, Look, RECV};
-use crate::device::{Attr, Caps, Cq, Device, Mr, Qp, QpInit, State};
+use crate::device::{Attr, Cq, Device, Mr, Qp, QpCaps, QpInit, State};
 
 /// Of sizes that devices take as they are asked for.
-const CAPS: Caps =
-    Caps { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 2, max_recv_sge: 2, max_inline: 32 };
+const CAPS: QpCaps =
+    QpCaps { max_send_wr: 3, max_recv_wr: 3, max_send_sge: 2, max_recv_sge: 2, max_inline: 32 };
 /// More sends than a program has.
 const MANY: u32 = 127;
 /// Room of one poll, at most.
@@ -71,7 +71,7 @@ impl<D: Device> Machine<D> {
     pub fn new(shape: &Shape, dialect: &'static Dialect) -> Self {
         let device = D::open();
         let full = !dialect.lacks(Omission::FullSendQueues);
-        let caps = Caps { max_send_wr: if full { CAPS.max_send_wr } else { MANY }, ..CAPS };
+        let caps = QpCaps { max_send_wr: if full { CAPS.max_send_wr } else { MANY }, ..CAPS };
         let pds = [device.alloc_pd(), device.alloc_pd()];
         let ends = pds.each_ref().map(|pd| End::new(&device, pd, shape.separate_cqs));
         let qps = (0..shape.pairs * 2).map(|qp| {

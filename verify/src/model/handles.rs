@@ -15,7 +15,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::events::key;
 use super::opening::LIMITS;
 use super::world::{Id, World};
-use crate::device::{self, Attr, Caps, Destroy, Refusal, State};
+use crate::device::{self, Attr, Destroy, QpCaps, Refusal, State};
 
 /// A device, shared by its handles.
 #[derive(Default)]
@@ -197,7 +197,7 @@ impl device::Qp for ModelQp {
         self.id
     }
 
-    fn caps(&self) -> Caps {
+    fn caps(&self) -> QpCaps {
         self.with(|world, id| world.qps[&id].caps)
     }
 

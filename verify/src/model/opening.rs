@@ -9,7 +9,7 @@ use cq_core::transport::{AsyncEvents, EventError};
 
 use super::handles::{Model, ModelChannel, ModelCq, ModelMr, ModelPd, ModelQp, Shared};
 use super::world::{Channel, Cq, Id, Opening, Pd, Qp, World};
-use crate::device::{Access, Attr, Caps, Device, Limits, QpInit, Refusal, State};
+use crate::device::{Access, Attr, Device, Limits, QpCaps, QpInit, Refusal, State};
 
 /// What this device allows at most.
 pub const LIMITS: Limits = Limits {
@@ -152,7 +152,7 @@ impl Model {
 }
 
 /// Whether a queue pair can be so large; a queue of no requests is always full.
-fn in_limits(caps: &Caps) -> bool {
+fn in_limits(caps: &QpCaps) -> bool {
     caps.max_send_wr <= LIMITS.max_qp_wr
         && caps.max_recv_wr <= LIMITS.max_qp_wr
         && caps.max_send_sge <= LIMITS.max_sge

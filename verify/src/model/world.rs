@@ -10,7 +10,7 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use super::time::Wait;
-use crate::device::{Access, Attr, Caps, State};
+use crate::device::{Access, Attr, QpCaps, State};
 
 /// Names an object. No number is given twice, whatever it names: keys of memory and numbers of queue
 /// pairs are among them.
@@ -97,7 +97,7 @@ pub struct Qp {
     pub pd: Id,
     pub send_cq: Id,
     pub recv_cq: Id,
-    pub caps: Caps,
+    pub caps: QpCaps,
     pub sq_sig_all: bool,
     pub state: State,
     /// Every attribute that was given since RESET.

@@ -35,7 +35,13 @@ const ALONE: &[Row] = &[
         "cqperf --transport verbs pingpong --events --iters 500 --json",
         verified,
     ),
-    ("stream", 60, "cqperf --transport verbs stream --iters 2000 --json", verified),
+    (
+        "stream by a GID",
+        60,
+        "cqperf --transport verbs --device rxe0 --gid 1 stream --iters 2000 --json",
+        verified,
+    ),
+    ("no such device", 10, "cqperf --transport verbs --device none pingpong; [ $? = 3 ]", one_line),
     ("differential", 120, "differential --transport verbs", said),
     ("replicated log", 60, "replicated_log verbs", said),
     ("instructions of a poll", 180, "poll_cost", all_said),
@@ -47,6 +53,7 @@ const ALONE: &[Row] = &[
 const WIRED: [&[Row]; 2] = [
     &[
         ("listener", 60, "cqperf --transport verbs --device rxe1 --listen", succeeded),
+        ("listener again", 60, "cqperf --transport verbs --device rxe1 --listen", succeeded),
         ("rdma_cm listener", 60, "cm_echo --listen 10.0.0.1:7471", succeeded),
     ],
     &[
@@ -55,6 +62,13 @@ const WIRED: [&[Row]; 2] = [
             60,
             "until cqperf --transport verbs --device rxe1 --connect 10.0.0.1 pingpong --iters 500 --json; \
              do sleep 1; done",
+            verified,
+        ),
+        (
+            "two hosts, stream by events",
+            60,
+            "until cqperf --transport verbs --device rxe1 --connect 10.0.0.1 \
+             stream --events --iters 2000 --json; do sleep 1; done",
             verified,
         ),
         (
@@ -146,6 +160,14 @@ fn said(output: &str) -> Result<String, String> {
 /// Something was printed: all of it.
 fn all_said(output: &str) -> Result<String, String> {
     said(output).map(|_| output.replace('\n', "\n  "))
+}
+
+/// What went wrong was said in one line: that.
+fn one_line(output: &str) -> Result<String, String> {
+    match output.lines().count() {
+        1 => Ok(output.to_owned()),
+        lines => Err(format!("it said {lines} lines instead of one")),
+    }
 }
 
 /// Nothing more is asked than that it succeeded.

@@ -16,8 +16,8 @@ use crate::run::{Job, Stop, cargo as plain_cargo, flags};
 pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config", "libclang-14-dev"];
 
 /// The transport, and what of the others reaches it, in cargo's words.
-pub const SELECTION: &str =
-    "-p transport-verbs -p bench -p verify --features=bench/verbs,verify/verbs";
+pub const SELECTION: &str = "-p transport-verbs -p transport-verbs-requirements -p bench -p verify \
+                             --features=bench/verbs,verify/verbs";
 
 /// The binding's generator reads headers with libclang, and panics with one that is newer than these.
 const LIBCLANG: [&str; 2] = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-15/lib"];
@@ -29,7 +29,7 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     let mut doc = cargo(&format!("doc --no-deps {SELECTION}"));
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
-    let output = job.run("cargo test", &mut cargo("test -p transport-verbs"))?;
+    let output = job.run("cargo test", &mut cargo(&format!("test {SELECTION}")))?;
     match tests_passed(&output) {
         0 => Err(Stop::Unshown("no test ran")),
         passed => Ok(format!("no warnings, {passed} tests without a device")),

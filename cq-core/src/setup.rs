@@ -1,0 +1,23 @@
+//! Words for setting up, which transports have in common: rights, keys, capacities, and why something can't
+//! go. How a device is opened and what is made of it is each transport's own.
+//!
+//! ```
+//! use cq_core::setup::{Access, Registered};
+//!
+//! let region = Registered { addr: 0x1000, len: 64, lkey: 7, rkey: 8 };
+//! assert_eq!(region.sge(16, 48)?.addr, 0x1010);
+//! assert_eq!(region.remote(64)?.rkey, 8);
+//! let outside = region.sge(16, 49).unwrap_err();
+//! assert_eq!(outside.to_string(), "49 bytes at offset 16 are not inside the memory region's 64");
+//!
+//! assert!(Access::EVERY.contains(Access::LOCAL_WRITE | Access::REMOTE_READ));
+//! # Ok::<(), cq_core::setup::RangeError>(())
+//! ```
+
+mod in_use;
+mod qp;
+mod region;
+
+pub use self::in_use::InUse;
+pub use self::qp::{QpAttrMask, QpCaps};
+pub use self::region::{Access, RangeError, Registered};
