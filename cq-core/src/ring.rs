@@ -132,6 +132,21 @@ impl<'a> Ring<'a> {
         Consumer { ring: self, position, next, released: position, lag }
     }
 
+    /// Where a producer goes on whose last one stopped at any instant, even inside a push, having stored at
+    /// most a whole ring since it was at `tail`. Hands each entry that it has published since, with the
+    /// index of its slot, to `each`, oldest first.
+    pub fn recover(self, tail: Tail, mut each: impl FnMut(&Wc, usize)) -> Tail {
+        let mut position = tail.position;
+        for _ in self.slots {
+            let Some(wc) = self.place(position).read() else { break };
+            each(&wc, self.index(position));
+            position = position.wrapping_add(1);
+        }
+        // As if full, so that the head is looked at: the copy of it may be torn from its position.
+        let seen_head = position.wrapping_sub(self.slots.len() as Position);
+        Tail { position, seen_head, ..tail }
+    }
+
     #[inline(always)]
     const fn index(&self, position: Position) -> usize {
         position as usize & (self.slots.len() - 1)
@@ -173,6 +188,12 @@ impl Tail {
     #[must_use]
     pub const fn position(&self) -> Position {
         self.position
+    }
+
+    /// The same place in a ring that was, or was not, [closed](Producer::close).
+    #[must_use]
+    pub(crate) const fn with_closed(self, closed: bool) -> Self {
+        Self { closed, ..self }
     }
 
     /// Three words to keep while no producer is at work.
@@ -227,6 +248,12 @@ impl Producer<'_> {
     pub fn close(&mut self) {
         self.tail.closed = true;
         self.tail.seen_head = self.tail.position.wrapping_sub(self.ring.storage() as Position);
+    }
+
+    /// How many entries the ring stores.
+    #[must_use]
+    pub const fn storage(&self) -> usize {
+        self.ring.storage()
     }
 
     /// Where another producer can go on.

@@ -56,7 +56,7 @@ mod producer;
 pub mod shared;
 
 pub use self::consumer::Consumer;
-pub use self::producer::{Overrun, Producer};
+pub use self::producer::{Entry, Overrun, Producer};
 
 use core::fmt;
 
@@ -67,6 +67,7 @@ use crate::ring::shared::Reservation;
 use crate::ring::{CapacityError, Head, Position, Ring, Slot, Tail};
 use crate::sync::{self, AtomicU32, array_of, const_unless_loom};
 use crate::transport::{CqKey, Signal};
+use crate::wc::Wc;
 
 /// What the two sides share besides the slots. Any bytes are valid, zeros are a new queue.
 #[derive(Debug)]
@@ -323,6 +324,48 @@ impl<'a> Parts<'a> {
             events,
             promised: self.promised,
         }
+    }
+
+    /// Where the producer goes on if the last one stopped at any instant, even inside a push: a process that
+    /// was killed. `tail` is a place where one stood before it stored as much as a whole ring. Hands each
+    /// completion that was published since, with its tag, to `each`, oldest first; whatever the memory
+    /// holds, those are no more than the storage.
+    ///
+    /// What it was to wake may sleep on: its event may have been disarmed and not been raised. So raise it,
+    /// armed or not; whoever wakes to nothing sleeps again (N5).
+    ///
+    /// ```
+    /// use cq_core::ring::{Slot, Tail};
+    /// use cq_core::soft::{Control, Parts};
+    /// use cq_core::transport::{CqKey, NoSignal, Poll};
+    /// use cq_core::wc::{Wc, WcStatus};
+    ///
+    /// let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
+    /// let parts = Parts::new(&control, &slots, &[], 4)?;
+    /// let key = CqKey { index: 0, generation: 1 };
+    /// let wc = |wr_id| Wc::new(wr_id, WcStatus::SUCCESS, 5);
+    ///
+    /// // Gone before anybody has kept its tail.
+    /// parts.producer(Tail::default(), key, None::<NoSignal>).push(&wc(1))?;
+    ///
+    /// let mut found = 0;
+    /// let tail = parts.recover(Tail::default(), |_, _| found += 1);
+    /// assert_eq!((found, tail.position()), (1, 1));
+    /// parts.producer(tail, key, None::<NoSignal>).push(&wc(2))?;
+    /// assert_eq!(parts.consumer(0, key, false).poll(&mut [Wc::default(); 4])?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn recover(self, tail: Tail, mut each: impl FnMut(&Wc, u32)) -> Tail {
+        let tags = Tags(self.tags);
+        let tail = self.ring().recover(tail, |wc, slot| each(wc, tags.load(slot)));
+        tail.with_closed(self.control.state() != State::Running)
+    }
+
+    /// What the sides share besides the slots.
+    #[must_use]
+    pub const fn control(&self) -> &'a Control {
+        self.control
     }
 
     fn ring(&self) -> Ring<'a> {

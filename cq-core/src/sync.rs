@@ -16,7 +16,7 @@
 //! | [`reserve`] (Release) | any producer | [`acquire_tail`] (Acquire), any producer | a head at least as new as any that could be seen when the reservation was made |
 //! | [`push_fence`] (SeqCst) | producer | [`arm_fence`] (SeqCst) | publish-then-look-at-arm against arm-then-look-at-slot: at least one side sees the other |
 //! | [`push_fence`] (SeqCst) | one producer of several | [`push_fence`] (SeqCst) of another | with an [`arm_fence`] between the two: that the slot behind is published, or that the ring has ended |
-//! | [`unlock`] (Release) | poller | [`try_lock`] (Acquire) | the queue that pollers take turns at, and their place in it |
+//! | [`unlock`] (Release) | who held a lock | [`try_lock`], [`take_lock`] (Acquire) | everything done under the lock: the queue that pollers take turns at, and their place in it |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
 //! [`disarm`] and [`end`] pair with nothing: they are read-modify-writes because what they replace must be
@@ -37,12 +37,10 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
         pub use loom::hint::spin_loop;
-        pub use loom::sync::atomic::AtomicU32;
-        use loom::sync::atomic::fence;
+        pub use loom::sync::atomic::{AtomicU32, fence};
     } else {
         pub use core::hint::spin_loop;
-        pub use core::sync::atomic::AtomicU32;
-        use core::sync::atomic::fence;
+        pub use core::sync::atomic::{AtomicU32, fence};
     }
 }
 
@@ -105,7 +103,7 @@ pub enum Site {
     DisarmFirst,
     /// Waking the sleeper of a queue that overran.
     OverrunWakes,
-    /// [`try_lock`] as Relaxed.
+    /// [`try_lock`] and [`take_lock`] as Relaxed.
     Lock,
     /// [`unlock`] as Relaxed.
     Unlock,
@@ -191,9 +189,23 @@ pub fn arm_fence() {
 #[cfg(target_has_atomic = "32")]
 #[inline(always)]
 pub fn try_lock(word: &AtomicU32) -> bool {
+    try_lock_as(word, 1)
+}
+
+/// [`try_lock`] where the word says who has it; nobody is 0.
+#[cfg(target_has_atomic = "32")]
+#[inline(always)]
+pub fn try_lock_as(word: &AtomicU32, holder: u32) -> bool {
     // Looking first leaves the cache line with the holder.
-    let free = load_u32(word) == 0;
-    free && word.compare_exchange(0, 1, at(Site::Lock, Acquire), Relaxed).is_ok()
+    load_u32(word) == 0 && take_lock(word, 0, holder)
+}
+
+/// Takes a lock word from `from`: nobody, or a holder that is dead. What a dead holder did comes over by
+/// the knowledge that it is dead, not by this word.
+#[cfg(target_has_atomic = "32")]
+#[inline(always)]
+pub fn take_lock(word: &AtomicU32, from: u32, to: u32) -> bool {
+    word.compare_exchange(from, to, at(Site::Lock, Acquire), Relaxed).is_ok()
 }
 
 /// Gives a lock word back.

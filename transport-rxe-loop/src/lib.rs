@@ -101,51 +101,60 @@
 //! [`verify/CONTRACT.md`](../../../verify/CONTRACT.md) in the repository says each, with its source.
 #![deny(unsafe_code)]
 
-mod arena;
-mod async_event;
-mod attr;
-mod bell;
-mod channel;
-mod completion;
-mod cq;
-mod device;
-mod error;
-mod execute;
-mod fabric;
-mod flush;
-#[cfg(test)]
-mod hostile;
-mod identity;
-mod layout;
-mod list;
-mod lock;
-mod memory;
-mod mr;
-mod onesided;
-mod overrun;
-mod pd;
-mod peer;
-mod place;
-mod qp;
-mod queue;
-mod region;
-mod retry;
-mod service;
-mod state;
-mod sync;
-mod window;
+#[doc(hidden)]
+pub mod protocol;
 
-pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};
+cfg_if::cfg_if! {
+    if #[cfg(loom)] {
+        pub mod sync;
+    } else {
+        mod arena;
+        mod async_event;
+        mod attr;
+        mod bell;
+        mod channel;
+        mod completion;
+        mod cq;
+        mod device;
+        mod error;
+        mod execute;
+        mod fabric;
+        mod flush;
+        #[cfg(test)]
+        mod hostile;
+        mod identity;
+        mod layout;
+        mod list;
+        mod lock;
+        mod memory;
+        mod mr;
+        mod onesided;
+        mod overrun;
+        mod pd;
+        mod peer;
+        mod place;
+        mod qp;
+        mod queue;
+        mod region;
+        mod retry;
+        mod service;
+        mod state;
+        mod sync;
+        mod window;
 
-pub use crate::attr::QpAttr;
-pub use crate::channel::CompletionChannel;
-pub use crate::cq::Cq;
-pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
-pub use crate::error::{CreateError, Limit, ModifyError, OpenError, RegisterError, ResizeError};
-pub use crate::mr::{MemoryRegion, OwnedRegion};
-pub use crate::pd::ProtectionDomain;
-pub use crate::qp::{QpInit, QueuePair};
-pub use crate::state::{QpState, Rule};
+        pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};
+
+        pub use crate::attr::QpAttr;
+        pub use crate::channel::CompletionChannel;
+        pub use crate::cq::Cq;
+        pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
+        pub use crate::error::{CreateError, Limit, ModifyError, OpenError, RegisterError, ResizeError};
+        pub use crate::mr::{MemoryRegion, OwnedRegion};
+        pub use crate::pd::ProtectionDomain;
+        pub use crate::qp::{QpInit, QueuePair};
+        pub use crate::state::{QpState, Rule};
+    }
+}
 
 /// The example of the README compiles and runs.
 #[cfg(doctest)]

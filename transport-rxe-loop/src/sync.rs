@@ -24,12 +24,14 @@
 //! the state, then look who is connected*.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::fence;
 
+#[cfg(not(loom))]
 pub use std::sync::atomic::AtomicU8;
 
+use cq_core::sync::fence;
 pub use cq_core::sync::{
-    AtomicU32, AtomicWord as AtomicU64, load, load_u32, store, store_u32, try_lock, unlock,
+    AtomicU32, AtomicWord as AtomicU64, load, load_u32, store, store_u32, take_lock, try_lock,
+    try_lock_as, unlock,
 };
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_has_atomic = "64")))]
@@ -116,12 +118,14 @@ pub fn compare_swap(word: &AtomicU64, from: u64, to: u64) -> u64 {
 }
 
 /// Loads a byte that one of the pairs orders, or nothing at all.
+#[cfg(not(loom))]
 #[inline(always)]
 pub fn load_u8(byte: &AtomicU8) -> u8 {
     byte.load(Relaxed)
 }
 
 /// Stores a byte that one of the pairs orders, or nothing at all.
+#[cfg(not(loom))]
 #[inline(always)]
 pub fn store_u8(byte: &AtomicU8, value: u8) {
     byte.store(value, Relaxed);

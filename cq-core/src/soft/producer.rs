@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{Alerts, Tags};
-use crate::ring::{self, Tail};
+use crate::ring::{self, Full, Tail};
 use crate::sync::{self, Site};
 use crate::transport::{CqKey, NoSignal, Signal};
 use crate::wc::Wc;
@@ -42,18 +42,54 @@ impl<S: Signal> Producer<'_, S> {
     /// The queue is full, or has been before: the completion is dropped (O3).
     #[inline]
     pub fn push_with(&mut self, wc: &Wc, tag: u32, solicited: bool) -> Result<(), Overrun> {
-        let tags = self.tags;
-        if self.ring.push_after(wc, |slot| tags.store(slot, tag)).is_err() {
+        if self.store(wc, tag).is_err() {
             return Err(self.overrun());
         }
         self.notify(|| is_urgent(wc, solicited));
         Ok(())
     }
 
+    /// [`push_with`](Self::push_with) of several, for one look at what the consumer armed for, and so one
+    /// event at most.
+    ///
+    /// # Errors
+    /// The queue has no room for all of them, or was full before: what does not fit is dropped (O3). The
+    /// count is that of the first one dropped here.
+    #[inline]
+    pub fn push_batch<'w>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'w Entry>,
+    ) -> Result<(), Overrun> {
+        let (mut urgent, mut pushed) = (false, Ok(()));
+        for Entry { wc, tag, solicited } in entries {
+            match self.store(wc, *tag) {
+                Ok(()) => urgent |= is_urgent(wc, *solicited),
+                Err(Full) => {
+                    let overrun = self.overrun();
+                    pushed = pushed.and(Err(overrun));
+                }
+            }
+        }
+        self.notify(|| urgent);
+        pushed
+    }
+
+    /// How many completions there is memory for.
+    #[must_use]
+    pub const fn storage(&self) -> usize {
+        self.ring.storage()
+    }
+
     /// Where another producer of this queue can go on.
     #[must_use]
     pub const fn tail(&self) -> Tail {
         self.ring.tail()
+    }
+
+    #[inline(always)]
+    fn store(&mut self, wc: &Wc, tag: u32) -> Result<(), Full> {
+        let tags = self.tags;
+        self.ring.push_after(wc, |slot| tags.store(slot, tag))
     }
 
     #[cold]
@@ -74,6 +110,17 @@ impl<S: Signal> Producer<'_, S> {
             self.alerts.arm.fire(urgent(), || signal.raise(self.key));
         }
     }
+}
+
+/// What [`Producer::push_with`] takes, to push several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The completion.
+    pub wc: Wc,
+    /// What [`poll_with`](super::Consumer::poll_with) hands back with it, if the queue has tags.
+    pub tag: u32,
+    /// Whether the message was sent SOLICITED, which counts for receives only (N3).
+    pub solicited: bool,
 }
 
 /// What a consumer that armed for solicited completions wakes up for: a solicited receive, and any

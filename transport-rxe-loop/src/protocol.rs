@@ -1,0 +1,45 @@
+//! What several processes do to the same words, and may be killed in the midst of: words by reference, no
+//! fabric, so that the loom models of `verify/loom` work on the same code.
+//!
+//! ```
+//! use cq_core::ring::{Slot, Tail};
+//! use cq_core::soft::{Control, Entry, Parts};
+//! use cq_core::transport::{CqKey, NoSignal, Poll};
+//! use cq_core::wc::{Wc, WcStatus};
+//! use transport_rxe_loop::protocol::fanin::Fanin;
+//! use transport_rxe_loop::protocol::lock::Owner;
+//!
+//! let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
+//! let parts = Parts::new(&control, &slots, &[], 4)?;
+//! let (fanin, key) = (Fanin::new(), CqKey { index: 0, generation: 1 });
+//! let (dead, me) = (Owner::new(0, 1), Owner::new(1, 1));
+//! let entry = |wr_id| Entry { wc: Wc::new(wr_id, WcStatus::SUCCESS, 5), ..Entry::default() };
+//!
+//! // Published, and killed: neither settled nor kept.
+//! assert!(fanin.lock.try_enter(dead));
+//! fanin.producer(parts, key, None::<NoSignal>).push(&entry(1).wc)?;
+//!
+//! // Somebody else sees that it is dead, and goes on.
+//! let mut settled = 0;
+//! assert!(fanin.lock.inherit(dead, me));
+//! let _state = fanin.repair(parts, |_, _| settled += 1);
+//! let mut producer = fanin.producer(parts, key, None::<NoSignal>);
+//! fanin.push(&mut producer, &entry(2), |_, _| settled += 1)?;
+//! fanin.lock.leave();
+//!
+//! assert_eq!(settled, 2);
+//! assert_eq!(parts.consumer(0, key, false).poll(&mut [Wc::default(); 4])?, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`lock`] | who holds a lock, and how it is inherited |
+//! | [`fanin`] | pushing to a completion queue under its lock, repairing and resizing it |
+//! | [`tag`] | what the tag of a completion says, and the position that it settles |
+//! | [`steps`] | the instants at which a test kills a process |
+
+pub mod fanin;
+pub mod lock;
+pub mod steps;
+pub mod tag;

@@ -1,0 +1,248 @@
+//! The producers' side of a completion queue, which processes use in turns, under a lock that can be
+//! inherited: pushing, repairing, resizing. The consumer never looks here.
+//!
+//! # Pushing
+//! 1. *Publish*: the ring has the entry, and its tag says what it covers. From here on it counts.
+//! 2. *Settle*: the position of the queue that it covers advances to what the tag says.
+//! 3. *Keep*: the tail is stored.
+//! 4. Leave the lock, then raise the event, if it was armed for.
+//!
+//! The ring is its own log: whatever is published past the kept tail may not have been settled. Who inherits
+//! the lock settles it (again), and keeps the tail behind it. So a completion and the position that it
+//! stands for can't be torn apart (C8). Between two tails that are kept, no more is published than the ring
+//! stores, or the log would be overwritten.
+//!
+//! # Waking
+//! A producer disarms under the lock and raises the event after it, and may die between. Nobody can tell,
+//! so after a death **every** queue that the dead may have pushed to gets an event, armed or not: by whoever
+//! repairs it, and by whoever sweeps up after the dead, also where its lock is free. Whoever wakes to
+//! nothing sleeps again (N5).
+//!
+//! # Resizing
+//! The queue's owner alone does it. Positions go on in the new ring, so the kept tail holds for both, and one
+//! store of one word, the [`Place`], makes the new ring the queue's: before it, whoever inherits finds the
+//! old ring as it was, after it, the new one as it should be.
+
+use cq_core::health::State;
+use cq_core::ring::{Position, Tail};
+use cq_core::soft::{Consumer, Entry, Overrun, Parts, Producer};
+use cq_core::transport::{Arm, CqKey, NoSignal, Signal};
+use cq_core::wc::Wc;
+
+use super::lock::Lock;
+use super::steps::{self, Step};
+use super::tag;
+use crate::sync::{self, AtomicU64};
+
+/// Where a queue's ring lies, and how large it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Where it begins, in the caller's unit.
+    pub offset: u32,
+    /// How many completions there is memory for, as a power of two; less than 64.
+    pub log2: u32,
+    /// How many completions it was promised to hold, less than 2²⁶; 0 where there is no ring.
+    pub promised: u32,
+}
+
+impl Place {
+    const LOG2_AT: u32 = 32;
+    const PROMISED_AT: u32 = 38;
+
+    const fn to_word(self) -> u64 {
+        self.offset as u64
+            | (self.log2 as u64) << Self::LOG2_AT
+            | (self.promised as u64) << Self::PROMISED_AT
+    }
+
+    const fn from_word(word: u64) -> Self {
+        Self {
+            offset: word as u32,
+            log2: (word >> Self::LOG2_AT) as u32 & 0x3f,
+            promised: (word >> Self::PROMISED_AT) as u32,
+        }
+    }
+}
+
+/// The words. Any content is harmless, zeros are a queue without a ring. All but the lock is for who holds
+/// the lock.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Fanin {
+    /// Who pushes, repairs or resizes.
+    pub lock: Lock,
+    place: AtomicU64,
+    tail: [AtomicU64; 3],
+}
+
+impl Fanin {
+    /// Without a ring.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where the ring lies. A stranger may have written it.
+    #[inline]
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place::from_word(sync::load(&self.place))
+    }
+
+    /// A new, empty ring lies here, whose consumer begins at position 0.
+    pub fn begin(&self, place: Place) {
+        self.keep(Tail::default());
+        sync::release(&self.place, place.to_word());
+    }
+
+    /// The ring is gone.
+    pub fn end(&self) {
+        sync::release(&self.place, Place::default().to_word());
+    }
+
+    /// How many completions the queue's owner, whose consumer this is, has not polled.
+    #[must_use]
+    pub fn unpolled(&self, consumer: &Consumer<'_>) -> Position {
+        self.tail().position().wrapping_sub(consumer.position())
+    }
+
+    /// Who pushes while the lock is held, to the ring that lies at [`place`](Self::place). `signal` is
+    /// called under the lock, so it only remembers that an event is to be raised.
+    #[inline]
+    #[must_use]
+    pub fn producer<'q, S: Signal>(
+        &self,
+        parts: Parts<'q>,
+        key: CqKey,
+        signal: Option<S>,
+    ) -> Producer<'q, S> {
+        parts.producer(self.tail(), key, signal)
+    }
+
+    /// Adds a completion, which `settle` settles by its tag.
+    ///
+    /// # Errors
+    /// The queue is full, or has been before: the completion is dropped (O3), and settled all the same.
+    #[inline]
+    pub fn push<S: Signal>(
+        &self,
+        producer: &mut Producer<'_, S>,
+        entry: &Entry,
+        settle: impl FnOnce(&Wc, u32),
+    ) -> Result<(), Overrun> {
+        let pushed = producer.push_with(&entry.wc, entry.tag, entry.solicited);
+        steps::done(Step::Published);
+        settle(&entry.wc, entry.tag);
+        steps::done(Step::Settled);
+        self.keep(producer.tail());
+        pushed
+    }
+
+    /// [`push`](Self::push) of several. Of those that follow each other from one queue, `settle` is called
+    /// for the last one only.
+    ///
+    /// # Errors
+    /// The queue has no room for all of them, or was full before: what does not fit is dropped (O3), and
+    /// settled all the same. The count is that of the first one dropped here.
+    pub fn push_all<S: Signal>(
+        &self,
+        producer: &mut Producer<'_, S>,
+        entries: &[Entry],
+        mut settle: impl FnMut(&Wc, u32),
+    ) -> Result<(), Overrun> {
+        let mut pushed = Ok(());
+        for part in entries.chunks(producer.storage()) {
+            let published =
+                producer.push_batch(part.iter().inspect(|_| steps::done(Step::Publishing)));
+            steps::done(Step::Published);
+            for run in part.chunk_by(is_of_one_queue) {
+                if let Some(Entry { wc, tag, .. }) = run.last() {
+                    settle(wc, *tag);
+                    steps::done(Step::Settled);
+                }
+            }
+            self.keep(producer.tail());
+            pushed = pushed.and(published);
+        }
+        pushed
+    }
+
+    /// For who has inherited the lock, of the ring that lies at [`place`](Self::place): settles everything
+    /// that is published past the kept tail, and keeps the tail behind it. Then an event has to be raised,
+    /// armed or not; and where the queue has overrun, whoever it concerns has to be told again.
+    #[must_use]
+    pub fn repair(&self, parts: Parts<'_>, mut settle: impl FnMut(&Wc, u32)) -> State {
+        let tail = parts.recover(self.tail(), |wc, tag| {
+            settle(wc, tag);
+            steps::done(Step::Settled);
+        });
+        self.keep(tail);
+        parts.control().state()
+    }
+
+    /// For the queue's owner, under the lock: moves what waits in the ring to a new, empty one, with its
+    /// tags and what the queue was armed for, and makes that the queue's. Gives the consumer of the new
+    /// ring, with (`events`) or without a channel. There must be room for all that is
+    /// [unpolled](Self::unpolled).
+    #[must_use]
+    pub fn move_to<'q>(
+        &self,
+        from: (&mut Consumer<'_>, Parts<'_>),
+        to: (Place, Parts<'q>),
+        events: bool,
+    ) -> Consumer<'q> {
+        let ((old, old_parts), (place, parts)) = (from, to);
+        let (start, unpolled) = (old.position(), self.unpolled(old));
+        // It stores the head from which the producers go on.
+        let consumer = parts.consumer(start, old.key(), events);
+        let mut producer = parts.producer(Tail::at(start), old.key(), None::<NoSignal>);
+        copy(old, unpolled, &mut producer);
+        parts.control().adopt(old_parts.control());
+        steps::done(Step::Adopted);
+        // As far on as before; or less far, where a stranger wrote into the ring, and then a repair would
+        // find the old one's tail again.
+        self.keep(producer.tail());
+        sync::release(&self.place, place.to_word());
+        steps::done(Step::Moved);
+        consumer
+    }
+
+    #[inline]
+    fn tail(&self) -> Tail {
+        Tail::from_words(self.tail.each_ref().map(sync::load))
+    }
+
+    /// The position last, and after all that it covers: see [`lock`](super::lock) for why.
+    #[inline]
+    fn keep(&self, tail: Tail) {
+        let [position, seen_head, closed] = tail.to_words();
+        sync::store(&self.tail[1], seen_head);
+        sync::store(&self.tail[2], closed);
+        sync::release(&self.tail[0], position);
+        steps::done(Step::Kept);
+    }
+}
+
+/// Whether two completions are of the same queue of the same queue pair.
+fn is_of_one_queue(one: &Entry, next: &Entry) -> bool {
+    one.wc.qp_num() == next.wc.qp_num() && tag::is_send(one.tag) == tag::is_send(next.tag)
+}
+
+/// Moves so many completions, with their tags.
+fn copy(from: &mut Consumer<'_>, count: Position, to: &mut Producer<'_>) {
+    let mut room = [Wc::default(); 32];
+    let mut left = count;
+    while left > 0 {
+        let most = left.min(room.len() as Position);
+        let moved = from.poll_with(&mut room[..most as usize], |wc, tag| {
+            // There is room, as the new ring holds at least so many.
+            let _ = to.push_with(wc, tag, false);
+        });
+        steps::done(Step::Copied);
+        match moved {
+            Ok(moved) if moved > 0 => left -= moved as Position,
+            // A stranger wrote there, so that less can be read than was stored.
+            _ => break,
+        }
+    }
+}

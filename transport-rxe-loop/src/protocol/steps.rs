@@ -1,0 +1,60 @@
+//! The instants at which a process that is killed leaves something half done. A test hooks in here, to die
+//! or to stop at one of them; without debug assertions there is nothing here at all.
+//!
+//! ```
+//! use transport_rxe_loop::protocol::lock::{Lock, Owner};
+//! use transport_rxe_loop::protocol::steps::{self, Step};
+//!
+//! # #[cfg(any(loom, debug_assertions))]
+//! steps::hook(|step| assert_eq!(step, Step::Entered));
+//! assert!(Lock::new().try_enter(Owner::new(0, 1)));
+//! ```
+
+#[cfg(any(loom, debug_assertions))]
+use std::sync::OnceLock;
+
+/// What was done last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// A free lock was taken.
+    Entered,
+    /// A dead holder's lock was taken.
+    Inherited,
+    /// A lock was given back; its holder may still have something to tell others.
+    Left,
+    /// The next of several entries is about to be published.
+    Publishing,
+    /// Entries were published, and the arm was looked at.
+    Published,
+    /// What an entry covers was settled.
+    Settled,
+    /// The tail was kept.
+    Kept,
+    /// Some of what waits in a queue was copied to its new ring.
+    Copied,
+    /// The new ring has the arm of the old one.
+    Adopted,
+    /// Producers will find the new ring.
+    Moved,
+}
+
+#[cfg(any(loom, debug_assertions))]
+static HOOK: OnceLock<fn(Step)> = OnceLock::new();
+
+/// Calls `hook` at every step of this process from now on. The first one stays.
+#[cfg(any(loom, debug_assertions))]
+pub fn hook(hook: fn(Step)) {
+    let _another_is_in_place = HOOK.set(hook);
+}
+
+/// A step was done.
+#[inline(always)]
+pub(crate) fn done(step: Step) {
+    #[cfg(any(loom, debug_assertions))]
+    if let Some(hook) = HOOK.get() {
+        hook(step);
+    }
+    #[cfg(not(any(loom, debug_assertions)))]
+    let _ = step;
+}

@@ -1,0 +1,86 @@
+//! The tag of a completion: which queue of its queue pair it is of, and up to which position it covers
+//! that queue.
+//!
+//! ```
+//! use std::sync::atomic::AtomicU64;
+//! use transport_rxe_loop::protocol::tag;
+//!
+//! let completed = AtomicU64::new(6);
+//! let tag = tag::of_recv(8);
+//! assert!(!tag::is_send(tag));
+//! tag::settle(&completed, tag, 16);
+//! tag::settle(&completed, tag, 16); // again: positions only grow
+//! tag::settle(&completed, tag::of_recv(80), 16); // more than there can be: a stranger wrote that
+//! assert_eq!(completed.into_inner(), 8);
+//! ```
+
+use crate::sync::{self, AtomicU64};
+
+const SEND: u32 = 1 << 31;
+
+/// Of a completion that covers a send queue up to `end`, without it.
+#[inline]
+#[must_use]
+pub const fn of_send(end: u64) -> u32 {
+    end as u32 | SEND
+}
+
+/// Of a completion that covers a receive queue up to `end`, without it.
+#[inline]
+#[must_use]
+pub const fn of_recv(end: u64) -> u32 {
+    end as u32 & !SEND
+}
+
+/// Which of the two queues.
+#[inline]
+#[must_use]
+pub const fn is_send(tag: u32) -> bool {
+    tag & SEND != 0
+}
+
+/// Advances the position in `word` to where the tag covers its queue, of which no more than `capacity` can
+/// be covered at once. A position that is there already, or past it, stays.
+#[inline]
+pub fn settle(word: &AtomicU64, tag: u32, capacity: u32) {
+    sync::raise_from(word, |settled| {
+        let count = tag.wrapping_sub(settled as u32) & !SEND;
+        (1..=capacity).contains(&count).then(|| settled.wrapping_add(count.into()))
+    });
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn settled(from: u64, tag: u32, capacity: u32) -> u64 {
+        let word = AtomicU64::new(from);
+        settle(&word, tag, capacity);
+        word.into_inner()
+    }
+
+    #[test]
+    fn positions_only_grow() {
+        for of in [of_send, of_recv] {
+            assert_eq!(settled(5, of(6), 4), 6);
+            assert_eq!(settled(5, of(9), 4), 9);
+            assert_eq!(settled(5, of(5), 4), 5);
+            assert_eq!(settled(5, of(4), 4), 5);
+        }
+    }
+
+    #[test]
+    fn a_tag_that_cannot_be_does_nothing() {
+        assert_eq!(settled(5, of_recv(10), 4), 5);
+        assert_eq!(settled(5, of_send(0x7fff_ffff), 4), 5);
+    }
+
+    #[test]
+    fn positions_outgrow_the_tag() {
+        let near = u64::from(u32::MAX >> 1) - 1;
+        for base in [near, near << 1, 1 << 40] {
+            assert_eq!(settled(base, of_send(base + 3), 8), base + 3);
+            assert_eq!(settled(base, of_recv(base + 3), 8), base + 3);
+        }
+    }
+}
