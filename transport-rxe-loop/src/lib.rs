@@ -103,11 +103,11 @@
 
 #[doc(hidden)]
 pub mod protocol;
+#[doc(hidden)]
+pub mod sync;
 
 cfg_if::cfg_if! {
-    if #[cfg(loom)] {
-        pub mod sync;
-    } else {
+    if #[cfg(not(loom))] {
         mod arena;
         mod async_event;
         mod attr;
@@ -139,7 +139,6 @@ cfg_if::cfg_if! {
         mod retry;
         mod service;
         mod state;
-        mod sync;
         mod window;
 
         pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};

@@ -10,7 +10,9 @@
 //! | identity of a queue pair | [`swap_if`], [`release`] | [`acquire`] | the attributes stored before the state |
 //! | posted position | [`release`], poster | [`acquire`], holder of the turn | the request's words |
 //! | retired position | [`raise_from`], poller | [`acquire`], poster | that the slot's request was read |
-//! | copying counter | [`release`], holder | [`acquire`], deregistration | that the copy is over |
+//! | copying counter | [`store_fenced`], holder | [`acquire_at`], who has shut it out | that the copy is over |
+//! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
+//! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |
 //! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
 //! | whether queue pairs are noted | [`release`], who noted them | [`swap_if`], who runs them | that their bits are set |
 //! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
@@ -19,20 +21,42 @@
 //! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
 //!
-//! Two pairs are settled by [`full_fence`] on both sides: *open the window, then look at the key* against
-//! *kill the key, then look at the window*; and *connect, then look at the peer's state* against *change
-//! the state, then look who is connected*.
+//! # What is settled by a full fence on both sides
+//! Each is *store, fence, load*, and the other side does the same crosswise, so that one of them sees the
+//! other.
+//!
+//! | one | the other |
+//! |---|---|
+//! | open the window ([`Site::OpenFence`]), look at the peer's state, the key | change the state, kill the key ([`Site::ChangeFence`]), look at the counter |
+//! | close the window ([`Site::CloseFence`]), look at the peer's state | change the state ([`Site::ChangeFence`]), look at the counter |
+//! | post receives ([`Site::PostFence`]), look for the mark | leave the mark ([`Site::StarveFence`]), look for receives |
+//! | post receives ([`Site::PostFence`]), look at the own state | change the state ([`Site::ChangeFence`]), look for receives |
+//! | connect, look at the peer's state ([`full_fence`]) | change the state, look who is connected ([`full_fence`]) |
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+#[cfg(loom)]
+pub mod death;
+mod site;
 
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+#[cfg(loom)]
+pub use loom::sync::atomic::AtomicU8;
+#[cfg(loom)]
+use loom::sync::atomic::fence;
 #[cfg(not(loom))]
 pub use std::sync::atomic::AtomicU8;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+use std::sync::atomic::compiler_fence;
+#[cfg(not(loom))]
+use std::sync::atomic::fence;
 
-use cq_core::sync::fence;
 pub use cq_core::sync::{
-    AtomicU32, AtomicWord as AtomicU64, load, load_u32, store, store_u32, take_lock, try_lock,
-    try_lock_as, unlock,
+    AtomicU32, AtomicWord as AtomicU64, load, load_u32, take_lock, try_lock, try_lock_as,
 };
+
+#[cfg(loom)]
+pub use self::site::weaken;
+pub use self::site::{Site, intact};
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_has_atomic = "64")))]
 compile_error!("the loopback device is for 64-bit Linux");
@@ -41,10 +65,12 @@ compile_error!("the loopback device is for 64-bit Linux");
 pub trait Atomic {
     /// What the word holds.
     type Value: Copy;
-    /// Loads, and sees what was done before the value was [`release`]d.
-    fn acquire(&self) -> Self::Value;
-    /// Stores, after everything done so far.
-    fn release(&self, value: Self::Value);
+    /// Loads.
+    fn load_as(&self, ordering: Ordering) -> Self::Value;
+    /// Stores.
+    fn store_as(&self, value: Self::Value, ordering: Ordering);
+    /// Stores, and fences.
+    fn store_fenced(&self, value: Self::Value);
     /// Stores `to` if the word holds `from`; else says what it holds. Acquires and releases.
     fn swap_if(&self, from: Self::Value, to: Self::Value) -> Result<(), Self::Value>;
 }
@@ -54,15 +80,33 @@ macro_rules! atomic {
         impl Atomic for $atomic {
             type Value = $value;
             #[inline(always)]
-            fn acquire(&self) -> $value {
-                self.load(Acquire)
+            fn load_as(&self, ordering: Ordering) -> $value {
+                self.load(ordering)
             }
             #[inline(always)]
-            fn release(&self, value: $value) {
-                self.store(value, Release);
+            fn store_as(&self, value: $value, ordering: Ordering) {
+                if step() {
+                    self.store(value, ordering);
+                }
+            }
+            #[cfg(all(target_arch = "x86_64", not(loom)))]
+            #[inline(always)]
+            fn store_fenced(&self, value: $value) {
+                // An exchange is a full fence here, and takes a fraction of the time that MFENCE takes.
+                self.swap(value, SeqCst);
+                compiler_fence(SeqCst);
+            }
+            #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+            #[inline(always)]
+            fn store_fenced(&self, value: $value) {
+                self.store_as(value, at(Site::StoreFenced, Release));
+                fence(SeqCst);
             }
             #[inline(always)]
             fn swap_if(&self, from: $value, to: $value) -> Result<(), $value> {
+                if !step() {
+                    return Err(self.load(Relaxed));
+                }
                 self.compare_exchange(from, to, AcqRel, Acquire).map(drop)
             }
         }
@@ -71,16 +115,59 @@ macro_rules! atomic {
 atomic!(AtomicU32, u32);
 atomic!(AtomicU64, u64);
 
-/// [`Atomic::acquire`].
+/// Loads, and sees what was done before the value was [`release`]d.
 #[inline(always)]
 pub fn acquire<A: Atomic>(word: &A) -> A::Value {
-    word.acquire()
+    word.load_as(Acquire)
 }
 
-/// [`Atomic::release`].
+/// [`acquire`], where a model takes it out.
+#[inline(always)]
+pub fn acquire_at<A: Atomic>(word: &A, site: Site) -> A::Value {
+    word.load_as(at(site, Acquire))
+}
+
+/// Stores, after everything done so far.
 #[inline(always)]
 pub fn release<A: Atomic>(word: &A, value: A::Value) {
-    word.release(value);
+    word.store_as(value, Release);
+}
+
+/// [`release`], where a model takes it out.
+#[inline(always)]
+pub fn release_at<A: Atomic>(word: &A, value: A::Value, site: Site) {
+    word.store_as(value, at(site, Release));
+}
+
+/// Stores, after everything done so far, and then stands as a [`full_fence`] before what is loaded next. The
+/// fence is what a model takes out.
+#[inline(always)]
+pub fn store_fenced<A: Atomic>(word: &A, value: A::Value, site: Site) {
+    if intact(site) {
+        word.store_fenced(value);
+    } else {
+        word.store_as(value, Release);
+    }
+}
+
+/// Stores a word that is private to one side, or that one of the named pairs orders.
+#[inline(always)]
+pub fn store(word: &AtomicU64, value: u64) {
+    word.store_as(value, Relaxed);
+}
+
+/// [`store`] for 32 bits.
+#[inline(always)]
+pub fn store_u32(word: &AtomicU32, value: u32) {
+    word.store_as(value, Relaxed);
+}
+
+/// Gives a lock word back.
+#[inline(always)]
+pub fn unlock(word: &AtomicU32) {
+    if step() {
+        cq_core::sync::unlock(word);
+    }
 }
 
 /// [`Atomic::swap_if`].
@@ -92,7 +179,7 @@ pub fn swap_if<A: Atomic>(word: &A, from: A::Value, to: A::Value) -> Result<(), 
 /// Raises a word to what `next` makes of it, until that is nothing or nobody interfered.
 #[inline(always)]
 pub fn raise_from<A: Atomic>(word: &A, mut next: impl FnMut(A::Value) -> Option<A::Value>) {
-    let mut seen = word.acquire();
+    let mut seen = acquire(word);
     while let Some(to) = next(seen) {
         match word.swap_if(seen, to) {
             Ok(()) => return,
@@ -118,14 +205,12 @@ pub fn compare_swap(word: &AtomicU64, from: u64, to: u64) -> u64 {
 }
 
 /// Loads a byte that one of the pairs orders, or nothing at all.
-#[cfg(not(loom))]
 #[inline(always)]
 pub fn load_u8(byte: &AtomicU8) -> u8 {
     byte.load(Relaxed)
 }
 
 /// Stores a byte that one of the pairs orders, or nothing at all.
-#[cfg(not(loom))]
 #[inline(always)]
 pub fn store_u8(byte: &AtomicU8, value: u8) {
     byte.store(value, Relaxed);
@@ -143,6 +228,14 @@ pub fn full_fence() {
     fence(SeqCst);
 }
 
+/// [`full_fence`], where a model takes it out.
+#[inline(always)]
+pub fn full_fence_at(site: Site) {
+    if intact(site) {
+        full_fence();
+    }
+}
+
 /// Everything stored so far is visible before anything stored from here on.
 #[inline(always)]
 pub fn write_fence() {
@@ -153,4 +246,19 @@ pub fn write_fence() {
 #[inline(always)]
 pub fn read_fence() {
     fence(Acquire);
+}
+
+#[inline(always)]
+fn at(site: Site, ordering: Ordering) -> Ordering {
+    if intact(site) { ordering } else { Relaxed }
+}
+
+#[cfg(loom)]
+use self::death::step;
+
+/// Always true: threads are killed in models alone.
+#[cfg(not(loom))]
+#[inline(always)]
+const fn step() -> bool {
+    true
 }

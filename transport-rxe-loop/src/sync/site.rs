@@ -1,0 +1,69 @@
+//! The steps of the protocols that a loom model can take out, each by its name.
+
+/// A step that some protocol of the device cannot do without.
+///
+/// A loom model that claims to check a protocol is run once more with each of the protocol's sites
+/// weakened, and must then fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// No fence after opening a window.
+    OpenFence,
+    /// No fence after closing it.
+    CloseFence,
+    /// No fence after a change that shuts out who has no window open.
+    ChangeFence,
+    /// No fence after posting receives.
+    PostFence,
+    /// No fence after the mark that says that there is none.
+    StarveFence,
+    /// A store that is followed by a fence as Relaxed.
+    StoreFenced,
+    /// The look at the copying counter as Relaxed.
+    SeeClosed,
+    /// The look at the posted position as Relaxed.
+    SeePosted,
+    /// The look at the completed position as Relaxed.
+    SeeCompleted,
+    /// Advancing the completed position as Relaxed.
+    Settle,
+    /// The taker's second look at the posted position.
+    LookAgain,
+    /// That who takes over a channel's lock makes its list anew.
+    Rebuild,
+    /// That who takes over a channel's lock writes its descriptor.
+    RingAgain,
+}
+
+#[cfg(loom)]
+std::thread_local! {
+    static WEAKENED: std::cell::Cell<Option<Site>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether `site` does its work; false only inside `weaken`, under loom.
+#[cfg(loom)]
+pub fn intact(site: Site) -> bool {
+    WEAKENED.get() != Some(site)
+}
+
+/// Always true: sites are weakened under loom only.
+#[cfg(not(loom))]
+#[inline(always)]
+#[must_use]
+pub const fn intact(_site: Site) -> bool {
+    true
+}
+
+/// Runs `model` with one site of the protocols taken out. Loom runs all threads of a model on the thread
+/// that called it, so other models running at the same time do not notice.
+#[cfg(loom)]
+pub fn weaken<R>(site: Site, model: impl FnOnce() -> R) -> R {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            WEAKENED.set(None);
+        }
+    }
+    WEAKENED.set(Some(site));
+    let _restore = Restore;
+    model()
+}
