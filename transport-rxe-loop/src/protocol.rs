@@ -37,9 +37,19 @@
 //! | [`lock`] | who holds a lock, and how it is inherited |
 //! | [`fanin`] | pushing to a completion queue under its lock, repairing and resizing it |
 //! | [`tag`] | what the tag of a completion says, and the position that it settles |
+//! | [`receives`] | the positions of a receive queue, handed over without a lock |
+//! | [`window`] | moving bytes against changing states and killing keys |
+//! | [`identity`], [`state`] | number and state of a queue pair in one word |
+//! | [`channel`], [`list`] | the sources of a channel that have events |
 //! | [`steps`] | the instants at which a test kills a process |
 
+pub mod channel;
 pub mod fanin;
+pub mod identity;
+pub mod list;
 pub mod lock;
+pub mod receives;
+pub mod state;
 pub mod steps;
 pub mod tag;
+pub mod window;

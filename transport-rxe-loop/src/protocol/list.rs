@@ -5,7 +5,7 @@ use crate::sync::{self, AtomicU32};
 
 /// Which member is first and which is last, each plus 1; 0 is none. Zeros are an empty list. The links of
 /// the members are of the same kind.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub struct List {
     first: AtomicU32,
@@ -14,8 +14,15 @@ pub struct List {
 
 impl List {
     /// The first member.
+    #[must_use]
     pub fn first(&self) -> Option<u32> {
         sync::load_u32(&self.first).checked_sub(1)
+    }
+
+    /// Forgets all members.
+    pub fn clear(&self) {
+        sync::store_u32(&self.first, 0);
+        sync::store_u32(&self.last, 0);
     }
 
     /// Puts one, which is not in it, at the end.

@@ -1,0 +1,232 @@
+//! The sources of a channel that have events: its list, and each source's count. Everything here is done
+//! under the channel's lock.
+//!
+//! | node's `channel` | `pending` | in the list | left by |
+//! |---|---|---|---|
+//! | 0 | any | no | [attaching](Events::attach) |
+//! | this one | 0 | no | [raising](Events::raise), detaching |
+//! | this one | some | once | [taking](Events::take) the last, [detaching](Events::detach) |
+//!
+//! So the list says nothing that the nodes do not say: who takes the lock over from a dead holder
+//! [rebuilds](Events::rebuild) it from them, whatever its words hold by then. For that, an event is counted
+//! before its source is linked, and a source is unlinked before its last event is gone. No event is lost,
+//! but the order in which they waited; and a source that was linked twice comes once.
+//!
+//! The descriptor is readable while the list is not empty. It is written and read by the caller, before the
+//! lock is given back; who takes over writes it again, so that it may be readable for nothing.
+//!
+//! ```
+//! use transport_rxe_loop::protocol::channel::{EventNode, Events};
+//! use transport_rxe_loop::protocol::list::List;
+//!
+//! let (list, nodes) = (List::default(), [const { EventNode::NEW }; 3]);
+//! let events = Events::new(&list, 7, nodes.len() as u32, |source| &nodes[source as usize]);
+//! events.attach(1);
+//! assert!(events.raise(1)); // the first: write the descriptor
+//! assert!(!events.raise(1));
+//! assert_eq!(events.take(), Some(1));
+//! assert!(!events.is_empty());
+//! assert_eq!((events.take(), events.take()), (Some(1), None));
+//! assert!(events.is_empty()); // read the descriptor
+//! ```
+
+use super::list::List;
+use crate::sync::{self, AtomicU32, Site};
+
+/// Events of one kind of one object. Zeros are a source that has no channel.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct EventNode {
+    /// Index of the channel, plus 1; 0 is none.
+    channel: AtomicU32,
+    /// Events that nobody has read.
+    pending: AtomicU32,
+    /// The next member, as [`List`] says.
+    next: AtomicU32,
+}
+
+impl EventNode {
+    /// A source that has no channel.
+    #[cfg(not(loom))]
+    #[expect(clippy::declare_interior_mutable_const, reason = "to make arrays of")]
+    pub const NEW: Self =
+        Self { channel: AtomicU32::new(0), pending: AtomicU32::new(0), next: AtomicU32::new(0) };
+
+    /// The index of the channel to which its events come. To be looked at again under that channel's
+    /// lock.
+    #[inline]
+    pub fn channel(&self) -> Option<u32> {
+        sync::load_u32(&self.channel).checked_sub(1)
+    }
+
+    /// Events that nobody has read.
+    ///
+    /// # Staleness
+    /// Without the lock of its channel, it may be any older count.
+    pub fn pending(&self) -> u32 {
+        sync::load_u32(&self.pending)
+    }
+}
+
+/// A channel, as long as its lock is held.
+#[derive(Debug)]
+pub struct Events<'a, F> {
+    list: &'a List,
+    index: u32,
+    sources: u32,
+    node: F,
+}
+
+impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
+    /// The channel at this index. All sources have numbers below `sources`; `node` takes any number.
+    pub const fn new(list: &'a List, index: u32, sources: u32, node: F) -> Self {
+        Self { list, index, sources, node }
+    }
+
+    /// Whether no event waits: then the descriptor is to be read.
+    pub fn is_empty(&self) -> bool {
+        self.list.first().is_none()
+    }
+
+    /// From now on the events of this source come here. It has no channel so far.
+    pub fn attach(&self, source: u32) {
+        let node = (self.node)(source);
+        sync::store_u32(&node.pending, 0);
+        sync::store_u32(&node.channel, self.index + 1);
+    }
+
+    /// Events of this source come here no more, and those that nobody read are gone.
+    pub fn detach(&self, source: u32) {
+        let node = (self.node)(source);
+        if !self.has(node) {
+            return;
+        }
+        sync::store_u32(&node.channel, 0);
+        if node.pending() > 0 {
+            sync::store_u32(&node.pending, 0);
+            self.list.remove(source, self.sources, |number| &(self.node)(number).next);
+        }
+    }
+
+    /// Adds an event of this source, if they come here; true if the descriptor is to be written.
+    #[must_use]
+    pub fn raise(&self, source: u32) -> bool {
+        let node = (self.node)(source);
+        if !self.has(node) {
+            return false;
+        }
+        let pending = node.pending();
+        sync::store_u32(&node.pending, pending.saturating_add(1));
+        let was_empty = self.is_empty();
+        if pending == 0 || was_empty {
+            self.append(source);
+        }
+        was_empty
+    }
+
+    /// Takes the event that has waited longest, and says of which source. One that has several comes again
+    /// after the others that have some.
+    pub fn take(&self) -> Option<u32> {
+        let source = self.list.first()?;
+        let node = (self.node)(source);
+        self.list.remove(source, 1, |number| &(self.node)(number).next);
+        let left = node.pending().saturating_sub(1);
+        sync::store_u32(&node.pending, left);
+        if left > 0 {
+            self.append(source);
+        }
+        Some(source)
+    }
+
+    /// Makes the list of the nodes' counts: what who takes the lock over from a dead holder does first.
+    /// True if the descriptor is to be written.
+    #[must_use]
+    pub fn rebuild(&self) -> bool {
+        if sync::intact(Site::Rebuild) {
+            self.list.clear();
+            for source in 0..self.sources {
+                let node = (self.node)(source);
+                if self.has(node) && node.pending() > 0 {
+                    self.append(source);
+                }
+            }
+        }
+        sync::intact(Site::RingAgain) && !self.is_empty()
+    }
+
+    fn append(&self, source: u32) {
+        self.list.append(source, |number| &(self.node)(number).next);
+    }
+
+    fn has(&self, node: &EventNode) -> bool {
+        node.channel() == Some(self.index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCES: u32 = 5;
+    const CHANNEL: u32 = 3;
+
+    struct Memory {
+        list: List,
+        nodes: [EventNode; SOURCES as usize],
+    }
+
+    impl Memory {
+        fn new(attached: &[u32]) -> Self {
+            let memory = Self { list: List::default(), nodes: [const { EventNode::NEW }; 5] };
+            attached.iter().for_each(|&source| memory.events(CHANNEL).attach(source));
+            memory
+        }
+
+        fn events<'a>(&'a self, index: u32) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
+            Events::new(&self.list, index, SOURCES, |number| {
+                &self.nodes[(number % SOURCES) as usize]
+            })
+        }
+    }
+
+    #[test]
+    fn n09_events_of_all_sources_come_and_none_is_lost() {
+        let memory = Memory::new(&[0, 1, 2]);
+        let events = memory.events(CHANNEL);
+        let first: Vec<_> = [1, 0, 1, 2, 1].map(|source| events.raise(source)).into();
+        assert_eq!(first, [true, false, false, false, false]);
+        assert!(std::iter::from_fn(|| events.take()).eq([1, 0, 2, 1, 1]));
+        assert!(events.raise(2), "the descriptor was read since");
+    }
+
+    #[test]
+    fn n07_a_source_that_left_has_no_events() {
+        let memory = Memory::new(&[0, 1]);
+        let events = memory.events(CHANNEL);
+        assert!(events.raise(0));
+        assert!(!events.raise(1));
+        events.detach(0);
+        assert!(!events.raise(0));
+        assert_eq!((events.take(), events.take()), (Some(1), None));
+        memory.events(CHANNEL + 1).detach(1);
+        assert!(events.raise(1), "it was not another channel's to detach");
+    }
+
+    #[test]
+    fn n09_what_a_dead_holder_left_is_rebuilt_whatever_the_list_says() {
+        for garbage in [0, 1, 2, 77, u32::MAX] {
+            let memory = Memory::new(&[0, 1, 3]);
+            memory.events(CHANNEL + 1).attach(4);
+            let events = memory.events(CHANNEL);
+            for source in [0, 3, 3] {
+                let _ = events.raise(source);
+            }
+            let _ = memory.events(CHANNEL + 1).raise(4);
+            memory.nodes.iter().for_each(|node| sync::store_u32(&node.next, garbage));
+            memory.list.append(garbage % SOURCES, |_| &memory.nodes[1].next);
+            assert!(events.rebuild());
+            assert!(std::iter::from_fn(|| events.take()).eq([0, 3, 3]));
+            assert!(!events.rebuild(), "nothing is left to tell");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Number and state of a queue pair, in one word: who changes the state of a queue pair names it, so that
+//! a change that comes late can't hit another one that has taken its place. The word is 0 where there is no
+//! queue pair.
+//!
+//! Whoever acts on a change, to flush, to empty, to destroy, calls [`Shut::after_change`] first.
+//!
+//! ```
+//! use transport_rxe_loop::QpState;
+//! use transport_rxe_loop::protocol::identity;
+//! use transport_rxe_loop::sync::AtomicU32;
+//!
+//! let word = AtomicU32::new(0);
+//! identity::enter(&word, 0x1001);
+//! let seen = identity::read(&word);
+//! assert!(identity::change(&word, seen, QpState::Init));
+//! assert!(!identity::fail(&word, 0x2001)); // another one
+//! assert!(identity::fail(&word, 0x1001));
+//! assert_eq!(identity::read(&word).state, QpState::Err);
+//! ```
+//!
+//! [`Shut::after_change`]: super::window::Shut::after_change
+
+use super::state::QpState;
+use crate::sync::{self, AtomicU32};
+
+const STATE_BITS: u32 = 8;
+
+/// A number, of 24 bits, and a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Which queue pair.
+    pub number: u32,
+    /// How it is.
+    pub state: QpState,
+}
+
+impl Identity {
+    const fn to_word(self) -> u32 {
+        self.number << STATE_BITS | self.state as u32
+    }
+
+    const fn from_word(word: u32) -> Self {
+        let state = QpState::from_bits(word & ((1 << STATE_BITS) - 1));
+        Self { number: word >> STATE_BITS, state }
+    }
+}
+
+/// Who is there now, and everything that was stored before it got its state.
+#[inline]
+#[must_use]
+pub fn read(word: &AtomicU32) -> Identity {
+    Identity::from_word(sync::acquire(word))
+}
+
+/// Puts a new queue pair there, or the same one back to RESET.
+pub fn enter(word: &AtomicU32, number: u32) {
+    sync::release(word, Identity { number, state: QpState::Reset }.to_word());
+}
+
+/// Takes a queue pair away.
+pub fn vacate(word: &AtomicU32) {
+    sync::release(word, 0);
+}
+
+/// Changes `seen` to another state; false if it is not so any more.
+#[must_use]
+pub fn change(word: &AtomicU32, seen: Identity, state: QpState) -> bool {
+    let to = Identity { state, ..seen };
+    sync::swap_if(word, seen.to_word(), to.to_word()).is_ok()
+}
+
+/// Puts the queue pair into ERR if it is the one named, and in a state from where that is possible; whether
+/// it did.
+pub fn fail(word: &AtomicU32, number: u32) -> bool {
+    loop {
+        let seen = read(word);
+        if seen.number != number || matches!(seen.state, QpState::Reset | QpState::Err) {
+            return false;
+        }
+        if change(word, seen, QpState::Err) {
+            return true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_state_is_counts_as_failed() {
+        let word = AtomicU32::new(0x1001 << STATE_BITS | 0x77);
+        assert_eq!(read(&word), Identity { number: 0x1001, state: QpState::Err });
+        assert!(!fail(&word, 0x1001), "it has failed already");
+        enter(&word, 0x1001);
+        assert!(!fail(&word, 0x1001), "it is in RESET");
+    }
+
+    #[test]
+    fn a_late_change_does_not_hit_a_successor() {
+        let word = AtomicU32::new(0);
+        enter(&word, 0x1001);
+        let seen = read(&word);
+        enter(&word, 0x2001);
+        assert!(!change(&word, seen, QpState::Init));
+        assert_eq!(read(&word), Identity { number: 0x2001, state: QpState::Reset });
+    }
+}

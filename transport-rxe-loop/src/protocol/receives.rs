@@ -1,0 +1,248 @@
+//! The receive queue's positions: its owner posts, the peer that is connected to it takes, without a lock.
+//!
+//! | word | written by | says |
+//! |---|---|---|
+//! | `posted` | the owner | where the next receive will be put |
+//! | `starved` | the peer that finds none; the owner, who takes it back | that the peer is to be kicked |
+//! | `completed` | who pushes a receive's completion, under its queue's lock | which receive is the next |
+//!
+//! That a receive was taken is written nowhere: the one at `completed` is in flight if the [window] of the
+//! peer is open. A peer that dies takes none along.
+//!
+//! The mark and the position are stored and looked at crosswise, with a full fence in between on each side:
+//! the peer sees the receive, or the owner sees the mark.
+//!
+//! ```
+//! use transport_rxe_loop::protocol::receives::{Ahead, Receives, tag};
+//!
+//! const CAPACITY: u32 = 4;
+//! let (receives, mut ahead) = (Receives::default(), Ahead::default());
+//! let next = receives.completed();
+//! assert!(!receives.has_or_starve(next, &mut ahead, 17, CAPACITY));
+//! assert!(receives.has_room(receives.posted(), CAPACITY));
+//! assert!(receives.post(receives.posted() + 1)); // the peer is to be kicked
+//!
+//! assert!(receives.has_or_starve(next, &mut ahead, 17, CAPACITY));
+//! receives.settle(tag(next), CAPACITY); // once its completion is published
+//! assert_eq!(receives.completed(), next + 1);
+//! ```
+//!
+//! [window]: super::window
+
+use crate::sync::{self, AtomicU32, AtomicU64, Site};
+
+/// The positions. Zeros are an empty queue.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Receives {
+    posted: Posted,
+    completed: Completed,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+struct Posted {
+    position: AtomicU64,
+    starved: AtomicU32,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+struct Completed(AtomicU64);
+
+/// How far a peer's receives reach, as far as their taker knows. Private to the taker, and under its turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ahead {
+    peer: u32,
+    posted: u64,
+}
+
+/// What owners do.
+impl Receives {
+    /// Where the next receive will be put. Only the owner writes it.
+    #[inline(always)]
+    pub fn posted(&self) -> u64 {
+        sync::load(&self.posted.position)
+    }
+
+    /// Whether a receive can be put at `next`. If so, whatever was there was read. A queue that seems full
+    /// may not be: who publishes a completion settles it a moment later, under the completion queue's lock.
+    #[inline]
+    pub fn has_room(&self, next: u64, capacity: u32) -> bool {
+        let completed = sync::acquire_at(&self.completed.0, Site::SeeCompleted);
+        next.wrapping_sub(completed) < u64::from(capacity)
+    }
+
+    /// Makes the receives up to `end` takeable; true if the peer is to be kicked. The owner is to look at its
+    /// own state after this: in ERR, it flushes.
+    #[inline]
+    #[must_use]
+    pub fn post(&self, end: u64) -> bool {
+        sync::store_fenced(&self.posted.position, end, Site::PostFence);
+        let starved = sync::load_u32(&self.posted.starved) != 0;
+        if starved {
+            // Before the kick, after which the peer may set it again.
+            sync::store_u32(&self.posted.starved, 0);
+        }
+        starved
+    }
+
+    /// The receives that are left, for who holds the turn of a queue pair in ERR and found the peer's window
+    /// [closed](super::window::Shut::is_open). If the peer's process is dead, after taking the lock of the
+    /// completion queue once, which repairs what that process left.
+    pub fn left(&self, capacity: u32) -> impl Iterator<Item = u64> + use<> {
+        let first = self.completed();
+        let end = sync::acquire_at(&self.posted.position, Site::SeePosted);
+        let count = if is_before(first, end, capacity) { end.wrapping_sub(first) } else { 0 };
+        (0..count).map(move |nth| first.wrapping_add(nth))
+    }
+
+    /// Forgets what is left: for the owner, once the state shuts the peer out and its window was closed;
+    /// under the lock of the completion queue. Positions go on, so that old ones mean nothing.
+    pub fn empty(&self) {
+        sync::release(&self.completed.0, self.posted());
+        sync::store_u32(&self.posted.starved, 0);
+    }
+}
+
+/// What the peer that is connected does, in its window, once it has seen that the owner listens.
+impl Receives {
+    /// The next receive, if there is one; the positions after it are taken in their order.
+    #[inline(always)]
+    pub fn completed(&self) -> u64 {
+        sync::load(&self.completed.0)
+    }
+
+    /// Whether a receive is posted at this position of `peer`, which is the owner's number. If so, it can be
+    /// read.
+    #[inline(always)]
+    pub fn has(&self, position: u64, ahead: &mut Ahead, peer: u32, capacity: u32) -> bool {
+        let known = ahead.peer == peer && is_before(position, ahead.posted, capacity);
+        known || self.look(position, ahead, peer, capacity)
+    }
+
+    /// The same; and if there is none, whoever posts one will kick.
+    #[inline]
+    pub fn has_or_starve(
+        &self,
+        position: u64,
+        ahead: &mut Ahead,
+        peer: u32,
+        capacity: u32,
+    ) -> bool {
+        if self.has(position, ahead, peer, capacity) {
+            return true;
+        }
+        sync::store_fenced(&self.posted.starved, 1, Site::StarveFence);
+        if !sync::intact(Site::LookAgain) || !self.look(position, ahead, peer, capacity) {
+            return false;
+        }
+        sync::store_u32(&self.posted.starved, 0);
+        true
+    }
+
+    fn look(&self, position: u64, ahead: &mut Ahead, peer: u32, capacity: u32) -> bool {
+        let posted = sync::acquire_at(&self.posted.position, Site::SeePosted);
+        *ahead = Ahead { peer, posted };
+        is_before(position, posted, capacity)
+    }
+}
+
+/// What a receive's completion says.
+impl Receives {
+    /// The completion with this tag is published: all up to its receive have completed. Under the lock of the
+    /// completion queue; says nothing new the second time. A tag that can't be is ignored.
+    #[inline]
+    pub fn settle(&self, tag: u32, capacity: u32) {
+        let completed = sync::load(&self.completed.0);
+        let count = tag.wrapping_sub(completed as u32) & POSITION;
+        if (1..=capacity).contains(&count) {
+            let next = completed.wrapping_add(count.into());
+            sync::release_at(&self.completed.0, next, Site::Settle);
+        }
+    }
+}
+
+const POSITION: u32 = u32::MAX >> 1;
+
+/// The tag of the completion of the receive at `position`: where the next one is, in 31 bits.
+#[inline(always)]
+#[must_use]
+pub const fn tag(position: u64) -> u32 {
+    position.wrapping_add(1) as u32 & POSITION
+}
+
+/// Whether a position is taken before `end`. More than there is room for can't be: where a stranger wrote
+/// the positions, and where `end` is old, it is not.
+#[inline(always)]
+const fn is_before(position: u64, end: u64, capacity: u32) -> bool {
+    position != end && end.wrapping_sub(position) <= capacity as u64
+}
+
+const _: () = assert!(align_of::<Receives>() == 128 && size_of::<Receives>() == 256);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPACITY: u32 = 2;
+    const PEER: u32 = 0x1001;
+
+    fn at(position: u64) -> Receives {
+        let receives = Receives::default();
+        sync::store(&receives.posted.position, position);
+        sync::store(&receives.completed.0, position);
+        receives
+    }
+
+    #[test]
+    fn q05_a_queue_is_full_until_its_oldest_receive_completes() {
+        for start in [0, u64::from(POSITION) - 1, u64::from(u32::MAX), u64::MAX - 1] {
+            let receives = at(start);
+            assert!(!receives.post(start.wrapping_add(2)));
+            assert!(!receives.has_room(receives.posted(), CAPACITY));
+            assert_eq!(receives.left(CAPACITY).count(), 2);
+            receives.settle(tag(start), CAPACITY);
+            receives.settle(tag(start), CAPACITY);
+            assert_eq!(receives.completed(), start.wrapping_add(1));
+            assert!(receives.has_room(receives.posted(), CAPACITY));
+            assert!(receives.left(CAPACITY).eq([start.wrapping_add(1)]));
+        }
+    }
+
+    #[test]
+    fn a_taker_that_knows_another_peer_looks_again() {
+        let (receives, mut ahead) = (at(0), Ahead { peer: PEER - 1, posted: 1 });
+        assert!(!receives.has(0, &mut ahead, PEER, CAPACITY));
+        assert!(!receives.post(1));
+        assert!(receives.has(0, &mut ahead, PEER, CAPACITY));
+        assert!(!receives.has(1, &mut ahead, PEER, CAPACITY));
+    }
+
+    #[test]
+    fn an_emptied_queue_has_nothing_whatever_its_taker_knew() {
+        let (receives, mut ahead) = (at(0), Ahead::default());
+        assert!(!receives.post(2));
+        assert!(receives.has(0, &mut ahead, PEER, CAPACITY));
+        receives.empty();
+        assert_eq!(receives.left(CAPACITY).count(), 0);
+        assert!(!receives.has_or_starve(receives.completed(), &mut ahead, PEER, CAPACITY));
+        assert!(receives.post(3), "the peer is starved");
+        assert!(!receives.post(4), "it is told once");
+    }
+
+    #[test]
+    fn positions_that_cannot_be_lead_nowhere() {
+        let (receives, mut ahead) = (at(0), Ahead::default());
+        for posted in [3, 1 << 40, u64::MAX] {
+            sync::store(&receives.posted.position, posted);
+            assert!(!receives.has(0, &mut ahead, PEER, CAPACITY));
+            assert_eq!(receives.left(CAPACITY).count(), 0);
+            assert!(!receives.has_room(posted, CAPACITY));
+        }
+        for strange in [0, 3, POSITION, u32::MAX] {
+            receives.settle(strange, CAPACITY);
+            assert_eq!(receives.completed(), 0);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The copying counter of a queue pair: odd while bytes are being moved for its requests. By it, who shuts a
+//! door finds out whether somebody is still inside.
+//!
+//! | who | does | then looks at |
+//! |---|---|---|
+//! | initiator | [opens](Copying::open) | the peer's state and its connection, the keys |
+//! | initiator | [closes](Copying::close) | the peer's state again: in ERR, it may wait to be flushed |
+//! | who shuts: ERR, RESET, a dead key | [changes, fences](Shut::after_change) | the counter |
+//!
+//! All three are a store, a full fence, a load. So of an initiator that opens and somebody who shuts, at
+//! least one sees the other: the bytes don't move, or the counter is odd. Of an initiator that closes and
+//! somebody who fails its peer, too: the counter is even, or the initiator kicks the peer.
+//!
+//! ```
+//! use transport_rxe_loop::protocol::window::{Copying, Shut};
+//!
+//! let copying = Copying::default();
+//! copying.open();
+//! let shut = Shut::after_change();
+//! assert!(shut.is_open(&copying));
+//! assert!(!shut.wait(&copying, || false)); // gave up
+//! copying.close();
+//! assert!(shut.wait(&copying, || true));
+//! ```
+
+use crate::sync::{self, AtomicU64, Site};
+
+/// The counter. Written by who holds the queue pair's turn. Zeros are a closed window.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Copying(AtomicU64);
+
+impl Copying {
+    /// From now on bytes may move; whether they may is to be looked at after this.
+    #[inline(always)]
+    pub fn open(&self) {
+        sync::store_fenced(&self.0, sync::load(&self.0) | 1, Site::OpenFence);
+    }
+
+    /// No more bytes move. The peer's state is to be looked at after this: in ERR, it is to be kicked.
+    #[inline(always)]
+    pub fn close(&self) {
+        let odd = sync::load(&self.0) | 1;
+        sync::store_fenced(&self.0, odd.wrapping_add(1), Site::CloseFence);
+    }
+}
+
+/// A door is shut: a state was changed, or a key is dead. Counters that are looked at from here on tell who
+/// may have come in before.
+#[derive(Debug)]
+pub struct Shut(());
+
+impl Shut {
+    /// To be called after the change, or after having seen that somebody made it.
+    #[must_use]
+    pub fn after_change() -> Self {
+        sync::full_fence_at(Site::ChangeFence);
+        Self(())
+    }
+
+    /// Whether bytes may be on their way for who came in before. If not, all that was done in the
+    /// window can be seen.
+    #[must_use]
+    pub fn is_open(&self, copying: &Copying) -> bool {
+        is_odd(see(copying))
+    }
+
+    /// Waits until nobody is inside who came in before. `wait_on` waits a little, and says whether to wait
+    /// on: not if the initiator is dead. Says whether the window was closed.
+    pub fn wait(&self, copying: &Copying, mut wait_on: impl FnMut() -> bool) -> bool {
+        let seen = see(copying);
+        while is_odd(seen) && see(copying) == seen {
+            if !wait_on() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn see(copying: &Copying) -> u64 {
+    sync::acquire_at(&copying.0, Site::SeeClosed)
+}
+
+const fn is_odd(count: u64) -> bool {
+    count & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_count_is_open_or_closed() {
+        for start in [0, 1, 7, u64::MAX - 1, u64::MAX] {
+            let copying = Copying(AtomicU64::new(start));
+            let shut = Shut::after_change();
+            assert_eq!(shut.is_open(&copying), start % 2 == 1);
+            copying.open();
+            assert!(shut.is_open(&copying));
+            copying.close();
+            assert!(!shut.is_open(&copying));
+        }
+    }
+
+    #[test]
+    fn who_waits_goes_on_once_the_window_was_closed_though_it_is_open_again() {
+        let copying = Copying::default();
+        copying.open();
+        let mut waited = 0;
+        let closed = Shut::after_change().wait(&copying, || {
+            waited += 1;
+            if waited == 3 {
+                copying.close();
+                copying.open();
+            }
+            true
+        });
+        assert!(closed);
+        assert_eq!(waited, 3);
+    }
+}
