@@ -124,6 +124,11 @@ impl Control {
         self.alerts.state()
     }
 
+    /// Gives the queue up, as if it had overrun: for whoever can't push to it any more.
+    pub fn fail(&self) {
+        self.alerts.health.drop_one();
+    }
+
     /// Takes over the arm and the health of the queue that this one replaces; while neither side is at
     /// work.
     pub fn adopt(&self, old: &Self) {

@@ -1,20 +1,22 @@
-//! Memory for rings and queues: a bitmap of granules, under one lock, first fit.
+//! Memory for rings and queues: granules, each with its owner, so that what a dead process had is found
+//! without its help. First fit from where the last one was found, under one lock.
+
+use cq_core::sync::AtomicU32;
 
 use crate::error::CreateError;
 use crate::fabric::Fabric;
-use crate::layout::{ARENA, SIZE};
-use crate::lock::Lock;
-use crate::sync::{self, AtomicU64};
+use crate::sync::{self, AtomicU8, AtomicU64};
 
-const GRANULE: usize = 256;
-const GRANULES: usize = SIZE / GRANULE;
-const BITS: usize = u64::BITS as usize;
+/// Bytes that are handed out together.
+pub const GRANULE: usize = 256;
 
-/// Which granules are taken. One bit each for the whole memory, so that a bit's number is an offset.
-#[repr(C)]
+/// Which granules are taken. A byte each for the whole memory, so that a granule's number is an offset: the
+/// owner's, or 0.
+#[derive(Debug)]
 pub struct Arena {
-    lock: Lock,
-    taken: [AtomicU64; GRANULES / BITS],
+    next: &'static AtomicU32,
+    owners: &'static [AtomicU8],
+    first: usize,
 }
 
 /// A piece of the arena, given back when it is dropped.
@@ -31,9 +33,9 @@ impl Extent {
     /// # Errors
     /// There is none so long.
     pub fn allocate(fabric: &'static Fabric, bytes: usize) -> Result<Self, CreateError> {
-        let granules = bytes.div_ceil(GRANULE);
+        let granules = bytes.div_ceil(GRANULE).max(1);
         let full = CreateError::NoMemory { bytes };
-        let first = fabric.tables().arena.take(granules).ok_or(full)?;
+        let first = take(fabric, granules).ok_or(full)?;
         let extent = Self { fabric, first, granules };
         let words = granules * GRANULE / size_of::<u64>();
         for word in fabric.memory().slice::<AtomicU64>(first * GRANULE, words).ok_or(full)? {
@@ -50,41 +52,53 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        let arena = &self.fabric.tables().arena;
-        let _guard = arena.lock.lock();
-        arena.mark(self.first, self.granules, false);
+        self.fabric.tables().arena.mark(self.first, self.granules, 0);
     }
 }
 
+fn take(fabric: &'static Fabric, granules: usize) -> Option<usize> {
+    let arena = &fabric.tables().arena;
+    // What a dead holder had marked is its own: whoever sweeps up after it gives it back.
+    let _guard = fabric.lock(&fabric.tables().common.arena, || {}).ok()?;
+    let hint = (sync::load_u32(arena.next) as usize).clamp(arena.first, arena.owners.len());
+    let first = arena.find(hint, granules).or_else(|| arena.find(arena.first, granules))?;
+    arena.mark(first, granules, fabric.place() as u8 + 1);
+    sync::store_u32(arena.next, (first + granules) as u32);
+    Some(first)
+}
+
 impl Arena {
-    fn take(&self, granules: usize) -> Option<usize> {
-        let _guard = self.lock.lock();
-        let first = self.find(granules)?;
-        self.mark(first, granules, true);
-        Some(first)
+    /// The arena whose granules these are, from `at` on.
+    pub const fn new(next: &'static AtomicU32, owners: &'static [AtomicU8], at: usize) -> Self {
+        Self { next, owners, first: at.div_ceil(GRANULE) }
     }
 
-    fn find(&self, granules: usize) -> Option<usize> {
+    /// Where it begins in the memory.
+    pub const fn offset(&self) -> usize {
+        self.first * GRANULE
+    }
+
+    /// Gives back all that the process at a place has, which is dead.
+    pub fn sweep(&self, place: u16) {
+        for owner in &self.owners[self.first..] {
+            if u16::from(sync::load_u8(owner)) == place + 1 {
+                sync::store_u8(owner, 0);
+            }
+        }
+    }
+
+    fn find(&self, from: usize, granules: usize) -> Option<usize> {
         let mut run = 0;
-        for bit in ARENA / GRANULE..GRANULES {
-            run = if self.is_taken(bit) { 0 } else { run + 1 };
-            if run == granules.max(1) {
-                return Some(bit + 1 - run);
+        for (granule, owner) in self.owners.iter().enumerate().skip(from) {
+            run = if sync::load_u8(owner) == 0 { run + 1 } else { 0 };
+            if run == granules {
+                return Some(granule + 1 - run);
             }
         }
         None
     }
 
-    fn is_taken(&self, bit: usize) -> bool {
-        sync::load(&self.taken[bit / BITS]) >> (bit % BITS) & 1 != 0
-    }
-
-    fn mark(&self, first: usize, granules: usize, taken: bool) {
-        for bit in first..first + granules {
-            let word = &self.taken[bit / BITS];
-            let mask = 1 << (bit % BITS);
-            let seen = sync::load(word);
-            sync::store(word, if taken { seen | mask } else { seen & !mask });
-        }
+    fn mark(&self, first: usize, granules: usize, owner: u8) {
+        self.owners[first..first + granules].iter().for_each(|at| sync::store_u8(at, owner));
     }
 }

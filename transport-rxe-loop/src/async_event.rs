@@ -144,7 +144,6 @@ impl AsFd for Context {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::MAX_QP;
     use crate::qp::QpInit;
 
     #[test]
@@ -153,7 +152,7 @@ mod tests {
         let cq = context.create_cq(4, None).unwrap();
         let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         let fabric = context.bell().fabric();
-        report_qp(fabric, qp.number() + MAX_QP as u32, QpEvent::Fatal);
+        report_qp(fabric, qp.number() + fabric.limits().queue_pairs, QpEvent::Fatal);
         assert_eq!(context.next_async(), Ok(None));
         report_qp(fabric, qp.number(), QpEvent::Fatal);
         let event_type = AsyncEventType::QP_FATAL;

@@ -19,8 +19,9 @@ use rustix::io::Errno;
 
 use crate::error::{CreateError, Limit};
 use crate::fabric::Fabric;
-use crate::layout::{ChannelSlot, Entry, EventNode, MAX_CHANNELS, MAX_CQ, MAX_QP, QP_EVENTS};
-use crate::sync::{self, AtomicU32};
+use crate::layout::{Entry, QP_EVENTS};
+use crate::lock::{Guard, Stuck};
+use crate::protocol::channel::{EventNode, Events};
 
 /// Of whom an event speaks, and of what kind it is. Each has a number, by which it stands in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,29 +34,29 @@ pub enum Source {
     Qp(u32, u32),
 }
 
-const CQS: u32 = MAX_CQ as u32;
-const QPS: u32 = MAX_QP as u32;
+/// Bits of an index in a source's number; above them is its kind.
+const INDEX_BITS: u32 = 24;
+const INDEX: u32 = (1 << INDEX_BITS) - 1;
 const KINDS: u32 = QP_EVENTS as u32;
-const FIRST_QP: u32 = 2 * CQS;
-/// How many sources there are.
-const SOURCES: u32 = FIRST_QP + QPS * KINDS;
 
 impl Source {
     /// Any index will do: it is taken modulo the size of its table.
     const fn to_number(self) -> u32 {
-        match self {
-            Self::Completion(cq) => cq % CQS,
-            Self::Overrun(cq) => CQS + cq % CQS,
-            Self::Qp(qp, kind) => FIRST_QP + qp % QPS * KINDS + kind % KINDS,
-        }
+        let (kind, index) = match self {
+            Self::Completion(cq) => (0, cq),
+            Self::Overrun(cq) => (1, cq),
+            Self::Qp(qp, kind) => (2 + kind % KINDS, qp),
+        };
+        kind << INDEX_BITS | (index & INDEX)
     }
 
     /// Any number is one.
     const fn from_number(number: u32) -> Self {
-        match number % SOURCES {
-            cq if cq < CQS => Self::Completion(cq),
-            cq if cq < FIRST_QP => Self::Overrun(cq - CQS),
-            qp => Self::Qp((qp - FIRST_QP) / KINDS, qp % KINDS),
+        let index = number & INDEX;
+        match number >> INDEX_BITS {
+            0 => Self::Completion(index),
+            1 => Self::Overrun(index),
+            kind => Self::Qp(index, (kind - 2) % KINDS),
         }
     }
 
@@ -68,8 +69,28 @@ impl Source {
     }
 }
 
-fn link(fabric: &'static Fabric) -> impl Fn(u32) -> &'static AtomicU32 {
-    move |number| &Source::from_number(number).node(fabric).next
+/// How many sources there are.
+fn sources(fabric: &'static Fabric) -> u32 {
+    let tables = fabric.tables();
+    2 * tables.cqs.len() + KINDS * tables.qps.len()
+}
+
+/// The events of the channel at an index, while its lock is held.
+fn events(
+    fabric: &'static Fabric,
+    index: u32,
+) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
+    let node = move |number| Source::from_number(number).node(fabric);
+    Events::new(&fabric.channel(index).list, index, sources(fabric), node)
+}
+
+/// Takes the lock of the channel at an index. From a holder that died it is inherited, and the list made anew.
+fn lock(fabric: &'static Fabric, index: u32) -> Result<Guard<'static>, Stuck> {
+    fabric.lock(&fabric.channel(index).lock, || {
+        if events(fabric, index).rebuild() {
+            ring(fabric, index);
+        }
+    })
 }
 
 /// A channel's place in the table and its descriptor; ends when its last user does.
@@ -82,10 +103,11 @@ pub struct Bell {
 
 impl Bell {
     pub fn new(fabric: &'static Fabric) -> Result<Self, CreateError> {
-        let full = CreateError::TableFull { what: Limit::Channels, max: MAX_CHANNELS as u32 };
+        let channels = &fabric.tables().channels;
+        let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| CreateError::NoDescriptor { errno: errno.raw_os_error() })?;
-        let (index, _) = fabric.tables().channels.claim().ok_or(full)?;
+        let (index, _) = channels.claim(fabric.place()).ok_or(full)?;
         let fd = Arc::new(fd);
         set_bell(fabric, index, Some(Arc::clone(&fd)));
         Ok(Self { fabric, index, fd })
@@ -98,40 +120,24 @@ impl Bell {
 
     /// From now on the events of this source come here.
     pub fn attach(&self, source: Source) {
-        let node = source.node(self.fabric);
-        let _guard = self.slot().lock.lock();
-        sync::store_u32(&node.pending, 0);
-        sync::store_u32(&node.channel, self.index + 1);
+        let _guard = lock(self.fabric, self.index);
+        self.events().attach(source.to_number());
     }
 
     /// Events of this source come here no more, and those that nobody read are gone.
     pub fn detach(&self, source: Source) {
-        let node = source.node(self.fabric);
-        let _guard = self.slot().lock.lock();
-        sync::store_u32(&node.channel, 0);
-        if sync::load_u32(&node.pending) > 0 {
-            sync::store_u32(&node.pending, 0);
-            self.slot().list.remove(source.to_number(), SOURCES, link(self.fabric));
-            self.hush_if_empty();
-        }
+        let _guard = lock(self.fabric, self.index);
+        self.events().detach(source.to_number());
+        self.hush_if_empty();
     }
 
     /// Takes the event that has waited longest; `name` makes of its source what the reader gets, while the
     /// object can't go. A source with several comes again after the others that have some.
     pub fn take<T>(&self, name: impl FnOnce(Source) -> T) -> Option<T> {
-        let (channel, link) = (self.slot(), link(self.fabric));
-        let _guard = channel.lock.lock();
-        let number = channel.list.first()?;
-        let source = Source::from_number(number);
-        let node = source.node(self.fabric);
-        channel.list.remove(number, 1, &link);
-        let left = sync::load_u32(&node.pending).saturating_sub(1);
-        sync::store_u32(&node.pending, left);
-        if left > 0 {
-            channel.list.append(number, &link);
-        }
+        let _guard = lock(self.fabric, self.index);
+        let source = self.events().take();
         self.hush_if_empty();
-        Some(name(source))
+        source.map(|number| name(Source::from_number(number)))
     }
 
     /// Sleeps until there may be an event, or the time is over: then false. What was slept is taken off
@@ -154,13 +160,13 @@ impl Bell {
         }
     }
 
-    fn slot(&self) -> &'static ChannelSlot {
-        self.fabric.channel(self.index)
+    fn events(&self) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
+        events(self.fabric, self.index)
     }
 
     /// Makes the descriptor unreadable, under the lock, if the list is empty. It may have been already.
     fn hush_if_empty(&self) {
-        if self.slot().list.first().is_none() {
+        if self.events().is_empty() {
             let _ = rustix::io::read(&self.fd, &mut [0; 8]);
         }
     }
@@ -175,7 +181,7 @@ impl AsFd for Bell {
 impl Drop for Bell {
     fn drop(&mut self) {
         set_bell(self.fabric, self.index, None);
-        self.slot().life().end();
+        self.fabric.channel(self.index).life().end(self.fabric.place());
     }
 }
 
@@ -186,27 +192,17 @@ fn set_bell(fabric: &Fabric, index: u32, fd: Option<Arc<OwnedFd>>) {
 /// Whether the events of this source come to anybody.
 #[inline]
 pub fn is_attached(fabric: &'static Fabric, source: Source) -> bool {
-    sync::load_u32(&source.node(fabric).channel) != 0
+    source.node(fabric).channel().is_some()
 }
 
 /// Adds an event of a source to its channel, if it has one and `is_meant` says, while the object can't go,
 /// that it is still the one of which the event speaks.
 pub fn raise(fabric: &'static Fabric, source: Source, is_meant: impl FnOnce() -> bool) {
-    let node = source.node(fabric);
-    let Some(index) = sync::load_u32(&node.channel).checked_sub(1) else { return };
-    let channel = fabric.channel(index);
-    let _guard = channel.lock.lock();
-    if sync::load_u32(&node.channel) != index + 1 || !is_meant() {
-        return;
-    }
-    let pending = sync::load_u32(&node.pending);
-    sync::store_u32(&node.pending, pending.saturating_add(1));
-    if pending == 0 {
-        let was_empty = channel.list.first().is_none();
-        channel.list.append(source.to_number(), link(fabric));
-        if was_empty {
-            ring(fabric, index);
-        }
+    let Some(index) = source.node(fabric).channel() else { return };
+    let guard = lock(fabric, index);
+    // Where the lock can't be had, the sleeper is woken at least.
+    if guard.is_err() || (is_meant() && events(fabric, index).raise(source.to_number())) {
+        ring(fabric, index);
     }
 }
 
@@ -224,9 +220,21 @@ mod tests {
 
     #[test]
     fn every_source_has_a_number_of_its_own() {
-        for number in 0..SOURCES {
-            assert_eq!(Source::from_number(number).to_number(), number);
+        for index in [0, 1, 1023, INDEX] {
+            for source in (0..KINDS)
+                .map(|kind| Source::Qp(index, kind))
+                .chain([Source::Completion(index), Source::Overrun(index)])
+            {
+                assert_eq!(Source::from_number(source.to_number()), source);
+            }
         }
-        assert_eq!(Source::from_number(u32::MAX).to_number(), u32::MAX % SOURCES);
+    }
+
+    #[test]
+    fn every_number_is_a_source() {
+        for number in [1 << 31, u32::MAX, u32::MAX - 1] {
+            let source = Source::from_number(number);
+            assert_eq!(Source::from_number(source.to_number()), source);
+        }
     }
 }

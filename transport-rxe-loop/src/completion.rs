@@ -1,15 +1,13 @@
-//! What a completion says, and what its tag says to the poller: up to which position of its send queue
-//! slots come back (Q5).
+//! What a completion says, and what is done by its tag: its queue advances as it is published, and slots of
+//! the send queue come back as it is polled (Q5).
 
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
 use crate::fabric::Fabric;
 use crate::identity;
+use crate::protocol::tag;
 use crate::sync;
-
-/// Tags of send completions have this bit; the others retire nothing.
-const SEND: u32 = 1 << 31;
 
 /// A send that was carried out, and so many bytes that came back with it (C7).
 #[inline]
@@ -49,29 +47,30 @@ pub fn failed(wr_id: u64, qp: u32, status: WcStatus) -> Wc {
         .with_path(POISON as u16, POISON as u16, POISON as u8, POISON as u8)
 }
 
-/// The tag of a completion that covers a send queue up to `position`.
-#[inline]
-pub const fn send_tag(position: u64) -> u32 {
-    position as u32 | SEND
-}
-
-/// The tag of a receive's completion.
-pub const RECV_TAG: u32 = 0;
-
 /// A completion of queue pair `qp` was polled: gives back the slots that its tag says. A tag that can't be,
 /// or that an earlier life of the queue pair left, gives back nothing.
 #[inline]
 pub fn retire(fabric: &'static Fabric, qp: u32, tag: u32) {
-    if tag & SEND == 0 {
+    if !tag::is_send(tag) {
         return;
     }
+    let slot = fabric.qp(qp);
+    if identity::read(slot).number == qp {
+        tag::settle(&slot.retired.0, tag, sync::load_u32(&slot.send_capacity));
+    }
+}
+
+/// A completion of queue pair `qp` is published: what its tag covers is done. Says nothing new the second
+/// time.
+#[inline]
+pub fn settle(fabric: &'static Fabric, qp: u32, tag: u32) {
     let slot = fabric.qp(qp);
     if identity::read(slot).number != qp {
         return;
     }
-    let capacity = sync::load_u32(&slot.send_capacity);
-    sync::raise_from(&slot.retired.0, |retired| {
-        let count = tag.wrapping_sub(retired as u32) & !SEND;
-        (1..=capacity).contains(&count).then(|| retired.wrapping_add(count.into()))
-    });
+    if tag::is_send(tag) {
+        tag::settle(&slot.send.done, tag, sync::load_u32(&slot.send_capacity));
+    } else {
+        slot.recv.settle(tag, sync::load_u32(&slot.recv_capacity));
+    }
 }

@@ -19,9 +19,10 @@ mod resize;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use cq_core::ring::{Slot, Tail};
+use cq_core::health::State;
+use cq_core::ring::Slot;
 use cq_core::setup::InUse;
-use cq_core::soft::{Consumer, Control, Overrun, Parts, Tag};
+use cq_core::soft::{Consumer, Control, Entry, Overrun, Parts, Tag};
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError, Signal};
 use cq_core::wc::Wc;
 
@@ -32,70 +33,39 @@ use crate::completion;
 use crate::device::MAX_CQE;
 use crate::error::{CreateError, Limit};
 use crate::fabric::Fabric;
-use crate::layout::{CqSlot, Entry, MAX_CQ};
+use crate::layout::Entry as _;
+use crate::lock::{Guard, Stuck};
 use crate::overrun;
+use crate::protocol::fanin::Place;
 use crate::sync;
 
-/// Where a queue lies in the memory, and how large it is.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    offset: u32,
-    log2: u32,
-    promised: u32,
+/// Memory for a queue that is to hold so many completions, new: its zeros are an empty queue.
+fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Place, Extent), CreateError> {
+    let what = Limit::Cqe;
+    if promised == 0 {
+        return Err(CreateError::Zero(what));
+    }
+    if promised > MAX_CQE {
+        return Err(CreateError::TooMany { what, asked: promised, max: MAX_CQE });
+    }
+    // A quarter more than was promised lets the consumer give slots back in larger steps.
+    let storage = (promised + promised / 4).next_power_of_two();
+    let bytes = size_of::<Control>() + storage as usize * (size_of::<Slot>() + size_of::<Tag>());
+    let extent = Extent::allocate(fabric, bytes)?;
+    let log2 = storage.trailing_zeros();
+    Ok((Place { offset: extent.offset(), log2, promised }, extent))
 }
 
-impl Shape {
-    /// Memory for a queue that is to hold so many completions, new: its zeros are an empty queue.
-    fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Self, Extent), CreateError> {
-        let what = Limit::Cqe;
-        if promised == 0 {
-            return Err(CreateError::Zero(what));
-        }
-        if promised > MAX_CQE {
-            return Err(CreateError::TooMany { what, asked: promised, max: MAX_CQE });
-        }
-        // A quarter more than was promised lets the consumer give slots back in larger steps.
-        let storage = (promised + promised / 4).next_power_of_two();
-        let bytes =
-            size_of::<Control>() + storage as usize * (size_of::<Slot>() + size_of::<Tag>());
-        let extent = Extent::allocate(fabric, bytes)?;
-        let log2 = storage.trailing_zeros();
-        Ok((Self { offset: extent.offset(), log2, promised }, extent))
-    }
-
-    /// What the table says. Under the queue's lock.
-    #[inline]
-    fn of(slot: &CqSlot) -> Self {
-        Self {
-            offset: sync::load_u32(&slot.offset),
-            log2: sync::load_u32(&slot.log2),
-            promised: sync::load_u32(&slot.promised),
-        }
-    }
-
-    /// Says it in the table. Under the queue's lock.
-    fn record(self, slot: &CqSlot, tail: Tail) {
-        sync::store_u32(&slot.offset, self.offset);
-        sync::store_u32(&slot.log2, self.log2);
-        sync::store_u32(&slot.promised, self.promised);
-        keep(slot, tail);
-    }
-
-    #[inline]
-    fn control(self, fabric: &'static Fabric) -> Option<&'static Control> {
-        fabric.in_arena(self.offset as usize, 1)?.first()
-    }
-
-    /// The queue; `None` if this can't be one.
-    #[inline]
-    fn parts(self, fabric: &'static Fabric) -> Option<Parts<'static>> {
-        let storage = 1usize.checked_shl(self.log2)?;
-        let slots = self.offset as usize + size_of::<Control>();
-        let tags = slots.checked_add(storage.checked_mul(size_of::<Slot>())?)?;
-        let memory = fabric.memory();
-        let (slots, tags) = (memory.slice(slots, storage)?, memory.slice(tags, storage)?);
-        Parts::new(self.control(fabric)?, slots, tags, self.promised).ok()
-    }
+/// The queue that lies at a place; `None` if none can.
+#[inline]
+fn parts(fabric: &'static Fabric, place: Place) -> Option<Parts<'static>> {
+    let storage = 1usize.checked_shl(place.log2)?;
+    let slots = place.offset as usize + size_of::<Control>();
+    let tags = slots.checked_add(storage.checked_mul(size_of::<Slot>())?)?;
+    let memory = fabric.memory();
+    let (slots, tags) = (memory.slice(slots, storage)?, memory.slice(tags, storage)?);
+    let control = fabric.in_arena(place.offset as usize, 1)?.first()?;
+    Parts::new(control, slots, tags, place.promised).ok()
 }
 
 /// A queue's place in the table and its memory; ends when its last user does.
@@ -114,27 +84,27 @@ impl Queue {
     }
 
     fn new(fabric: &'static Fabric, promised: u32) -> Result<(Self, CqKey), CreateError> {
-        let (shape, extent) = Shape::allocate(fabric, promised)?;
-        let full = CreateError::TableFull { what: Limit::CompletionQueues, max: MAX_CQ as u32 };
-        let (index, generation) = fabric.tables().cqs.claim().ok_or(full)?;
+        let (place, extent) = allocate(fabric, promised)?;
+        let cqs = &fabric.tables().cqs;
+        let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
+        let (index, generation) = cqs.claim(fabric.place()).ok_or(full)?;
+        let queue = Self { fabric, index, extent: Mutex::new(extent) };
         let slot = fabric.cq(index);
-        let _guard = slot.lock.lock();
+        let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;
         sync::store_u32(&slot.generation, generation);
-        shape.record(slot, Tail::default());
-        let extent = Mutex::new(extent);
-        Ok((Self { fabric, index, extent }, CqKey { index, generation }))
+        sync::store_u32(&slot.reported, 0);
+        slot.fanin.begin(place);
+        Ok((queue, CqKey { index, generation }))
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.fabric.cq(self.index).life().end();
-    }
-}
-
-fn keep(slot: &CqSlot, tail: Tail) {
-    for (word, value) in slot.tail.iter().zip(tail.to_words()) {
-        sync::store(word, value);
+        let slot = self.fabric.cq(self.index);
+        if let Ok(_guard) = lock(self.fabric, self.index) {
+            slot.fanin.end();
+        }
+        slot.life().end(self.fabric.place());
     }
 }
 
@@ -147,28 +117,71 @@ impl Signal for Asked {
     }
 }
 
-/// Adds a completion to the queue at `index`, and raises the event that it was armed for. A completion
-/// that finds no room overruns the queue: the poller is told (O3), and its queue pairs fail (O4).
+/// Takes the lock of the queue at `index`. From a producer that died it is inherited: what that one had
+/// published counts, and everybody whom it concerns is told.
 #[inline]
-pub fn push(fabric: &'static Fabric, index: u32, wc: &Wc, tag: u32, solicited: bool) {
-    let slot = fabric.cq(index);
+fn lock(fabric: &'static Fabric, index: u32) -> Result<Guard<'static>, Stuck> {
+    let fanin = &fabric.cq(index).fanin;
+    fabric.lock(&fanin.lock, || {
+        if let Some(parts) = parts(fabric, fanin.place()) {
+            let _ = fanin.repair(parts, |wc, tag| completion::settle(fabric, wc.qp_num(), tag));
+            tell(fabric, index);
+        }
+    })
+}
+
+/// Tells everybody whom the queue at `index` may concern that something may have come, or that it has
+/// overrun: a producer that died may not have got to that. Who finds nothing sleeps again (N5).
+#[cold]
+pub fn tell(fabric: &'static Fabric, index: u32) {
+    bell::raise(fabric, Source::Completion(index), || true);
+    let queue = parts(fabric, fabric.cq(index).fanin.place());
+    if queue.is_some_and(|queue| queue.control().state() != State::Running) {
+        overrun::spread_again(fabric, index);
+    }
+}
+
+/// Adds a completion to the queue at `index`, settles what its tag covers, and raises the event that the
+/// queue was armed for. A completion that finds no room overruns the queue: the poller is told (O3), and
+/// its queue pairs fail (O4).
+#[inline]
+pub fn push(fabric: &'static Fabric, index: u32, entry: &Entry) {
+    let fanin = &fabric.cq(index).fanin;
+    let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
     let asked = Asked(Cell::new(false));
     let pushed = {
-        let _guard = slot.lock.lock();
-        let Some(parts) = Shape::of(slot).parts(fabric) else { return };
-        let tail = Tail::from_words(slot.tail.each_ref().map(sync::load));
+        let Ok(_guard) = lock(fabric, index) else { return give_up(fabric, index, entry) };
+        // Where a stranger wrote, there is no queue: the completion is lost, but not the place of its request.
+        let Some(parts) = parts(fabric, fanin.place()) else {
+            return settle(&entry.wc, entry.tag);
+        };
         let has_channel = bell::is_attached(fabric, Source::Completion(index));
-        let mut producer = parts.producer(tail, key(fabric, index), has_channel.then_some(&asked));
-        let pushed = producer.push_with(wc, tag, solicited);
-        keep(slot, producer.tail());
-        pushed
+        let mut producer = fanin.producer(parts, key(fabric, index), has_channel.then_some(&asked));
+        fanin.push(&mut producer, entry, settle)
     };
     if asked.0.get() {
         bell::raise(fabric, Source::Completion(index), || true);
     }
-    if let Err(Overrun { dropped }) = pushed {
-        overrun::spread(fabric, index, wc.qp_num(), dropped);
+    if let Err(Overrun { .. }) = pushed {
+        overrun::spread(fabric, index, entry.wc.qp_num());
     }
+}
+
+/// Somebody who lives holds the queue's lock for ever: the queue is given up, as if it had overrun.
+#[cold]
+fn give_up(fabric: &'static Fabric, index: u32, entry: &Entry) {
+    completion::settle(fabric, entry.wc.qp_num(), entry.tag);
+    if let Some(parts) = parts(fabric, fabric.cq(index).fanin.place()) {
+        parts.control().fail();
+    }
+    tell(fabric, index);
+}
+
+/// Waits until whoever is pushing to the queue at `index` is through.
+#[cold]
+pub fn outwait_push(fabric: &'static Fabric, index: u32) {
+    // Where the lock can't be had, nothing more is known than before.
+    drop(lock(fabric, index));
 }
 
 /// What the queue at `index` is called in events, while it can't go.
@@ -226,10 +239,9 @@ impl Cq {
     ) -> Result<Self, CreateError> {
         let fabric = context.fabric();
         let (queue, key) = Queue::new(fabric, capacity)?;
-        let parts = Shape::of(fabric.cq(queue.index))
-            .parts(fabric)
-            .ok_or(CreateError::NoMemory { bytes: size_of::<Control>() })?;
-        let consumer = parts.consumer(0, key, channel.is_some());
+        let none = CreateError::NoMemory { bytes: size_of::<Control>() };
+        let place = fabric.cq(queue.index).fanin.place();
+        let consumer = parts(fabric, place).ok_or(none)?.consumer(0, key, channel.is_some());
         let completions = Source::Completion(queue.index);
         let attachments = (
             Attachment::new(context, Source::Overrun(queue.index)),
@@ -294,16 +306,16 @@ impl Arm for Cq {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{ARENA, SIZE};
 
     #[test]
     fn no_queue_leads_out_of_the_arena() {
         let fabric = Fabric::open().unwrap();
+        let (arena, size) = (fabric.tables().arena.offset(), fabric.limits().bytes);
         let is_one = |offset: usize, log2| {
-            Shape { offset: offset as u32, log2, promised: 8 }.parts(fabric).is_some()
+            parts(fabric, Place { offset: offset as u32, log2, promised: 8 }).is_some()
         };
-        assert!(is_one(ARENA, 4));
-        for (offset, log2) in [(0, 4), (ARENA - 128, 4), (SIZE - 128, 4), (ARENA, 20), (ARENA, 99)]
+        assert!(is_one(arena, 4));
+        for (offset, log2) in [(0, 4), (arena - 128, 4), (size - 128, 4), (arena, 20), (arena, 99)]
         {
             assert!(!is_one(offset, log2));
         }

@@ -18,7 +18,6 @@ use crate::channel::CompletionChannel;
 use crate::cq::Cq;
 use crate::error::{CreateError, OpenError};
 use crate::fabric::Fabric;
-use crate::layout::{MAX_CHANNELS, MAX_CQ, MAX_MR, MAX_QP};
 use crate::memory::MAX_SGE;
 use crate::pd::ProtectionDomain;
 
@@ -120,11 +119,12 @@ impl Context {
     /// The device's limits. Queues also share [16 MiB](crate#limits) of memory.
     #[must_use]
     pub const fn attributes(&self) -> DeviceAttr {
+        let limits = self.fabric.limits();
         DeviceAttr {
-            max_qp: MAX_QP as u32,
-            max_cq: MAX_CQ as u32,
-            max_mr: MAX_MR as u32,
-            max_channels: MAX_CHANNELS as u32,
+            max_qp: limits.queue_pairs,
+            max_cq: limits.completion_queues,
+            max_mr: limits.memory_regions,
+            max_channels: limits.channels,
             max_cqe: MAX_CQE,
             max_qp_wr: MAX_QP_WR,
             max_sge: MAX_SGE as u32,

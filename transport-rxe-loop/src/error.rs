@@ -107,6 +107,9 @@ pub enum CreateError {
         /// How much was needed.
         bytes: usize,
     },
+    /// A process that lives holds a lock of the device and does not give it back: it is suspended, or broken.
+    #[error("another process holds a lock of the device: let it go on, or end it, then try again")]
+    Stuck,
     /// The system refused a descriptor.
     #[error("the system gave no descriptor for the channel (errno {errno})")]
     NoDescriptor {

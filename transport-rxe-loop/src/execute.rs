@@ -5,6 +5,7 @@
 //! a sender that waited for it, is noted in [`Kicks`] and done when the turn has been given back.
 
 use cq_core::setup::Access;
+use cq_core::soft::Entry;
 use cq_core::wc::WcStatus;
 use cq_core::wr::{SendFlags, SendOp};
 
@@ -14,10 +15,11 @@ use crate::cq;
 use crate::fabric::Fabric;
 use crate::flush;
 use crate::identity;
-use crate::layout::{MAX_QP, QpSlot};
+use crate::layout::QpSlot;
 use crate::memory::{self, Pieces};
-use crate::overrun;
+use crate::notes;
 use crate::peer::{Peer, Unavailable};
+use crate::protocol::tag;
 use crate::queue::{Payload, RecvRequest, Ring, SendRequest};
 use crate::retry::{self, Verdict, WaitsFor};
 use crate::state::QpState;
@@ -34,60 +36,62 @@ pub fn run(fabric: &'static Fabric, qp: u32) {
         while let Some(next) = kicks.pop() {
             drive(fabric, next, &mut kicks);
         }
-        if !overrun::take_noted(fabric, &mut kicks) {
+        if !notes::any(fabric) {
             return;
         }
+        notes::take(fabric, |next| drive(fabric, next, &mut kicks));
     }
 }
 
-/// Runs whoever is connected to the queue pair with this number, which has changed its state or is gone:
+/// Has whatever can be done for a queue pair done: at once, if it is of this process.
+pub fn kick(fabric: &'static Fabric, qp: u32) {
+    if fabric.is_mine(qp) {
+        run(fabric, qp);
+    } else {
+        notes::leave(fabric, qp);
+    }
+}
+
+/// Kicks whoever is connected to the queue pair with this number, which has changed its state or is gone:
 /// a request that waited for it may go on, or fail. Connected back or not; so all are looked at.
 ///
 /// The fence stands against that of [`Window::open`], between a sender's connecting and its look at the
 /// peer's state: either it sees the new state, or it is seen here.
 pub fn run_those_connected_to(fabric: &'static Fabric, number: u32) {
     sync::full_fence();
-    for (slot, index) in fabric.tables().qps.all().iter().zip(0..) {
-        if sync::load_u32(&slot.dest) == number {
-            run(fabric, index);
+    for (dest, index) in fabric.tables().destinations.iter().zip(0..) {
+        if sync::load_u32(dest) == number {
+            kick(fabric, index);
         }
     }
 }
 
-/// Queue pairs that there may be work for, by index.
+/// Queue pairs that there may be work for, by number: a few of this process.
 #[derive(Debug, Default)]
 pub struct Kicks {
-    any: bool,
-    bits: [u64; MAX_QP / 64],
+    list: [u32; 4],
+    len: usize,
 }
 
 impl Kicks {
-    /// Adds one, by its number.
-    pub fn add(&mut self, number: u32) {
-        let index = number as usize % MAX_QP;
-        self.any = true;
-        self.bits[index / 64] |= 1 << (index % 64);
-    }
-
-    /// Adds those whose bits are set, 64 to a word.
-    pub fn add_all(&mut self, word: usize, bits: u64) {
-        self.any |= bits != 0;
-        self.bits[word % (MAX_QP / 64)] |= bits;
-    }
-
-    fn pop(&mut self) -> Option<u32> {
-        if !self.any {
-            return None;
+    /// Adds one, by its number. Where that is another process' or one too many, it is noted.
+    pub fn add(&mut self, fabric: &'static Fabric, number: u32) {
+        if self.list[..self.len].contains(&number) {
+            return;
         }
-        for (word, base) in self.bits.iter_mut().zip((0..).step_by(64)) {
-            if *word != 0 {
-                let bit = word.trailing_zeros();
-                *word &= *word - 1;
-                return Some(base + bit);
+        match self.list.get_mut(self.len) {
+            Some(place) if fabric.is_mine(number) => {
+                *place = number;
+                self.len += 1;
             }
+            _ => notes::leave(fabric, number),
         }
-        self.any = false;
-        None
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        self.len = self.len.checked_sub(1)?;
+        Some(self.list[self.len])
     }
 }
 
@@ -201,17 +205,32 @@ pub struct Initiator<'k> {
 
 impl Initiator<'_> {
     fn execute(&mut self, request: &SendRequest) -> Result<(), Halt> {
-        let peer = Peer::new(self.fabric, sync::load_u32(&self.slot.dest), self.number);
+        let peer =
+            Peer::new(self.fabric, sync::load_u32(self.fabric.dest(self.number)), self.number);
         let window = Window::open(self.fabric, &self.slot.send.copying);
-        if request.op.returns_data() {
-            return self.fetch(&window, request, &peer);
+        let result = self.carry_out(&window, request, &peer);
+        drop(window);
+        if peer.has_failed() {
+            self.kicks.add(self.fabric, peer.number());
         }
-        let from = self.source(&window, &request.payload).ok_or(Halt::LOCAL_PROTECTION)?;
+        result
+    }
+
+    fn carry_out(
+        &mut self,
+        window: &Window<'_>,
+        request: &SendRequest,
+        peer: &Peer,
+    ) -> Result<(), Halt> {
+        if request.op.returns_data() {
+            return self.fetch(window, request, peer);
+        }
+        let from = self.source(window, &request.payload).ok_or(Halt::LOCAL_PROTECTION)?;
         match request.op {
-            SendOp::Write { remote, imm: None } => self.write(&window, &from, &peer, remote),
+            SendOp::Write { remote, imm: None } => self.write(window, &from, peer, remote),
             SendOp::Send { imm } => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
-                self.send(&window, &from, &peer, imm, solicited)
+                self.send(window, &from, peer, imm, solicited)
             }
             _ => Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR)),
         }
@@ -236,17 +255,11 @@ impl Initiator<'_> {
         imm: Option<[u8; 4]>,
         solicited: bool,
     ) -> Result<(), Halt> {
-        let receive = peer.take().map_err(Self::halt)?;
-        let landed = land(window, from, peer, &receive);
+        let receive = peer.receive(&self.slot.send.ahead).map_err(Self::halt)?;
+        let landed = land(window, from, peer, &receive.request);
         match &landed {
-            Ok(()) => peer.received(receive.wr_id, from.len(), imm, solicited),
-            Err(mismatch) => {
-                peer.refused(receive.wr_id, mismatch.theirs);
-                self.kicks.add(peer.number());
-            }
-        }
-        if peer.end_receive() {
-            self.kicks.add(peer.number());
+            Ok(()) => peer.received(&receive, from.len(), imm, solicited),
+            Err(mismatch) => peer.refused(&receive, mismatch.theirs),
         }
         landed.map_err(|mismatch| Halt::Failed(mismatch.ours))
     }
@@ -263,12 +276,13 @@ impl Initiator<'_> {
     #[inline]
     fn succeeded(&self, request: &SendRequest, position: u64) {
         let next = position.wrapping_add(1);
-        sync::store(&self.slot.send.done, next);
         if request.flags.contains(SendFlags::SIGNALED) {
             let returned = if request.op.returns_data() { request.payload.len() as u32 } else { 0 };
             let wc = completion::sent(request.wr_id, self.number, request.op, returned);
             let cq = sync::load_u32(&self.slot.send_cq);
-            cq::push(self.fabric, cq, &wc, completion::send_tag(next), false);
+            cq::push(self.fabric, cq, &Entry { wc, tag: tag::of_send(next), solicited: false });
+        } else {
+            sync::store(&self.slot.send.done, next);
         }
     }
 
@@ -276,7 +290,7 @@ impl Initiator<'_> {
     #[cold]
     fn failed(&mut self, request: &SendRequest, position: u64, status: WcStatus) {
         identity::fail(self.slot, self.number);
-        self.kicks.add(sync::load_u32(&self.slot.dest));
+        self.kicks.add(self.fabric, sync::load_u32(self.fabric.dest(self.number)));
         flush::complete(self.fabric, self.slot, self.number, request.wr_id, position, status);
     }
 }

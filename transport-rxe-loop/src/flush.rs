@@ -2,14 +2,17 @@
 //! of the queue pair, so that nobody else completes its requests meanwhile, but for a peer that has taken a
 //! receive: what is behind that one waits until it is through, and is flushed by the peer then.
 
+use cq_core::soft::Entry;
 use cq_core::wc::WcStatus;
 
-use crate::completion::{self, RECV_TAG};
+use crate::completion;
 use crate::cq;
 use crate::fabric::Fabric;
 use crate::layout::QpSlot;
+use crate::protocol::tag;
 use crate::queue::Ring;
 use crate::sync;
+use crate::window;
 
 /// Flushes both queues of a queue pair in ERR.
 #[cold]
@@ -36,28 +39,25 @@ pub fn complete(
     position: u64,
     status: WcStatus,
 ) {
-    let next = position.wrapping_add(1);
-    sync::store(&slot.send.done, next);
     let wc = completion::failed(wr_id, number, status);
-    cq::push(fabric, sync::load_u32(&slot.send_cq), &wc, completion::send_tag(next), false);
+    let tag = tag::of_send(position.wrapping_add(1));
+    let cq = sync::load_u32(&slot.send_cq);
+    cq::push(fabric, cq, &Entry { wc, tag, solicited: false });
 }
 
+/// What the peer is in the middle of is left to it, and what is behind that is flushed when it has kicked.
 fn receives(fabric: &'static Fabric, slot: &QpSlot, number: u32) {
     let Some(ring) = Ring::of(fabric, &slot.recv_ring) else { return };
-    while let Some(wr_id) = take(slot, &ring) {
+    if window::may_be_open(fabric, sync::load_u32(fabric.dest(number)), number) {
+        return;
+    }
+    let cq = sync::load_u32(&slot.recv_cq);
+    // The peer may have died behind a completion that it had published.
+    cq::outwait_push(fabric, cq);
+    for position in slot.recv.left(sync::load_u32(&slot.recv_capacity)) {
+        let wr_id = ring.read_recv(position).wr_id;
         let wc = completion::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
-        cq::push(fabric, sync::load_u32(&slot.recv_cq), &wc, RECV_TAG, false);
+        let tag = tag::of_recv(position.wrapping_add(1));
+        cq::push(fabric, cq, &Entry { wc, tag, solicited: false });
     }
-}
-
-fn take(slot: &QpSlot, ring: &Ring) -> Option<u64> {
-    let recv = &slot.recv;
-    let _guard = recv.lock.lock();
-    let taken = sync::load(&recv.taken);
-    if sync::load_u32(&recv.in_flight) != 0 || !ring.has_any(taken, sync::load(&recv.posted)) {
-        return None;
-    }
-    let wr_id = ring.read_recv(taken).wr_id;
-    sync::release(&recv.taken, taken.wrapping_add(1));
-    Some(wr_id)
 }

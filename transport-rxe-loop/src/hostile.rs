@@ -15,7 +15,6 @@ use cq_core::wr::{RecvWr, SendWr};
 use crate::attr::QpAttr;
 use crate::device::Context;
 use crate::fabric::Fabric;
-use crate::layout::{ARENA, Tables};
 use crate::qp::QpInit;
 use crate::state::QpState;
 use crate::sync::{self, AtomicU32};
@@ -48,58 +47,25 @@ impl Chance {
     }
 }
 
-/// What is left alone, by the number of its word in the device's memory.
-fn spared(fabric: &'static Fabric) -> Vec<bool> {
-    let tables = fabric.tables();
-    let start = std::ptr::from_ref::<Tables>(tables) as usize;
-    let mut spared = vec![false; ARENA / 4];
-    let mut spare = |address: usize, bytes: usize| {
-        let first = (address - start) / 4;
-        spared[first..first + bytes / 4].fill(true);
-    };
-    let mut spare_word = |word: *const u32| spare(word as usize, 4);
-    for slot in tables.qps.all() {
-        spare_word(std::ptr::from_ref(slot).cast());
-        spare_word(std::ptr::from_ref(&slot.send.turn).cast());
-        spare_word(std::ptr::from_ref(&slot.recv.lock).cast());
-        spare_word(std::ptr::from_ref(&slot.recv.in_flight).cast());
-        let copying = std::ptr::from_ref(&slot.send.copying).cast::<u32>();
-        spare_word(copying);
-        spare_word(copying.wrapping_add(1));
-    }
-    for slot in tables.cqs.all() {
-        spare_word(std::ptr::from_ref(slot).cast());
-        spare_word(std::ptr::from_ref(&slot.lock).cast());
-    }
-    for slot in tables.channels.all() {
-        spare_word(std::ptr::from_ref(slot).cast());
-        spare_word(std::ptr::from_ref(&slot.lock).cast());
-    }
-    spare(std::ptr::from_ref(&tables.mrs) as usize, size_of_val(&tables.mrs));
-    spare(std::ptr::from_ref(&tables.arena) as usize, size_of_val(&tables.arena));
-    spared
-}
-
 /// Writes into the tables and what is taken of the arena, most often where something is.
 fn scribble(fabric: &'static Fabric, seed: u64, stop: &AtomicBool) {
     let mut chance = Chance(seed);
-    let spared = spared(fabric);
-    let words = fabric.memory().slice::<AtomicU32>(0, (ARENA + (1 << 18)) / 4).unwrap();
-    let tables = std::ptr::from_ref(fabric.tables()) as usize;
+    let arena = fabric.tables().arena.offset();
+    let words = fabric.memory().slice::<AtomicU32>(0, (arena + (1 << 18)) / 4).unwrap();
+    let start = fabric.memory().addr();
+    let tables = fabric.tables();
     let used = [
-        std::ptr::from_ref(&fabric.tables().qps) as usize,
-        std::ptr::from_ref(&fabric.tables().cqs) as usize,
-        std::ptr::from_ref(&fabric.tables().channels) as usize,
-        tables + ARENA,
-        tables,
+        std::ptr::from_ref(tables.common) as usize,
+        std::ptr::from_ref(tables.qps.at(0)) as usize,
+        std::ptr::from_ref(tables.cqs.at(0)) as usize,
+        std::ptr::from_ref(tables.mrs.at(0)) as usize,
+        std::ptr::from_ref(tables.channels.at(0)) as usize,
+        start + arena,
     ]
-    .map(|address| (address - tables) / 4);
+    .map(|address| (address - start) / 4);
     while !stop.load(Relaxed) {
         let from = used[chance.below(used.len())];
         let index = from + chance.below(2048);
-        if spared.get(index) == Some(&true) {
-            continue;
-        }
         sync::store_u32(&words[index], chance.number(sync::load_u32(&words[index])));
         for _ in 0..chance.below(200) {
             std::hint::spin_loop();

@@ -3,18 +3,19 @@
 //! A number has 24 bits: the index of its place in the table, and above that a generation which is never
 //! 0, so that no number is 0 or 1.
 
-use crate::layout::{MAX_QP, QpSlot};
+use crate::layout::QpSlot;
 use crate::protocol::identity;
 use crate::state::QpState;
 
 pub use crate::protocol::identity::Identity;
 
-const INDEX_BITS: u32 = MAX_QP.trailing_zeros();
-const GENERATIONS: u32 = (1 << (24 - INDEX_BITS)) - 1;
+const NUMBER_BITS: u32 = 24;
 
-/// The number of the queue pair that is the `generation`th, from 0, at `index`.
-pub const fn number_of(index: u32, generation: u32) -> u32 {
-    (1 + generation % GENERATIONS) << INDEX_BITS | index
+/// The number of the queue pair that is the `generation`th, from 0, at `index` of a table whose indices have
+/// so many bits.
+pub const fn number_of(index: u32, index_bits: u32, generation: u32) -> u32 {
+    let generations = (1 << (NUMBER_BITS - index_bits)) - 1;
+    (1 + generation % generations) << index_bits | index
 }
 
 /// [`identity::read`].

@@ -2,265 +2,130 @@
 //! indices only, no address but those of registered memory, which mean something in their owner's process.
 //!
 //! ```text
-//! 0        Tables: device | noted | qps | mrs | cqs | channels | arena's bitmap
-//! ARENA    completion rings, send queues, receive queues, in granules of 256 bytes
-//! SIZE
+//! 0        Header (see `fabric`), then what there is one of: Common
+//! plan     processes | noted | destinations | qps | mrs | cqs | channels | owners of the arena's granules
+//! arena    completion rings, send queues, receive queues, in granules of 256 bytes
+//! bytes
 //! ```
 //!
-//! Whatever is read from here is masked or checked where it is used, so that no content of this memory
-//! leads outside it.
+//! Where each table lies follows from the [`Limits`], which are set when the memory is made; whoever opens
+//! it copies them once. Whatever else is read from here is masked or checked where it is used, so that no
+//! content of this memory leads outside it.
 
 #![allow(unsafe_code)]
 
-use std::fmt;
+mod slots;
+mod table;
 
-use crate::arena::Arena;
-use crate::list::List;
-use crate::lock::{Lock, Turn};
-use crate::region::Shared;
-use crate::sync::{self, AtomicU32, AtomicU64};
+pub use self::slots::{ChannelSlot, CqSlot, MrSlot, ProcessSlot, QP_EVENTS, QpSlot, RingWords};
+pub use self::table::{Entry, Table};
 
-/// Bytes of the device's memory. Pages count once they are used.
-pub const SIZE: usize = 16 << 20;
-/// Queue pairs, a power of two.
-pub const MAX_QP: usize = 1 << 10;
-/// Memory regions, a power of two.
-pub const MAX_MR: usize = 1 << 12;
-/// Completion queues, a power of two.
-pub const MAX_CQ: usize = 1 << 10;
-/// Completion channels and open contexts, a power of two.
-pub const MAX_CHANNELS: usize = 1 << 9;
-/// Kinds of asynchronous events that a queue pair can have.
-pub const QP_EVENTS: usize = 4;
+use crate::arena::{Arena, GRANULE};
+use crate::limits::Limits;
+use crate::protocol::lock::Lock;
+use crate::region::{Mapping, Shared};
+use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
-/// Where the arena begins.
-pub const ARENA: usize = size_of::<Tables>().next_multiple_of(4096);
+/// Bytes that the file's header has at the beginning.
+pub const HEADER: usize = 4096;
+
+/// What there is one of.
+#[repr(C, align(128))]
+pub struct Common {
+    /// Held by who sweeps up after a dead process.
+    pub sweep: Lock,
+    pub arena: Lock,
+    /// Where the arena was left.
+    pub arena_next: AtomicU32,
+    next: [AtomicU32; TABLES],
+}
+
+// SAFETY: `repr(C)`, atomics alone, alignment 128.
+unsafe impl Shared for Common {}
+
+const TABLES: usize = 4;
 
 /// All tables.
-#[repr(C)]
+#[derive(Debug)]
 pub struct Tables {
-    /// The number of the next protection domain.
-    pub next_pd: AtomicU32,
-    pub noted: Noted,
-    pub qps: Table<QpSlot, MAX_QP>,
-    pub mrs: Table<MrSlot, MAX_MR>,
-    pub cqs: Table<CqSlot, MAX_CQ>,
-    pub channels: Table<ChannelSlot, MAX_CHANNELS>,
+    pub common: &'static Common,
+    pub processes: &'static [ProcessSlot],
+    /// A bit for each queue pair that its process is to run: see `notes`.
+    pub noted: &'static [AtomicU64],
+    /// The peer's number of each queue pair: here, so that all can be looked through.
+    pub destinations: &'static [AtomicU32],
+    pub qps: Table<QpSlot>,
+    pub mrs: Table<MrSlot>,
+    pub cqs: Table<CqSlot>,
+    pub channels: Table<ChannelSlot>,
     pub arena: Arena,
 }
 
-// SAFETY: `repr(C)` structures and arrays of atomics; align 128.
-unsafe impl Shared for Tables {}
-
-const _: () = assert!(ARENA < SIZE / 8, "the tables leave most of the memory to the arena");
-
-/// Whether a table's entry is taken, and how often it was: odd is taken. Zeros are a new entry.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Life(AtomicU32);
-
-impl Life {
-    /// Takes the entry, if it is free; says which generation this is, from 0.
-    pub fn claim(&self) -> Option<u32> {
-        let seen = sync::acquire(&self.0);
-        (seen & 1 == 0 && sync::swap_if(&self.0, seen, seen | 1).is_ok()).then_some(seen >> 1)
-    }
-
-    /// Gives the entry back.
-    pub fn end(&self) {
-        let seen = sync::load_u32(&self.0);
-        sync::release(&self.0, seen.wrapping_add(1));
+impl std::fmt::Debug for Common {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Common").finish_non_exhaustive()
     }
 }
 
-/// An entry of a table that is claimed by whoever needs one.
-pub trait Entry {
-    /// Whether it is taken.
-    fn life(&self) -> &Life;
+/// Where everything begins.
+struct Plan {
+    /// In the order of the tables.
+    at: [usize; 8],
+    arena: usize,
 }
 
-macro_rules! entries {
-    ($($slot:ty),+) => {
-        $(impl Entry for $slot {
-            fn life(&self) -> &Life {
-                &self.life
-            }
-        })+
-    };
-}
-entries!(QpSlot, MrSlot, CqSlot, ChannelSlot);
-
-/// Entries of one kind.
-#[repr(C)]
-pub struct Table<T, const N: usize> {
-    /// Where to look for a free entry first, so that each is left alone for as long as there are others.
-    next: AtomicU32,
-    entries: [T; N],
-}
-
-impl<T: Entry, const N: usize> Table<T, N> {
-    /// Takes a free entry: its index and its generation.
-    pub fn claim(&self) -> Option<(u32, u32)> {
-        let first = sync::next_number(&self.next) as usize;
-        (first..first + N)
-            .map(|index| index % N)
-            .find_map(|index| Some((index as u32, self.entries[index].life().claim()?)))
-    }
-
-    /// The entry at an index. Any is harmless.
-    #[inline]
-    pub fn at(&self, index: u32) -> &T {
-        &self.entries[index as usize % N]
-    }
-
-    /// All entries, taken or not.
-    pub const fn all(&self) -> &[T; N] {
-        &self.entries
+impl Plan {
+    fn new(limits: &Limits) -> Self {
+        let granules = limits.bytes / GRANULE;
+        let sizes = [
+            limits.processes as usize * size_of::<ProcessSlot>(),
+            (limits.queue_pairs as usize).div_ceil(64) * size_of::<AtomicU64>(),
+            limits.queue_pairs as usize * size_of::<AtomicU32>(),
+            limits.queue_pairs as usize * size_of::<QpSlot>(),
+            limits.memory_regions as usize * size_of::<MrSlot>(),
+            limits.completion_queues as usize * size_of::<CqSlot>(),
+            limits.channels as usize * size_of::<ChannelSlot>(),
+            granules * size_of::<AtomicU8>(),
+        ];
+        let mut end = HEADER + size_of::<Common>();
+        let at = sizes.map(|size| {
+            let at = end.next_multiple_of(ALIGN);
+            end = at.saturating_add(size);
+            at
+        });
+        Self { at, arena: end.next_multiple_of(HEADER) }
     }
 }
 
-/// Queue pairs that are to be run by somebody who has no turn: see `overrun`. Seldom written, so away from
-/// what is.
-#[repr(C, align(128))]
-pub struct Noted {
-    /// Whether there are any.
-    pub any: AtomicU32,
-    /// A bit each.
-    pub qps: [AtomicU64; MAX_QP / 64],
+/// The strictest alignment of what lies in a table.
+const ALIGN: usize = 128;
+
+/// How much memory the tables take: the arena begins there.
+pub fn bytes_of_tables(limits: &Limits) -> usize {
+    Plan::new(limits).arena
 }
 
-/// A queue pair. The parts lie in cache lines of their own by who writes them.
-#[repr(C)]
-pub struct QpSlot {
-    life: Life,
-    /// Number and state in one word, so that a late change can't hit a successor: see `qp`.
-    pub identity: AtomicU32,
-    /// The peer's number.
-    pub dest: AtomicU32,
-    pub access: AtomicU32,
-    /// How long it waits for its peer, as `ibv_modify_qp(3)` encodes it.
-    pub timeout: AtomicU32,
-    pub retry_cnt: AtomicU32,
-    pub rnr_retry: AtomicU32,
-    /// How long its peer waits for its receives.
-    pub min_rnr_timer: AtomicU32,
-    /// READs and atomics of its own that may be under way; 0 is none at all.
-    pub max_rd_atomic: AtomicU32,
-    /// READs and atomics of its peer that may be under way; 0 is none at all.
-    pub max_dest_rd_atomic: AtomicU32,
-    pub pd: AtomicU32,
-    pub send_cq: AtomicU32,
-    pub recv_cq: AtomicU32,
-    /// Send requests at most.
-    pub send_capacity: AtomicU32,
-    pub send_ring: RingWords,
-    pub recv_ring: RingWords,
-    pub send: SendSide,
-    pub retired: Retired,
-    pub recv: RecvSide,
-    /// What is reported of it, by kind.
-    pub events: [EventNode; QP_EVENTS],
-}
-
-impl fmt::Debug for QpSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QpSlot").field("identity", &self.identity).finish_non_exhaustive()
+impl Tables {
+    /// The tables in this memory, which was made for these limits: each count of entries is a power of two.
+    /// `None` if it is too small for them.
+    pub fn new(memory: &'static Mapping, limits: &Limits) -> Option<Self> {
+        let Plan { at, arena } = Plan::new(limits);
+        let next = |table: usize| HEADER + std::mem::offset_of!(Common, next) + table * 4;
+        let common: &Common = memory.at(HEADER)?;
+        Some(Self {
+            common,
+            processes: memory.slice(at[0], limits.processes as usize)?,
+            noted: memory.slice(at[1], (limits.queue_pairs as usize).div_ceil(64))?,
+            destinations: memory.slice(at[2], limits.queue_pairs as usize)?,
+            qps: Table::new(memory, next(0), at[3], limits.queue_pairs as usize)?,
+            mrs: Table::new(memory, next(1), at[4], limits.memory_regions as usize)?,
+            cqs: Table::new(memory, next(2), at[5], limits.completion_queues as usize)?,
+            channels: Table::new(memory, next(3), at[6], limits.channels as usize)?,
+            arena: Arena::new(
+                &common.arena_next,
+                memory.slice(at[7], limits.bytes / GRANULE)?,
+                arena,
+            ),
+        })
     }
-}
-
-/// Where a queue's requests lie.
-#[repr(C)]
-pub struct RingWords {
-    pub offset: AtomicU32,
-    /// How many requests there is room for, as a power of two.
-    pub log2: AtomicU32,
-    /// Words of a request.
-    pub stride: AtomicU32,
-}
-
-/// Written by who posts and who executes, often the same thread.
-#[repr(C, align(128))]
-pub struct SendSide {
-    pub turn: Turn,
-    /// Odd while bytes are being moved for a request of this queue pair.
-    pub copying: AtomicU64,
-    /// Where the next request will be put.
-    pub posted: AtomicU64,
-    /// Which request is executed next.
-    pub done: AtomicU64,
-    /// What the request at `waits_at` waits for, and until when: see `retry`.
-    pub waits_for: AtomicU32,
-    pub waits_at: AtomicU64,
-    pub deadline: AtomicU64,
-    /// Whether SQ_DRAINED is to be reported in SQD.
-    pub report_drained: AtomicU32,
-}
-
-/// Up to where the slots of the send queue have come back (Q5). Written by who polls.
-#[repr(C, align(128))]
-pub struct Retired(pub AtomicU64);
-
-/// Written by who posts receives and by the peer that takes them, under the lock.
-#[repr(C, align(128))]
-pub struct RecvSide {
-    pub lock: Lock,
-    /// Whether a receive was taken that has not completed yet.
-    pub in_flight: AtomicU32,
-    /// Whether the peer found no receive since one was posted.
-    pub starved: AtomicU32,
-    pub posted: AtomicU64,
-    pub taken: AtomicU64,
-}
-
-/// A memory region.
-#[repr(C, align(64))]
-pub struct MrSlot {
-    life: Life,
-    /// Its key; 0 while there is none.
-    pub key: AtomicU32,
-    pub access: AtomicU32,
-    pub pd: AtomicU32,
-    /// Where it starts in the owner's process.
-    pub base: AtomicU64,
-    pub len: AtomicU64,
-}
-
-/// A completion queue. Its lock is for producers; the consumer never looks here.
-#[repr(C, align(128))]
-pub struct CqSlot {
-    life: Life,
-    pub lock: Lock,
-    /// What the producer knows, while none is at work.
-    pub tail: [AtomicU64; 3],
-    pub generation: AtomicU32,
-    pub offset: AtomicU32,
-    pub log2: AtomicU32,
-    pub promised: AtomicU32,
-    /// Whether queue pairs have left RESET that an overrun was not spread to.
-    pub newcomers: AtomicU32,
-    /// What it was armed for.
-    pub completion: EventNode,
-    /// That it overran.
-    pub overrun: EventNode,
-}
-
-/// Events of one kind of one object: a member of its channel's list while some are pending. Written under
-/// the channel's lock.
-#[derive(Debug)]
-#[repr(C)]
-pub struct EventNode {
-    /// Index of the channel, plus 1; 0 is none.
-    pub channel: AtomicU32,
-    /// Events that nobody has read.
-    pub pending: AtomicU32,
-    /// The next member, as [`List`] says.
-    pub next: AtomicU32,
-}
-
-/// A channel: the list of those that have pending events, by the numbers of [`bell`](crate::bell).
-#[repr(C, align(128))]
-pub struct ChannelSlot {
-    life: Life,
-    pub lock: Lock,
-    pub list: List,
 }

@@ -124,10 +124,11 @@ cfg_if::cfg_if! {
         mod hostile;
         mod identity;
         mod layout;
-        mod list;
+        mod limits;
         mod lock;
         mod memory;
         mod mr;
+        mod notes;
         mod onesided;
         mod overrun;
         mod pd;
@@ -139,6 +140,7 @@ cfg_if::cfg_if! {
         mod retry;
         mod service;
         mod state;
+        // mod sweep;
         mod window;
 
         pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};
@@ -148,6 +150,7 @@ cfg_if::cfg_if! {
         pub use crate::cq::Cq;
         pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
         pub use crate::error::{CreateError, Limit, ModifyError, OpenError, RegisterError, ResizeError};
+        pub use crate::limits::Limits;
         pub use crate::mr::{MemoryRegion, OwnedRegion};
         pub use crate::pd::ProtectionDomain;
         pub use crate::qp::{QpInit, QueuePair};

@@ -1,5 +1,6 @@
-//! Who may go on: the lock that several producers of a queue take, and the turn of a queue pair, which
-//! nobody waits for but to empty its queues. No poller takes either.
+//! Who may go on: waiting for a [lock](crate::protocol::lock) whose holder may be dead, and the turn of a queue pair, which
+//! nobody waits for but to empty its queues. No poller takes either. A turn is held by threads of the queue
+//! pair's own process alone; a lock by any process, which may be killed.
 //!
 //! # The turn
 //! Work on a queue pair's queues is done by one thread at a time: whoever finds the turn free.
@@ -13,6 +14,9 @@
 //! Each change is a read-modify-write of the one word, so a holder that finds itself kicked sees what
 //! the kicker had done, and a kicker that finds the turn free does the work itself: no kick is lost.
 
+use std::time::{Duration, Instant};
+
+use crate::protocol::lock::{Lock, Owner};
 use crate::sync::{self, AtomicU32};
 
 /// Spins for a moment, then lets others run.
@@ -33,38 +37,91 @@ impl Backoff {
     }
 }
 
-/// Held for a few dozen instructions, or a short system call; never while bytes are moved.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Lock(AtomicU32);
-
-impl Lock {
-    /// Waits for the lock; it is given back when the guard goes.
-    #[inline]
-    pub fn lock(&self) -> Guard<'_> {
-        if !sync::try_lock(&self.0) {
-            self.wait();
-        }
-        Guard(&self.0)
-    }
-
-    #[cold]
-    fn wait(&self) {
-        let mut backoff = Backoff::default();
-        while !sync::try_lock(&self.0) {
-            backoff.snooze();
-        }
-    }
-}
+/// A lock could not be had: a process that lives has held it for longer than any lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck;
 
 /// The lock is taken.
 #[derive(Debug)]
-pub struct Guard<'a>(&'a AtomicU32);
+pub struct Guard<'a>(&'a Lock);
+
+impl<'a> Guard<'a> {
+    /// Waits for a lock. From a holder that died it is taken over, and what that one left undone is
+    /// `repair`ed before anything else.
+    ///
+    /// # Errors
+    /// Somebody who lives holds it, and does not give it back.
+    #[inline]
+    pub fn take(
+        lock: &'a Lock,
+        me: Owner,
+        is_dead: impl Fn(Owner) -> bool,
+        repair: impl FnOnce(),
+    ) -> Result<Self, Stuck> {
+        if lock.try_enter(me) {
+            return Ok(Self(lock));
+        }
+        Self::wait(lock, me, is_dead, repair)
+    }
+
+    #[cold]
+    fn wait(
+        lock: &'a Lock,
+        me: Owner,
+        is_dead: impl Fn(Owner) -> bool,
+        repair: impl FnOnce(),
+    ) -> Result<Self, Stuck> {
+        let mut patience = Patience::default();
+        while !lock.try_enter(me) {
+            if !patience.is_over_for_now() {
+                continue;
+            }
+            if let Some(dead) = lock.holder().filter(|&holder| is_dead(holder)) {
+                if lock.inherit(dead, me) {
+                    repair();
+                    break;
+                }
+            }
+            if patience.is_over() {
+                return Err(Stuck);
+            }
+        }
+        Ok(Self(lock))
+    }
+}
 
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        sync::unlock(self.0);
+        self.0.leave();
+    }
+}
+
+/// How long a lock is waited for.
+#[derive(Debug, Default)]
+pub struct Patience {
+    backoff: Backoff,
+    since: Option<Instant>,
+    looks: u32,
+}
+
+impl Patience {
+    /// After this the holder is looked at, and then each time as long again.
+    const LOOK: Duration = Duration::from_millis(1);
+    /// Nobody who lives holds a lock for so long.
+    const END: Duration = Duration::from_secs(2);
+
+    /// Waits a little; true if it is time to see whether the holder lives.
+    pub fn is_over_for_now(&mut self) -> bool {
+        self.backoff.snooze();
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let look = since.elapsed() >= Self::LOOK * (self.looks + 1);
+        self.looks += u32::from(look);
+        look
+    }
+
+    fn is_over(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() >= Self::END)
     }
 }
 

@@ -8,8 +8,9 @@ use cq_core::region_methods;
 use cq_core::setup::{Access, RangeError, Registered};
 
 use crate::error::RegisterError;
-use crate::layout::{Entry, MAX_MR};
+use crate::layout::Entry;
 use crate::pd::Domain;
+use crate::protocol::window::Shut;
 use crate::region::Mapping;
 use crate::sync::{self, AtomicU8, AtomicU64};
 use crate::window;
@@ -52,8 +53,9 @@ impl Registration {
             return Err(RegisterError::OutOfRange { addr, len });
         }
         let fabric = domain.fabric();
-        let (index, generation) =
-            fabric.tables().mrs.claim().ok_or(RegisterError::TableFull { max: MAX_MR as u32 })?;
+        let mrs = &fabric.tables().mrs;
+        let full = RegisterError::TableFull { max: mrs.len() };
+        let (index, generation) = mrs.claim(fabric.place()).ok_or(full)?;
         // The low byte of a key tells it from the last ones of its place, and keeps it from being 0.
         let key = index << 8 | (1 + generation % 255);
         let slot = fabric.mr(index);
@@ -72,11 +74,11 @@ impl Drop for Registration {
         let fabric = self.domain.fabric();
         let slot = fabric.mr(self.index);
         sync::store_u32(&slot.key, 0);
-        sync::full_fence();
+        let shut = Shut::after_change();
         for qp in fabric.tables().qps.all() {
-            window::wait_for_copy(&qp.send.copying);
+            window::outwait(fabric, &shut, qp);
         }
-        slot.life().end();
+        slot.life().end(fabric.place());
     }
 }
 

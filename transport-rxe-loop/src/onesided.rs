@@ -137,9 +137,8 @@ impl Initiator<'_> {
 
     /// The target refuses the request, and fails.
     #[cold]
-    fn refused(&mut self, peer: &Peer, status: WcStatus) -> Halt {
+    fn refused(&self, peer: &Peer, status: WcStatus) -> Halt {
         peer.refuse(status);
-        self.kicks.add(peer.number());
         Halt::Failed(status)
     }
 }

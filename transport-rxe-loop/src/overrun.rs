@@ -4,25 +4,37 @@
 //! run, and done by whoever has given a turn back, at the latest by the one who wrote it.
 
 use crate::async_event::{self, QpEvent};
-use crate::execute::Kicks;
 use crate::fabric::Fabric;
 use crate::identity;
-use crate::layout::{MAX_QP, QpSlot};
+use crate::layout::QpSlot;
+use crate::notes;
 use crate::sync;
 
-/// The completion queue at `cq` has dropped its `dropped`th completion, which was of queue pair `qp`: all of
-/// its queue pairs go to ERR. In RESET they have nothing to lose, and stay; so a later one may find some that
-/// have left it since.
+/// The completion queue at `cq` has dropped a completion of queue pair `qp`: all of its queue pairs go to ERR.
+/// In RESET they have nothing to lose, and stay; so a later one may find some that have left it since.
 #[cold]
 #[inline(never)]
-pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32, dropped: u32) {
-    if dropped == 1 {
-        async_event::report_overrun(fabric, cq);
-    }
+pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32) {
+    report(fabric, cq);
     // Before all others, and also where another thread is at the others: it does nothing more.
     fail(fabric, fabric.qp(qp), cq);
     if sync::swap_if(&fabric.cq(cq).newcomers, 1, 0).is_ok() {
         fabric.tables().qps.all().iter().for_each(|slot| fail(fabric, slot, cq));
+    }
+}
+
+/// The completion queue at `cq` has overrun, and who dropped the completion may have died before it told
+/// anybody.
+#[cold]
+pub fn spread_again(fabric: &'static Fabric, cq: u32) {
+    report(fabric, cq);
+    fabric.tables().qps.all().iter().for_each(|slot| fail(fabric, slot, cq));
+}
+
+/// Once: but who dies between the two steps has reported nothing. Its queue pairs fail all the same.
+fn report(fabric: &'static Fabric, cq: u32) {
+    if sync::swap_if(&fabric.cq(cq).reported, 0, 1).is_ok() {
+        async_event::report_overrun(fabric, cq);
     }
 }
 
@@ -40,36 +52,7 @@ fn fail(fabric: &'static Fabric, slot: &'static QpSlot, cq: u32) {
     let is_its = [&slot.send_cq, &slot.recv_cq].iter().any(|word| sync::load_u32(word) == cq);
     if is_its && identity::fail(slot, number) {
         async_event::report_qp(fabric, number, QpEvent::Fatal);
-        note(fabric, number);
-        note(fabric, sync::load_u32(&slot.dest));
-    }
-}
-
-fn note(fabric: &'static Fabric, number: u32) {
-    let noted = &fabric.tables().noted;
-    let index = number as usize % MAX_QP;
-    sync::raise_from(&noted.qps[index / 64], |seen| Some(seen | 1 << (index % 64)));
-    sync::release(&noted.any, 1);
-}
-
-/// Takes over who is to be run; false if there is nobody.
-#[inline]
-pub fn take_noted(fabric: &'static Fabric, kicks: &mut Kicks) -> bool {
-    let any = &fabric.tables().noted.any;
-    sync::load_u32(any) != 0 && sync::swap_if(any, 1, 0).is_ok() && {
-        take_all(fabric, kicks);
-        true
-    }
-}
-
-#[cold]
-fn take_all(fabric: &'static Fabric, kicks: &mut Kicks) {
-    for (word, index) in fabric.tables().noted.qps.iter().zip(0..) {
-        let mut taken = 0;
-        sync::raise_from(word, |seen| {
-            taken = seen;
-            (seen != 0).then_some(0)
-        });
-        kicks.add_all(index, taken);
+        notes::leave(fabric, number);
+        notes::leave(fabric, sync::load_u32(fabric.dest(number)));
     }
 }

@@ -22,7 +22,6 @@ use crate::error::{CreateError, RegisterError};
 use crate::fabric::Fabric;
 use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::qp::{QpInit, QueuePair};
-use crate::sync;
 
 /// What regions and queue pairs remember of their protection domain.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ pub struct ProtectionDomain {
 
 impl ProtectionDomain {
     pub(crate) fn new(bell: &Arc<Bell>) -> Self {
-        let number = sync::next_number(&bell.fabric().tables().next_pd);
+        let number = bell.fabric().next_domain();
         Self { domain: Arc::new(Domain { bell: Arc::clone(bell), number }) }
     }
 

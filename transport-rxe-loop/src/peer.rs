@@ -2,17 +2,20 @@
 //! receive, and its failing.
 
 use cq_core::setup::Access;
+use cq_core::soft::Entry;
 use cq_core::wc::{Wc, WcStatus};
 
 use crate::async_event::{self, QpEvent};
-use crate::completion::{self, RECV_TAG};
+use crate::completion;
 use crate::cq;
 use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::QpSlot;
+use crate::protocol::receives::Ahead;
+use crate::protocol::tag;
 use crate::queue::{RecvRequest, Ring};
 use crate::state::QpState;
-use crate::sync;
+use crate::sync::{self, AtomicU64};
 
 /// The queue pair that another one is connected to. It may be gone at any moment.
 #[derive(Debug)]
@@ -22,6 +25,13 @@ pub struct Peer {
     number: u32,
     /// The number of the initiator.
     from: u32,
+}
+
+/// A receive of the peer's.
+#[derive(Debug)]
+pub struct Receive {
+    position: u64,
+    pub request: RecvRequest,
 }
 
 /// Why a peer takes no message.
@@ -47,7 +57,7 @@ impl Peer {
         self.number
     }
 
-    /// Its protection domain, while it can't go away: a receive is taken from it.
+    /// Its protection domain, while it can't go away: the initiator's window is open.
     pub fn domain(&self) -> u32 {
         sync::load_u32(&self.slot.pd)
     }
@@ -76,41 +86,42 @@ impl Peer {
             // Nobody has number 0, but a free place does.
             _ if now.number != self.number || now.number == 0 => Err(Unavailable::Gone),
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
-            _ if sync::load_u32(&self.slot.dest) != self.from => Err(Unavailable::NotReady),
+            _ if sync::load_u32(self.fabric.dest(self.number)) != self.from => {
+                Err(Unavailable::NotReady)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Takes its next receive, to be [given an end](Self::end_receive). If there is none, posting one will run
-    /// the initiator: whether that waits for it is not asked here, since `rnr_retry` may have changed since
-    /// it began to.
+    /// Its next receive, and where that stands. If there is none, posting one will run the initiator: whether
+    /// that waits for it is not asked here, since `rnr_retry` may have changed since it began to.
     #[inline]
-    pub fn take(&self) -> Result<RecvRequest, Unavailable> {
-        let recv = &self.slot.recv;
-        let _guard = recv.lock.lock();
+    pub fn receive(&self, ahead: &[AtomicU64; 2]) -> Result<Receive, Unavailable> {
         self.listens()?;
-        let taken = sync::load(&recv.taken);
-        if taken == sync::load(&recv.posted) {
-            sync::store_u32(&recv.starved, 1);
+        let (recv, capacity) = (&self.slot.recv, sync::load_u32(&self.slot.recv_capacity));
+        let mut known = Ahead::from_words(ahead.each_ref().map(sync::load));
+        let position = recv.completed();
+        let is_there = recv.has_or_starve(position, &mut known, self.number, capacity);
+        ahead.iter().zip(known.to_words()).for_each(|(word, value)| sync::store(word, value));
+        if !is_there {
             return Err(Unavailable::NoReceive);
         }
         let ring = Ring::of(self.fabric, &self.slot.recv_ring).ok_or(Unavailable::Gone)?;
-        let request = ring.read_recv(taken);
-        sync::release(&recv.taken, taken.wrapping_add(1));
-        sync::store_u32(&recv.in_flight, 1);
-        Ok(request)
+        Ok(Receive { position, request: ring.read_recv(position) })
     }
 
-    /// The receive that was taken has succeeded.
+    /// A receive has succeeded.
     #[inline]
-    pub fn received(&self, wr_id: u64, len: usize, imm: Option<[u8; 4]>, solicited: bool) {
-        self.push(&completion::received(wr_id, self.number, len, imm), solicited);
+    pub fn received(&self, receive: &Receive, len: usize, imm: Option<[u8; 4]>, solicited: bool) {
+        let wc = completion::received(receive.request.wr_id, self.number, len, imm);
+        self.push(wc, receive.position, solicited);
     }
 
-    /// The receive that was taken has failed, and the peer with it.
-    pub fn refused(&self, wr_id: u64, status: WcStatus) {
+    /// A receive has failed, and the peer with it.
+    pub fn refused(&self, receive: &Receive, status: WcStatus) {
         self.fail();
-        self.push(&completion::failed(wr_id, self.number, status), false);
+        let wc = completion::failed(receive.request.wr_id, self.number, status);
+        self.push(wc, receive.position, false);
     }
 
     /// The peer goes to ERR over a request that it refuses with this status: no receive of its own tells it
@@ -125,24 +136,24 @@ impl Peer {
         }
     }
 
-    /// The peer goes to ERR, if it still listens to this initiator; whether it did.
+    /// The peer goes to ERR, if it still listens to this initiator; whether it did. It can't be connected
+    /// anew between the two, as that waits until the initiator's window is closed.
     fn fail(&self) -> bool {
-        let _guard = self.slot.recv.lock.lock();
         self.listens().is_ok() && identity::fail(self.slot, self.number)
     }
 
-    /// The receive that was taken has completed. True if the peer waits for that, to flush what is behind.
+    /// Whether it is in ERR. To be asked after the initiator's window is closed: what is behind a receive
+    /// that was in use then is still to be flushed.
     #[inline]
-    pub fn end_receive(&self) -> bool {
-        let recv = &self.slot.recv;
-        let _guard = recv.lock.lock();
-        sync::store_u32(&recv.in_flight, 0);
-        identity::read(self.slot).state == QpState::Err
+    pub fn has_failed(&self) -> bool {
+        let now = identity::read(self.slot);
+        now.number == self.number && now.state == QpState::Err
     }
 
     #[inline]
-    fn push(&self, wc: &Wc, solicited: bool) {
+    fn push(&self, wc: Wc, position: u64, solicited: bool) {
         let cq = sync::load_u32(&self.slot.recv_cq);
-        cq::push(self.fabric, cq, wc, RECV_TAG, solicited);
+        let tag = tag::of_recv(position.wrapping_add(1));
+        cq::push(self.fabric, cq, &Entry { wc, tag, solicited });
     }
 }

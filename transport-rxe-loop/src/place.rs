@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::arena::Extent;
 use crate::async_event;
-use crate::cq::Queue;
+use crate::cq::{self, Queue};
 use crate::error::{CreateError, Limit};
 use crate::execute;
 use crate::fabric::Fabric;
 use crate::identity;
-use crate::layout::{Entry, MAX_QP, QpSlot};
-use crate::lock::Backoff;
+use crate::layout::{Entry, QpSlot};
 use crate::pd::Domain;
+use crate::protocol::window::Shut;
 use crate::qp::QpInit;
 use crate::queue::{Ring, Shape};
 use crate::sync;
@@ -42,14 +42,16 @@ impl Place {
         let none = CreateError::NoMemory { bytes };
         let send_ring = sends.ring(fabric, at).ok_or(none)?;
         let recv_ring = recvs.ring(fabric, recvs_at).ok_or(none)?;
-        let full = CreateError::TableFull { what: Limit::QueuePairs, max: MAX_QP as u32 };
-        let (index, generation) = fabric.tables().qps.claim().ok_or(full)?;
-        let (slot, number) = (fabric.qp(index), identity::number_of(index, generation));
+        let qps = &fabric.tables().qps;
+        let full = CreateError::TableFull { what: Limit::QueuePairs, max: qps.len() };
+        let (index, generation) = qps.claim(fabric.place()).ok_or(full)?;
+        let number = identity::number_of(index, qps.index_bits(), generation);
+        let slot = fabric.qp(index);
         let (send_cq, recv_cq) = (init.send_cq.queue(), init.recv_cq.queue());
         sends.record(&slot.send_ring, at);
         recvs.record(&slot.recv_ring, recvs_at);
         for (word, value) in [
-            (&slot.dest, 0),
+            (fabric.dest(index), 0),
             (&slot.access, 0),
             (&slot.max_rd_atomic, 0),
             (&slot.max_dest_rd_atomic, 0),
@@ -57,6 +59,7 @@ impl Place {
             (&slot.send_cq, send_cq.index()),
             (&slot.recv_cq, recv_cq.index()),
             (&slot.send_capacity, caps.max_send_wr),
+            (&slot.recv_capacity, caps.max_recv_wr),
         ] {
             sync::store_u32(word, value);
         }
@@ -72,15 +75,12 @@ impl Place {
         execute::run_those_connected_to(self.fabric, self.number);
     }
 
-    /// Once the state says that the peer is shut out: waits until nobody moves bytes for a request that
-    /// was let in before. Pairs with the fence of `Window::open`, as deregistering does.
-    pub fn outwait_peers(&self) {
-        sync::full_fence();
-        for slot in self.fabric.tables().qps.all() {
-            if sync::load_u32(&slot.dest) == self.number {
-                window::wait_for_copy(&slot.send.copying);
-            }
-        }
+    /// Once the state says that the peer is shut out: waits until it moves no bytes for a request that
+    /// was let in before; nobody else is let in. Pairs with the fence of `Window::open`, as deregistering does.
+    pub fn outwait_peer(&self) {
+        let shut = Shut::after_change();
+        let peer = sync::load_u32(self.fabric.dest(self.number));
+        window::outwait(self.fabric, &shut, self.fabric.qp(peer));
     }
 
     /// To RESET: both queues are emptied in silence. Of the attributes, all that can be seen before they
@@ -90,7 +90,6 @@ impl Place {
         sync::store_u32(&self.slot.max_rd_atomic, 0);
         self.empty();
         self.slot.send.turn.abandon();
-        self.outwait_peers();
         self.tell();
     }
 
@@ -99,22 +98,15 @@ impl Place {
     fn halt(&self) {
         identity::enter(self.slot, self.number);
         self.slot.send.turn.seize();
+        self.outwait_peer();
     }
 
-    /// Once the queue pair is halted: waits for a receive that it has
-    /// taken, and forgets what both queues hold. The peer looks at the state under the lock, so it takes no
-    /// other. Positions go on, so that what is left of the old ones means nothing.
+    /// Once the queue pair is halted, and its peer is through: forgets what both queues hold. Positions go
+    /// on, so that what is left of the old ones means nothing.
     fn empty(&self) {
-        let recv = &self.slot.recv;
-        let mut guard = recv.lock.lock();
-        let mut backoff = Backoff::default();
-        while sync::load_u32(&recv.in_flight) != 0 {
-            drop(guard);
-            backoff.snooze();
-            guard = recv.lock.lock();
-        }
-        sync::release(&recv.taken, sync::load(&recv.posted));
-        sync::store_u32(&recv.starved, 0);
+        // Whoever is pushing a completion of its receives is through with it, or dead.
+        cq::outwait_push(self.fabric, sync::load_u32(&self.slot.recv_cq));
+        self.slot.recv.empty();
         let posted = sync::load(&self.slot.send.posted);
         sync::store(&self.slot.send.done, posted);
         sync::raise_from(&self.slot.retired.0, |retired| (retired != posted).then_some(posted));
@@ -129,8 +121,7 @@ impl Drop for Place {
         self.empty();
         identity::vacate(self.slot);
         self.slot.send.turn.abandon();
-        self.outwait_peers();
-        self.slot.life().end();
+        self.slot.life().end(self.fabric.place());
         execute::run_those_connected_to(self.fabric, self.number);
     }
 }

@@ -33,7 +33,7 @@ use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendWr};
 
 use crate::attr::QpAttr;
-use crate::cq::Cq;
+use crate::cq::{self, Cq};
 use crate::device::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
 use crate::error::{CreateError, Limit, ModifyError};
 use crate::execute;
@@ -161,7 +161,7 @@ impl QueuePair {
             overrun::joined(self.place.fabric, slot);
         }
         if to == QpState::Err {
-            self.place.outwait_peers();
+            self.place.outwait_peer();
         }
         self.place.tell();
         Ok(())
@@ -189,7 +189,7 @@ impl QueuePair {
         let slot = self.place.slot;
         for (flag, word, value) in [
             (QpAttrMask::ACCESS_FLAGS, &slot.access, attr.access.bits()),
-            (QpAttrMask::DEST_QPN, &slot.dest, attr.dest_qp_num),
+            (QpAttrMask::DEST_QPN, self.place.fabric.dest(self.number()), attr.dest_qp_num),
             (QpAttrMask::TIMEOUT, &slot.timeout, attr.timeout.into()),
             (QpAttrMask::RETRY_CNT, &slot.retry_cnt, attr.retry_cnt.into()),
             (QpAttrMask::RNR_RETRY, &slot.rnr_retry, attr.rnr_retry.into()),
@@ -255,31 +255,33 @@ impl QueuePair {
         if wr.sges.len() > self.caps.max_recv_sge as usize {
             return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
         }
-        let taken = sync::acquire(&self.place.slot.recv.taken);
-        if position.wrapping_sub(taken) >= u64::from(self.caps.max_recv_wr) {
+        if !self.has_recv_slot(position) {
             return Err(Refused::QueueFull);
         }
         self.place.recv_ring.write_recv(position, wr);
         Ok(())
     }
 
-    /// Makes receives up to `end` takeable, and runs whoever waited for that.
+    #[inline]
+    fn has_recv_slot(&self, position: u64) -> bool {
+        let (recv, capacity) = (&self.place.slot.recv, self.caps.max_recv_wr);
+        recv.has_room(position, capacity) || {
+            // A completion can be polled a moment before its receive counts as completed.
+            cq::outwait_push(self.place.fabric, sync::load_u32(&self.place.slot.recv_cq));
+            recv.has_room(position, capacity)
+        }
+    }
+
+    /// Hands over receives up to `end`, and runs whoever waited for that.
     #[inline]
     fn publish_recvs(&self, end: u64) {
         let Place { fabric, slot, number, .. } = self.place;
-        let (starved, failed) = {
-            let _guard = slot.recv.lock.lock();
-            sync::store(&slot.recv.posted, end);
-            let starved = sync::load_u32(&slot.recv.starved) != 0;
-            if starved {
-                sync::store_u32(&slot.recv.starved, 0);
-            }
-            (starved, self.state() == QpState::Err)
-        };
-        if failed {
+        let starved = slot.recv.post(end);
+        // After the fence of `post`: who puts it into ERR sees these receives, or is seen here.
+        if self.state() == QpState::Err {
             execute::run(fabric, number);
         } else if starved {
-            execute::run(fabric, sync::load_u32(&slot.dest));
+            execute::kick(fabric, sync::load_u32(fabric.dest(number)));
         }
     }
 }
@@ -299,7 +301,7 @@ impl Post for QueuePair {
 
     #[inline]
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let first = sync::load(&self.place.slot.recv.posted);
+        let first = self.place.slot.recv.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put_recv(position, wr));
         if end != first {
             self.publish_recvs(end);

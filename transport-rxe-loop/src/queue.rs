@@ -352,17 +352,17 @@ impl SgeList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{ARENA, SIZE};
 
     #[test]
     fn no_ring_leads_out_of_the_arena() {
         let fabric = Fabric::open().unwrap();
         let shape = Shape::of_sends(16, 1, 0);
-        let last = SIZE - shape.bytes();
-        for inside in [ARENA, last] {
+        let (arena, size) = (fabric.tables().arena.offset(), fabric.limits().bytes);
+        let last = size - shape.bytes();
+        for inside in [arena, last] {
             assert!(shape.ring(fabric, inside as u32).is_some());
         }
-        for outside in [0, ARENA - 8, last + 8, SIZE] {
+        for outside in [0, arena - 8, last + 8, size] {
             assert!(shape.ring(fabric, outside as u32).is_none());
         }
     }

@@ -56,10 +56,11 @@ impl WaitsFor {
     }
 
     /// How long a request of this queue pair does; `None` is for ever.
-    fn patience(self, fabric: &'static Fabric, slot: &QpSlot) -> Option<Duration> {
+    fn patience(self, fabric: &'static Fabric, number: u32) -> Option<Duration> {
+        let slot = fabric.qp(number);
         match self {
             Self::Receive => {
-                let peer = fabric.qp(sync::load_u32(&slot.dest));
+                let peer = fabric.qp(sync::load_u32(fabric.dest(number)));
                 for_receive(sync::load_u32(&slot.rnr_retry), sync::load_u32(&peer.min_rnr_timer))
             }
             Self::Answer => {
@@ -107,7 +108,7 @@ pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: Wai
             }
         };
     }
-    let deadline = match waits_for.patience(fabric, slot) {
+    let deadline = match waits_for.patience(fabric, number) {
         None => FOREVER,
         Some(Duration::ZERO) => return Verdict::Fail(waits_for.status()),
         Some(patience) => service.now() + patience.as_nanos() as u64,

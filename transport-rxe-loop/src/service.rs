@@ -34,26 +34,29 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::thread::futex;
+use rustix::time::Timespec;
+
 use crate::execute;
 use crate::fabric::Fabric;
-use crate::layout::MAX_QP;
+use crate::layout::ProcessSlot;
+use crate::notes;
+use crate::sync;
 
 /// What the service thread and those who need it share.
 pub struct Service {
     epoch: Instant,
     agenda: Mutex<Agenda>,
-    /// There is something to do before all else.
-    earlier: Condvar,
 }
 
 impl Service {
     /// One without its thread.
     pub fn new() -> Self {
-        Self { epoch: Instant::now(), agenda: Mutex::default(), earlier: Condvar::new() }
+        Self { epoch: Instant::now(), agenda: Mutex::default() }
     }
 
     /// The time, in nanoseconds since the device was opened. It never goes back.
@@ -67,9 +70,9 @@ impl Service {
     /// # Errors
     /// The thread is not there yet, and the system refuses one: it will not be run.
     pub fn wake_at(&self, fabric: &'static Fabric, number: u32, deadline: u64) -> io::Result<()> {
-        let mut agenda = self.started(fabric)?;
-        if agenda.set_alarm(index(number), deadline) {
-            self.earlier.notify_one();
+        let index = fabric.tables().qps.index(number);
+        if self.started(fabric)?.set_alarm(index, deadline) {
+            fabric.call(fabric.place());
         }
         Ok(())
     }
@@ -79,16 +82,36 @@ impl Service {
     /// # Errors
     /// The thread is not there yet, and the system refuses one: it will not be run.
     pub fn hand_over(&self, fabric: &'static Fabric, number: u32) -> io::Result<()> {
-        self.started(fabric)?.add_busy(index(number));
-        self.earlier.notify_one();
+        self.started(fabric)?.add_busy(fabric.tables().qps.index(number));
+        fabric.call(fabric.place());
         Ok(())
+    }
+
+    /// Sees to it that there is the thread, and that it watches over the other processes.
+    ///
+    /// # Errors
+    /// The system refuses one.
+    pub fn watch(&self, fabric: &'static Fabric) -> io::Result<()> {
+        let mut agenda = self.started(fabric)?;
+        if !agenda.watching {
+            agenda.watching = true;
+            fabric.call(fabric.place());
+        }
+        Ok(())
+    }
+
+    /// Wakes the service thread of a process.
+    pub fn wake(process: &ProcessSlot) {
+        sync::count(&process.calls);
+        // Nobody may be asleep, and whoever is can't be told that this failed.
+        let _ = futex::wake(&process.calls, futex::Flags::empty(), 1);
     }
 
     /// Sees to it that there is the thread.
     fn started(&self, fabric: &'static Fabric) -> io::Result<MutexGuard<'_, Agenda>> {
         let mut agenda = self.lock();
         if !agenda.served {
-            let thread = thread::Builder::new().name("rxe-loop timers".to_owned());
+            let thread = thread::Builder::new().name("rxe-loop".to_owned());
             thread.spawn(move || fabric.service().serve(fabric))?;
             agenda.served = true;
         }
@@ -96,23 +119,31 @@ impl Service {
     }
 
     fn serve(&self, fabric: &'static Fabric) {
-        let mut agenda = self.lock();
+        let Some(process) = fabric.tables().processes.get(usize::from(fabric.place())) else {
+            return;
+        };
+        let calls = &process.calls;
         loop {
-            if let Some(qp) = agenda.take(self.now()) {
-                drop(agenda);
+            // Before the looks: who calls after one ends the sleep.
+            let seen = sync::acquire(calls);
+            notes::take(fabric, |qp| execute::run(fabric, qp));
+            let taken = self.lock().take(self.now());
+            if let Some(qp) = taken {
                 execute::run(fabric, qp);
-                agenda = self.lock();
                 continue;
             }
-            agenda = match agenda.next_alarm() {
-                Some(next) => {
-                    let left = Duration::from_nanos(next.saturating_sub(self.now()));
-                    let woken = self.earlier.wait_timeout(agenda, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.earlier.wait(agenda).unwrap_or_else(PoisonError::into_inner),
-            };
+            let left = self.look(fabric);
+            let limit = left.and_then(|left| Timespec::try_from(left).ok());
+            let _ = futex::wait(calls, futex::Flags::empty(), seen, limit.as_ref());
         }
+    }
+
+    /// Looks after the other processes, if it is time to; says how long there is nothing to do.
+    fn look(&self, fabric: &'static Fabric) -> Option<Duration> {
+        let _ = fabric;
+        let agenda = self.lock();
+        let next = agenda.next_alarm().map(|at| at.saturating_sub(self.now()));
+        next.map(Duration::from_nanos)
     }
 
     fn lock(&self) -> MutexGuard<'_, Agenda> {
@@ -126,16 +157,14 @@ impl fmt::Debug for Service {
     }
 }
 
-/// Queue pairs are known by their places here, so that there can't be more alarms than places.
-const fn index(number: u32) -> u32 {
-    number % MAX_QP as u32
-}
-
-/// Which queue pairs to run, and when.
+/// Which queue pairs to run, and when. They are known by their places here, so that there can't be more
+/// alarms than places.
 #[derive(Default)]
 struct Agenda {
     /// Whether the thread is there.
     served: bool,
+    /// Whether there are other processes that it looks after.
+    watching: bool,
     alarms: BTreeMap<u32, u64>,
     /// The alarms again, by their times.
     order: BTreeSet<(u64, u32)>,
@@ -214,15 +243,5 @@ mod tests {
         }
         assert_eq!((agenda.take(0), agenda.next_alarm()), (Some(1), Some(10)));
         assert_eq!((agenda.take(10), agenda.take(10), agenda.take(10)), (Some(1), Some(2), None));
-    }
-
-    #[test]
-    fn every_queue_pair_can_have_an_alarm() {
-        let mut agenda = Agenda::default();
-        for qp in 0..MAX_QP as u32 {
-            agenda.set_alarm(qp, u64::from(qp % 7));
-        }
-        let taken: BTreeSet<_> = std::iter::from_fn(|| agenda.take(6)).collect();
-        assert_eq!(taken.len(), MAX_QP);
     }
 }

@@ -222,6 +222,12 @@ pub fn next_number(word: &AtomicU32) -> u32 {
     word.fetch_add(1, Relaxed)
 }
 
+/// One more in a word that a sleeper watches: everything done so far is seen by who [`acquire`]s it.
+#[inline]
+pub fn count(word: &AtomicU32) {
+    word.fetch_add(1, Release);
+}
+
 /// Stands between a store and a load where the other side does the same crosswise.
 #[inline(always)]
 pub fn full_fence() {

@@ -13,31 +13,42 @@ use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::fabric::Fabric;
-use crate::lock::Backoff;
+use crate::identity;
+use crate::layout::{Entry, QpSlot};
+use crate::lock::Patience;
 use crate::memory::{Pieces, Target};
+use crate::protocol::window::{Copying, Shut};
 use crate::sync::{self, AtomicU64};
 
-/// Waits until the copy that is under way, if one is, is over.
-pub fn wait_for_copy(copying: &AtomicU64) {
-    let seen = sync::acquire(copying);
-    let mut backoff = Backoff::default();
-    while seen & 1 == 1 && sync::acquire(copying) == seen {
-        backoff.snooze();
-    }
+/// Waits until what is under way for a queue pair, if something is, is over; or its process, which is who
+/// does it. Called after a state was changed or a key has died.
+pub fn outwait(fabric: &'static Fabric, shut: &Shut, slot: &QpSlot) {
+    let mut patience = Patience::default();
+    shut.wait(&slot.send.copying, || {
+        !patience.is_over_for_now()
+            || slot.life().place().is_some_and(|place| fabric.is_alive(place))
+    });
+}
+
+/// Whether the queue pair with this number may be in the middle of a request for its peer, whose state was
+/// changed: it looks at that when it is through.
+pub fn may_be_open(fabric: &'static Fabric, number: u32, peer: u32) -> bool {
+    let slot = fabric.qp(number);
+    let is_open = Shut::after_change().is_open(&slot.send.copying);
+    is_open && identity::read(slot).number == number && sync::load_u32(fabric.dest(number)) == peer
 }
 
 /// Stands open while bytes are moved for one queue pair: by whoever holds its turn.
 #[derive(Debug)]
 pub struct Window<'a> {
     fabric: &'static Fabric,
-    copying: &'a AtomicU64,
+    copying: &'a Copying,
 }
 
 impl<'a> Window<'a> {
     /// Opens it.
-    pub fn open(fabric: &'static Fabric, copying: &'a AtomicU64) -> Self {
-        sync::store(copying, sync::load(copying) | 1);
-        sync::full_fence();
+    pub fn open(fabric: &'static Fabric, copying: &'a Copying) -> Self {
+        copying.open();
         Self { fabric, copying }
     }
 
@@ -121,6 +132,6 @@ impl<'a> Window<'a> {
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
-        sync::release(self.copying, sync::load(self.copying).wrapping_add(1));
+        self.copying.close();
     }
 }

@@ -6,14 +6,11 @@ use std::mem;
 use std::sync::PoisonError;
 
 use cq_core::health::State;
-use cq_core::ring::Tail;
-use cq_core::soft::{Consumer, Control, Parts};
-use cq_core::transport::{Arm, NoSignal};
-use cq_core::wc::Wc;
+use cq_core::soft::Control;
 
-use super::{Cq, Shape};
+use super::Cq;
 use crate::error::{CreateError, ResizeError};
-use crate::sync;
+use crate::protocol::fanin::Place;
 
 impl Cq {
     /// Makes it hold `capacity` completions; says how many it holds then, which is as many (Q12). What
@@ -33,56 +30,31 @@ impl Cq {
     /// More completions wait than it would hold, a capacity of 0 or past the device's limit, no memory, or
     /// it has overrun. Nothing was changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-        let (shape, extent) = Shape::allocate(self.queue.fabric, capacity)?;
-        self.move_to(shape)?;
+        let (place, extent) = super::allocate(self.queue.fabric, capacity)?;
+        self.move_to(place)?;
         // No producer knows the old memory any more: they look it up under the lock.
         let mut mine = self.queue.extent.lock().unwrap_or_else(PoisonError::into_inner);
         drop(mem::replace(&mut *mine, extent));
         Ok(self.capacity())
     }
 
-    fn move_to(&mut self, shape: Shape) -> Result<(), ResizeError> {
-        let fabric = self.queue.fabric;
-        let slot = fabric.cq(self.queue.index);
-        let _guard = slot.lock.lock();
+    fn move_to(&mut self, place: Place) -> Result<(), ResizeError> {
+        let (fabric, index) = (self.queue.fabric, self.queue.index);
+        let fanin = &fabric.cq(index).fanin;
+        let _guard = super::lock(fabric, index).map_err(|_| CreateError::Stuck)?;
         let none = CreateError::NoMemory { bytes: size_of::<Control>() };
-        let old = Shape::of(slot).control(fabric).ok_or(none)?;
-        let (new, control) = shape.parts(fabric).zip(shape.control(fabric)).ok_or(none)?;
-        if old.state() != State::Running {
+        let old = super::parts(fabric, fanin.place()).ok_or(none)?;
+        let new = super::parts(fabric, place).ok_or(none)?;
+        if old.control().state() != State::Running {
             return Err(ResizeError::Overrun);
         }
-        let stored = Tail::from_words(slot.tail.each_ref().map(sync::load)).position();
-        let unpolled = stored.wrapping_sub(self.consumer.position());
-        let asked = shape.promised;
+        let (unpolled, asked) = (fanin.unpolled(&self.consumer), place.promised);
         if unpolled > asked.into() {
             let unpolled = unpolled.try_into().unwrap_or(u32::MAX);
             return Err(ResizeError::TooFew { unpolled, asked });
         }
-        let key = self.key();
-        let tail = carry_over(&mut self.consumer, unpolled as usize, &new);
-        control.adopt(old);
-        shape.record(slot, tail);
-        self.consumer = new.consumer(0, key, self.attachments.1.is_some());
+        let events = self.attachments.1.is_some();
+        self.consumer = fanin.move_to((&mut self.consumer, old), (place, new), events);
         Ok(())
     }
-}
-
-/// Moves so many completions, with their tags; says where the producers go on.
-fn carry_over(from: &mut Consumer<'_>, count: usize, to: &Parts<'_>) -> Tail {
-    let mut producer = to.producer(Tail::default(), from.key(), None::<NoSignal>);
-    let mut room = [Wc::default(); 32];
-    let mut left = count;
-    while left > 0 {
-        let most = left.min(room.len());
-        let moved = from.poll_with(&mut room[..most], |wc, tag| {
-            // There is room, as the queue holds at least so many.
-            let _ = producer.push_with(wc, tag, false);
-        });
-        match moved {
-            Ok(moved) if moved > 0 => left -= moved,
-            // A stranger wrote there, so that less can be read than was stored.
-            _ => break,
-        }
-    }
-    producer.tail()
 }

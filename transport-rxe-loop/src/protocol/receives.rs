@@ -13,7 +13,8 @@
 //! the peer sees the receive, or the owner sees the mark.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::receives::{Ahead, Receives, tag};
+//! use transport_rxe_loop::protocol::receives::{Ahead, Receives};
+//! use transport_rxe_loop::protocol::tag;
 //!
 //! const CAPACITY: u32 = 4;
 //! let (receives, mut ahead) = (Receives::default(), Ahead::default());
@@ -23,12 +24,13 @@
 //! assert!(receives.post(receives.posted() + 1)); // the peer is to be kicked
 //!
 //! assert!(receives.has_or_starve(next, &mut ahead, 17, CAPACITY));
-//! receives.settle(tag(next), CAPACITY); // once its completion is published
+//! receives.settle(tag::of_recv(next + 1), CAPACITY); // once its completion is published
 //! assert_eq!(receives.completed(), next + 1);
 //! ```
 //!
 //! [window]: super::window
 
+use super::tag;
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
 /// The positions. Zeros are an empty queue.
@@ -55,6 +57,20 @@ struct Completed(AtomicU64);
 pub struct Ahead {
     peer: u32,
     posted: u64,
+}
+
+impl Ahead {
+    /// To be kept in two words.
+    #[must_use]
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.peer as u64, self.posted]
+    }
+
+    /// What was kept. Any numbers are harmless.
+    #[must_use]
+    pub const fn from_words([peer, posted]: [u64; 2]) -> Self {
+        Self { peer: peer as u32, posted }
+    }
 }
 
 /// What owners do.
@@ -95,6 +111,12 @@ impl Receives {
         let end = sync::acquire_at(&self.posted.position, Site::SeePosted);
         let count = if is_before(first, end, capacity) { end.wrapping_sub(first) } else { 0 };
         (0..count).map(move |nth| first.wrapping_add(nth))
+    }
+
+    /// The positions, for a test to write to.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) const fn positions(&self) -> [&AtomicU64; 2] {
+        [&self.posted.position, &self.completed.0]
     }
 
     /// Forgets what is left: for the owner, once the state shuts the peer out and its window was closed;
@@ -154,22 +176,8 @@ impl Receives {
     /// completion queue; says nothing new the second time. A tag that can't be is ignored.
     #[inline]
     pub fn settle(&self, tag: u32, capacity: u32) {
-        let completed = sync::load(&self.completed.0);
-        let count = tag.wrapping_sub(completed as u32) & POSITION;
-        if (1..=capacity).contains(&count) {
-            let next = completed.wrapping_add(count.into());
-            sync::release_at(&self.completed.0, next, Site::Settle);
-        }
+        tag::settle(&self.completed.0, tag, capacity);
     }
-}
-
-const POSITION: u32 = u32::MAX >> 1;
-
-/// The tag of the completion of the receive at `position`: where the next one is, in 31 bits.
-#[inline(always)]
-#[must_use]
-pub const fn tag(position: u64) -> u32 {
-    position.wrapping_add(1) as u32 & POSITION
 }
 
 /// Whether a position is taken before `end`. More than there is room for can't be: where a stranger wrote
@@ -197,13 +205,13 @@ mod tests {
 
     #[test]
     fn q05_a_queue_is_full_until_its_oldest_receive_completes() {
-        for start in [0, u64::from(POSITION) - 1, u64::from(u32::MAX), u64::MAX - 1] {
+        for start in [0, u64::from(u32::MAX >> 1) - 1, u64::from(u32::MAX), u64::MAX - 1] {
             let receives = at(start);
             assert!(!receives.post(start.wrapping_add(2)));
             assert!(!receives.has_room(receives.posted(), CAPACITY));
             assert_eq!(receives.left(CAPACITY).count(), 2);
-            receives.settle(tag(start), CAPACITY);
-            receives.settle(tag(start), CAPACITY);
+            receives.settle(tag::of_recv(start.wrapping_add(1)), CAPACITY);
+            receives.settle(tag::of_recv(start.wrapping_add(1)), CAPACITY);
             assert_eq!(receives.completed(), start.wrapping_add(1));
             assert!(receives.has_room(receives.posted(), CAPACITY));
             assert!(receives.left(CAPACITY).eq([start.wrapping_add(1)]));
@@ -240,7 +248,7 @@ mod tests {
             assert_eq!(receives.left(CAPACITY).count(), 0);
             assert!(!receives.has_room(posted, CAPACITY));
         }
-        for strange in [0, 3, POSITION, u32::MAX] {
+        for strange in [0, 3, u32::MAX >> 1, u32::MAX] {
             receives.settle(strange, CAPACITY);
             assert_eq!(receives.completed(), 0);
         }

@@ -1,0 +1,120 @@
+//! Tables whose entries are claimed by whoever needs one, and who it is that has each.
+
+use cq_core::sync::AtomicU32;
+
+use crate::region::{Mapping, Shared};
+use crate::sync;
+
+const OWNER_BITS: u32 = 8;
+const OWNERS: u32 = (1 << OWNER_BITS) - 1;
+
+/// Which process has an entry, and how often it was claimed. Zeros are an entry that nobody had yet.
+///
+/// | word | entry | left by |
+/// |---|---|---|
+/// | generation · 0 | free | whoever [claims](Life::claim) it |
+/// | generation · place + 1 | taken | the owner that [ends](Life::end) it, or who sweeps up after it, to the next generation |
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Life(AtomicU32);
+
+impl Life {
+    /// Takes the entry for the process at a place, if it is free; says which generation this is, from 0.
+    pub fn claim(&self, place: u16) -> Option<u32> {
+        let seen = sync::acquire(&self.0);
+        let is_free = seen & OWNERS == 0;
+        (is_free && sync::swap_if(&self.0, seen, seen | owner(place)).is_ok())
+            .then_some(seen >> OWNER_BITS)
+    }
+
+    /// Gives the entry back, if it is of the process at this place.
+    pub fn end(&self, place: u16) {
+        let seen = sync::load_u32(&self.0);
+        if seen & OWNERS == owner(place) {
+            // It is the owner's alone; or its owner is dead, and nobody else is sweeping.
+            sync::release(&self.0, (seen & !OWNERS).wrapping_add(1 << OWNER_BITS));
+        }
+    }
+
+    /// At which place the process is that has it, and which generation this is.
+    #[inline]
+    pub fn holder(&self) -> Option<(u16, u32)> {
+        let seen = sync::acquire(&self.0);
+        Some(((seen & OWNERS).checked_sub(1)? as u16, seen >> OWNER_BITS))
+    }
+
+    /// At which place the process is that has it.
+    #[inline]
+    pub fn place(&self) -> Option<u16> {
+        Some(self.holder()?.0)
+    }
+}
+
+/// Never 0.
+const fn owner(place: u16) -> u32 {
+    (place as u32 + 1) & OWNERS
+}
+
+/// An entry of a table.
+pub trait Entry: Shared {
+    /// Whether it is taken.
+    fn life(&self) -> &Life;
+}
+
+/// Entries of one kind.
+#[derive(Debug)]
+pub struct Table<T: 'static> {
+    /// Where to look for a free entry first, so that each is left alone for as long as there are others.
+    next: &'static AtomicU32,
+    /// A power of two of them.
+    entries: &'static [T],
+}
+
+impl<T: Entry> Table<T> {
+    /// The table whose counter and entries lie there; `None` if the memory is too small for it.
+    pub fn new(memory: &'static Mapping, next: usize, at: usize, entries: usize) -> Option<Self> {
+        Some(Self { next: memory.at(next)?, entries: memory.slice(at, entries)? })
+    }
+
+    /// Takes a free entry: its index and its generation.
+    pub fn claim(&self, place: u16) -> Option<(u32, u32)> {
+        let first = sync::next_number(self.next);
+        (0..self.entries.len() as u32).find_map(|step| {
+            let index = self.index(first.wrapping_add(step));
+            Some((index, self.at(index).life().claim(place)?))
+        })
+    }
+
+    /// The entry at an index. Any is harmless.
+    #[inline]
+    pub fn at(&self, index: u32) -> &'static T {
+        &self.entries[self.index(index) as usize]
+    }
+
+    /// The index that is meant by a number, whose low bits are one.
+    #[inline]
+    pub const fn index(&self, number: u32) -> u32 {
+        number & (self.entries.len() as u32 - 1)
+    }
+
+    /// How many bits an index has.
+    #[inline]
+    pub const fn index_bits(&self) -> u32 {
+        self.entries.len().trailing_zeros()
+    }
+
+    /// All entries, taken or not.
+    pub const fn all(&self) -> &'static [T] {
+        self.entries
+    }
+
+    /// How many entries there are.
+    pub const fn len(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// Those that the process at a place has, with their indices.
+    pub fn all_of(&self, place: u16) -> impl Iterator<Item = (u32, &'static T)> {
+        (0..).zip(self.entries).filter(move |(_, entry)| entry.life().place() == Some(place))
+    }
+}

@@ -1,0 +1,47 @@
+//! Queue pairs that are to be run by somebody else: by another process, which runs its own alone, or by
+//! whoever of this process has given a turn back. Each is a bit in the device's memory.
+
+use crate::fabric::Fabric;
+use crate::layout::Entry;
+use crate::sync;
+
+const BITS: u32 = u64::BITS;
+
+/// Has the queue pair with this number run by its process: soon, but not by this call.
+#[cold]
+pub fn leave(fabric: &'static Fabric, number: u32) {
+    let qps = &fabric.tables().qps;
+    let Some(place) = qps.at(number).life().place() else { return };
+    let index = qps.index(number);
+    let word = &fabric.tables().noted[(index / BITS) as usize];
+    sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
+    if place == fabric.place() {
+        sync::release(fabric.noted(), 1);
+    } else {
+        fabric.call(place);
+    }
+}
+
+/// Whether any of this process may have been noted by itself; after this it has not, until it is again.
+#[inline]
+pub fn any(fabric: &'static Fabric) -> bool {
+    sync::load_u32(fabric.noted()) != 0 && sync::swap_if(fabric.noted(), 1, 0).is_ok()
+}
+
+/// Takes those of this process; says each by its index.
+#[cold]
+pub fn take(fabric: &'static Fabric, mut each: impl FnMut(u32)) {
+    let qps = &fabric.tables().qps;
+    for (word, base) in fabric.tables().noted.iter().zip((0..).step_by(BITS as usize)) {
+        let mut left = sync::load(word);
+        while left != 0 {
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            let index = base + bit;
+            if qps.at(index).life().place().is_none_or(|place| place == fabric.place()) {
+                sync::raise_from(word, |seen| (seen >> bit & 1 != 0).then_some(seen & !(1 << bit)));
+                each(index);
+            }
+        }
+    }
+}
