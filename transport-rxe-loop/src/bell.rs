@@ -3,25 +3,27 @@
 //!
 //! # How events travel
 //! Events are counted at each source, and a source that has some is in its channel's list once: so however
-//! many nobody reads, nothing overflows and nobody waits (N9). The descriptor, an eventfd, carries only
-//! that the list is not empty: it is written when the list gets its first source and read when it loses its
-//! last, both under the channel's lock. A source leaves the list when its object goes, and nothing puts it
-//! back, because it no longer names the channel: a dead object is never named (N7), and none has to wait
-//! until its events are read.
+//! many nobody reads, nothing overflows and nobody waits (N9). The descriptor, a FIFO that every process of
+//! the fabric can write to (X6), carries only that the list is not empty: it is written when the list gets
+//! its first source and read when it has none, both under the channel's lock. A source leaves the list when
+//! its object goes, and nothing puts it back, because it no longer names the channel: a dead object is never
+//! named (N7), and none has to wait until its events are read.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cq_core::transport::EventError;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::error::{CreateError, Limit};
 use crate::fabric::Fabric;
+use crate::fifo;
 use crate::layout::{Entry, QP_EVENTS};
 use crate::lock::{Guard, Stuck};
 use crate::protocol::channel::{EventNode, Events};
+use crate::sync;
 
 /// Of whom an event speaks, and of what kind it is. Each has a number, by which it stands in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,12 +107,18 @@ impl Bell {
     pub fn new(fabric: &'static Fabric) -> Result<Self, CreateError> {
         let channels = &fabric.tables().channels;
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| CreateError::NoDescriptor { errno: errno.raw_os_error() })?;
-        let (index, _) = channels.claim(fabric.place()).ok_or(full)?;
-        let fd = Arc::new(fd);
-        set_bell(fabric, index, Some(Arc::clone(&fd)));
-        Ok(Self { fabric, index, fd })
+        let (index, generation) = channels.claim(fabric.place()).ok_or(full)?;
+        match fifo::make(&fabric.path().bell(index)) {
+            Ok(fd) => {
+                let fd = Arc::new(fd);
+                fabric.bells().keep(index, generation, Arc::clone(&fd));
+                Ok(Self { fabric, index, fd })
+            }
+            Err(errno) => {
+                fabric.channel(index).life().end(fabric.place());
+                Err(CreateError::NoDescriptor { errno: errno.raw_os_error() })
+            }
+        }
     }
 
     /// The device.
@@ -144,6 +152,9 @@ impl Bell {
     /// `left`.
     pub fn block(&self, left: &mut Option<Duration>) -> Result<bool, EventError> {
         loop {
+            if !self.fabric.is_ours() {
+                return Err(EventError::Device(Errno::NODEV.raw_os_error()));
+            }
             let start = Instant::now();
             // A time that the system can't express is longer than anyone waits.
             let limit = left.and_then(|left| Timespec::try_from(left).ok());
@@ -167,7 +178,7 @@ impl Bell {
     /// Makes the descriptor unreadable, under the lock, if the list is empty. It may have been already.
     fn hush_if_empty(&self) {
         if self.events().is_empty() {
-            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+            fifo::empty(&self.fd);
         }
     }
 }
@@ -180,13 +191,24 @@ impl AsFd for Bell {
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        set_bell(self.fabric, self.index, None);
+        if !self.fabric.is_ours() {
+            return;
+        }
+        self.fabric.bells().forget(self.index);
+        remove(self.fabric, self.index);
         self.fabric.channel(self.index).life().end(self.fabric.place());
     }
 }
 
-fn set_bell(fabric: &Fabric, index: u32, fd: Option<Arc<OwnedFd>>) {
-    *fabric.bell(index).lock().unwrap_or_else(PoisonError::into_inner) = fd;
+/// Removes what the channel at an index has outside the tables.
+pub fn remove(fabric: &'static Fabric, index: u32) {
+    fifo::remove(&fabric.path().bell(index));
+}
+
+/// Waits until whoever is changing the list of the channel at an index is through.
+#[cold]
+pub fn outwait(fabric: &'static Fabric, index: u32) {
+    drop(lock(fabric, index));
 }
 
 /// Whether the events of this source come to anybody.
@@ -206,11 +228,23 @@ pub fn raise(fabric: &'static Fabric, source: Source, is_meant: impl FnOnce() ->
     }
 }
 
-/// Makes the descriptor readable. An eventfd at its maximum already is.
-fn ring(fabric: &Fabric, index: u32) {
-    let bell = fabric.bell(index).lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(fd) = &*bell {
-        let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+/// Makes the descriptor of the channel at an index readable. Where this process can't open it, the
+/// owner's service thread does it.
+fn ring(fabric: &'static Fabric, index: u32) {
+    let channel = fabric.channel(index);
+    let Some((place, generation)) = channel.life().holder() else { return };
+    if !fabric.bells().ring(index, generation, || fifo::open(&fabric.path().bell(index))) {
+        sync::release(&channel.unheard, 1);
+        fabric.call(place);
+    }
+}
+
+/// Rings the channels of this process that another one could not ring.
+pub fn ring_unheard(fabric: &'static Fabric) {
+    for (index, channel) in fabric.tables().channels.all_of(fabric.place()) {
+        if sync::load_u32(&channel.unheard) != 0 && sync::swap_if(&channel.unheard, 1, 0).is_ok() {
+            ring(fabric, index);
+        }
     }
 }
 

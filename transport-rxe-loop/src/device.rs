@@ -19,9 +19,10 @@ use crate::cq::Cq;
 use crate::error::{CreateError, OpenError};
 use crate::fabric::Fabric;
 use crate::memory::MAX_SGE;
+use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
 
-const NAME: &str = "loop0";
+pub(crate) const NAME: &str = "loop0";
 
 /// Entries of a completion queue at most.
 pub(crate) const MAX_CQE: u32 = 1 << 16;
@@ -40,8 +41,8 @@ pub fn devices() -> Vec<&'static str> {
     vec![NAME]
 }
 
-/// An open device. Everybody who opens it in this process shares it: queue pairs of different contexts
-/// connect by their numbers. Its [asynchronous events](cq_core::transport::AsyncEvents) are those of what
+/// An open device. Everybody who opens it in the same fabric shares it: queue pairs of different contexts,
+/// and processes, connect by their numbers. Its [asynchronous events](cq_core::transport::AsyncEvents) are those of what
 /// was made through it, and a clone is the same opening: each event goes to one of them.
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -94,16 +95,16 @@ pub struct DeviceAttr {
 }
 
 impl Context {
-    /// Opens a device by its name.
+    /// Opens a device by its name, in the fabric that the environment names: [`OpenOptions`] has more.
     ///
     /// # Errors
-    /// There is no device of that name, no memory for it, or too many have opened it.
+    /// There is no device of that name, its fabric can't be attached to, or too many have opened it.
     pub fn open(name: &str) -> Result<Self, OpenError> {
-        if name != NAME {
-            return Err(OpenError::NoSuchDevice { name: name.to_owned() });
-        }
-        let fabric = Fabric::open()?;
-        Ok(Self { fabric, bell: Arc::new(Bell::new(fabric)?) })
+        OpenOptions::new().open(name)
+    }
+
+    pub(crate) const fn new(fabric: &'static Fabric, bell: Arc<Bell>) -> Self {
+        Self { fabric, bell }
     }
 
     pub(crate) const fn bell(&self) -> &Arc<Bell> {
@@ -116,7 +117,7 @@ impl Context {
         NAME
     }
 
-    /// The device's limits. Queues also share [16 MiB](crate#limits) of memory.
+    /// The device's limits. Queues also share [memory](crate#limits).
     #[must_use]
     pub const fn attributes(&self) -> DeviceAttr {
         let limits = self.fabric.limits();

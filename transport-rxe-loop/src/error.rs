@@ -6,6 +6,7 @@ use cq_core::setup::QpAttrMask;
 use thiserror::Error;
 
 use crate::device;
+use crate::fabric::error::AttachError;
 use crate::state::QpState;
 
 /// Why a device could not be opened.
@@ -21,13 +22,14 @@ pub enum OpenError {
     /// There is no place or no descriptor for its asynchronous events.
     #[error("the device's asynchronous events need a channel: {0}")]
     NoChannel(#[from] CreateError),
-    /// The device's memory could not be had.
-    #[error("the {bytes} bytes of the device's memory could not be mapped (errno {errno})")]
+    /// Its memory, which it shares with other processes, could not be had.
+    #[error("the device's shared memory: {0}")]
+    NoFabric(#[from] AttachError),
+    /// Its tables do not fit into its memory.
+    #[error("the {bytes} bytes of the device's memory are too few for its tables")]
     NoMemory {
-        /// How much was asked for.
+        /// How much there is.
         bytes: usize,
-        /// What the system said.
-        errno: i32,
     },
 }
 

@@ -57,7 +57,7 @@ pub fn kick(fabric: &'static Fabric, qp: u32) {
 ///
 /// The fence stands against that of [`Window::open`], between a sender's connecting and its look at the
 /// peer's state: either it sees the new state, or it is seen here.
-pub fn run_those_connected_to(fabric: &'static Fabric, number: u32) {
+pub fn kick_those_connected_to(fabric: &'static Fabric, number: u32) {
     sync::full_fence();
     for (dest, index) in fabric.tables().destinations.iter().zip(0..) {
         if sync::load_u32(dest) == number {

@@ -1,15 +1,26 @@
-//! The device's memory and what belongs to this process: one for all who open the device in it, mapped
+//! The device's memory and what belongs to this process: one for all who open the same fabric in it, mapped
 //! at the first open and kept to the end, so that everything in it can be borrowed for ever.
 
-use std::fmt;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+pub mod alive;
+pub mod attach;
+pub mod error;
+pub mod file;
+pub mod fork;
+pub mod header;
+pub mod limits;
+pub mod name;
+pub mod registry;
 
-use rustix::io::Errno;
+use std::fmt;
 
 use crate::error::OpenError;
-use crate::layout::{ChannelSlot, CqSlot, Entry, MrSlot, ProcessSlot, QpSlot, Tables};
-use crate::limits::Limits;
+use crate::fabric::alive::Liveness;
+use crate::fabric::attach::Attachment;
+use crate::fabric::limits::Limits;
+use crate::fabric::name::{FabricName, FabricPath};
+use crate::fabric::registry::REGISTRY;
+use crate::fifo::Bells;
+use crate::layout::{self, ChannelSlot, CqSlot, Entry, MrSlot, QpSlot, Tables};
 use crate::lock::{Guard, Stuck};
 use crate::protocol::lock::{Lock, Owner};
 use crate::region::{Mapping, Shared};
@@ -18,48 +29,65 @@ use crate::sync::{self, AtomicU32};
 
 /// The device.
 pub struct Fabric {
-    memory: &'static Mapping,
+    here: &'static Attachment,
     tables: Tables,
-    limits: Limits,
     me: Owner,
     domains: AtomicU32,
     /// Whether queue pairs of this process may be noted by itself: see `notes`.
     noted: AtomicU32,
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
-    bells: Vec<Mutex<Option<Arc<OwnedFd>>>>,
+    bells: Bells,
     service: Service,
 }
 
-static FABRIC: Mutex<Option<&'static Fabric>> = Mutex::new(None);
-
 impl Fabric {
-    /// The one of this process.
-    pub fn open() -> Result<&'static Self, OpenError> {
-        let mut opened = FABRIC.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(fabric) = *opened {
-            return Ok(fabric);
-        }
-        let limits = Limits::DEFAULT.rounded();
-        let failed =
-            |errno: Errno| OpenError::NoMemory { bytes: limits.bytes, errno: errno.raw_os_error() };
-        let memory: &Mapping = Box::leak(Box::new(Mapping::new(limits.bytes).map_err(failed)?));
-        let tables = Tables::new(memory, &limits).ok_or(failed(Errno::NOMEM))?;
-        let me = Owner::new(0, 1);
-        let bells = (0..limits.channels).map(|_| Mutex::new(None)).collect();
+    /// The one of this name, which is made if there is none; `wanted` is for that.
+    pub fn open(name: &FabricName, wanted: &Limits) -> Result<&'static Self, OpenError> {
+        let here = REGISTRY.attach(&FabricPath::new(name), wanted, &layout::FORMAT)?;
+        here.device(|| Self::new(here))
+    }
+
+    /// The one of the unit tests.
+    #[cfg(test)]
+    pub fn of_tests() -> &'static Self {
+        Self::open(&FabricName::from_env().unwrap(), &Limits::default()).unwrap()
+    }
+
+    fn new(here: &'static Attachment) -> Result<Self, OpenError> {
+        let limits = here.limits();
+        let damaged = OpenError::NoMemory { bytes: limits.bytes as usize };
+        let tables = Tables::new(here.memory(), limits).ok_or(damaged)?;
+        let place = (here.owner() - 1) as u16;
+        let generation = tables.processes.get(usize::from(place)).map_or(0, |process| {
+            let next = sync::load_u32(&process.generation).wrapping_add(1);
+            sync::store_u32(&process.generation, next);
+            next
+        });
+        let bells = Bells::new(limits.channels);
         let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
-        let service = Service::new();
-        let fabric = Self { memory, tables, limits, me, domains, noted, bells, service };
-        Ok(opened.insert(Box::leak(Box::new(fabric))))
+        let (me, service) = (owner(place, generation), Service::new());
+        Ok(Self { here, tables, me, domains, noted, bells, service })
     }
 
     /// Its memory.
     pub const fn memory(&self) -> &'static Mapping {
-        self.memory
+        self.here.memory()
     }
 
     /// How much of everything there is.
-    pub const fn limits(&self) -> &Limits {
-        &self.limits
+    pub const fn limits(&self) -> &'static Limits {
+        self.here.limits()
+    }
+
+    /// Where its files are.
+    pub const fn path(&self) -> &'static FabricPath {
+        self.here.path()
+    }
+
+    /// Whether this is still the process that opened it, and not a forked child, whose mapping of it is empty.
+    #[inline]
+    pub fn is_ours(&self) -> bool {
+        self.here.is_ours()
     }
 
     /// This process.
@@ -74,14 +102,35 @@ impl Fabric {
         self.me.place()
     }
 
-    /// Whether a process has gone, without having been told of it.
+    /// Whether a process has gone, though it did not say so. Who never was has.
     pub fn is_dead(&self, owner: Owner) -> bool {
-        owner != self.me
+        let process = self.tables.processes.get(usize::from(owner.place()));
+        let current = process.map(|it| self::owner(owner.place(), sync::load_u32(&it.generation)));
+        current != Some(owner) || !self.is_alive(owner.place())
     }
 
     /// Whether the process at a place lives.
     pub fn is_alive(&self, place: u16) -> bool {
-        place == self.place()
+        place == self.place() || self.liveness(place) != Liveness::Dead
+    }
+
+    /// What became of the process at a place.
+    pub fn liveness(&self, place: u16) -> Liveness {
+        self.here.alive(u32::from(place) + 1)
+    }
+
+    /// The other processes whose places are taken, alive or not.
+    pub fn others(&self) -> impl Iterator<Item = Owner> {
+        let places = self.here.claimed().map(|number| (number - 1) as u16);
+        places.filter(|&place| place != self.place()).filter_map(|place| {
+            let process = self.tables.processes.get(usize::from(place))?;
+            Some(owner(place, sync::load_u32(&process.generation)))
+        })
+    }
+
+    /// Frees the place of a dead process, of which nothing else is left.
+    pub fn free(&self, dead: Owner) {
+        self.here.free(u32::from(dead.place()) + 1);
     }
 
     /// Waits for a lock, as [`Guard::take`] does.
@@ -100,7 +149,7 @@ impl Fabric {
         if offset < self.tables.arena.offset() {
             return None;
         }
-        self.memory.slice(offset, len)
+        self.memory().slice(offset, len)
     }
 
     /// What wakes those who wait for a time.
@@ -157,9 +206,9 @@ impl Fabric {
         self.tables.channels.at(index)
     }
 
-    /// The descriptor of the channel at an index.
-    pub fn bell(&self, index: u32) -> &Mutex<Option<Arc<OwnedFd>>> {
-        &self.bells[self.tables.channels.index(index) as usize]
+    /// The descriptors of channels that this process has open.
+    pub const fn bells(&self) -> &Bells {
+        &self.bells
     }
 
     /// The number of a new protection domain, which no other process gives.
@@ -180,4 +229,9 @@ impl fmt::Debug for Fabric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fabric").finish_non_exhaustive()
     }
+}
+
+/// The process that took a place the `generation`th time.
+const fn owner(place: u16, generation: u32) -> Owner {
+    Owner::new(place, (generation % u16::MAX as u32) as u16)
 }

@@ -144,7 +144,7 @@ fn x04_what_is_scribbled_into_the_tables_harms_nobody() {
         assert!(status.expect("nobody hangs").success());
         return;
     }
-    let fabric = Fabric::open().unwrap();
+    let fabric = Fabric::of_tests();
     let seed = std::process::id().into();
     let (stop, end) = (AtomicBool::new(false), Instant::now() + time);
     thread::scope(|scope| {

@@ -20,14 +20,33 @@ mod table;
 pub use self::slots::{ChannelSlot, CqSlot, MrSlot, ProcessSlot, QP_EVENTS, QpSlot, RingWords};
 pub use self::table::{Entry, Table};
 
+use cq_core::ring::Slot;
+use cq_core::soft::Control;
+
 use crate::arena::{Arena, GRANULE};
-use crate::limits::Limits;
+use crate::fabric::header::{self, Format};
+use crate::fabric::limits::Limits;
 use crate::protocol::lock::Lock;
 use crate::region::{Mapping, Shared};
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
-/// Bytes that the file's header has at the beginning.
-pub const HEADER: usize = 4096;
+const HEADER: usize = header::BYTES;
+
+/// How this build lays a fabric out.
+pub const FORMAT: Format = Format {
+    layout: header::layout(&[
+        size_of::<Common>(),
+        size_of::<ProcessSlot>(),
+        size_of::<QpSlot>(),
+        size_of::<MrSlot>(),
+        size_of::<CqSlot>(),
+        size_of::<ChannelSlot>(),
+        size_of::<Control>(),
+        size_of::<Slot>(),
+        GRANULE,
+    ]),
+    tables: bytes_of_tables,
+};
 
 /// What there is one of.
 #[repr(C, align(128))]
@@ -76,7 +95,7 @@ struct Plan {
 
 impl Plan {
     fn new(limits: &Limits) -> Self {
-        let granules = limits.bytes / GRANULE;
+        let granules = limits.bytes as usize / GRANULE;
         let sizes = [
             limits.processes as usize * size_of::<ProcessSlot>(),
             (limits.queue_pairs as usize).div_ceil(64) * size_of::<AtomicU64>(),
@@ -100,9 +119,9 @@ impl Plan {
 /// The strictest alignment of what lies in a table.
 const ALIGN: usize = 128;
 
-/// How much memory the tables take: the arena begins there.
-pub fn bytes_of_tables(limits: &Limits) -> usize {
-    Plan::new(limits).arena
+/// How much memory the tables take, after the header.
+fn bytes_of_tables(limits: &Limits) -> usize {
+    Plan::new(limits).arena - HEADER
 }
 
 impl Tables {
@@ -123,7 +142,7 @@ impl Tables {
             channels: Table::new(memory, next(3), at[6], limits.channels as usize)?,
             arena: Arena::new(
                 &common.arena_next,
-                memory.slice(at[7], limits.bytes / GRANULE)?,
+                memory.slice(at[7], limits.bytes as usize / GRANULE)?,
                 arena,
             ),
         })

@@ -119,17 +119,18 @@ cfg_if::cfg_if! {
         mod error;
         mod execute;
         mod fabric;
+        mod fifo;
         mod flush;
         #[cfg(test)]
         mod hostile;
         mod identity;
         mod layout;
-        mod limits;
         mod lock;
         mod memory;
         mod mr;
         mod notes;
         mod onesided;
+        mod open;
         mod overrun;
         mod pd;
         mod peer;
@@ -140,7 +141,7 @@ cfg_if::cfg_if! {
         mod retry;
         mod service;
         mod state;
-        // mod sweep;
+        mod sweep;
         mod window;
 
         pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};
@@ -150,8 +151,10 @@ cfg_if::cfg_if! {
         pub use crate::cq::Cq;
         pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
         pub use crate::error::{CreateError, Limit, ModifyError, OpenError, RegisterError, ResizeError};
-        pub use crate::limits::Limits;
+        pub use crate::fabric::error::AttachError;
+        pub use crate::fabric::limits::Limits;
         pub use crate::mr::{MemoryRegion, OwnedRegion};
+        pub use crate::open::OpenOptions;
         pub use crate::pd::ProtectionDomain;
         pub use crate::qp::{QpInit, QueuePair};
         pub use crate::state::{QpState, Rule};

@@ -172,6 +172,11 @@ impl Turn {
         }
     }
 
+    /// Frees it, whoever had it: that one is dead.
+    pub fn free(&self) {
+        sync::release(&self.0, FREE);
+    }
+
     /// Gives a seized turn back: whoever kicked meanwhile wanted work done that is gone.
     pub fn abandon(&self) {
         while !self.leave() {}

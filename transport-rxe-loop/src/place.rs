@@ -69,10 +69,17 @@ impl Place {
         Ok(Self { fabric, slot, number, send_ring, recv_ring, _extent: extent, uses })
     }
 
+    /// Has the service thread look after other processes.
+    pub fn watch(&self) {
+        // Where the system refuses the thread, nobody is told of the peer's end; requests still time out,
+        // or fail as one that has to wait and can't.
+        let _ = self.fabric.service().watch(self.fabric);
+    }
+
     /// Lets this queue pair, and whoever waits for it, find out about a new state.
     pub fn tell(&self) {
         execute::run(self.fabric, self.number);
-        execute::run_those_connected_to(self.fabric, self.number);
+        execute::kick_those_connected_to(self.fabric, self.number);
     }
 
     /// Once the state says that the peer is shut out: waits until it moves no bytes for a request that
@@ -122,6 +129,6 @@ impl Drop for Place {
         identity::vacate(self.slot);
         self.slot.send.turn.abandon();
         self.slot.life().end(self.fabric.place());
-        execute::run_those_connected_to(self.fabric, self.number);
+        execute::kick_those_connected_to(self.fabric, self.number);
     }
 }

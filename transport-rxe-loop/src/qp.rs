@@ -157,6 +157,10 @@ impl QueuePair {
                 break to;
             }
         };
+        // From here on the peer's process may call for this one, or die.
+        if to == QpState::Rtr && !self.place.fabric.is_mine(attr.dest_qp_num) {
+            self.place.watch();
+        }
         if to == QpState::Init {
             overrun::joined(self.place.fabric, slot);
         }

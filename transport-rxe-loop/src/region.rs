@@ -6,8 +6,9 @@ use std::ptr::{NonNull, null_mut};
 
 use cq_core::ring::Slot;
 use cq_core::soft::{Control, Tag};
+use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
@@ -33,6 +34,18 @@ impl Mapping {
         let base = unsafe {
             mmap_anonymous(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
+        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { base, len })
+    }
+
+    /// Maps the first `len` bytes of a file, which it has, so that everybody who maps it sees the same.
+    ///
+    /// # Errors
+    /// What the system says; `len` 0 is one.
+    pub fn of_file(file: BorrowedFd<'_>, len: usize) -> Result<Self, Errno> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        let base = unsafe { mmap(null_mut(), len, access, MapFlags::SHARED, file, 0)? };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { base, len })
     }

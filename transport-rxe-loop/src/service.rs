@@ -41,11 +41,16 @@ use std::time::{Duration, Instant};
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
+use crate::bell;
 use crate::execute;
 use crate::fabric::Fabric;
 use crate::layout::ProcessSlot;
 use crate::notes;
+use crate::sweep;
 use crate::sync;
+
+/// How often it looks whether the other processes live.
+const WATCH: Duration = Duration::from_millis(20);
 
 /// What the service thread and those who need it share.
 pub struct Service {
@@ -92,11 +97,8 @@ impl Service {
     /// # Errors
     /// The system refuses one.
     pub fn watch(&self, fabric: &'static Fabric) -> io::Result<()> {
-        let mut agenda = self.started(fabric)?;
-        if !agenda.watching {
-            agenda.watching = true;
-            fabric.call(fabric.place());
-        }
+        self.started(fabric)?.watch = Some(self.now());
+        fabric.call(fabric.place());
         Ok(())
     }
 
@@ -127,6 +129,7 @@ impl Service {
             // Before the looks: who calls after one ends the sleep.
             let seen = sync::acquire(calls);
             notes::take(fabric, |qp| execute::run(fabric, qp));
+            bell::ring_unheard(fabric);
             let taken = self.lock().take(self.now());
             if let Some(qp) = taken {
                 execute::run(fabric, qp);
@@ -140,10 +143,18 @@ impl Service {
 
     /// Looks after the other processes, if it is time to; says how long there is nothing to do.
     fn look(&self, fabric: &'static Fabric) -> Option<Duration> {
-        let _ = fabric;
+        let due = self.lock().watch.filter(|&at| at <= self.now());
+        if due.is_some() {
+            let next = sweep::look(fabric).then(|| self.now() + WATCH.as_nanos() as u64);
+            let mut agenda = self.lock();
+            // Somebody may have come meanwhile, and asked for another look.
+            if agenda.watch == due {
+                agenda.watch = next;
+            }
+        }
         let agenda = self.lock();
-        let next = agenda.next_alarm().map(|at| at.saturating_sub(self.now()));
-        next.map(Duration::from_nanos)
+        let next = agenda.next_alarm().into_iter().chain(agenda.watch).min()?;
+        Some(Duration::from_nanos(next.saturating_sub(self.now())))
     }
 
     fn lock(&self) -> MutexGuard<'_, Agenda> {
@@ -163,8 +174,8 @@ impl fmt::Debug for Service {
 struct Agenda {
     /// Whether the thread is there.
     served: bool,
-    /// Whether there are other processes that it looks after.
-    watching: bool,
+    /// When to look after the other processes.
+    watch: Option<u64>,
     alarms: BTreeMap<u32, u64>,
     /// The alarms again, by their times.
     order: BTreeSet<(u64, u32)>,

@@ -14,6 +14,8 @@
 //! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
 //! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |
 //! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
+//! | word of a process | [`swap_if`], [`release`] | [`acquire`], [`swap_if`], who attaches | that nothing is left of its last owner |
+//! | newest of the open files | [`release`], who opened it | [`acquire`], anybody, a forked child too | what it says of itself |
 //! | whether queue pairs are noted | [`release`], who noted them | [`swap_if`], who runs them | that their bits are set |
 //! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
@@ -40,15 +42,15 @@ mod site;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 #[cfg(loom)]
-pub use loom::sync::atomic::AtomicU8;
-#[cfg(loom)]
 use loom::sync::atomic::fence;
-#[cfg(not(loom))]
-pub use std::sync::atomic::AtomicU8;
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicPtr, AtomicU8};
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 use std::sync::atomic::compiler_fence;
 #[cfg(not(loom))]
 use std::sync::atomic::fence;
+#[cfg(not(loom))]
+pub use std::sync::atomic::{AtomicPtr, AtomicU8};
 
 pub use cq_core::sync::{
     AtomicU32, AtomicWord as AtomicU64, load, load_u32, take_lock, try_lock, try_lock_as,
@@ -61,7 +63,7 @@ pub use self::site::{Site, intact};
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_has_atomic = "64")))]
 compile_error!("the loopback device is for 64-bit Linux");
 
-/// The two widths of word, so that each operation is written once.
+/// The widths of word, so that each operation is written once.
 pub trait Atomic {
     /// What the word holds.
     type Value: Copy;
@@ -76,8 +78,8 @@ pub trait Atomic {
 }
 
 macro_rules! atomic {
-    ($atomic:ty, $value:ty) => {
-        impl Atomic for $atomic {
+    ($atomic:ty, $value:ty $(, $of:ident)?) => {
+        impl$(<$of>)? Atomic for $atomic {
             type Value = $value;
             #[inline(always)]
             fn load_as(&self, ordering: Ordering) -> $value {
@@ -114,6 +116,7 @@ macro_rules! atomic {
 }
 atomic!(AtomicU32, u32);
 atomic!(AtomicU64, u64);
+atomic!(AtomicPtr<T>, *mut T, T);
 
 /// Loads, and sees what was done before the value was [`release`]d.
 #[inline(always)]

@@ -38,6 +38,14 @@ pub fn may_be_open(fabric: &'static Fabric, number: u32, peer: u32) -> bool {
     is_open && identity::read(slot).number == number && sync::load_u32(fabric.dest(number)) == peer
 }
 
+/// Whether the peer of the queue pair at an index may be in the middle of a request for it: of one whose
+/// number was taken away.
+pub fn is_open_for(fabric: &'static Fabric, index: u32) -> bool {
+    let slot = fabric.qp(sync::load_u32(fabric.dest(index)));
+    let is_alive = || slot.life().place().is_some_and(|place| fabric.is_alive(place));
+    Shut::after_change().is_open(&slot.send.copying) && is_alive()
+}
+
 /// Stands open while bytes are moved for one queue pair: by whoever holds its turn.
 #[derive(Debug)]
 pub struct Window<'a> {

@@ -159,4 +159,6 @@ pub struct ChannelSlot {
     life: Life,
     pub lock: Lock,
     pub list: List,
+    /// Whether its descriptor is to be written by its owner: who raised an event could not open it.
+    pub unheard: AtomicU32,
 }

@@ -52,6 +52,12 @@ impl EventNode {
     pub const NEW: Self =
         Self { channel: AtomicU32::new(0), pending: AtomicU32::new(0), next: AtomicU32::new(0) };
 
+    /// The events come to nobody any more: of an object whose process is dead. Its channel is, too.
+    pub fn forget(&self) {
+        sync::store_u32(&self.channel, 0);
+        sync::store_u32(&self.pending, 0);
+    }
+
     /// The index of the channel to which its events come. To be looked at again under that channel's
     /// lock.
     #[inline]

@@ -1,0 +1,134 @@
+//! Who is alive: locks on bytes of the fabric's file, far behind its end, that the system drops with the
+//! process. One of the rooms where `unsafe` lives.
+//!
+//! | byte | lock | held by |
+//! |---|---|---|
+//! | the gate | `F_OFD_SETLK`, of the descriptor | who attaches, leaves, or replaces the file, for that long |
+//! | one for each process | `F_SETLK`, of the process | the attached process, to its end: never unlocked |
+//!
+//! The lock of a process goes when its last thread ends or it runs another program, however that comes
+//! about: a zombie has none, a forked child neither, and a process whose first thread ended keeps it. It
+//! would also go if the process closed any descriptor of the file, so none is ever closed while it is held.
+//!
+//! Others ask with `F_OFD_GETLK`, which sees the locks of one's own process, too: those of another copy of
+//! this library.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::io::{Errno, retry_on_intr};
+
+/// Processes of a fabric at most.
+pub const MAX_PROCESSES: u32 = 254;
+
+const GATE: i64 = 1 << 62;
+const PROCESSES: i64 = GATE + 256;
+/// How often the gate is tried while somebody else is in it.
+const KNOCK: Duration = Duration::from_micros(500);
+
+/// What became of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It has ended, or never was.
+    Dead,
+    /// It runs, or is stopped.
+    Alive {
+        /// Its number in our process namespace, if it has one there. As old as the answer: for what must
+        /// not hit another process that has the number by now, ask again.
+        pid: Option<i32>,
+    },
+}
+
+fn range(bytes: Range<i64>, kind: libc::c_int) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: bytes.start,
+        l_len: bytes.end - bytes.start,
+        l_pid: 0,
+    }
+}
+
+fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, lock: &mut libc::flock) -> Result<(), Errno> {
+    retry_on_intr(|| {
+        // SAFETY: the commands given here read and write one `flock`, which is borrowed for the call.
+        if unsafe { libc::fcntl(fd.as_raw_fd(), command, std::ptr::from_mut(lock)) } == 0 {
+            return Ok(());
+        }
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+    })
+}
+
+/// Whether a lock was to be had.
+fn granted(outcome: Result<(), Errno>) -> Result<bool, Errno> {
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// One's passage through the gate of a file, which one thread of all processes has at a time. Threads that
+/// share a descriptor keep each other out by other means.
+#[derive(Debug)]
+pub struct Gate<'f>(BorrowedFd<'f>);
+
+impl<'f> Gate<'f> {
+    /// Waits for it, up to `deadline`; `None` if somebody else has had it for so long.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn pass(fd: BorrowedFd<'f>, deadline: Instant) -> Result<Option<Self>, Errno> {
+        loop {
+            let mut lock = range(GATE..GATE + 1, libc::F_WRLCK);
+            if granted(fcntl(fd, libc::F_OFD_SETLK, &mut lock))? {
+                return Ok(Some(Self(fd)));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            std::thread::sleep(KNOCK);
+        }
+    }
+}
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        // Unlocking what is locked can't fail but for a descriptor that is none, which has no lock.
+        let _ = fcntl(self.0, libc::F_OFD_SETLK, &mut range(GATE..GATE + 1, libc::F_UNLCK));
+    }
+}
+
+fn byte(index: u32) -> Range<i64> {
+    PROCESSES + i64::from(index)..PROCESSES + i64::from(index) + 1
+}
+
+/// Locks the byte of the process at an index until this process ends; false if another one has it. Nobody
+/// else of this process is kept out.
+pub fn hold(fd: BorrowedFd<'_>, index: u32) -> Result<bool, Errno> {
+    granted(fcntl(fd, libc::F_SETLK, &mut range(byte(index), libc::F_WRLCK)))
+}
+
+/// Somebody who holds one of these bytes.
+fn holder(fd: BorrowedFd<'_>, bytes: Range<i64>) -> Result<Liveness, Errno> {
+    let mut lock = range(bytes, libc::F_WRLCK);
+    fcntl(fd, libc::F_OFD_GETLK, &mut lock)?;
+    if lock.l_type == libc::F_UNLCK as libc::c_short {
+        return Ok(Liveness::Dead);
+    }
+    Ok(Liveness::Alive { pid: (lock.l_pid > 0).then_some(lock.l_pid) })
+}
+
+/// What became of the process at an index. Any is harmless.
+pub fn ask(fd: BorrowedFd<'_>, index: u32) -> Result<Liveness, Errno> {
+    if index < MAX_PROCESSES { holder(fd, byte(index)) } else { Ok(Liveness::Dead) }
+}
+
+/// Whether any process is attached to the file.
+pub fn anybody(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let all = byte(0).start..byte(MAX_PROCESSES).start;
+    Ok(holder(fd, all)? != Liveness::Dead)
+}

@@ -1,0 +1,352 @@
+//! Attaching to a fabric, and leaving it.
+//!
+//! # How a file comes and goes
+//! 1. Who finds no file makes one without a name, reserves all of it, writes the header, claims the first
+//!    process for itself, and only then links it, in one step that fails if another was quicker.
+//! 2. Who finds one opens it, waits at its [gate](Gate), and looks whether the name still leads to it.
+//! 3. If no process is attached, whatever is in it is of the dead: it is removed, and a new one made.
+//! 4. Else its header is judged, it is mapped, and a process claimed.
+//! 5. Who ends with nobody else attached removes the file. Who is killed leaves it to 3.
+//!
+//! All but 1 are done behind the gate, so that nobody attaches to a file that is being removed.
+//!
+//! # The word of a process
+//!
+//! | word | state | left by |
+//! |---|---|---|
+//! | 0 | Free | who attaches and has locked the byte, to Attached |
+//! | 1, and any other | Attached | its process as it ends, to Leaving; [`Attachment::free`], to Free |
+//! | 2 | Leaving | [`Attachment::free`], to Free |
+//!
+//! The lock on the [byte](super::alive) says whether the process lives, the word whether the place may be
+//! claimed: a dead process' place stays claimed until what it had is repaired and freed. Two copies of the
+//! library in one process share its locks, so it is the word that keeps them apart.
+
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+
+use super::alive::{self, Gate, Liveness};
+use super::error::AttachError;
+use super::file::{self, FileId};
+use super::fork;
+use super::header::{self, Format};
+use super::limits::Limits;
+use super::name::FabricPath;
+use super::registry::{Guard, Kept, REGISTRY, Registry};
+use crate::error::OpenError;
+use crate::fabric::Fabric;
+use crate::region::Mapping;
+use crate::sync::{self, AtomicU32};
+
+/// How long others may take to attach or to leave.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a lack may last that others are about to end.
+const MOMENT: Duration = Duration::from_millis(250);
+
+const FREE: u32 = 0;
+const ATTACHED: u32 = 1;
+const LEAVING: u32 = 2;
+
+/// This process' place in a fabric.
+#[derive(Debug)]
+pub struct Attachment {
+    path: FabricPath,
+    fd: BorrowedFd<'static>,
+    id: FileId,
+    memory: &'static Mapping,
+    limits: Limits,
+    owner: u32,
+    generation: u32,
+    device: OnceLock<Fabric>,
+}
+
+impl Attachment {
+    /// The device that this process has there, which is made once.
+    ///
+    /// # Errors
+    /// What making it says; and others who make it take too long.
+    pub fn device(
+        &'static self,
+        make: impl FnOnce() -> Result<Fabric, OpenError>,
+    ) -> Result<&'static Fabric, OpenError> {
+        if let Some(device) = self.device.get() {
+            return Ok(device);
+        }
+        let busy = AttachError::Busy { path: self.path.file() };
+        let _guard = REGISTRY.lock(Instant::now() + PATIENCE).ok_or(busy)?;
+        match self.device.get() {
+            Some(device) => Ok(device),
+            None => make().map(|device| self.device.get_or_init(|| device)),
+        }
+    }
+
+    /// The file's bytes; the first [`header::BYTES`] are not the tables'.
+    pub const fn memory(&self) -> &'static Mapping {
+        self.memory
+    }
+
+    /// How much it can hold, as was said when it was made.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Where its files lie.
+    pub const fn path(&self) -> &FabricPath {
+        &self.path
+    }
+
+    /// Which process this is, in what it writes: from 1 to the limit.
+    pub const fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Whether this is still the process that attached, and not a forked child of it.
+    #[inline]
+    pub fn is_ours(&self) -> bool {
+        fork::generation() == self.generation
+    }
+
+    /// What became of a process. Any number is harmless; who never was is dead.
+    ///
+    /// # Staleness
+    /// Dead is for good, for as long as its place is not [freed](Self::free). Alive may be over at once.
+    pub fn alive(&self, owner: u32) -> Liveness {
+        let Some(index) = owner.checked_sub(1).filter(|&index| index < self.limits.processes)
+        else {
+            return Liveness::Dead;
+        };
+        let unknown = Liveness::Alive { pid: None };
+        if !self.is_ours() {
+            return unknown;
+        }
+        match alive::ask(self.fd, index) {
+            // Somebody may have closed a descriptor that is not theirs, and the number is another file's.
+            Ok(Liveness::Dead) if file::id_of(self.fd) != Ok(self.id) => unknown,
+            Ok(liveness) => liveness,
+            Err(_) => unknown,
+        }
+    }
+
+    /// The processes whose places are claimed, alive or not.
+    pub fn claimed(&self) -> impl Iterator<Item = u32> {
+        let words = header::claims(self.memory, &self.limits);
+        (1..).zip(words).filter(|(_, word)| sync::acquire(*word) != FREE).map(|(owner, _)| owner)
+    }
+
+    /// Frees the place of a dead process, when nothing is left that it had. One thread of all processes does
+    /// this at a time.
+    pub fn free(&self, owner: u32) {
+        let words = header::claims(self.memory, &self.limits);
+        if let Some(word) = owner.checked_sub(1).and_then(|index| words.get(index as usize)) {
+            sync::release(word, FREE);
+        }
+    }
+}
+
+impl Registry {
+    /// Attaches to a fabric, which is made if there is none. A process that is attached to it is so once.
+    /// `wanted` is for one that is made.
+    ///
+    /// # Errors
+    /// As [`AttachError`] tells.
+    pub fn attach(
+        &'static self,
+        path: &FabricPath,
+        wanted: &Limits,
+        format: &Format,
+    ) -> Result<&'static Attachment, AttachError> {
+        let limits = wanted.in_force(format.tables)?;
+        let begun = Instant::now();
+        let deadline = begun + PATIENCE;
+        let busy = || AttachError::Busy { path: path.file() };
+        let guard = self.lock(deadline).ok_or_else(busy)?;
+        fork::watch(&guard)
+            .map_err(|errno| AttachError::system("watching over forks", path.file(), errno))?;
+        let attempt = Attempt { guard, path, limits, format, deadline };
+        loop {
+            match attempt.make_one() {
+                Ok(Some(attachment)) => return Ok(attachment),
+                // Others who make the file at the same time give their bytes back; and the place of a dead
+                // process is freed by those who survived it.
+                Err(AttachError::Full { .. } | AttachError::TooManyProcesses { .. })
+                    if begun.elapsed() < MOMENT => {}
+                Ok(None) if Instant::now() < deadline => {}
+                Ok(None) => return Err(busy()),
+                Err(error) => return Err(error),
+            }
+            pause();
+        }
+    }
+}
+
+/// Waits for some milliseconds, and not as long as others do.
+fn pause() {
+    let chance = std::process::id() ^ begun_nanos();
+    thread::sleep(Duration::from_micros(u64::from(chance % 8192)));
+}
+
+fn begun_nanos() -> u32 {
+    std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos())
+}
+
+/// What it takes to attach.
+struct Attempt<'a> {
+    guard: Guard,
+    path: &'a FabricPath,
+    limits: Limits,
+    format: &'a Format,
+    deadline: Instant,
+}
+
+impl Attempt<'_> {
+    /// Attaches, unless others have changed something meanwhile.
+    fn make_one(&self) -> Result<Option<&'static Attachment>, AttachError> {
+        let Some(id) = file::find(self.path)? else { return self.found() };
+        let kept = match self.guard.find(id) {
+            Some(kept) => kept,
+            None => match file::open_found(self.path)? {
+                Some(fd) => self.keep(fd)?,
+                None => return Ok(None),
+            },
+        };
+        if let Some(attachment) = kept.attachment() {
+            return Ok(Some(attachment));
+        }
+        let Some(fd) = kept.fd().filter(|_| kept.id() == id) else { return Ok(None) };
+        let gate = self.gate(fd)?;
+        let used = alive::anybody(fd).map_err(self.failed("asking for the users"))?;
+        if file::leads_to(self.path, id) {
+            if used {
+                return self.join(kept, fd).map(Some);
+            }
+            file::unlink_fabric(self.path)?;
+        }
+        drop(gate);
+        if !used {
+            // Nobody has a lock there, and nobody gets one: it has no name any more.
+            kept.close();
+        }
+        Ok(None)
+    }
+
+    /// Makes the file.
+    fn found(&self) -> Result<Option<&'static Attachment>, AttachError> {
+        let fd = file::make(self.path, self.limits.bytes)?;
+        header::write(fd.as_fd(), &self.limits, self.format)
+            .map_err(self.failed("writing the header"))?;
+        let memory = self.map(fd.as_fd(), &self.limits)?;
+        let owner = self.claim(fd.as_fd(), &memory, &self.limits)?;
+        let kept = self.keep(fd)?;
+        let Some(fd) = kept.fd() else { return Ok(None) };
+        let gate = self.gate(fd)?;
+        let linked = file::link(fd, self.path);
+        if linked == Ok(true) {
+            file::clear(self.path);
+            return Ok(Some(self.attached(kept, fd, memory, self.limits, owner)));
+        }
+        drop(gate);
+        kept.close();
+        linked.map(|_| None)
+    }
+
+    /// Attaches to a file that others use. The gate is ours.
+    fn join(
+        &self,
+        kept: &'static Kept,
+        fd: BorrowedFd<'static>,
+    ) -> Result<&'static Attachment, AttachError> {
+        let len = file::len_of(fd).map_err(self.failed("measuring"))?;
+        let limits = header::read(fd, len, self.format)
+            .map_err(self.failed("reading the header"))?
+            .map_err(|why| AttachError::NotOurs { path: self.path.file(), why })?;
+        file::reserve(fd, limits.bytes).map_err(self.failed("reserving the bytes"))?;
+        let memory = self.map(fd, &limits)?;
+        let owner = self.claim(fd, &memory, &limits)?;
+        Ok(self.attached(kept, fd, memory, limits, owner))
+    }
+
+    fn attached(
+        &self,
+        kept: &'static Kept,
+        fd: BorrowedFd<'static>,
+        memory: Mapping,
+        limits: Limits,
+        owner: u32,
+    ) -> &'static Attachment {
+        let (path, id, generation) = (self.path.clone(), kept.id(), fork::generation());
+        let device = OnceLock::new();
+        let memory = Box::leak(Box::new(memory));
+        kept.attach(Attachment { path, fd, id, memory, limits, owner, generation, device })
+    }
+
+    fn keep(&self, fd: OwnedFd) -> Result<&'static Kept, AttachError> {
+        let id = file::id_of(fd.as_fd()).map_err(self.failed("looking at"))?;
+        Ok(self.guard.keep(fd, id))
+    }
+
+    fn gate(&self, fd: BorrowedFd<'static>) -> Result<Gate<'static>, AttachError> {
+        Gate::pass(fd, self.deadline)
+            .map_err(self.failed("locking"))?
+            .ok_or_else(|| AttachError::Busy { path: self.path.file() })
+    }
+
+    fn map(&self, fd: BorrowedFd<'_>, limits: &Limits) -> Result<Mapping, AttachError> {
+        Mapping::of_file(fd, limits.bytes as usize).map_err(self.failed("mapping"))
+    }
+
+    /// Claims a place for this process.
+    fn claim(
+        &self,
+        fd: BorrowedFd<'_>,
+        memory: &Mapping,
+        limits: &Limits,
+    ) -> Result<u32, AttachError> {
+        for (index, word) in (0..).zip(header::claims(memory, limits)) {
+            // The byte of a claimed place is not touched: its process would come to life again.
+            if sync::acquire(word) == FREE
+                && alive::hold(fd, index).map_err(self.failed("locking"))?
+                && sync::swap_if(word, FREE, ATTACHED).is_ok()
+            {
+                return Ok(index + 1);
+            }
+        }
+        let max = limits.processes;
+        Err(AttachError::TooManyProcesses { path: self.path.file(), max })
+    }
+
+    fn failed(&self, step: &'static str) -> impl Fn(Errno) -> AttachError {
+        let path = self.path.file();
+        move |errno| AttachError::system(step, path.clone(), errno)
+    }
+}
+
+/// Leaves all fabrics: those that nobody else is attached to are removed. The memory stays mapped, since
+/// other threads may still run, and the places claimed, since nothing was freed: they are the dead's once
+/// the process has ended.
+pub fn leave(registry: &'static Registry, deadline: Instant) {
+    let Some(_guard) = registry.lock(deadline) else { return };
+    for attachment in registry.all().filter_map(Kept::attachment) {
+        if let Ok(Some(_gate)) = Gate::pass(attachment.fd, deadline) {
+            leave_one(attachment);
+        }
+    }
+}
+
+/// The gate is ours.
+fn leave_one(attachment: &Attachment) {
+    let words = header::claims(attachment.memory, &attachment.limits);
+    if let Some(mine) = words.get(attachment.owner as usize - 1) {
+        sync::release(mine, LEAVING);
+    }
+    let stays = |(index, word): (u32, &AtomicU32)| {
+        sync::acquire(word) != LEAVING && alive::ask(attachment.fd, index) != Ok(Liveness::Dead)
+    };
+    if !(0..).zip(words).any(stays) && file::leads_to(&attachment.path, attachment.id) {
+        // At the end of the process there is nobody to tell; the next one removes it.
+        let _ = file::unlink_fabric(&attachment.path);
+    }
+}

@@ -1,0 +1,170 @@
+//! The first page of a fabric's file: what it is and how much it holds, and which processes are attached.
+//!
+//! ```text
+//! 0      magic, version, layout, limits: written before anybody else can see the file, and read once,
+//!        into memory of one's own, by each who attaches
+//! 1024   a word for each process: see `attach`
+//! 4096   the tables
+//! ```
+
+use rustix::fd::BorrowedFd;
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+use thiserror::Error;
+
+use super::alive::MAX_PROCESSES;
+use super::limits::Limits;
+use crate::region::Mapping;
+use crate::sync::AtomicU32;
+
+/// Bytes of the header. Tables start here.
+pub const BYTES: usize = 4096;
+
+const CLAIMS: usize = 1024;
+const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= BYTES);
+
+const MAGIC: u64 = u64::from_le_bytes(*b"rxe-loop");
+/// Counts whenever what the bytes mean changes; what they are is told by [`Format::layout`].
+const VERSION: u64 = 1;
+const WORDS: usize = 9;
+
+/// What this build makes of a fabric's bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// Sizes and offsets of the tables' parts, [mixed](layout). Builds that differ in it refuse each other.
+    pub layout: u64,
+    /// How many bytes the tables take.
+    pub tables: fn(&Limits) -> usize,
+}
+
+/// One number for many: FNV-1a, by words.
+#[must_use]
+pub const fn layout(numbers: &[usize]) -> u64 {
+    let mut mixed: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut at = 0;
+    while at < numbers.len() {
+        mixed = (mixed ^ numbers[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    mixed
+}
+
+/// Why a file is no fabric for this build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NotOurs {
+    /// It does not begin as a fabric does.
+    #[error("it is not a fabric")]
+    Magic,
+    /// It is a fabric of another version.
+    #[error("it is of version {found}, and this is version {VERSION}")]
+    Version {
+        /// Which one.
+        found: u64,
+    },
+    /// It is a fabric of a build that puts other things in it, or puts them elsewhere.
+    #[error("it was made by another build of this library, whose tables differ")]
+    Layout,
+    /// Its numbers can't be.
+    #[error("its header is damaged")]
+    Damaged,
+}
+
+fn numbers(limits: &Limits, format: &Format) -> [u64; WORDS] {
+    [
+        MAGIC,
+        VERSION,
+        format.layout,
+        limits.queue_pairs.into(),
+        limits.completion_queues.into(),
+        limits.memory_regions.into(),
+        limits.channels.into(),
+        limits.processes.into(),
+        limits.bytes,
+    ]
+}
+
+/// Writes the header of a new file. `limits` are in force.
+pub fn write(fd: BorrowedFd<'_>, limits: &Limits, format: &Format) -> Result<(), Errno> {
+    let bytes = numbers(limits, format).map(u64::to_le_bytes);
+    let written = retry_on_intr(|| pwrite(fd, bytes.as_flattened(), 0))?;
+    if written == WORDS * 8 { Ok(()) } else { Err(Errno::IO) }
+}
+
+/// Reads the header of a file of `len` bytes: its limits, which are possible and fit its length, whoever
+/// wrote it.
+pub fn read(
+    fd: BorrowedFd<'_>,
+    len: u64,
+    format: &Format,
+) -> Result<Result<Limits, NotOurs>, Errno> {
+    let mut bytes = [[0; 8]; WORDS];
+    // What a short file lacks stays 0, which none of the numbers may be.
+    retry_on_intr(|| pread(fd, bytes.as_flattened_mut(), 0))?;
+    Ok(judge(&bytes.map(u64::from_le_bytes), len, format))
+}
+
+fn judge(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Limits, NotOurs> {
+    let [magic, version, layout, tables @ .., bytes] = *words;
+    if magic != MAGIC {
+        return Err(NotOurs::Magic);
+    }
+    if version != VERSION {
+        return Err(NotOurs::Version { found: version });
+    }
+    if layout != format.layout {
+        return Err(NotOurs::Layout);
+    }
+    let tables = tables.map(|number| u32::try_from(number).unwrap_or(0));
+    let [queue_pairs, completion_queues, memory_regions, channels, processes] = tables;
+    let found =
+        Limits { queue_pairs, completion_queues, memory_regions, channels, processes, bytes };
+    match found.in_force(format.tables) {
+        Ok(limits) if limits == found && bytes == len => Ok(limits),
+        _ => Err(NotOurs::Damaged),
+    }
+}
+
+/// The words of the processes of a mapped fabric.
+pub fn claims<'m>(memory: &'m Mapping, limits: &Limits) -> &'m [AtomicU32] {
+    memory.slice(CLAIMS, limits.processes.min(MAX_PROCESSES) as usize).unwrap_or(&[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMAT: Format = Format { layout: layout(&[1, 2, 3]), tables: |_| 8192 };
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else_is_believed() {
+        let limits = Limits::default();
+        let good = numbers(&limits, &FORMAT);
+        assert_eq!(judge(&good, limits.bytes, &FORMAT), Ok(limits));
+        assert_eq!(judge(&good, limits.bytes - 4096, &FORMAT), Err(NotOurs::Damaged));
+        assert_eq!(judge(&good, limits.bytes + 4096, &FORMAT), Err(NotOurs::Damaged));
+        for at in 0..WORDS {
+            for value in [0, good[at] ^ 1, good[at] + 1, good[at] | 1 << 32, u64::MAX] {
+                let mut words = good;
+                words[at] = value;
+                let expected = match at {
+                    0 => NotOurs::Magic,
+                    1 => NotOurs::Version { found: value },
+                    2 => NotOurs::Layout,
+                    7 if (1..=254).contains(&value) => continue,
+                    _ => NotOurs::Damaged,
+                };
+                assert_eq!(judge(&words, limits.bytes, &FORMAT), Err(expected), "{at} {value}");
+            }
+        }
+        assert_eq!(judge(&[0; WORDS], 0, &FORMAT), Err(NotOurs::Magic));
+    }
+
+    #[test]
+    fn x02_builds_whose_tables_differ_refuse_each_other() {
+        let other = Format { layout: layout(&[1, 3, 2]), ..FORMAT };
+        let words = numbers(&Limits::default(), &FORMAT);
+        assert_eq!(judge(&words, Limits::default().bytes, &other), Err(NotOurs::Layout));
+        let larger = Format { tables: |_| 16 << 20, ..FORMAT };
+        assert_eq!(judge(&words, Limits::default().bytes, &larger), Err(NotOurs::Damaged));
+    }
+}

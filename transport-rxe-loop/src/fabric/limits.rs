@@ -1,0 +1,147 @@
+//! How much a fabric can hold. Said when it is made, and then the same for all who attach.
+
+use thiserror::Error;
+
+use super::alive::MAX_PROCESSES;
+use super::header;
+
+/// Entries of a table at most: numbers of queue pairs have 24 bits, of which some tell generations.
+const MAX_ENTRIES: u32 = 1 << 16;
+/// Bytes of a fabric at most: offsets have 32 bits.
+const MAX_BYTES: u64 = 1 << 31;
+const PAGE: u64 = 4096;
+
+/// How much a fabric can hold.
+///
+/// Tables are powers of two, so there may be room for more than was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Queue pairs.
+    pub queue_pairs: u32,
+    /// Completion queues.
+    pub completion_queues: u32,
+    /// Memory regions.
+    pub memory_regions: u32,
+    /// Completion channels and open contexts.
+    pub channels: u32,
+    /// Processes that are attached at a time, at most 254.
+    pub processes: u32,
+    /// Bytes of the file, with everything but registered memory.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            queue_pairs: 1024,
+            completion_queues: 1024,
+            memory_regions: 4096,
+            channels: 512,
+            processes: 64,
+            bytes: 16 << 20,
+        }
+    }
+}
+
+/// Why a fabric can't have such limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LimitsError {
+    /// There has to be one at least, and not too many.
+    #[error("a fabric can't have {asked} {what}: from 1 to {max}")]
+    OutOfRange {
+        /// What they are.
+        what: &'static str,
+        /// How many were asked for.
+        asked: u32,
+        /// How many there can be.
+        max: u32,
+    },
+    /// The file would be too short or too long.
+    #[error("a fabric with these tables can't have {asked} bytes: from {min} to {MAX_BYTES}")]
+    Bytes {
+        /// How many were asked for.
+        asked: u64,
+        /// How many there have to be.
+        min: u64,
+    },
+}
+
+impl Limits {
+    /// These, as they are in force: tables are powers of two, and the file is whole pages. `tables` says how
+    /// many bytes the tables then take, after the [header](header::BYTES).
+    ///
+    /// # Errors
+    /// There is too little or too much of something.
+    pub fn in_force(&self, tables: fn(&Self) -> usize) -> Result<Self, LimitsError> {
+        let table = |what, asked| match asked {
+            1..=MAX_ENTRIES => Ok(u32::next_power_of_two(asked)),
+            _ => Err(LimitsError::OutOfRange { what, asked, max: MAX_ENTRIES }),
+        };
+        let (what, asked, max) = ("processes", self.processes, MAX_PROCESSES);
+        if !(1..=max).contains(&asked) {
+            return Err(LimitsError::OutOfRange { what, asked, max });
+        }
+        let limits = Self {
+            queue_pairs: table("queue pairs", self.queue_pairs)?,
+            completion_queues: table("completion queues", self.completion_queues)?,
+            memory_regions: table("memory regions", self.memory_regions)?,
+            channels: table("channels", self.channels)?,
+            processes: asked,
+            bytes: self.bytes.min(MAX_BYTES).next_multiple_of(PAGE),
+        };
+        // What is not a table is rings and queues: without a page of them nothing could be made.
+        let min = (header::BYTES + tables(&limits)) as u64 + PAGE;
+        if !(min..=MAX_BYTES).contains(&self.bytes) {
+            return Err(LimitsError::Bytes { asked: self.bytes, min });
+        }
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As tables may be: some bytes for each entry.
+    fn tables(limits: &Limits) -> usize {
+        1024 * limits.queue_pairs as usize + 256 * limits.completion_queues as usize
+    }
+
+    #[test]
+    fn tables_are_powers_of_two_and_files_whole_pages() {
+        assert_eq!(Limits::default().in_force(tables), Ok(Limits::default()));
+        let asked =
+            Limits { queue_pairs: 10_000, channels: 3, bytes: (64 << 20) + 1, ..Limits::default() };
+        let limits = asked.in_force(tables).unwrap();
+        assert_eq!((limits.queue_pairs, limits.channels), (16_384, 4));
+        assert_eq!(limits.bytes, (64 << 20) + 4096);
+        assert_eq!(limits.in_force(tables), Ok(limits), "what is in force stays so");
+    }
+
+    #[test]
+    fn too_little_and_too_much_are_refused_by_name() {
+        let base = Limits::default();
+        let refused = |limits: Limits| limits.in_force(tables).unwrap_err();
+        for asked in [0, MAX_ENTRIES + 1, u32::MAX] {
+            for (what, limits) in [
+                ("queue pairs", Limits { queue_pairs: asked, ..base }),
+                ("completion queues", Limits { completion_queues: asked, ..base }),
+                ("memory regions", Limits { memory_regions: asked, ..base }),
+                ("channels", Limits { channels: asked, ..base }),
+            ] {
+                let max = MAX_ENTRIES;
+                assert_eq!(refused(limits), LimitsError::OutOfRange { what, asked, max });
+            }
+        }
+        for asked in [0, 255, u32::MAX] {
+            let error = refused(Limits { processes: asked, ..base });
+            assert_eq!(error, LimitsError::OutOfRange { what: "processes", asked, max: 254 });
+        }
+        let min = 4096 + tables(&base) as u64 + 4096;
+        for asked in [0, min - 1, MAX_BYTES + 1, u64::MAX] {
+            assert_eq!(refused(Limits { bytes: asked, ..base }), LimitsError::Bytes { asked, min });
+        }
+        assert!(Limits { bytes: min, ..base }.in_force(tables).is_ok());
+    }
+}

@@ -1,0 +1,238 @@
+//! What a fabric is called, and where its files lie by that name.
+//!
+//! ```text
+//! /dev/shm/rxe-loop.<user>.<name>                            the fabric
+//! /dev/shm/rxe-loop.<user>.<name>.bell.<index>               a channel's FIFO
+//! /dev/shm/rxe-loop.<user>.<name>.mem.<index>.<generation>   a region's memory
+//! ```
+//!
+//! The user is the effective one, by number. No name can be taken for another fabric's bells or memory.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// The environment variable that names the fabric.
+pub const VARIABLE: &str = "RXE_LOOP_FABRIC";
+/// Where its files are.
+pub const DIRECTORY: &str = "/dev/shm";
+
+const DEFAULT: &str = "default";
+const LONGEST: usize = 64;
+const BELL: &str = ".bell.";
+const MEMORY: &str = ".mem.";
+
+/// The name of a fabric. Processes of one user that open the same one see each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FabricName(String);
+
+/// Why a name is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// There is nothing.
+    #[error("the fabric's name is empty: unset RXE_LOOP_FABRIC for the default one, or name it")]
+    Empty,
+    /// There is too much.
+    #[error("a fabric's name of {bytes} bytes is too long: at most {LONGEST}")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// It starts with a dot, as `..` does.
+    #[error("the fabric's name {name:?} starts with a dot: start it with a letter or a digit")]
+    Dot {
+        /// The name.
+        name: String,
+    },
+    /// A file name could not have it, or should not.
+    #[error(
+        "the fabric's name {name:?} has {found:?} in it: use letters, digits, `_`, `.` and `-`"
+    )]
+    Character {
+        /// The name.
+        name: String,
+        /// What it should not have.
+        found: char,
+    },
+    /// It could be that of a file beside another fabric.
+    #[error("the fabric's name {name:?} has {part:?} in it, which files beside a fabric have")]
+    Reserved {
+        /// The name.
+        name: String,
+        /// What it should not have.
+        part: &'static str,
+    },
+    /// It is no text.
+    #[error("the fabric's name {name:?} is not UTF-8: use letters, digits, `_`, `.` and `-`")]
+    NotText {
+        /// The name.
+        name: OsString,
+    },
+}
+
+impl FabricName {
+    /// The one that the environment names, else `default`.
+    ///
+    /// # Errors
+    /// What the environment names can't be one.
+    pub fn from_env() -> Result<Self, NameError> {
+        std::env::var_os(VARIABLE).map_or(Ok(Self(DEFAULT.to_owned())), Self::try_from)
+    }
+
+    /// The name itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for FabricName {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        let owned = || name.to_owned();
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+        if name.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if name.len() > LONGEST {
+            return Err(NameError::TooLong { bytes: name.len() });
+        }
+        if name.starts_with('.') {
+            return Err(NameError::Dot { name: owned() });
+        }
+        if let Some(found) = name.chars().find(|&c| !plain(c)) {
+            return Err(NameError::Character { name: owned(), found });
+        }
+        if let Some(part) = [BELL, MEMORY].into_iter().find(|part| name.contains(part)) {
+            return Err(NameError::Reserved { name: owned(), part });
+        }
+        Ok(Self(owned()))
+    }
+}
+
+impl TryFrom<OsString> for FabricName {
+    type Error = NameError;
+
+    fn try_from(name: OsString) -> Result<Self, NameError> {
+        let text = name.into_string().map_err(|name| NameError::NotText { name })?;
+        text.parse()
+    }
+}
+
+/// Where the files of one user's fabric lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FabricPath {
+    directory: PathBuf,
+    file: String,
+}
+
+impl FabricPath {
+    /// Those of this user's fabric, in the system's shared memory.
+    #[must_use]
+    pub fn new(name: &FabricName) -> Self {
+        Self::within(Path::new(DIRECTORY), name)
+    }
+
+    /// Those in another directory.
+    pub fn within(directory: &Path, name: &FabricName) -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        Self { directory: directory.to_owned(), file: format!("rxe-loop.{user}.{}", name.0) }
+    }
+
+    /// The directory of them all.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The fabric itself.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.directory.join(&self.file)
+    }
+
+    /// The FIFO of the channel at an index.
+    #[must_use]
+    pub fn bell(&self, index: u32) -> PathBuf {
+        self.directory.join(format!("{}{BELL}{index}", self.file))
+    }
+
+    /// The memory of the region at an index.
+    #[must_use]
+    pub fn memory(&self, index: u32, generation: u32) -> PathBuf {
+        self.directory.join(format!("{}{MEMORY}{index}.{generation}", self.file))
+    }
+
+    /// Whether a file in the directory is one of this fabric's bells or regions.
+    #[must_use]
+    pub fn is_beside(&self, file: &str) -> bool {
+        let numbers = |rest: &str, count: usize| {
+            let number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+            rest.split('.').count() == count && rest.split('.').all(number)
+        };
+        file.strip_prefix(&self.file).is_some_and(|rest| {
+            rest.strip_prefix(BELL).is_some_and(|rest| numbers(rest, 1))
+                || rest.strip_prefix(MEMORY).is_some_and(|rest| numbers(rest, 2))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(name: &str) -> Result<FabricName, NameError> {
+        name.parse()
+    }
+
+    #[test]
+    fn x07_names_that_no_file_should_have_are_refused_with_a_reason() {
+        assert_eq!(parsed(""), Err(NameError::Empty));
+        assert_eq!(parsed(&"a".repeat(65)), Err(NameError::TooLong { bytes: 65 }));
+        assert_eq!(parsed(".."), Err(NameError::Dot { name: "..".into() }));
+        assert_eq!(parsed(".hidden"), Err(NameError::Dot { name: ".hidden".into() }));
+        for (name, found) in [("a/b", '/'), ("a\0b", '\0'), ("ä", 'ä'), ("a b", ' '), ("a\n", '\n')]
+        {
+            assert_eq!(parsed(name), Err(NameError::Character { name: name.into(), found }));
+        }
+        assert!(matches!(parsed("a/../b"), Err(NameError::Character { found: '/', .. })));
+        for name in ["a.bell.0", "a.mem.1.2", "a.bell.", "a.mem.b"] {
+            assert!(matches!(parsed(name), Err(NameError::Reserved { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn x07_a_name_that_is_no_text_is_refused() {
+        use std::os::unix::ffi::OsStringExt;
+        let name = OsString::from_vec(vec![b'a', 0xff]);
+        assert_eq!(FabricName::try_from(name.clone()), Err(NameError::NotText { name }));
+    }
+
+    #[test]
+    fn other_names_are_taken_as_they_are() {
+        for name in ["a", "default", "A-b_c.9", "-", "a..b", "mem.1", &"a".repeat(64)] {
+            assert_eq!(parsed(name).unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn what_lies_beside_a_fabric_is_told_from_other_fabrics() {
+        let path = |name: &str| FabricPath::within(Path::new("/d"), &parsed(name).unwrap());
+        let file_name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let (a, ab) = (path("a"), path("a.b"));
+        for beside in [a.bell(0), a.bell(511), a.memory(4095, 7)] {
+            assert!(a.is_beside(&file_name(beside.clone())), "{beside:?}");
+            assert!(!ab.is_beside(&file_name(beside)));
+        }
+        for other in [a.file(), ab.file(), ab.bell(1), a.bell(1).with_extension("")] {
+            assert!(!a.is_beside(&file_name(other.clone())), "{other:?}");
+        }
+        for suffix in [".bell.x", ".bell.1.2", ".mem.1", ".mem.1.2.3", ".mem.1.", ".bell.1 "] {
+            assert!(!a.is_beside(&format!("{}{suffix}", file_name(a.file()))), "{suffix}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What this process keeps open: one descriptor for each fabric file, which has its locks. One of the rooms
+//! where `unsafe` lives.
+//!
+//! A forked child begins with an empty registry: its thread may be the only one left of several, so nothing
+//! here may need another thread to go on, nor be half changed at any instant. What is kept is a list that
+//! only grows at its head, by one store.
+
+#![allow(unsafe_code)]
+
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+
+use super::attach::Attachment;
+use super::file::FileId;
+use crate::sync::{self, AtomicPtr, AtomicU32};
+
+const CLOSED: u32 = u32::MAX;
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// What this process keeps open.
+#[derive(Debug)]
+pub struct Registry {
+    lock: AtomicU32,
+    newest: AtomicPtr<Kept>,
+}
+
+/// The registry of this copy of the library.
+pub static REGISTRY: Registry = Registry::new();
+
+/// An open file.
+#[derive(Debug)]
+pub struct Kept {
+    id: FileId,
+    fd: AtomicU32,
+    attachment: OnceLock<Attachment>,
+    older: Option<&'static Self>,
+}
+
+/// The registry is this thread's.
+#[derive(Debug)]
+pub struct Guard(&'static Registry);
+
+impl Registry {
+    /// An empty one.
+    pub const fn new() -> Self {
+        Self { lock: AtomicU32::new(0), newest: AtomicPtr::new(null_mut()) }
+    }
+
+    /// Waits until no other thread changes it, up to `deadline`.
+    pub fn lock(&'static self, deadline: Instant) -> Option<Guard> {
+        while !sync::try_lock(&self.lock) {
+            if Instant::now() >= deadline {
+                return None;
+            }
+            thread::sleep(PAUSE);
+        }
+        Some(Guard(self))
+    }
+
+    /// All that was ever kept by this process, the newest first.
+    pub fn all(&self) -> impl Iterator<Item = &'static Kept> {
+        // SAFETY: null, or a `Kept` that `keep` leaked.
+        let newest = unsafe { sync::acquire(&self.newest).as_ref() };
+        std::iter::successors(newest, |kept| kept.older)
+    }
+
+    /// Forgets everything, whatever other threads were doing: for the child of a fork, which has none.
+    pub fn forget_all(&self) {
+        sync::release(&self.newest, null_mut());
+        sync::unlock(&self.lock);
+    }
+}
+
+impl Guard {
+    /// What is kept of a file.
+    pub fn find(&self, id: FileId) -> Option<&'static Kept> {
+        self.0.all().find(|kept| kept.id == id && kept.fd().is_some())
+    }
+
+    /// Keeps a file open.
+    pub fn keep(&self, fd: OwnedFd, id: FileId) -> &'static Kept {
+        let kept = Box::leak(Box::new(Kept {
+            id,
+            fd: AtomicU32::new(fd.into_raw_fd() as u32),
+            attachment: OnceLock::new(),
+            older: self.0.all().next(),
+        }));
+        sync::release(&self.0.newest, kept);
+        kept
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        sync::unlock(&self.0.lock);
+    }
+}
+
+impl Kept {
+    /// Which file it is.
+    pub const fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Its descriptor; `None` once it was closed.
+    pub fn fd(&self) -> Option<BorrowedFd<'static>> {
+        let fd = sync::load_u32(&self.fd);
+        // SAFETY: a descriptor that `keep` was given and nobody closed. Who closes it says that nobody
+        // uses it any more.
+        (fd != CLOSED).then(|| unsafe { BorrowedFd::borrow_raw(fd as RawFd) })
+    }
+
+    /// What this process has there.
+    pub fn attachment(&self) -> Option<&Attachment> {
+        self.attachment.get()
+    }
+
+    /// That this process is attached.
+    pub fn attach(&'static self, attachment: Attachment) -> &'static Attachment {
+        self.attachment.get_or_init(|| attachment)
+    }
+
+    /// Closes the file: all locks that this process has there are gone. Nobody may use the descriptor from
+    /// here on.
+    pub fn close(&self) {
+        let fd = sync::load_u32(&self.fd);
+        if fd != CLOSED {
+            sync::store_u32(&self.fd, CLOSED);
+            // SAFETY: ours since `keep` was given it; `fd` gives it to nobody any more.
+            unsafe { rustix::io::close(fd as RawFd) };
+        }
+    }
+}

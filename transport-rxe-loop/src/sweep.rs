@@ -1,0 +1,108 @@
+//! What is done about a process that died: whatever it was in the middle of is repaired, its peers are told,
+//! and everything that it had is given back (X3). Any survivor does this, and may die over it: each step can
+//! be done again, and the dead one keeps its place until the last is done.
+//!
+//! 1. Locks that it held are inherited, and what is under them repaired.
+//! 2. Its queue pairs lose their numbers. Whoever is connected to one is told, and fails with RETRY_EXC.
+//! 3. Everybody is told of events and overruns: it may have died between causing one and telling.
+//! 4. Once nobody is in the middle of a request for one of its queue pairs, everything that it had is free:
+//!    keys, queues, channels, memory, and last its place.
+
+use crate::bell;
+use crate::cq;
+use crate::execute;
+use crate::fabric::Fabric;
+use crate::identity;
+use crate::layout::{Entry, QpSlot};
+use crate::protocol::lock::Owner;
+use crate::sync;
+use crate::window;
+
+/// Looks at all other processes, and sweeps up after those that died. True if there are others left.
+pub fn look(fabric: &'static Fabric) -> bool {
+    fabric.others().filter(|&other| fabric.is_alive(other.place()) || !after(fabric, other)).count()
+        != 0
+}
+
+/// Sweeps up after a dead process; false if something of it has to stay for now.
+fn after(fabric: &'static Fabric, dead: Owner) -> bool {
+    let Ok(_guard) = fabric.lock(&fabric.tables().common.sweep, || {}) else { return false };
+    // Somebody else may have been quicker, and its place may be another's, who lives.
+    if !fabric.others().any(|other| other == dead) {
+        return true;
+    }
+    inherit(fabric, dead);
+    let is_quiet = expel(fabric, dead.place());
+    (0..fabric.tables().cqs.len()).for_each(|index| cq::tell(fabric, index));
+    if is_quiet {
+        free(fabric, dead.place());
+        fabric.free(dead);
+    }
+    is_quiet
+}
+
+fn inherit(fabric: &'static Fabric, dead: Owner) {
+    let tables = fabric.tables();
+    for (slot, index) in tables.cqs.all().iter().zip(0..) {
+        if slot.fanin.lock.holder() == Some(dead) {
+            cq::outwait_push(fabric, index);
+        }
+    }
+    for (slot, index) in tables.channels.all().iter().zip(0..) {
+        if slot.lock.holder() == Some(dead) {
+            bell::outwait(fabric, index);
+        }
+    }
+    if tables.common.arena.holder() == Some(dead) {
+        drop(fabric.lock(&tables.common.arena, || {}));
+    }
+}
+
+/// Takes its queue pairs their numbers; false while somebody is in the middle of a request for one of them.
+fn expel(fabric: &'static Fabric, place: u16) -> bool {
+    let mut is_quiet = true;
+    for (index, slot) in fabric.tables().qps.all_of(place) {
+        let number = identity::read(slot).number;
+        identity::vacate(slot);
+        if number != 0 {
+            execute::kick_those_connected_to(fabric, number);
+        }
+        is_quiet &= !window::is_open_for(fabric, index);
+    }
+    is_quiet
+}
+
+fn free(fabric: &'static Fabric, place: u16) {
+    let tables = fabric.tables();
+    for (_, slot) in tables.mrs.all_of(place) {
+        sync::store_u32(&slot.key, 0);
+        slot.life().end(place);
+    }
+    for (index, slot) in tables.qps.all_of(place) {
+        forget(slot);
+        sync::store_u32(fabric.dest(index), 0);
+        slot.life().end(place);
+    }
+    for (_, slot) in tables.cqs.all_of(place) {
+        slot.fanin.end();
+        slot.completion.forget();
+        slot.overrun.forget();
+        slot.life().end(place);
+    }
+    for (index, slot) in tables.channels.all_of(place) {
+        bell::remove(fabric, index);
+        slot.life().end(place);
+    }
+    tables.arena.sweep(place);
+}
+
+/// Leaves the place of a queue pair as the next one expects it.
+fn forget(slot: &QpSlot) {
+    slot.events.iter().for_each(|node| node.forget());
+    slot.send.turn.free();
+    slot.send.copying.close();
+    slot.recv.empty();
+    let posted = sync::load(&slot.send.posted);
+    sync::store(&slot.send.done, posted);
+    sync::store(&slot.retired.0, posted);
+}
