@@ -5,6 +5,8 @@ pub mod alive;
 pub mod attach;
 pub mod error;
 pub mod file;
+#[cfg(test)]
+mod file_tests;
 pub mod fork;
 pub mod header;
 pub mod limits;
@@ -92,6 +94,7 @@ impl Fabric {
 
     /// This process.
     #[inline]
+    #[cfg(test)]
     pub const fn me(&self) -> Owner {
         self.me
     }

@@ -1,0 +1,46 @@
+//! Two copies of the library in one process: two registries, each with descriptors of its own.
+
+use super::super::alive::Liveness;
+use super::super::attach::leave;
+use super::super::registry::Registry;
+use super::*;
+
+static OTHER: Registry = Registry::new();
+
+#[test]
+fn x01_two_copies_in_one_process_have_a_place_each() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
+    assert_ne!(here.owner(), there.owner());
+    let pid = Some(std::process::id() as i32);
+    for (asked, owner) in [(here, there.owner()), (there, here.owner()), (here, here.owner())] {
+        assert_eq!(asked.alive(owner), Liveness::Alive { pid });
+    }
+    assert!(std::ptr::eq(attach(&directory.path()).unwrap(), here), "each copy attaches once");
+    let actor = Actor::play("user", &directory);
+    assert!(![here.owner(), there.owner()].contains(&(actor.number() as u32)));
+    actor.finish();
+    assert_eq!(directory.files().len(), 1);
+}
+
+/// Both copies leave at the end: this one by itself, the other by order.
+pub fn two_copies(path: &FabricPath) {
+    attach(path).unwrap();
+    OTHER.attach(path, &limits(), &FORMAT).unwrap();
+    say("attached");
+    wait();
+    leave(&OTHER, Instant::now() + PATIENCE);
+    say(files(path.directory()).len());
+}
+
+#[test]
+fn x02_the_last_copy_in_the_last_process_removes_the_file() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("two copies", &directory);
+    assert_eq!(actor.hear(), "attached");
+    actor.go();
+    assert_eq!(actor.hear(), "1", "the other copy still uses it");
+    assert!(actor.ended().success());
+    assert_eq!(directory.files(), [""; 0]);
+}

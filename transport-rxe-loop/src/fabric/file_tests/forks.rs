@@ -1,0 +1,128 @@
+//! Processes that fork.
+
+#![allow(unsafe_code)]
+
+use super::super::alive::{Gate, Liveness};
+use super::super::registry::Kept;
+use super::*;
+use crate::sync::{AtomicU32 as Word, load_u32, store_u32};
+
+/// Forks; what `child` says is its exit code.
+fn fork(child: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the C library sees to it that its allocator works in the child, which uses nothing else that
+    // another thread could have been in the middle of.
+    match unsafe { libc::fork() } {
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            // SAFETY: as the end of a program, with what is to be done then.
+            unsafe { libc::exit(i32::from(!matches!(code, Ok(true)))) }
+        }
+        pid => pid,
+    }
+}
+
+fn exit_code(pid: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: writes the one number.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
+}
+
+fn word(of: &'static Attachment) -> &'static Word {
+    of.memory().at(8192).unwrap()
+}
+
+/// What it inherited reaches nothing, and it can attach anew.
+fn child_is_its_own(here: &'static Attachment) -> bool {
+    assert!(!here.is_ours());
+    assert_eq!(load_u32(word(here)), 0);
+    store_u32(word(here), 77);
+    assert_eq!(here.alive(here.owner()), Liveness::Alive { pid: None });
+    assert_eq!(REGISTRY.all().count(), 0);
+    let anew = attach(here.path()).unwrap();
+    assert!(anew.is_ours());
+    assert_ne!(anew.owner(), here.owner());
+    assert_eq!(load_u32(word(anew)), 5);
+    store_u32(word(anew), 6);
+    // SAFETY: a call without arguments.
+    let parent = unsafe { libc::getppid() };
+    assert_eq!(anew.alive(here.owner()), Liveness::Alive { pid: Some(parent) });
+    true
+}
+
+pub fn parent(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    store_u32(word(here), 5);
+    let pid = fork(|| child_is_its_own(here));
+    assert_eq!(exit_code(pid), 0);
+    assert!(here.is_ours());
+    assert_eq!(load_u32(word(here)), 6);
+    assert_eq!(here.claimed().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(here.alive(2), Liveness::Dead);
+    assert_eq!(files(path.directory()).len(), 1, "the child's end removed nothing");
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_forked_child_is_another_process_and_harms_nothing() {
+    let directory = Directory::new();
+    let actor = Actor::play("parent", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+/// Forks in the gate, and leaves the child to its killer.
+pub fn parent_of_a_survivor(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
+    let _gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap().unwrap();
+    let pid = fork(|| {
+        loop {
+            thread::sleep(PATIENCE);
+        }
+    });
+    say(here.owner());
+    say(pid);
+    wait();
+}
+
+#[test]
+fn x03_a_forked_child_holds_neither_its_parent_s_place_nor_the_gate() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("parent of a survivor", &directory);
+    let (owner, child) = (actor.number() as u32, actor.number() as i32);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    let next = Actor::play("user", &directory);
+    assert_ne!(next.number() as u32, owner, "the gate is free");
+    let child = rustix::process::Pid::from_raw(child).unwrap();
+    rustix::process::kill_process(child, rustix::process::Signal::KILL).expect("the child lives");
+    next.finish();
+}
+
+/// Forks while another thread has the registry.
+pub fn parent_in_the_middle(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let held = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+    let pid = thread::scope(|scope| {
+        let forker =
+            scope.spawn(|| fork(|| attach(path).is_ok_and(|anew| anew.owner() != here.owner())));
+        forker.join().unwrap()
+    });
+    assert_eq!(exit_code(pid), 0);
+    drop(held);
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_child_forked_while_another_thread_attached_can_attach() {
+    let directory = Directory::new();
+    let actor = Actor::play("parent in the middle", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+}

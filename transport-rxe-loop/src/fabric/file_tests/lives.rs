@@ -1,0 +1,176 @@
+//! Who is alive.
+
+#![allow(unsafe_code)]
+
+use super::super::alive::{Gate, Liveness};
+use super::super::registry::Kept;
+use super::*;
+
+/// Attaches, says which process it is, and stays until it may go.
+pub fn user(path: &FabricPath) {
+    say(attach(path).unwrap().owner());
+    wait();
+}
+
+/// Ends the thread that it runs in, and no other.
+extern "C" fn end_thread(_: libc::c_int) {
+    // SAFETY: the thread waits for this one, and nobody waits for it.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+}
+
+/// Lives on when its first thread has ended.
+pub fn first_thread(path: &FabricPath) {
+    let pid = std::process::id() as i32;
+    // SAFETY: the handler makes one system call; the first thread's number is the process'.
+    unsafe {
+        libc::signal(libc::SIGUSR1, end_thread as *const () as usize);
+        assert_eq!(libc::syscall(libc::SYS_tgkill, pid, pid, libc::SIGUSR1), 0);
+    }
+    user(path);
+}
+
+/// Stays in the gate.
+pub fn gatekeeper(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
+    let _gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap().unwrap();
+    say(here.owner());
+    wait();
+}
+
+fn state(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+fn x01_processes_that_name_the_same_fabric_share_its_memory() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    assert_ne!(owner, here.owner());
+    assert_eq!(here.claimed().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    let elsewhere = attach(&path(&directory.0, "y")).unwrap();
+    assert_eq!(elsewhere.claimed().collect::<Vec<_>>(), [1], "another name sees nothing of it");
+    actor.finish();
+}
+
+#[test]
+fn a_process_is_alive_to_itself_and_who_never_was_is_dead() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let pid = Some(std::process::id() as i32);
+    assert_eq!(here.alive(here.owner()), Liveness::Alive { pid });
+    for owner in [0, here.owner() + 1, limits().processes, limits().processes + 1, 255, u32::MAX] {
+        assert_eq!(here.alive(owner), Liveness::Dead, "{owner}");
+    }
+}
+
+#[test]
+fn x03_a_killed_process_is_dead_before_it_is_reaped_and_keeps_its_place_until_freed() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    assert_eq!(state(actor.pid()), Some('Z'), "nobody has reaped it");
+    let next = Actor::play("user", &directory);
+    assert_ne!(next.number() as u32, owner, "its place is not taken before it is freed");
+    assert_eq!(here.alive(owner), Liveness::Dead);
+    here.free(owner);
+    let last = Actor::play("user", &directory);
+    assert_eq!(last.number() as u32, owner);
+    next.finish();
+    last.finish();
+}
+
+#[test]
+fn a_process_whose_first_thread_ended_is_alive() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("first thread", &directory);
+    let owner = actor.number() as u32;
+    until("its first thread has ended", || state(actor.pid()) == Some('Z'));
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+}
+
+#[test]
+fn a_stopped_process_is_alive() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    let signal = |signal| {
+        let pid = rustix::process::Pid::from_raw(actor.pid()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    };
+    signal(rustix::process::Signal::STOP);
+    until("it is stopped", || state(actor.pid()) == Some('T'));
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    signal(rustix::process::Signal::CONT);
+    actor.finish();
+}
+
+#[test]
+fn x07_a_gate_that_is_never_left_is_an_error_and_a_dead_gatekeeper_is_none() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("gatekeeper", &directory);
+    actor.number();
+    let busy = AttachError::Busy { path: directory.path().file() };
+    assert_eq!(attach(&directory.path()).unwrap_err(), busy);
+    actor.kill();
+    actor.ended();
+    let here = attach(&directory.path()).unwrap();
+    assert_eq!(here.owner(), 1, "it was the last one, so the file is a new one");
+}
+
+#[test]
+fn a_full_fabric_is_an_error_until_a_dead_process_is_swept() {
+    let directory = Directory::new();
+    let two = Limits { processes: 2, ..limits() };
+    let here = REGISTRY.attach(&directory.path(), &two, &FORMAT).unwrap();
+    let mut actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    assert_eq!((here.owner(), owner), (1, 2), "what it may hold was said when it was made");
+    static OTHER: super::super::registry::Registry = super::super::registry::Registry::new();
+    let full = AttachError::TooManyProcesses { path: directory.path().file(), max: 2 };
+    let again = || OTHER.attach(&directory.path(), &limits(), &FORMAT);
+    assert_eq!(again().unwrap_err(), full);
+    actor.kill();
+    actor.ended();
+    assert_eq!(again().unwrap_err(), full);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(20));
+            here.free(owner);
+        });
+        assert_eq!(again().unwrap().owner(), owner, "it waits for the survivors a little");
+    });
+}
+
+#[test]
+fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
+    let directory = Directory::new();
+    let actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    let words = |value: u32| {
+        use std::os::unix::fs::FileExt;
+        let file = fs::OpenOptions::new().write(true).open(directory.path().file()).unwrap();
+        let words = value.to_ne_bytes().repeat(limits().processes as usize);
+        file.write_all_at(&words, 1024).unwrap();
+    };
+    words(u32::MAX);
+    let full =
+        AttachError::TooManyProcesses { path: directory.path().file(), max: limits().processes };
+    assert_eq!(attach(&directory.path()).unwrap_err(), full);
+    words(0);
+    let here = attach(&directory.path()).unwrap();
+    assert_ne!(here.owner(), owner, "the lock on its byte tells that it is taken");
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.finish();
+}

@@ -1,0 +1,185 @@
+//! A system that refuses, interrupts, or has nothing to give.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::super::file;
+use super::*;
+use crate::sync::{AtomicU32 as Word, store_u32};
+
+/// Lets an actor play its part alone, to its end; false if it can't be played here.
+fn alone(part: &str, directory: &Directory) -> bool {
+    let actor = Actor::play(part, directory);
+    let said = actor.hear();
+    let status = actor.ended();
+    assert!(status.success(), "{status}");
+    if said != "done" {
+        assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {said}");
+        eprintln!("skipped: {said}");
+    }
+    said == "done"
+}
+
+pub fn no_descriptor(path: &FabricPath) {
+    let usual = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..usual }).unwrap();
+    let errno = libc::EMFILE;
+    assert_eq!(attach(path).unwrap_err(), AttachError::NoDescriptor { errno });
+    setrlimit(Resource::Nofile, usual).unwrap();
+    attach(path).unwrap();
+    say("done");
+}
+
+#[test]
+fn x07_without_a_descriptor_there_is_an_error() {
+    alone("no descriptor", &Directory::new());
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// Is interrupted every 200 µs, by a signal that restarts nothing.
+pub fn interrupted(directory: &Path) {
+    let every = libc::timeval { tv_sec: 0, tv_usec: 200 };
+    let timer = libc::itimerval { it_interval: every, it_value: every };
+    // SAFETY: a handler that does nothing, with flags that are all off, and a timer of this process.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        assert_eq!(libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()), 0);
+        assert_eq!(libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()), 0);
+    }
+    let larger = Limits { bytes: 8 << 20, ..limits() };
+    for number in 0..8 {
+        let path = path(directory, &format!("x{number}"));
+        let here = REGISTRY.attach(&path, &larger, &FORMAT).unwrap();
+        assert_eq!(fs::metadata(path.file()).unwrap().len(), here.limits().bytes);
+    }
+    say("done");
+}
+
+#[test]
+fn x07_signals_interrupt_nothing() {
+    let directory = Directory::new();
+    alone("interrupted", &directory);
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+fn mount(directory: &Path, flags: libc::c_ulong, size: &str) -> bool {
+    let to = CString::new(directory.to_str().unwrap()).unwrap();
+    let options = CString::new(size).unwrap();
+    let tmpfs = c"tmpfs".as_ptr();
+    // SAFETY: strings that end, and live longer than the call.
+    unsafe { libc::mount(tmpfs, to.as_ptr(), tmpfs, flags, options.as_ptr().cast()) == 0 }
+}
+
+/// With mounts of its own: 4 MiB of shared memory, and some that can't be written.
+pub fn little_memory(directory: &Path) {
+    // SAFETY: concerns the mounts that this process sees, and strings that end.
+    let own = unsafe {
+        let all = libc::MS_REC | libc::MS_PRIVATE;
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(std::ptr::null(), c"/".as_ptr(), std::ptr::null(), all, std::ptr::null())
+                == 0
+    };
+    if !own || !mount(directory, 0, "size=4m") {
+        return say("this process may not mount anything");
+    }
+    let (x, y) = (path(directory, "x"), path(directory, "y"));
+    let of = |bytes| Limits { bytes, ..limits() };
+    let full = |path: &FabricPath, bytes| AttachError::Full { path: path.file(), bytes };
+    let error = REGISTRY.attach(&x, &of(16 << 20), &FORMAT).unwrap_err();
+    assert_eq!(error, full(&x, 16 << 20));
+    assert_eq!(files(directory), [""; 0], "nothing is left of it");
+    let here = REGISTRY.attach(&x, &of(3 << 20), &FORMAT).unwrap();
+    assert_eq!(REGISTRY.attach(&y, &of(2 << 20), &FORMAT).unwrap_err(), full(&y, 2 << 20));
+    // All the rest, so that a page that was not reserved would end this process.
+    while fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(directory.join("rest"))
+        .unwrap()
+        .write(&[1; 4096])
+        .is_ok_and(|written| written == 4096)
+    {}
+    for word in here.memory().slice::<Word>(4096, (3 << 18) - 1024).unwrap() {
+        store_u32(word, 1);
+    }
+    let directory = directory.join("below");
+    fs::create_dir(&directory).unwrap();
+    assert!(mount(&directory, libc::MS_RDONLY, ""));
+    let error = attach(&path(&directory, "x")).unwrap_err();
+    assert_eq!(error, AttachError::ReadOnly { directory, errno: libc::EROFS });
+    say("done");
+}
+
+#[test]
+fn x07_full_or_read_only_shared_memory_is_an_error_and_what_was_made_stays_usable() {
+    if is_root() {
+        alone("little memory", &Directory::new());
+    }
+}
+
+#[test]
+fn x07_without_shared_memory_there_is_an_error() {
+    let directory = Directory::new();
+    for missing in ["missing", "file/below"] {
+        fs::write(directory.0.join("file"), "").unwrap();
+        let missing = directory.0.join(missing);
+        let error = attach(&path(&missing, "x")).unwrap_err();
+        assert_eq!(error, AttachError::NoSharedMemory { directory: missing });
+    }
+}
+
+/// Is user 4321 from here on.
+pub fn another_user(root_s: &FabricPath) {
+    // SAFETY: concerns the rights of this process.
+    assert_eq!(unsafe { libc::setresuid(4321, 4321, 4321) }, 0);
+    let directory = root_s.directory();
+    let mine = path(directory, "x");
+    assert_ne!(mine.file(), root_s.file());
+    let here = attach(&mine).unwrap();
+    assert_eq!(here.owner(), 1, "root's is another one");
+    assert_eq!(fs::metadata(mine.file()).unwrap().uid(), 4321);
+    assert!(fs::read(root_s.file()).is_err(), "nobody else's to read");
+    let error = attach(root_s).unwrap_err();
+    assert_eq!(error, AttachError::NotOwned { path: root_s.file(), owner: 0 });
+    // Where nothing can be made, but something could be found.
+    let closed = directory.join("closed");
+    let error = attach(&path(&closed, "x")).unwrap_err();
+    assert_eq!(error, AttachError::ReadOnly { directory: closed, errno: libc::EACCES });
+    say("done");
+}
+
+#[test]
+fn x01_two_users_have_a_fabric_each() {
+    if !is_root() {
+        return;
+    }
+    let directory = Directory::new();
+    fs::set_permissions(&directory.0, fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::create_dir(directory.0.join("closed")).unwrap();
+    attach(&directory.path()).unwrap();
+    assert!(alone("another user", &directory));
+    assert_eq!(directory.files().len(), 2, "{:?}", directory.files());
+    assert!(file::find(&directory.path()).unwrap().is_some());
+}
+
+/// Whatever the umask takes away or leaves.
+pub fn creation_mask(directory: &Path) {
+    for mask in [0, 0o777] {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
+        let path = path(directory, &format!("x{mask}"));
+        attach(&path).unwrap();
+        assert_eq!(fs::metadata(path.file()).unwrap().mode() & 0o7777, 0o600, "umask {mask:o}");
+    }
+    say("done");
+}
+
+#[test]
+fn x02_the_file_is_for_this_user_alone_whatever_the_umask() {
+    alone("creation mask", &Directory::new());
+}
