@@ -92,14 +92,7 @@ impl Fabric {
         self.here.is_ours()
     }
 
-    /// This process.
-    #[inline]
-    #[cfg(test)]
-    pub const fn me(&self) -> Owner {
-        self.me
-    }
-
-    /// Its place.
+    /// The place of this process.
     #[inline]
     pub const fn place(&self) -> u16 {
         self.me.place()

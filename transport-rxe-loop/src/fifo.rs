@@ -40,7 +40,9 @@ pub fn empty(fd: &OwnedFd) {
 
 /// What this process has open, by the place and the generation of the channel.
 #[derive(Debug)]
-pub struct Bells(Vec<Mutex<Option<(u32, Arc<OwnedFd>)>>>);
+pub struct Bells(Vec<Mutex<Bell>>);
+
+type Bell = Option<(u32, Arc<OwnedFd>)>;
 
 impl Bells {
     /// For so many channels.
@@ -74,7 +76,7 @@ impl Bells {
             .is_some_and(|(_, fd)| matches!(write(fd.as_fd(), &[1]), Ok(_) | Err(Errno::AGAIN)))
     }
 
-    fn at(&self, index: u32) -> MutexGuard<'_, Option<(u32, Arc<OwnedFd>)>> {
+    fn at(&self, index: u32) -> MutexGuard<'_, Bell> {
         let index = index as usize & (self.0.len() - 1);
         self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -129,6 +129,7 @@ fn x04_what_is_scribbled_into_the_tables_harms_nobody() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let test = "hostile::x04_what_is_scribbled_into_the_tables_harms_nobody";
         command.args(["--exact", test, "--test-threads=1"]).env(ALONE, "");
+        command.env("RXE_LOOP_FABRIC", format!("hostile-{}", std::process::id()));
         let mut child = command.spawn().unwrap();
         let deadline = Instant::now() + 30 * time;
         let status = loop {

@@ -268,7 +268,7 @@ fn p04_room_past_the_count_stays_untouched() {
 
 #[test]
 fn two_opens_share_one_device() {
-    let other = transport_rxe_loop::Context::open("loop0").unwrap();
+    let other = open();
     let mut a = End::new();
     let mut cq = other.create_cq(4, None).unwrap();
     let pd = other.alloc_pd();

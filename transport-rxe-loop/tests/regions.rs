@@ -6,15 +6,15 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use common::{ALL, S, pair, wait_for};
+use common::{ALL, S, open, pair, wait_for};
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Access, Context, MemoryRegion};
+use transport_rxe_loop::{Access, MemoryRegion};
 
 #[test]
 fn every_range_inside_is_copied_and_none_outside() {
     const LEN: usize = 26;
-    let pd = Context::open("loop0").unwrap().alloc_pd();
+    let pd = open().alloc_pd();
     let region = pd.allocate(LEN, Access::LOCAL_WRITE).unwrap();
     let mut expected = [0; LEN];
     let mut next = 0_u8;

@@ -12,7 +12,8 @@ use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
 use transport_rxe_loop::{
-    Access, Context, Cq, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
+    Access, Context, Cq, OpenError, OpenOptions, OwnedRegion, ProtectionDomain, QpAttr, QpCaps,
+    QpInit, QpState, QueuePair,
 };
 
 /// Longer than anything here takes, on any machine.
@@ -31,8 +32,17 @@ pub struct End {
 pub const CAPS: QpCaps =
     QpCaps { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
 
+/// Names the fabric that a further process is to use.
+pub const FABRIC: &str = "TEST_FABRIC";
+
+/// In a fabric of this process' own, so that tests may fill it; or in the one that its parent named.
 pub fn open() -> Context {
-    Context::open("loop0").unwrap()
+    try_open().unwrap()
+}
+
+pub fn try_open() -> Result<Context, OpenError> {
+    let own = || format!("test-{}", std::process::id());
+    OpenOptions::new().fabric(&std::env::var(FABRIC).unwrap_or_else(|_| own())).open("loop0")
 }
 
 impl End {
