@@ -3,7 +3,8 @@
 //!
 //! Under `--cfg loom` the same names are loom's, and `weaken` takes an operation out by its
 //! [`Site`], which is how a model shows that it would notice. Under `--cfg cq_core_word32` the crate is
-//! what it is on targets without 64-bit atomics, which is how it is tested for them.
+//! what it is on targets without 64-bit atomics, which is how it is tested for them. A thread of a model can be
+//! killed at any of its stores, as a process can: `death` has the means.
 //!
 //! # Who is paired with whom
 //!
@@ -36,6 +37,8 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
+        pub mod death;
+        pub use self::death::step;
         pub use loom::hint::spin_loop;
         pub use loom::sync::atomic::{AtomicU32, fence};
     } else {
@@ -136,7 +139,9 @@ pub enum Site {
 /// Publishes an entry: the last word of a slot, after all the others.
 #[inline(always)]
 pub fn publish(word: &AtomicWord, value: Word) {
-    word.store(value, at(Site::Publish, Release));
+    if step() {
+        word.store(value, at(Site::Publish, Release));
+    }
 }
 
 /// Looks whether an entry is published; if it is, its other words may be read.
@@ -148,7 +153,9 @@ pub fn observe(word: &AtomicWord) -> Word {
 /// Gives every slot before `position` back to the producer.
 #[inline(always)]
 pub fn release_head(head: &AtomicWord, position: Word) {
-    head.store(position, at(Site::ReleaseHead, Release));
+    if step() {
+        head.store(position, at(Site::ReleaseHead, Release));
+    }
 }
 
 /// Learns which slots the consumer has given back.
@@ -160,7 +167,9 @@ pub fn acquire_head(head: &AtomicWord) -> Word {
 /// Announces the overrun, after the last entry that was stored.
 #[inline(always)]
 pub fn latch(cell: &AtomicU32, value: u32) {
-    cell.store(value, at(Site::Latch, Release));
+    if step() {
+        cell.store(value, at(Site::Latch, Release));
+    }
 }
 
 /// Looks whether the queue has overrun; if so, everything stored before can be seen.
@@ -205,13 +214,15 @@ pub fn try_lock_as(word: &AtomicU32, holder: u32) -> bool {
 #[cfg(target_has_atomic = "32")]
 #[inline(always)]
 pub fn take_lock(word: &AtomicU32, from: u32, to: u32) -> bool {
-    word.compare_exchange(from, to, at(Site::Lock, Acquire), Relaxed).is_ok()
+    step() && word.compare_exchange(from, to, at(Site::Lock, Acquire), Relaxed).is_ok()
 }
 
 /// Gives a lock word back.
 #[inline(always)]
 pub fn unlock(word: &AtomicU32) {
-    word.store(0, at(Site::Unlock, Release));
+    if step() {
+        word.store(0, at(Site::Unlock, Release));
+    }
 }
 
 /// Loads a word that is private to one side, or that one of the named pairs orders.
@@ -223,7 +234,9 @@ pub fn load(word: &AtomicWord) -> Word {
 /// Stores a word that is private to one side, or that one of the named pairs orders.
 #[inline(always)]
 pub fn store(word: &AtomicWord, value: Word) {
-    word.store(value, Relaxed);
+    if step() {
+        word.store(value, Relaxed);
+    }
 }
 
 /// [`load`] for 32 bits.
@@ -235,7 +248,9 @@ pub fn load_u32(word: &AtomicU32) -> u32 {
 /// [`store`] for 32 bits.
 #[inline(always)]
 pub fn store_u32(word: &AtomicU32, value: u32) {
-    word.store(value, Relaxed);
+    if step() {
+        word.store(value, Relaxed);
+    }
 }
 
 #[inline(always)]
@@ -271,6 +286,12 @@ cfg_if::cfg_if! {
         /// Always true: sites are weakened under loom only.
         #[inline(always)]
         pub const fn intact(_site: Site) -> bool {
+            true
+        }
+
+        /// Always true: threads are killed under loom only.
+        #[inline(always)]
+        pub const fn step() -> bool {
             true
         }
     }

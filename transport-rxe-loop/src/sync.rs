@@ -5,7 +5,7 @@
 //!
 //! | word | written by | read by | what is handed over |
 //! |---|---|---|---|
-//! | lock | [`unlock`] | [`try_lock`] | everything done under the lock |
+//! | lock | [`unlock`] | [`try_lock`], [`try_lock_as`], [`take_lock`] | everything done under the lock |
 //! | turn of a queue pair | [`swap_if`], kicker and holder | [`swap_if`], holder | whatever the kicker did before it kicked |
 //! | identity of a queue pair | [`swap_if`], [`release`] | [`acquire`] | the attributes stored before the state |
 //! | posted position | [`release`], poster | [`acquire`], holder of the turn | the request's words |
@@ -35,8 +35,6 @@
 //! | post receives ([`Site::PostFence`]), look at the own state | change the state ([`Site::ChangeFence`]), look for receives |
 //! | connect, look at the peer's state ([`full_fence`]) | change the state, look who is connected ([`full_fence`]) |
 
-#[cfg(loom)]
-pub mod death;
 mod site;
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -52,8 +50,12 @@ use std::sync::atomic::fence;
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicPtr, AtomicU8};
 
+#[cfg(loom)]
+pub use cq_core::sync::death;
+use cq_core::sync::step;
 pub use cq_core::sync::{
-    AtomicU32, AtomicWord as AtomicU64, load, load_u32, take_lock, try_lock, try_lock_as,
+    AtomicU32, AtomicWord as AtomicU64, load, load_u32, store, store_u32, take_lock, try_lock,
+    try_lock_as, unlock,
 };
 
 #[cfg(loom)]
@@ -153,26 +155,6 @@ pub fn store_fenced<A: Atomic>(word: &A, value: A::Value, site: Site) {
     }
 }
 
-/// Stores a word that is private to one side, or that one of the named pairs orders.
-#[inline(always)]
-pub fn store(word: &AtomicU64, value: u64) {
-    word.store_as(value, Relaxed);
-}
-
-/// [`store`] for 32 bits.
-#[inline(always)]
-pub fn store_u32(word: &AtomicU32, value: u32) {
-    word.store_as(value, Relaxed);
-}
-
-/// Gives a lock word back.
-#[inline(always)]
-pub fn unlock(word: &AtomicU32) {
-    if step() {
-        cq_core::sync::unlock(word);
-    }
-}
-
 /// [`Atomic::swap_if`].
 #[inline(always)]
 pub fn swap_if<A: Atomic>(word: &A, from: A::Value, to: A::Value) -> Result<(), A::Value> {
@@ -260,14 +242,4 @@ pub fn read_fence() {
 #[inline(always)]
 fn at(site: Site, ordering: Ordering) -> Ordering {
     if intact(site) { ordering } else { Relaxed }
-}
-
-#[cfg(loom)]
-use self::death::step;
-
-/// Always true: threads are killed in models alone.
-#[cfg(not(loom))]
-#[inline(always)]
-const fn step() -> bool {
-    true
 }

@@ -1,16 +1,17 @@
-//! The instants at which a process that is killed leaves something half done. A test hooks in here, to die
-//! or to stop at one of them; without debug assertions there is nothing here at all.
+//! The instants at which a process that is killed leaves something half done. A test hooks in here, to be
+//! killed at one of them; without debug assertions there is nothing here at all. Models need none of this:
+//! there, threads die at any store.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::lock::{Lock, Owner};
 //! use transport_rxe_loop::protocol::steps::{self, Step};
 //!
-//! # #[cfg(any(loom, debug_assertions))]
+//! # #[cfg(debug_assertions)]
 //! steps::hook(|step| assert_eq!(step, Step::Entered));
 //! assert!(Lock::new().try_enter(Owner::new(0, 1)));
 //! ```
 
-#[cfg(any(loom, debug_assertions))]
+#[cfg(debug_assertions)]
 use std::sync::OnceLock;
 
 /// What was done last.
@@ -39,11 +40,11 @@ pub enum Step {
     Moved,
 }
 
-#[cfg(any(loom, debug_assertions))]
+#[cfg(debug_assertions)]
 static HOOK: OnceLock<fn(Step)> = OnceLock::new();
 
 /// Calls `hook` at every step of this process from now on. The first one stays.
-#[cfg(any(loom, debug_assertions))]
+#[cfg(debug_assertions)]
 pub fn hook(hook: fn(Step)) {
     let _another_is_in_place = HOOK.set(hook);
 }
@@ -51,10 +52,10 @@ pub fn hook(hook: fn(Step)) {
 /// A step was done.
 #[inline(always)]
 pub(crate) fn done(step: Step) {
-    #[cfg(any(loom, debug_assertions))]
+    #[cfg(debug_assertions)]
     if let Some(hook) = HOOK.get() {
         hook(step);
     }
-    #[cfg(not(any(loom, debug_assertions)))]
+    #[cfg(not(debug_assertions))]
     let _ = step;
 }

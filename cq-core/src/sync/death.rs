@@ -1,4 +1,5 @@
-//! Threads of a model that are killed at a step of theirs: each store is one. Exists under loom alone.
+//! Threads of a model that are killed at a step of theirs, as processes that share memory can be: each store
+//! is one, and each taking of a lock. Exists under loom alone.
 
 use std::any::Any;
 use std::cell::Cell;
