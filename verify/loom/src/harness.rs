@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::env;
+use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use cq_core::sync::{Site, weaken};
 use loom::model::Builder;
+use transport_rxe_loop::sync as device;
 
 /// What loom says when an entry is read while it is written: the cell beside each slot was reached
 /// without a happens-before.
@@ -17,6 +18,24 @@ pub const UNORDERED: &str = "Causality violation: Concurrent";
 /// Unless the environment says otherwise.
 const PREEMPTIONS: usize = 3;
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// A step that a protocol can do without in a control.
+pub trait Site: Copy + fmt::Debug {
+    /// Runs `model` without it.
+    fn weaken<R>(self, model: impl FnOnce() -> R) -> R;
+}
+
+impl Site for cq_core::sync::Site {
+    fn weaken<R>(self, model: impl FnOnce() -> R) -> R {
+        cq_core::sync::weaken(self, model)
+    }
+}
+
+impl Site for device::Site {
+    fn weaken<R>(self, model: impl FnOnce() -> R) -> R {
+        device::weaken(self, model)
+    }
+}
 
 /// A model that holds.
 pub struct Model {
@@ -48,8 +67,8 @@ impl Model {
     ///
     /// # Panics
     /// It does not, or fails elsewhere.
-    pub fn must_fail_without(&self, site: Site, expected: &str) -> &Self {
-        self.must_fail(&format!("{site:?}"), expected, || weaken(site, || self.explore()))
+    pub fn must_fail_without(&self, site: impl Site, expected: &str) -> &Self {
+        self.must_fail(&format!("{site:?}"), expected, || site.weaken(|| self.explore()))
     }
 
     /// The control of what no site can take out: `broken`, the model with one step in the wrong place.
@@ -132,9 +151,9 @@ fn failure_of<R>(run: impl FnOnce() -> R) -> Result<R, String> {
 
 #[cfg(test)]
 mod tests {
-    use cq_core::sync::intact;
+    use cq_core::sync::{Site, intact};
 
-    use super::*;
+    use super::{Duration, Model};
 
     fn needs_the_fence() -> Model {
         Model::new("a model".into(), || assert!(intact(Site::PushFence), "no fence"))

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each file of `tests` is a protocol. A `model` must hold; then each of its controls takes out one `Site`
-//! of the protocol, as `cq_core::sync` lists them, and the same model must fail, at the assertion that the
+//! of the protocol, as `cq_core::sync` and `transport_rxe_loop::sync` list them, and the same model must fail, at the assertion that the
 //! control names. `tests/coverage.rs` sees to it that no site is without a control.
 //!
 //! | module | owns |

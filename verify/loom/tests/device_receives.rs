@@ -1,0 +1,124 @@
+//! Receives are handed over without a lock: none is lost, none is taken before its words are there or twice,
+//! and who waits for one is kicked (Q7).
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use cq_core::transport::{Block, Events, Signal};
+use loom::cell::UnsafeCell;
+use loom::thread;
+use transport_rxe_loop::protocol::receives::{Ahead, Receives, tag};
+use transport_rxe_loop::sync::Site;
+use verify_loom::channel::{Channel, LOST};
+use verify_loom::harness::{UNORDERED, model};
+use verify_loom::queue::KEY;
+
+const CAPACITY: u32 = 2;
+const PEER: u32 = 0x1001;
+
+/// A receive queue, and the words of its requests: which receive was put there.
+#[derive(Default)]
+struct Queue {
+    receives: Receives,
+    requests: [UnsafeCell<u64>; CAPACITY as usize],
+}
+
+// SAFETY: loom watches each access to the cells.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    fn request(&self, position: u64) -> &UnsafeCell<u64> {
+        &self.requests[position as usize % self.requests.len()]
+    }
+
+    /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be kicked.
+    fn post_up_to(&self, all: u64) -> bool {
+        let mut end = self.receives.posted();
+        while end < all && self.receives.has_room(end, CAPACITY) {
+            // SAFETY: there is room, so whatever was here was read.
+            self.request(end).with_mut(|request| unsafe { *request = end });
+            end += 1;
+        }
+        end != self.receives.posted() && self.receives.post(end)
+    }
+
+    /// Takes the receive at a position, as its taker and who pushes its completion do.
+    fn take(&self, position: u64) {
+        // SAFETY: it was posted, so it was written.
+        let receive = self.request(position).with(|request| unsafe { *request });
+        assert_eq!(receive, position, "lost or doubled");
+        self.receives.settle(tag(position), CAPACITY);
+        assert_eq!(self.receives.completed(), position + 1, "lost or doubled");
+    }
+}
+
+/// The peer takes receives until it has `all`, sleeping where there is none, while the owner posts each of
+/// `batches` at once. A batch that finds no room is given up.
+fn hand_over(all: u64, batches: &'static [u64]) {
+    let (queue, mut kicks) = (Arc::new(Queue::default()), Channel::new(1));
+    let owner = thread::spawn({
+        let (queue, kicks) = (Arc::clone(&queue), kicks.clone());
+        move || {
+            for &batch in batches {
+                if queue.post_up_to(batch) {
+                    kicks.raise(KEY);
+                }
+            }
+            let posted = queue.receives.posted();
+            kicks.hang_up();
+            posted
+        }
+    });
+    let mut ahead = Ahead::default();
+    for position in 0..all {
+        while !queue.receives.has_or_starve(position, &mut ahead, PEER, CAPACITY) {
+            while kicks.next().unwrap().is_none() {
+                kicks.block(&mut None).unwrap();
+            }
+        }
+        queue.take(position);
+    }
+    assert!(owner.join().unwrap() >= all);
+}
+
+#[test]
+fn q07_who_waits_for_a_receive_is_kicked() {
+    model("one receive each time", || hand_over(2, &[1, 2]))
+        .must_fail_without(Site::PostFence, LOST)
+        .must_fail_without(Site::StarveFence, LOST)
+        .must_fail_without(Site::LookAgain, LOST)
+        .must_fail_without(Site::StoreFenced, UNORDERED)
+        .must_fail_without(Site::SeePosted, UNORDERED);
+    model("two receives, then one", || hand_over(2, &[2, 3]))
+        .must_fail_without(Site::PostFence, LOST);
+}
+
+/// The peer takes what there is, while the owner fills the queue as often as it finds room.
+fn reuse() {
+    let queue = Arc::new(Queue::default());
+    assert!(!queue.post_up_to(2));
+    let owner = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || assert!(!queue.post_up_to(3) && !queue.post_up_to(4), "nobody starves")
+    });
+    let mut ahead = Ahead::default();
+    let taken = (0..2).filter(|&position| {
+        let has = queue.receives.has(position, &mut ahead, PEER, CAPACITY);
+        has.then(|| queue.take(position)).is_some()
+    });
+    assert_eq!(taken.count(), 2, "lost or doubled");
+    owner.join().unwrap();
+    let posted = queue.receives.posted();
+    for position in 2..posted {
+        assert!(queue.receives.has(position, &mut ahead, PEER, CAPACITY));
+        queue.take(position);
+    }
+    assert_eq!(queue.receives.left(CAPACITY).count(), 0);
+}
+
+#[test]
+fn q05_a_receive_is_overwritten_only_once_it_was_read() {
+    model("a full receive queue", reuse)
+        .must_fail_without(Site::Settle, UNORDERED)
+        .must_fail_without(Site::SeeCompleted, UNORDERED);
+}

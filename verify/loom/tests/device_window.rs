@@ -1,0 +1,259 @@
+//! Windows against those who shut them out. A failing queue pair is flushed while its peer carries a request
+//! out: each receive completes once, in order, and none is left behind (Q2, C8). When RESET, destroying or
+//! deregistering is over, no byte moves any more.
+#![cfg(loom)]
+
+use std::sync::{Arc, Mutex};
+
+use loom::cell::UnsafeCell;
+use loom::sync::Mutex as LoomMutex;
+use loom::thread;
+use transport_rxe_loop::protocol::identity;
+use transport_rxe_loop::protocol::receives::{Ahead, Receives, tag};
+use transport_rxe_loop::protocol::state::QpState;
+use transport_rxe_loop::protocol::window::{Copying, Shut};
+use transport_rxe_loop::sync::{self, AtomicU32, Site};
+use verify_loom::harness::{UNORDERED, model};
+
+const ORDER: &str = "doubled, or out of order";
+const LEFT: &str = "left behind";
+const CAPACITY: u32 = 4;
+const TARGET: u32 = 0x1001;
+
+/// How a receive completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Received,
+    Flushed,
+}
+
+/// A queue pair that is connected to another, the initiator, of which there is only its counter.
+struct Pair {
+    identity: AtomicU32,
+    receives: Receives,
+    copying: Copying,
+    turn: LoomMutex<()>,
+    /// The lock of the completion queue.
+    lock: LoomMutex<()>,
+    /// Loom does not see it.
+    completions: Mutex<Vec<(u64, How)>>,
+}
+
+impl Pair {
+    /// In RTS, with so many receives.
+    fn with_receives(count: u64) -> Arc<Self> {
+        let pair = Self {
+            identity: AtomicU32::new(0),
+            receives: Receives::default(),
+            copying: Copying::default(),
+            turn: LoomMutex::new(()),
+            lock: LoomMutex::new(()),
+            completions: Mutex::default(),
+        };
+        identity::enter(&pair.identity, TARGET);
+        let reset = identity::read(&pair.identity);
+        assert!(identity::change(&pair.identity, reset, QpState::Rts));
+        assert!(!pair.receives.post(count));
+        Arc::new(pair)
+    }
+
+    fn is(&self, state: QpState) -> bool {
+        identity::read(&self.identity).state == state
+    }
+
+    fn push(&self, position: u64, how: How) {
+        let _guard = self.lock.lock().unwrap();
+        let mut completions = self.completions.lock().unwrap();
+        assert_eq!(completions.len() as u64, position, "{ORDER}");
+        completions.push((position, how));
+        self.receives.settle(tag(position), CAPACITY);
+    }
+
+    /// The initiator carries out one request, as long as the target listens.
+    fn execute(&self, ahead: &mut Ahead, looks_at_close: bool) {
+        self.copying.open();
+        if self.is(QpState::Rts) {
+            let position = self.receives.completed();
+            if self.receives.has(position, ahead, TARGET, CAPACITY) {
+                self.push(position, How::Received);
+            }
+        }
+        self.copying.close();
+        if looks_at_close && self.is(QpState::Err) {
+            self.flush();
+        }
+    }
+
+    /// What who kicks the target has done: run it, in ERR.
+    fn flush(&self) {
+        let _turn = self.turn.lock().unwrap();
+        if !self.is(QpState::Err) || Shut::after_change().is_open(&self.copying) {
+            return;
+        }
+        for position in self.receives.left(CAPACITY) {
+            self.push(position, How::Flushed);
+        }
+    }
+
+    fn fail(&self) {
+        assert!(identity::fail(&self.identity, TARGET));
+        self.flush();
+    }
+
+    /// Everything that was posted has completed, and nothing was received after the first that was flushed.
+    fn expect_all(&self) {
+        let completions = self.completions.lock().unwrap();
+        assert_eq!(completions.len() as u64, self.receives.posted(), "{LEFT}");
+        let hows = completions.iter().map(|&(_, how)| how == How::Flushed);
+        assert!(hows.is_sorted(), "{ORDER}");
+    }
+}
+
+fn fail_while_executing(requests: u64, looks_at_close: bool) {
+    let pair = Pair::with_receives(requests + 1);
+    let initiator = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || {
+            let mut ahead = Ahead::default();
+            (0..requests).for_each(|_| pair.execute(&mut ahead, looks_at_close));
+        }
+    });
+    pair.fail();
+    initiator.join().unwrap();
+    pair.expect_all();
+}
+
+#[test]
+fn q02_a_peer_that_fails_is_flushed_behind_the_receive_in_flight() {
+    model("a peer fails while a request is carried out", || fail_while_executing(1, true))
+        .must_fail_without(Site::OpenFence, ORDER)
+        .must_fail_without(Site::ChangeFence, ORDER)
+        .must_fail_without(Site::CloseFence, LEFT)
+        .must_fail_as("the look at the state after closing", LEFT, || {
+            fail_while_executing(1, false);
+        });
+    model("a peer fails while two requests are carried out", || fail_while_executing(2, true))
+        .must_fail_without(Site::OpenFence, ORDER)
+        .must_fail_without(Site::CloseFence, LEFT);
+}
+
+/// The owner posts one more receive while somebody fails the queue pair.
+fn fail_while_posting(looks_after: bool) {
+    let pair = Pair::with_receives(1);
+    let owner = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || {
+            let failed_before = pair.is(QpState::Err);
+            assert!(!pair.receives.post(2), "nobody starves");
+            if failed_before || looks_after && pair.is(QpState::Err) {
+                pair.flush();
+            }
+        }
+    });
+    pair.fail();
+    owner.join().unwrap();
+    pair.expect_all();
+}
+
+#[test]
+fn q02_a_receive_that_is_posted_while_its_queue_pair_fails_is_flushed() {
+    model("a receive is posted while its queue pair fails", || fail_while_posting(true))
+        .must_fail_without(Site::PostFence, LEFT)
+        .must_fail_without(Site::ChangeFence, LEFT)
+        .must_fail_as("the look at the state after posting", LEFT, || fail_while_posting(false));
+}
+
+/// Bytes that move while the word, a key or a state, is what the initiator knows.
+struct Bytes {
+    door: AtomicU32,
+    copying: Copying,
+    cell: UnsafeCell<()>,
+}
+
+// SAFETY: the cell holds nothing.
+unsafe impl Sync for Bytes {}
+
+const OPEN: u32 = 17;
+
+/// Somebody shuts the door, waits, and gives the memory back, while so many requests are carried out.
+fn shut(requests: u32, waits: bool) {
+    let bytes = Arc::new(Bytes {
+        door: AtomicU32::new(OPEN),
+        copying: Copying::default(),
+        cell: UnsafeCell::new(()),
+    });
+    let initiator = thread::spawn({
+        let bytes = Arc::clone(&bytes);
+        move || {
+            for _ in 0..requests {
+                bytes.copying.open();
+                if sync::acquire(&bytes.door) == OPEN {
+                    bytes.cell.with_mut(|_| ());
+                }
+                bytes.copying.close();
+            }
+        }
+    });
+    sync::release(&bytes.door, 0);
+    let shut = Shut::after_change();
+    if waits {
+        assert!(shut.wait(&bytes.copying, || {
+            thread::yield_now();
+            true
+        }));
+    }
+    bytes.cell.with_mut(|_| ());
+    initiator.join().unwrap();
+}
+
+#[test]
+fn m05_no_byte_moves_through_a_dead_key() {
+    for requests in [1, 2] {
+        model(format!("a key dies during {requests} requests"), move || shut(requests, true))
+            .must_fail_without(Site::OpenFence, UNORDERED)
+            .must_fail_without(Site::ChangeFence, UNORDERED)
+            .must_fail_without(Site::StoreFenced, UNORDERED)
+            .must_fail_without(Site::SeeClosed, UNORDERED)
+            .must_fail_as("the wait", UNORDERED, move || shut(requests, false));
+    }
+}
+
+/// The owner empties its queue pair, and makes it anew for the same peer, which carries requests out.
+fn reset(waits: bool) {
+    let pair = Pair::with_receives(2);
+    let initiator = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || {
+            let mut ahead = Ahead::default();
+            pair.execute(&mut ahead, true);
+            pair.execute(&mut ahead, true);
+        }
+    });
+    identity::enter(&pair.identity, TARGET);
+    let shut = Shut::after_change();
+    if waits {
+        assert!(shut.wait(&pair.copying, || {
+            thread::yield_now();
+            true
+        }));
+    }
+    let before = {
+        let _guard = pair.lock.lock().unwrap();
+        pair.receives.empty();
+        pair.completions.lock().unwrap().len()
+    };
+    let reset = identity::read(&pair.identity);
+    assert!(identity::change(&pair.identity, reset, QpState::Init));
+    initiator.join().unwrap();
+    assert_eq!(pair.completions.lock().unwrap().len(), before, "a receive of before RESET");
+    assert_eq!(pair.receives.left(CAPACITY).count(), 0);
+}
+
+#[test]
+fn q01_no_receive_completes_after_reset() {
+    const LATE: &str = "a receive of before RESET";
+    model("RESET while requests are carried out", || reset(true))
+        .must_fail_without(Site::OpenFence, LATE)
+        .must_fail_without(Site::ChangeFence, LATE)
+        .must_fail_as("the wait", LATE, || reset(false));
+}
