@@ -39,14 +39,20 @@ pub const fn is_send(tag: u32) -> bool {
     tag & SEND != 0
 }
 
-/// Advances the position in `word` to where the tag covers its queue, of which no more than `capacity` can
-/// be covered at once. A position that is there already, or past it, stays.
+/// Up to where the tag covers its queue, of which no more than `capacity` can be covered at once, if that is
+/// past `settled`.
+#[inline]
+#[must_use]
+pub fn past(settled: u64, tag: u32, capacity: u32) -> Option<u64> {
+    let count = tag.wrapping_sub(settled as u32) & !SEND;
+    (1..=capacity).contains(&count).then(|| settled.wrapping_add(count.into()))
+}
+
+/// Advances the position in `word` to where the tag covers its queue; a position that is there already, or
+/// further, stays.
 #[inline]
 pub fn settle(word: &AtomicU64, tag: u32, capacity: u32) {
-    sync::raise_from(word, |settled| {
-        let count = tag.wrapping_sub(settled as u32) & !SEND;
-        (1..=capacity).contains(&count).then(|| settled.wrapping_add(count.into()))
-    });
+    sync::raise_from(word, |settled| past(settled, tag, capacity));
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,20 +1,21 @@
-//! Every site of the engine's protocols has a control.
+//! Every site of the engine's protocols and of the device's has a control.
 #![cfg(loom)]
 
-use cq_core::sync::Site;
+use cq_core::sync::Site as Engine;
+use transport_rxe_loop::sync::Site as Device;
 
 macro_rules! sites {
-    ($($site:ident),+ $(,)?) => {
-        const SITES: &[&str] = &[$(stringify!($site)),+];
+    ($list:ident of $sites:ident: $($site:ident),+ $(,)?) => {
+        const $list: &[&str] = &[$(stringify!($site)),+];
 
         /// Does not compile while a site is missing in the list.
-        const _: fn(Site) = |site| match site {
-            $(Site::$site => (),)+
+        const _: fn($sites) = |site| match site {
+            $($sites::$site => (),)+
         };
     };
 }
 
-sites![
+sites![ENGINE of Engine:
     Publish,
     Observe,
     ReleaseHead,
@@ -46,6 +47,22 @@ sites![
     DrainBeforeNew,
 ];
 
+sites![DEVICE of Device:
+    OpenFence,
+    CloseFence,
+    ChangeFence,
+    PostFence,
+    StarveFence,
+    StoreFenced,
+    SeeClosed,
+    SeePosted,
+    SeeCompleted,
+    Settle,
+    LookAgain,
+    Rebuild,
+    RingAgain,
+];
+
 const MODELS: &[&str] = &[
     include_str!("arm.rs"),
     include_str!("handover.rs"),
@@ -58,10 +75,18 @@ const MODELS: &[&str] = &[
     include_str!("wait.rs"),
 ];
 
+const DEVICE_MODELS: &[&str] = &[
+    include_str!("device_channel.rs"),
+    include_str!("device_receives.rs"),
+    include_str!("device_window.rs"),
+];
+
 #[test]
 fn every_site_has_a_control() {
-    for site in SITES {
-        let control = format!("must_fail_without(Site::{site},");
-        assert!(MODELS.iter().any(|file| file.contains(&control)), "no control of {site}");
+    for (sites, models) in [(ENGINE, MODELS), (DEVICE, DEVICE_MODELS)] {
+        for site in sites {
+            let control = format!("must_fail_without(Site::{site},");
+            assert!(models.iter().any(|file| file.contains(&control)), "no control of {site}");
+        }
     }
 }

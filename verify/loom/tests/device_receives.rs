@@ -7,7 +7,8 @@ use std::sync::Arc;
 use cq_core::transport::{Block, Events, Signal};
 use loom::cell::UnsafeCell;
 use loom::thread;
-use transport_rxe_loop::protocol::receives::{Ahead, Receives, tag};
+use transport_rxe_loop::protocol::receives::{Ahead, Receives};
+use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::Site;
 use verify_loom::channel::{Channel, LOST};
 use verify_loom::harness::{UNORDERED, model};
@@ -47,7 +48,7 @@ impl Queue {
         // SAFETY: it was posted, so it was written.
         let receive = self.request(position).with(|request| unsafe { *request });
         assert_eq!(receive, position, "lost or doubled");
-        self.receives.settle(tag(position), CAPACITY);
+        self.receives.settle(tag::of_recv(position + 1), CAPACITY);
         assert_eq!(self.receives.completed(), position + 1, "lost or doubled");
     }
 }

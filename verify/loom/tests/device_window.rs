@@ -9,8 +9,9 @@ use loom::cell::UnsafeCell;
 use loom::sync::Mutex as LoomMutex;
 use loom::thread;
 use transport_rxe_loop::protocol::identity;
-use transport_rxe_loop::protocol::receives::{Ahead, Receives, tag};
+use transport_rxe_loop::protocol::receives::{Ahead, Receives};
 use transport_rxe_loop::protocol::state::QpState;
+use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::protocol::window::{Copying, Shut};
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
@@ -66,7 +67,7 @@ impl Pair {
         let mut completions = self.completions.lock().unwrap();
         assert_eq!(completions.len() as u64, position, "{ORDER}");
         completions.push((position, how));
-        self.receives.settle(tag(position), CAPACITY);
+        self.receives.settle(tag::of_recv(position + 1), CAPACITY);
     }
 
     /// The initiator carries out one request, as long as the target listens.
