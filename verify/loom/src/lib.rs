@@ -14,6 +14,7 @@
 //! | `harness` | runs models and controls, and prints a line for each |
 //! | `queue` | numbered completions, and a queue that threads can own together |
 //! | `shared` | a queue with several producers, and what each of them pushes |
+//! | `mortal` | a process that is killed, and locks that outlive it |
 //! | `channel` | a bell, a channel to sleep on, and the sleeper |
 //!
 //! | variable | means | default |
@@ -25,5 +26,6 @@
 
 pub mod channel;
 pub mod harness;
+pub mod mortal;
 pub mod queue;
 pub mod shared;

@@ -77,6 +77,7 @@ const MODELS: &[&str] = &[
 
 const DEVICE_MODELS: &[&str] = &[
     include_str!("device_channel.rs"),
+    include_str!("device_death.rs"),
     include_str!("device_receives.rs"),
     include_str!("device_window.rs"),
 ];

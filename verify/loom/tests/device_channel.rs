@@ -6,19 +6,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Unseen, Ordering::SeqCst};
 
-use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use transport_rxe_loop::protocol::channel::{EventNode, Events};
 use transport_rxe_loop::protocol::list::List;
 use transport_rxe_loop::protocol::lock::{Lock, Owner};
 use transport_rxe_loop::sync::{Site, death};
 use verify_loom::harness::model;
+use verify_loom::mortal::{Mortal, VICTIM};
 
 const LOST: &str = "lost or doubled";
 const SILENT: &str = "events wait, and the descriptor is not readable";
 const CHANNEL: u32 = 5;
 const SOURCES: u32 = 3;
-const VICTIM: Owner = Owner::new(0, 1);
 const SURVIVOR: Owner = Owner::new(1, 1);
 const READER: Owner = Owner::new(2, 1);
 
@@ -29,8 +28,7 @@ struct Channel {
     nodes: [EventNode; SOURCES as usize],
     /// The descriptor. Loom does not see it: the system keeps it.
     readable: Unseen,
-    /// Whether the victim is dead, as the system tells; and where others wait for that, or for the lock.
-    death: (Mutex<bool>, Condvar),
+    victim: Mortal,
 }
 
 impl Channel {
@@ -46,23 +44,13 @@ impl Channel {
     }
 
     fn enter(&self, me: Owner) {
-        let mut victim_is_dead = self.death.0.lock().unwrap();
-        while !self.lock.try_enter(me) {
-            if *victim_is_dead && self.lock.inherit(VICTIM, me) {
-                return self.ring_if(self.events().rebuild());
-            }
-            victim_is_dead = self.death.1.wait(victim_is_dead).unwrap();
+        if self.victim.enter(&self.lock, me) {
+            self.ring_if(self.events().rebuild());
         }
     }
 
     fn leave(&self) {
-        self.lock.leave();
-        self.tell(|_| ());
-    }
-
-    fn tell(&self, what: impl FnOnce(&mut bool)) {
-        what(&mut self.death.0.lock().unwrap());
-        self.death.1.notify_all();
+        self.victim.leave(&self.lock);
     }
 
     fn ring_if(&self, asked: bool) {
@@ -114,7 +102,7 @@ impl Channel {
 }
 
 /// The victim does its part under the lock, and is killed at a step of it; or after it. Meanwhile the survivor
-/// raises an event of `source`, and the reader takes up to two.
+/// raises an event of `source`, and the reader takes one, if there is any.
 fn race(
     channel: &Arc<Channel>,
     source: u32,
@@ -125,8 +113,7 @@ fn race(
         let channel = Arc::clone(channel);
         move || {
             channel.enter(VICTIM);
-            let _killed = death::killed_at(step, || part(&channel));
-            channel.tell(|victim_is_dead| *victim_is_dead = true);
+            channel.victim.live(step, || part(&channel));
         }
     });
     let survivor = thread::spawn({
@@ -136,7 +123,7 @@ fn race(
             channel.raise(source);
         }
     });
-    let taken = (0..2).filter_map(|_| channel.take()).collect();
+    let taken = channel.take().into_iter().collect();
     victim.join().unwrap();
     survivor.join().unwrap();
     channel.sweep();

@@ -1,0 +1,77 @@
+//! A process that may be killed, and locks that outlive their holders. Who waits for one sleeps, instead of
+//! spinning, so that loom need not count the turns.
+
+use loom::sync::{Condvar, Mutex};
+use transport_rxe_loop::protocol::lock::{Lock, Owner};
+use transport_rxe_loop::sync::death;
+
+/// Who may be killed.
+pub const VICTIM: Owner = Owner::new(0, 1);
+
+/// Whether the victim is dead, as the system tells, and what others wait for.
+#[derive(Debug, Default)]
+pub struct Mortal {
+    news: Mutex<News>,
+    told: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    is_dead: bool,
+    /// How often a lock was given back, or somebody died.
+    count: u32,
+}
+
+impl Mortal {
+    /// Lives `life` as the victim, which is killed at a step of it, or dies after it; whether it came to its
+    /// end.
+    pub fn live(&self, step: u32, life: impl FnOnce()) -> bool {
+        let lived = death::killed_at(step, life).is_some();
+        self.tell(true);
+        lived
+    }
+
+    /// Whether the victim is dead. If so, everything that it did can be seen.
+    pub fn is_dead(&self) -> bool {
+        self.news().is_dead
+    }
+
+    /// Waits for the lock; true if it was inherited, so that there is something to repair.
+    ///
+    /// # Panics
+    /// Not in a model.
+    pub fn enter(&self, lock: &Lock, me: Owner) -> bool {
+        // Who is killed as it takes the lock must not hold the mutex.
+        while !lock.try_enter(me) {
+            let old = self.news();
+            if lock.try_enter(me) {
+                return false;
+            }
+            if old.is_dead && lock.inherit(VICTIM, me) {
+                return true;
+            }
+            let mut news = self.news.lock().unwrap();
+            while news.count == old.count {
+                news = self.told.wait(news).unwrap();
+            }
+        }
+        false
+    }
+
+    /// Gives the lock back.
+    pub fn leave(&self, lock: &Lock) {
+        lock.leave();
+        self.tell(false);
+    }
+
+    fn news(&self) -> News {
+        *self.news.lock().unwrap()
+    }
+
+    fn tell(&self, died: bool) {
+        let mut news = self.news.lock().unwrap();
+        news.is_dead |= died;
+        news.count += 1;
+        self.told.notify_all();
+    }
+}

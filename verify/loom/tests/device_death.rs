@@ -1,0 +1,213 @@
+//! An initiator is killed at any step of carrying a request out, while its peer is put into ERR: each
+//! receive of the peer completes once, in order, and none is left behind (C8, Q2).
+#![cfg(loom)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
+
+use cq_core::ring::Slot;
+use cq_core::soft::{Consumer, Control, Entry, Parts, Tag};
+use cq_core::transport::{NoSignal, Poll};
+use cq_core::wc::{Wc, WcStatus};
+use loom::thread;
+use transport_rxe_loop::protocol::fanin::{Fanin, Place};
+use transport_rxe_loop::protocol::identity;
+use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::receives::{Ahead, Receives};
+use transport_rxe_loop::protocol::state::QpState;
+use transport_rxe_loop::protocol::tag;
+use transport_rxe_loop::protocol::window::{Copying, Shut};
+use transport_rxe_loop::sync::{self, AtomicU32};
+use verify_loom::harness::model;
+use verify_loom::mortal::{Mortal, VICTIM};
+use verify_loom::queue::KEY;
+
+const WRONG: &str = "lost, doubled or out of order";
+const LEFT: &str = "left behind";
+const RECEIVES: u32 = 2;
+const TARGET: u32 = 0x1001;
+const OWNER: Owner = Owner::new(1, 1);
+
+/// What the owner does about a dead initiator.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// As the protocol has it.
+    Whole,
+    /// Waits for its window.
+    Waits,
+    /// Looks for what is left before it has repaired what the initiator has pushed to.
+    LooksFirst,
+    /// Does not repair it.
+    RepairsNothing,
+}
+
+/// A queue pair in RTS, its completion queue, and of its initiator the counter.
+struct Pair {
+    care: Care,
+    identity: AtomicU32,
+    receives: Receives,
+    copying: Copying,
+    /// Whether the initiator wants the queue pair run.
+    noted: AtomicU32,
+    fanin: Fanin,
+    control: Control,
+    slots: [Slot; 4],
+    tags: [Tag; 4],
+    initiator: Mortal,
+}
+
+impl Pair {
+    fn new(care: Care) -> Arc<Self> {
+        let pair = Self {
+            care,
+            identity: AtomicU32::new(0),
+            receives: Receives::default(),
+            copying: Copying::default(),
+            noted: AtomicU32::new(0),
+            fanin: Fanin::new(),
+            control: Control::new(),
+            slots: std::array::from_fn(|_| Slot::new()),
+            tags: std::array::from_fn(|_| Tag::new()),
+            initiator: Mortal::default(),
+        };
+        pair.fanin.begin(Place { offset: 0, log2: 2, promised: 4 });
+        identity::enter(&pair.identity, TARGET);
+        let reset = identity::read(&pair.identity);
+        assert!(identity::change(&pair.identity, reset, QpState::Rts));
+        assert!(!pair.receives.post(RECEIVES.into()));
+        Arc::new(pair)
+    }
+
+    fn is(&self, state: QpState) -> bool {
+        identity::read(&self.identity).state == state
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        Parts::new(&self.control, &self.slots, &self.tags, 4).unwrap()
+    }
+
+    fn settle(&self, tag: u32) {
+        self.receives.settle(tag, RECEIVES);
+    }
+
+    fn enter(&self, me: Owner) {
+        if self.initiator.enter(&self.fanin.lock, me) && self.care != Care::RepairsNothing {
+            let _state = self.fanin.repair(self.parts(), |_, tag| self.settle(tag));
+        }
+    }
+
+    fn push(&self, me: Owner, position: u64, status: WcStatus) {
+        let wc = Wc::new(position, status, TARGET);
+        let entry = Entry { wc, tag: tag::of_recv(position + 1), solicited: false };
+        self.enter(me);
+        let mut producer = self.fanin.producer(self.parts(), KEY, None::<NoSignal>);
+        self.fanin.push(&mut producer, &entry, |_, tag| self.settle(tag)).unwrap();
+        self.initiator.leave(&self.fanin.lock);
+    }
+
+    /// The initiator carries a request out.
+    fn execute(&self) {
+        self.copying.open();
+        if self.is(QpState::Rts) {
+            let (position, mut ahead) = (self.receives.completed(), Ahead::default());
+            assert!(self.receives.has(position, &mut ahead, TARGET, RECEIVES));
+            self.push(VICTIM, position, WcStatus::SUCCESS);
+        }
+        self.copying.close();
+        if self.is(QpState::Err) {
+            sync::release(&self.noted, 1);
+        }
+    }
+
+    /// The owner runs its queue pair.
+    fn flush(&self) {
+        if !self.is(QpState::Err) {
+            return;
+        }
+        let is_open = Shut::after_change().is_open(&self.copying);
+        let is_dead = self.initiator.is_dead();
+        if is_open && (!is_dead || self.care == Care::Waits) {
+            return;
+        }
+        if is_dead && self.care != Care::LooksFirst {
+            self.enter(OWNER);
+            self.initiator.leave(&self.fanin.lock);
+        }
+        for position in self.receives.left(RECEIVES) {
+            self.push(OWNER, position, WcStatus::WR_FLUSH_ERR);
+        }
+    }
+
+    fn expect_all(&self, came: &[Wc]) {
+        assert!(came.iter().map(Wc::wr_id).eq(0..came.len() as u64), "{WRONG}");
+        assert_eq!(came.len(), RECEIVES as usize, "{LEFT}");
+        assert_eq!(self.receives.completed(), came.len() as u64, "{WRONG}");
+        assert!(came.is_sorted_by_key(|wc| wc.status() == WcStatus::WR_FLUSH_ERR), "{WRONG}");
+    }
+}
+
+fn poll(consumer: &mut Consumer<'_>, came: &mut Vec<Wc>) {
+    let mut room = [Wc::default(); 4];
+    let count = consumer.poll(&mut room).unwrap();
+    came.extend(&room[..count]);
+}
+
+/// The initiator carries one request out, and is killed at a step of it; the owner fails its queue pair
+/// meanwhile. Says whether the initiator came to its end.
+fn fail_and_die(step: u32, care: Care) -> bool {
+    let pair = Pair::new(care);
+    let initiator = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || pair.initiator.live(step, || pair.execute())
+    });
+    let (mut consumer, mut came) = (pair.parts().consumer(0, KEY, false), Vec::new());
+    assert!(identity::fail(&pair.identity, TARGET));
+    pair.flush();
+    poll(&mut consumer, &mut came);
+    let lived = initiator.join().unwrap();
+    poll(&mut consumer, &mut came);
+    if !lived || sync::acquire(&pair.noted) == 1 {
+        pair.flush();
+    }
+    poll(&mut consumer, &mut came);
+    pair.expect_all(&came);
+    lived
+}
+
+/// Runs the model for every step at which the initiator can be killed, until it lives.
+#[test]
+fn c08_each_receive_completes_once_whenever_the_initiator_is_killed() {
+    for step in 0.. {
+        let all_lived = Arc::new(Unseen::new(true));
+        let seen = Arc::clone(&all_lived);
+        model(format!("a peer fails, its initiator is killed at step {step}"), move || {
+            seen.fetch_and(fail_and_die(step, Care::Whole), Relaxed);
+        });
+        if all_lived.load(Relaxed) {
+            assert!(step > SETTLED, "killed nowhere");
+            return;
+        }
+    }
+}
+
+/// The window is open, the lock taken, the tag and six words are written, of which the last publishes.
+const PUBLISHED: u32 = 9;
+/// So is what it stands for, but the tail is the old one.
+const SETTLED: u32 = 10;
+
+#[test]
+fn c08_what_the_dead_has_pushed_counts() {
+    let killed_at = |step, care| {
+        move || {
+            fail_and_die(step, care);
+        }
+    };
+    model("a peer fails, its initiator has published", killed_at(PUBLISHED, Care::Whole))
+        .must_fail_as("repairing before looking", WRONG, killed_at(PUBLISHED, Care::LooksFirst))
+        .must_fail_as("that a dead one's window is shut", LEFT, killed_at(PUBLISHED, Care::Waits));
+    model("a peer fails, its initiator has settled", killed_at(SETTLED, Care::Whole)).must_fail_as(
+        "the repair",
+        WRONG,
+        killed_at(SETTLED, Care::RepairsNothing),
+    );
+}
