@@ -32,7 +32,7 @@ use cq_core::wc::Wc;
 use super::lock::Lock;
 use super::steps::{self, Step};
 use super::tag;
-use crate::sync::{self, AtomicU64};
+use crate::sync::{self, AtomicU64, Site};
 
 /// Where a queue's ring lies, and how large it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,8 +196,13 @@ impl Fanin {
         // It stores the head from which the producers go on.
         let consumer = parts.consumer(start, old.key(), events);
         let mut producer = parts.producer(Tail::at(start), old.key(), None::<NoSignal>);
+        if !sync::intact(Site::MoveLast) {
+            sync::release(&self.place, place.to_word());
+        }
         copy(old, unpolled, &mut producer);
-        parts.control().adopt(old_parts.control());
+        if sync::intact(Site::AdoptArm) {
+            parts.control().adopt(old_parts.control());
+        }
         steps::done(Step::Adopted);
         // As far on as before; or less far, where a stranger wrote into the ring, and then a repair would
         // find the old one's tail again.

@@ -32,6 +32,10 @@ pub enum Site {
     Rebuild,
     /// That who takes over a channel's lock writes its descriptor.
     RingAgain,
+    /// That a ring becomes the queue's once it holds what the old one held.
+    MoveLast,
+    /// That the new ring of a queue takes over what the old one was armed for.
+    AdoptArm,
 }
 
 #[cfg(loom)]

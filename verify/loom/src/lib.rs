@@ -15,6 +15,7 @@
 //! | `queue` | numbered completions, and a queue that threads can own together |
 //! | `shared` | a queue with several producers, and what each of them pushes |
 //! | `mortal` | a process that is killed, and locks that outlive it |
+//! | `fanin` | a queue that processes push to in turns, each of which can be killed |
 //! | `channel` | a bell, a channel to sleep on, and the sleeper |
 //!
 //! | variable | means | default |
@@ -25,6 +26,7 @@
 #![cfg(loom)]
 
 pub mod channel;
+pub mod fanin;
 pub mod harness;
 pub mod mortal;
 pub mod queue;

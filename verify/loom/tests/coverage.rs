@@ -61,6 +61,8 @@ sites![DEVICE of Device:
     LookAgain,
     Rebuild,
     RingAgain,
+    MoveLast,
+    AdoptArm,
 ];
 
 const MODELS: &[&str] = &[
@@ -78,6 +80,8 @@ const MODELS: &[&str] = &[
 const DEVICE_MODELS: &[&str] = &[
     include_str!("device_channel.rs"),
     include_str!("device_death.rs"),
+    include_str!("device_fanin.rs"),
+    include_str!("device_fanin_resize.rs"),
     include_str!("device_receives.rs"),
     include_str!("device_window.rs"),
 ];

@@ -1,0 +1,357 @@
+//! A completion queue that processes push to in turns, each of which can be killed, and what it settles.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use cq_core::ring::{Position, Slot};
+use cq_core::soft::{Consumer, Control, Entry, Parts, Tag};
+use cq_core::transport::{CqKey, Poll, Signal};
+use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use loom::thread;
+use transport_rxe_loop::protocol::fanin::{Fanin, Place};
+use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::tag;
+use transport_rxe_loop::sync::death;
+
+use crate::harness::model;
+use crate::queue::KEY;
+
+/// What the assertions about completions say.
+pub const WRONG: &str = "lost, doubled or out of order";
+/// What the assertions about positions say.
+pub const UNSETTLED: &str = "settled is not what was published";
+
+/// How a process pushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// As the protocol has it.
+    Right,
+    /// Settles, then publishes.
+    SettlesFirst,
+    /// Keeps the tail, then settles.
+    KeepsFirst,
+}
+
+/// What an heir does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// As the protocol has it.
+    Whole,
+    /// Goes behind what is published, and does not settle it.
+    SettlesNothing,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is right and wrong in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The step at which a process is killed.
+    pub death: u32,
+    /// How that process pushes.
+    pub push: Push,
+    /// What those do who inherit from it.
+    pub repair: Repair,
+    /// Whether every queue is rung after a death, not only those whose lock was held.
+    pub rings_all: bool,
+}
+
+impl Plan {
+    /// All as the protocol has it.
+    #[must_use]
+    pub const fn dying_at(death: u32) -> Self {
+        Self { death, push: Push::Right, repair: Repair::Whole, rings_all: true }
+    }
+}
+
+/// Runs a model for every step at which its victim can be killed, but for these, until it lives.
+///
+/// # Panics
+/// One of them does not hold, or nobody was ever killed.
+pub fn at_every_step(name: &str, but: Range<u32>, run: fn(Plan) -> bool) {
+    for death in (0..).filter(|death| !but.contains(death)) {
+        let died = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&died);
+        model(format!("{name}, killed at step {death}"), move || {
+            if !run(Plan::dying_at(death)) {
+                seen.store(true, Ordering::Relaxed);
+            }
+        });
+        if !died.load(Ordering::Relaxed) {
+            assert!(death > but.end, "killed nowhere");
+            return;
+        }
+    }
+}
+
+/// A queue on the heap, with the rings that it will have, two queue pairs, and what is known of the dead.
+pub struct World {
+    fanin: Fanin,
+    rings: Vec<Memory>,
+    settled: [AtomicU64; 2],
+    dead: [AtomicU32; 3],
+}
+
+struct Memory {
+    control: Control,
+    slots: Vec<Slot>,
+    tags: Vec<Tag>,
+}
+
+/// The name of a process.
+#[must_use]
+pub fn owner(process: usize) -> Owner {
+    Owner::new(process as u16, 1)
+}
+
+/// The completion of the `nth` receive, from 0, of a queue pair.
+#[must_use]
+pub fn entry(qp: usize, nth: u64) -> Entry {
+    let wc = Wc::new(nth, WcStatus::SUCCESS, qp as u32).with_opcode(WcOpcode::RECV);
+    Entry { wc, tag: tag::of_recv(nth + 1), solicited: false }
+}
+
+/// Remembers that an event is to be raised.
+struct Asked(Cell<bool>);
+
+impl Signal for Asked {
+    fn raise(&self, cq: CqKey) {
+        assert_eq!(cq, KEY);
+        self.0.set(true);
+    }
+}
+
+/// Nobody needs waking.
+pub struct Silent;
+
+impl Signal for Silent {
+    fn raise(&self, _: CqKey) {}
+}
+
+/// Who has the lock.
+struct Held<'w> {
+    world: &'w World,
+    asked: Asked,
+}
+
+impl World {
+    /// A queue that lies in the first of these rings, which have so many slots.
+    #[must_use]
+    pub fn new(capacities: &[usize]) -> Arc<Self> {
+        let memory = |&capacity: &usize| Memory {
+            control: Control::new(),
+            slots: (0..capacity).map(|_| Slot::new()).collect(),
+            tags: (0..capacity).map(|_| Tag::new()).collect(),
+        };
+        let world = Self {
+            fanin: Fanin::new(),
+            rings: capacities.iter().map(memory).collect(),
+            settled: [AtomicU64::new(0), AtomicU64::new(0)],
+            dead: [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)],
+        };
+        world.fanin.begin(world.place(0));
+        Arc::new(world)
+    }
+
+    fn place(&self, ring: usize) -> Place {
+        let storage = self.rings[ring].slots.len() as u32;
+        Place { offset: ring as u32, log2: storage.trailing_zeros(), promised: storage }
+    }
+
+    /// One of its rings.
+    #[must_use]
+    pub fn ring(&self, nth: usize) -> Parts<'_> {
+        let Memory { control, slots, tags } = &self.rings[nth];
+        Parts::new(control, slots, tags, slots.len() as u32).expect("a legal capacity")
+    }
+
+    /// The ring that is the queue's.
+    fn parts(&self) -> Parts<'_> {
+        let place = self.fanin.place();
+        assert_eq!(place, self.place(place.offset as usize), "a ring that never was");
+        self.ring(place.offset as usize)
+    }
+
+    /// The consumer, of the ring that is the queue's.
+    #[must_use]
+    pub fn consumer(&self, from: Position) -> Consumer<'_> {
+        self.parts().consumer(from, KEY, true)
+    }
+
+    /// How many receives of a queue pair have completed.
+    #[must_use]
+    pub fn settled(&self, qp: usize) -> u64 {
+        self.settled[qp].load(Ordering::Relaxed)
+    }
+
+    /// The process lives `life`, or is killed in it, of which the kernel knows then; whether it lived.
+    pub fn live(&self, process: usize, death: u32, life: impl FnOnce()) -> bool {
+        let lived = death::killed_at(death, life).is_some();
+        if !lived {
+            self.dead[process].store(1, Ordering::Release);
+        }
+        lived
+    }
+
+    /// Whether the kernel knows that a process is dead.
+    #[must_use]
+    pub fn is_dead(&self, process: usize) -> bool {
+        self.dead[process].load(Ordering::Acquire) == 1
+    }
+
+    /// Waits for the lock, and inherits it from the dead.
+    fn enter(&self, me: usize, repair: Repair) -> Held<'_> {
+        let held = Held { world: self, asked: Asked(Cell::new(false)) };
+        while !self.fanin.lock.try_enter(owner(me)) {
+            if self.inherit(me) {
+                held.repair(repair);
+                break;
+            }
+            thread::yield_now();
+        }
+        held
+    }
+
+    fn inherit(&self, me: usize) -> bool {
+        let lock = &self.fanin.lock;
+        lock.holder().is_some_and(|holder| {
+            self.is_dead(holder.place().into()) && lock.inherit(holder, owner(me))
+        })
+    }
+
+    /// Pushes these under one lock, and raises the event.
+    pub fn push(&self, me: usize, entries: &[Entry], plan: Plan, signal: &impl Signal) {
+        let held = self.enter(me, plan.repair);
+        held.push(entries, plan.push);
+        held.leave(signal);
+    }
+
+    /// Looks after the dead, of whom this process knows.
+    pub fn sweep(&self, me: usize, plan: Plan, signal: &impl Signal) {
+        if self.inherit(me) {
+            let held = Held { world: self, asked: Asked(Cell::new(false)) };
+            held.repair(plan.repair);
+            held.leave(signal);
+        }
+        if plan.rings_all {
+            signal.raise(KEY);
+        }
+    }
+
+    /// Completes what is left of the receives of a queue pair, of which there are so many.
+    pub fn flush(&self, me: usize, qp: usize, receives: u64, plan: Plan, signal: &impl Signal) {
+        for _ in 0..receives {
+            let held = self.enter(me, plan.repair);
+            let next = self.settled(qp);
+            if next < receives {
+                held.push(&[entry(qp, next)], Push::Right);
+            }
+            held.leave(signal);
+        }
+    }
+
+    /// Moves the queue, whose consumer this is, to another of its rings.
+    pub fn resize<'w>(
+        &'w self,
+        me: usize,
+        from: &mut Consumer<'_>,
+        to: usize,
+        plan: Plan,
+    ) -> Consumer<'w> {
+        let held = self.enter(me, plan.repair);
+        let to = (self.place(to), self.ring(to));
+        let consumer = self.fanin.move_to((from, self.parts()), to, true);
+        held.leave(&Silent);
+        consumer
+    }
+}
+
+impl Held<'_> {
+    fn repair(&self, how: Repair) {
+        let Self { world, asked } = self;
+        let _state = match how {
+            Repair::Whole => world.fanin.repair(world.parts(), |wc, tag| world.settle(wc, tag)),
+            Repair::SettlesNothing => world.fanin.repair(world.parts(), |_, _| ()),
+            Repair::Nothing => return,
+        };
+        asked.raise(KEY);
+    }
+
+    fn push(&self, entries: &[Entry], how: Push) {
+        let Self { world, asked } = self;
+        let mut producer = world.fanin.producer(world.parts(), KEY, Some(asked));
+        let settle = |wc: &Wc, tag: u32| world.settle(wc, tag);
+        let nothing = |_: &Wc, _: u32| ();
+        let all = || entries.iter().for_each(|entry| settle(&entry.wc, entry.tag));
+        match how {
+            Push::Right => world.fanin.push_all(&mut producer, entries, settle).unwrap(),
+            Push::SettlesFirst => {
+                all();
+                world.fanin.push_all(&mut producer, entries, nothing).unwrap();
+            }
+            Push::KeepsFirst => {
+                world.fanin.push_all(&mut producer, entries, nothing).unwrap();
+                all();
+            }
+        }
+    }
+
+    fn leave(self, signal: &impl Signal) {
+        self.world.fanin.lock.leave();
+        if self.asked.0.get() && death::step() {
+            signal.raise(KEY);
+        }
+    }
+}
+
+impl World {
+    fn settle(&self, wc: &Wc, tag: u32) {
+        tag::settle(&self.settled[wc.qp_num() as usize], tag, 4);
+    }
+}
+
+/// What has come of each queue pair.
+#[derive(Debug, Default)]
+pub struct Taken([u64; 2]);
+
+impl Taken {
+    /// Checks that each of these is the next of its queue pair.
+    ///
+    /// # Panics
+    /// One is not.
+    pub fn add(&mut self, wcs: &[Wc]) {
+        for wc in wcs {
+            let taken = &mut self.0[wc.qp_num() as usize];
+            assert_eq!(*wc, entry(wc.qp_num() as usize, *taken).wc, "{WRONG}");
+            *taken += 1;
+        }
+    }
+
+    /// Takes what there is.
+    ///
+    /// # Panics
+    /// It is not next, or the queue has overrun.
+    pub fn poll(&mut self, consumer: &mut Consumer<'_>) {
+        let mut room = [Wc::default(); 8];
+        let count = consumer.poll(&mut room).unwrap();
+        self.add(&room[..count]);
+    }
+
+    /// How many have come.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Checks that this is all that there was, and that it is settled.
+    ///
+    /// # Panics
+    /// It is not.
+    pub fn expect(&self, world: &World, all: [u64; 2]) {
+        assert_eq!(self.0, all, "{WRONG}");
+        assert_eq!([0, 1].map(|qp| world.settled(qp)), all, "{UNSETTLED}");
+    }
+}

@@ -1,0 +1,225 @@
+//! Processes push to one completion queue, and some are killed, each at some store: every receive completes
+//! exactly once, those that have completed are settled, and whoever sleeps is woken.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use cq_core::cq::CompletionQueue;
+use cq_core::sync::Site;
+use cq_core::transport::Notify;
+use cq_core::wc::Wc;
+use loom::thread;
+use verify_loom::channel::{Channel, LOST, take_some};
+use verify_loom::fanin::{Plan, Push, Repair, Silent, Taken, WRONG, World, at_every_step, entry};
+use verify_loom::harness::{Model, UNORDERED, model};
+
+/// Processes: the first one is killed, the others are not, unless the model says so.
+const VICTIM: usize = 0;
+const HEIR: usize = 1;
+const OTHER: usize = 2;
+
+/// Steps of a push of one: the lock, the tag and five words, of which nobody knows before the entry is
+/// published, and which are all as one here; then publishing, and so on.
+const UNSEEN: std::ops::Range<u32> = 2..7;
+const PUBLISHED: u32 = 8;
+/// If the consumer was armed, so that the push disarms.
+const LEFT_ARMED: u32 = 14;
+
+/// The victim completes a receive of queue pair 0, another process one of queue pair 1, and then sweeps up
+/// after the victim and completes what that has left. The consumer sleeps for both. Says whether the victim
+/// lived, as all of these.
+fn sleep(plan: Plan) -> bool {
+    let (world, mut channel) = (World::new(&[4]), Channel::new(1));
+    let victim = thread::spawn({
+        let (world, channel) = (Arc::clone(&world), channel.clone());
+        move || {
+            world.live(VICTIM, plan.death, || {
+                world.push(VICTIM, &[entry(0, 0)], plan, &channel);
+            })
+        }
+    });
+    let heir = thread::spawn({
+        let (world, channel) = (Arc::clone(&world), channel.clone());
+        move || {
+            world.push(HEIR, &[entry(1, 0)], plan, &channel);
+            let lived = victim.join().unwrap();
+            if !lived {
+                world.sweep(HEIR, plan, &channel);
+                world.flush(HEIR, 0, 1, plan, &channel);
+            }
+            channel.hang_up();
+            lived
+        }
+    });
+    let mut cq = CompletionQueue::new(world.consumer(0));
+    let (mut taken, mut room) = (Taken::default(), [Wc::default(); 2]);
+    while taken.count() < 2 {
+        let count = take_some(&mut cq, &mut channel, Notify::Next, &mut room).unwrap();
+        taken.add(&room[..count]);
+    }
+    let lived = heir.join().unwrap();
+    taken.expect(&world, [1, 1]);
+    lived
+}
+
+#[test]
+fn n06_who_sleeps_is_woken_whoever_dies() {
+    at_every_step("wait for a push", UNSEEN, sleep);
+}
+
+#[test]
+fn n06_a_queue_that_needs_no_repair_is_rung_too() {
+    let plan = Plan::dying_at(LEFT_ARMED);
+    model("wait for a push, killed before the event", move || {
+        sleep(plan);
+    })
+    .must_fail_as("ringing all", LOST, move || {
+        sleep(Plan { rings_all: false, ..plan });
+    })
+    .must_fail_without(Site::PushFence, LOST)
+    .must_fail_without(Site::ArmFence, LOST);
+}
+
+/// The victim completes two receives of queue pair 0 under one lock, another process one of queue pair 1. The
+/// consumer polls now and then; at last it sweeps up after the victim and completes what that has left.
+fn fan_in(plan: Plan) -> bool {
+    let world = World::new(&[8]);
+    let victim = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            world.live(VICTIM, plan.death, || {
+                world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
+            })
+        }
+    });
+    let other = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.push(OTHER, &[entry(1, 0)], plan, &Silent)
+    });
+    let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
+    taken.poll(&mut consumer);
+    let lived = victim.join().unwrap();
+    other.join().unwrap();
+    world.sweep(HEIR, plan, &Silent);
+    world.flush(HEIR, 0, 2, plan, &Silent);
+    taken.poll(&mut consumer);
+    taken.expect(&world, [2, 1]);
+    lived
+}
+
+#[test]
+fn c08_each_receive_completes_once_whoever_dies() {
+    at_every_step("fan-in", UNSEEN, fan_in);
+}
+
+fn killed_in_fan_in(name: &str, death: u32) -> Model {
+    let plan = Plan::dying_at(death);
+    model(name, move || {
+        fan_in(plan);
+    })
+}
+
+#[test]
+fn c08_a_lock_orders_those_who_have_it() {
+    killed_in_fan_in("fan-in, nobody killed", u32::MAX)
+        .must_fail_without(Site::Lock, UNORDERED)
+        .must_fail_without(Site::Unlock, WRONG);
+}
+
+#[test]
+fn c08_publishing_comes_before_settling() {
+    let plan = Plan::dying_at(2);
+    killed_in_fan_in("fan-in, killed before it has published", plan.death).must_fail_as(
+        "settling first",
+        WRONG,
+        move || {
+            fan_in(Plan { push: Push::SettlesFirst, ..plan });
+        },
+    );
+}
+
+#[test]
+fn c08_settling_comes_before_keeping() {
+    let plan = Plan::dying_at(2 * PUBLISHED + 2);
+    killed_in_fan_in("fan-in, killed when it has published", plan.death).must_fail_as(
+        "keeping first",
+        WRONG,
+        move || {
+            fan_in(Plan { push: Push::KeepsFirst, ..plan });
+        },
+    );
+}
+
+#[test]
+fn c08_an_heir_repairs() {
+    let plan = Plan::dying_at(PUBLISHED);
+    let model = killed_in_fan_in("fan-in, killed between two", plan.death);
+    for (repair, expected) in [(Repair::SettlesNothing, WRONG), (Repair::Nothing, UNORDERED)] {
+        let change = format!("{repair:?}");
+        model.must_fail_as(&change, expected, move || {
+            fan_in(Plan { repair, ..plan });
+        });
+    }
+}
+
+/// The victim, dead already, had published one of two. Two others want the lock, and the first of them is
+/// killed too.
+fn heirs(plan: Plan) -> bool {
+    let world = World::new(&[8]);
+    world.live(VICTIM, PUBLISHED, || {
+        world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
+    });
+    let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
+    taken.poll(&mut consumer);
+    let heir = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.live(HEIR, plan.death, || world.push(HEIR, &[entry(1, 0)], plan, &Silent))
+    });
+    world.flush(OTHER, 0, 2, plan, &Silent);
+    let lived = heir.join().unwrap();
+    world.sweep(OTHER, plan, &Silent);
+    world.flush(OTHER, 1, 1, plan, &Silent);
+    taken.poll(&mut consumer);
+    taken.expect(&world, [2, 1]);
+    lived
+}
+
+#[test]
+fn c08_an_heir_may_die_too() {
+    at_every_step("two heirs", 0..0, heirs);
+    let plan = Plan::dying_at(u32::MAX);
+    model("two heirs, both live", move || {
+        heirs(plan);
+    })
+    .must_fail_as("repair", WRONG, move || {
+        heirs(Plan { repair: Repair::Nothing, ..plan });
+    });
+}
+
+/// No two at once: the victim is killed while it pushes two, then its heir, at every step, while that
+/// repairs and pushes one; and the next goes on.
+fn one_after_the_other(plan: Plan) -> bool {
+    for death in 0.. {
+        let world = World::new(&[4]);
+        let lived = world.live(VICTIM, plan.death, || {
+            world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
+        });
+        let heir_lived =
+            world.live(HEIR, death, || world.push(HEIR, &[entry(1, 0)], plan, &Silent));
+        world.sweep(OTHER, plan, &Silent);
+        world.flush(OTHER, 0, 2, plan, &Silent);
+        world.flush(OTHER, 1, 1, plan, &Silent);
+        let mut taken = Taken::default();
+        taken.poll(&mut world.consumer(0));
+        taken.expect(&world, [2, 1]);
+        if heir_lived {
+            return lived;
+        }
+    }
+    unreachable!("a push has an end")
+}
+
+#[test]
+fn c08_every_death_of_two() {
+    at_every_step("two in turn", 0..0, one_after_the_other);
+}
