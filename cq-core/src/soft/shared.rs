@@ -57,7 +57,8 @@ mod producer;
 pub use self::consumer::{Consumer, ResizeError};
 pub use self::producer::{BatchError, Producer, PushError};
 
-use super::{Alerts, SoftCq, Tag, Tags, check_storage, lag};
+use super::parts::{check_storage, lag};
+use super::{Alerts, SoftCq, Tag, Tags};
 use crate::ring::shared::{Gate, SharedRing};
 use crate::ring::{CapacityError, Ring, Slot};
 use crate::transport::{CqKey, NoSignal, Signal};

@@ -251,3 +251,6 @@ fn copy(from: &mut Consumer<'_>, count: Position, to: &mut Producer<'_>) {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,149 @@
+//! What the models don't show: sizes, places, and what a stranger wrote.
+
+use cq_core::ring::Slot;
+use cq_core::soft::{Control, Tag};
+use cq_core::transport::Poll;
+use cq_core::wc::WcStatus;
+
+use super::*;
+use crate::protocol::tag::{of_recv, of_send};
+
+const KEY: CqKey = CqKey { index: 3, generation: 9 };
+
+struct Memory {
+    control: Control,
+    slots: Vec<Slot>,
+    tags: Vec<Tag>,
+}
+
+impl Memory {
+    fn new(storage: usize) -> Self {
+        Self {
+            control: Control::new(),
+            slots: (0..storage).map(|_| Slot::new()).collect(),
+            tags: (0..storage).map(|_| Tag::new()).collect(),
+        }
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        Parts::new(&self.control, &self.slots, &self.tags, self.slots.len() as u32).unwrap()
+    }
+}
+
+fn entry(qp: u32, tag: u32) -> Entry {
+    Entry { wc: Wc::new(u64::from(tag), WcStatus::SUCCESS, qp), tag, solicited: false }
+}
+
+fn push(fanin: &Fanin, memory: &Memory, entries: &[Entry]) {
+    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    fanin.push_all(&mut producer, entries, |_, _| ()).unwrap();
+}
+
+fn tags(consumer: &mut Consumer<'_>) -> Vec<u32> {
+    let mut tags = Vec::new();
+    consumer.poll_with(&mut [Wc::default(); 64], |_, tag| tags.push(tag)).unwrap();
+    tags
+}
+
+#[test]
+fn a_place_is_one_word() {
+    for place in [
+        Place::default(),
+        Place { offset: u32::MAX, log2: 24, promised: 1 << 24 },
+        Place { offset: 1 << 12, log2: 0, promised: 1 },
+    ] {
+        let fanin = Fanin::new();
+        fanin.begin(place);
+        assert_eq!(fanin.place(), place);
+        fanin.end();
+        assert_eq!(fanin.place(), Place::default());
+    }
+}
+
+#[test]
+fn c08_more_than_the_ring_stores_are_settled_and_kept_in_between() {
+    let (fanin, memory) = (Fanin::new(), Memory::new(4));
+    let mut consumer = memory.parts().consumer(0, KEY, false);
+    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let entries: Vec<_> = (1..=10).map(|end| entry(1, of_recv(end))).collect();
+    let (mut settled, mut kept, mut polled) = (Vec::new(), Vec::new(), Vec::new());
+    let pushed = fanin.push_all(&mut producer, &entries, |_, tag| {
+        settled.push(tag);
+        kept.push(fanin.unpolled(&consumer));
+        polled.extend(tags(&mut consumer));
+    });
+    assert_eq!(pushed, Ok(()));
+    assert_eq!(settled, [4, 8, 10]);
+    assert_eq!(kept, [0, 0, 0], "what was polled before the part is all that was kept");
+    assert_eq!(polled, (1..=10).collect::<Vec<_>>());
+    assert_eq!(fanin.unpolled(&consumer), 0);
+}
+
+#[test]
+fn each_queue_is_settled_once_for_what_follows_each_other() {
+    let (fanin, memory) = (Fanin::new(), Memory::new(8));
+    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let entries = [
+        entry(1, of_recv(1)),
+        entry(1, of_recv(2)),
+        entry(1, of_send(1)),
+        entry(2, of_send(7)),
+        entry(2, of_send(9)),
+        entry(1, of_send(3)),
+    ];
+    let mut settled = Vec::new();
+    let each = |wc: &Wc, tag: u32| settled.push((wc.qp_num(), tag));
+    fanin.push_all(&mut producer, &entries, each).unwrap();
+    assert_eq!(settled, [(1, of_recv(2)), (1, of_send(1)), (2, of_send(9)), (1, of_send(3))]);
+}
+
+#[test]
+fn o03_what_is_dropped_is_settled_all_the_same() {
+    let (fanin, memory) = (Fanin::new(), Memory::new(2));
+    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let entries: Vec<_> = (1..=5).map(|end| entry(1, of_recv(end))).collect();
+    let mut last = 0;
+    let pushed = fanin.push_all(&mut producer, &entries, |_, tag| last = tag);
+    assert_eq!(pushed, Err(Overrun { dropped: 1 }));
+    assert_eq!(last, 5);
+    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let again = fanin.push(&mut producer, &entry(1, of_recv(6)), |_, tag| last = tag);
+    assert_eq!((again, last), (Err(Overrun { dropped: 4 }), 6));
+}
+
+#[test]
+fn q12_tags_and_order_move_with_what_waits() {
+    let (fanin, old, new) = (Fanin::new(), Memory::new(128), Memory::new(64));
+    fanin.begin(Place { offset: 1, log2: 7, promised: 128 });
+    let mut consumer = old.parts().consumer(0, KEY, false);
+    let all: Vec<_> = (1..=50).map(|end| entry(1, of_send(end))).collect();
+    push(&fanin, &old, &all);
+    consumer.poll(&mut [Wc::default(); 3]).unwrap();
+    assert_eq!(fanin.unpolled(&consumer), 47);
+
+    let place = Place { offset: 2, log2: 6, promised: 64 };
+    let mut consumer = fanin.move_to((&mut consumer, old.parts()), (place, new.parts()), false);
+    assert_eq!(fanin.place(), place);
+    assert_eq!(fanin.unpolled(&consumer), 47);
+    push(&fanin, &new, &[entry(1, of_send(51))]);
+    assert_eq!(tags(&mut consumer), (4..=51).map(of_send).collect::<Vec<_>>());
+    let round: Vec<_> = (52..=115).map(|end| entry(1, of_send(end))).collect();
+    push(&fanin, &new, &round);
+    assert_eq!(tags(&mut consumer).len(), 64, "as many as it holds");
+}
+
+#[test]
+fn x04_words_that_a_stranger_wrote_are_harmless() {
+    for word in [0, 1, 1 << 40, u64::MAX] {
+        let (fanin, memory, new) = (Fanin::new(), Memory::new(4), Memory::new(4));
+        fanin.tail.iter().for_each(|tail| sync::store(tail, word));
+        let mut settled = 0;
+        let _state = fanin.repair(memory.parts(), |_, _| settled += 1);
+        assert!(settled <= 4);
+        let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+        let _lost_or_overrun = fanin.push(&mut producer, &entry(1, of_recv(1)), |_, _| ());
+        let mut consumer = memory.parts().consumer(0, KEY, false);
+        let to = (Place::default(), new.parts());
+        let _consumer = fanin.move_to((&mut consumer, memory.parts()), to, false);
+    }
+}
