@@ -208,7 +208,7 @@ fn shut(requests: u32, waits: bool) {
 }
 
 #[test]
-fn m05_no_byte_moves_through_a_dead_key() {
+fn q10_no_byte_moves_through_a_dead_key() {
     for requests in [1, 2] {
         model(format!("a key dies during {requests} requests"), move || shut(requests, true))
             .must_fail_without(Site::OpenFence, UNORDERED)
