@@ -62,6 +62,13 @@ impl Source {
         }
     }
 
+    /// All that there are, each once.
+    fn all(fabric: &'static Fabric) -> impl Iterator<Item = Self> {
+        let (cqs, qps) = (fabric.tables().cqs.len(), fabric.tables().qps.len());
+        let kinds = (0..KINDS).flat_map(move |kind| (0..qps).map(move |qp| Self::Qp(qp, kind)));
+        (0..cqs).map(Self::Completion).chain((0..cqs).map(Self::Overrun)).chain(kinds)
+    }
+
     fn node(self, fabric: &'static Fabric) -> &'static EventNode {
         match self {
             Self::Completion(cq) => &fabric.cq(cq).completion,
@@ -89,7 +96,7 @@ fn events(
 /// Takes the lock of the channel at an index. From a holder that died it is inherited, and the list made anew.
 fn lock(fabric: &'static Fabric, index: u32) -> Result<Guard<'static>, Stuck> {
     fabric.lock(&fabric.channel(index).lock, || {
-        if events(fabric, index).rebuild() {
+        if events(fabric, index).rebuild(Source::all(fabric).map(Source::to_number)) {
             ring(fabric, index);
         }
     })
@@ -250,6 +257,8 @@ pub fn ring_unheard(fabric: &'static Fabric) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -262,6 +271,15 @@ mod tests {
                 assert_eq!(Source::from_number(source.to_number()), source);
             }
         }
+    }
+
+    #[test]
+    fn all_sources_have_nodes_of_their_own() {
+        let fabric = Fabric::of_tests();
+        let nodes: BTreeSet<_> =
+            Source::all(fabric).map(|source| std::ptr::from_ref(source.node(fabric))).collect();
+        assert_eq!(nodes.len(), sources(fabric) as usize);
+        assert_eq!(Source::all(fabric).count(), nodes.len());
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub struct Events<'a, F> {
 }
 
 impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
-    /// The channel at this index. All sources have numbers below `sources`; `node` takes any number.
+    /// The channel at this index. There are so many sources at most; `node` takes any number.
     pub const fn new(list: &'a List, index: u32, sources: u32, node: F) -> Self {
         Self { list, index, sources, node }
     }
@@ -131,26 +131,33 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     }
 
     /// Takes the event that has waited longest, and says of which source. One that has several comes again
-    /// after the others that have some.
+    /// after the others that have some; one that has none, as a stranger wrote it there, is passed over.
     pub fn take(&self) -> Option<u32> {
-        let source = self.list.first()?;
-        let node = (self.node)(source);
-        self.list.remove(source, 1, |number| &(self.node)(number).next);
-        let left = node.pending().saturating_sub(1);
-        sync::store_u32(&node.pending, left);
-        if left > 0 {
-            self.append(source);
+        for _ in 0..self.sources {
+            let source = self.list.first()?;
+            let node = (self.node)(source);
+            self.list.remove(source, 1, |number| &(self.node)(number).next);
+            if !self.has(node) {
+                continue;
+            }
+            if let Some(left) = node.pending().checked_sub(1) {
+                sync::store_u32(&node.pending, left);
+                if left > 0 {
+                    self.append(source);
+                }
+                return Some(source);
+            }
         }
-        Some(source)
+        None
     }
 
     /// Makes the list of the nodes' counts: what who takes the lock over from a dead holder does first.
-    /// True if the descriptor is to be written.
+    /// `all` are the numbers of all sources, each once. True if the descriptor is to be written.
     #[must_use]
-    pub fn rebuild(&self) -> bool {
+    pub fn rebuild(&self, all: impl IntoIterator<Item = u32>) -> bool {
         if sync::intact(Site::Rebuild) {
             self.list.clear();
-            for source in 0..self.sources {
+            for source in all {
                 let node = (self.node)(source);
                 if self.has(node) && node.pending() > 0 {
                     self.append(source);
@@ -219,6 +226,19 @@ mod tests {
     }
 
     #[test]
+    fn x04_what_has_no_events_is_passed_over() {
+        let memory = Memory::new(&[0, 1, 2]);
+        memory.events(CHANNEL + 1).attach(4);
+        let _ = memory.events(CHANNEL + 1).raise(4);
+        let events = memory.events(CHANNEL);
+        let _ = events.raise(2);
+        memory.list.append(0, |number| &memory.nodes[number as usize].next);
+        assert_eq!((events.take(), events.take()), (Some(2), None), "0 has none, 4 is another's");
+        assert!(events.is_empty());
+        assert_eq!(memory.nodes[4].pending(), 1);
+    }
+
+    #[test]
     fn n09_what_a_dead_holder_left_is_rebuilt_whatever_the_list_says() {
         for garbage in [0, 1, 2, 77, u32::MAX] {
             let memory = Memory::new(&[0, 1, 3]);
@@ -230,9 +250,9 @@ mod tests {
             let _ = memory.events(CHANNEL + 1).raise(4);
             memory.nodes.iter().for_each(|node| sync::store_u32(&node.next, garbage));
             memory.list.append(garbage % SOURCES, |_| &memory.nodes[1].next);
-            assert!(events.rebuild());
+            assert!(events.rebuild(0..SOURCES));
             assert!(std::iter::from_fn(|| events.take()).eq([0, 3, 3]));
-            assert!(!events.rebuild(), "nothing is left to tell");
+            assert!(!events.rebuild(0..SOURCES), "nothing is left to tell");
         }
     }
 }
