@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cq_core::ring::{Position, Slot};
-use cq_core::soft::{Consumer, Control, Entry, Parts, Tag};
+use cq_core::soft::{Consumer, Control, Entry, Overrun, Parts, Tag};
 use cq_core::transport::{CqKey, Poll, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -223,10 +223,28 @@ impl World {
     }
 
     /// Pushes these under one lock, and raises the event.
+    ///
+    /// # Panics
+    /// The queue has overrun.
     pub fn push(&self, me: usize, entries: &[Entry], plan: Plan, signal: &impl Signal) {
+        self.try_push(me, entries, plan, signal).unwrap();
+    }
+
+    /// The same where the queue may overrun.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn try_push(
+        &self,
+        me: usize,
+        entries: &[Entry],
+        plan: Plan,
+        signal: &impl Signal,
+    ) -> Result<(), Overrun> {
         let held = self.enter(me, plan.repair);
-        held.push(entries, plan.push);
+        let pushed = held.push(entries, plan.push);
         held.leave(signal);
+        pushed
     }
 
     /// Looks after the dead, of whom this process knows.
@@ -247,7 +265,7 @@ impl World {
             let held = self.enter(me, plan.repair);
             let next = self.settled(qp);
             if next < receives {
-                held.push(&[entry(qp, next)], Push::Right);
+                held.push(&[entry(qp, next)], Push::Right).unwrap();
             }
             held.leave(signal);
         }
@@ -280,21 +298,22 @@ impl Held<'_> {
         asked.raise(KEY);
     }
 
-    fn push(&self, entries: &[Entry], how: Push) {
+    fn push(&self, entries: &[Entry], how: Push) -> Result<(), Overrun> {
         let Self { world, asked } = self;
         let mut producer = world.fanin.producer(world.parts(), KEY, Some(asked));
         let settle = |wc: &Wc, tag: u32| world.settle(wc, tag);
         let nothing = |_: &Wc, _: u32| ();
         let all = || entries.iter().for_each(|entry| settle(&entry.wc, entry.tag));
         match how {
-            Push::Right => world.fanin.push_all(&mut producer, entries, settle).unwrap(),
+            Push::Right => world.fanin.push_all(&mut producer, entries, settle),
             Push::SettlesFirst => {
                 all();
-                world.fanin.push_all(&mut producer, entries, nothing).unwrap();
+                world.fanin.push_all(&mut producer, entries, nothing)
             }
             Push::KeepsFirst => {
-                world.fanin.push_all(&mut producer, entries, nothing).unwrap();
+                let pushed = world.fanin.push_all(&mut producer, entries, nothing);
                 all();
+                pushed
             }
         }
     }
@@ -338,6 +357,17 @@ impl Taken {
         let mut room = [Wc::default(); 8];
         let count = consumer.poll(&mut room).unwrap();
         self.add(&room[..count]);
+    }
+
+    /// [`poll`](Self::poll); false if the queue has overrun.
+    ///
+    /// # Panics
+    /// What comes is not next.
+    pub fn poll_until_overrun(&mut self, consumer: &mut Consumer<'_>) -> bool {
+        let mut room = [Wc::default(); 8];
+        let polled = consumer.poll(&mut room);
+        self.add(&room[..polled.unwrap_or(0)]);
+        polled.is_ok()
     }
 
     /// How many have come.

@@ -22,6 +22,8 @@ const OTHER: usize = 2;
 /// published, and which are all as one here; then publishing, and so on.
 const UNSEEN: std::ops::Range<u32> = 2..7;
 const PUBLISHED: u32 = 8;
+/// Three in a ring of two: two were published, settled and kept.
+const LATCHED: u32 = 20;
 /// If the consumer was armed, so that the push disarms.
 const LEFT_ARMED: u32 = 14;
 
@@ -222,4 +224,45 @@ fn one_after_the_other(plan: Plan) -> bool {
 #[test]
 fn c08_every_death_of_two() {
     at_every_step("two in turn", 0..0, one_after_the_other);
+}
+
+/// The victim pushes one more than the queue holds, and another process one more. The consumer takes what
+/// there is, until it is told of the overrun, and then nothing more ever comes.
+fn overrun(plan: Plan) -> bool {
+    let world = World::new(&[2]);
+    let victim = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            world.live(VICTIM, plan.death, || {
+                let batch = [0, 1, 2].map(|nth| entry(0, nth));
+                let _may_overrun = world.try_push(VICTIM, &batch, plan, &Silent);
+            })
+        }
+    });
+    let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
+    let mut is_over = !taken.poll_until_overrun(&mut consumer);
+    let lived = victim.join().unwrap();
+    for nth in 0..2 {
+        is_over |= !taken.poll_until_overrun(&mut consumer);
+        let pushed = world.try_push(OTHER, &[entry(1, nth)], plan, &Silent);
+        let before = taken.count();
+        let came = taken.poll_until_overrun(&mut consumer);
+        assert!(!is_over || !came && pushed.is_err(), "{AFTER}");
+        assert_eq!(pushed.is_ok(), taken.count() > before, "{WRONG}");
+    }
+    lived
+}
+
+const AFTER: &str = "something came after the overrun";
+
+#[test]
+fn o03_an_overrun_is_for_ever_whoever_dies() {
+    at_every_step("overrun", UNSEEN, overrun);
+    let plan = Plan::dying_at(LATCHED);
+    model("overrun, killed when it is latched", move || {
+        overrun(plan);
+    })
+    .must_fail_as("repair", AFTER, move || {
+        overrun(Plan { repair: Repair::Nothing, ..plan });
+    });
 }
