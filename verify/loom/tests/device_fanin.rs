@@ -21,6 +21,7 @@ const OTHER: usize = 2;
 /// Steps of a push of one: the lock, the tag and five words, of which nobody knows before the entry is
 /// published, and which are all as one here; then publishing, and so on.
 const UNSEEN: std::ops::Range<u32> = 2..7;
+/// The first of them is published.
 const PUBLISHED: u32 = 8;
 /// Three in a ring of two: two were published, settled and kept.
 const LATCHED: u32 = 20;
