@@ -115,6 +115,10 @@ impl Bell {
         let channels = &fabric.tables().channels;
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
         let (index, generation) = channels.claim(fabric.place()).ok_or(full)?;
+        {
+            let _guard = lock(fabric, index);
+            events(fabric, index).begin();
+        }
         match fifo::make(&fabric.path().bell(index)) {
             Ok(fd) => {
                 let fd = Arc::new(fd);

@@ -94,6 +94,12 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         self.list.first().is_none()
     }
 
+    /// The channel is new: nothing waits, whatever was here before. Somebody who was killed may have left a
+    /// list, and whoever raised an event meanwhile may have added to it.
+    pub fn begin(&self) {
+        self.list.clear();
+    }
+
     /// From now on the events of this source come here. It has no channel so far.
     pub fn attach(&self, source: u32) {
         let node = (self.node)(source);
@@ -223,6 +229,16 @@ mod tests {
         assert_eq!((events.take(), events.take()), (Some(1), None));
         memory.events(CHANNEL + 1).detach(1);
         assert!(events.raise(1), "it was not another channel's to detach");
+    }
+
+    #[test]
+    fn n09_a_channel_that_takes_a_dead_ones_place_wakes() {
+        let memory = Memory::new(&[0, 1]);
+        assert!(memory.events(CHANNEL).raise(0));
+        memory.nodes[0].forget();
+        let events = memory.events(CHANNEL);
+        events.begin();
+        assert!(events.raise(1));
     }
 
     #[test]
