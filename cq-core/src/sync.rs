@@ -260,6 +260,9 @@ fn at(site: Site, ordering: Ordering) -> Ordering {
 
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
+        /// Which of a crate's sites is taken out.
+        pub type Weakened<S> = std::thread::LocalKey<core::cell::Cell<Option<S>>>;
+
         std::thread_local! {
             static WEAKENED: core::cell::Cell<Option<Site>> = const { core::cell::Cell::new(None) };
         }
@@ -269,17 +272,26 @@ cfg_if::cfg_if! {
             WEAKENED.get() != Some(site)
         }
 
-        /// Runs `model` with one site of the protocols taken out. Loom runs all threads of a model on
-        /// the thread that called it, so other models running at the same time do not notice.
+        /// Runs `model` with one site of the protocols taken out.
         pub fn weaken<R>(site: Site, model: impl FnOnce() -> R) -> R {
-            struct Restore;
-            impl Drop for Restore {
+            weaken_in(&WEAKENED, site, model)
+        }
+
+        /// [`weaken`], for the sites of any crate. Loom runs all threads of a model on the thread that
+        /// called it, so other models running at the same time do not notice.
+        pub fn weaken_in<S: 'static, R>(
+            weakened: &'static Weakened<S>,
+            site: S,
+            model: impl FnOnce() -> R,
+        ) -> R {
+            struct Restore<S: 'static>(&'static Weakened<S>);
+            impl<S> Drop for Restore<S> {
                 fn drop(&mut self) {
-                    WEAKENED.set(None);
+                    self.0.set(None);
                 }
             }
-            WEAKENED.set(Some(site));
-            let _restore = Restore;
+            weakened.set(Some(site));
+            let _restore = Restore(weakened);
             model()
         }
     } else {

@@ -19,7 +19,6 @@
 //! | whether queue pairs are noted | [`release`], who noted them | [`swap_if`], who runs them | that their bits are set |
 //! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
-//! | taken position | [`release`], taker | [`acquire`], poster | that the receive's words were read |
 //! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
 //!

@@ -57,17 +57,8 @@ pub const fn intact(_site: Site) -> bool {
     true
 }
 
-/// Runs `model` with one site of the protocols taken out. Loom runs all threads of a model on the thread
-/// that called it, so other models running at the same time do not notice.
+/// Runs `model` with one site of the protocols taken out.
 #[cfg(loom)]
 pub fn weaken<R>(site: Site, model: impl FnOnce() -> R) -> R {
-    struct Restore;
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            WEAKENED.set(None);
-        }
-    }
-    WEAKENED.set(Some(site));
-    let _restore = Restore;
-    model()
+    cq_core::sync::weaken_in(&WEAKENED, site, model)
 }
