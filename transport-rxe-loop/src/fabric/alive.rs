@@ -132,3 +132,14 @@ pub fn anybody(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     let all = byte(0).start..byte(MAX_PROCESSES).start;
     Ok(holder(fd, all)? != Liveness::Dead)
 }
+
+/// Whether this process holds none of the bytes, for any copy of this library.
+pub fn is_without_us(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let us = Liveness::Alive { pid: Some(std::process::id() as i32) };
+    for index in 0..MAX_PROCESSES {
+        if ask(fd, index)? == us {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -219,17 +219,15 @@ impl Attempt<'_> {
         let Some(fd) = kept.fd().filter(|_| kept.id() == id) else { return Ok(None) };
         let gate = self.gate(fd)?;
         let used = alive::anybody(fd).map_err(self.failed("asking for the users"))?;
-        if file::leads_to(self.path, id) {
-            if used {
-                return self.join(kept, fd).map(Some);
-            }
-            file::unlink_fabric(self.path)?;
+        if !file::leads_to(self.path, id) {
+            discard(kept, gate);
+            return Ok(None);
         }
-        drop(gate);
-        if !used {
-            // Nobody has a lock there, and nobody gets one: it has no name any more.
-            kept.close();
+        if used {
+            return self.join(kept, fd).map(Some).inspect_err(|_| discard(kept, gate));
         }
+        file::unlink_fabric(self.path)?;
+        discard(kept, gate);
         Ok(None)
     }
 
@@ -248,7 +246,8 @@ impl Attempt<'_> {
             file::clear(self.path);
             return Ok(Some(self.attached(kept, fd, memory, self.limits, owner)));
         }
-        drop(gate);
+        // Nobody else ever saw it.
+        std::mem::forget(gate);
         kept.close();
         linked.map(|_| None)
     }
@@ -321,6 +320,15 @@ impl Attempt<'_> {
     fn failed(&self, step: &'static str) -> impl Fn(Errno) -> AttachError {
         let path = self.path.file();
         move |errno| AttachError::system(step, path.clone(), errno)
+    }
+}
+
+/// Closes a file that this process has not attached to, so that it does not keep its memory: unless another
+/// copy of this library has, whose locks would go with the descriptor. The gate closes with it.
+fn discard(kept: &Kept, gate: Gate<'_>) {
+    if kept.fd().is_some_and(|fd| alive::is_without_us(fd) == Ok(true)) {
+        std::mem::forget(gate);
+        kept.close();
     }
 }
 

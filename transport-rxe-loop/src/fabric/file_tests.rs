@@ -88,12 +88,17 @@ fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a test that needs root can run; under CI it has to.
+/// Says why a test can't run; under CI it has to.
+fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {why}");
+    eprintln!("skipped: {why}");
+}
+
+/// Whether a test that needs root can run.
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        assert!(std::env::var_os("CI").is_none(), "CI has to run this as root");
-        eprintln!("skipped: only root can do what this test does");
+        skip("only root can do what this test does");
     }
     root
 }
@@ -205,6 +210,7 @@ fn actor() {
     match part.as_str() {
         "user" => lives::user(&path),
         "first thread" => lives::first_thread(&path),
+        "apart" => lives::apart(&path),
         "gatekeeper" => lives::gatekeeper(&path),
         "racer" => races::racer(&path),
         "two copies" => copies::two_copies(&path),

@@ -8,7 +8,7 @@ use super::*;
 use crate::sync::{AtomicU32 as Word, load_u32, store_u32};
 
 /// Forks; what `child` says is its exit code.
-fn fork(child: impl FnOnce() -> bool) -> i32 {
+pub fn fork(child: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the C library sees to it that its allocator works in the child, which uses nothing else that
     // another thread could have been in the middle of.
     match unsafe { libc::fork() } {
@@ -21,7 +21,8 @@ fn fork(child: impl FnOnce() -> bool) -> i32 {
     }
 }
 
-fn exit_code(pid: i32) -> i32 {
+/// Waits for a child.
+pub fn exit_code(pid: i32) -> i32 {
     let mut status = 0;
     // SAFETY: writes the one number.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);

@@ -99,6 +99,46 @@ fn a_process_whose_first_thread_ended_is_alive() {
     until("it is dead", || here.alive(owner) == Liveness::Dead);
 }
 
+/// Goes on as the first process of a process namespace of its own.
+pub fn apart(path: &FabricPath) {
+    // SAFETY: concerns the numbers of processes that this one starts.
+    if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
+        return say("this process may not make a process namespace");
+    }
+    let pid = forks::fork(|| {
+        let here = attach(path).unwrap();
+        assert_eq!(here.alive(here.owner()), Liveness::Alive { pid: Some(1) });
+        assert_eq!(here.alive(1), Liveness::Alive { pid: None }, "it has no number here");
+        say(here.owner());
+        wait();
+        true
+    });
+    say(pid);
+    assert_eq!(forks::exit_code(pid), 0);
+    say("done");
+}
+
+#[test]
+fn a_process_of_another_namespace_is_alive_and_has_the_number_that_it_has_here() {
+    if !is_root() {
+        return;
+    }
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("apart", &directory);
+    let first = actor.hear();
+    if first.starts_with("this") {
+        return skip(&first);
+    }
+    let mut said = [first, actor.hear()];
+    said.sort_by_key(String::len);
+    let [owner, pid] = said.map(|number| number.parse::<i32>().unwrap());
+    assert_eq!(here.alive(owner as u32), Liveness::Alive { pid: Some(pid) });
+    actor.go();
+    assert_eq!(actor.hear(), "done");
+    assert_eq!(here.alive(owner as u32), Liveness::Dead);
+}
+
 #[test]
 fn a_stopped_process_is_alive() {
     let directory = Directory::new();

@@ -18,8 +18,7 @@ fn alone(part: &str, directory: &Directory) -> bool {
     let status = actor.ended();
     assert!(status.success(), "{status}");
     if said != "done" {
-        assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {said}");
-        eprintln!("skipped: {said}");
+        skip(&said);
     }
     said == "done"
 }
