@@ -124,11 +124,16 @@ impl Attachment {
             return unknown;
         }
         match alive::ask(self.fd, index) {
-            // Somebody may have closed a descriptor that is not theirs, and the number is another file's.
-            Ok(Liveness::Dead) if file::id_of(self.fd) != Ok(self.id) => unknown,
+            Ok(Liveness::Dead) if !self.is_open() => unknown,
             Ok(liveness) => liveness,
             Err(_) => unknown,
         }
+    }
+
+    /// Whether the descriptor still is the file's. A program may close what is not its own, and its number may
+    /// be another file's by then.
+    fn is_open(&self) -> bool {
+        file::id_of(self.fd) == Ok(self.id)
     }
 
     /// The processes whose places are claimed, alive or not.
@@ -338,6 +343,9 @@ fn discard(kept: &Kept, gate: Gate<'_>) {
 pub fn leave(registry: &'static Registry, deadline: Instant) {
     let Some(_guard) = registry.lock(deadline) else { return };
     for attachment in registry.all().filter_map(Kept::attachment) {
+        if !attachment.is_open() {
+            continue;
+        }
         if let Ok(Some(_gate)) = Gate::pass(attachment.fd, deadline) {
             leave_one(attachment);
         }

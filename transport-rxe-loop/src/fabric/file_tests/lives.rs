@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use std::os::fd::AsRawFd;
+
 use super::super::alive::{Gate, Liveness};
 use super::super::registry::Kept;
 use super::*;
@@ -27,6 +29,18 @@ pub fn first_thread(path: &FabricPath) {
         assert_eq!(libc::syscall(libc::SYS_tgkill, pid, pid, libc::SIGUSR1), 0);
     }
     user(path);
+}
+
+/// Loses the descriptor, as to a program that closes all.
+pub fn careless(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
+    let other = fs::File::open("/dev/null").unwrap();
+    // SAFETY: what this leads to is what is tested.
+    assert!(unsafe { libc::dup2(other.as_raw_fd(), fd.as_raw_fd()) } >= 0);
+    assert_eq!(here.alive(1), Liveness::Alive { pid: None }, "nobody is dead for that");
+    say(here.owner());
+    wait();
 }
 
 /// Stays in the gate.
@@ -137,6 +151,18 @@ fn a_process_of_another_namespace_is_alive_and_has_the_number_that_it_has_here()
     actor.go();
     assert_eq!(actor.hear(), "done");
     assert_eq!(here.alive(owner as u32), Liveness::Dead);
+}
+
+#[test]
+fn who_loses_its_descriptor_is_dead_to_others_and_takes_nobody_for_dead() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    assert_eq!(here.owner(), 1);
+    let actor = Actor::play("careless", &directory);
+    let owner = actor.number() as u32;
+    assert_eq!(here.alive(owner), Liveness::Dead);
+    actor.finish();
+    assert_eq!(directory.files().len(), 1, "it does not remove what it can't ask about");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Many processes that come while others go.
 
+use super::super::alive::Gate;
+use super::super::registry::Registry;
 use super::*;
 
 const RACERS: usize = 16;
@@ -44,4 +46,24 @@ fn x02_all_that_come_while_others_go_end_up_in_one_file_and_leave_nothing() {
     before.iter_mut().for_each(Actor::go);
     before.into_iter().for_each(|racer| assert!(racer.ended().success()));
     assert_eq!(directory.files(), [""; 0]);
+}
+
+#[test]
+fn who_waits_at_the_gate_of_a_file_that_is_removed_makes_a_new_one() {
+    static ALONE: Registry = Registry::new();
+    let directory = Directory::new();
+    let path = directory.path();
+    ALONE.attach(&path, &limits(), &FORMAT).unwrap();
+    let fd = ALONE.all().next().unwrap().fd().unwrap();
+    let before = inode(&path);
+    let gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap();
+    let mut racer = Actor::play("racer", &directory);
+    assert_eq!(racer.hear(), "ready");
+    racer.go();
+    until("it has found the file", || has_open(racer.child.id(), &path));
+    fs::remove_file(path.file()).unwrap();
+    drop(gate);
+    let after = racer.number();
+    assert!(after != before && after != 0, "{before} {after}");
+    racer.finish();
 }

@@ -4,6 +4,7 @@
 
 use std::ffi::CString;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::atomic::AtomicBool;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -40,23 +41,33 @@ fn x07_without_a_descriptor_there_is_an_error() {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// Is interrupted every 200 µs, by a signal that restarts nothing.
+/// Attaches in a thread that another one interrupts all the time, by a signal that restarts nothing.
 pub fn interrupted(directory: &Path) {
-    let every = libc::timeval { tv_sec: 0, tv_usec: 200 };
-    let timer = libc::itimerval { it_interval: every, it_value: every };
-    // SAFETY: a handler that does nothing, with flags that are all off, and a timer of this process.
-    unsafe {
+    // SAFETY: a handler that does nothing, with flags that are all off; numbers of this thread.
+    let (process, this) = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as *const () as usize;
-        assert_eq!(libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()), 0);
-        assert_eq!(libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()), 0);
-    }
-    let larger = Limits { bytes: 8 << 20, ..limits() };
-    for number in 0..8 {
-        let path = path(directory, &format!("x{number}"));
-        let here = REGISTRY.attach(&path, &larger, &FORMAT).unwrap();
-        assert_eq!(fs::metadata(path.file()).unwrap().len(), here.limits().bytes);
-    }
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()), 0);
+        (libc::getpid(), libc::gettid())
+    };
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                // SAFETY: numbers, of a thread that is there until `done`.
+                let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, this, libc::SIGUSR1) };
+                assert_eq!(sent, 0);
+                thread::sleep(Duration::from_micros(50));
+            }
+        });
+        let larger = Limits { bytes: 8 << 20, ..limits() };
+        for number in 0..8 {
+            let path = path(directory, &format!("x{number}"));
+            let here = REGISTRY.attach(&path, &larger, &FORMAT).unwrap();
+            assert_eq!(fs::metadata(path.file()).unwrap().len(), here.limits().bytes);
+        }
+        done.store(true, Relaxed);
+    });
     say("done");
 }
 

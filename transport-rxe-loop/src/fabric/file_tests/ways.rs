@@ -95,15 +95,28 @@ fn x02_a_file_that_nobody_uses_is_replaced_whatever_is_in_it() {
         let path = directory.path();
         fs::write(path.file(), content).unwrap();
         fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
-        for beside in [path.bell(3), path.memory(7, 1)] {
-            fs::write(beside, "left").unwrap();
-        }
-        let other = self::path(&directory.0, "x.y");
-        fs::write(other.bell(3), "another's").unwrap();
         let here = attach(&path).unwrap();
         assert_eq!((here.owner(), here.limits()), (1, &limits()));
+    }
+}
+
+#[test]
+fn x02_what_the_dead_left_beside_a_file_is_removed_with_it_or_without_it() {
+    for with in [true, false] {
+        let directory = Directory::new();
+        let path = directory.path();
+        let other = self::path(&directory.0, "x.y");
+        for beside in [path.bell(3), path.memory(7, 1), other.bell(3), other.memory(7, 1)] {
+            fs::write(beside, "left").unwrap();
+        }
+        if with {
+            fs::write(path.file(), "").unwrap();
+            fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        attach(&path).unwrap();
         let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-        assert_eq!(directory.files(), [name(path.file()), name(other.bell(3))]);
+        let left = [path.file(), other.bell(3), other.memory(7, 1)].map(name);
+        assert_eq!(directory.files(), left, "another fabric's is not touched");
     }
 }
 
@@ -134,6 +147,7 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     let word = |at: u64, value: u64, why| {
         scribble(&path, at, &value.to_le_bytes());
         assert_eq!(attach(&path).unwrap_err(), refused(why));
+        assert!(!has_open(std::process::id(), &path), "a refused file is closed");
         scribble(&path, 0, &good[..1024]);
     };
     word(0, 0, NotOurs::Magic);
