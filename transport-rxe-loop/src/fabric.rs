@@ -3,6 +3,7 @@
 
 pub mod alive;
 pub mod attach;
+pub mod claim;
 pub mod error;
 pub mod file;
 #[cfg(test)]

@@ -9,18 +9,6 @@
 //! 5. Who ends with nobody else attached removes the file. Who is killed leaves it to 3.
 //!
 //! All but 1 are done behind the gate, so that nobody attaches to a file that is being removed.
-//!
-//! # The word of a process
-//!
-//! | word | state | left by |
-//! |---|---|---|
-//! | 0 | Free | who attaches and has locked the byte, to Attached |
-//! | 1, and any other | Attached | its process as it ends, to Leaving; [`Attachment::free`], to Free |
-//! | 2 | Leaving | [`Attachment::free`], to Free |
-//!
-//! The lock on the [byte](super::alive) says whether the process lives, the word whether the place may be
-//! claimed: a dead process' place stays claimed until what it had is repaired and freed. Two copies of the
-//! library in one process share its locks, so it is the word that keeps them apart.
 
 use std::sync::OnceLock;
 use std::thread;
@@ -30,6 +18,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::alive::{self, Gate, Liveness};
+use super::claim;
 use super::error::AttachError;
 use super::file::{self, FileId};
 use super::fork;
@@ -40,16 +29,12 @@ use super::registry::{Guard, Kept, REGISTRY, Registry};
 use crate::error::OpenError;
 use crate::fabric::Fabric;
 use crate::region::Mapping;
-use crate::sync::{self, AtomicU32};
+use crate::sync::AtomicU32;
 
 /// How long others may take to attach or to leave.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a lack may last that others are about to end.
 const MOMENT: Duration = Duration::from_millis(250);
-
-const FREE: u32 = 0;
-const ATTACHED: u32 = 1;
-const LEAVING: u32 = 2;
 
 /// This process' place in a fabric.
 #[derive(Debug)]
@@ -99,7 +84,7 @@ impl Attachment {
         &self.path
     }
 
-    /// Which process this is, in what it writes: from 1 to the limit.
+    /// Which process this is, in what it writes: not 0, see [`claim`].
     pub const fn owner(&self) -> u32 {
         self.owner
     }
@@ -110,18 +95,18 @@ impl Attachment {
         fork::generation() == self.generation
     }
 
-    /// What became of a process. Any number is harmless; who never was is dead.
+    /// What became of an owner. Any number is harmless; who never was is dead.
     ///
     /// # Staleness
-    /// Dead is for good, for as long as its place is not [freed](Self::free). Alive may be over at once.
+    /// Dead is for good. Alive may be over at once.
     pub fn alive(&self, owner: u32) -> Liveness {
-        let Some(index) = owner.checked_sub(1).filter(|&index| index < self.limits.processes)
-        else {
-            return Liveness::Dead;
-        };
+        let Some((index, word)) = self.place(owner) else { return Liveness::Dead };
         let unknown = Liveness::Alive { pid: None };
         if !self.is_ours() {
             return unknown;
+        }
+        if claim::last(index, word) != owner {
+            return Liveness::Dead;
         }
         match alive::ask(self.fd, index) {
             Ok(Liveness::Dead) if !self.is_open() => unknown,
@@ -136,19 +121,26 @@ impl Attachment {
         file::id_of(self.fd) == Ok(self.id)
     }
 
-    /// The processes whose places are claimed, alive or not.
-    pub fn claimed(&self) -> impl Iterator<Item = u32> {
-        let words = header::claims(self.memory, &self.limits);
-        (1..).zip(words).filter(|(_, word)| sync::acquire(*word) != FREE).map(|(owner, _)| owner)
+    /// The owners of all places that are taken, alive or not.
+    pub fn owners(&self) -> impl Iterator<Item = u32> {
+        let taken = (0..).zip(self.words()).filter(|(_, word)| !claim::is_free(word));
+        taken.map(|(index, word)| claim::last(index, word))
     }
 
-    /// Frees the place of a dead process, when nothing is left that it had. One thread of all processes does
-    /// this at a time.
+    /// Frees the place of an owner that is dead, when nothing is left that it had.
     pub fn free(&self, owner: u32) {
-        let words = header::claims(self.memory, &self.limits);
-        if let Some(word) = owner.checked_sub(1).and_then(|index| words.get(index as usize)) {
-            sync::release(word, FREE);
+        if let Some((_, word)) = self.place(owner) {
+            claim::free(word, owner);
         }
+    }
+
+    fn place(&self, owner: u32) -> Option<(u32, &'static AtomicU32)> {
+        let index = claim::index(owner)?;
+        Some((index, self.words().get(index as usize)?))
+    }
+
+    fn words(&self) -> &'static [AtomicU32] {
+        header::claims(self.memory, &self.limits)
     }
 }
 
@@ -310,12 +302,11 @@ impl Attempt<'_> {
         limits: &Limits,
     ) -> Result<u32, AttachError> {
         for (index, word) in (0..).zip(header::claims(memory, limits)) {
-            // The byte of a claimed place is not touched: its process would come to life again.
-            if sync::acquire(word) == FREE
-                && alive::hold(fd, index).map_err(self.failed("locking"))?
-                && sync::swap_if(word, FREE, ATTACHED).is_ok()
-            {
-                return Ok(index + 1);
+            // The byte of a place that is taken is not touched: its process would come to life again.
+            if claim::is_free(word) && alive::hold(fd, index).map_err(self.failed("locking"))? {
+                if let Some(owner) = claim::take(index, word) {
+                    return Ok(owner);
+                }
             }
         }
         let max = limits.processes;
@@ -354,14 +345,14 @@ pub fn leave(registry: &'static Registry, deadline: Instant) {
 
 /// The gate is ours.
 fn leave_one(attachment: &Attachment) {
-    let words = header::claims(attachment.memory, &attachment.limits);
-    if let Some(mine) = words.get(attachment.owner as usize - 1) {
-        sync::release(mine, LEAVING);
+    if let Some((_, mine)) = attachment.place(attachment.owner) {
+        claim::leave(mine);
     }
     let stays = |(index, word): (u32, &AtomicU32)| {
-        sync::acquire(word) != LEAVING && alive::ask(attachment.fd, index) != Ok(Liveness::Dead)
+        !claim::is_leaving(word) && alive::ask(attachment.fd, index) != Ok(Liveness::Dead)
     };
-    if !(0..).zip(words).any(stays) && file::leads_to(&attachment.path, attachment.id) {
+    let last = !(0..).zip(attachment.words()).any(stays);
+    if last && file::leads_to(&attachment.path, attachment.id) {
         // At the end of the process there is nobody to tell; the next one removes it.
         let _ = file::unlink_fabric(&attachment.path);
     }

@@ -15,7 +15,7 @@ use super::error::AttachError;
 use super::name::FabricPath;
 
 /// What is reserved at a time: a signal undoes no more than this.
-const CHUNK: u64 = 1 << 20;
+const CHUNK: u64 = 1 << 16;
 const MODE: u32 = 0o600;
 
 /// Which file it is, for as long as somebody has it open.

@@ -3,7 +3,7 @@
 //! ```text
 //! 0      magic, version, layout, limits: written before anybody else can see the file, and read once,
 //!        into memory of one's own, by each who attaches
-//! 1024   a word for each process: see `attach`
+//! 1024   a word for each process: see `claim`
 //! 4096   the tables
 //! ```
 

@@ -35,10 +35,12 @@ pub fn first_thread(path: &FabricPath) {
 pub fn careless(path: &FabricPath) {
     let here = attach(path).unwrap();
     let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
-    let other = fs::File::open("/dev/null").unwrap();
+    let other = fs::OpenOptions::new().read(true).write(true).open("/dev/null").unwrap();
     // SAFETY: what this leads to is what is tested.
     assert!(unsafe { libc::dup2(other.as_raw_fd(), fd.as_raw_fd()) } >= 0);
-    assert_eq!(here.alive(1), Liveness::Alive { pid: None }, "nobody is dead for that");
+    for owner in here.owners() {
+        assert_eq!(here.alive(owner), Liveness::Alive { pid: None }, "nobody is dead for that");
+    }
     say(here.owner());
     wait();
 }
@@ -64,10 +66,10 @@ fn x01_processes_that_name_the_same_fabric_share_its_memory() {
     let actor = Actor::play("user", &directory);
     let owner = actor.number() as u32;
     assert_ne!(owner, here.owner());
-    assert_eq!(here.claimed().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(here.owners().collect::<Vec<_>>(), [here.owner(), owner]);
     assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
     let elsewhere = attach(&path(&directory.0, "y")).unwrap();
-    assert_eq!(elsewhere.claimed().collect::<Vec<_>>(), [1], "another name sees nothing of it");
+    assert_eq!(elsewhere.owners().count(), 1, "another name sees nothing of it");
     actor.finish();
 }
 
@@ -77,7 +79,9 @@ fn a_process_is_alive_to_itself_and_who_never_was_is_dead() {
     let here = attach(&directory.path()).unwrap();
     let pid = Some(std::process::id() as i32);
     assert_eq!(here.alive(here.owner()), Liveness::Alive { pid });
-    for owner in [0, here.owner() + 1, limits().processes, limits().processes + 1, 255, u32::MAX] {
+    let me = here.owner();
+    let out = limits().processes + 1;
+    for owner in [0, 1, me + 1, me + (1 << 16), out, me + out, 255, 0xffff, me | 0xffff, u32::MAX] {
         assert_eq!(here.alive(owner), Liveness::Dead, "{owner}");
     }
 }
@@ -92,11 +96,14 @@ fn x03_a_killed_process_is_dead_before_it_is_reaped_and_keeps_its_place_until_fr
     until("it is dead", || here.alive(owner) == Liveness::Dead);
     assert_eq!(state(actor.pid()), Some('Z'), "nobody has reaped it");
     let next = Actor::play("user", &directory);
-    assert_ne!(next.number() as u32, owner, "its place is not taken before it is freed");
+    assert_ne!(next.number() as u16, owner as u16, "its place is not taken before it is freed");
     assert_eq!(here.alive(owner), Liveness::Dead);
     here.free(owner);
     let last = Actor::play("user", &directory);
-    assert_eq!(last.number() as u32, owner);
+    let heir = last.number() as u32;
+    assert_eq!(heir as u16, owner as u16);
+    assert_eq!(here.alive(heir), Liveness::Alive { pid: Some(last.pid()) });
+    assert_eq!(here.alive(owner), Liveness::Dead, "whoever has its place now");
     next.finish();
     last.finish();
 }
@@ -122,8 +129,9 @@ pub fn apart(path: &FabricPath) {
     let pid = forks::fork(|| {
         let here = attach(path).unwrap();
         assert_eq!(here.alive(here.owner()), Liveness::Alive { pid: Some(1) });
-        assert_eq!(here.alive(1), Liveness::Alive { pid: None }, "it has no number here");
-        say(here.owner());
+        let outside = here.owners().find(|&owner| owner != here.owner()).unwrap();
+        assert_eq!(here.alive(outside), Liveness::Alive { pid: None }, "it has no number here");
+        say(format!("owner {}", here.owner()));
         wait();
         true
     });
@@ -145,19 +153,19 @@ fn a_process_of_another_namespace_is_alive_and_has_the_number_that_it_has_here()
         return skip(&first);
     }
     let mut said = [first, actor.hear()];
-    said.sort_by_key(String::len);
-    let [owner, pid] = said.map(|number| number.parse::<i32>().unwrap());
-    assert_eq!(here.alive(owner as u32), Liveness::Alive { pid: Some(pid) });
+    said.sort();
+    let [pid, owner] = said.map(|said| said.trim_start_matches("owner ").parse().unwrap());
+    let owner = owner as u32;
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(pid) });
     actor.go();
     assert_eq!(actor.hear(), "done");
-    assert_eq!(here.alive(owner as u32), Liveness::Dead);
+    assert_eq!(here.alive(owner), Liveness::Dead);
 }
 
 #[test]
 fn who_loses_its_descriptor_is_dead_to_others_and_takes_nobody_for_dead() {
     let directory = Directory::new();
     let here = attach(&directory.path()).unwrap();
-    assert_eq!(here.owner(), 1);
     let actor = Actor::play("careless", &directory);
     let owner = actor.number() as u32;
     assert_eq!(here.alive(owner), Liveness::Dead);
@@ -192,7 +200,11 @@ fn x07_a_gate_that_is_never_left_is_an_error_and_a_dead_gatekeeper_is_none() {
     actor.kill();
     actor.ended();
     let here = attach(&directory.path()).unwrap();
-    assert_eq!(here.owner(), 1, "it was the last one, so the file is a new one");
+    assert_eq!(
+        here.owners().collect::<Vec<_>>(),
+        [here.owner()],
+        "a new file, since it was the last"
+    );
 }
 
 #[test]
@@ -202,7 +214,7 @@ fn a_full_fabric_is_an_error_until_a_dead_process_is_swept() {
     let here = REGISTRY.attach(&directory.path(), &two, &FORMAT).unwrap();
     let mut actor = Actor::play("user", &directory);
     let owner = actor.number() as u32;
-    assert_eq!((here.owner(), owner), (1, 2), "what it may hold was said when it was made");
+    assert_eq!(here.limits().processes, 2);
     static OTHER: super::super::registry::Registry = super::super::registry::Registry::new();
     let full = AttachError::TooManyProcesses { path: directory.path().file(), max: 2 };
     let again = || OTHER.attach(&directory.path(), &limits(), &FORMAT);
@@ -215,7 +227,8 @@ fn a_full_fabric_is_an_error_until_a_dead_process_is_swept() {
             thread::sleep(Duration::from_millis(20));
             here.free(owner);
         });
-        assert_eq!(again().unwrap().owner(), owner, "it waits for the survivors a little");
+        let heir = again().unwrap().owner();
+        assert_eq!(heir as u16, owner as u16, "it waits for the survivors a little");
     });
 }
 
@@ -236,7 +249,6 @@ fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
     assert_eq!(attach(&directory.path()).unwrap_err(), full);
     words(0);
     let here = attach(&directory.path()).unwrap();
-    assert_ne!(here.owner(), owner, "the lock on its byte tells that it is taken");
-    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    assert_ne!(here.owner() as u16, owner as u16, "the lock on its byte tells that it is taken");
     actor.finish();
 }

@@ -1,0 +1,108 @@
+//! The places of processes: a word each, which says whether the place is taken, and how often it was.
+//!
+//! | low half | state | left by |
+//! |---|---|---|
+//! | 0 | Free | who attaches and has locked the byte, to Attached |
+//! | 1, and any other | Attached | its process as it ends, to Leaving; who swept what it had, to Free |
+//! | 2 | Leaving | who swept what it had, to Free |
+//!
+//! The high half is the generation: it counts how often the place was taken. The lock on the place's
+//! [byte](super::alive) says whether the process lives, the word whether the place may be taken: a dead
+//! process keeps it until what it had is repaired and freed. Two copies of the library in one process share
+//! its locks, so it is the word that keeps them apart.
+//!
+//! An *owner* is a process by its place, plus 1, in the low half of a word and its generation in the high
+//! half: who writes it into shared memory is told from the next process in the same place.
+
+use crate::sync::{self, AtomicU32};
+
+const FREE: u32 = 0;
+const ATTACHED: u32 = 1;
+const LEAVING: u32 = 2;
+const GENERATION: u32 = 1 << 16;
+
+const fn state(word: u32) -> u32 {
+    word % GENERATION
+}
+
+const fn generation(word: u32) -> u32 {
+    word - state(word)
+}
+
+/// The owner at an index, who took the place when its word became this.
+const fn owner(index: u32, word: u32) -> u32 {
+    generation(word) | (index + 1)
+}
+
+/// At which index an owner has its place. Any number is harmless, and most are nobody's.
+pub const fn index(owner: u32) -> Option<u32> {
+    state(owner).checked_sub(1)
+}
+
+/// Whether a place may be taken.
+pub fn is_free(word: &AtomicU32) -> bool {
+    state(sync::acquire(word)) == FREE
+}
+
+/// Takes the place at an index, if it is free; says who that makes us. Its byte is locked.
+pub fn take(index: u32, word: &AtomicU32) -> Option<u32> {
+    let seen = sync::acquire(word);
+    let taken = generation(seen).wrapping_add(GENERATION) | ATTACHED;
+    (state(seen) == FREE && sync::swap_if(word, seen, taken).is_ok()).then(|| owner(index, taken))
+}
+
+/// Who has the place at an index, or had it last.
+pub fn last(index: u32, word: &AtomicU32) -> u32 {
+    owner(index, sync::acquire(word))
+}
+
+/// That its process is about to end.
+pub fn leave(word: &AtomicU32) {
+    sync::release(word, generation(sync::load_u32(word)) | LEAVING);
+}
+
+/// Whether its process is about to end.
+pub fn is_leaving(word: &AtomicU32) -> bool {
+    state(sync::acquire(word)) == LEAVING
+}
+
+/// Frees the place of an owner that is dead and has nothing left, if it is still the owner's.
+pub fn free(word: &AtomicU32, owner: u32) {
+    let seen = sync::acquire(word);
+    if generation(seen) == generation(owner) {
+        // Who was quicker has freed it.
+        let _ = sync::swap_if(word, seen, generation(seen));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_who_takes_a_place_is_another_owner() {
+        let word = AtomicU32::new(0);
+        let first = take(6, &word).unwrap();
+        assert_eq!((index(first), last(6, &word)), (Some(6), first));
+        assert_eq!(take(6, &word), None);
+        leave(&word);
+        assert_eq!((is_leaving(&word), take(6, &word), last(6, &word)), (true, None, first));
+        free(&word, first);
+        assert!(is_free(&word));
+        let second = take(6, &word).unwrap();
+        assert_eq!((first != second, index(second)), (true, Some(6)));
+        free(&word, first);
+        assert!(!is_free(&word), "it is another's by now");
+    }
+
+    #[test]
+    fn any_number_is_a_state_and_an_owner() {
+        for number in [3, 0xffff, 0x8000_0001, u32::MAX] {
+            let word = AtomicU32::new(number);
+            assert_eq!((is_free(&word), is_leaving(&word), take(0, &word)), (false, false, None));
+        }
+        let full = AtomicU32::new(u32::MAX << 16);
+        assert_eq!(take(0, &full), Some(1), "generations begin anew");
+        assert_eq!((index(0), index(7 << 16), index(u32::MAX)), (None, None, Some(0xfffe)));
+    }
+}
