@@ -4,11 +4,13 @@
 //! | byte | lock | held by |
 //! |---|---|---|
 //! | the gate | `F_OFD_SETLK`, of the descriptor | who attaches, leaves, or replaces the file, for that long |
-//! | one for each process | `F_SETLK`, of the process | the attached process, to its end: never unlocked |
+//! | one for each [owner](super::claim) | `F_SETLK`, of the process | that process, to its end: never unlocked |
 //!
 //! The lock of a process goes when its last thread ends or it runs another program, however that comes
 //! about: a zombie has none, a forked child neither, and a process whose first thread ended keeps it. It
 //! would also go if the process closed any descriptor of the file, so none is ever closed while it is held.
+//!
+//! So nothing that anybody writes into the memory makes a process dead or alive.
 //!
 //! Others ask with `F_OFD_GETLK`, which sees the locks of one's own process, too: those of another copy of
 //! this library.
@@ -25,7 +27,9 @@ use rustix::io::{Errno, retry_on_intr};
 pub const MAX_PROCESSES: u32 = 254;
 
 const GATE: i64 = 1 << 62;
-const PROCESSES: i64 = GATE + 256;
+/// The bytes of owners: by place, and each place's by generation.
+const OWNERS: i64 = GATE + 1;
+const GENERATIONS: i64 = 1 << 16;
 /// How often the gate is tried while somebody else is in it.
 const KNOCK: Duration = Duration::from_micros(500);
 
@@ -102,14 +106,20 @@ impl Drop for Gate<'_> {
     }
 }
 
-fn byte(index: u32) -> Range<i64> {
-    PROCESSES + i64::from(index)..PROCESSES + i64::from(index) + 1
+fn byte(owner: u32) -> Range<i64> {
+    let at = OWNERS + i64::from(owner.rotate_left(16));
+    at..at + 1
 }
 
-/// Locks the byte of the process at an index until this process ends; false if another one has it. Nobody
-/// else of this process is kept out.
-pub fn hold(fd: BorrowedFd<'_>, index: u32) -> Result<bool, Errno> {
-    granted(fcntl(fd, libc::F_SETLK, &mut range(byte(index), libc::F_WRLCK)))
+fn bytes(places: Range<u32>) -> Range<i64> {
+    let first = |index| OWNERS + (i64::from(index) + 1) * GENERATIONS;
+    first(places.start)..first(places.end)
+}
+
+/// Locks the byte of an owner until this process ends; false if another process has it. Nobody else of this
+/// process is kept out.
+pub fn hold(fd: BorrowedFd<'_>, owner: u32) -> Result<bool, Errno> {
+    granted(fcntl(fd, libc::F_SETLK, &mut range(byte(owner), libc::F_WRLCK)))
 }
 
 /// Somebody who holds one of these bytes.
@@ -122,22 +132,26 @@ fn holder(fd: BorrowedFd<'_>, bytes: Range<i64>) -> Result<Liveness, Errno> {
     Ok(Liveness::Alive { pid: (lock.l_pid > 0).then_some(lock.l_pid) })
 }
 
-/// What became of the process at an index. Any is harmless.
-pub fn ask(fd: BorrowedFd<'_>, index: u32) -> Result<Liveness, Errno> {
-    if index < MAX_PROCESSES { holder(fd, byte(index)) } else { Ok(Liveness::Dead) }
+/// What became of an owner. Any number is harmless.
+pub fn ask(fd: BorrowedFd<'_>, owner: u32) -> Result<Liveness, Errno> {
+    holder(fd, byte(owner))
+}
+
+/// What became of whoever took the place at an index last.
+pub fn ask_place(fd: BorrowedFd<'_>, index: u32) -> Result<Liveness, Errno> {
+    holder(fd, bytes(index..index + 1))
 }
 
 /// Whether any process is attached to the file.
 pub fn anybody(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
-    let all = byte(0).start..byte(MAX_PROCESSES).start;
-    Ok(holder(fd, all)? != Liveness::Dead)
+    Ok(holder(fd, bytes(0..MAX_PROCESSES))? != Liveness::Dead)
 }
 
-/// Whether this process holds none of the bytes, for any copy of this library.
+/// Whether this process has no place, for any copy of this library.
 pub fn is_without_us(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     let us = Liveness::Alive { pid: Some(std::process::id() as i32) };
     for index in 0..MAX_PROCESSES {
-        if ask(fd, index)? == us {
+        if ask_place(fd, index)? == us {
             return Ok(false);
         }
     }

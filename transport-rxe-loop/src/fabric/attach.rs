@@ -100,15 +100,14 @@ impl Attachment {
     /// # Staleness
     /// Dead is for good. Alive may be over at once.
     pub fn alive(&self, owner: u32) -> Liveness {
-        let Some((index, word)) = self.place(owner) else { return Liveness::Dead };
+        if self.place(owner).is_none() {
+            return Liveness::Dead;
+        }
         let unknown = Liveness::Alive { pid: None };
         if !self.is_ours() {
             return unknown;
         }
-        if claim::last(index, word) != owner {
-            return Liveness::Dead;
-        }
-        match alive::ask(self.fd, index) {
+        match alive::ask(self.fd, owner) {
             Ok(Liveness::Dead) if !self.is_open() => unknown,
             Ok(liveness) => liveness,
             Err(_) => unknown,
@@ -302,11 +301,15 @@ impl Attempt<'_> {
         limits: &Limits,
     ) -> Result<u32, AttachError> {
         for (index, word) in (0..).zip(header::claims(memory, limits)) {
-            // The byte of a place that is taken is not touched: its process would come to life again.
-            if claim::is_free(word) && alive::hold(fd, index).map_err(self.failed("locking"))? {
-                if let Some(owner) = claim::take(index, word) {
-                    return Ok(owner);
-                }
+            let owner = claim::next(index, word);
+            // The word says that nothing is left of who was here; the locks say that nobody lives here,
+            // another copy in this process included, even if somebody scribbled over the word.
+            if claim::is_free(word)
+                && alive::ask_place(fd, index).map_err(self.failed("locking"))? == Liveness::Dead
+                && alive::hold(fd, owner).map_err(self.failed("locking"))?
+                && claim::take(word, owner)
+            {
+                return Ok(owner);
             }
         }
         let max = limits.processes;
@@ -349,7 +352,7 @@ fn leave_one(attachment: &Attachment) {
         claim::leave(mine);
     }
     let stays = |(index, word): (u32, &AtomicU32)| {
-        !claim::is_leaving(word) && alive::ask(attachment.fd, index) != Ok(Liveness::Dead)
+        !claim::is_leaving(word) && alive::ask_place(attachment.fd, index) != Ok(Liveness::Dead)
     };
     let last = !(0..).zip(attachment.words()).any(stays);
     if last && file::leads_to(&attachment.path, attachment.id) {

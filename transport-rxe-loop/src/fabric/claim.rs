@@ -6,10 +6,9 @@
 //! | 1, and any other | Attached | its process as it ends, to Leaving; who swept what it had, to Free |
 //! | 2 | Leaving | who swept what it had, to Free |
 //!
-//! The high half is the generation: it counts how often the place was taken. The lock on the place's
+//! The high half is the generation: it counts how often the place was taken. The lock on the owner's
 //! [byte](super::alive) says whether the process lives, the word whether the place may be taken: a dead
-//! process keeps it until what it had is repaired and freed. Two copies of the library in one process share
-//! its locks, so it is the word that keeps them apart.
+//! process keeps it until what it had is repaired and freed.
 //!
 //! An *owner* is a process by its place, plus 1, in the low half of a word and its generation in the high
 //! half: who writes it into shared memory is told from the next process in the same place.
@@ -44,11 +43,15 @@ pub fn is_free(word: &AtomicU32) -> bool {
     state(sync::acquire(word)) == FREE
 }
 
-/// Takes the place at an index, if it is free; says who that makes us. Its byte is locked.
-pub fn take(index: u32, word: &AtomicU32) -> Option<u32> {
-    let seen = sync::acquire(word);
-    let taken = generation(seen).wrapping_add(GENERATION) | ATTACHED;
-    (state(seen) == FREE && sync::swap_if(word, seen, taken).is_ok()).then(|| owner(index, taken))
+/// Who the next one at an index is going to be.
+pub fn next(index: u32, word: &AtomicU32) -> u32 {
+    owner(index, sync::acquire(word).wrapping_add(GENERATION))
+}
+
+/// Takes a free place for its [next](next) owner, whose byte is locked.
+pub fn take(word: &AtomicU32, next: u32) -> bool {
+    let before = generation(next).wrapping_sub(GENERATION);
+    sync::swap_if(word, before | FREE, generation(next) | ATTACHED).is_ok()
 }
 
 /// Who has the place at an index, or had it last.
@@ -79,17 +82,22 @@ pub fn free(word: &AtomicU32, owner: u32) {
 mod tests {
     use super::*;
 
+    fn taken(at: u32, word: &AtomicU32) -> Option<u32> {
+        let next = next(at, word);
+        take(word, next).then_some(next)
+    }
+
     #[test]
     fn each_who_takes_a_place_is_another_owner() {
         let word = AtomicU32::new(0);
-        let first = take(6, &word).unwrap();
+        let first = taken(6, &word).unwrap();
         assert_eq!((index(first), last(6, &word)), (Some(6), first));
-        assert_eq!(take(6, &word), None);
+        assert_eq!(taken(6, &word), None);
         leave(&word);
-        assert_eq!((is_leaving(&word), take(6, &word), last(6, &word)), (true, None, first));
+        assert_eq!((is_leaving(&word), taken(6, &word), last(6, &word)), (true, None, first));
         free(&word, first);
         assert!(is_free(&word));
-        let second = take(6, &word).unwrap();
+        let second = taken(6, &word).unwrap();
         assert_eq!((first != second, index(second)), (true, Some(6)));
         free(&word, first);
         assert!(!is_free(&word), "it is another's by now");
@@ -99,10 +107,10 @@ mod tests {
     fn any_number_is_a_state_and_an_owner() {
         for number in [3, 0xffff, 0x8000_0001, u32::MAX] {
             let word = AtomicU32::new(number);
-            assert_eq!((is_free(&word), is_leaving(&word), take(0, &word)), (false, false, None));
+            assert_eq!((is_free(&word), is_leaving(&word), taken(0, &word)), (false, false, None));
         }
         let full = AtomicU32::new(u32::MAX << 16);
-        assert_eq!(take(0, &full), Some(1), "generations begin anew");
+        assert_eq!(taken(0, &full), Some(1), "generations begin anew");
         assert_eq!((index(0), index(7 << 16), index(u32::MAX)), (None, None, Some(0xfffe)));
     }
 }

@@ -5,8 +5,10 @@
 use std::os::fd::AsRawFd;
 
 use super::super::alive::{Gate, Liveness};
-use super::super::registry::Kept;
+use super::super::header;
+use super::super::registry::{Kept, Registry};
 use super::*;
+use crate::sync::store_u32;
 
 /// Attaches, says which process it is, and stays until it may go.
 pub fn user(path: &FabricPath) {
@@ -215,7 +217,7 @@ fn a_full_fabric_is_an_error_until_a_dead_process_is_swept() {
     let mut actor = Actor::play("user", &directory);
     let owner = actor.number() as u32;
     assert_eq!(here.limits().processes, 2);
-    static OTHER: super::super::registry::Registry = super::super::registry::Registry::new();
+    static OTHER: Registry = Registry::new();
     let full = AttachError::TooManyProcesses { path: directory.path().file(), max: 2 };
     let again = || OTHER.attach(&directory.path(), &limits(), &FORMAT);
     assert_eq!(again().unwrap_err(), full);
@@ -250,5 +252,13 @@ fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
     words(0);
     let here = attach(&directory.path()).unwrap();
     assert_ne!(here.owner() as u16, owner as u16, "the lock on its byte tells that it is taken");
+    for value in [0, u32::MAX, 0] {
+        // Through the mapping: to close the file would end this process' own locks.
+        header::claims(here.memory(), here.limits()).iter().for_each(|word| store_u32(word, value));
+        assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    }
+    static OTHER: Registry = Registry::new();
+    let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
+    assert_ne!(there.owner() as u16, here.owner() as u16, "nor another copy's");
     actor.finish();
 }
