@@ -100,9 +100,6 @@ impl Attachment {
     /// # Staleness
     /// Dead is for good. Alive may be over at once.
     pub fn alive(&self, owner: u32) -> Liveness {
-        if self.place(owner).is_none() {
-            return Liveness::Dead;
-        }
         let unknown = Liveness::Alive { pid: None };
         if !self.is_ours() {
             return unknown;

@@ -166,6 +166,8 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     file.set_len(0x10_0000).unwrap();
     assert_eq!(inode(&path), before, "it is not ours to remove");
     assert!(attach(&path).is_ok(), "and as good as before");
+    let metadata = fs::metadata(path.file()).unwrap();
+    assert!(metadata.blocks() * 512 >= metadata.len(), "what was cut off is reserved anew");
     actor.finish();
 }
 
@@ -183,4 +185,17 @@ fn x02_nothing_is_left_when_the_last_process_has_ended() {
     assert_eq!(inode(&directory.path()), before);
     second.finish();
     assert_eq!(directory.files(), [""; 0]);
+}
+
+#[test]
+fn x02_who_ends_does_not_remove_the_file_that_has_taken_the_place_of_its_own() {
+    let directory = Directory::new();
+    let actor = Actor::play("user", &directory);
+    actor.number();
+    fs::remove_file(directory.path().file()).unwrap();
+    let here = attach(&directory.path()).unwrap();
+    assert_eq!(here.owners().count(), 1, "it is a new one");
+    let after = inode(&directory.path());
+    actor.finish();
+    assert_eq!(inode(&directory.path()), after);
 }
