@@ -1,14 +1,15 @@
 //! Attaching to a fabric, and leaving it.
 //!
 //! # How a file comes and goes
-//! 1. Who finds no file makes one without a name, reserves all of it, writes the header, claims the first
-//!    process for itself, and only then links it, in one step that fails if another was quicker.
+//! 1. Who finds no file makes one without a name, reserves all of it, writes the header, takes the first
+//!    place for itself, and only then links it, in one step that fails if another was quicker.
 //! 2. Who finds one opens it, waits at its [gate](Gate), and looks whether the name still leads to it.
 //! 3. If no process is attached, whatever is in it is of the dead: it is removed, and a new one made.
-//! 4. Else its header is judged, it is mapped, and a process claimed.
-//! 5. Who ends with nobody else attached removes the file. Who is killed leaves it to 3.
+//! 4. Else its header is judged, it is mapped, and a [place](claim) taken.
+//! 5. Who ends while nobody else stays attached removes the file. Who is killed leaves it to 3.
 //!
-//! All but 1 are done behind the gate, so that nobody attaches to a file that is being removed.
+//! All but 1 are done behind the gate, so that nobody attaches to a file that is being removed. What lies
+//! beside a file goes before it, and also when a new one is made, while its maker still is in its gate.
 
 use std::sync::OnceLock;
 use std::thread;
@@ -166,24 +167,23 @@ impl Registry {
                 // Others who make the file at the same time give their bytes back; and the place of a dead
                 // process is freed by those who survived it.
                 Err(AttachError::Full { .. } | AttachError::TooManyProcesses { .. })
-                    if begun.elapsed() < MOMENT => {}
+                    if begun.elapsed() < MOMENT =>
+                {
+                    pause();
+                }
+                Err(error) => return Err(error),
                 Ok(None) if Instant::now() < deadline => {}
                 Ok(None) => return Err(busy()),
-                Err(error) => return Err(error),
             }
-            pause();
         }
     }
 }
 
 /// Waits for some milliseconds, and not as long as others do.
 fn pause() {
-    let chance = std::process::id() ^ begun_nanos();
+    let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos());
+    let chance = std::process::id() ^ nanos;
     thread::sleep(Duration::from_micros(u64::from(chance % 8192)));
-}
-
-fn begun_nanos() -> u32 {
-    std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos())
 }
 
 /// What it takes to attach.
@@ -255,7 +255,7 @@ impl Attempt<'_> {
         let limits = header::read(fd, len, self.format)
             .map_err(self.failed("reading the header"))?
             .map_err(|why| AttachError::NotOurs { path: self.path.file(), why })?;
-        file::reserve(fd, limits.bytes).map_err(self.failed("reserving the bytes"))?;
+        file::reserve(fd, self.path, limits.bytes)?;
         let memory = self.map(fd, &limits)?;
         let owner = self.claim(fd, &memory, &limits)?;
         Ok(self.attached(kept, fd, memory, limits, owner))
@@ -290,7 +290,7 @@ impl Attempt<'_> {
         Mapping::of_file(fd, limits.bytes as usize).map_err(self.failed("mapping"))
     }
 
-    /// Claims a place for this process.
+    /// Takes a place for this process.
     fn claim(
         &self,
         fd: BorrowedFd<'_>,
@@ -329,7 +329,7 @@ fn discard(kept: &Kept, gate: Gate<'_>) {
 }
 
 /// Leaves all fabrics: those that nobody else is attached to are removed. The memory stays mapped, since
-/// other threads may still run, and the places claimed, since nothing was freed: they are the dead's once
+/// other threads may still run, and the places taken, since nothing was freed: they are the dead's once
 /// the process has ended.
 pub fn leave(registry: &'static Registry, deadline: Instant) {
     let Some(_guard) = registry.lock(deadline) else { return };

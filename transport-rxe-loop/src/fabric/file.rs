@@ -99,24 +99,32 @@ pub fn open_found(path: &FabricPath) -> Result<Option<OwnedFd>, AttachError> {
 /// A file without a name, of `bytes` zeros that are reserved, for this user alone.
 pub fn make(path: &FabricPath, bytes: u64) -> Result<OwnedFd, AttachError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let fd = retry_on_intr(|| open(path.directory(), flags, Mode::from_raw_mode(MODE)))
-        .map_err(|errno| unusable(path, "making", errno))?;
+    let mode = Mode::from_raw_mode(MODE);
+    let fd =
+        retry_on_intr(|| open(path.directory(), flags, mode)).map_err(|errno| match errno {
+            Errno::NOSPC => AttachError::Full { path: path.file(), bytes },
+            errno => unusable(path, "making", errno),
+        })?;
     // Whatever the umask left of the mode.
-    fchmod(&fd, Mode::from_raw_mode(MODE))
+    fchmod(&fd, mode)
         .map_err(|errno| AttachError::system("setting the mode", path.file(), errno))?;
-    reserve(fd.as_fd(), bytes).map_err(|errno| match errno {
-        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => AttachError::Full { path: path.file(), bytes },
-        errno => AttachError::system("reserving the bytes", path.file(), errno),
-    })?;
+    reserve(fd.as_fd(), path, bytes)?;
     Ok(fd)
 }
 
-/// Makes sure of all bytes of a file, so that using them can't fail later.
-pub fn reserve(fd: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
+/// Makes sure of all bytes of the fabric's file, so that using them can't fail later.
+pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), AttachError> {
     let mut at = 0;
     while at < bytes {
         let len = CHUNK.min(bytes - at);
-        retry_on_intr(|| fallocate(fd, FallocateFlags::empty(), at, len))?;
+        retry_on_intr(|| fallocate(fd, FallocateFlags::empty(), at, len)).map_err(|errno| {
+            match errno {
+                Errno::NOSPC | Errno::NOMEM | Errno::FBIG => {
+                    AttachError::Full { path: path.file(), bytes }
+                }
+                errno => AttachError::system("reserving the bytes", path.file(), errno),
+            }
+        })?;
         at += len;
     }
     Ok(())
@@ -162,7 +170,6 @@ fn unusable(path: &FabricPath, step: &'static str, errno: Errno) -> AttachError 
         Errno::ROFS | Errno::ACCESS | Errno::PERM => {
             AttachError::ReadOnly { directory, errno: errno.raw_os_error() }
         }
-        Errno::NOSPC | Errno::DQUOT => AttachError::Full { path: path.file(), bytes: 0 },
         errno => AttachError::system(step, path.file(), errno),
     }
 }
