@@ -58,17 +58,12 @@ impl Fabric {
 
     fn new(here: &'static Attachment) -> Result<Self, OpenError> {
         let limits = here.limits();
-        let damaged = OpenError::NoMemory { bytes: limits.bytes as usize };
-        let tables = Tables::new(here.memory(), limits).ok_or(damaged)?;
-        let place = (here.owner() - 1) as u16;
-        let generation = tables.processes.get(usize::from(place)).map_or(0, |process| {
-            let next = sync::load_u32(&process.generation).wrapping_add(1);
-            sync::store_u32(&process.generation, next);
-            next
-        });
+        let damaged = || OpenError::NoMemory { bytes: limits.bytes as usize };
+        let tables = Tables::new(here.memory(), limits).ok_or_else(damaged)?;
         let bells = Bells::new(limits.channels);
         let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
-        let (me, service) = (owner(place, generation), Service::new());
+        let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
+        let service = Service::new();
         Ok(Self { here, tables, me, domains, noted, bells, service })
     }
 
@@ -101,9 +96,7 @@ impl Fabric {
 
     /// Whether a process has gone, though it did not say so. Who never was has.
     pub fn is_dead(&self, owner: Owner) -> bool {
-        let process = self.tables.processes.get(usize::from(owner.place()));
-        let current = process.map(|it| self::owner(owner.place(), sync::load_u32(&it.generation)));
-        current != Some(owner) || !self.is_alive(owner.place())
+        self.here.alive(owner.to_word()) == Liveness::Dead
     }
 
     /// Whether the process at a place lives.
@@ -113,21 +106,18 @@ impl Fabric {
 
     /// What became of the process at a place.
     pub fn liveness(&self, place: u16) -> Liveness {
-        self.here.alive(u32::from(place) + 1)
+        self.here.alive_at(place)
     }
 
     /// The other processes whose places are taken, alive or not.
     pub fn others(&self) -> impl Iterator<Item = Owner> {
-        let places = self.here.claimed().map(|number| (number - 1) as u16);
-        places.filter(|&place| place != self.place()).filter_map(|place| {
-            let process = self.tables.processes.get(usize::from(place))?;
-            Some(owner(place, sync::load_u32(&process.generation)))
-        })
+        let owners = self.here.owners().filter_map(Owner::from_word);
+        owners.filter(|owner| owner.place() != self.place())
     }
 
     /// Frees the place of a dead process, of which nothing else is left.
     pub fn free(&self, dead: Owner) {
-        self.here.free(u32::from(dead.place()) + 1);
+        self.here.free(dead.to_word());
     }
 
     /// Waits for a lock, as [`Guard::take`] does.
@@ -226,9 +216,4 @@ impl fmt::Debug for Fabric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fabric").finish_non_exhaustive()
     }
-}
-
-/// The process that took a place the `generation`th time.
-const fn owner(place: u16, generation: u32) -> Owner {
-    Owner::new(place, (generation % u16::MAX as u32) as u16)
 }

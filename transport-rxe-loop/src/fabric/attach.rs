@@ -101,11 +101,23 @@ impl Attachment {
     /// # Staleness
     /// Dead is for good. Alive may be over at once.
     pub fn alive(&self, owner: u32) -> Liveness {
+        self.ask(|fd| alive::ask(fd, owner))
+    }
+
+    /// What became of whoever took a place last. Any number is harmless; where nobody ever was is dead.
+    ///
+    /// # Staleness
+    /// Dead is for good, until the place is [freed](Self::free). Alive may be over at once.
+    pub fn alive_at(&self, place: u16) -> Liveness {
+        self.ask(|fd| alive::ask_place(fd, place.into()))
+    }
+
+    fn ask(&self, ask: impl FnOnce(BorrowedFd<'_>) -> Result<Liveness, Errno>) -> Liveness {
         let unknown = Liveness::Alive { pid: None };
         if !self.is_ours() {
             return unknown;
         }
-        match alive::ask(self.fd, owner) {
+        match ask(self.fd) {
             Ok(Liveness::Dead) if !self.is_open() => unknown,
             Ok(liveness) => liveness,
             Err(_) => unknown,

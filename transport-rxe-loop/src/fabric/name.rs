@@ -81,12 +81,6 @@ impl FabricName {
     pub fn from_env() -> Result<Self, NameError> {
         std::env::var_os(VARIABLE).map_or(Ok(Self(DEFAULT.to_owned())), Self::try_from)
     }
-
-    /// The name itself.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for FabricName {
@@ -215,7 +209,7 @@ mod tests {
     #[test]
     fn other_names_are_taken_as_they_are() {
         for name in ["a", "default", "A-b_c.9", "-", "a..b", "mem.1", &"a".repeat(64)] {
-            assert_eq!(parsed(name).unwrap().as_str(), name);
+            assert_eq!(parsed(name).unwrap().0, name);
         }
     }
 

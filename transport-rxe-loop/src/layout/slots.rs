@@ -40,8 +40,6 @@ unsafe impl Shared for ProcessSlot {}
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ProcessSlot {
-    /// How often its place was taken.
-    pub generation: AtomicU32,
     /// Counts how often its service thread was asked for, which sleeps on it.
     pub calls: AtomicU32,
 }
