@@ -228,6 +228,7 @@ fn actor() {
         "parent in the middle" => forks::parent_in_the_middle(&path),
         "no descriptor" => system::no_descriptor(&path),
         "interrupted" => system::interrupted(&directory),
+        "crowd" => system::crowd(directory),
         "little memory" => system::little_memory(&directory),
         "another user" => system::another_user(&path),
         "creation mask" => system::creation_mask(&directory),

@@ -21,6 +21,23 @@ fn ready(directory: &Directory) -> Vec<Actor> {
     racers
 }
 
+/// The one file that all have attached to.
+fn meet(racers: &[Actor], path: &FabricPath) -> u64 {
+    let inodes: Vec<_> = racers.iter().map(Actor::number).collect();
+    assert!(inodes.iter().all(|&inode| inode == inodes[0] && inode != 0), "{inodes:?}");
+    assert_eq!(inode(path), inodes[0], "it is still there");
+    inodes[0]
+}
+
+/// All come at once where there is room for two files, of which one is to stay.
+pub fn crowd(directory: &Directory) {
+    let mut racers = ready(directory);
+    racers.iter_mut().for_each(Actor::go);
+    meet(&racers, &directory.path());
+    racers.into_iter().for_each(Actor::finish);
+    assert_eq!(directory.files(), [""; 0]);
+}
+
 #[test]
 fn x02_all_that_come_while_others_go_end_up_in_one_file_and_leave_nothing() {
     let directory = Directory::new();
@@ -34,12 +51,11 @@ fn x02_all_that_come_while_others_go_end_up_in_one_file_and_leave_nothing() {
                 if round % 2 == 0 { leaver.kill() } else { leaver.go() }
             }
         }
-        let inodes: Vec<_> = racers.iter().map(Actor::number).collect();
-        assert!(inodes.iter().all(|&inode| inode == inodes[0] && inode != 0), "{inodes:?}");
+        let met = meet(&racers, &directory.path());
         for leaver in before.drain(..) {
             leaver.ended();
         }
-        assert_eq!(inode(&directory.path()), inodes[0], "it is still there");
+        assert_eq!(inode(&directory.path()), met, "whoever went");
         assert_eq!(directory.files().len(), 1);
         before = racers;
     }

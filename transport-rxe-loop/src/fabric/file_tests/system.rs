@@ -89,17 +89,40 @@ fn mount(directory: &Path, flags: libc::c_ulong, size: &str) -> bool {
     unsafe { libc::mount(tmpfs, to.as_ptr(), tmpfs, flags, options.as_ptr().cast()) == 0 }
 }
 
-/// With mounts of its own: 4 MiB of shared memory, and some that can't be written.
-pub fn little_memory(directory: &Path) {
+/// A directory with so much memory, which this process alone sees; false if it may not have one.
+fn own_memory(directory: &Path, size: &str) -> bool {
+    let all = libc::MS_REC | libc::MS_PRIVATE;
+    let (none, root) = (std::ptr::null(), c"/".as_ptr());
     // SAFETY: concerns the mounts that this process sees, and strings that end.
     let own = unsafe {
-        let all = libc::MS_REC | libc::MS_PRIVATE;
         libc::unshare(libc::CLONE_NEWNS) == 0
-            && libc::mount(std::ptr::null(), c"/".as_ptr(), std::ptr::null(), all, std::ptr::null())
-                == 0
+            && libc::mount(none, root, none, all, none.cast()) == 0
     };
-    if !own || !mount(directory, 0, "size=4m") {
-        return say("this process may not mount anything");
+    let has = own && mount(directory, 0, size);
+    if !has {
+        say("this process may not mount anything");
+    }
+    has
+}
+
+pub fn crowd(directory: PathBuf) {
+    if own_memory(&directory, "size=3m") {
+        races::crowd(&Directory(directory));
+        say("done");
+    }
+}
+
+#[test]
+fn x07_racing_to_make_the_file_needs_little_more_room_than_the_file() {
+    if is_root() {
+        alone("crowd", &Directory::new());
+    }
+}
+
+/// With 4 MiB of shared memory, and some that can't be written.
+pub fn little_memory(directory: &Path) {
+    if !own_memory(directory, "size=4m") {
+        return;
     }
     let (x, y) = (path(directory, "x"), path(directory, "y"));
     let of = |bytes| Limits { bytes, ..limits() };
