@@ -3,14 +3,13 @@
 //!
 //! | byte | lock | held by |
 //! |---|---|---|
-//! | the gate | `F_OFD_SETLK`, of the descriptor | who attaches, leaves, or replaces the file, for that long |
-//! | one for each [owner](super::claim) | `F_SETLK`, of the process | that process, to its end: never unlocked |
+//! | gate | `F_OFD_SETLK`, the descriptor's | who attaches, leaves, or replaces the file, meanwhile |
+//! | [owner](super::claim) | `F_SETLK`, the process' | that process, to its end: it is never unlocked |
 //!
-//! The lock of a process goes when its last thread ends or it runs another program, however that comes
-//! about: a zombie has none, a forked child neither, and a process whose first thread ended keeps it. It
-//! would also go if the process closed any descriptor of the file, so none is ever closed while it is held.
-//!
-//! So nothing that anybody writes into the memory makes a process dead or alive.
+//! The lock of a process goes after the last instruction of its last thread, however that comes about, or
+//! when it runs another program: a zombie has none, a forked child neither, and a process whose first thread
+//! ended keeps it. It would also go if the process closed any descriptor of the file, so none is closed
+//! while a lock is held. Nothing that anybody writes into the memory makes a process dead or alive.
 //!
 //! Others ask with `F_OFD_GETLK`, which sees the locks of one's own process, too: those of another copy of
 //! this library.

@@ -124,8 +124,8 @@ impl Attachment {
         }
     }
 
-    /// Whether the descriptor still is the file's. A program may close what is not its own, and its number may
-    /// be another file's by then.
+    /// Whether the descriptor still is the file's. A program may close what is not its own, and the number be
+    /// another file's by then.
     fn is_open(&self) -> bool {
         file::id_of(self.fd) == Ok(self.id)
     }

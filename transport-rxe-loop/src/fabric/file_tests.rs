@@ -189,11 +189,11 @@ fn say(what: impl std::fmt::Display) {
     std::io::stderr().write_all(format!("@{what}\n").as_bytes()).unwrap();
 }
 
-/// Whether a process has the fabric's file open.
-fn has_open(pid: u32, path: &FabricPath) -> bool {
+/// Whether a process has a file open.
+fn has_open(pid: u32, file: &Path) -> bool {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let link = |descriptor: fs::DirEntry| fs::read_link(descriptor.path()).ok();
-    descriptors.flatten().filter_map(link).any(|link| link == path.file())
+    descriptors.flatten().filter_map(link).any(|link| link == file)
 }
 
 /// Waits for the order to go on. Whoever gives none any more has ended, so this process does, too.

@@ -29,7 +29,7 @@ fn meet(racers: &[Actor], path: &FabricPath) -> u64 {
     inodes[0]
 }
 
-/// All come at once where there is room for two files, of which one is to stay.
+/// All come at once where there is room for one file.
 pub fn crowd(directory: &Directory) {
     let mut racers = ready(directory);
     racers.iter_mut().for_each(Actor::go);
@@ -76,10 +76,12 @@ fn who_waits_at_the_gate_of_a_file_that_is_removed_makes_a_new_one() {
     let mut racer = Actor::play("racer", &directory);
     assert_eq!(racer.hear(), "ready");
     racer.go();
-    until("it has found the file", || has_open(racer.child.id(), &path));
+    until("it has found the file", || has_open(racer.child.id(), &path.file()));
     fs::remove_file(path.file()).unwrap();
     drop(gate);
     let after = racer.number();
     assert!(after != before && after != 0, "{before} {after}");
+    let gone = format!("{} (deleted)", path.file().display());
+    assert!(!has_open(racer.child.id(), Path::new(&gone)), "it does not keep the old one");
     racer.finish();
 }

@@ -106,14 +106,14 @@ fn own_memory(directory: &Path, size: &str) -> bool {
 }
 
 pub fn crowd(directory: PathBuf) {
-    if own_memory(&directory, "size=3m") {
+    if own_memory(&directory, "size=1100k") {
         races::crowd(&Directory(directory));
         say("done");
     }
 }
 
 #[test]
-fn x07_racing_to_make_the_file_needs_little_more_room_than_the_file() {
+fn x07_racing_to_make_the_file_needs_no_more_room_than_the_file() {
     if is_root() {
         alone("crowd", &Directory::new());
     }
