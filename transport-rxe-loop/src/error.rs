@@ -170,6 +170,14 @@ pub enum RegisterError {
         /// How many there can be.
         max: u32,
     },
+    /// What processes share has no room for the device to allocate so much.
+    #[error(
+        "the system's shared memory has no room for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own"
+    )]
+    SharedMemoryFull {
+        /// How much was needed.
+        len: usize,
+    },
     /// The system has no memory to give.
     #[error("the system gave no {len} bytes of memory (errno {errno})")]
     NoMemory {

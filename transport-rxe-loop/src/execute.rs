@@ -16,11 +16,12 @@ use crate::fabric::Fabric;
 use crate::flush;
 use crate::identity;
 use crate::layout::QpSlot;
-use crate::memory::{self, Pieces};
+use crate::memory::Pieces;
 use crate::notes;
 use crate::peer::{Peer, Unavailable};
 use crate::protocol::tag;
 use crate::queue::{Payload, RecvRequest, Ring, SendRequest};
+use crate::reach::{self, Order, Trouble};
 use crate::retry::{self, Verdict, WaitsFor};
 use crate::state::QpState;
 use crate::sync;
@@ -189,10 +190,12 @@ impl Halt {
     pub const LOCAL_PROTECTION: Self = Self::Failed(WcStatus::LOC_PROT_ERR);
 }
 
-/// How both sides of a SEND see its failure.
-struct Mismatch {
-    theirs: WcStatus,
-    ours: WcStatus,
+/// Why a message did not get into the receive that was there for it.
+enum Refusal {
+    /// Both sides fail, and this is how they see it.
+    Mismatch { theirs: WcStatus, ours: WcStatus },
+    /// The peer's process does not answer.
+    NoAnswer,
 }
 
 /// The queue pair whose turn is held.
@@ -256,12 +259,28 @@ impl Initiator<'_> {
         solicited: bool,
     ) -> Result<(), Halt> {
         let receive = peer.receive(&self.slot.send.ahead).map_err(Self::halt)?;
-        let landed = land(window, from, peer, &receive.request);
-        match &landed {
-            Ok(()) => peer.received(&receive, from.len(), imm, solicited),
-            Err(mismatch) => peer.refused(&receive, mismatch.theirs),
+        match land(window, self.fabric, from, peer, &receive.request) {
+            Ok(()) => {
+                peer.received(&receive, from.len(), imm, solicited);
+                Ok(())
+            }
+            Err(Refusal::Mismatch { theirs, ours }) => {
+                peer.refused(&receive, theirs);
+                Err(Halt::Failed(ours))
+            }
+            Err(Refusal::NoAnswer) => Err(self.unanswered()),
         }
-        landed.map_err(|mismatch| Halt::Failed(mismatch.ours))
+    }
+
+    /// The peer's process does not answer. Nobody kicks when it does again: it is tried again soon.
+    #[cold]
+    pub fn unanswered(&self) -> Halt {
+        /// In nanoseconds.
+        const SOON: u64 = 50_000_000;
+        let service = self.fabric.service();
+        // If there can be no alarm, the wait has none either, and fails.
+        let _ = service.wake_at(self.fabric, self.number, service.now() + SOON);
+        Halt::Waits(WaitsFor::Answer)
     }
 
     /// What it means for a request that the peer takes none.
@@ -298,20 +317,23 @@ impl Initiator<'_> {
 /// Puts a message into the receive that was taken for it.
 fn land(
     window: &Window<'_>,
+    fabric: &'static Fabric,
     from: &Pieces<'_>,
     peer: &Peer,
     receive: &RecvRequest,
-) -> Result<(), Mismatch> {
+) -> Result<(), Refusal> {
     let len = from.len() as u64;
     if len > receive.sges.len() {
         let (theirs, ours) = (WcStatus::LOC_LEN_ERR, WcStatus::REM_INV_REQ_ERR);
-        return Err(Mismatch { theirs, ours });
+        return Err(Refusal::Mismatch { theirs, ours });
     }
+    let (theirs, ours) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
     let sges = receive.sges.pieces();
     let Some(to) = window.target(peer.domain(), sges, Access::LOCAL_WRITE, len) else {
-        let (theirs, ours) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
-        return Err(Mismatch { theirs, ours });
+        return Err(Refusal::Mismatch { theirs, ours });
     };
-    memory::copy(from, &to);
-    Ok(())
+    reach::copy(fabric, from, &to, Order::Any).map_err(|trouble| match trouble {
+        Trouble::Fault => Refusal::Mismatch { theirs, ours },
+        Trouble::NoAnswer => Refusal::NoAnswer,
+    })
 }

@@ -26,6 +26,7 @@ use crate::fifo::Bells;
 use crate::layout::{self, ChannelSlot, CqSlot, Entry, MrSlot, QpSlot, Tables};
 use crate::lock::{Guard, Stuck};
 use crate::protocol::lock::{Lock, Owner};
+use crate::reach::Reach;
 use crate::region::{Mapping, Shared};
 use crate::service::Service;
 use crate::sync::{self, AtomicU32};
@@ -40,6 +41,7 @@ pub struct Fabric {
     noted: AtomicU32,
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
     bells: Bells,
+    reach: Reach,
     service: Service,
 }
 
@@ -61,10 +63,11 @@ impl Fabric {
         let damaged = || OpenError::NoMemory { bytes: limits.bytes as usize };
         let tables = Tables::new(here.memory(), limits).ok_or_else(damaged)?;
         let bells = Bells::new(limits.channels);
+        let reach = Reach::new(limits).map_err(|_| damaged())?;
         let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
         let service = Service::new();
-        Ok(Self { here, tables, me, domains, noted, bells, service })
+        Ok(Self { here, tables, me, domains, noted, bells, reach, service })
     }
 
     /// Its memory.
@@ -113,6 +116,18 @@ impl Fabric {
     pub fn others(&self) -> impl Iterator<Item = Owner> {
         let owners = self.here.owners().filter_map(Owner::from_word);
         owners.filter(|owner| owner.place() != self.place())
+    }
+
+    /// Has the other processes looked after soon: one of them seems to have died.
+    pub fn suspect(&'static self) {
+        // Where there can be no thread, whoever attaches next sweeps.
+        let _ = self.service.watch(self);
+    }
+
+    /// What it takes to reach memory.
+    #[inline]
+    pub const fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// Frees the place of a dead process, of which nothing else is left.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 0        Header (see `fabric`), then what there is one of: Common
-//! plan     processes | noted | destinations | qps | mrs | cqs | channels | owners of the arena's granules
+//! plan     processes | noted | destinations | qps | mrs | cqs | channels | owners of the arena's granules | stages
 //! arena    completion rings, send queues, receive queues, in granules of 256 bytes
 //! bytes
 //! ```
@@ -27,6 +27,8 @@ use crate::arena::{Arena, GRANULE};
 use crate::fabric::header::{self, Format};
 use crate::fabric::limits::Limits;
 use crate::protocol::lock::Lock;
+use crate::reach::stage::{STAGES, Stage};
+use crate::reach::stripes::STRIPES;
 use crate::region::{Mapping, Shared};
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
@@ -54,6 +56,8 @@ pub struct Common {
     /// Held by who sweeps up after a dead process.
     pub sweep: Lock,
     pub arena: Lock,
+    /// Held by who does an atomic on memory that others can't map: see [`stripes`](crate::reach::stripes).
+    pub stripes: [Lock; STRIPES],
     /// Where the arena was left.
     pub arena_next: AtomicU32,
     next: [AtomicU32; TABLES],
@@ -77,6 +81,7 @@ pub struct Tables {
     pub mrs: Table<MrSlot>,
     pub cqs: Table<CqSlot>,
     pub channels: Table<ChannelSlot>,
+    pub stages: &'static [Stage],
     pub arena: Arena,
 }
 
@@ -89,7 +94,7 @@ impl std::fmt::Debug for Common {
 /// Where everything begins.
 struct Plan {
     /// In the order of the tables.
-    at: [usize; 8],
+    at: [usize; 9],
     arena: usize,
 }
 
@@ -105,6 +110,7 @@ impl Plan {
             limits.completion_queues as usize * size_of::<CqSlot>(),
             limits.channels as usize * size_of::<ChannelSlot>(),
             granules * size_of::<AtomicU8>(),
+            STAGES * size_of::<Stage>(),
         ];
         let mut end = HEADER + size_of::<Common>();
         let at = sizes.map(|size| {
@@ -140,6 +146,7 @@ impl Tables {
             mrs: Table::new(memory, next(1), at[4], limits.memory_regions as usize)?,
             cqs: Table::new(memory, next(2), at[5], limits.completion_queues as usize)?,
             channels: Table::new(memory, next(3), at[6], limits.channels as usize)?,
+            stages: memory.slice(at[8], STAGES)?,
             arena: Arena::new(
                 &common.arena_next,
                 memory.slice(at[7], limits.bytes as usize / GRANULE)?,

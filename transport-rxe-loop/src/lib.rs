@@ -119,6 +119,7 @@ cfg_if::cfg_if! {
         mod error;
         mod execute;
         mod fabric;
+        mod facts;
         mod fifo;
         mod flush;
         #[cfg(test)]
@@ -137,6 +138,7 @@ cfg_if::cfg_if! {
         mod place;
         mod qp;
         mod queue;
+        mod reach;
         mod region;
         mod retry;
         mod service;

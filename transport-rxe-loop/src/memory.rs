@@ -4,11 +4,16 @@
 //! Small pieces of equal alignment move in atomic words, all else by a `memmove` that the compiler can't
 //! see into: in neither case may it assume that the memory is at rest. Who reads while we write sees any
 //! mixture of old and new, as with any device; but for [`copy_last_word_late`].
+//!
+//! A list may also have pieces of another process' memory, which is not mapped here. They are only
+//! remembered: whoever moves bytes [there](crate::reach) asks for them.
 
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::ops::Range;
+
+use cq_core::setup::Access;
 
 use crate::sync::{self, AtomicU8, AtomicU64};
 
@@ -21,16 +26,47 @@ const SMALL: usize = 256;
 /// WRITEs up to this many bytes show their last word last (Q8).
 const LATE: usize = 4096;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Piece {
-    addr: usize,
-    len: usize,
+/// A range of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    pub addr: usize,
+    len: u32,
+    /// 0 if it is mapped here; else its key, by which its owner knows it.
+    pub key: u32,
 }
 
 impl Piece {
-    fn overlaps(&self, other: &Self) -> bool {
-        self.addr < other.addr + other.len && other.addr < self.addr + self.len
+    const NONE: Self = Self { addr: 0, len: 0, key: 0 };
+
+    /// One that is not mapped here.
+    pub const fn far(addr: usize, len: u32, key: u32) -> Self {
+        Self { addr, len, key }
     }
+
+    /// How many bytes it has.
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it is not mapped here.
+    pub const fn is_far(&self) -> bool {
+        self.key != 0
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let are_here = !self.is_far() && !other.is_far();
+        are_here && self.addr < other.addr + other.len() && other.addr < self.addr + self.len()
+    }
+}
+
+/// Whose memory it is that is not mapped here, and as what it may be used: its owner asks that again if it
+/// is to move the bytes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Far {
+    /// The place of its process.
+    pub place: u16,
+    pub domain: u32,
+    pub needs: Access,
 }
 
 /// Memory that may be read for as long as `'w`.
@@ -39,20 +75,23 @@ pub struct Pieces<'w> {
     list: [Piece; MAX_SGE],
     count: usize,
     len: usize,
+    /// Whose the pieces are that are not mapped here, if there are any.
+    far: Option<Far>,
     granted: PhantomData<&'w ()>,
 }
 
 impl<'w> Pieces<'w> {
     /// Nothing.
     pub const fn new() -> Self {
-        Self { list: [Piece { addr: 0, len: 0 }; MAX_SGE], count: 0, len: 0, granted: PhantomData }
+        let list = [Piece::NONE; MAX_SGE];
+        Self { list, count: 0, len: 0, far: None, granted: PhantomData }
     }
 
     /// The first `len` bytes of these words, or all of them.
     pub fn of_words(words: &'w [AtomicU64], len: usize) -> Self {
         let mut pieces = Self::new();
         // SAFETY: the words are borrowed for `'w`, and atomic, so they may be read and written.
-        unsafe { pieces.push(words.as_ptr() as usize, len.min(size_of_val(words))) };
+        unsafe { pieces.push(words.as_ptr() as usize, len.min(size_of_val(words)) as u32) };
         pieces
     }
 
@@ -61,17 +100,50 @@ impl<'w> Pieces<'w> {
     /// # Safety
     /// The `len` bytes at `addr` must stay mapped for `'w`, and whoever else reaches them meanwhile takes
     /// them for a device's memory.
-    pub unsafe fn push(&mut self, addr: usize, len: usize) {
+    pub unsafe fn push(&mut self, addr: usize, len: u32) {
+        self.add(Piece { addr, len, key: 0 });
+    }
+
+    /// Adds a piece of another process' memory, which that one knows by the key. False if others are of yet
+    /// another one.
+    #[must_use]
+    pub fn push_far(&mut self, far: Far, addr: usize, len: u32, key: u32) -> bool {
+        let is_the_one = *self.far.get_or_insert(far) == far && key != 0;
+        if is_the_one {
+            self.add(Piece { addr, len, key });
+        }
+        is_the_one
+    }
+
+    fn add(&mut self, piece: Piece) {
         if let Some(place) = self.list.get_mut(self.count) {
-            *place = Piece { addr, len };
+            *place = piece;
             self.count += 1;
-            self.len += len;
+            self.len += piece.len();
         }
     }
 
     /// How many bytes they are.
     pub const fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whose the pieces are that are not mapped here, if there are any.
+    #[inline]
+    pub const fn far(&self) -> Option<Far> {
+        self.far
+    }
+
+    /// The pieces that make up some of the bytes.
+    pub fn range(&self, range: Range<usize>) -> impl Iterator<Item = Piece> + use<'_> {
+        let mut cursor = Cursor::at(self, range.start);
+        let mut left = range.len();
+        std::iter::from_fn(move || {
+            let piece = cursor.piece(left)?;
+            left -= piece.len();
+            cursor.advance(piece.len());
+            Some(piece)
+        })
     }
 }
 
@@ -80,6 +152,24 @@ impl<'w> Pieces<'w> {
 pub struct Target<'w>(Pieces<'w>);
 
 impl<'w> Target<'w> {
+    /// The first `len` bytes of these words, or all of them.
+    pub fn of_words(words: &'w [AtomicU64], len: usize) -> Self {
+        Self(Pieces::of_words(words, len))
+    }
+
+    /// The pieces.
+    pub const fn pieces(&self) -> &Pieces<'w> {
+        &self.0
+    }
+
+    /// One piece that is not mapped here; nothing if it is.
+    pub fn of_far(far: Far, piece: Piece) -> Self {
+        let mut pieces = Pieces::new();
+        // It is left out if it has no key.
+        let _ = pieces.push_far(far, piece.addr, piece.len, piece.key);
+        Self(pieces)
+    }
+
     /// These pieces, to be written to.
     ///
     /// # Safety
@@ -87,6 +177,11 @@ impl<'w> Target<'w> {
     pub const unsafe fn new(pieces: Pieces<'w>) -> Self {
         Self(pieces)
     }
+}
+
+/// Whether a WRITE of so many bytes shows the last eight of them last.
+pub fn is_late(len: usize) -> bool {
+    (8..=LATE).contains(&len)
 }
 
 /// Copies all of `from` to the beginning of `to`, or as much as there is room for. One piece that overlaps
@@ -113,7 +208,7 @@ pub fn copy_last_word_late(from: &Pieces<'_>, to: &Target<'_>) {
 
 #[inline]
 fn copy_in_order(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
-    if !(8..=LATE).contains(&len) {
+    if !is_late(len) {
         return copy_range(from, to, 0..len);
     }
     copy_range(from, to, 0..len - 8);
@@ -135,23 +230,30 @@ fn copy_overlapping(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
         return copy_range(from, to, 0..len);
     }
     let aside = [const { AtomicU64::new(0) }; LATE / 8];
-    // SAFETY: atomics may be written.
-    let there = unsafe { Target::new(Pieces::of_words(&aside, len)) };
+    let there = Target::of_words(&aside, len);
     copy_range(from, &there, 0..len);
     copy_in_order(&there.0, to, len);
 }
 
-fn copy_range(from: &Pieces<'_>, to: &Target<'_>, range: Range<usize>) {
-    let (mut source, mut target) = (Cursor::at(from, range.start), Cursor::at(&to.0, range.start));
-    let mut left = range.len();
+/// Copies some of the bytes, up to the first that are not mapped here.
+pub fn copy_range(from: &Pieces<'_>, to: &Target<'_>, range: Range<usize>) {
+    copy_at(from, range.start, to, range.start, range.len());
+}
+
+/// The same, for bytes that have different places in the two.
+#[inline]
+pub fn copy_at(from: &Pieces<'_>, from_at: usize, to: &Target<'_>, to_at: usize, len: usize) {
+    let (mut source, mut target) = (Cursor::at(from, from_at), Cursor::at(&to.0, to_at));
+    let mut left = len;
     while left > 0 {
-        let len = left.min(source.here()).min(target.here());
-        if len == 0 {
+        let (Some(from), Some(to)) = (source.piece(left), target.piece(left)) else { break };
+        let len = from.len().min(to.len());
+        if from.is_far() || to.is_far() {
             break;
         }
         // SAFETY: both cursors have `len` bytes before them in one piece, which may be read (`push`), and
         // the target's written (`Target::new`).
-        unsafe { move_bytes(target.addr() as *mut u8, source.addr() as *const u8, len) };
+        unsafe { move_bytes(to.addr as *mut u8, from.addr as *const u8, len) };
         left -= len;
         if left > 0 {
             source.advance(len);
@@ -175,22 +277,20 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// How many bytes there are before the end of this piece; 0 at the end of all.
-    fn here(&self) -> usize {
-        self.pieces.first().map_or(0, |piece| piece.len - self.offset)
-    }
-
-    fn addr(&self) -> usize {
-        self.pieces.first().map_or(0, |piece| piece.addr + self.offset)
+    /// The bytes before the end of this piece, or so many of them; `None` at the end of all.
+    fn piece(&self, limit: usize) -> Option<Piece> {
+        let piece = self.pieces.first().filter(|_| limit > 0)?;
+        let len = limit.min(piece.len() - self.offset) as u32;
+        Some(Piece { addr: piece.addr + self.offset, len, key: piece.key })
     }
 
     fn advance(&mut self, len: usize) {
         self.offset += len;
         while let [piece, rest @ ..] = self.pieces {
-            if self.offset < piece.len {
+            if self.offset < piece.len() {
                 break;
             }
-            self.offset -= piece.len;
+            self.offset -= piece.len();
             self.pieces = rest;
         }
     }

@@ -2,15 +2,18 @@
 
 #![allow(unsafe_code)]
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cq_core::region_methods;
 use cq_core::setup::{Access, RangeError, Registered};
 
 use crate::error::RegisterError;
+use crate::fabric::Fabric;
+use crate::facts::{Facts, Kind};
 use crate::layout::Entry;
 use crate::pd::Domain;
-use crate::protocol::window::Shut;
+use crate::reach::files;
 use crate::region::Mapping;
 use crate::sync::{self, AtomicU8, AtomicU64};
 use crate::window;
@@ -33,52 +36,69 @@ fn check(access: Access) -> Result<(), RegisterError> {
 /// A key, from registering to deregistering.
 #[derive(Debug)]
 struct Registration {
-    domain: Arc<Domain>,
-    index: u32,
+    /// In use as long as this is.
+    _domain: Arc<Domain>,
+    place: Place,
     region: Registered,
 }
 
 impl Registration {
     fn new(
         domain: &Arc<Domain>,
-        addr: u64,
-        len: usize,
+        place: Place,
+        (addr, len): (u64, usize),
         access: Access,
-    ) -> Result<Self, RegisterError> {
-        check(access)?;
-        if len == 0 {
-            return Err(RegisterError::Empty);
-        }
-        if addr.checked_add(len as u64).is_none() {
-            return Err(RegisterError::OutOfRange { addr, len });
-        }
-        let fabric = domain.fabric();
-        let mrs = &fabric.tables().mrs;
-        let full = RegisterError::TableFull { max: mrs.len() };
-        let (index, generation) = mrs.claim(fabric.place()).ok_or(full)?;
-        // The low byte of a key tells it from the last ones of its place, and keeps it from being 0.
-        let key = index << 8 | (1 + generation % 255);
-        let slot = fabric.mr(index);
-        sync::store(&slot.base, addr);
-        sync::store(&slot.len, len as u64);
-        sync::store_u32(&slot.access, access.bits());
-        sync::store_u32(&slot.pd, domain.number());
-        sync::release(&slot.key, key);
+        kind: Kind,
+    ) -> Self {
+        let key = place.key();
+        let facts =
+            Facts { key, access, domain: domain.number(), kind, base: addr, len: len as u64 };
+        // What this process goes by itself, before others hear of it.
+        let holder = (place.fabric.place(), place.generation);
+        facts.write(place.fabric.reach().own(place.index), holder);
+        facts.write(place.fabric.mr(place.index), holder);
         let region = Registered { addr, len, lkey: key, rkey: key };
-        Ok(Self { domain: Arc::clone(domain), index, region })
+        Self { _domain: Arc::clone(domain), place, region }
     }
 }
 
-impl Drop for Registration {
+/// A place in the table of regions.
+#[derive(Debug)]
+struct Place {
+    fabric: &'static Fabric,
+    index: u32,
+    generation: u32,
+}
+
+impl Place {
+    fn claim(fabric: &'static Fabric) -> Result<Self, RegisterError> {
+        let mrs = &fabric.tables().mrs;
+        let full = RegisterError::TableFull { max: mrs.len() };
+        let (index, generation) = mrs.claim(fabric.place()).ok_or(full)?;
+        Ok(Self { fabric, index, generation })
+    }
+
+    /// The low byte of a key tells it from the last ones of its place, and keeps it from being 0.
+    const fn key(&self) -> u32 {
+        self.index << 8 | (1 + self.generation % 255)
+    }
+
+    /// Kills the key, and waits until nobody uses it.
+    fn shut(&self) {
+        Facts::erase(self.fabric.reach().own(self.index));
+        Facts::erase(self.fabric.mr(self.index));
+        window::outwait_all(self.fabric);
+    }
+
+    /// The file of the region that is here, if it has one.
+    fn path(&self) -> PathBuf {
+        self.fabric.path().memory(self.index, self.generation)
+    }
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        let fabric = self.domain.fabric();
-        let slot = fabric.mr(self.index);
-        sync::store_u32(&slot.key, 0);
-        let shut = Shut::after_change();
-        for qp in fabric.tables().qps.all() {
-            window::outwait(fabric, &shut, qp);
-        }
-        slot.life().end(fabric.place());
+        self.fabric.mr(self.index).life().end(self.fabric.place());
     }
 }
 
@@ -108,8 +128,23 @@ impl MemoryRegion {
         len: usize,
         access: Access,
     ) -> Result<Self, RegisterError> {
-        let registration = Registration::new(domain, ptr.expose_provenance() as u64, len, access)?;
+        check(access)?;
+        let addr = ptr.expose_provenance() as u64;
+        if len == 0 {
+            return Err(RegisterError::Empty);
+        }
+        if addr.checked_add(len as u64).is_none() {
+            return Err(RegisterError::OutOfRange { addr, len });
+        }
+        let place = Place::claim(domain.fabric())?;
+        let registration = Registration::new(domain, place, (addr, len), access, Kind::Heap);
         Ok(Self { registration })
+    }
+}
+
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        self.registration.place.shut();
     }
 }
 
@@ -129,9 +164,9 @@ impl MemoryRegion {
 /// ```
 #[derive(Debug)]
 pub struct OwnedRegion {
-    // Before the memory: it is deregistered before it is unmapped.
-    registration: Registration,
+    // Before its place, which is another's once it is given back.
     memory: Mapping,
+    registration: Registration,
 }
 
 impl OwnedRegion {
@@ -140,13 +175,15 @@ impl OwnedRegion {
         len: usize,
         access: Access,
     ) -> Result<Self, RegisterError> {
+        check(access)?;
         if len == 0 {
             return Err(RegisterError::Empty);
         }
-        let memory = Mapping::new(len)
-            .map_err(|errno| RegisterError::NoMemory { len, errno: errno.raw_os_error() })?;
-        let registration = Registration::new(domain, memory.addr() as u64, len, access)?;
-        Ok(Self { registration, memory })
+        let place = Place::claim(domain.fabric())?;
+        let memory = files::make(&place.path(), len)?;
+        let range = (memory.addr() as u64, len);
+        let registration = Registration::new(domain, place, range, access, Kind::Fabric);
+        Ok(Self { memory, registration })
     }
 
     /// Copies bytes out. Of a WRITE that is under way, any part may have arrived.
@@ -201,5 +238,16 @@ impl OwnedRegion {
             self.memory.slice(offset + head, words).ok_or(outside)?,
             self.memory.slice(offset + tail, len - tail).ok_or(outside)?,
         ))
+    }
+}
+
+impl Drop for OwnedRegion {
+    fn drop(&mut self) {
+        let place = &self.registration.place;
+        place.shut();
+        // A forked child has a mapping of it, too.
+        if place.fabric.is_ours() {
+            files::end(&place.path(), &self.memory);
+        }
     }
 }

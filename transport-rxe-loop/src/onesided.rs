@@ -23,6 +23,8 @@ use crate::execute::{Halt, Initiator};
 use crate::memory::{self, Pieces, Target};
 use crate::peer::Peer;
 use crate::queue::SendRequest;
+use crate::reach::stripes::{self, Step};
+use crate::reach::{self, Order, Trouble};
 use crate::sync::{self, AtomicU64};
 use crate::window::Window;
 
@@ -47,8 +49,8 @@ impl Initiator<'_> {
         let Some(to) = window.target(domain, target, Access::REMOTE_WRITE, len) else {
             return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
         };
-        memory::copy_last_word_late(from, &to);
-        Ok(())
+        let moved = reach::copy(self.fabric, from, &to, Order::LastWordLast);
+        moved.map_err(|trouble| self.troubled(peer, trouble))
     }
 
     /// A request whose data comes back: READ, or an atomic. Requests are carried out one after the other,
@@ -62,12 +64,10 @@ impl Initiator<'_> {
         match request.op {
             SendOp::Read { remote } => self.read(window, request, peer, remote),
             SendOp::CompareSwap { remote, compare, swap } => {
-                let step = |word: &AtomicU64| sync::compare_swap(word, compare, swap);
-                self.atomic(window, request, peer, remote, step)
+                self.atomic(window, request, peer, remote, Step::CompareSwap { compare, swap })
             }
             SendOp::FetchAdd { remote, add } => {
-                let step = |word: &AtomicU64| sync::fetch_add(word, add);
-                self.atomic(window, request, peer, remote, step)
+                self.atomic(window, request, peer, remote, Step::FetchAdd { add })
             }
             _ => Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR)),
         }
@@ -85,8 +85,8 @@ impl Initiator<'_> {
         let Some(from) = window.source(domain, source, Access::REMOTE_READ) else {
             return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
         };
-        memory::copy(&from, &self.answer(window, request)?);
-        Ok(())
+        let moved = reach::copy(self.fabric, &from, &self.answer(window, request)?, Order::Any);
+        moved.map_err(|trouble| self.troubled(peer, trouble))
     }
 
     fn atomic(
@@ -95,7 +95,7 @@ impl Initiator<'_> {
         request: &SendRequest,
         peer: &Peer,
         remote: RemoteAddr,
-        step: impl FnOnce(&AtomicU64) -> u64,
+        step: Step,
     ) -> Result<(), Halt> {
         if request.payload.len() != ATOMIC {
             return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
@@ -108,7 +108,8 @@ impl Initiator<'_> {
             return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
         };
         let to = self.answer(window, request)?;
-        let held = [AtomicU64::new(step(word))];
+        let held = stripes::apply(self.fabric, &word, step);
+        let held = [AtomicU64::new(held.map_err(|trouble| self.troubled(peer, trouble))?)];
         memory::copy(&Pieces::of_words(&held, ATOMIC as usize), &to);
         Ok(())
     }
@@ -133,6 +134,15 @@ impl Initiator<'_> {
         let domain = sync::load_u32(&self.slot.pd);
         let pieces = request.payload.pieces();
         window.target(domain, pieces, Access::LOCAL_WRITE, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
+    }
+
+    /// What it means for a request that bytes of the peer's can't be moved.
+    #[cold]
+    fn troubled(&self, peer: &Peer, trouble: Trouble) -> Halt {
+        match trouble {
+            Trouble::Fault => self.refused(peer, WcStatus::REM_ACCESS_ERR),
+            Trouble::NoAnswer => self.unanswered(),
+        }
     }
 
     /// The target refuses the request, and fails.

@@ -8,7 +8,7 @@ use cq_core::ring::Slot;
 use cq_core::soft::{Control, Tag};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
@@ -48,6 +48,15 @@ impl Mapping {
         let base = unsafe { mmap(null_mut(), len, access, MapFlags::SHARED, file, 0)? };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { base, len })
+    }
+
+    /// Gives the bytes of the file that is mapped back to the system, whoever else maps it. They read as
+    /// zeros then.
+    pub fn give_back(&self) {
+        // SAFETY: the mapping is ours; what it holds may change at any time, as others may write it.
+        let given = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxRemove) };
+        // Else it is given back when nobody maps the file any more.
+        let _ = given;
     }
 
     /// Where it starts.

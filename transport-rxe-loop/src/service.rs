@@ -46,6 +46,7 @@ use crate::execute;
 use crate::fabric::Fabric;
 use crate::layout::ProcessSlot;
 use crate::notes;
+use crate::reach::{self, copier};
 use crate::sweep;
 use crate::sync;
 
@@ -129,6 +130,7 @@ impl Service {
             // Before the looks: who calls after one ends the sleep.
             let seen = sync::acquire(calls);
             notes::take(fabric, |qp| execute::run(fabric, qp));
+            copier::serve(fabric);
             bell::ring_unheard(fabric);
             let taken = self.lock().take(self.now());
             if let Some(qp) = taken {
@@ -145,6 +147,7 @@ impl Service {
     fn look(&self, fabric: &'static Fabric) -> Option<Duration> {
         let due = self.lock().watch.filter(|&at| at <= self.now());
         if due.is_some() {
+            reach::tidy(fabric);
             let next = sweep::look(fabric).then(|| self.now() + WATCH.as_nanos() as u64);
             let mut agenda = self.lock();
             // Somebody may have come meanwhile, and asked for another look.

@@ -15,6 +15,7 @@ use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
 use crate::protocol::lock::Owner;
+use crate::reach::{self, copier};
 use crate::sync;
 use crate::window;
 
@@ -74,10 +75,11 @@ fn expel(fabric: &'static Fabric, place: u16) -> bool {
 
 fn free(fabric: &'static Fabric, place: u16) {
     let tables = fabric.tables();
-    for (_, slot) in tables.mrs.all_of(place) {
-        sync::store_u32(&slot.key, 0);
+    for (index, slot) in tables.mrs.all_of(place) {
+        reach::bury(fabric, index);
         slot.life().end(place);
     }
+    copier::sweep(fabric, place);
     for (index, slot) in tables.qps.all_of(place) {
         forget(slot);
         sync::store_u32(fabric.dest(index), 0);

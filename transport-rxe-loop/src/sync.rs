@@ -19,6 +19,8 @@
 //! | whether queue pairs are noted | [`release`], who noted them | [`swap_if`], who runs them | that their bits are set |
 //! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
+//! | whoever looks at other processes' regions | [`leave`], who did | [`acquire`], who unmaps them | that it does not look any more |
+//! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | what it says |
 //! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
 //!
@@ -210,6 +212,19 @@ pub fn next_number(word: &AtomicU32) -> u32 {
 #[inline]
 pub fn count(word: &AtomicU32) {
     word.fetch_add(1, Release);
+}
+
+/// One more in a word that tells who is at something, and stands between that and what is looked at then.
+#[inline]
+pub fn enter(word: &AtomicU32) {
+    word.fetch_add(1, Relaxed);
+    fence(SeqCst);
+}
+
+/// One less in a word that was [`enter`]ed, after everything done so far.
+#[inline]
+pub fn leave(word: &AtomicU32) {
+    word.fetch_sub(1, Release);
 }
 
 /// Stands between a store and a load where the other side does the same crosswise.

@@ -9,15 +9,19 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::OnceCell;
+
 use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::fabric::Fabric;
+use crate::facts::{Facts, Kind};
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
 use crate::lock::Patience;
-use crate::memory::{Pieces, Target};
+use crate::memory::{Far, Piece, Pieces, Target};
 use crate::protocol::window::{Copying, Shut};
+use crate::reach::foreign::Visit;
 use crate::sync::{self, AtomicU64};
 
 /// Waits until what is under way for a queue pair, if something is, is over; or its process, which is who
@@ -28,6 +32,14 @@ pub fn outwait(fabric: &'static Fabric, shut: &Shut, slot: &QpSlot) {
         !patience.is_over_for_now()
             || slot.life().place().is_some_and(|place| fabric.is_alive(place))
     });
+}
+
+/// Waits until nothing is copied any more that was when this was called: for any queue pair, and for other
+/// processes by this one. Called after a key has died.
+pub fn outwait_all(fabric: &'static Fabric) {
+    let shut = Shut::after_change();
+    fabric.tables().qps.all().iter().for_each(|qp| outwait(fabric, &shut, qp));
+    fabric.reach().copier().outwait(&shut);
 }
 
 /// Whether the queue pair with this number may be in the middle of a request for its peer, whose state was
@@ -46,18 +58,60 @@ pub fn is_open_for(fabric: &'static Fabric, index: u32) -> bool {
     Shut::after_change().is_open(&slot.send.copying) && is_alive()
 }
 
+/// Whose keys a window takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    /// Those of every process.
+    All,
+    /// Those of this process, which it judges by what it knows itself.
+    Own,
+}
+
+/// Where memory is that may be used.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    /// Mapped here, and in a file that others can map, or not.
+    Here(usize, Kind),
+    /// In memory of this process' alone, or in a file of its that could not be mapped here.
+    Far(u16, Kind),
+}
+
+/// Eight bytes for an atomic.
+#[derive(Debug)]
+pub enum Word<'w> {
+    /// Mapped by every process that uses it: its instructions are enough.
+    Mapped(&'w AtomicU64),
+    /// Of this process' alone.
+    Own(&'w AtomicU64),
+    /// Of another process. If `is_mapped` by others, only that one can do the atomic.
+    Far { far: Far, piece: Piece, is_mapped: bool },
+}
+
 /// Stands open while bytes are moved for one queue pair: by whoever holds its turn.
 #[derive(Debug)]
 pub struct Window<'a> {
     fabric: &'static Fabric,
     copying: &'a Copying,
+    keys: Keys,
+    /// Where it is marked that this looks at other processes' regions, once it does.
+    visit: OnceCell<Visit>,
 }
 
 impl<'a> Window<'a> {
     /// Opens it.
     pub fn open(fabric: &'static Fabric, copying: &'a Copying) -> Self {
+        Self::open_to(Keys::All, fabric, copying)
+    }
+
+    /// Opens one through which this process' own regions alone are seen.
+    pub fn open_to_own(fabric: &'static Fabric, copying: &'a Copying) -> Self {
+        Self::open_to(Keys::Own, fabric, copying)
+    }
+
+    #[inline]
+    fn open_to(keys: Keys, fabric: &'static Fabric, copying: &'a Copying) -> Self {
         copying.open();
-        Self { fabric, copying }
+        Self { fabric, copying, keys, visit: OnceCell::new() }
     }
 
     /// These pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
@@ -87,17 +141,28 @@ impl<'a> Window<'a> {
 
     /// The eight bytes at an address, for an atomic; `None` if they are not aligned, or a domain may not
     /// use them so.
-    pub fn word(&self, domain: u32, at: RemoteAddr) -> Option<&AtomicU64> {
-        const LEN: u64 = size_of::<AtomicU64>() as u64;
+    pub fn word(&self, domain: u32, at: RemoteAddr) -> Option<Word<'_>> {
+        const LEN: u32 = size_of::<AtomicU64>() as u32;
         let needs = Access::REMOTE_ATOMIC | Access::LOCAL_WRITE;
-        if !at.addr.is_multiple_of(LEN) {
+        if !at.addr.is_multiple_of(LEN.into()) {
             return None;
         }
-        self.check(domain, at.rkey, at.addr, LEN, needs)?;
-        // SAFETY: aligned; inside a region whose key is alive and which has LOCAL_WRITE, so its owner keeps
-        // it mapped, writable and shared as `register` asks; deregistering waits until this window, which
-        // is borrowed, is closed.
-        Some(unsafe { AtomicU64::from_ptr(at.addr as usize as *mut u64) })
+        match self.find(domain, at.rkey, at.addr, LEN.into(), needs)? {
+            // A mapping starts at a page, but nobody says that it did in its owner's process.
+            At::Here(addr, kind) if addr.is_multiple_of(LEN as usize) => {
+                // SAFETY: aligned; inside a region whose key is alive and which has LOCAL_WRITE, so its
+                // owner keeps it mapped, writable and shared as `register` asks; deregistering, or unmapping
+                // what is mapped here, waits until this window, which is borrowed, is closed.
+                let word = unsafe { AtomicU64::from_ptr(addr as *mut u64) };
+                Some(if kind == Kind::Fabric { Word::Mapped(word) } else { Word::Own(word) })
+            }
+            At::Here(..) => None,
+            At::Far(place, kind) => {
+                let far = Far { place, domain, needs };
+                let piece = Piece::far(at.addr as usize, LEN, at.rkey);
+                Some(Word::Far { far, piece, is_mapped: kind == Kind::Fabric })
+            }
+        }
     }
 
     #[inline]
@@ -115,26 +180,54 @@ impl<'a> Window<'a> {
             if len == 0 {
                 continue;
             }
-            self.check(domain, sge.lkey, sge.addr, len, needs)?;
-            // SAFETY: the range is inside a region whose key is alive, so its owner keeps it mapped
-            // and shared as `register` asks; deregistering waits until this window is closed.
-            unsafe { pieces.push(sge.addr as usize, len as usize) };
+            match self.find(domain, sge.lkey, sge.addr, len, needs)? {
+                // SAFETY: the range is inside a region whose key is alive, so its owner keeps it mapped and
+                // shared as `register` asks, or in what is mapped here of one; deregistering and unmapping
+                // wait until this window is closed.
+                At::Here(addr, _) => unsafe { pieces.push(addr, len as u32) },
+                At::Far(place, _) => {
+                    let far = Far { place, domain, needs };
+                    if !pieces.push_far(far, sge.addr as usize, len as u32, sge.lkey) {
+                        return None;
+                    }
+                }
+            }
             left -= len;
         }
         Some(pieces)
     }
 
+    /// Where so many bytes at an address are. What is this process' own is judged by its own table.
     #[inline]
-    fn check(&self, domain: u32, key: u32, addr: u64, len: u64, needs: Access) -> Option<()> {
-        let slot = self.fabric.mr(key >> 8);
-        let alive = key != 0 && sync::acquire(&slot.key) == key;
-        let access = Access::from_bits_retain(sync::load_u32(&slot.access));
-        let mine = sync::load_u32(&slot.pd) == domain;
-        if !alive || !mine || !access.contains(needs) {
+    fn find(&self, domain: u32, key: u32, addr: u64, len: u64, needs: Access) -> Option<At> {
+        if let Some(facts) = Facts::read(self.fabric.reach().own(key >> 8), key) {
+            facts.offset(domain, addr, len, needs)?;
+            return Some(At::Here(addr as usize, facts.kind));
+        }
+        self.find_foreign(domain, key, addr, len, needs)
+    }
+
+    #[inline(never)]
+    fn find_foreign(
+        &self,
+        domain: u32,
+        key: u32,
+        addr: u64,
+        len: u64,
+        needs: Access,
+    ) -> Option<At> {
+        if key == 0 || self.keys == Keys::Own {
             return None;
         }
-        let offset = addr.checked_sub(sync::load(&slot.base))?;
-        (offset.checked_add(len)? <= sync::load(&slot.len)).then_some(())
+        let foreign = self.fabric.reach().foreign();
+        let visit =
+            self.visit.get_or_init(|| foreign.visit(std::ptr::from_ref(self.copying) as usize));
+        let record = visit.find(self.fabric, key)?;
+        let offset = record.facts.offset(domain, addr, len, needs)?;
+        Some(match &record.memory {
+            Some(memory) => At::Here(memory.addr() + offset as usize, record.facts.kind),
+            None => At::Far(record.place, record.facts.kind),
+        })
     }
 }
 

@@ -128,9 +128,13 @@ pub struct MrSlot {
     pub key: AtomicU32,
     pub access: AtomicU32,
     pub pd: AtomicU32,
+    /// Whether it is memory of the fabric's: see [`facts`](crate::facts).
+    pub kind: AtomicU32,
     /// Where it starts in the owner's process.
     pub base: AtomicU64,
     pub len: AtomicU64,
+    /// That all of this was written by one who knew how.
+    pub seal: AtomicU64,
 }
 
 /// A completion queue, as producers know it; the consumer never looks here.

@@ -1,0 +1,213 @@
+//! How bytes get to where they go.
+//!
+//! | memory | whose | bytes | atomics |
+//! |---|---|---|---|
+//! | the fabric's | anybody's | copied: it is [mapped](foreign) here | by instructions |
+//! | any other | this process' | copied | by instructions, under a [lock](stripes) |
+//! | any other | another process' | by the [system](remote), from there to here without a stop | read and written by the system, under a lock |
+//! | any other, where the system refuses | another process' | through the [fabric](copier), by a thread of that process | by that thread, under a lock |
+//!
+//! The last way is taken, too, for every process if [`VARIABLE`] says `service`: that is for trying it.
+
+pub mod copier;
+pub mod files;
+pub mod foreign;
+mod means;
+mod remote;
+pub mod stage;
+pub mod stripes;
+
+use std::fmt;
+use std::ops::Range;
+
+use rustix::io::Errno;
+
+use self::copier::Copier;
+use self::foreign::Foreign;
+use self::means::{Mean, Means};
+use crate::fabric::Fabric;
+use crate::fabric::limits::Limits;
+use crate::facts::Facts;
+use crate::layout::{Entry, MrSlot};
+use crate::memory::{self, Far, Pieces, Target};
+use crate::region::Mapping;
+use crate::sync;
+
+/// The environment variable that says how memory of other processes is reached.
+const VARIABLE: &str = "RXE_LOOP_COPY";
+
+/// What this process has for reaching memory, in memory of its own.
+pub struct Reach {
+    own: &'static [MrSlot],
+    foreign: Foreign,
+    means: Means,
+    copier: Copier,
+}
+
+impl Reach {
+    /// For a fabric with these limits.
+    ///
+    /// # Errors
+    /// The system gives no memory.
+    pub fn new(limits: &Limits) -> Result<Self, Errno> {
+        let regions = limits.memory_regions as usize;
+        // Pages of it that nobody touches cost nothing.
+        let own = Box::leak(Box::new(Mapping::new(regions * size_of::<MrSlot>())?));
+        let always_served = std::env::var_os(VARIABLE).is_some_and(|how| how == "service");
+        remote::allow();
+        Ok(Self {
+            own: own.slice(0, regions).ok_or(Errno::NOMEM)?,
+            foreign: Foreign::new(),
+            means: Means::new(limits.processes, always_served),
+            copier: Copier::new(),
+        })
+    }
+
+    /// What this process says to itself of its region at an index. Any is harmless.
+    #[inline]
+    pub fn own(&self, index: u32) -> &'static MrSlot {
+        &self.own[index as usize & (self.own.len() - 1)]
+    }
+
+    /// What it knows of other processes' regions.
+    #[inline]
+    pub const fn foreign(&self) -> &Foreign {
+        &self.foreign
+    }
+
+    /// What copies where the system refuses.
+    pub const fn copier(&self) -> &Copier {
+        &self.copier
+    }
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reach").finish_non_exhaustive()
+    }
+}
+
+/// Forgets what is over. To be called from time to time, under no turn and no window.
+pub fn tidy(fabric: &'static Fabric) {
+    fabric.reach().foreign().tidy(fabric);
+    copier::tidy(fabric);
+}
+
+/// Removes the memory of a region whose owner died. Nobody is in the middle of a request for it.
+pub fn bury(fabric: &'static Fabric, index: u32) {
+    let slot = fabric.mr(index);
+    Facts::erase(slot);
+    if let Some((_, generation)) = slot.life().holder() {
+        files::bury(&fabric.path().memory(index, generation));
+    }
+}
+
+/// Why bytes did not get to where they should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The memory is not there, or its owner does not let it be used so.
+    Fault,
+    /// Its owner does not answer: it is suspended, or it died.
+    NoAnswer,
+}
+
+/// In which order they get there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// In any.
+    Any,
+    /// Of up to 4 KiB, the last eight come last (Q8).
+    LastWordLast,
+}
+
+/// Copies all of `from` to the beginning of `to`, or as much as there is room for. Some of it may have
+/// arrived where this fails.
+#[inline]
+pub fn copy(
+    fabric: &'static Fabric,
+    from: &Pieces<'_>,
+    to: &Target<'_>,
+    order: Order,
+) -> Result<(), Trouble> {
+    match (from.far(), to.pieces().far(), order) {
+        (None, None, Order::Any) => memory::copy(from, to),
+        (None, None, Order::LastWordLast) => memory::copy_last_word_late(from, to),
+        (Some(far), None, _) => Transfer { fabric, far, from, to, order }.run()?,
+        (None, Some(far), _) => Transfer { fabric, far, from, to, order }.run()?,
+        // One side is always this process' own.
+        (Some(_), Some(_), _) => return Err(Trouble::Fault),
+    }
+    Ok(())
+}
+
+/// A copy, one side of which has pieces of another process' memory.
+pub struct Transfer<'a> {
+    fabric: &'static Fabric,
+    far: Far,
+    from: &'a Pieces<'a>,
+    to: &'a Target<'a>,
+    order: Order,
+}
+
+impl Transfer<'_> {
+    #[cold]
+    fn run(&self) -> Result<(), Trouble> {
+        let len = self.from.len().min(self.to.pieces().len());
+        let mut at = 0;
+        while at < len {
+            let end = self.end_of_run(at, len);
+            if self.is_far(at..end) {
+                self.carry(at..end, len)?;
+            } else {
+                let late = self.late(at..end, len);
+                memory::copy_range(self.from, self.to, at..late);
+                sync::write_fence();
+                memory::copy_range(self.from, self.to, late..end);
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// The side that has pieces of another process.
+    fn there(&self) -> &Pieces<'_> {
+        if self.from.far().is_some() { self.from } else { self.to.pieces() }
+    }
+
+    fn is_far(&self, range: Range<usize>) -> bool {
+        self.there().range(range).next().is_some_and(|piece| piece.is_far())
+    }
+
+    /// Up to where all pieces from `at` on are mapped here, or none.
+    fn end_of_run(&self, at: usize, len: usize) -> usize {
+        let is_far = self.is_far(at..len);
+        let run = self.there().range(at..len).take_while(|piece| piece.is_far() == is_far);
+        at + run.map(|piece| piece.len()).sum::<usize>()
+    }
+
+    /// From where on the bytes of a range come last; its end if none do.
+    fn late(&self, range: Range<usize>, len: usize) -> usize {
+        match self.order {
+            Order::LastWordLast if memory::is_late(len) => (len - 8).clamp(range.start, range.end),
+            _ => range.end,
+        }
+    }
+
+    /// Moves bytes to or from another process.
+    fn carry(&self, range: Range<usize>, len: usize) -> Result<(), Trouble> {
+        let place = self.far.place;
+        let means = &self.fabric.reach().means;
+        loop {
+            let pid = match means.of(self.fabric, place) {
+                Mean::Direct(pid) => pid,
+                Mean::Service => return copier::carry(self, range, len),
+                Mean::None => return Err(Trouble::NoAnswer),
+            };
+            let late = self.late(range.clone(), len);
+            match remote::copy(pid, self.from, self.to, range.clone(), late) {
+                Ok(()) => return Ok(()),
+                Err(errno) => means.learn(self.fabric, place, pid, errno)?,
+            }
+        }
+    }
+}

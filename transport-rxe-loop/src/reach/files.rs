@@ -1,0 +1,106 @@
+//! The files that regions of the fabric's own memory lie in, one each, beside the fabric's. All bytes of one
+//! are reserved when it is made, so that using them can't fail later; and given back when the region goes,
+//! even if others still map it.
+
+use std::path::Path;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fchmod, fstat, open, unlink};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::error::RegisterError;
+use crate::region::Mapping;
+
+/// What is reserved at a time: a signal undoes no more than this.
+const CHUNK: u64 = 1 << 20;
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Makes the file of a new region, and maps it.
+///
+/// # Errors
+/// There is no room, or what the system says; nothing is left behind.
+pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
+    let memory = create(path).and_then(|file| {
+        let memory = fill(file.as_fd(), len);
+        if memory.is_err() {
+            let _ = unlink(path);
+        }
+        memory
+    });
+    memory.map_err(|errno| match errno {
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => RegisterError::SharedMemoryFull { len },
+        errno => RegisterError::NoMemory { len, errno: errno.raw_os_error() },
+    })
+}
+
+/// A new file of this name. One that has it is of somebody who died and had the region's place before.
+fn create(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let create = || retry_on_intr(|| open(path, flags, MODE));
+    match create() {
+        Err(Errno::EXIST) => {
+            unlink(path)?;
+            create()
+        }
+        created => created,
+    }
+}
+
+fn fill(file: BorrowedFd<'_>, len: usize) -> Result<Mapping, Errno> {
+    // Whatever the umask left of the mode.
+    fchmod(file, MODE)?;
+    reserve(file, len)?;
+    Mapping::of_file(file, len)
+}
+
+fn reserve(file: BorrowedFd<'_>, len: usize) -> Result<(), Errno> {
+    let (mut at, len) = (0, len as u64);
+    while at < len {
+        let chunk = CHUNK.min(len - at);
+        retry_on_intr(|| fallocate(file, FallocateFlags::empty(), at, chunk))?;
+        at += chunk;
+    }
+    Ok(())
+}
+
+/// Gives the memory of one's own region back, once nobody uses it.
+pub fn end(path: &Path, memory: &Mapping) {
+    memory.give_back();
+    let _ = unlink(path);
+}
+
+/// Maps the file of another's region.
+///
+/// # Errors
+/// What has the name is no file of this user's with so many bytes, or what the system says.
+pub fn map(path: &Path, len: usize) -> Result<Mapping, Errno> {
+    let file = find(path)?;
+    let stat = fstat(&file)?;
+    let has = u64::try_from(stat.st_size).unwrap_or(0);
+    if stat.st_uid != rustix::process::geteuid().as_raw() || has < len as u64 {
+        return Err(Errno::PERM);
+    }
+    // They are all there, if it was made as it should be.
+    reserve(file.as_fd(), len)?;
+    Mapping::of_file(file.as_fd(), len)
+}
+
+/// Opens what has this name, if it is a file.
+fn find(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = retry_on_intr(|| open(path, flags, Mode::empty()))?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
+        _ => Err(Errno::PERM),
+    }
+}
+
+/// Removes the file of a region whose owner died, and gives its bytes back, whoever still maps them.
+pub fn bury(path: &Path) {
+    if let Ok(file) = find(path) {
+        let all = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let len = fstat(&file).map_or(0, |stat| stat.st_size as u64);
+        let _ = fallocate(&file, all, 0, len);
+    }
+    let _ = unlink(path);
+}

@@ -1,0 +1,220 @@
+//! What this process knows of the regions of others: a record for each that it has used, with the file of
+//! the region mapped, if it lies in one. One of the rooms where `unsafe` lives.
+//!
+//! A record is good for as long as the region's entry in the table has its key and its seal, and there is
+//! nothing to look up but these two. Once that is over, the record is taken out of its place, and
+//! what it has mapped is unmapped when every [`Visit`] has ended that may have found it before.
+//!
+//! Who looks for a record is counted before, then fences, and finds it in its place or not; who takes it out
+//! fences, and then waits until each count has been 0 once. Counts, places and records are in memory of this
+//! process' alone, so that no content of the shared one can take memory away from under a copy.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::mem;
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::fabric::Fabric;
+use crate::facts::{Facts, Kind};
+use crate::reach::files;
+use crate::region::Mapping;
+use crate::sync::{self, AtomicPtr, AtomicU32};
+
+/// A region of another process.
+#[derive(Debug)]
+pub struct Record {
+    pub facts: Facts,
+    /// The place of its process.
+    pub place: u16,
+    seal: u64,
+    /// Its file, if it has one that could be mapped. Else its bytes are reached in its owner's process, as if
+    /// they were that one's alone.
+    pub memory: Option<Mapping>,
+}
+
+impl Record {
+    /// Whether the entry in the table still says what is recorded here.
+    fn is_current(&self, fabric: &'static Fabric) -> bool {
+        let slot = fabric.mr(self.facts.key >> 8);
+        sync::acquire(&slot.key) == self.facts.key && sync::load(&slot.seal) == self.seal
+    }
+}
+
+/// How many look, some of all. A power of two.
+const COUNTS: usize = 64;
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Count(AtomicU32);
+
+/// A record that was taken out of its place.
+struct Retired {
+    record: AtomicPtr<Record>,
+    /// A bit for each count that has not been 0 since.
+    visited: u64,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Where there is a record.
+    places: Vec<u32>,
+    retired: Vec<Retired>,
+}
+
+/// All records.
+pub struct Foreign {
+    counts: [Count; COUNTS],
+    /// By the index of the region. There are none before the first region of another process is used.
+    places: OnceLock<Box<[AtomicPtr<Record>]>>,
+    known: Mutex<Known>,
+}
+
+impl Foreign {
+    /// Nothing is known yet.
+    pub fn new() -> Self {
+        let counts = std::array::from_fn(|_| Count::default());
+        Self { counts, places: OnceLock::new(), known: Mutex::default() }
+    }
+
+    /// Begins to look for records. Visitors with other numbers are less in each other's way.
+    pub fn visit(&'static self, number: usize) -> Visit {
+        let mixed = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let count = &self.counts[(mixed >> 32) as usize % COUNTS].0;
+        sync::enter(count);
+        Visit { foreign: self, count }
+    }
+
+    /// Forgets what others have deregistered, and unmaps it as soon as nobody copies to or from it. To be called
+    /// from time to time.
+    pub fn tidy(&self, fabric: &'static Fabric) {
+        let Some(places) = self.places.get() else { return };
+        let mut known = self.lock();
+        let kept = mem::take(&mut known.places).into_iter().filter(|&index| {
+            // SAFETY: records in their places are retired under the mutex alone, which is held.
+            let record = unsafe { sync::acquire(&places[index as usize]).as_ref() };
+            let is_current = record.is_some_and(|record| record.is_current(fabric));
+            if !is_current {
+                known.retire(&places[index as usize], null_mut());
+            }
+            is_current
+        });
+        let kept = kept.collect();
+        known.places = kept;
+        self.unmap(&mut known);
+    }
+
+    /// How many records there are, and how many were retired but not unmapped.
+    #[cfg(test)]
+    pub fn counts(&self) -> (usize, usize) {
+        let known = self.lock();
+        (known.places.len(), known.retired.len())
+    }
+
+    fn unmap(&self, known: &mut Known) {
+        sync::full_fence();
+        let visited = (0..COUNTS).filter(|&bit| sync::acquire(&self.counts[bit].0) != 0);
+        let visited = visited.fold(0, |bits, bit| bits | 1 << bit);
+        known.retired.retain_mut(|retired| {
+            retired.visited &= visited;
+            if retired.visited == 0 {
+                // SAFETY: made by `learn`, from a box. It was in its place and left it, once; and every visit
+                // that may have found it there has ended since.
+                drop(unsafe { Box::from_raw(*retired.record.get_mut()) });
+            }
+            retired.visited != 0
+        });
+    }
+
+    /// Makes the record of the region with this key.
+    #[cold]
+    fn learn(
+        &self,
+        fabric: &'static Fabric,
+        place: &AtomicPtr<Record>,
+        key: u32,
+    ) -> Option<*mut Record> {
+        let index = fabric.tables().mrs.index(key >> 8);
+        let mut known = self.lock();
+        let (facts, (process, generation), seal) = Facts::read_sealed(fabric.mr(index), key)?;
+        if process == fabric.place() {
+            // This process knows its own.
+            return None;
+        }
+        let learned = sync::acquire(place);
+        // SAFETY: records in their places are retired under the mutex alone, which is held.
+        if unsafe { learned.as_ref() }.is_some_and(|record| record.is_current(fabric)) {
+            return Some(learned);
+        }
+        let memory = match (facts.kind, usize::try_from(facts.len)) {
+            (Kind::Fabric, Ok(len)) => {
+                files::map(&fabric.path().memory(index, generation), len).ok()
+            }
+            _ => None,
+        };
+        let record = Box::into_raw(Box::new(Record { facts, place: process, seal, memory }));
+        if learned.is_null() {
+            known.places.push(index);
+        }
+        known.retire(place, record);
+        Some(record)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// Puts a record, or none, in the place of another, or none.
+    fn retire(&mut self, place: &AtomicPtr<Record>, next: *mut Record) {
+        let before = sync::acquire(place);
+        sync::release(place, next);
+        if !before.is_null() {
+            self.retired.push(Retired { record: AtomicPtr::new(before), visited: u64::MAX });
+        }
+    }
+}
+
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Foreign").finish_non_exhaustive()
+    }
+}
+
+/// While there is one, what it finds stays mapped.
+#[derive(Debug)]
+pub struct Visit {
+    foreign: &'static Foreign,
+    count: &'static AtomicU32,
+}
+
+impl Visit {
+    /// What is known of the region with this key, which is not 0; `None` if nobody else has one.
+    #[inline]
+    pub fn find(&self, fabric: &'static Fabric, key: u32) -> Option<&Record> {
+        let mrs = &fabric.tables().mrs;
+        let places = self
+            .foreign
+            .places
+            .get_or_init(|| (0..mrs.len()).map(|_| AtomicPtr::new(null_mut())).collect());
+        let place = &places[mrs.index(key >> 8) as usize];
+        // SAFETY: what is in its place is a record. When it leaves that, it is kept until this visit, which
+        // began before and is borrowed, has ended.
+        let known = unsafe { sync::acquire(place).as_ref() };
+        if let Some(record) =
+            known.filter(|record| record.facts.key == key && record.is_current(fabric))
+        {
+            return Some(record);
+        }
+        // SAFETY: as before.
+        self.foreign.learn(fabric, place, key).map(|record| unsafe { &*record })
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        sync::leave(self.count);
+    }
+}

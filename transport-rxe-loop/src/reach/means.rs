@@ -1,0 +1,117 @@
+//! By which means each of the other processes is reached.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::fabric::Fabric;
+use crate::fabric::alive::Liveness;
+use crate::reach::Trouble;
+
+/// How to get at the memory of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mean {
+    /// The system moves bytes of the process with this number.
+    Direct(i32),
+    /// The process itself moves them.
+    Service,
+    /// It is dead.
+    None,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Instant,
+    mean: Mean,
+}
+
+/// What was found out of each process, by its place.
+#[derive(Debug)]
+pub struct Means {
+    seen: Vec<Mutex<Option<Seen>>>,
+    always_served: bool,
+}
+
+impl Means {
+    /// For how long a process is taken to have its number. Another one has it sooner only if as many processes
+    /// as there are numbers come meanwhile.
+    const FRESH: Duration = Duration::from_millis(250);
+
+    /// For so many processes.
+    pub fn new(processes: u32, always_served: bool) -> Self {
+        Self { seen: (0..processes).map(|_| Mutex::new(None)).collect(), always_served }
+    }
+
+    /// How to reach a process now.
+    pub fn of(&self, fabric: &'static Fabric, place: u16) -> Mean {
+        let Some(mut seen) = self.seen(place) else { return Mean::None };
+        let now = Instant::now();
+        match *seen {
+            Some(last) if now < last.at + Self::FRESH => return last.mean,
+            _ => {}
+        }
+        let mean = match fabric.liveness(place) {
+            Liveness::Dead => Mean::None,
+            Liveness::Alive { pid: Some(pid) } if !self.always_served => Mean::Direct(pid),
+            Liveness::Alive { .. } => Mean::Service,
+        };
+        *seen = (mean != Mean::None).then_some(Seen { at: now, mean });
+        drop(seen);
+        if mean == Mean::None {
+            fabric.suspect();
+        }
+        mean
+    }
+
+    /// What to do about an answer of the system's that is an error: nothing, but ask how to go on.
+    ///
+    /// # Errors
+    /// It can't go on.
+    pub fn learn(
+        &self,
+        fabric: &'static Fabric,
+        place: u16,
+        pid: i32,
+        errno: Errno,
+    ) -> Result<(), Trouble> {
+        match errno {
+            Errno::FAULT => Err(Trouble::Fault),
+            Errno::SRCH => self.is_gone(fabric, place, pid),
+            _ => {
+                self.is_refused(place);
+                Ok(())
+            }
+        }
+    }
+
+    /// The system says that there is no process with this number. If it is there all the same, its first
+    /// thread has ended.
+    fn is_gone(&self, fabric: &'static Fabric, place: u16, pid: i32) -> Result<(), Trouble> {
+        self.forget(place);
+        match self.of(fabric, place) {
+            Mean::None => return Err(Trouble::NoAnswer),
+            Mean::Direct(now) if now == pid => self.is_refused(place),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn forget(&self, place: u16) {
+        if let Some(mut seen) = self.seen(place) {
+            *seen = None;
+        }
+    }
+
+    /// The system does not move bytes of the process, for the time being.
+    fn is_refused(&self, place: u16) {
+        if let Some(mut seen) = self.seen(place) {
+            *seen = Some(Seen { at: Instant::now(), mean: Mean::Service });
+        }
+    }
+
+    fn seen(&self, place: u16) -> Option<MutexGuard<'_, Option<Seen>>> {
+        let seen = self.seen.get(usize::from(place))?;
+        Some(seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,271 @@
+//! A stage: a place in the fabric through which bytes go where the system does not move them, and the
+//! request that goes with them.
+//!
+//! # The word of a stage
+//! State, who asks, who is asked, and a number that is another each time, in one word, so that whoever
+//! changes it has seen all of it.
+//!
+//! | state | whose the rest of the stage is | left by |
+//! |---|---|---|
+//! | Free, and any other number | nobody's | who wants one, to Filling |
+//! | Filling | the asker's | the asker, to Asked or Free |
+//! | Asked | nobody's | the asked, to Serving; the asker, who gives up, to Free |
+//! | Serving | the asked's | the asked, to Done; the asker, who gives up, to Orphaned |
+//! | Done | the asker's | the asker, to Asked or Free |
+//! | Orphaned | the asked's | the asked, to Free |
+//!
+//! What a dead asker would have left, whoever sweeps up after it leaves in its place, as one who gives up;
+//! from Filling and Done to Free. What a dead one was asked, its askers leave; and Orphaned is swept to Free.
+//! So nobody ever writes to a stage that is another's by now.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+
+use cq_core::setup::Access;
+use cq_core::wr::Sge;
+
+use crate::memory::MAX_SGE;
+use crate::region::Shared;
+use crate::sync::{self, AtomicU32, AtomicU64};
+
+/// Stages of a fabric.
+pub const STAGES: usize = 8;
+/// Bytes that go through a stage at once.
+pub const ROOM: usize = 64 << 10;
+
+/// See the [module](self).
+#[repr(C, align(128))]
+pub struct Stage {
+    word: AtomicU64,
+    /// Counts the answers; who waits for one sleeps on it.
+    pub answers: AtomicU32,
+    outcome: AtomicU32,
+    code: AtomicU32,
+    domain: AtomicU32,
+    needs: AtomicU32,
+    len: AtomicU32,
+    operands: [AtomicU64; 2],
+    pieces: [[AtomicU64; 2]; MAX_SGE],
+    pub data: [AtomicU64; ROOM / 8],
+}
+
+// SAFETY: `repr(C)`, atomics alone, alignment 128.
+unsafe impl Shared for Stage {}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage").field("word", &self.word).finish_non_exhaustive()
+    }
+}
+
+/// What a stage's word says that is not Free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Filling,
+    Asked,
+    Serving,
+    Done,
+    Orphaned,
+}
+
+/// A stage's word, as it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen(u64);
+
+const ASKER: u32 = 8;
+const ASKED: u32 = ASKER + u16::BITS;
+const ROUND: u32 = ASKED + u16::BITS;
+
+impl Seen {
+    /// `None` is Free.
+    pub const fn state(self) -> Option<State> {
+        Some(match self.0 as u8 {
+            1 => State::Filling,
+            2 => State::Asked,
+            3 => State::Serving,
+            4 => State::Done,
+            5 => State::Orphaned,
+            _ => return None,
+        })
+    }
+
+    /// The place of who asks.
+    pub const fn asker(self) -> u16 {
+        (self.0 >> ASKER) as u16
+    }
+
+    /// The place of who is asked.
+    pub const fn asked(self) -> u16 {
+        (self.0 >> ASKED) as u16
+    }
+
+    /// Whether the two say who asks whom alike, and for the same time.
+    pub const fn is_same_round(self, other: Self) -> bool {
+        self.0 >> ASKER == other.0 >> ASKER
+    }
+
+    const fn to(self, state: Option<State>) -> Self {
+        let number = match state {
+            None => 0,
+            Some(State::Filling) => 1,
+            Some(State::Asked) => 2,
+            Some(State::Serving) => 3,
+            Some(State::Done) => 4,
+            Some(State::Orphaned) => 5,
+        };
+        Self(self.0 & !0xff | number)
+    }
+
+    const fn next_round(self, asker: u16, asked: u16) -> Self {
+        let round = (self.0 >> ROUND).wrapping_add(1);
+        Self(round << ROUND | (asked as u64) << ASKED | (asker as u64) << ASKER)
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Code {
+    /// That the pieces be filled from the stage.
+    Write = 1,
+    /// The same, and the last eight bytes last.
+    WriteLate = 2,
+    /// That the stage be filled from the pieces.
+    Read = 3,
+    /// COMP_SWAP on the one piece.
+    CompareSwap = 4,
+    /// FETCH_ADD.
+    FetchAdd = 5,
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub code: Code,
+    pub domain: u32,
+    pub needs: Access,
+    pub operands: [u64; 2],
+}
+
+/// How it was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Outcome {
+    /// It was done.
+    Done = 1,
+    /// A key, a range or a right is wrong.
+    Refused = 2,
+    /// It could not be done now.
+    Later = 3,
+}
+
+impl Stage {
+    /// What its word says.
+    pub fn seen(&self) -> Seen {
+        Seen(sync::acquire(&self.word))
+    }
+
+    /// Changes its state, unless its word has changed; what it says then.
+    pub fn change(&self, seen: Seen, state: Option<State>) -> Option<Seen> {
+        let next = seen.to(state);
+        sync::swap_if(&self.word, seen.0, next.0).ok().map(|()| next)
+    }
+
+    /// Takes it, if it is free.
+    pub fn claim(&self, asker: u16, asked: u16) -> Option<Seen> {
+        let seen = self.seen();
+        let next = seen.next_round(asker, asked).to(Some(State::Filling));
+        let is_free = seen.state().is_none();
+        (is_free && sync::swap_if(&self.word, seen.0, next.0).is_ok()).then_some(next)
+    }
+
+    /// Writes down what is asked. It is the caller's.
+    pub fn write(&self, request: &Request, pieces: impl Iterator<Item = Sge>) {
+        let mut len = 0;
+        for (words, piece) in self.pieces.iter().zip(pieces) {
+            sync::store(&words[0], piece.addr);
+            sync::store(&words[1], u64::from(piece.length) << 32 | u64::from(piece.lkey));
+            len += 1;
+        }
+        for (word, operand) in self.operands.iter().zip(request.operands) {
+            sync::store(word, operand);
+        }
+        sync::store_u32(&self.len, len);
+        sync::store_u32(&self.domain, request.domain);
+        sync::store_u32(&self.needs, request.needs.bits());
+        sync::store_u32(&self.code, request.code as u32);
+    }
+
+    /// Reads what is asked, and of which pieces; `None` if nobody can have asked that.
+    pub fn read(&self) -> Option<(Request, impl Iterator<Item = Sge> + Clone)> {
+        let code = match sync::load_u32(&self.code) {
+            1 => Code::Write,
+            2 => Code::WriteLate,
+            3 => Code::Read,
+            4 => Code::CompareSwap,
+            5 => Code::FetchAdd,
+            _ => return None,
+        };
+        let operands = [sync::load(&self.operands[0]), sync::load(&self.operands[1])];
+        let needs = Access::from_bits_retain(sync::load_u32(&self.needs));
+        let request = Request { code, domain: sync::load_u32(&self.domain), needs, operands };
+        let mut list = [Sge::default(); MAX_SGE];
+        for (sge, words) in list.iter_mut().zip(&self.pieces) {
+            let word = sync::load(&words[1]);
+            let (length, lkey) = ((word >> 32) as u32, word as u32);
+            *sge = Sge { addr: sync::load(&words[0]), length, lkey };
+        }
+        let len = sync::load_u32(&self.len) as usize;
+        Some((request, list.into_iter().take(len)))
+    }
+
+    /// Writes down how it was answered: what an atomic found, too. It is the caller's.
+    pub fn answer(&self, outcome: Outcome, held: u64) {
+        sync::store(&self.operands[0], held);
+        sync::store_u32(&self.outcome, outcome as u32);
+    }
+
+    /// How it was answered. It is the caller's.
+    pub fn answered(&self) -> (Outcome, u64) {
+        let outcome = match sync::load_u32(&self.outcome) {
+            1 => Outcome::Done,
+            2 => Outcome::Refused,
+            _ => Outcome::Later,
+        };
+        (outcome, sync::load(&self.operands[0]))
+    }
+
+    /// Leaves it as its asker, in whatever state of that round it is.
+    pub fn give_up(&self, round: Seen) {
+        loop {
+            let seen = self.seen();
+            let next = match seen.state() {
+                _ if !seen.is_same_round(round) => return,
+                Some(State::Filling | State::Asked | State::Done) => None,
+                Some(State::Serving) => Some(State::Orphaned),
+                _ => return,
+            };
+            if self.change(seen, next).is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Leaves it in the place of a process that died.
+    pub fn sweep(&self, dead: u16) {
+        let seen = self.seen();
+        if seen.asker() == dead {
+            self.give_up(seen);
+        }
+        self.free_orphan(dead);
+    }
+
+    /// Frees it if it is orphaned, and this process, which does not serve, was asked.
+    pub fn free_orphan(&self, asked: u16) {
+        let seen = self.seen();
+        if seen.state() == Some(State::Orphaned) && seen.asked() == asked {
+            self.change(seen, None);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Atomics: who else does one on the same eight bytes waits, or uses the same instructions.
+//!
+//! Memory that all map is changed by instructions. On any other there is a lock, of many for all addresses,
+//! that whoever does an atomic takes, its own process included. It is taken over from a process that died:
+//! that one had written its word, or not.
+
+use rustix::io::Errno;
+
+use crate::fabric::Fabric;
+use crate::lock::Guard;
+use crate::memory::{Far, Piece, Pieces, Target};
+use crate::reach::means::Mean;
+use crate::reach::{Trouble, copier, remote};
+use crate::sync::{self, AtomicU64};
+use crate::window::Word;
+
+/// How many locks there are. A power of two.
+pub const STRIPES: usize = 64;
+
+const LEN: usize = size_of::<u64>();
+
+/// What an atomic does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    CompareSwap { compare: u64, swap: u64 },
+    FetchAdd { add: u64 },
+}
+
+impl Step {
+    fn on(self, word: &AtomicU64) -> u64 {
+        match self {
+            Self::CompareSwap { compare, swap } => sync::compare_swap(word, compare, swap),
+            Self::FetchAdd { add } => sync::fetch_add(word, add),
+        }
+    }
+}
+
+/// Does the step, and says what the word held.
+pub fn apply(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Result<u64, Trouble> {
+    match word {
+        Word::Mapped(word) => Ok(step.on(word)),
+        Word::Own(word) => {
+            let _guard = lock(fabric, word.as_ptr() as usize)?;
+            Ok(step.on(word))
+        }
+        &Word::Far { far, piece, is_mapped } => step_far(fabric, far, piece, is_mapped, step),
+    }
+}
+
+/// The lock of a word, by its address in its own process.
+fn lock(fabric: &'static Fabric, addr: usize) -> Result<Guard<'static>, Trouble> {
+    let stripe = &fabric.tables().common.stripes[addr / LEN % STRIPES];
+    fabric.lock(stripe, || {}).map_err(|_| Trouble::NoAnswer)
+}
+
+#[cold]
+fn step_far(
+    fabric: &'static Fabric,
+    far: Far,
+    piece: Piece,
+    is_mapped: bool,
+    step: Step,
+) -> Result<u64, Trouble> {
+    let at = Target::of_far(far, piece);
+    let means = &fabric.reach().means;
+    loop {
+        let pid = match means.of(fabric, far.place) {
+            Mean::None => return Err(Trouble::NoAnswer),
+            Mean::Direct(pid) if !is_mapped => pid,
+            // What others change by instructions, only who maps it can.
+            _ => return copier::atomic(fabric, far, piece, step),
+        };
+        let guard = lock(fabric, piece.addr)?;
+        let outcome = remote_step(pid, &at, step);
+        drop(guard);
+        match outcome {
+            Ok(held) => return Ok(held),
+            Err(errno) => means.learn(fabric, far.place, pid, errno)?,
+        }
+    }
+}
+
+/// The step on a word of another process. Its lock is held.
+fn remote_step(pid: i32, at: &Target<'_>, step: Step) -> Result<u64, Errno> {
+    let copy = [AtomicU64::new(0)];
+    remote::copy(pid, at.pieces(), &Target::of_words(&copy, LEN), 0..LEN, LEN)?;
+    let held = step.on(&copy[0]);
+    if sync::load(&copy[0]) != held {
+        remote::copy(pid, &Pieces::of_words(&copy, LEN), at, 0..LEN, LEN)?;
+    }
+    Ok(held)
+}
