@@ -49,7 +49,8 @@ fn run() -> Result<(), Failure> {
 
 /// Appends the records to the log of one end; gives what the other end has of it.
 fn replicate<T: Transport>(transport: &T, records: &[&str]) -> Result<Vec<String>, Failure> {
-    let needs = Needs { sends: 2, receives: 1, bytes: LOG + CAPACITY, events: true };
+    let bytes = LOG + CAPACITY;
+    let needs = Needs { sends: 2, receives: 1, bytes, events: true, ..Needs::default() };
     let [leader, follower] = transport.pair(&[needs; 2])?;
     // Both stay until both are done: a request completes only while the other end is there.
     let (mut leader, mut follower) = (Node::new(leader)?, Node::new(follower)?);

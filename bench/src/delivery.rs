@@ -86,7 +86,8 @@ impl<T: Transport> Delivery<T> {
     /// What the device said.
     pub fn new(transport: &T) -> Result<Self, SetUpError> {
         let bytes = MESSAGE as usize;
-        let needs = Needs { sends: DEPTH, receives: DEPTH, bytes, events: true };
+        let needs =
+            Needs { sends: DEPTH, receives: DEPTH, bytes, events: true, ..Needs::default() };
         let [sender, receiver] = transport.pair(&[needs; 2])?.map(Side::new);
         Ok(Self { sender, receiver })
     }

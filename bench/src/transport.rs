@@ -10,7 +10,7 @@
 //! use cq_core::wr::{RecvWr, SendWr};
 //!
 //! fn greet<T: Transport>(transport: &T) -> Result<(), Box<dyn std::error::Error>> {
-//!     let needs = Needs { sends: 1, receives: 1, bytes: 64, events: false };
+//!     let needs = Needs { sends: 1, receives: 1, bytes: 64, ..Needs::default() };
 //!     let [mut alice, mut bob] = transport.pair(&[needs; 2])?;
 //!     alice.memory.write(0, b"hello");
 //!     bob.pair.post_recv(&[RecvWr::new(1, &[bob.memory.sge(0, 64)])])?;
@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod heap;
 pub mod loopback;
 mod same_words;
 #[cfg(feature = "verbs")]
@@ -34,6 +35,7 @@ pub mod verbs;
 
 use std::error::Error;
 
+use cq_core::setup::Access;
 use cq_core::transport::{Arm, Block, Post};
 use cq_core::wr::{RemoteAddr, Sge};
 use serde::{Deserialize, Serialize};
@@ -113,6 +115,8 @@ pub struct Limits {
     pub message: u64,
     /// Requests in a send or a receive queue.
     pub requests: u32,
+    /// Whether it has atomics.
+    pub atomics: bool,
 }
 
 impl Limits {
@@ -122,24 +126,58 @@ impl Limits {
         Self {
             message: self.message.min(other.message),
             requests: self.requests.min(other.requests),
+            atomics: self.atomics && other.atomics,
         }
     }
 }
 
 /// What one end is made for. Requests have one piece each, and none is inline.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// Sends outstanding at once.
     pub sends: u32,
     /// Receives outstanding at once.
     pub receives: u32,
-    /// Bytes of registered memory.
+    /// Bytes of registered memory, which the peer may write and read.
     pub bytes: usize,
+    /// Whose memory that is.
+    pub memory: MemoryKind,
+    /// Whether the peer uses atomics on it.
+    pub atomics: bool,
     /// Whether the end sleeps on a completion channel.
     pub events: bool,
 }
 
+/// Whose memory messages lie in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKind {
+    /// The transport's, which comes registered.
+    #[default]
+    Fabric,
+    /// The program's own, from its heap, which is registered.
+    Heap,
+}
+
+impl MemoryKind {
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fabric => "fabric",
+            Self::Heap => "heap",
+        }
+    }
+}
+
 impl Needs {
+    /// What may be done with the memory.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        let atomic = if self.atomics { Access::REMOTE_ATOMIC } else { Access::empty() };
+        Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | atomic
+    }
+
     /// The size of a completion queue that can't overrun: everything outstanding.
     #[must_use]
     pub const fn completions(&self) -> u32 {

@@ -10,14 +10,15 @@
 //! ```
 
 use transport_rxe_loop::{
-    Access, CompletionChannel, Context, Cq, OpenError, OwnedRegion, ProtectionDomain, QpCaps,
-    QpInit, QueuePair,
+    AtomicCap, CompletionChannel, Context, Cq, MemoryRegion, OpenError, OwnedRegion,
+    ProtectionDomain, QpCaps, QpInit, QueuePair,
 };
 
 use cq_core::wr::{RemoteAddr, Sge};
 
+use super::heap::{Heap, Messages, Registration};
 use super::same_words::{self, CONNECT};
-use super::{Attempt, End, Limits, Memory, Needs, SetUpError, Transport};
+use super::{Attempt, End, Limits, Memory, MemoryKind, Needs, SetUpError, Transport};
 
 /// The loopback's device, open.
 #[derive(Debug)]
@@ -58,7 +59,11 @@ impl Transport for Loopback {
 
     fn limits(&self) -> Limits {
         let device = self.context.attributes();
-        Limits { message: device.max_msg_size, requests: device.max_qp_wr.min(device.max_cqe / 2) }
+        Limits {
+            message: device.max_msg_size,
+            requests: device.max_qp_wr.min(device.max_cqe / 2),
+            atomics: device.atomic_cap != AtomicCap::None,
+        }
     }
 
     fn address(&self, pair: &QueuePair) -> Result<Vec<u8>, SetUpError> {

@@ -13,7 +13,7 @@ macro_rules! end {
         type Queue = Cq;
         type Channel = CompletionChannel;
         type Pair = QueuePair;
-        type Memory = OwnedRegion;
+        type Memory = Messages<OwnedRegion, MemoryRegion>;
 
         fn end(&self, needs: &Needs) -> Result<End<Self>, SetUpError> {
             let channel = needs
@@ -36,17 +36,24 @@ macro_rules! end {
                 .domain
                 .create_qp(&QpInit { caps, ..QpInit::new(&queue) })
                 .attempt("create a queue pair")?;
-            let memory = self
-                .domain
-                .allocate(needs.bytes, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
-                .attempt("register memory for the messages")?;
+            let (bytes, access) = (needs.bytes, needs.access());
+            let memory = match needs.memory {
+                MemoryKind::Fabric => self.domain.allocate(bytes, access).map(Messages::Fabric),
+                MemoryKind::Heap => Heap::new(bytes, |ptr, len| {
+                    // SAFETY: the memory is the heap's that `Heap` keeps: it stays where it is until its
+                    // registration is dropped, and is reached by atomic accesses only.
+                    unsafe { self.domain.register(ptr, len, access) }
+                })
+                .map(Messages::Heap),
+            };
+            let memory = memory.attempt("register memory for the messages")?;
             Ok(End { pair, queue, channel, memory })
         }
     };
 }
 pub(crate) use end;
 
-/// The memory of a transport.
+/// The memory of a transport: its own, and the heap's that it has registered.
 macro_rules! memory {
     () => {
         impl Memory for OwnedRegion {
@@ -60,6 +67,18 @@ macro_rules! memory {
                 Self::read(self, at, bytes).expect(same_words::INSIDE);
             }
 
+            #[inline]
+            fn sge(&self, at: usize, len: u32) -> Sge {
+                Self::sge(self, at, len as usize).expect(same_words::INSIDE)
+            }
+
+            #[inline]
+            fn remote(&self, at: usize) -> RemoteAddr {
+                Self::remote(self, at).expect(same_words::INSIDE)
+            }
+        }
+
+        impl Registration for MemoryRegion {
             #[inline]
             fn sge(&self, at: usize, len: u32) -> Sge {
                 Self::sge(self, at, len as usize).expect(same_words::INSIDE)

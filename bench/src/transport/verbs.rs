@@ -10,14 +10,15 @@
 //! ```
 
 use transport_verbs::{
-    Access, CompletionChannel, Context, Cq, DeviceError, Endpoint, OpenError, OwnedRegion, Port,
-    PortState, ProtectionDomain, QpCaps, QpInit, QueuePair,
+    AtomicCap, CompletionChannel, Context, Cq, DeviceError, Endpoint, MemoryRegion, OpenError,
+    OwnedRegion, Port, PortState, ProtectionDomain, QpCaps, QpInit, QueuePair,
 };
 
 use cq_core::wr::{RemoteAddr, Sge};
 
+use super::heap::{Heap, Messages, Registration};
 use super::same_words::{self, CONNECT};
-use super::{Attempt, End, Limits, Memory, Needs, SetUpError, Transport};
+use super::{Attempt, End, Limits, Memory, MemoryKind, Needs, SetUpError, Transport};
 
 /// A device of libibverbs, open, and one of its ports.
 #[derive(Debug)]
@@ -79,6 +80,7 @@ impl Transport for Verbs {
         Limits {
             message: self.port.max_msg_size(),
             requests: device.max_qp_wr.min(device.max_cqe / 2),
+            atomics: device.atomic_cap != AtomicCap::NONE,
         }
     }
 

@@ -1,12 +1,14 @@
 //! The command line.
 
-use std::slice;
+use std::path::Path;
 
 use bench::transport::loopback::Loopback;
-use clap::{Error as ClapError, Parser, ValueEnum};
+use clap::{Error as ClapError, Parser, ValueEnum, value_parser};
 
 use crate::command::{Command, DEFAULT, Unfit};
 use crate::host::Host;
+use crate::measure::Measure;
+use crate::report::Style;
 
 const ABOUT: &str = "\
 Measures two queue pairs that exchange messages through completion queues, and checks every byte.
@@ -18,16 +20,28 @@ pub const DETAILS: &str = "\
 Each end has a thread, and a core where there are two. Every byte of every message is checked against the
 message's number and time stamp, so stale, torn and misplaced ones fail.
 
-Latencies are of one way: half a round trip of the ping-pong, from posting to polling; for a stream, from
-when the sender begins to write a batch to the poll that finds the message, so queueing counts. Messages
-below 16 bytes have no room for a time stamp: streams of them have no latencies (null in JSON). Rates are
-those of the whole loop, writing and checking included; a round trip counts as two messages.
+Operations (--op), for both commands:
+  send   a message goes to a receive of the peer, which sends it back, or gives credit for more
+  write  a message goes to memory of the peer, which looks at its last byte until that has come, and answers
+         likewise: nobody is told, so there is no --events
+  read   a message is fetched from memory of the peer, which sleeps; what is read changes from turn to turn
+  cas    a counter of eight bytes in memory of the peer is replaced by the next number
+  faa    one is added to it. Each atomic must find what the one before it left; the peer checks the last one
 
-Two processes: one listens, on its host, and serves one run; the other one connects to it by TCP, says what
-is measured, and reports. It is the client of the ping-pong and receives the stream, since the receiver
-measures. The latencies of a stream would compare two clocks, so there are none. Each process has its own
---transport, --device and --gid. Anybody who reaches the port can start the run: listen where you trust. What
-connects and is no cqperf is turned away, in a line on stderr, and the listener waits on.
+Latencies of send and write are of one way: half a round trip of the ping-pong, from posting to finding; for
+a stream, from when the sender begins to write a batch to when the message is found, so queueing counts.
+Those of read, cas and faa are of the whole operation, from posting (its batch) to polling that it is done. In
+JSON, latency_is says which. Streamed messages below 16 bytes have no room for a time stamp: they have no
+latencies (null in JSON). Rates are those of the whole loop, writing and checking included; a round trip of
+send or write counts as two messages.
+
+Two processes: with --processes 2, cqperf starts the other one itself, on this machine. Over the loopback, the
+two have a fabric of their own, unless RXE_LOOP_FABRIC names one. Or one listens, on its host, and serves one
+run; the other one connects to it by TCP, says what is measured, and reports. It is the client of the
+ping-pong and receives the stream, since the receiver measures. The latencies of a stream of send or write
+would compare two clocks, so there are none. Each process has its own --transport, --device and --gid. Anybody
+who reaches the port can start the run: listen where you trust. What connects and is no cqperf is turned away,
+in a line on stderr, and the listener waits on.
 
 Exit status:
   0    every message was right
@@ -39,6 +53,8 @@ Exit status:
 Examples:
   cqperf
   cqperf pingpong --size 4096 --events
+  cqperf pingpong --op write --memory heap --processes 2 --json
+  cqperf pingpong --op read --sweep --plot read.svg
   cqperf stream --iters 10000000 --batch 64 --signal-every 16 --json
   cqperf --transport verbs --device mlx5_0 --listen
   cqperf --transport verbs --connect 192.0.2.1 pingpong --size 4096";
@@ -49,7 +65,7 @@ Examples:
 #[command(disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
-    command: Option<Command>,
+    measure: Option<Measure>,
 
     /// Over which transport; loop is the loopback device in user space, verbs a device of libibverbs
     #[arg(long, global = true, display_order = LAST)]
@@ -75,7 +91,17 @@ pub struct Arguments {
     #[arg(value_parser = Host::to_connect)]
     connect: Option<Host>,
 
-    /// Print JSON: an object, or an array of three without a command. Latencies are in nanoseconds
+    /// Measure with two processes: with 2, cqperf starts the other one
+    #[arg(long, global = true, display_order = LAST, value_name = "N")]
+    #[arg(default_value_t = 1, value_parser = value_parser!(u8).range(1..=2))]
+    #[arg(conflicts_with_all = ["listen", "connect"])]
+    processes: u8,
+
+    /// Be the process that another cqperf has started
+    #[arg(long, global = true, hide = true, conflicts_with_all = ["listen", "connect", "json"])]
+    started: bool,
+
+    /// Print JSON: an object, or an array without a command and for a sweep. Latencies are in nanoseconds
     #[arg(long, global = true, display_order = LAST)]
     pub json: bool,
 }
@@ -98,26 +124,41 @@ pub enum Place<'a> {
     Listen(&'a Host),
     /// The other one listens.
     Connect(&'a Host),
+    /// This one starts the other one.
+    Start,
+    /// The other one has started this one.
+    Started,
 }
 
 impl Arguments {
     /// What to measure.
-    pub fn commands(&self) -> &[Command] {
-        self.command.as_ref().map_or(&DEFAULT, slice::from_ref)
+    pub fn commands(&self) -> Result<Vec<Command>, Usage> {
+        self.measure.as_ref().map_or_else(|| Ok(DEFAULT.to_vec()), Measure::commands)
     }
 
-    /// Whether several jobs are reported.
-    pub const fn several(&self) -> bool {
-        self.command.is_none()
+    /// How it is reported.
+    pub fn style(&self) -> Style {
+        match &self.measure {
+            None => Style::Jobs,
+            Some(measure) if measure.common().sweep => Style::Sizes,
+            Some(_) => Style::One,
+        }
+    }
+
+    /// Where the plot goes.
+    pub fn plot(&self) -> Option<&Path> {
+        self.measure.as_ref().and_then(|measure| measure.common().plot.as_deref())
     }
 
     /// Where the two ends are.
     pub fn place(&self) -> Result<Place<'_>, Usage> {
         let looped = self.transport == TransportName::Loop;
         match (&self.listen, &self.connect) {
+            (None, None) if self.started => Ok(Place::Started),
+            (None, None) if self.processes == 2 => Ok(Place::Start),
             (None, None) => Ok(Place::Here),
-            _ if looped => Err(Usage::OneProcess),
-            (Some(_), _) if self.command.is_some() => Err(Usage::Told),
+            _ if looped => Err(Usage::NoHosts),
+            (Some(_), _) if self.measure.is_some() => Err(Usage::Told),
             (Some(host), _) => Ok(Place::Listen(host)),
             (None, Some(host)) => Ok(Place::Connect(host)),
         }
@@ -143,13 +184,19 @@ pub enum Usage {
     Unfit(#[from] Unfit),
     /// The loopback is asked for more than it has.
     #[error(
-        "--listen and --connect need a device that another process can reach: the loopback's is \
-         of one process, so choose --transport verbs"
+        "--listen and --connect are for --transport verbs: the loopback reaches the processes of \
+         this machine, so choose --processes 2"
     )]
-    OneProcess,
+    NoHosts,
     /// The loopback is asked for a GID.
     #[error("--gid is for --transport verbs: the loopback has no GIDs")]
     NoGids,
+    /// A sweep is asked for where there is one size.
+    #[error("--sweep with --op {op}: an atomic has one size")]
+    OneSize {
+        /// Which one.
+        op: &'static str,
+    },
     /// A listener was given a job.
     #[error("--listen takes no command: the process that connects says what is measured")]
     Told,

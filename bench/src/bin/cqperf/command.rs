@@ -1,80 +1,68 @@
-//! What can be measured, as the command line says it, and as one process tells the other.
+//! What can be measured, as one process tells the other.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use bench::transport::Limits;
-use clap::{Args, Subcommand};
+use bench::transport::{Limits, MemoryKind};
 use serde::{Deserialize, Serialize};
 
-use crate::args::DETAILS;
 use crate::job::{Job, Kind};
+use crate::op::{Op, WORD};
 use crate::stream::{Shape, TooDeep};
 
 /// A job, before it is known what the device can.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// Which way messages go.
+    pub flow: Flow,
+    /// What they are moved by.
+    pub op: Op,
+    /// Whose memory they lie in.
+    pub memory: MemoryKind,
+    /// Whether to sleep on completion channels.
+    pub events: bool,
+    /// Bytes of a message.
+    pub size: NonZeroU64,
+    /// How many.
+    pub iters: NonZeroU64,
+}
+
+/// Which way messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
-    /// Send a message to and fro, and take the time
-    #[command(after_help = DETAILS)]
-    Pingpong {
-        #[command(flatten)]
-        common: Common,
-
-        /// Round trips
-        #[arg(long, value_name = "N", default_value_t = number(100_000))]
-        iters: NonZeroU64,
-    },
-
-    /// Send messages one way, as fast as they are received and checked
-    #[command(after_help = DETAILS)]
+pub enum Flow {
+    /// To and fro.
+    Pingpong,
+    /// One way.
     Stream {
-        #[command(flatten)]
-        common: Common,
-
-        /// Messages
-        #[arg(long, value_name = "N", default_value_t = number(2_000_000))]
-        iters: NonZeroU64,
-
-        /// Sends posted, and completions polled, at a time
-        #[arg(long, value_name = "N", default_value_t = BATCH)]
+        /// Requests posted at a time.
         batch: NonZeroU32,
-
-        /// Signal each Nth send, and the last one; the others complete only if they fail
-        #[arg(long, value_name = "N", default_value_t = BATCH)]
+        /// How far apart signaled ones are.
         signal_every: NonZeroU32,
     },
 }
 
-/// What every command takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Common {
-    /// Bytes of a message, at least one: in none, nothing could be checked
-    #[arg(long, value_name = "BYTES", default_value_t = SIZE)]
-    size: NonZeroU64,
+/// Bytes of a message, where none are said.
+pub const SIZE: NonZeroU64 = number(64);
 
-    /// Sleep on completion channels, instead of polling all the time
-    #[arg(long)]
-    events: bool,
+/// Requests posted at a time, where it is not said.
+pub const BATCH: NonZeroU32 = NonZeroU32::new(32).expect("it is not zero");
+
+/// A number that is not zero.
+pub const fn number(number: u64) -> NonZeroU64 {
+    NonZeroU64::new(number).expect("numbers of this program are not zero")
 }
 
-const SIZE: NonZeroU64 = number(64);
-const BATCH: NonZeroU32 = NonZeroU32::new(32).expect("it is not zero");
-
-const fn number(number: u64) -> NonZeroU64 {
-    NonZeroU64::new(number).expect("numbers of this file are not zero")
+const fn messages(flow: Flow, events: bool, iters: u64) -> Command {
+    let (op, memory) = (Op::Send, MemoryKind::Fabric);
+    Command { flow, op, memory, events, size: SIZE, iters: number(iters) }
 }
 
 /// What is measured without a command: a few seconds in all, also on a slow machine with one core.
 pub const DEFAULT: [Command; 3] = [
-    Command::Pingpong { common: Common { size: SIZE, events: false }, iters: number(200_000) },
-    Command::Pingpong { common: Common { size: SIZE, events: true }, iters: number(20_000) },
-    Command::Stream {
-        common: Common { size: SIZE, events: false },
-        iters: number(1_000_000),
-        batch: BATCH,
-        signal_every: BATCH,
-    },
+    messages(Flow::Pingpong, false, 200_000),
+    messages(Flow::Pingpong, true, 20_000),
+    messages(Flow::Stream { batch: BATCH, signal_every: BATCH }, false, 1_000_000),
 ];
 
 /// The memory that messages may take, so that a large number meets an explanation and not the kernel's
@@ -84,25 +72,33 @@ const MEMORY: u64 = 4 << 30;
 impl Command {
     /// The job, on a device with these limits.
     pub fn job(&self, limits: &Limits) -> Result<Job, Unfit> {
-        let (Self::Pingpong { common, iters } | Self::Stream { common, iters, .. }) = self;
-        let size = common.size(limits)?;
-        let kind = match *self {
-            Self::Pingpong { .. } => Kind::PingPong,
-            Self::Stream { batch, signal_every, .. } => {
+        let &Self { flow, op, memory, events, iters, .. } = self;
+        let size = self.size(limits)?;
+        if op == Op::Write && events {
+            return Err(Unfit::Silent);
+        }
+        let kind = match flow {
+            Flow::Pingpong => Kind::PingPong,
+            Flow::Stream { batch, signal_every } => {
                 Kind::Stream(Shape::new(size, batch.get(), signal_every.get(), limits)?)
             }
         };
-        let job = Job { kind, events: common.events, size, iters: iters.get() };
+        let job = Job { kind, op, memory, events, size, iters: iters.get() };
         match job.memory() {
             bytes if bytes > MEMORY => Err(Unfit::Memory { bytes }),
             _ => Ok(job),
         }
     }
-}
 
-impl Common {
     fn size(&self, limits: &Limits) -> Result<u32, Unfit> {
-        let size = self.size.get();
+        let (size, op) = (self.size.get(), self.op.name());
+        if self.op.is_atomic() {
+            return match limits.atomics {
+                true if size == u64::from(WORD) => Ok(WORD),
+                true => Err(Unfit::Word { size, op }),
+                false => Err(Unfit::Atomics { op }),
+            };
+        }
         u32::try_from(size)
             .ok()
             .filter(|&size| u64::from(size) <= limits.message)
@@ -121,6 +117,23 @@ pub enum Unfit {
         /// What the device can.
         most: u64,
     },
+    /// An atomic is asked to be of another size.
+    #[error("--size {size}: --op {op} is about {WORD} bytes, always")]
+    Word {
+        /// What was asked for.
+        size: u64,
+        /// Which one.
+        op: &'static str,
+    },
+    /// There are no atomics.
+    #[error("--op {op}: the device has no atomics")]
+    Atomics {
+        /// Which one.
+        op: &'static str,
+    },
+    /// Nobody would be woken.
+    #[error("--events with --op write: who is written to is not told, so it polls its memory")]
+    Silent,
     /// The queues would be too deep.
     #[error(transparent)]
     Queues(#[from] TooDeep),

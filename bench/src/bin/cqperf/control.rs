@@ -158,6 +158,14 @@ pub enum Failure {
         /// What was next.
         expected: u64,
     },
+    /// A counter is not where it should be.
+    #[error("the counter was at {found} instead of {expected}")]
+    Count {
+        /// What an atomic found, or left in the end.
+        found: u64,
+        /// How many there were before.
+        expected: u64,
+    },
     /// A request failed.
     #[error("request {number} completed with {0}", number = .0.wr_id())]
     Completion(#[from] Failed),

@@ -153,7 +153,7 @@ impl<M: Memory> Memory for FaultyMemory<M> {
     fn read(&self, at: usize, bytes: &mut [u8]) {
         self.memory.read(at, bytes);
         self.reads.set(self.reads.get() + 1);
-        if matches!(self.fault, Some(Fault::Byte)) && self.reads.get() > WELL {
+        if matches!(self.fault, Some(Fault::Byte)) && self.reads.get() > WELL && bytes.len() > 3 {
             bytes[3] ^= 1;
         }
     }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use bench::transport::Needs;
+use bench::transport::{MemoryKind, Needs};
 
 use crate::control::EndFailure;
+use crate::op::Op;
 use crate::payload;
 use crate::pingpong;
 use crate::stats::{Latencies, Tally};
@@ -15,6 +16,10 @@ use crate::stream::{self, Shape};
 pub struct Job {
     /// Which way messages go.
     pub kind: Kind,
+    /// What they are moved by.
+    pub op: Op,
+    /// Whose memory they lie in.
+    pub memory: MemoryKind,
     /// Whether the ends sleep on completion channels.
     pub events: bool,
     /// Bytes of a message.
@@ -38,13 +43,6 @@ impl Kind {
         match self {
             Self::PingPong => "pingpong",
             Self::Stream(_) => "stream",
-        }
-    }
-
-    const fn messages_per_iter(&self) -> u64 {
-        match self {
-            Self::PingPong => 2,
-            Self::Stream(_) => 1,
         }
     }
 }
@@ -82,9 +80,13 @@ impl Outcome {
         self.done < self.job.iters
     }
 
-    /// Messages that arrived.
+    /// Messages that arrived: what goes to and fro is two.
     pub const fn messages(&self) -> u64 {
-        self.done.saturating_mul(self.job.kind.messages_per_iter())
+        let each = match self.job.kind {
+            Kind::PingPong if !self.job.op.fetches() => 2,
+            _ => 1,
+        };
+        self.done.saturating_mul(each)
     }
 
     /// How many of something there were in a second.
@@ -95,7 +97,7 @@ impl Outcome {
 
 impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.kind.name(), self.mode())
+        write!(f, "{} of {}, {}", self.kind.name(), self.op.name(), self.mode())
     }
 }
 
@@ -113,27 +115,42 @@ impl Job {
     /// Slots of either end.
     pub const fn slots(&self) -> u32 {
         match self.kind {
+            Kind::PingPong if matches!(self.op, Op::Write) => pingpong::write::SLOTS,
             Kind::PingPong => pingpong::DEPTH,
             Kind::Stream(shape) => shape.depth,
         }
     }
 
+    /// How the end that fetches does it: a ping-pong is one request at a time.
+    pub const fn shape(&self) -> Shape {
+        match self.kind {
+            Kind::PingPong => Shape::ONE,
+            Kind::Stream(shape) => shape,
+        }
+    }
+
     /// The needs of the measuring end, and of the other one.
     pub fn needs(&self) -> [Needs; 2] {
-        let (bytes, events) = (payload::bytes(self.size, self.slots()), self.events);
-        let (sends, receives) = match self.kind {
-            Kind::PingPong => (pingpong::DEPTH, pingpong::DEPTH),
-            Kind::Stream(shape) => (stream::CREDITS, shape.depth),
-        };
-        [
-            Needs { sends, receives, bytes, events },
-            Needs { sends: receives, receives: sends, bytes, events },
-        ]
+        let &Self { memory, events, op, .. } = self;
+        let bytes = payload::bytes(self.size, self.slots());
+        let atomics = op.is_atomic();
+        let needs = |sends, receives| Needs { sends, receives, bytes, memory, atomics, events };
+        match self.kind {
+            // Who is fetched from sleeps until it is over.
+            _ if op.fetches() => {
+                [needs(self.shape().depth, 1), Needs { events: true, ..needs(1, 1) }]
+            }
+            Kind::PingPong => [needs(pingpong::DEPTH, pingpong::DEPTH); 2],
+            Kind::Stream(shape) => {
+                [needs(stream::CREDITS, shape.depth), needs(shape.depth, stream::CREDITS)]
+            }
+        }
     }
 
     /// The names of the measuring end, and of the other one.
     pub const fn names(&self) -> [&'static str; 2] {
         match self.kind {
+            _ if self.op.fetches() => ["initiator", "target"],
             Kind::PingPong => ["client", "server"],
             Kind::Stream(_) => ["receiver", "sender"],
         }

@@ -16,7 +16,7 @@ use crate::interrupt::Stop;
 use crate::message::Message;
 
 const NAME: [u8; 6] = *b"cqperf";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// The longest message.
 const LONGEST: u32 = 4096;

@@ -3,15 +3,16 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`args`], [`command`] | the command line, and what can be measured on a device |
+//! | [`args`], [`measure`] | the command line |
+//! | [`command`], [`op`] | what can be measured on a device |
 //! | [`job`], [`run`] | one measurement from set-up to result: two ends, two threads |
 //! | [`remote`] | one measurement of two processes, each with one end |
 //! | [`host`], [`link`], [`message`] | how the two come together, their connection, and what they say |
-//! | [`pingpong`], [`stream`] | what the ends do, over the seams of cq-core |
+//! | [`pingpong`], [`stream`], [`fetch`] | what the ends do, over the seams of cq-core |
 //! | [`side`] | one end at work: waiting for completions, awake or asleep |
 //! | [`payload`] | what messages carry, and whether it has arrived |
 //! | [`control`], [`interrupt`] | what the ends share: clock, progress, failure, when to leave |
-//! | [`stats`], [`progress`], [`report`] | counts and latencies, and how they are shown |
+//! | [`stats`], [`progress`], [`report`], [`plot`] | counts and latencies, and how they are shown |
 
 use std::error::Error as StdError;
 use std::io::{self, Write};
@@ -36,13 +37,17 @@ mod command;
 mod control;
 #[cfg(test)]
 mod faulty;
+mod fetch;
 mod host;
 mod interrupt;
 mod job;
 mod link;
+mod measure;
 mod message;
+mod op;
 mod payload;
 mod pingpong;
+mod plot;
 mod progress;
 mod remote;
 mod report;
@@ -132,9 +137,9 @@ fn start<T: Transport>(
     place: Place<'_>,
 ) -> Result<(), Error> {
     let job = |command: &Command| command.job(&transport.limits()).map_err(Usage::from);
-    if !matches!(place, Place::Listen(_)) {
+    if !matches!(place, Place::Listen(_) | Place::Started) {
         // All, before one is begun, or anybody is bothered.
-        arguments.commands().iter().try_for_each(|command| job(command).map(drop))?;
+        arguments.commands()?.iter().try_for_each(|command| job(command).map(drop))?;
     }
     match place {
         Place::Here => {
@@ -156,6 +161,7 @@ fn start<T: Transport>(
             peer.close(&measured);
             measured
         }
+        Place::Start | Place::Started => todo!(),
     }
 }
 
@@ -167,16 +173,14 @@ fn measure<T: Transport>(
     run: impl Fn(&Command) -> Result<Outcome, Error>,
 ) -> Result<(), Error> {
     let mut records = Vec::new();
-    let ended = arguments.commands().iter().try_for_each(|command| {
+    let ended = arguments.commands()?.iter().try_for_each(|command| {
         let outcome = run(command)?;
         records.push(Record::new(transport, processes, &outcome));
         judge(&outcome)
     });
-    print(&if arguments.json {
-        report::json(&records, arguments.several())
-    } else {
-        report::table(&records)
-    })?;
+    let style = arguments.style();
+    let shown = if arguments.json { report::json } else { report::table };
+    print(&shown(&records, style))?;
     ended
 }
 

@@ -33,8 +33,8 @@ pub enum Message {
     Hello(Hello),
     /// What to measure.
     Job(Command),
-    /// Where its queue pair can be reached.
-    Address(Vec<u8>),
+    /// Where its end can be reached.
+    Address(Address),
     /// Its receives are posted.
     Ready,
     /// Its part of the job is over.
@@ -55,6 +55,18 @@ pub struct Hello {
     pub transport: String,
     /// What its device can.
     pub limits: Limits,
+}
+
+/// Where an end can be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// Its queue pair, in the transport's words.
+    pub pair: Vec<u8>,
+    /// Where its memory starts.
+    pub addr: u64,
+    /// The key of its memory.
+    pub rkey: u32,
 }
 
 /// How one end's part of a job ended.

@@ -3,8 +3,11 @@
 //! Every eight bytes are a hash of the message's number, its time stamp and their position. A message of at
 //! least [`STAMPED`] bytes begins with the time stamp; all that follows vouches for it.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use bench::transport::Memory;
-use cq_core::wr::Sge;
+use cq_core::wr::{RemoteAddr, Sge};
 
 /// The shortest message that carries a time stamp: the stamp, and a word that vouches for it.
 pub const STAMPED: u32 = 16;
@@ -18,40 +21,63 @@ const CHUNK: usize = 32 * WORD;
 /// written by the device while the other is checked.
 pub struct Slots<M> {
     memory: M,
-    size: u32,
-    count: u32,
+    layout: Layout,
+}
+
+/// Where messages lie, at both ends, and which.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Bytes of a slot.
+    pub size: u32,
+    /// Slots.
+    pub count: u32,
+    /// Where the slots of the peer are.
+    pub peer: RemoteAddr,
+    /// Whether the last byte of a message shows that it has arrived, for who polls memory.
+    pub marked: bool,
 }
 
 impl<M: Memory> Slots<M> {
-    /// `count` slots of `size` bytes, in memory of [`bytes`].
-    pub const fn new(memory: M, size: u32, count: u32) -> Self {
-        Self { memory, size, count }
+    /// The slots, in memory of [`bytes`].
+    pub const fn new(memory: M, layout: Layout) -> Self {
+        Self { memory, layout }
     }
 
     /// How many bytes each slot has.
     pub const fn size(&self) -> u32 {
-        self.size
+        self.layout.size
+    }
+
+    /// How many slots each end has.
+    pub const fn count(&self) -> u32 {
+        self.layout.count
     }
 
     /// The slot whose turn it is at this message, where messages take them in turn.
     pub fn turn(&self, number: u64) -> u32 {
         // Less than `count`.
-        (number % u64::from(self.count)) as u32
+        (number % u64::from(self.layout.count)) as u32
     }
 
     /// A slot, as requests name it.
     pub fn sge(&self, slot: u32) -> Sge {
-        self.memory.sge(self.offset(slot), self.size)
+        self.memory.sge(self.offset(slot), self.layout.size)
+    }
+
+    /// A slot of the peer, as requests name it. What the peer says of itself is the device's to judge.
+    pub fn remote(&self, slot: u32) -> RemoteAddr {
+        let RemoteAddr { addr, rkey } = self.layout.peer;
+        RemoteAddr { addr: addr.wrapping_add(self.offset(slot) as u64), rkey }
     }
 
     /// All slots, as requests name them.
     pub fn sges(&self) -> Vec<Sge> {
-        (0..self.count).map(|slot| self.sge(slot)).collect()
+        (0..self.layout.count).map(|slot| self.sge(slot)).collect()
     }
 
     /// Writes message `number` into a slot; `stamp` goes along where there is room.
     pub fn fill(&mut self, slot: u32, number: u64, stamp: u64) {
-        let pattern = Pattern::new(number, self.stamped().then_some(stamp));
+        let pattern = self.pattern(number, self.stamped().then_some(stamp));
         let start = self.offset(slot);
         let mut chunk = [0; CHUNK];
         for (at, len) in self.chunks() {
@@ -64,7 +90,7 @@ impl<M: Memory> Slots<M> {
     pub fn check(&self, slot: u32, number: u64) -> Result<Option<u64>, Wrong> {
         let start = self.offset(slot);
         let stamp = self.stamped().then(|| self.read_word(start));
-        let pattern = Pattern::new(number, stamp);
+        let pattern = self.pattern(number, stamp);
         let (mut found, mut expected) = ([0; CHUNK], [0; CHUNK]);
         for (at, len) in self.chunks() {
             self.memory.read(start + at, &mut found[..len]);
@@ -76,12 +102,52 @@ impl<M: Memory> Slots<M> {
         Ok(stamp)
     }
 
+    /// Whether the last byte of message `number` is in this slot, where messages are marked. The others
+    /// come before it where the device writes in order, which no specification promises.
+    #[inline]
+    pub fn marked(&self, slot: u32, number: u64) -> bool {
+        let mut last = [0];
+        self.memory.read(self.offset(slot) + self.layout.size as usize - 1, &mut last);
+        last[0] == mark(number)
+    }
+
+    /// Compares every byte of a slot with message `number`, whose mark is there. The rest may take a moment
+    /// more, but not longer than this.
+    pub fn check_marked(&self, slot: u32, number: u64) -> Result<Option<u64>, Wrong> {
+        const LIMIT: Duration = Duration::from_secs(1);
+        let first = self.check(slot, number);
+        if first.is_ok() {
+            return first;
+        }
+        let end = Instant::now() + LIMIT;
+        loop {
+            let again = self.check(slot, number);
+            if again.is_ok() || Instant::now() > end {
+                return again;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// The first eight bytes of a slot, as a number.
+    pub fn word(&self, slot: u32) -> u64 {
+        let mut word = [0; WORD];
+        self.memory.read(self.offset(slot), &mut word);
+        // As an atomic leaves it.
+        u64::from_ne_bytes(word)
+    }
+
+    const fn pattern(&self, number: u64, stamp: Option<u64>) -> Pattern {
+        let last = self.layout.size as usize - 1;
+        Pattern::new(number, stamp, if self.layout.marked { Some(last) } else { None })
+    }
+
     const fn stamped(&self) -> bool {
-        self.size >= STAMPED
+        self.layout.size >= STAMPED
     }
 
     const fn offset(&self, slot: u32) -> usize {
-        slot as usize * stride(self.size)
+        slot as usize * stride(self.layout.size)
     }
 
     fn read_word(&self, at: usize) -> u64 {
@@ -92,7 +158,7 @@ impl<M: Memory> Slots<M> {
 
     /// Where the chunks of a message begin, and how long each is.
     fn chunks(&self) -> impl Iterator<Item = (usize, usize)> + use<M> {
-        let size = self.size as usize;
+        let size = self.layout.size as usize;
         (0..size).step_by(CHUNK).map(move |at| (at, CHUNK.min(size - at)))
     }
 }
@@ -111,11 +177,27 @@ const fn stride(size: u32) -> usize {
 struct Pattern {
     seed: u64,
     stamp: Option<u64>,
+    /// Where the mark is, and which, if there is one.
+    mark: Option<(usize, u8)>,
+}
+
+/// What tells a message from the one that was in its slot before. The divisor is a prime, which the number of
+/// slots hardly is a multiple of; 0 is what there is at first.
+const fn mark(number: u64) -> u8 {
+    1 + (number % 251) as u8
 }
 
 impl Pattern {
-    fn new(number: u64, stamp: Option<u64>) -> Self {
-        Self { seed: mix(mix(number) ^ stamp.unwrap_or(0)), stamp }
+    const fn new(number: u64, stamp: Option<u64>, marked: Option<usize>) -> Self {
+        let salt = match stamp {
+            Some(stamp) => stamp,
+            None => 0,
+        };
+        let mark = match marked {
+            Some(at) => Some((at, mark(number))),
+            None => None,
+        };
+        Self { seed: mix(mix(number) ^ salt), stamp, mark }
     }
 
     /// Writes the bytes from `at`, the beginning of a word, on.
@@ -123,6 +205,9 @@ impl Pattern {
         let first = at / WORD;
         for (index, piece) in (first..).zip(bytes.chunks_mut(WORD)) {
             piece.copy_from_slice(&self.word(index).to_le_bytes()[..piece.len()]);
+        }
+        if let Some((place, mark)) = self.mark {
+            bytes.get_mut(place.wrapping_sub(at)).into_iter().for_each(|byte| *byte = mark);
         }
     }
 
@@ -163,8 +248,6 @@ impl Wrong {
 
 #[cfg(test)]
 mod tests {
-    use cq_core::wr::RemoteAddr;
-
     use super::*;
 
     /// Memory that no device knows.
@@ -191,8 +274,12 @@ mod tests {
     /// Below a word, no stamp, the shortest stamped, a partial last word, more than a chunk.
     const SIZES: [u32; 8] = [1, 7, 15, 16, 17, 64, 257, 4099];
 
+    fn layout(size: u32, marked: bool) -> Layout {
+        Layout { size, count: 2, peer: RemoteAddr { addr: 0, rkey: 0 }, marked }
+    }
+
     fn slots(size: u32) -> Slots<Plain> {
-        Slots::new(Plain(vec![0; bytes(size, 2)]), size, 2)
+        Slots::new(Plain(vec![0; bytes(size, 2)]), layout(size, false))
     }
 
     /// Message 4, stamped 77, in the first slot.
@@ -263,5 +350,29 @@ mod tests {
         let mut slots = filled(17);
         slots.fill(1, 5, 78);
         assert_eq!((slots.check(0, 4), slots.check(1, 5)), (Ok(Some(77)), Ok(Some(78))));
+    }
+
+    #[test]
+    fn a_mark_shows_that_a_message_has_arrived_and_is_checked_with_it() {
+        for size in SIZES {
+            let mut slots = Slots::new(Plain(vec![0; bytes(size, 2)]), layout(size, true));
+            assert!(!slots.marked(0, 0), "nothing has arrived");
+            for number in 0..600 {
+                slots.fill(0, number, 77);
+                assert!(slots.marked(0, number) && !slots.marked(0, number + 1));
+                assert!(slots.check_marked(0, number).is_ok(), "message {number} of {size} bytes");
+            }
+            slots.memory.0[size as usize - 1] ^= 1;
+            assert!(slots.check(0, 599).is_err(), "size {size}");
+        }
+    }
+
+    #[test]
+    fn slots_of_the_peer_are_where_ones_own_are() {
+        let peer = RemoteAddr { addr: 0x1000, rkey: 7 };
+        let memory = Plain(vec![0; bytes(65, 2)]);
+        let slots = Slots::new(memory, Layout { peer, ..layout(65, true) });
+        assert_eq!(slots.remote(1), RemoteAddr { addr: 0x1080, rkey: 7 });
+        assert_eq!(slots.sge(1).addr, 0x80);
     }
 }

@@ -1,6 +1,8 @@
 //! The ping-pong: the client sends a message, the server sends it back from where it arrived, and the client
 //! takes the time of the round trip. Messages are written and checked outside that time.
 
+pub mod write;
+
 use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
@@ -64,11 +66,17 @@ fn round_trip<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<Optio
     Ok(took)
 }
 
+/// The slot that a message goes to.
+const fn turn(number: u64) -> u32 {
+    // Less than the depth.
+    (number % DEPTH as u64) as u32
+}
+
 /// Sends `iters` messages back.
 pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Failure> {
     let Side { pair, slots, completions } = side;
     for number in 0..DEPTH.into() {
-        pair.post_recv(&[RecvWr::new(number, &[slots.sge(slots.turn(number))])])?;
+        pair.post_recv(&[RecvWr::new(number, &[slots.sge(turn(number))])])?;
     }
     completions.control().meet()?;
     let (mut arrived, mut returned) = (0, 0);
@@ -80,7 +88,7 @@ pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Fa
         for wc in batch {
             let done = wc.result()?;
             if done.is_recv() {
-                let slot = slots.turn(arrived);
+                let slot = turn(arrived);
                 received(&done, arrived, slots.size())?;
                 pair.post_send(&[SendWr::send(arrived, &[slots.sge(slot)])])?;
                 slots.check(slot, arrived)?;
@@ -88,7 +96,7 @@ pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Fa
             } else {
                 in_turn(&done, returned)?;
                 let next = returned + u64::from(DEPTH);
-                pair.post_recv(&[RecvWr::new(next, &[slots.sge(slots.turn(next))])])?;
+                pair.post_recv(&[RecvWr::new(next, &[slots.sge(turn(next))])])?;
                 returned += 1;
             }
         }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bench::transport::{End, Limits, Needs, SetUpError, Transport};
+use bench::transport::{End, Limits, Memory, Needs, SetUpError, Transport};
+use cq_core::wr::RemoteAddr;
 
 use crate::command::{Command, Unfit};
 use crate::control::{Control, EndFailure, Failure, Meeting};
@@ -15,7 +16,7 @@ use crate::host::{self, Unreachable};
 use crate::interrupt::Stop;
 use crate::job::{Job, Kind, Outcome};
 use crate::link::{Link, LinkError, SILENCE};
-use crate::message::{Ending, Hello, Message, words};
+use crate::message::{Address, Ending, Hello, Message, words};
 use crate::run::Run;
 use crate::stats::{Latencies, Tally};
 
@@ -92,13 +93,13 @@ impl<'a, T: Transport> Peer<'a, T> {
         let job = command.job(&self.limits)?;
         self.say(&Message::Job(*command))?;
         let [needs, _] = job.needs();
-        let end = self.end(&needs)?;
+        let (end, there) = self.end(&needs)?;
         let control = Control::new(&self.stop, &self.link);
         let run = Run::new(job, &control);
-        let mut side = run.side(end);
+        let mut side = run.side(end, there);
         let mut latencies = Latencies::new();
         let elapsed = thread::scope(|scope| run.measure(scope, &mut side, &mut latencies))?;
-        if let Kind::Stream(_) = job.kind {
+        if !job.op.fetches() && matches!(job.kind, Kind::Stream(_)) {
             // The stamps are of another clock.
             latencies = Latencies::new();
         }
@@ -139,10 +140,10 @@ impl<'a, T: Transport> Peer<'a, T> {
 
     fn help(&self, job: Job) -> Result<(), Error> {
         let [_, needs] = job.needs();
-        let end = self.end(&needs)?;
+        let (end, there) = self.end(&needs)?;
         let control = Control::new(&self.stop, &self.link);
         let run = Run::new(job, &control);
-        let mut side = run.side(end);
+        let mut side = run.side(end, there);
         thread::scope(|scope| run.help(scope, &mut side).map(drop))?;
         let [measurer, _] = job.names();
         let parted = self.part(measurer, side.tally(), control.into_failure());
@@ -153,15 +154,17 @@ impl<'a, T: Transport> Peer<'a, T> {
         }
     }
 
-    /// An end that is connected to one of the other process.
-    fn end(&self, needs: &Needs) -> Result<End<T>, Error> {
+    /// An end that is connected to one of the other process, and where that one's memory is.
+    fn end(&self, needs: &Needs) -> Result<(End<T>, RemoteAddr), Error> {
         let mut end = self.transport.end(needs)?;
-        self.say(&Message::Address(self.transport.address(&end.pair)?))?;
-        match self.hear()? {
-            Message::Address(address) => self.transport.connect(&mut end.pair, &address)?,
-            _ => return Err(LinkError::Unexpected.into()),
-        }
-        Ok(end)
+        let pair = self.transport.address(&end.pair)?;
+        let RemoteAddr { addr, rkey } = end.memory.remote(0);
+        self.say(&Message::Address(Address { pair, addr, rkey }))?;
+        let Message::Address(Address { pair, addr, rkey }) = self.hear()? else {
+            return Err(LinkError::Unexpected.into());
+        };
+        self.transport.connect(&mut end.pair, &pair)?;
+        Ok((end, RemoteAddr { addr, rkey }))
     }
 
     /// Tells the other process how the part of this one's end was, and waits for its word, while this one's

@@ -13,7 +13,9 @@ use crate::stream::Shape;
 #[derive(Serialize)]
 pub struct Record<'a> {
     job: &'static str,
+    op: &'static str,
     mode: &'static str,
+    memory: &'static str,
     transport: &'static str,
     device: &'a str,
     processes: u32,
@@ -22,8 +24,10 @@ pub struct Record<'a> {
     done: u64,
     #[serde(flatten)]
     shape: Option<Shape>,
+    latency_is: &'static str,
     latency_ns: Option<Latency>,
     messages_per_s: f64,
+    bytes_per_s: f64,
     completions_per_s: f64,
     polls: u64,
     empty_polls: u64,
@@ -38,7 +42,9 @@ impl<'a> Record<'a> {
         let Outcome { job, tally, .. } = outcome;
         Self {
             job: job.kind.name(),
+            op: job.op.name(),
             mode: job.mode(),
+            memory: job.memory.name(),
             transport: T::NAME,
             device: transport.device(),
             processes,
@@ -49,14 +55,32 @@ impl<'a> Record<'a> {
                 Kind::PingPong => None,
                 Kind::Stream(shape) => Some(shape),
             },
+            latency_is: job.op.latency_is(),
             latency_ns: outcome.latencies.summary(),
             messages_per_s: outcome.per_second(outcome.messages()),
+            bytes_per_s: outcome.per_second(outcome.messages()) * f64::from(job.size),
             completions_per_s: outcome.per_second(tally.completions),
             polls: tally.polls,
             empty_polls: tally.empty_polls,
             verified: outcome.verified(),
             partial: outcome.partial(),
             error: outcome.error(),
+        }
+    }
+
+    /// What all records have in common.
+    pub fn heading(&self, style: Style) -> String {
+        let Self { device, transport, op, memory, .. } = self;
+        let place = match self.processes {
+            1 => "one process, two queue pairs",
+            _ => "one of two processes",
+        };
+        let heading = format!("device {device}, transport {transport}, {place}");
+        match style {
+            Style::Sizes => {
+                format!("{heading}: {} of {op}, {}, in {memory} memory", self.job, self.mode)
+            }
+            Style::One | Style::Jobs => heading,
         }
     }
 
@@ -69,34 +93,64 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A column for each job, and a last line that says how it went.
-pub fn table(records: &[Record<'_>]) -> String {
+/// How records are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A lone one.
+    One,
+    /// A column for each.
+    Jobs,
+    /// A row for each size.
+    Sizes,
+}
+
+/// A table, and a last line that says how it went.
+pub fn table(records: &[Record<'_>], style: Style) -> String {
     let Some(first) = records.first() else {
         return String::new();
     };
     let mut table = Table::new();
     table.load_preset(presets::UTF8_FULL_CONDENSED);
-    table.set_header(row("", records, |record| format!("{}\n{}", record.job, record.mode)));
-    table.add_rows(ROWS.iter().map(|(name, value)| row(name, records, value)));
-    table.column_iter_mut().skip(1).for_each(|column| {
+    let name = |name: &str| name.replace("{latency}", first.latency_is);
+    if style == Style::Sizes {
+        table.set_header(COLUMNS.iter().map(|(column, _)| name(column)));
+        table.add_rows(records.iter().map(|record| COLUMNS.iter().map(|(_, value)| value(record))));
+    } else {
+        let head = |record: &Record<'_>| format!("{}\n{}", record.job, record.mode);
+        table.set_header(row(String::new(), records, head));
+        table.add_rows(ROWS.iter().map(|(row_name, value)| row(name(row_name), records, value)));
+    }
+    let names = usize::from(style != Style::Sizes);
+    table.column_iter_mut().skip(names).for_each(|column| {
         column.set_cell_alignment(CellAlignment::Right);
     });
-    let Record { device, transport, processes, .. } = first;
-    let place =
-        if *processes == 1 { "one process, two queue pairs" } else { "one of two processes" };
-    let verdict = verdict(records);
-    format!("device {device}, transport {transport}, {place}\n{table}\n{verdict}\n")
+    let (heading, verdict) = (first.heading(style), verdict(records));
+    format!("{heading}\n{table}\n{verdict}\n")
 }
 
 type Value = fn(&Record<'_>) -> String;
 
+const COLUMNS: &[(&str, Value)] = &[
+    ("bytes", |record| count(record.size.into())),
+    ("iterations", |record| count(record.done)),
+    ("{latency}, p50", |record| latency(record, |latency| latency.p50)),
+    ("p99", |record| latency(record, |latency| latency.p99)),
+    ("p99.9", |record| latency(record, |latency| latency.p999)),
+    ("max", |record| latency(record, |latency| latency.max)),
+    ("messages/s", |record| rate(record.messages_per_s)),
+    ("MB/s", |record| rate(record.bytes_per_s / 1e6)),
+    ("result", |record| record.verdict().to_owned()),
+];
+
 const ROWS: &[(&str, Value)] = &[
+    ("operation", |record| record.op.to_owned()),
+    ("memory", |record| record.memory.to_owned()),
     ("message size (bytes)", |record| count(record.size.into())),
     ("iterations", |record| count(record.done)),
-    ("one way, p50", |record| latency(record, |latency| latency.p50)),
-    ("one way, p99", |record| latency(record, |latency| latency.p99)),
-    ("one way, p99.9", |record| latency(record, |latency| latency.p999)),
-    ("one way, max", |record| latency(record, |latency| latency.max)),
+    ("{latency}, p50", |record| latency(record, |latency| latency.p50)),
+    ("{latency}, p99", |record| latency(record, |latency| latency.p99)),
+    ("{latency}, p99.9", |record| latency(record, |latency| latency.p999)),
+    ("{latency}, max", |record| latency(record, |latency| latency.max)),
     ("messages/s", |record| rate(record.messages_per_s)),
     ("completions/s", |record| rate(record.completions_per_s)),
     ("polls", |record| count(record.polls)),
@@ -104,14 +158,16 @@ const ROWS: &[(&str, Value)] = &[
     ("result", |record| record.verdict().to_owned()),
 ];
 
-fn row(name: &str, records: &[Record<'_>], value: impl Fn(&Record<'_>) -> String) -> Vec<String> {
-    [name.to_owned()].into_iter().chain(records.iter().map(value)).collect()
+fn row(name: String, records: &[Record<'_>], value: impl Fn(&Record<'_>) -> String) -> Vec<String> {
+    [name].into_iter().chain(records.iter().map(value)).collect()
 }
 
 fn verdict(records: &[Record<'_>]) -> String {
     match records.iter().find(|record| record.verdict() != "verified") {
         None => "verified".to_owned(),
-        Some(record) => format!("{}: {}, {}", record.verdict(), record.job, record.mode),
+        Some(record) => {
+            format!("{}: {} of {}, {}", record.verdict(), record.job, record.op, record.mode)
+        }
     }
 }
 
@@ -140,9 +196,9 @@ fn time(nanoseconds: u64) -> String {
 }
 
 /// An object for each job: a lone one, or an array.
-pub fn json(records: &[Record<'_>], several: bool) -> String {
+pub fn json(records: &[Record<'_>], style: Style) -> String {
     let text = match records {
-        records if several => serde_json::to_string(records),
+        records if style != Style::One => serde_json::to_string(records),
         [record, ..] => serde_json::to_string(record),
         [] => return String::new(),
     };

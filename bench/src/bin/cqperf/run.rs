@@ -4,11 +4,15 @@ use std::panic::resume_unwind;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use bench::cores::Cores;
-use bench::transport::{Attempt, End, SetUpError, Transport};
+use bench::transport::{Attempt, End, Memory, SetUpError, Transport};
+use cq_core::wr::RemoteAddr;
 
 use crate::control::{Control, Failure, Threads};
+use crate::fetch;
 use crate::interrupt::Stop;
 use crate::job::{Job, Kind, Outcome};
+use crate::op::Op;
+use crate::payload::Layout;
 use crate::pingpong;
 use crate::progress;
 use crate::side::{Side, Waiting};
@@ -30,7 +34,9 @@ impl Job {
         let meeting = Threads::default();
         let control = Control::new(stop, &meeting);
         let run = Run::new(*self, &control);
-        let [mut measuring, mut other] = transport.pair(&self.needs())?.map(|end| run.side(end));
+        let [one, other] = transport.pair(&self.needs())?;
+        let [to_one, to_other] = [&one, &other].map(|end| end.memory.remote(0));
+        let (mut measuring, mut other) = (run.side(one, to_other), run.side(other, to_one));
         let mut latencies = Latencies::new();
         let elapsed = thread::scope(|scope| {
             run.help(scope, &mut other)?;
@@ -54,15 +60,17 @@ impl<'a> Run<'a> {
         Self { job, control, cores: Cores::allowed() }
     }
 
-    /// Puts one of its ends to work.
-    pub fn side<T: Transport>(&self, end: End<T>) -> Side<'a, T> {
+    /// Puts one of its ends to work, whose peer has its memory there.
+    pub fn side<T: Transport>(&self, end: End<T>, peer: RemoteAddr) -> Side<'a, T> {
         let Self { job, control, cores } = self;
         let batch = match job.kind {
             Kind::PingPong => pingpong::DEPTH,
             Kind::Stream(shape) => shape.batch,
         };
         let waiting = Waiting { control, shared_core: cores.shared() };
-        Side::new(end, (job.size, job.slots()), batch, waiting)
+        let layout =
+            Layout { size: job.size, count: job.slots(), peer, marked: job.op == Op::Write };
+        Side::new(end, layout, batch, waiting)
     }
 
     /// Starts the end that helps.
@@ -71,13 +79,15 @@ impl<'a> Run<'a> {
         scope: &'scope Scope<'scope, '_>,
         side: &'scope mut Side<'a, T>,
     ) -> Result<ScopedJoinHandle<'scope, ()>, SetUpError> {
-        let Job { kind, iters, .. } = self.job;
+        let Job { kind, op, iters, .. } = self.job;
         let [_, name] = self.job.names();
         spawn(scope, name, move || {
             self.cores.settle_second();
             self.control.oversee(name, || match kind {
+                _ if op.fetches() => fetch::target(side, op, iters),
+                Kind::PingPong if op == Op::Write => pingpong::write::server(side, iters),
                 Kind::PingPong => pingpong::server(side, iters),
-                Kind::Stream(shape) => stream::send(side, shape, iters),
+                Kind::Stream(shape) => stream::send(side, op, shape, iters),
             });
         })
     }
@@ -107,9 +117,15 @@ impl<'a> Run<'a> {
         side: &mut Side<'a, T>,
         latencies: &mut Latencies,
     ) -> Result<(), Failure> {
-        match self.job.kind {
-            Kind::PingPong => pingpong::client(side, self.job.iters, latencies),
-            Kind::Stream(shape) => stream::receive(side, shape, self.job.iters, latencies),
+        let Job { kind, op, iters, .. } = self.job;
+        match kind {
+            _ if op.fetches() => fetch::initiator(side, (op, self.job.shape()), iters, latencies),
+            Kind::PingPong if op == Op::Write => pingpong::write::client(side, iters, latencies),
+            Kind::PingPong => pingpong::client(side, iters, latencies),
+            Kind::Stream(shape) if op == Op::Write => {
+                stream::receive_writes(side, shape, iters, latencies)
+            }
+            Kind::Stream(shape) => stream::receive(side, shape, iters, latencies),
         }
     }
 }

@@ -9,7 +9,7 @@ use cq_core::cq::CompletionQueue;
 use cq_core::wc::{Completed, Wc};
 
 use crate::control::{Control, Failure};
-use crate::payload::Slots;
+use crate::payload::{Layout, Slots};
 use crate::stats::{Counted, Tally};
 
 /// One end at work. Each request carries the number of its message as `wr_id`.
@@ -23,8 +23,8 @@ pub struct Side<'a, T: Transport> {
 }
 
 impl<'a, T: Transport> Side<'a, T> {
-    /// Puts an end to work: with `slots` messages of `size` bytes, polling up to `batch` completions.
-    pub fn new(end: End<T>, (size, slots): (u32, u32), batch: u32, waiting: Waiting<'a>) -> Self {
+    /// Puts an end to work: with messages that lie so, polling up to `batch` completions.
+    pub fn new(end: End<T>, layout: Layout, batch: u32, waiting: Waiting<'a>) -> Self {
         let End { queue, channel, pair, memory } = end;
         let completions = Completions {
             queue: CompletionQueue::new(Counted::new(queue)),
@@ -32,7 +32,7 @@ impl<'a, T: Transport> Side<'a, T> {
             room: vec![Wc::default(); batch as usize].into_boxed_slice(),
             waiting,
         };
-        Self { pair, slots: Slots::new(memory, size, slots), completions }
+        Self { pair, slots: Slots::new(memory, layout), completions }
     }
 
     /// How often its completion queue was polled.
@@ -48,6 +48,13 @@ pub struct Waiting<'a> {
     pub control: &'a Control<'a>,
     /// Whether both ends run on one core, so that a spinning one keeps the other from working.
     pub shared_core: bool,
+}
+
+impl Waiting<'_> {
+    #[inline]
+    fn relax(&self) {
+        if self.shared_core { thread::yield_now() } else { hint::spin_loop() }
+    }
 }
 
 /// The completions of one end.
@@ -75,6 +82,52 @@ impl<'a, T: Transport> Completions<'a, T> {
         Ok(&self.room[..count])
     }
 
+    /// Spins until `seen` sees what a peer has written, and gives no completions, or until there are some, of
+    /// requests that are `outstanding`. `None` means: leave.
+    #[inline]
+    pub fn watch(
+        &mut self,
+        outstanding: bool,
+        seen: impl Fn() -> bool,
+    ) -> Result<Option<&[Wc]>, Failure> {
+        if self.waiting.control.leave() {
+            return Ok(None);
+        }
+        let mut patience = Patience::default();
+        loop {
+            for _ in 0..POLLS {
+                if seen() {
+                    return Ok(Some(&[]));
+                }
+                if outstanding {
+                    let count = self.queue.poll(&mut self.room)?.len();
+                    if count > 0 {
+                        return Ok(Some(&self.room[..count]));
+                    }
+                }
+                self.waiting.relax();
+            }
+            if self.waiting.control.leave() {
+                return Ok(None);
+            }
+            patience.wear(Instant::now())?;
+        }
+    }
+
+    /// Sleeps for the next completions, however long it takes. None means: leave.
+    pub fn idle(&mut self) -> Result<&[Wc], Failure> {
+        let Some(channel) = &mut self.channel else {
+            return self.next();
+        };
+        while !self.waiting.control.leave() {
+            let count = self.queue.wait(&mut self.room, channel, Some(SLEEP))?.len();
+            if count > 0 {
+                return Ok(&self.room[..count]);
+            }
+        }
+        Ok(&[])
+    }
+
     /// What the ends share.
     pub const fn control(&self) -> &'a Control<'a> {
         self.waiting.control
@@ -89,7 +142,7 @@ impl<'a, T: Transport> Completions<'a, T> {
                 if count > 0 {
                     return Ok(count);
                 }
-                if self.waiting.shared_core { thread::yield_now() } else { hint::spin_loop() }
+                self.waiting.relax();
             }
             if self.waiting.control.leave() {
                 return Ok(0);

@@ -1,4 +1,4 @@
-//! The stream: one end sends as fast as it can, the other one receives and checks.
+//! The stream: one end sends or writes as fast as it can, the other one receives and checks.
 //!
 //! Flow control is by credits, as on any wire. The sender begins with one credit for each receive that is
 //! posted; whenever the receiver has posted half of its receives again it says so by a message without
@@ -8,12 +8,21 @@
 mod receiver;
 mod sender;
 mod sends;
+mod target;
 
 pub use self::receiver::receive;
 pub use self::sender::send;
+pub use self::sends::Sends;
+pub use self::target::receive_writes;
 
-use bench::transport::Limits;
+use bench::transport::{Limits, Transport};
+use cq_core::transport::Post;
+use cq_core::wc::Completed;
+use cq_core::wr::SendWr;
 use serde::Serialize;
+
+use crate::control::Failure;
+use crate::side::{Side, in_turn};
 
 /// Credit messages that can be under way: one for each half of the receives.
 pub const CREDITS: u32 = 2;
@@ -37,6 +46,9 @@ const UNDER_WAY: u64 = 128;
 const CACHED: u64 = 1 << 20;
 
 impl Shape {
+    /// One after the other.
+    pub const ONE: Self = Self { batch: 1, signal_every: 1, depth: 1 };
+
     /// Sizes the queues.
     pub fn new(size: u32, batch: u32, signal_every: u32, limits: &Limits) -> Result<Self, TooDeep> {
         let two_batches = 2 * u64::from(batch);
@@ -52,6 +64,33 @@ impl Shape {
     /// How many messages a credit message allows.
     const fn credit(&self) -> u64 {
         (self.depth / CREDITS) as u64
+    }
+}
+
+/// The credit messages of the end that receives.
+#[derive(Debug, Default)]
+struct Grants {
+    /// Sent.
+    granted: u64,
+    /// Known to have arrived.
+    told: u64,
+}
+
+impl Grants {
+    /// Tells the sender, until it was told of `due` halves of the receives.
+    fn grant<T: Transport>(&mut self, side: &mut Side<'_, T>, due: u64) -> Result<(), Failure> {
+        while self.granted < due && self.granted - self.told < CREDITS.into() {
+            side.pair.post_send(&[SendWr::send(self.granted, &[])])?;
+            self.granted += 1;
+        }
+        Ok(())
+    }
+
+    /// One has arrived.
+    fn arrived(&mut self, done: &Completed<'_>) -> Result<(), Failure> {
+        in_turn(done, self.told)?;
+        self.told += 1;
+        Ok(())
     }
 }
 
@@ -72,7 +111,7 @@ pub struct TooDeep {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { message: 1 << 20, requests: 4096 };
+    const LIMITS: Limits = Limits { message: 1 << 20, requests: 4096, atomics: true };
 
     #[test]
     fn the_depth_is_whole_batches_for_each_credit() {

@@ -4,11 +4,11 @@ use std::slice;
 
 use bench::transport::Transport;
 use cq_core::transport::Post;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::RecvWr;
 
-use super::{CREDITS, Shape};
+use super::{CREDITS, Grants, Shape};
 use crate::control::Failure;
-use crate::side::{Side, in_turn, received};
+use crate::side::{Side, received};
 use crate::stats::Latencies;
 
 /// Receives and checks `iters` messages. What is recorded is the time from when the sender began to write a
@@ -21,7 +21,8 @@ pub fn receive<T: Transport>(
 ) -> Result<(), Failure> {
     let sges = side.slots.sges();
     let requests = sges.iter().map(|sge| RecvWr::new(0, slice::from_ref(sge))).collect();
-    let mut receiver = Receiver { requests, shape, posted: 0, arrived: 0, granted: 0, told: 0 };
+    let mut receiver =
+        Receiver { requests, shape, posted: 0, arrived: 0, grants: Grants::default() };
     receiver.post(side)?;
     let control = side.completions.control();
     control.meet()?;
@@ -41,10 +42,7 @@ struct Receiver<'r> {
     posted: u64,
     /// Messages received.
     arrived: u64,
-    /// Credit messages sent.
-    granted: u64,
-    /// Credit messages that are known to have arrived.
-    told: u64,
+    grants: Grants,
 }
 
 impl Receiver<'_> {
@@ -67,11 +65,7 @@ impl Receiver<'_> {
     /// Tells the sender of receives that were posted again.
     fn grant<T: Transport>(&mut self, side: &mut Side<'_, T>) -> Result<(), Failure> {
         let due = self.posted / self.shape.credit() - u64::from(CREDITS);
-        while self.granted < due && self.granted - self.told < CREDITS.into() {
-            side.pair.post_send(&[SendWr::send(self.granted, &[])])?;
-            self.granted += 1;
-        }
-        Ok(())
+        self.grants.grant(side, due)
     }
 
     /// Takes and checks what has come; false means: leave.
@@ -91,8 +85,7 @@ impl Receiver<'_> {
                 stamp.into_iter().for_each(|stamp| latencies.record(now.saturating_sub(stamp)));
                 self.arrived += 1;
             } else {
-                in_turn(&done, self.told)?;
-                self.told += 1;
+                self.grants.arrived(&done)?;
             }
         }
         Ok(!batch.is_empty())

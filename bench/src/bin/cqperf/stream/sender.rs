@@ -1,4 +1,4 @@
-//! The end that sends.
+//! The end that sends, or writes.
 
 use std::slice;
 
@@ -9,12 +9,22 @@ use cq_core::wr::{RecvWr, SendFlags, SendWr};
 use super::sends::Sends;
 use super::{CREDITS, Shape};
 use crate::control::Failure;
+use crate::op::Op;
 use crate::side::{Side, in_turn, received};
 
-/// Sends `iters` messages, and sees that each is done.
-pub fn send<T: Transport>(side: &mut Side<'_, T>, shape: Shape, iters: u64) -> Result<(), Failure> {
+/// Sends `iters` messages, or writes them into the slots of the peer, and sees that each is done.
+pub fn send<T: Transport>(
+    side: &mut Side<'_, T>,
+    op: Op,
+    shape: Shape,
+    iters: u64,
+) -> Result<(), Failure> {
     let sges = side.slots.sges();
-    let requests = sges.iter().map(|sge| SendWr::send(0, slice::from_ref(sge))).collect();
+    let request = |(slot, sge)| match op {
+        Op::Write => SendWr::write(0, slice::from_ref(sge), side.slots.remote(slot)),
+        _ => SendWr::send(0, slice::from_ref(sge)),
+    };
+    let requests = (0..).zip(&sges).map(request).collect();
     let sends = Sends::new(iters, shape.depth, shape.signal_every);
     let mut sender = Sender { requests, sends, shape, credits: 0 };
     for number in 0..CREDITS.into() {

@@ -40,6 +40,11 @@ impl Sends {
         self.posted
     }
 
+    /// How many are known to be done.
+    pub const fn retired(&self) -> u64 {
+        self.retired
+    }
+
     /// How many are still to be posted.
     pub const fn left(&self) -> u64 {
         self.total - self.posted
