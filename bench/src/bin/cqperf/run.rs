@@ -141,26 +141,32 @@ fn spawn<'scope, V: Send + 'scope>(
 
 #[cfg(test)]
 mod tests {
+    use bench::transport::MemoryKind;
     use bench::transport::loopback::Loopback;
 
     use super::*;
     use crate::faulty::{Fault, Faulty};
     use crate::stream::Shape;
 
-    /// Both kinds of job, awake and asleep, that never end by themselves.
-    fn endless(transport: &impl Transport) -> Vec<Job> {
-        let shape = Shape::new(64, 8, 3, &transport.limits()).unwrap();
+    const OPS: [Op; 5] = [Op::Send, Op::Write, Op::Read, Op::Cas, Op::Faa];
+
+    /// Both kinds of job, awake and, where that can be, asleep, that never end by themselves.
+    fn endless(transport: &impl Transport, op: Op) -> Vec<Job> {
+        let size = if op.is_atomic() { 8 } else { 64 };
+        let shape = Shape::new(size, 8, 3, &transport.limits()).unwrap();
+        let memory = MemoryKind::Fabric;
         [Kind::PingPong, Kind::Stream(shape)]
             .into_iter()
             .flat_map(|kind| [false, true].map(|events| (kind, events)))
-            .map(|(kind, events)| Job { kind, events, size: 64, iters: u64::MAX })
+            .filter(|&(_, events)| op != Op::Write || !events)
+            .map(|(kind, events)| Job { kind, op, memory, events, size, iters: u64::MAX })
             .collect()
     }
 
     /// What each job says of this fault. That it says anything shows that the other end left too.
-    fn failures(fault: Fault) -> Vec<String> {
+    fn failures(fault: Fault, op: Op) -> Vec<String> {
         let transport = Faulty::new(fault);
-        endless(&transport)
+        endless(&transport, op)
             .into_iter()
             .map(|job| {
                 let outcome = job.run(&transport, &Stop::default()).unwrap();
@@ -171,36 +177,38 @@ mod tests {
     }
 
     #[track_caller]
-    fn every_job_says(fault: Fault, what: &str) {
-        for failure in failures(fault) {
+    fn every_job_says(fault: Fault, ops: &[Op], what: &str) {
+        for failure in ops.iter().flat_map(|&op| failures(fault, op)) {
             assert!(failure.contains(what), "{failure}");
-            assert!(failure.starts_with("the client") || failure.starts_with("the receiver"));
+            let ends = ["the client", "the receiver", "the initiator"];
+            assert!(ends.iter().any(|end| failure.starts_with(end)), "{failure}");
         }
     }
 
     #[test]
     fn a_wrong_byte_ends_the_job() {
-        every_job_says(Fault::Byte, "is wrong at byte");
+        every_job_says(Fault::Byte, &[Op::Send, Op::Write, Op::Read], "is wrong at byte");
+        every_job_says(Fault::Byte, &[Op::Cas, Op::Faa], "the counter was at");
     }
 
     #[test]
     fn a_failed_request_ends_the_job() {
-        every_job_says(Fault::Status, "request 7 completed with remote access error");
+        every_job_says(Fault::Status, &OPS, "request 7 completed with remote access error");
     }
 
     #[test]
     fn a_completion_out_of_order_ends_the_job() {
-        every_job_says(Fault::Order, "request 7 completed where request");
+        every_job_says(Fault::Order, &OPS, "request 7 completed where request");
     }
 
     #[test]
     fn a_wrong_length_ends_the_job() {
-        every_job_says(Fault::Length, "has 5 bytes instead of 64");
+        every_job_says(Fault::Length, &[Op::Send], "has 5 bytes instead of 64");
     }
 
     #[test]
     fn an_overrun_ends_the_job() {
-        every_job_says(Fault::Overrun, "overran");
+        every_job_says(Fault::Overrun, &OPS, "overran");
     }
 
     #[test]
@@ -208,7 +216,7 @@ mod tests {
         let transport = Loopback::open().unwrap();
         let stop = Stop::default();
         stop.leave();
-        for job in endless(&transport) {
+        for job in OPS.into_iter().flat_map(|op| endless(&transport, op)) {
             let outcome = job.run(&transport, &stop).unwrap();
             assert!(outcome.partial() && !outcome.verified());
             assert_eq!((outcome.done, outcome.latencies.summary()), (0, None));

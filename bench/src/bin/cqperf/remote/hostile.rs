@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown};
 
 use bench::transport::loopback::Loopback;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::tests::{command, commands, connection, listener, loopback};
 use super::*;
@@ -40,7 +40,9 @@ impl Actor {
         let Message::Job(command) = self.hear() else { panic!("no job came") };
         let [_, needs] = command.job(&self.transport.limits()).unwrap().needs();
         let end = self.transport.end(&needs).unwrap();
-        self.say(&Message::Address(self.transport.address(&end.pair).unwrap()));
+        let RemoteAddr { addr, rkey } = end.memory.remote(0);
+        let pair = self.transport.address(&end.pair).unwrap();
+        self.say(&Message::Address(Address { pair, addr, rkey }));
         assert!(matches!(self.hear(), Message::Address(_)));
         end
     }
@@ -81,7 +83,7 @@ fn instead_of_ready(message: Message) -> Outcome {
     });
     let transport = loopback();
     let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
-    let outcome = peer.measure(&command("pingpong", false, 10)).unwrap();
+    let outcome = peer.measure(&command("pingpong", "send", false, 10)).unwrap();
     actor.join().unwrap();
     outcome
 }
@@ -107,7 +109,7 @@ fn what_the_other_device_can_not_is_refused() {
     link.send(&Message::Hello(Hello { limits, ..hello("loop") })).unwrap();
     let transport = loopback();
     let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
-    let error = peer.measure(&command("pingpong", false, 10)).err().unwrap().to_string();
+    let error = peer.measure(&command("pingpong", "send", false, 10)).err().unwrap().to_string();
     assert!(error.contains("at most 63 bytes"), "{error}");
 }
 
@@ -124,7 +126,7 @@ fn of(messages: &[Message]) -> String {
 
 #[test]
 fn messages_out_of_order_end_the_run() {
-    let job = || Message::Job(command("pingpong", false, 10));
+    let job = || Message::Job(command("pingpong", "send", false, 10));
     assert!(of(&[Message::Ready]).contains("out of order"));
     assert!(of(&[job(), Message::Done]).contains("out of order"));
     assert!(of(&[job(), job()]).contains("out of order"));
@@ -132,12 +134,12 @@ fn messages_out_of_order_end_the_run() {
 
 #[test]
 fn an_address_that_is_none_is_refused_and_the_reason_told() {
-    let job = Message::Job(command("pingpong", false, 10));
+    let job = Message::Job(command("pingpong", "send", false, 10));
     let [socket, other] = connection();
     let listener = listener(loopback, other, Arc::default());
     let actor = Actor::new(socket);
     actor.say(&job);
-    actor.say(&Message::Address(vec![1, 2, 3]));
+    actor.say(&Message::Address(Address { pair: vec![1, 2, 3], addr: 0, rkey: 0 }));
     assert!(matches!(actor.hear(), Message::Address(_)));
     let Message::Sorry(why) = actor.hear() else { panic!("it should be told why") };
     assert!(why.contains("cannot connect to the peer"), "{why}");
@@ -150,23 +152,58 @@ fn what_the_other_side_gives_up_for_is_repeated_in_one_line() {
     assert_eq!(why, "the other end: nomemory[2J");
 }
 
+/// A job as it is sent, with something in it changed.
+fn changed(name: &str, value: Value) -> Value {
+    let mut job = json!(command("stream", "send", false, 1));
+    job[name] = value;
+    job
+}
+
 #[test]
 fn a_job_that_is_too_large_is_refused() {
-    let huge =
-        json!({ "pingpong": { "common": { "size": u64::MAX, "events": false }, "iters": 1 } });
-    let job = serde_json::from_value(huge).unwrap();
+    let job = serde_json::from_value(changed("size", json!(u64::MAX))).unwrap();
     assert!(of(&[Message::Job(job)]).contains("at most"));
 }
 
 #[test]
-fn numbers_that_the_command_line_would_refuse_are_no_job() {
+fn what_the_command_line_would_refuse_is_no_job() {
+    let shape = |batch: u32| json!({ "stream": { "batch": batch, "signal_every": 1 } });
+    assert!(serde_json::from_value::<Command>(changed("flow", shape(1))).is_ok());
     for job in [
-        json!({ "pingpong": { "common": { "size": 0, "events": false }, "iters": 1 } }),
-        json!({ "pingpong": { "common": { "size": 1, "events": false }, "iters": 0 } }),
-        json!({ "pingpong": { "common": { "size": 1, "events": false }, "iters": 1, "batch": 1 } }),
-        json!({ "stream": { "common": { "size": 1, "events": false }, "iters": 1, "batch": 0, "signal_every": 1 } }),
+        changed("size", json!(0)),
+        changed("iters", json!(0)),
+        changed("flow", shape(0)),
+        changed("op", json!("recv")),
+        changed("memory", json!("stack")),
+        changed("batch", json!(1)),
     ] {
         assert!(serde_json::from_value::<Command>(job.clone()).is_err(), "{job}");
+    }
+}
+
+#[test]
+fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
+    for op in ["write", "read", "cas"] {
+        let [socket, other] = connection();
+        let actor = thread::spawn(move || {
+            let actor = Actor::new(other);
+            let Message::Job(command) = actor.hear() else { panic!("no job came") };
+            let [_, needs] = command.job(&actor.transport.limits()).unwrap().needs();
+            let mut end = actor.transport.end(&needs).unwrap();
+            let pair = actor.transport.address(&end.pair).unwrap();
+            actor.say(&Message::Address(Address { pair, addr: u64::MAX - 7, rkey: 7 }));
+            let Message::Address(there) = actor.hear() else { panic!("no address came") };
+            actor.transport.connect(&mut end.pair, &there.pair).unwrap();
+            actor.say(&Message::Ready);
+            assert_eq!(actor.hear(), Message::Ready);
+            assert!(matches!(actor.hear(), Message::Ended(Ending { failure: Some(_), .. })));
+        });
+        let transport = loopback();
+        let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
+        let outcome = peer.measure(&command("pingpong", op, false, 10)).unwrap();
+        actor.join().unwrap();
+        let told = outcome.error().unwrap();
+        assert!(told.contains("request 0 completed with remote"), "{op}: {told}");
     }
 }
 
@@ -201,11 +238,11 @@ fn of_bytes(bytes: &[u8], closes: bool) -> String {
 
 #[test]
 fn strangers_are_refused_in_one_line() {
-    let greeting = b"cqperf\x00\x01";
+    let greeting = b"cqperf\x00\x02";
     let after = |bytes: &[u8]| [greeting, bytes].concat();
     for (bytes, why) in [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "no cqperf"),
-        (b"cqperf\x00\x02".to_vec(), "protocol 2"),
+        (b"cqperf\x00\x09".to_vec(), "protocol 9"),
         (b"".to_vec(), "closed the connection"),
         (b"cqp".to_vec(), "closed the connection"),
         (after(b""), "closed the connection"),
@@ -226,7 +263,7 @@ fn strangers_are_refused_in_one_line() {
 
 #[test]
 fn silence_has_an_end() {
-    for bytes in [&b""[..], b"cqperf", b"cqperf\x00\x01", b"cqperf\x00\x01\x00\x00\x00\x09\"re"] {
+    for bytes in [&b""[..], b"cqperf", b"cqperf\x00\x02", b"cqperf\x00\x02\x00\x00\x00\x09\"re"] {
         let error = of_bytes(bytes, false);
         assert!(error.contains("said nothing"), "{error}");
     }
@@ -238,7 +275,7 @@ fn a_listener_turns_strangers_away_and_serves_the_first_that_is_none() {
     let address = listener.local_addr().unwrap();
     let listening =
         thread::spawn(move || Peer::receive(&loopback(), listener, &Arc::default())?.serve());
-    for bytes in [&b""[..], b"GET / HTTP/1.1\r\n\r\n", b"cqp", b"cqperf\x00\x02"] {
+    for bytes in [&b""[..], b"GET / HTTP/1.1\r\n\r\n", b"cqp", b"cqperf\x00\x09"] {
         let mut stranger = TcpStream::connect(address).unwrap();
         stranger.write_all(bytes).unwrap();
         stranger.shutdown(Shutdown::Write).unwrap();
@@ -247,7 +284,7 @@ fn a_listener_turns_strangers_away_and_serves_the_first_that_is_none() {
     let transport = loopback();
     let socket = TcpStream::connect(address).unwrap();
     let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
-    assert!(peer.measure(&command("pingpong", false, 100)).unwrap().verified());
+    assert!(peer.measure(&command("pingpong", "send", false, 100)).unwrap().verified());
     assert!(TcpStream::connect(address).is_err(), "a second one would wait in vain");
     peer.close::<Error>(&Ok(()));
     listening.join().unwrap().unwrap();
@@ -259,7 +296,7 @@ fn one_of_ours_that_is_lost_ends_the_listener() {
     let address = listener.local_addr().unwrap();
     let listening =
         thread::spawn(move || Peer::receive(&loopback(), listener, &Arc::default()).map(drop));
-    TcpStream::connect(address).unwrap().write_all(b"cqperf\x00\x01").unwrap();
+    TcpStream::connect(address).unwrap().write_all(b"cqperf\x00\x02").unwrap();
     let error = listening.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("closed the connection"), "{error}");
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::faulty::{Fault, Faulty};
+use crate::op::Op;
 use crate::report::Record;
 
 /// The two ends of a new connection.
@@ -23,22 +24,32 @@ pub fn loopback() -> Loopback {
 }
 
 /// A command as it is sent.
-pub fn command(name: &str, events: bool, iters: u64) -> Command {
-    let common = json!({ "size": 64, "events": events });
-    let command = match name {
-        "stream" => {
-            json!({ name: { "common": common, "iters": iters, "batch": 8, "signal_every": 3 } })
-        }
-        _ => json!({ name: { "common": common, "iters": iters } }),
-    };
-    serde_json::from_value(command).unwrap()
+pub fn command(flow: &str, op: &str, events: bool, iters: u64) -> Command {
+    let shape = json!({ "stream": { "batch": 8, "signal_every": 3 } });
+    let flow = if flow == "stream" { shape } else { json!(flow) };
+    let size = if matches!(op, "cas" | "faa") { 8 } else { 64 };
+    serde_json::from_value(json!({
+        "flow": flow, "op": op, "memory": "heap", "events": events, "size": size, "iters": iters
+    }))
+    .unwrap()
 }
 
-/// Both kinds of job, awake and asleep.
+/// Both kinds of job, of every operation, awake and asleep.
 pub fn commands(iters: u64) -> Vec<Command> {
-    let kinds = ["pingpong", "stream"];
-    let all = kinds.into_iter().flat_map(|kind| [false, true].map(|events| (kind, events)));
-    all.map(|(kind, events)| command(kind, events, iters)).collect()
+    let mut all = Vec::new();
+    for flow in ["pingpong", "stream"] {
+        for op in ["send", "write", "read", "cas", "faa"] {
+            for events in [false, true] {
+                all.extend((op != "write" || !events).then(|| command(flow, op, events, iters)));
+            }
+        }
+    }
+    all
+}
+
+/// Whether the far end has something to do.
+fn takes_part(command: &Command) -> bool {
+    !command.op.fetches()
 }
 
 /// Starts the process that listens.
@@ -78,8 +89,12 @@ fn every_job_is_verified_and_counts_both_ends() {
         served.unwrap();
         assert!(outcome.verified() && !outcome.partial(), "{command:?}: {:?}", outcome.error());
         let least = match outcome.job.kind {
+            // Its last request is of the initiator, and its receive of the target.
+            Kind::PingPong if outcome.job.op.fetches() => 1_000 + 2,
+            Kind::PingPong if outcome.job.op == Op::Write => 2_000,
             Kind::PingPong => 4_000,
-            Kind::Stream(_) => 1_000 + 1_000 / 3,
+            Kind::Stream(_) if outcome.job.op == Op::Send => 1_000 + 1_000 / 3,
+            Kind::Stream(_) => 1_000 / 3,
         };
         assert!(outcome.tally.completions >= least, "{command:?}: {:?}", outcome.tally);
     }
@@ -91,9 +106,11 @@ fn latencies_that_compare_two_clocks_are_not_reported() {
         let transport = loopback();
         let (outcome, _) = run(&transport, loopback, stops(), &command);
         let outcome = outcome.unwrap();
-        let one_clock = matches!(outcome.job.kind, Kind::PingPong);
+        let Job { kind, op, .. } = outcome.job;
+        let one_clock = op.fetches() || matches!(kind, Kind::PingPong);
         let record = json!(Record::new(&transport, 2, &outcome));
         assert_eq!(record["processes"], 2);
+        assert_eq!(record["latency_is"], if op.fetches() { "operation" } else { "one way" });
         assert_eq!(record["latency_ns"].is_object(), one_clock, "{record}");
     }
 }
@@ -114,7 +131,7 @@ fn a_run_is_of_several_jobs() {
 
 #[test]
 fn a_failure_of_the_far_end_is_told_by_its_words() {
-    for command in commands(u64::MAX) {
+    for command in commands(u64::MAX).into_iter().filter(takes_part) {
         let listening = || Faulty::new(Fault::Status);
         let (outcome, served) = run(&loopback(), listening, stops(), &command);
         let told = outcome.unwrap().error().unwrap();
@@ -129,9 +146,9 @@ fn a_failure_of_the_far_end_is_told_by_its_words() {
 #[test]
 fn a_wrong_byte_at_the_far_end_is_told() {
     // The sender of a stream has nothing to check.
-    for events in [false, true] {
-        let (listening, command) =
-            (|| Faulty::new(Fault::Byte), command("pingpong", events, 1_000));
+    for (op, events) in [("send", false), ("send", true), ("write", false)] {
+        let listening = || Faulty::new(Fault::Byte);
+        let command = command("pingpong", op, events, 1_000);
         let (outcome, served) = run(&loopback(), listening, stops(), &command);
         let outcome = outcome.unwrap();
         assert!(!outcome.verified(), "{:?}", outcome.error());
@@ -148,8 +165,10 @@ fn a_failure_of_the_near_end_is_told_to_the_far_one() {
         let told = outcome.unwrap().error().unwrap();
         let served = served.unwrap_err().to_string();
         for told in [told, served] {
-            let end = ["the client: ", "the receiver: "].iter().any(|end| told.contains(end));
-            assert!(end && told.contains("is wrong at byte"), "{told}");
+            let ends = ["the client: ", "the receiver: ", "the initiator: "];
+            let wrong = ["is wrong at byte", "the counter was at"];
+            let says = |words: &[&str]| words.iter().any(|words| told.contains(words));
+            assert!(says(&ends) && says(&wrong), "{told}");
         }
     }
 }
@@ -162,7 +181,7 @@ fn interrupt(stop: &Arc<Stop>) -> Fault {
 #[test]
 fn an_interrupt_of_either_process_ends_both_with_what_was_measured() {
     for command in commands(u64::MAX) {
-        for which in 0..2 {
+        for which in 0..if takes_part(&command) { 2 } else { 1 } {
             let stops = stops();
             let fault = interrupt(&stops[which]);
             let (outcome, served) = if which == 0 {
