@@ -9,40 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::common::{cqperf, refused, run, text, verified};
+
+mod common;
+
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn cqperf(arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cqperf"));
-    command.args(arguments.split_whitespace());
-    command
-}
-
-fn run(arguments: &str) -> Output {
-    cqperf(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    str::from_utf8(bytes).unwrap()
-}
-
-#[track_caller]
-fn verified(arguments: &str) -> Value {
-    let output = run(&format!("{arguments} --json"));
-    assert_eq!(output.status.code(), Some(0), "{arguments}: {}", text(&output.stderr));
-    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&record["verified"], &record["partial"]), (&true.into(), &false.into()));
-    assert_eq!(record["done"], record["iters"]);
-    record
-}
-
-/// One line, and this exit status.
-#[track_caller]
-fn refused(output: &Output, code: i32) -> &str {
-    let line = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{line}");
-    assert!(line.starts_with("error: ") && line.lines().count() == 1, "{line:?}");
-    line
-}
 
 #[test]
 fn a_ping_pong_is_verified_and_described() {

@@ -9,6 +9,7 @@ use crate::command::{Command, DEFAULT, Unfit};
 use crate::host::Host;
 use crate::measure::Measure;
 use crate::report::Style;
+use crate::started::OPTION;
 
 const ABOUT: &str = "\
 Measures two queue pairs that exchange messages through completion queues, and checks every byte.
@@ -98,7 +99,8 @@ pub struct Arguments {
     processes: u8,
 
     /// Be the process that another cqperf has started
-    #[arg(long, global = true, hide = true, conflicts_with_all = ["listen", "connect", "json"])]
+    #[arg(long = &OPTION[2..], global = true, hide = true)]
+    #[arg(conflicts_with_all = ["listen", "connect", "json"])]
     started: bool,
 
     /// Print JSON: an object, or an array without a command and for a sweep. Latencies are in nanoseconds
@@ -117,6 +119,7 @@ pub enum TransportName {
 const LAST: usize = 100;
 
 /// Where the two ends are.
+#[derive(Clone, Copy)]
 pub enum Place<'a> {
     /// Both are here.
     Here,
@@ -162,6 +165,16 @@ impl Arguments {
             (Some(host), _) => Ok(Place::Listen(host)),
             (None, Some(host)) => Ok(Place::Connect(host)),
         }
+    }
+
+    /// How a process that is started reaches the same device.
+    pub fn of_device(&self) -> Vec<String> {
+        let transport = self.transport.to_possible_value();
+        let transport = transport.map(|name| ("--transport", name.get_name().to_owned()));
+        let device = self.device.as_ref().map(|device| ("--device", device.clone()));
+        let gid = self.gid.map(|gid| ("--gid", gid.to_string()));
+        let options = [transport, device, gid].into_iter().flatten();
+        options.map(|(name, value)| format!("{name}={value}")).collect()
     }
 
     /// The loopback's device.

@@ -53,7 +53,7 @@ impl Host {
         let mut last = io::Error::other("the host has no address");
         for address in self.addresses().map_err(failed)? {
             match TcpStream::connect_timeout(&address, ANSWER) {
-                Ok(socket) => return Ok(socket),
+                Ok(socket) => return prompt(socket).map_err(failed),
                 Err(why) => last = why,
             }
         }
@@ -81,11 +81,21 @@ pub fn accept(
     while !stop.interrupted() {
         match poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&SLICE)) {
             Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return listener.accept().map(Some).map_err(Unreachable::Accept),
+            Ok(_) => {
+                let accepted =
+                    listener.accept().and_then(|(socket, from)| Ok((prompt(socket)?, from)));
+                return accepted.map(Some).map_err(Unreachable::Accept);
+            }
             Err(errno) => return Err(Unreachable::Accept(errno.into())),
         }
     }
     Ok(None)
+}
+
+/// A connection that sends at once what there is to send.
+fn prompt(socket: TcpStream) -> io::Result<TcpStream> {
+    socket.set_nodelay(true)?;
+    Ok(socket)
 }
 
 /// Host and port. The colons of an IPv6 address without brackets are its own.

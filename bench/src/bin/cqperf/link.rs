@@ -1,16 +1,20 @@
-//! The TCP connection of two processes: messages in frames, and a thread that reads them, so that whoever
+//! The connection of two processes, a socket of any kind: messages in frames, and a thread that reads them, so that whoever
 //! works has only a flag to look at.
 //!
 //! Each side begins with eight bytes, `cqperf` and a version. Then come frames: the length of what follows,
 //! four bytes, the most significant first, and a message in JSON. Nothing of it is believed: what is not
 //! like this ends the connection.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{Shutdown, shutdown};
 
 use crate::interrupt::Stop;
 use crate::message::Message;
@@ -33,7 +37,7 @@ pub const SILENCE: Duration = Duration::from_secs(45);
 
 /// A connection to the other process. Dropping it closes it.
 pub struct Link {
-    socket: TcpStream,
+    socket: File,
     inbox: Mutex<Inbox>,
     reader: Option<JoinHandle<()>>,
     silence: Duration,
@@ -47,9 +51,13 @@ struct Inbox {
 
 impl Link {
     /// Greets the other side. Once it has greeted, too, whatever says that it is gone, or leaving, sets `stop`.
-    pub fn new(socket: TcpStream, stop: &Arc<Stop>, silence: Duration) -> io::Result<Self> {
-        socket.set_nodelay(true)?;
-        socket.set_write_timeout(Some(silence))?;
+    pub fn new(
+        socket: impl Into<OwnedFd>,
+        stop: &Arc<Stop>,
+        silence: Duration,
+    ) -> io::Result<Self> {
+        let socket = File::from(socket.into());
+        set_socket_timeout(&socket, Timeout::Send, Some(silence))?;
         let incoming = socket.try_clone()?;
         let (sender, messages) = sync_channel(WAITING);
         let stop = Arc::clone(stop);
@@ -108,7 +116,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         // Ends the reader; it fails only if the connection is gone already.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = shutdown(&self.socket, Shutdown::Both);
         let _ = self.reader.take().map(JoinHandle::join);
     }
 }

@@ -7,7 +7,8 @@
 //! | [`command`], [`op`] | what can be measured on a device |
 //! | [`job`], [`run`] | one measurement from set-up to result: two ends, two threads |
 //! | [`remote`] | one measurement of two processes, each with one end |
-//! | [`host`], [`link`], [`message`] | how the two come together, their connection, and what they say |
+//! | [`host`], [`started`] | how the two come together: by an address, or since one has started the other |
+//! | [`link`], [`message`] | their connection, and what they say |
 //! | [`pingpong`], [`stream`], [`fetch`] | what the ends do, over the seams of cq-core |
 //! | [`side`] | one end at work: waiting for completions, awake or asleep |
 //! | [`payload`] | what messages carry, and whether it has arrived |
@@ -29,8 +30,10 @@ use crate::command::Command;
 use crate::host::Unreachable;
 use crate::interrupt::{INTERRUPTED, Stop};
 use crate::job::Outcome;
+use crate::plot::{Plot, PlotError};
 use crate::remote::Peer;
 use crate::report::Record;
+use crate::started::Started;
 
 mod args;
 mod command;
@@ -53,6 +56,7 @@ mod remote;
 mod report;
 mod run;
 mod side;
+mod started;
 mod stats;
 mod stream;
 
@@ -70,12 +74,19 @@ enum Error {
     Remote(#[from] remote::Error),
     #[error("{0}")]
     Failed(String),
+    #[error("cannot start the other process: {0}")]
+    Start(io::Error),
+    /// The process that has started this one knows why.
+    #[error("exit status {0}")]
+    Told(u8),
     #[error("interrupted: the report is of what was measured until then")]
     Interrupted,
     #[error("cannot watch for signals: {0}")]
     Signals(#[from] ctrlc::Error),
     #[error("cannot print: {0}")]
     Output(#[from] io::Error),
+    #[error(transparent)]
+    Plot(#[from] PlotError),
 }
 
 impl Error {
@@ -83,13 +94,16 @@ impl Error {
         match self {
             Self::Usage(_) | Self::Remote(remote::Error::Unfit(_)) => 2,
             Self::NoDevice(_) => 3,
+            Self::Told(code) => *code,
             Self::Interrupted | Self::Remote(remote::Error::Interrupted) => INTERRUPTED,
             Self::SetUp(_)
             | Self::Unreachable(_)
             | Self::Remote(_)
             | Self::Failed(_)
+            | Self::Start(_)
             | Self::Signals(_)
-            | Self::Output(_) => 1,
+            | Self::Output(_)
+            | Self::Plot(_) => 1,
         }
     }
 }
@@ -98,8 +112,10 @@ fn main() -> ExitCode {
     match cqperf() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // `eprintln!` would panic where stderr is closed as well.
-            let _ = writeln!(io::stderr(), "error: {error}");
+            if !matches!(error, Error::Told(_)) {
+                // `eprintln!` would panic where stderr is closed as well.
+                let _ = writeln!(io::stderr(), "error: {error}");
+            }
             ExitCode::from(error.code())
         }
     }
@@ -115,20 +131,32 @@ fn cqperf() -> Result<(), Error> {
     match arguments.transport {
         TransportName::Loop => {
             let device = arguments.loopback()?;
-            start(&Loopback::named(device).map_err(no_device)?, &arguments, place)
+            if let Place::Start = place {
+                // SAFETY: nothing has started a thread yet.
+                unsafe { started::name_fabric() };
+            }
+            let loopback = Loopback::named(device);
+            start(&loopback.map_err(|why| no_device(place, why))?, &arguments, place)
         }
         #[cfg(feature = "verbs")]
         TransportName::Verbs => {
             let verbs = Verbs::open(arguments.device.as_deref(), arguments.gid);
-            start(&verbs.map_err(no_device)?, &arguments, place)
+            start(&verbs.map_err(|why| no_device(place, why))?, &arguments, place)
         }
         #[cfg(not(feature = "verbs"))]
         TransportName::Verbs => Err(Usage::NoVerbs.into()),
     }
 }
 
-fn no_device(why: impl StdError + 'static) -> Error {
-    Error::NoDevice(Box::new(why))
+fn no_device(place: Place<'_>, why: impl StdError + 'static) -> Error {
+    let error = Error::NoDevice(Box::new(why));
+    match (place, started::connection()) {
+        (Place::Started, Ok(connection)) => {
+            remote::decline(connection, &error);
+            Error::Told(error.code())
+        }
+        _ => error,
+    }
 }
 
 fn start<T: Transport>(
@@ -161,7 +189,40 @@ fn start<T: Transport>(
             peer.close(&measured);
             measured
         }
-        Place::Start | Place::Started => todo!(),
+        Place::Start => {
+            let stop = Stop::on_signals()?;
+            let (started, socket) = Started::new(&arguments.of_device()).map_err(Error::Start)?;
+            let measured =
+                Peer::meet(transport, socket, &stop).map_err(Error::from).and_then(|peer| {
+                    let run = |command: &Command| Ok(peer.measure(command)?);
+                    let measured = measure(transport, arguments, 2, run);
+                    peer.close(&measured);
+                    measured
+                });
+            part(measured, started, &stop)
+        }
+        Place::Started => {
+            let stop = Stop::on_signals()?;
+            let connection = started::connection().map_err(Error::Start)?;
+            let served = Peer::meet(transport, connection, &stop).and_then(|peer| peer.serve());
+            served.map_err(|error| Error::Told(Error::from(error).code()))
+        }
+    }
+}
+
+/// Lets the process go that was started; what it died of is part of what went wrong.
+fn part(measured: Result<(), Error>, started: Started, stop: &Stop) -> Result<(), Error> {
+    let ended = started.end().map_err(Error::Start)?;
+    let fault = |what| Error::Failed(format!("the process that was started {what}"));
+    match measured {
+        Ok(()) => ended.fault().map_or(Ok(()), |what| Err(fault(what))),
+        // An interrupt reaches both processes: the other one may have been the first to leave.
+        Err(Error::Remote(_)) if stop.interrupted() => Err(Error::Interrupted),
+        Err(error @ (Error::Failed(_) | Error::Remote(_))) => Err(match ended.death() {
+            Some(what) => Error::Failed(format!("{error}; the process that was started {what}")),
+            None => error,
+        }),
+        Err(error) => Err(error),
     }
 }
 
@@ -172,6 +233,7 @@ fn measure<T: Transport>(
     processes: u32,
     run: impl Fn(&Command) -> Result<Outcome, Error>,
 ) -> Result<(), Error> {
+    let plot = arguments.plot().map(Plot::create).transpose()?;
     let mut records = Vec::new();
     let ended = arguments.commands()?.iter().try_for_each(|command| {
         let outcome = run(command)?;
@@ -181,6 +243,7 @@ fn measure<T: Transport>(
     let style = arguments.style();
     let shown = if arguments.json { report::json } else { report::table };
     print(&shown(&records, style))?;
+    plot.map_or(Ok(()), |plot| plot.write(&records))?;
     ended
 }
 

@@ -137,3 +137,46 @@ fn sizes(largest: u64) -> impl Iterator<Item = u64> {
     iter::successors(Some(1), |size: &u64| size.checked_mul(2))
         .take_while(move |&size| size <= largest)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Arguments;
+
+    fn commands(arguments: &str) -> Vec<Command> {
+        let arguments = ["cqperf"].into_iter().chain(arguments.split_whitespace());
+        Arguments::try_parse_from(arguments).unwrap().commands().unwrap()
+    }
+
+    fn iters(commands: &[Command]) -> Vec<u64> {
+        commands.iter().map(|command| command.iters.get()).collect()
+    }
+
+    #[test]
+    fn in_a_sweep_long_messages_are_fewer() {
+        for flow in ["pingpong", "stream"] {
+            let sweep = commands(&format!("{flow} --sweep --op write"));
+            assert_eq!(sweep.len(), 21);
+            assert!(iters(&sweep).is_sorted_by(|more, fewer| more >= fewer));
+            assert!(sweep[0].iters > sweep[20].iters);
+            assert!(sweep.iter().all(|command| command.op == Op::Write));
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_what_is_measured() {
+        assert_eq!(iters(&commands("stream --sweep --iters 7 --size 5")), [7, 7, 7]);
+        let [alone] = commands("pingpong --op faa --memory heap")[..] else { panic!("one job") };
+        assert_eq!((alone.size.get(), alone.iters.get()), (8, 100_000));
+        assert_eq!((alone.op, alone.memory), (Op::Faa, MemoryKind::Heap));
+        assert_eq!(commands("").len(), 3);
+    }
+
+    #[test]
+    fn the_largest_size_has_powers_of_two_below() {
+        assert_eq!(sizes(u64::MAX).last(), Some(1 << 63));
+        assert_eq!(sizes(1).collect::<Vec<_>>(), [1]);
+    }
+}

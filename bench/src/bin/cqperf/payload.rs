@@ -22,6 +22,7 @@ const CHUNK: usize = 32 * WORD;
 pub struct Slots<M> {
     memory: M,
     layout: Layout,
+    marks: u8,
 }
 
 /// Where messages lie, at both ends, and which.
@@ -39,8 +40,8 @@ pub struct Layout {
 
 impl<M: Memory> Slots<M> {
     /// The slots, in memory of [`bytes`].
-    pub const fn new(memory: M, layout: Layout) -> Self {
-        Self { memory, layout }
+    pub fn new(memory: M, layout: Layout) -> Self {
+        Self { memory, marks: marks(layout.count), layout }
     }
 
     /// How many bytes each slot has.
@@ -108,7 +109,7 @@ impl<M: Memory> Slots<M> {
     pub fn marked(&self, slot: u32, number: u64) -> bool {
         let mut last = [0];
         self.memory.read(self.offset(slot) + self.layout.size as usize - 1, &mut last);
-        last[0] == mark(number)
+        last[0] == mark(number, self.marks)
     }
 
     /// Compares every byte of a slot with message `number`, whose mark is there. The rest may take a moment
@@ -137,9 +138,10 @@ impl<M: Memory> Slots<M> {
         u64::from_ne_bytes(word)
     }
 
-    const fn pattern(&self, number: u64, stamp: Option<u64>) -> Pattern {
+    fn pattern(&self, number: u64, stamp: Option<u64>) -> Pattern {
         let last = self.layout.size as usize - 1;
-        Pattern::new(number, stamp, if self.layout.marked { Some(last) } else { None })
+        let mark = self.layout.marked.then(|| (last, mark(number, self.marks)));
+        Pattern::new(number, stamp, mark)
     }
 
     const fn stamped(&self) -> bool {
@@ -181,23 +183,20 @@ struct Pattern {
     mark: Option<(usize, u8)>,
 }
 
-/// What tells a message from the one that was in its slot before. The divisor is a prime, which the number of
-/// slots hardly is a multiple of; 0 is what there is at first.
-const fn mark(number: u64) -> u8 {
-    1 + (number % 251) as u8
+/// How many marks there are: such that what comes to a slot next has another one, where all take turns.
+fn marks(slots: u32) -> u8 {
+    let fits = |marks: &u8| !slots.is_multiple_of((*marks).into());
+    (2..=251).rev().find(fits).unwrap_or(251)
+}
+
+/// What tells a message from the one that was in its slot before; 0 is what there is at first.
+const fn mark(number: u64, marks: u8) -> u8 {
+    1 + (number % marks as u64) as u8
 }
 
 impl Pattern {
-    const fn new(number: u64, stamp: Option<u64>, marked: Option<usize>) -> Self {
-        let salt = match stamp {
-            Some(stamp) => stamp,
-            None => 0,
-        };
-        let mark = match marked {
-            Some(at) => Some((at, mark(number))),
-            None => None,
-        };
-        Self { seed: mix(mix(number) ^ salt), stamp, mark }
+    fn new(number: u64, stamp: Option<u64>, mark: Option<(usize, u8)>) -> Self {
+        Self { seed: mix(mix(number) ^ stamp.unwrap_or(0)), stamp, mark }
     }
 
     /// Writes the bytes from `at`, the beginning of a word, on.
@@ -364,6 +363,17 @@ mod tests {
             }
             slots.memory.0[size as usize - 1] ^= 1;
             assert!(slots.check(0, 599).is_err(), "size {size}");
+        }
+    }
+
+    #[test]
+    fn what_comes_to_a_slot_next_has_another_mark() {
+        for slots in (1..2_000).chain([251 * 250, 251 * 250 * 249]) {
+            let marks = marks(slots);
+            for number in 0..300 {
+                let next = mark(number + u64::from(slots), marks);
+                assert_ne!(mark(number, marks), next, "message {number} in {slots} slots");
+            }
         }
     }
 

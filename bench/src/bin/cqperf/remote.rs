@@ -2,7 +2,8 @@
 //! reports; the one that listens helps, and serves one run.
 
 use std::io::{self, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -54,14 +55,18 @@ impl<'a, T: Transport> Peer<'a, T> {
     }
 
     /// Gets to know the process at the other end of this connection.
-    pub fn meet(transport: &'a T, socket: TcpStream, stop: &Arc<Stop>) -> Result<Self, Error> {
+    pub fn meet(
+        transport: &'a T,
+        socket: impl Into<OwnedFd>,
+        stop: &Arc<Stop>,
+    ) -> Result<Self, Error> {
         Self::meet_within(SILENCE, transport, socket, stop)
     }
 
     fn meet_within(
         greeting: Duration,
         transport: &'a T,
-        socket: TcpStream,
+        socket: impl Into<OwnedFd>,
         stop: &Arc<Stop>,
     ) -> Result<Self, Error> {
         let link = Link::new(socket, stop, greeting).map_err(LinkError::Io)?;
@@ -157,12 +162,16 @@ impl<'a, T: Transport> Peer<'a, T> {
     /// An end that is connected to one of the other process, and where that one's memory is.
     fn end(&self, needs: &Needs) -> Result<(End<T>, RemoteAddr), Error> {
         let mut end = self.transport.end(needs)?;
-        let pair = self.transport.address(&end.pair)?;
+        let ours = self.transport.address(&end.pair)?;
         let RemoteAddr { addr, rkey } = end.memory.remote(0);
-        self.say(&Message::Address(Address { pair, addr, rkey }))?;
+        self.say(&Message::Address(Address { pair: ours.clone(), addr, rkey }))?;
         let Message::Address(Address { pair, addr, rkey }) = self.hear()? else {
             return Err(LinkError::Unexpected.into());
         };
+        if pair == ours {
+            // Connected to itself, it would find every message right.
+            return Err(Error::OtherDevice);
+        }
         self.transport.connect(&mut end.pair, &pair)?;
         Ok((end, RemoteAddr { addr, rkey }))
     }
@@ -231,6 +240,18 @@ impl<'a, T: Transport> Peer<'a, T> {
     }
 }
 
+/// Tells the process at the other end of this connection why this one can't meet it.
+pub fn decline(socket: impl Into<OwnedFd>, why: &impl ToString) {
+    let told =
+        Link::new(socket, &Arc::default(), GREETING).map_err(LinkError::Io).and_then(|link| {
+            link.send(&Message::sorry(why))?;
+            // Before the connection is closed, it says who it is.
+            link.next(None).map(drop)
+        });
+    // If it can't be told, it will miss this one.
+    drop(told);
+}
+
 /// How both parts of a job ended.
 struct Parted {
     tally: Tally,
@@ -281,6 +302,9 @@ pub enum Error {
         /// This side's.
         ours: &'static str,
     },
+    /// The two could only talk to themselves.
+    #[error("the other end has the address of this one: the two processes do not share a device")]
+    OtherDevice,
     /// The job can't be done here.
     #[error(transparent)]
     Unfit(#[from] Unfit),

@@ -19,15 +19,19 @@ pub struct Record<'a> {
     transport: &'static str,
     device: &'a str,
     processes: u32,
-    size: u32,
+    /// Bytes of a message.
+    pub size: u32,
     iters: u64,
     done: u64,
     #[serde(flatten)]
     shape: Option<Shape>,
-    latency_is: &'static str,
-    latency_ns: Option<Latency>,
+    /// What the latencies are the time of.
+    pub latency_is: &'static str,
+    /// If there are any.
+    pub latency_ns: Option<Latency>,
     messages_per_s: f64,
-    bytes_per_s: f64,
+    /// Of the whole loop.
+    pub bytes_per_s: f64,
     completions_per_s: f64,
     polls: u64,
     empty_polls: u64,

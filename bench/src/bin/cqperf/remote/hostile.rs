@@ -2,7 +2,7 @@
 //! by message, or byte by byte.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 
 use bench::transport::loopback::Loopback;
 use serde_json::{Value, json};
@@ -143,6 +143,19 @@ fn an_address_that_is_none_is_refused_and_the_reason_told() {
     assert!(matches!(actor.hear(), Message::Address(_)));
     let Message::Sorry(why) = actor.hear() else { panic!("it should be told why") };
     assert!(why.contains("cannot connect to the peer"), "{why}");
+    assert_eq!(listener.join().unwrap().unwrap_err().to_string(), why);
+}
+
+#[test]
+fn an_end_is_not_connected_to_itself() {
+    let [socket, other] = connection();
+    let listener = listener(loopback, other, Arc::default());
+    let actor = Actor::new(socket);
+    actor.say(&Message::Job(command("pingpong", "send", false, 10)));
+    let Message::Address(theirs) = actor.hear() else { panic!("no address came") };
+    actor.say(&Message::Address(theirs));
+    let Message::Sorry(why) = actor.hear() else { panic!("it should be told why") };
+    assert!(why.contains("do not share a device"), "{why}");
     assert_eq!(listener.join().unwrap().unwrap_err().to_string(), why);
 }
 

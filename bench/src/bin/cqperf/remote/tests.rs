@@ -1,7 +1,7 @@
 //! Two processes, played by two threads with a real connection: over the loopback, whose one fabric both
 //! reach.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
 use bench::transport::loopback::Loopback;

@@ -1,0 +1,96 @@
+//! The other process of a run, started by this one: cqperf again, whose stdin is one end of a socket. It ends
+//! when that is closed, so no death of the one that started it leaves it behind. One of the rooms where
+//! `unsafe` lives.
+
+#![allow(unsafe_code)]
+
+use std::env;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{self, Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Names the fabric that processes of the loopback have in common.
+const FABRIC: &str = "RXE_LOOP_FABRIC";
+
+/// Gives this process, and those that it starts, a fabric of their own, unless one is named.
+///
+/// # Safety
+/// The process has one thread.
+pub unsafe fn name_fabric() {
+    if env::var_os(FABRIC).is_none() {
+        let name = format!("cqperf-{}", process::id());
+        // SAFETY: no other thread can read the environment meanwhile.
+        unsafe { env::set_var(FABRIC, name) };
+    }
+}
+
+/// A process that was started. Dropping it ends it.
+pub struct Started(Child);
+
+/// What it is told besides how it reaches the device.
+pub const OPTION: &str = "--started";
+
+/// How long it may take to leave when nobody needs it any more.
+const LEAVING: Duration = Duration::from_secs(5);
+
+impl Started {
+    /// Starts cqperf with these options; the connection to it.
+    pub fn new(options: &[String]) -> io::Result<(Self, UnixStream)> {
+        let (here, there) = UnixStream::pair()?;
+        let child = Command::new(env::current_exe()?)
+            .arg(OPTION)
+            .args(options)
+            .stdin(OwnedFd::from(there))
+            .stdout(Stdio::null())
+            .spawn()?;
+        Ok((Self(child), here))
+    }
+
+    /// Waits for it to leave, once the connection is closed, or ends it; what the signal was that it died of.
+    pub fn end(mut self) -> io::Result<Ended> {
+        let deadline = Instant::now() + LEAVING;
+        while Instant::now() < deadline {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(Ended(Some(status)));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(Ended(None))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It fails only if the process is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How it ended; `None` is by force.
+pub struct Ended(Option<ExitStatus>);
+
+impl Ended {
+    /// What it died of, if it did not leave by itself.
+    pub fn death(&self) -> Option<String> {
+        match self.0 {
+            None => Some("did not leave, and was killed".to_owned()),
+            Some(status) => status.signal().map(|_| format!("died: {status}")),
+        }
+    }
+
+    /// What is wrong with how it ended, where nothing should be.
+    pub fn fault(&self) -> Option<String> {
+        let failed = |status: ExitStatus| (!status.success()).then(|| format!("ended: {status}"));
+        self.death().or_else(|| self.0.and_then(failed))
+    }
+}
+
+/// The connection to the process that has started this one.
+pub fn connection() -> io::Result<OwnedFd> {
+    io::stdin().as_fd().try_clone_to_owned()
+}
