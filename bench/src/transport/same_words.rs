@@ -53,6 +53,22 @@ macro_rules! end {
 }
 pub(crate) use end;
 
+/// How requests name a memory region.
+macro_rules! names {
+    () => {
+        #[inline]
+        fn sge(&self, at: usize, len: u32) -> Sge {
+            Self::sge(self, at, len as usize).expect(same_words::INSIDE)
+        }
+
+        #[inline]
+        fn remote(&self, at: usize) -> RemoteAddr {
+            Self::remote(self, at).expect(same_words::INSIDE)
+        }
+    };
+}
+pub(crate) use names;
+
 /// The memory of a transport: its own, and the heap's that it has registered.
 macro_rules! memory {
     () => {
@@ -67,27 +83,11 @@ macro_rules! memory {
                 Self::read(self, at, bytes).expect(same_words::INSIDE);
             }
 
-            #[inline]
-            fn sge(&self, at: usize, len: u32) -> Sge {
-                Self::sge(self, at, len as usize).expect(same_words::INSIDE)
-            }
-
-            #[inline]
-            fn remote(&self, at: usize) -> RemoteAddr {
-                Self::remote(self, at).expect(same_words::INSIDE)
-            }
+            same_words::names!();
         }
 
         impl Registration for MemoryRegion {
-            #[inline]
-            fn sge(&self, at: usize, len: u32) -> Sge {
-                Self::sge(self, at, len as usize).expect(same_words::INSIDE)
-            }
-
-            #[inline]
-            fn remote(&self, at: usize) -> RemoteAddr {
-                Self::remote(self, at).expect(same_words::INSIDE)
-            }
+            same_words::names!();
         }
     };
 }

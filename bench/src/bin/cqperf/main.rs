@@ -17,7 +17,9 @@
 
 use std::error::Error as StdError;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use bench::transport::loopback::Loopback;
 #[cfg(feature = "verbs")]
@@ -183,22 +185,12 @@ fn start<T: Transport>(
         Place::Connect(host) => {
             // Nobody could look for an interrupt while this waits: the signal's own action ends it.
             let socket = host.connect()?;
-            let stop = Stop::on_signals()?;
-            let peer = Peer::meet(transport, socket, &stop)?;
-            let measured = measure(transport, arguments, 2, |command| Ok(peer.measure(command)?));
-            peer.close(&measured);
-            measured
+            measure_with(transport, arguments, socket, &Stop::on_signals()?)
         }
         Place::Start => {
             let stop = Stop::on_signals()?;
             let (started, socket) = Started::new(&arguments.of_device()).map_err(Error::Start)?;
-            let measured =
-                Peer::meet(transport, socket, &stop).map_err(Error::from).and_then(|peer| {
-                    let run = |command: &Command| Ok(peer.measure(command)?);
-                    let measured = measure(transport, arguments, 2, run);
-                    peer.close(&measured);
-                    measured
-                });
+            let measured = measure_with(transport, arguments, socket, &stop);
             part(measured, started, &stop)
         }
         Place::Started => {
@@ -208,6 +200,19 @@ fn start<T: Transport>(
             served.map_err(|error| Error::Told(Error::from(error).code()))
         }
     }
+}
+
+/// Measures with the process at the other end of this connection.
+fn measure_with<T: Transport>(
+    transport: &T,
+    arguments: &Arguments,
+    socket: impl Into<OwnedFd>,
+    stop: &Arc<Stop>,
+) -> Result<(), Error> {
+    let peer = Peer::meet(transport, socket, stop)?;
+    let measured = measure(transport, arguments, 2, |command| Ok(peer.measure(command)?));
+    peer.close(&measured);
+    measured
 }
 
 /// Lets the process go that was started; what it died of is part of what went wrong.

@@ -1,21 +1,24 @@
 //! The operations that can be measured, and what each one means for the two ends.
+//!
+//! | operation | what happens | who learns of it |
+//! |---|---|---|
+//! | send | a message goes to a receive | both ends, by completions |
+//! | write | a message goes to memory of the peer | the peer, by looking at that memory |
+//! | read | a message is fetched from memory of the peer | who fetches |
+//! | cas | a counter in memory of the peer is replaced by the next number | who does it |
+//! | faa | one is added to it | who does it |
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// An operation.
+/// An operation. A variant with a docstring would make the help twice as long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
-    /// A message goes to a receive of the peer
     Send,
-    /// A message goes to memory of the peer, which polls that memory
     Write,
-    /// A message is fetched from memory of the peer, which takes no part
     Read,
-    /// A counter in memory of the peer is replaced by its successor
     Cas,
-    /// One is added to a counter in memory of the peer
     Faa,
 }
 

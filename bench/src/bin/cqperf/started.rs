@@ -50,7 +50,7 @@ impl Started {
         Ok((Self(child), here))
     }
 
-    /// Waits for it to leave, once the connection is closed, or ends it; what the signal was that it died of.
+    /// Waits for it to leave, once the connection is closed, or ends it.
     pub fn end(mut self) -> io::Result<Ended> {
         let deadline = Instant::now() + LEAVING;
         while Instant::now() < deadline {
