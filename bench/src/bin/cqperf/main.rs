@@ -152,13 +152,13 @@ fn cqperf() -> Result<(), Error> {
 
 fn no_device(place: Place<'_>, why: impl StdError + 'static) -> Error {
     let error = Error::NoDevice(Box::new(why));
-    match (place, started::connection()) {
-        (Place::Started, Ok(connection)) => {
-            remote::decline(connection, &error);
-            Error::Told(error.code())
-        }
-        _ => error,
+    if !matches!(place, Place::Started) {
+        return error;
     }
+    if let Ok(connection) = started::connection() {
+        remote::decline(connection, &error);
+    }
+    Error::Told(error.code())
 }
 
 fn start<T: Transport>(

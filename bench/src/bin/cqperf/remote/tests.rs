@@ -215,3 +215,12 @@ fn waiting_for_the_other_process_can_be_interrupted() {
     stop.interrupt();
     assert!(matches!(Peer::meet(&loopback(), socket, &stop).err(), Some(Error::Interrupted)));
 }
+
+#[test]
+fn why_a_process_can_not_meet_is_heard_by_the_one_that_has_started_it() {
+    let [socket, other] = connection();
+    let declining = thread::spawn(move || decline(other, &"no device"));
+    let told = Peer::meet(&loopback(), socket, &Arc::default()).err().unwrap().to_string();
+    declining.join().unwrap();
+    assert_eq!(told, "the other end: no device");
+}
