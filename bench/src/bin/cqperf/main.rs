@@ -3,7 +3,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`args`], [`measure`] | the command line |
+//! | [`args`], [`measure`](mod@measure) | the command line |
 //! | [`command`], [`op`] | what can be measured on a device |
 //! | [`job`], [`run`] | one measurement from set-up to result: two ends, two threads |
 //! | [`remote`] | one measurement of two processes, each with one end |
