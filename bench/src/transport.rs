@@ -57,6 +57,12 @@ pub trait Transport {
     /// The name of the device.
     fn device(&self) -> &str;
 
+    /// What a process that this one starts needs in its environment, beside what is there, to reach the same
+    /// device.
+    fn environment(&self) -> Option<(&'static str, String)> {
+        None
+    }
+
     /// What the device can't exceed.
     fn limits(&self) -> Limits;
 

@@ -141,8 +141,7 @@ fn a_plot_has_both_charts_and_their_axes() {
         assert_eq!(run(&arguments).status.code(), Some(0));
         let svg = fs::read_to_string(&path).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{name}");
-        for words in ["message size (bytes)", "latency, one way", "bytes/s", "64 Ki", "p99", "µs"]
-        {
+        for words in ["message size (bytes)", "latency, one way", "bytes/s", "64K", "p99", "µs"] {
             assert!(svg.contains(words), "{name} lacks {words}");
         }
         // Two lines of latencies, which shorter messages of a stream have not, and one of bandwidths.

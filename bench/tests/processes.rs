@@ -57,7 +57,7 @@ fn nothing_is_left_of_a_fabric_of_its_own() {
     let mut command = cqperf("pingpong --iters 10 --processes 2");
     command.env_remove("RXE_LOOP_FABRIC").stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
-    let name = format!("cqperf-{}", child.id());
+    let name = format!("bench-{}", child.id());
     assert!(child.wait().unwrap().success());
     for entry in fs::read_dir("/dev/shm").unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();

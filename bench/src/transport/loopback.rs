@@ -8,9 +8,16 @@
 //! assert_eq!(transport.device(), "loop0");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! It lies in the fabric that `RXE_LOOP_FABRIC` names, or in one of this process' own, so that nothing else
+//! disturbs what is measured. Who starts a process that is to reach it passes
+//! [`environment`](Transport::environment) on.
+
+use std::env;
+use std::process;
 
 use transport_rxe_loop::{
-    AtomicCap, CompletionChannel, Context, Cq, MemoryRegion, OpenError, OwnedRegion,
+    AtomicCap, CompletionChannel, Context, Cq, MemoryRegion, OpenError, OpenOptions, OwnedRegion,
     ProtectionDomain, QpCaps, QpInit, QueuePair,
 };
 
@@ -44,10 +51,22 @@ impl Loopback {
     /// # Errors
     /// There is none, no memory for it, or too many have opened it.
     pub fn named(device: &str) -> Result<Self, OpenError> {
-        let context = Context::open(device)?;
+        let options = OpenOptions::new();
+        let context = match own_fabric() {
+            Some(name) => options.fabric(&name).open(device)?,
+            None => options.open(device)?,
+        };
         let domain = context.alloc_pd();
         Ok(Self { context, domain })
     }
+}
+
+/// Names the fabric.
+const FABRIC: &str = "RXE_LOOP_FABRIC";
+
+/// The fabric of this process' own, unless another one is named.
+fn own_fabric() -> Option<String> {
+    env::var_os(FABRIC).is_none().then(|| format!("bench-{}", process::id()))
 }
 
 impl Transport for Loopback {
@@ -55,6 +74,10 @@ impl Transport for Loopback {
 
     fn device(&self) -> &str {
         self.context.name()
+    }
+
+    fn environment(&self) -> Option<(&'static str, String)> {
+        own_fabric().map(|name| (FABRIC, name))
     }
 
     fn limits(&self) -> Limits {

@@ -36,13 +36,14 @@ JSON, latency_is says which. Streamed messages below 16 bytes have no room for a
 latencies (null in JSON). Rates are those of the whole loop, writing and checking included; a round trip of
 send or write counts as two messages.
 
-Two processes: with --processes 2, cqperf starts the other one itself, on this machine. Over the loopback, the
-two have a fabric of their own, unless RXE_LOOP_FABRIC names one. Or one listens, on its host, and serves one
+Two processes: with --processes 2, cqperf starts the other one itself, on this machine. Or one listens, on its host, and serves one
 run; the other one connects to it by TCP, says what is measured, and reports. It is the client of the
 ping-pong and receives the stream, since the receiver measures. The latencies of a stream of send or write
 would compare two clocks, so there are none. Each process has its own --transport, --device and --gid. Anybody
 who reaches the port can start the run: listen where you trust. What connects and is no cqperf is turned away,
 in a line on stderr, and the listener waits on.
+
+The loopback's device lies in a fabric of this run's own, unless RXE_LOOP_FABRIC names one.
 
 Exit status:
   0    every message was right

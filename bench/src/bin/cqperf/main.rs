@@ -133,10 +133,6 @@ fn cqperf() -> Result<(), Error> {
     match arguments.transport {
         TransportName::Loop => {
             let device = arguments.loopback()?;
-            if let Place::Start = place {
-                // SAFETY: nothing has started a thread yet.
-                unsafe { started::name_fabric() };
-            }
             let loopback = Loopback::named(device);
             start(&loopback.map_err(|why| no_device(place, why))?, &arguments, place)
         }
@@ -189,7 +185,8 @@ fn start<T: Transport>(
         }
         Place::Start => {
             let stop = Stop::on_signals()?;
-            let (started, socket) = Started::new(&arguments.of_device()).map_err(Error::Start)?;
+            let started = Started::new(&arguments.of_device(), transport.environment());
+            let (started, socket) = started.map_err(Error::Start)?;
             let measured = measure_with(transport, arguments, socket, &stop);
             part(measured, started, &stop)
         }

@@ -102,10 +102,11 @@ fn chart(
         .x_desc("message size (bytes)")
         .y_desc(name)
         .x_labels(last as usize + 1)
-        .x_label_formatter(&|exponent| short(exponent.exp2(), 1024.0, &["", " Ki", " Mi", " Gi"]))
+        .x_label_formatter(&|exponent| short(exponent.exp2(), 1024.0, &["", "K", "M", "G"]))
         .y_label_formatter(&|value| unit(*value))
         .label_style(FONT)
         .max_light_lines(1)
+        .bold_line_style(BLACK.mix(0.15))
         .draw()?;
     for (line, color) in lines.iter().zip(COLORS) {
         let points = line.points.iter().map(|&(size, value)| (exponent(size), value));

@@ -1,32 +1,14 @@
 //! The other process of a run, started by this one: cqperf again, whose stdin is one end of a socket. It ends
-//! when that is closed, so no death of the one that started it leaves it behind. One of the rooms where
-//! `unsafe` lives.
-
-#![allow(unsafe_code)]
+//! when that is closed, so no death of the one that started it leaves it behind.
 
 use std::env;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{self, Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Names the fabric that processes of the loopback have in common.
-const FABRIC: &str = "RXE_LOOP_FABRIC";
-
-/// Gives this process, and those that it starts, a fabric of their own, unless one is named.
-///
-/// # Safety
-/// The process has one thread.
-pub unsafe fn name_fabric() {
-    if env::var_os(FABRIC).is_none() {
-        let name = format!("cqperf-{}", process::id());
-        // SAFETY: no other thread can read the environment meanwhile.
-        unsafe { env::set_var(FABRIC, name) };
-    }
-}
 
 /// A process that was started. Dropping it ends it.
 pub struct Started(Child);
@@ -38,12 +20,16 @@ pub const OPTION: &str = "--started";
 const LEAVING: Duration = Duration::from_secs(5);
 
 impl Started {
-    /// Starts cqperf with these options; the connection to it.
-    pub fn new(options: &[String]) -> io::Result<(Self, UnixStream)> {
+    /// Starts cqperf with these options, and this in its environment; the connection to it.
+    pub fn new(
+        options: &[String],
+        environment: Option<(&'static str, String)>,
+    ) -> io::Result<(Self, UnixStream)> {
         let (here, there) = UnixStream::pair()?;
         let child = Command::new(env::current_exe()?)
             .arg(OPTION)
             .args(options)
+            .envs(environment)
             .stdin(OwnedFd::from(there))
             .stdout(Stdio::null())
             .spawn()?;
