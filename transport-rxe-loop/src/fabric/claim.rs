@@ -48,7 +48,7 @@ pub fn next(index: u32, word: &AtomicU32) -> u32 {
     owner(index, sync::acquire(word).wrapping_add(GENERATION))
 }
 
-/// Takes a free place for its [next](next) owner, whose byte is locked.
+/// Takes a free place for its [next] owner, whose byte is locked.
 pub fn take(word: &AtomicU32, next: u32) -> bool {
     let before = generation(next).wrapping_sub(GENERATION);
     sync::swap_if(word, before | FREE, generation(next) | ATTACHED).is_ok()

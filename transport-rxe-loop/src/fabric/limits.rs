@@ -73,7 +73,7 @@ impl Limits {
     ///
     /// # Errors
     /// There is too little or too much of something.
-    pub fn in_force(&self, tables: fn(&Self) -> usize) -> Result<Self, LimitsError> {
+    pub(super) fn in_force(&self, tables: fn(&Self) -> usize) -> Result<Self, LimitsError> {
         let table = |what, asked| match asked {
             1..=MAX_ENTRIES => Ok(u32::next_power_of_two(asked)),
             _ => Err(LimitsError::OutOfRange { what, asked, max: MAX_ENTRIES }),
