@@ -12,6 +12,7 @@ pub mod fork;
 pub mod header;
 pub mod limits;
 pub mod name;
+pub mod prune;
 pub mod registry;
 
 use std::fmt;

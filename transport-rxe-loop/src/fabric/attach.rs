@@ -1,8 +1,9 @@
 //! Attaching to a fabric, and leaving it.
 //!
 //! # How a file comes and goes
-//! 1. Who finds no file makes one without a name, reserves all of it, writes the header, takes the first
-//!    place for itself, and only then links it, in one step that fails if another was quicker.
+//! 1. Who finds no file first removes [others](super::prune) that nobody uses. Then it makes one without a
+//!    name, reserves all of it, writes the header, takes the first place for itself, and only then links it,
+//!    in one step that fails if another was quicker.
 //! 2. Who finds one opens it, waits at its [gate](Gate), and looks whether the name still leads to it.
 //! 3. If no process is attached, whatever is in it is of the dead: it is removed, and a new one made.
 //! 4. Else its header is judged, it is mapped, and a [place](claim) taken.
@@ -26,6 +27,7 @@ use super::fork;
 use super::header::{self, Format};
 use super::limits::Limits;
 use super::name::FabricPath;
+use super::prune::prune;
 use super::registry::{Guard, Kept, REGISTRY, Registry};
 use crate::error::OpenError;
 use crate::fabric::Fabric;
@@ -238,6 +240,7 @@ impl Attempt<'_> {
 
     /// Makes the file.
     fn found(&self) -> Result<Option<&'static Attachment>, AttachError> {
+        prune(&self.guard, self.path);
         let fd = file::make(self.path, self.limits.bytes)?;
         header::write(fd.as_fd(), &self.limits, self.format)
             .map_err(self.failed("writing the header"))?;
@@ -333,7 +336,7 @@ impl Attempt<'_> {
 
 /// Closes a file that this process has not attached to, so that it does not keep its memory: unless another
 /// copy of this library has, whose locks would go with the descriptor. The gate closes with it.
-fn discard(kept: &Kept, gate: Gate<'_>) {
+pub fn discard(kept: &Kept, gate: Gate<'_>) {
     if kept.fd().is_some_and(|fd| alive::is_without_us(fd) == Ok(true)) {
         std::mem::forget(gate);
         kept.close();

@@ -10,6 +10,7 @@ mod ways;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -189,11 +190,12 @@ fn say(what: impl std::fmt::Display) {
     std::io::stderr().write_all(format!("@{what}\n").as_bytes()).unwrap();
 }
 
-/// Whether a process has a file open.
-fn has_open(pid: u32, file: &Path) -> bool {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-    let link = |descriptor: fs::DirEntry| fs::read_link(descriptor.path()).ok();
-    descriptors.flatten().filter_map(link).any(|link| link == file)
+/// How often a process has a file open, whatever name the file has by now.
+fn times_open(pid: u32, inode: u64) -> usize {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    // Through the link, without opening anything.
+    let of = |descriptor: fs::DirEntry| fs::metadata(descriptor.path()).ok();
+    descriptors.filter_map(of).filter(|file| file.is_file() && file.ino() == inode).count()
 }
 
 /// Waits for the order to go on. Whoever gives none any more has ended, so this process does, too.
@@ -205,7 +207,6 @@ fn wait() {
 
 /// The file that has the fabric's name.
 fn inode(path: &FabricPath) -> u64 {
-    use std::os::unix::fs::MetadataExt;
     fs::metadata(path.file()).map_or(0, |metadata| metadata.ino())
 }
 

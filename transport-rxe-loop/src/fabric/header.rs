@@ -103,6 +103,13 @@ pub fn read(
     Ok(judge(&bytes.map(u64::from_le_bytes), len, format))
 }
 
+/// Whether a file is a fabric of this version, whatever else is in it.
+pub fn is_of_this_version(fd: BorrowedFd<'_>) -> bool {
+    let mut bytes = [[0; 8]; 2];
+    let read = retry_on_intr(|| pread(fd, bytes.as_flattened_mut(), 0));
+    read.is_ok() && bytes.map(u64::from_le_bytes) == [MAGIC, VERSION]
+}
+
 fn judge(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Limits, NotOurs> {
     let [magic, version, layout, tables @ .., bytes] = *words;
     if magic != MAGIC {

@@ -117,6 +117,11 @@ impl TryFrom<OsString> for FabricName {
     }
 }
 
+/// What the names of this user's files begin with.
+fn prefix() -> String {
+    format!("rxe-loop.{}.", rustix::process::geteuid().as_raw())
+}
+
 /// Where the files of one user's fabric lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricPath {
@@ -133,8 +138,15 @@ impl FabricPath {
 
     /// Those in another directory.
     pub fn within(directory: &Path, name: &FabricName) -> Self {
-        let user = rustix::process::geteuid().as_raw();
-        Self { directory: directory.to_owned(), file: format!("rxe-loop.{user}.{}", name.0) }
+        Self { directory: directory.to_owned(), file: format!("{}{}", prefix(), name.0) }
+    }
+
+    /// That of the same user's other fabric which has this file in the same directory.
+    #[must_use]
+    pub fn other(&self, file: &str) -> Option<Self> {
+        let name = file.strip_prefix(&prefix())?.parse().ok()?;
+        let other = Self::within(&self.directory, &name);
+        (other != *self).then_some(other)
     }
 
     /// The directory of them all.
@@ -227,6 +239,12 @@ mod tests {
         }
         for suffix in [".bell.x", ".bell.1.2", ".mem.1", ".mem.1.2.3", ".mem.1.", ".bell.1 "] {
             assert!(!a.is_beside(&format!("{}{suffix}", file_name(a.file()))), "{suffix}");
+        }
+        assert_eq!(a.other(&file_name(ab.file())), Some(ab));
+        for none in
+            [a.file(), a.bell(0), a.memory(0, 0), PathBuf::from("/d/rxe-loop.7.b"), "/d/b".into()]
+        {
+            assert_eq!(a.other(&file_name(none.clone())), None, "{none:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is in the way when a fabric is opened.
 
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -147,7 +147,7 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     let word = |at: u64, value: u64, why| {
         scribble(&path, at, &value.to_le_bytes());
         assert_eq!(attach(&path).unwrap_err(), refused(why));
-        assert!(!has_open(std::process::id(), &path.file()), "a refused file is closed");
+        assert_eq!(times_open(std::process::id(), before), 0, "a refused file is closed");
         scribble(&path, 0, &good[..1024]);
     };
     word(0, 0, NotOurs::Magic);
@@ -169,6 +169,33 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     let metadata = fs::metadata(path.file()).unwrap();
     assert!(metadata.blocks() * 512 >= metadata.len(), "what was cut off is reserved anew");
     actor.finish();
+}
+
+#[test]
+fn x02_who_makes_a_fabric_removes_the_others_that_nobody_uses() {
+    let directory = Directory::new();
+    let mut killed = Actor::play("user", &directory);
+    killed.number();
+    killed.kill();
+    killed.ended();
+    fs::write(directory.path().bell(0), "").unwrap();
+    let named = |name| self::path(&directory.0, name);
+    // Ours, another version's, one that a live process has, and one that is only called so.
+    attach(&named("ours")).unwrap();
+    assert_eq!(files(&directory.0).len(), 1, "the dead one's is gone");
+    let newer = [*b"rxe-loop", 2u64.to_le_bytes()].concat();
+    fs::write(named("newer").file(), newer).unwrap();
+    fs::set_permissions(named("newer").file(), fs::Permissions::from_mode(0o600)).unwrap();
+    let alive = Actor::play("user", &directory);
+    alive.number();
+    fs::write(directory.0.join("rxe-loop.x"), "").unwrap();
+    attach(&named("last")).unwrap();
+    let inodes = ["last", "newer", "ours", "x"].map(|name| inode(&named(name)));
+    assert!(!inodes.contains(&0), "{:?}", directory.files());
+    assert_eq!(directory.files().len(), inodes.len() + 1);
+    let open = inodes.map(|inode| times_open(std::process::id(), inode));
+    assert_eq!(open, [1, 0, 1, 0], "no other one is kept open, nor opened twice");
+    alive.finish();
 }
 
 #[test]
