@@ -23,8 +23,8 @@ const CLAIMS: usize = 1024;
 const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= BYTES);
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-loop");
-/// Counts whenever what the bytes mean changes; what they are is told by [`Format::layout`].
-const VERSION: u64 = 1;
+/// Counts whenever what the bytes mean changes, or the locks; what they are is told by [`Format::layout`].
+pub const VERSION: u64 = 2;
 const WORDS: usize = 9;
 
 /// What this build makes of a fabric's bytes.

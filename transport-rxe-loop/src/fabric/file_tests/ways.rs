@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::super::header::NotOurs;
+use super::super::header::{NotOurs, VERSION};
 use super::*;
 
 fn mode(path: &FabricPath) -> u32 {
@@ -151,7 +151,7 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
         scribble(&path, 0, &good[..1024]);
     };
     word(0, 0, NotOurs::Magic);
-    word(8, 2, NotOurs::Version { found: 2 });
+    word(8, VERSION + 1, NotOurs::Version { found: VERSION + 1 });
     word(16, 8, NotOurs::Layout);
     for at in (24..72).step_by(8) {
         for value in [0, 3 << 20, u64::MAX] {
@@ -183,7 +183,7 @@ fn x02_who_makes_a_fabric_removes_the_others_that_nobody_uses() {
     // Ours, another version's, one that a live process has, and one that is only called so.
     attach(&named("ours")).unwrap();
     assert_eq!(files(&directory.0).len(), 1, "the dead one's is gone");
-    let newer = [*b"rxe-loop", 2u64.to_le_bytes()].concat();
+    let newer = [*b"rxe-loop", (VERSION + 1).to_le_bytes()].concat();
     fs::write(named("newer").file(), newer).unwrap();
     fs::set_permissions(named("newer").file(), fs::Permissions::from_mode(0o600)).unwrap();
     let alive = Actor::play("user", &directory);
