@@ -33,6 +33,16 @@ fn every_operation_is_verified_between_two_processes_in_both_memories() {
 }
 
 #[test]
+fn where_the_service_thread_copies_every_operation_is_verified() {
+    for op in ["send", "write", "read", "cas", "faa"] {
+        let job = format!("pingpong --op {op} --memory heap --iters 100 --processes 2 --json");
+        let output = cqperf(&job).env("RXE_LOOP_COPY", "service").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{op}: {}", text(&output.stderr));
+        assert_eq!(records(&output)["verified"], true, "{op}");
+    }
+}
+
+#[test]
 fn two_processes_sleep_and_wake_each_other() {
     for job in ["pingpong", "stream", "pingpong --op read", "stream --op faa"] {
         let record = verified(&format!("{job} --iters 500 --events --processes 2"));
