@@ -22,6 +22,7 @@
 pub use cq_core::setup::{Access, QpCaps};
 use cq_core::transport::{Arm, AsyncEvents, Block, Poll, Post};
 use cq_core::wr::{RemoteAddr, Sge};
+use serde::{Deserialize, Serialize};
 
 /// An open device, which reports asynchronous events about what was made through it.
 pub trait Device: AsyncEvents + Send + Sized {
@@ -39,6 +40,12 @@ pub trait Device: AsyncEvents + Send + Sized {
     /// Opens the device once more: what is made through one opening connects to what is made through
     /// another.
     fn open() -> Self;
+
+    /// Opens it for the other end of a connection. Where a transport has two places, such as two processes,
+    /// it is the one where [`open`](Self::open) does not; objects of the two are never made of each other.
+    fn open_far() -> Self {
+        Self::open()
+    }
 
     /// What may be asked for at most.
     fn limits(&self) -> Limits;
@@ -144,7 +151,7 @@ pub trait Mr: Send {
 }
 
 /// Why something was refused: the errno that C would see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// EINVAL.
     Invalid,
@@ -153,7 +160,7 @@ pub enum Refusal {
 }
 
 /// What a device allows at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Entries of a completion queue.
     pub max_cqe: u32,
@@ -192,7 +199,7 @@ impl<'a, Cq> QpInit<'a, Cq> {
 }
 
 /// `enum ibv_qp_state`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 #[allow(missing_docs)]
 pub enum State {
@@ -212,7 +219,7 @@ impl State {
 }
 
 /// What a queue pair is modified with: `struct ibv_qp_attr`; what is `None` is not in the mask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attr {
     /// The state to go to.
     pub state: Option<State>,
@@ -221,6 +228,7 @@ pub struct Attr {
     /// Whether to report when the send queue is drained.
     pub sqd_async_notify: Option<bool>,
     /// What the peer may do.
+    #[serde(with = "crate::far::access")]
     pub access: Option<Access>,
     /// Index of the partition key.
     pub pkey_index: Option<u16>,

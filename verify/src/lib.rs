@@ -17,6 +17,7 @@ mod broken;
 pub mod conformance;
 pub mod device;
 pub mod differential;
+pub mod far;
 pub mod loopback;
 pub mod model;
 mod same_words;

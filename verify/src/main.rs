@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use verify::conformance::run_here;
+use verify::far;
 
 use crate::packages::Packages;
 use crate::report::{Report, is_ci};
@@ -72,18 +73,27 @@ enum Error {
     Output(#[from] io::Error),
     #[error("cannot run the cases: {0}")]
     Cases(io::Error),
+    #[error("cannot be the far end of another process: {0}")]
+    FarEnd(io::Error),
 }
 
 fn main() -> ExitCode {
+    match far::serve_if_asked().map_err(Error::FarEnd) {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => return failed(&error),
+    }
     match verify(&Arguments::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            // `eprintln!` would panic where stderr is closed as well.
-            let _ = writeln!(io::stderr(), "error: {error}");
-            ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &Error) -> ExitCode {
+    // `eprintln!` would panic where stderr is closed as well.
+    let _ = writeln!(io::stderr(), "error: {error}");
+    ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
 }
 
 /// Whether nothing failed.

@@ -1,0 +1,158 @@
+//! The way to the far end: the process that it is, and asking it with a deadline.
+
+use std::env;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::serve::serve;
+use super::wire::{self, Call};
+use crate::loopback::Loopback;
+
+/// The argument that makes a program the far end.
+const ARGUMENT: &str = "--far-end";
+
+/// Longer than any call takes, beside what it sleeps.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Where this process was started as the far end, serves until its near end is gone. Programs that use
+/// [`Far`](super::Far) call this first.
+///
+/// # Errors
+/// What it was to talk over is no socket.
+pub fn serve_if_asked() -> io::Result<bool> {
+    if env::args_os().nth(1).is_none_or(|argument| argument != ARGUMENT) {
+        return Ok(false);
+    }
+    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    serve::<Loopback>(&control)?;
+    Ok(true)
+}
+
+/// The far end as it is now, where there is one.
+static NOW: Mutex<Option<Arc<Link>>> = Mutex::new(None);
+
+/// The way to a far end. It ends with this process, or when it does not answer.
+#[derive(Debug)]
+pub struct Link {
+    control: UnixStream,
+    /// Wires that nobody waits at.
+    idle: Mutex<Vec<UnixStream>>,
+    end: Mutex<End>,
+}
+
+/// What is at the far end.
+#[derive(Debug)]
+enum End {
+    /// A process.
+    Process(Child),
+    /// A thread of this process: tests can't be started as something else.
+    #[cfg(test)]
+    Thread,
+    /// It is gone, for this reason.
+    Gone(String),
+}
+
+impl Link {
+    /// The way to the far end, which is started where there is none, or none any more.
+    pub fn now() -> Arc<Self> {
+        let mut now = held(&NOW);
+        let alive = now.take().filter(|link| !matches!(*held(&link.end), End::Gone(_)));
+        let link = alive.unwrap_or_else(|| Arc::new(Self::start().expect("a far end starts")));
+        *now = Some(link.clone());
+        link
+    }
+
+    fn start() -> io::Result<Self> {
+        let (control, far) = UnixStream::pair()?;
+        let end = Mutex::new(start(far)?);
+        Ok(Self { control, idle: Mutex::default(), end })
+    }
+
+    /// Has a call carried out, which may sleep as long as `sleeps`. Returns the answer, with raw bytes.
+    ///
+    /// # Errors
+    /// It panicked there, or the far end is gone or hangs, in words.
+    pub fn ask<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        raw: &[u8],
+        sleeps: Option<Duration>,
+    ) -> Result<(T, Vec<u8>), String> {
+        if let End::Gone(why) = &*held(&self.end) {
+            return Err(why.clone());
+        }
+        let limit = sleeps.map(|sleeps| sleeps + DEADLINE);
+        let (answer, raw) =
+            self.exchange(call, raw, limit).map_err(|error| match error.kind() {
+                ErrorKind::WouldBlock => {
+                    self.end(format!("the far process hangs: not over after {limit:?}: {call:?}"))
+                }
+                _ => self.end(format!("the far process is gone ({error}), at {call:?}")),
+            })?;
+        let answer: Result<T, String> = serde_json::from_slice(&answer)
+            .map_err(|error| format!("{call:?} was answered with something else: {error}"))?;
+        Ok((answer.map_err(|said| format!("at the far end: {said}"))?, raw))
+    }
+
+    fn exchange(
+        &self,
+        call: &Call,
+        raw: &[u8],
+        limit: Option<Duration>,
+    ) -> io::Result<wire::Frame> {
+        let idle = held(&self.idle).pop();
+        let wire = idle.map_or_else(|| self.wire(), Ok)?;
+        wire.set_read_timeout(limit)?;
+        wire::write(&wire, &serde_json::to_vec(call)?, raw)?;
+        let answer = wire::read(&wire)?;
+        held(&self.idle).push(wire);
+        Ok(answer)
+    }
+
+    /// One more wire.
+    fn wire(&self) -> io::Result<UnixStream> {
+        let (near, far) = UnixStream::pair()?;
+        wire::hand_over(&self.control, &far)?;
+        Ok(near)
+    }
+
+    /// Ends what is there, if it has not yet, and says why.
+    fn end(&self, why: String) -> String {
+        let mut end = held(&self.end);
+        let why = match &mut *end {
+            End::Process(child) => {
+                // It may have ended by itself: that is told then.
+                let ended = child.kill().and_then(|()| child.wait());
+                ended.map_or(why.clone(), |status| format!("{why}; {status}"))
+            }
+            #[cfg(test)]
+            End::Thread => why,
+            End::Gone(why) => return why.clone(),
+        };
+        *end = End::Gone(why.clone());
+        why
+    }
+}
+
+#[cfg(not(test))]
+fn start(control: UnixStream) -> io::Result<End> {
+    let mut program = Command::new(env::current_exe()?);
+    program.arg(ARGUMENT).stdin(OwnedFd::from(control)).stdout(std::process::Stdio::null());
+    Ok(End::Process(program.spawn()?))
+}
+
+#[cfg(test)]
+fn start(control: UnixStream) -> io::Result<End> {
+    std::thread::spawn(move || serve::<Loopback>(&control));
+    Ok(End::Thread)
+}
+
+fn held<T>(object: &Mutex<T>) -> MutexGuard<'_, T> {
+    object.lock().unwrap_or_else(PoisonError::into_inner)
+}

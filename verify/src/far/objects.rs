@@ -1,0 +1,223 @@
+//! The objects of the far end, and carrying calls out on them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cq_core::transport::{Arm, Block, Events, Poll, Post};
+use cq_core::wc::Wc;
+use serde::Serialize;
+
+use super::wire::{self, Call, Frame, Id, Kind};
+use super::words::{Caps, Key, Refusing, Report, Said, Unarmed, Unpolled, Unread};
+use crate::device::{Access, Cq, Destroy, Device, Mr, Qp, QpInit};
+
+/// How many bytes a completion has.
+pub const WC: usize = size_of::<Wc>();
+
+/// All there is.
+pub struct Objects<D: Device> {
+    devices: Table<D>,
+    pds: Table<D::Pd>,
+    mrs: Table<D::Mr>,
+    channels: Table<D::Channel>,
+    cqs: Table<D::Cq>,
+    qps: Table<D::Qp>,
+}
+
+impl<D: Device> Default for Objects<D> {
+    fn default() -> Self {
+        let (devices, pds, mrs) = Default::default();
+        let (channels, cqs, qps) = Default::default();
+        Self { devices, pds, mrs, channels, cqs, qps }
+    }
+}
+
+/// An answer without raw bytes.
+fn plain(answer: impl Serialize) -> Frame {
+    with_raw(answer, Vec::new())
+}
+
+fn with_raw(answer: impl Serialize, raw: Vec<u8>) -> Frame {
+    wire::encode(Ok::<_, String>(answer), raw)
+}
+
+impl<D: Device> Objects<D> {
+    /// Carries a call out.
+    ///
+    /// # Panics
+    /// It is no call, is about nothing that is there, or panics itself.
+    pub fn answer(&self, call: &[u8], raw: Vec<u8>) -> Frame {
+        match serde_json::from_slice(call).expect("a call") {
+            Call::Drop { kind, id } => plain(self.drop(kind, id)),
+            Call::Destroy { kind, id } => plain(self.destroy(kind, id)),
+            Call::Poll { cq } => self.poll(cq, &raw),
+            Call::Arm { cq, on } => {
+                let said = self.cqs.with(cq, |cq| cq.arm(on.into()));
+                plain(said.map(Said::from).map_err(Unarmed::from))
+            }
+            Call::Capacity { cq } => plain(self.cqs.with(cq, |cq| cq.capacity())),
+            Call::Resize { cq, capacity } => plain(self.cqs.with(cq, |cq| cq.resize(capacity))),
+            Call::Next { channel } => {
+                let event = self.channels.with(channel, |channel| channel.next());
+                plain(event.map(|key| key.map(Key::from)).map_err(Unread::from))
+            }
+            Call::Block { channel, mut left } => {
+                let woken = self.channels.with(channel, |channel| channel.block(&mut left));
+                plain((woken.map_err(Unread::from), left))
+            }
+            Call::Read { mr, offset, len } => {
+                let mut bytes = vec![0; len];
+                self.mrs.with(mr, |mr| mr.read(offset, &mut bytes));
+                with_raw((), bytes)
+            }
+            Call::Write { mr, offset } => plain(self.mrs.with(mr, |mr| mr.write(offset, &raw))),
+            call @ (Call::PostSend { .. }
+            | Call::PostRecv { .. }
+            | Call::State { .. }
+            | Call::Modify { .. }) => self.queue_pair(call),
+            call => self.device(call),
+        }
+    }
+
+    fn drop(&self, kind: Kind, id: Id) {
+        match kind {
+            Kind::Device => drop(self.devices.take(id)),
+            Kind::Pd => drop(self.pds.take(id)),
+            Kind::Mr => drop(self.mrs.take(id)),
+            Kind::Channel => drop(self.channels.take(id)),
+            Kind::Cq => drop(self.cqs.take(id)),
+            Kind::Qp => drop(self.qps.take(id)),
+        }
+    }
+
+    /// Whether it went.
+    fn destroy(&self, kind: Kind, id: Id) -> bool {
+        match kind {
+            Kind::Pd => self.pds.destroy(id),
+            Kind::Channel => self.channels.destroy(id),
+            Kind::Cq => self.cqs.destroy(id),
+            Kind::Device | Kind::Mr | Kind::Qp => panic!("{kind:?} is only ever dropped"),
+        }
+    }
+
+    /// Polls into the caller's room, all of which goes back: what is past the count is judged there.
+    fn poll(&self, cq: Id, room: &[u8]) -> Frame {
+        let wc = |bytes: &[u8]| Wc::from_bytes(bytes.try_into().expect("chunks of this size"));
+        let mut room: Vec<Wc> = room.chunks_exact(WC).map(wc).collect();
+        let polled = self.cqs.with(cq, |cq| cq.poll(&mut room));
+        with_raw(polled.map_err(Unpolled::from), room.into_iter().flat_map(Wc::to_bytes).collect())
+    }
+
+    fn queue_pair(&self, call: Call) -> Frame {
+        match call {
+            Call::PostSend { qp, list } => {
+                let sges: Vec<_> = list.iter().map(|wr| wr.sges()).collect();
+                let list: Vec<_> = list.iter().zip(&sges).map(|(wr, s)| wr.request(s)).collect();
+                let said = self.qps.with(qp, |qp| qp.post_send(&list));
+                plain(said.map_err(Refusing::from))
+            }
+            Call::PostRecv { qp, list } => {
+                let sges: Vec<_> = list.iter().map(|wr| wr.sges()).collect();
+                let list: Vec<_> = list.iter().zip(&sges).map(|(wr, s)| wr.request(s)).collect();
+                let said = self.qps.with(qp, |qp| qp.post_recv(&list));
+                plain(said.map_err(Refusing::from))
+            }
+            Call::State { qp } => plain(self.qps.with(qp, |qp| qp.state())),
+            Call::Modify { qp, attr } => plain(self.qps.with(qp, |qp| qp.modify(&attr))),
+            call => panic!("{call:?} is about no queue pair"),
+        }
+    }
+
+    /// What is made comes with what its holder asks for again and again.
+    fn device(&self, call: Call) -> Frame {
+        match call {
+            Call::Open => plain(self.devices.add(D::open())),
+            Call::Limits { device } => plain(self.devices.with(device, |device| device.limits())),
+            Call::NextAsync { device } => {
+                let event = self.devices.with(device, |device| device.next_async());
+                plain(event.map(|event| event.map(Report::from)).map_err(Unread::from))
+            }
+            Call::AllocPd { device } => {
+                plain(self.pds.add(self.devices.with(device, |device| device.alloc_pd())))
+            }
+            Call::Register { device, pd, len, access } => {
+                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
+                let access = Access::from_bits_retain(access);
+                let mr = held(&device).register(&held(&pd), len, access);
+                plain(mr.map(|mr| (mr.addr(), mr.lkey(), mr.rkey(), self.mrs.add(mr))))
+            }
+            Call::CreateChannel { device } => {
+                let channel = self.devices.with(device, |device| device.create_channel());
+                plain(self.channels.add(channel))
+            }
+            Call::CreateCq { device, capacity, channel } => {
+                let (device, channel) =
+                    (self.devices.get(device), channel.map(|channel| self.channels.get(channel)));
+                let channel = channel.as_deref().map(held);
+                let cq = held(&device).create_cq(capacity, channel.as_deref());
+                plain(cq.map(|cq| (Key::from(cq.key()), self.cqs.add(cq))))
+            }
+            Call::CreateQp { device, pd, send_cq, recv_cq, caps, sq_sig_all } => {
+                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
+                let cqs = [send_cq, recv_cq].map(|cq| self.cqs.get(cq));
+                let send = held(&cqs[0]);
+                // A lock can't be taken twice.
+                let recv = (send_cq != recv_cq).then(|| held(&cqs[1]));
+                let recv_cq = recv.as_deref().unwrap_or(&send);
+                let init = QpInit { send_cq: &*send, recv_cq, caps: caps.into(), sq_sig_all };
+                let qp = held(&device).create_qp(&held(&pd), &init);
+                plain(qp.map(|qp| (qp.number(), Caps::from(qp.caps()), self.qps.add(qp))))
+            }
+            call => panic!("{call:?} is about no device"),
+        }
+    }
+}
+
+/// The objects of a kind. A call locks what it uses; callers that share an object lock it themselves.
+struct Table<T>(Mutex<Numbered<T>>);
+
+/// The last name that was given, and what has one.
+type Numbered<T> = (Id, HashMap<Id, Arc<Mutex<T>>>);
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(Mutex::new((0, HashMap::new())))
+    }
+}
+
+impl<T> Table<T> {
+    fn add(&self, object: T) -> Id {
+        let mut table = held(&self.0);
+        table.0 += 1;
+        let id = table.0;
+        table.1.insert(id, Arc::new(Mutex::new(object)));
+        id
+    }
+
+    fn get(&self, id: Id) -> Arc<Mutex<T>> {
+        held(&self.0).1.get(&id).expect("an object that is there").clone()
+    }
+
+    fn with<R>(&self, id: Id, then: impl FnOnce(&mut T) -> R) -> R {
+        then(&mut held(&self.get(id)))
+    }
+
+    fn take(&self, id: Id) -> T {
+        let object = held(&self.0).1.remove(&id).expect("an object that is there");
+        let object = Arc::into_inner(object).expect("an object that no call uses");
+        object.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it went.
+    fn destroy(&self, id: Id) -> bool
+    where
+        T: Destroy,
+    {
+        let kept = self.take(id).destroy().err();
+        kept.map(|object| held(&self.0).1.insert(id, Arc::new(Mutex::new(object)))).is_none()
+    }
+}
+
+fn held<T>(object: &Mutex<T>) -> MutexGuard<'_, T> {
+    object.lock().unwrap_or_else(PoisonError::into_inner)
+}

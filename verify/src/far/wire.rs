@@ -1,0 +1,134 @@
+//! What goes over the wire: calls and their answers as JSON, with raw bytes behind them, in frames; and the
+//! wires themselves, which go over a first one.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+
+use super::words::{Caps, On, Receive, Send};
+use crate::device::Attr;
+
+/// Names an object of its kind.
+pub type Id = u64;
+
+/// What objects there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A [`Device`](crate::device::Device).
+    Device,
+    /// Its `Pd`.
+    Pd,
+    /// Its `Mr`.
+    Mr,
+    /// Its `Channel`.
+    Channel,
+    /// Its `Cq`.
+    Cq,
+    /// Its `Qp`.
+    Qp,
+}
+
+/// A call of a method of [`device`](crate::device)'s traits, or of cq-core's seams. Bytes of memory and
+/// completions go behind it.
+#[derive(Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Call {
+    Open,
+    Limits { device: Id },
+    AllocPd { device: Id },
+    Register { device: Id, pd: Id, len: usize, access: u32 },
+    CreateChannel { device: Id },
+    CreateCq { device: Id, capacity: u32, channel: Option<Id> },
+    CreateQp { device: Id, pd: Id, send_cq: Id, recv_cq: Id, caps: Caps, sq_sig_all: bool },
+    NextAsync { device: Id },
+    Drop { kind: Kind, id: Id },
+    Destroy { kind: Kind, id: Id },
+    Poll { cq: Id },
+    Arm { cq: Id, on: On },
+    Capacity { cq: Id },
+    Resize { cq: Id, capacity: u32 },
+    Next { channel: Id },
+    Block { channel: Id, left: Option<Duration> },
+    PostSend { qp: Id, list: Vec<Send> },
+    PostRecv { qp: Id, list: Vec<Receive> },
+    State { qp: Id },
+    Modify { qp: Id, attr: Attr },
+    Read { mr: Id, offset: usize, len: usize },
+    Write { mr: Id, offset: usize },
+}
+
+/// Longer than any frame.
+const TOO_LONG: usize = 1 << 26;
+
+/// JSON and raw bytes.
+pub type Frame = (Vec<u8>, Vec<u8>);
+
+/// What is said, as a frame.
+pub fn encode(said: impl Serialize, raw: Vec<u8>) -> Frame {
+    (serde_json::to_vec(&said).expect("words can be written as JSON"), raw)
+}
+
+/// Writes a frame.
+///
+/// # Errors
+/// Nobody reads.
+pub fn write(mut to: &UnixStream, json: &[u8], raw: &[u8]) -> io::Result<()> {
+    let lengths = [json.len() as u32, raw.len() as u32].map(u32::to_ne_bytes);
+    to.write_all(&[&lengths[0], &lengths[1], json, raw].concat())
+}
+
+/// Reads a frame.
+///
+/// # Errors
+/// The other side is gone, says nothing in time, or does not write frames.
+pub fn read(mut from: &UnixStream) -> io::Result<Frame> {
+    let mut lengths = [[0; 4]; 2];
+    from.read_exact(lengths.as_flattened_mut())?;
+    let [json, raw] = lengths.map(|length| u32::from_ne_bytes(length) as usize);
+    if json + raw > TOO_LONG {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "no frame is that long"));
+    }
+    let mut body = vec![0; json + raw];
+    from.read_exact(&mut body)?;
+    let raw = body.split_off(json);
+    Ok((body, raw))
+}
+
+/// Hands a wire over to who reads `over`.
+///
+/// # Errors
+/// Nobody reads.
+pub fn hand_over(over: &UnixStream, wire: &UnixStream) -> io::Result<()> {
+    let wires = [wire.as_fd()];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    assert!(control.push(SendAncillaryMessage::ScmRights(&wires)), "there is room for one");
+    sendmsg(over, &[IoSlice::new(&[0])], &mut control, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Takes a wire that was handed over; `None` once whoever has the other end is gone.
+///
+/// # Errors
+/// The system failed.
+pub fn take_over(over: &UnixStream) -> io::Result<Option<UnixStream>> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut bytes = [IoSliceMut::new(&mut byte)];
+    recvmsg(over, &mut bytes, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut wires = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut wires) => wires.next(),
+        _ => None,
+    });
+    Ok(wires.next().map(UnixStream::from))
+}
