@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `rules` | what can be judged: the rules of the contract's page, and why some can't be seen from here |
 //! | `deviations` | where a transport is known to do something else |
+//! | `confined` | cases that can't exist on a transport |
 //! | `stand`, `expect`, `line` | the vocabulary of the cases: two connected ends, waiting with a deadline, failing |
 //! | `run` | running cases so that one that panics, hangs or crashes takes nothing with it |
 //! | `verdict` | what the results come to: the table, its faults |
@@ -37,6 +38,7 @@ use crate::model::Model;
 mod arming;
 mod channels;
 mod completions;
+mod confined;
 mod deviations;
 mod expect;
 mod failures;
@@ -58,6 +60,7 @@ mod timers;
 mod transitions;
 mod verdict;
 
+pub use confined::{CONFINED, Confined};
 pub use deviations::{DEVIATIONS, Deviation};
 pub use rules::{Rule, hidden, rules};
 pub use run::{Outcome, Progress, run, run_here};
@@ -120,6 +123,9 @@ pub const TRANSPORTS: &[Transport] = &[
     Transport { name: "rxe-loop", cases: cases::<Loopback>, runs: Runs::Anywhere },
     Transport { name: VERBS_RXE, cases: on_verbs, runs: Runs::OnADevice },
 ];
+
+/// The loopback, with the ends of every connection in two processes.
+const RXE_LOOP_2: &str = "rxe-loop, two processes";
 
 /// Real verbs on Linux' Soft-RoCE driver.
 const VERBS_RXE: &str = "verbs-rxe";

@@ -1,5 +1,17 @@
 //! The loopback of another process as a [`Device`]: every call goes there and is carried out there.
 //!
+//! ```no_run
+//! use verify::device::{Cq, Device};
+//! use verify::far::{self, Far};
+//!
+//! // First of all: this may be the other process.
+//! if far::serve_if_asked().unwrap() {
+//!     return;
+//! }
+//! let device = Far::open();
+//! assert_eq!(device.create_cq(16, None).unwrap().capacity(), 16);
+//! ```
+//!
 //! | module | owns |
 //! |---|---|
 //! | `link` | the process that is the far end, asking it, and what becomes of it |
@@ -62,7 +74,6 @@ impl Handle {
         self.ask_with(call, &[]).0
     }
 
-    #[track_caller]
     fn ask_with<T: DeserializeOwned>(&self, call: &Call, raw: &[u8]) -> (T, Vec<u8>) {
         let answer = self.link.ask(call, raw, Some(Duration::ZERO));
         answer.unwrap_or_else(|why| panic!("{why}"))

@@ -7,11 +7,14 @@
 //! | [`device`] | setting up in words of no transport, so that what is written once runs on each |
 //! | [`conformance`] | the cases of every rule, running them, the table rule × transport |
 //! | [`loopback`] | the loopback of one process as such a device |
+//! | [`far`] | the loopback of another process as such a device: every call goes there |
+//! | [`across`] | the loopback of two processes as such a device: each has one end of every connection |
 //! | `verbs` | real verbs as such a device; only with the feature of this name |
 //! | `same_words` | what both of those translate alike |
 //! | [`model`] | the reference model: a device as the contract describes it, to compare with |
 #![deny(unsafe_code)]
 
+pub mod across;
 #[cfg(test)]
 mod broken;
 pub mod conformance;

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use verify::across::Across;
 use verify::differential::{FULL, Plan, SOFT_ROCE, run};
+use verify::far;
 use verify::loopback::Loopback;
 use verify::model::Model;
 
@@ -41,14 +43,24 @@ struct Arguments {
 enum Transport {
     /// The loopback
     Loop,
+    /// The loopback, with the ends of every connection in two processes
+    Loop2,
     /// A device of libibverbs
     Verbs,
 }
 
 fn main() -> ExitCode {
+    match far::serve_if_asked() {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: cannot be the far end: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
     let Arguments { transport, programs, seed } = Arguments::parse();
     let (programs, dialect) = match transport {
-        Transport::Loop => (programs.unwrap_or(2000), &FULL),
+        Transport::Loop | Transport::Loop2 => (programs.unwrap_or(2000), &FULL),
         Transport::Verbs => (programs.unwrap_or(200), &SOFT_ROCE),
     };
     if let Err(why) = available(transport) {
@@ -61,6 +73,7 @@ fn main() -> ExitCode {
     let progress = |agreed: u32| bar.set_position(agreed.into());
     let result = match transport {
         Transport::Loop => run::<Model, Loopback>(&plan, progress),
+        Transport::Loop2 => run::<Model, Across>(&plan, progress),
         #[cfg(feature = "verbs")]
         Transport::Verbs => run::<Model, verify::verbs::Verbs>(&plan, progress),
         #[cfg(not(feature = "verbs"))]
@@ -84,7 +97,7 @@ fn main() -> ExitCode {
 /// Whether there is a device to run on, or why not.
 fn available(transport: Transport) -> Result<(), String> {
     match transport {
-        Transport::Loop => Ok(()),
+        Transport::Loop | Transport::Loop2 => Ok(()),
         #[cfg(feature = "verbs")]
         Transport::Verbs => verify::verbs::check().map_err(|error| error.to_string()),
         #[cfg(not(feature = "verbs"))]

@@ -80,15 +80,16 @@ fn n08_a_channel_serves_many_queues<D: Device>() {
         .map(|_| {
             let cq = device.create_cq(8, Some(&channel)).unwrap();
             let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
-            let itself = qp.number();
-            connect(&mut qp, itself);
-            (cq, qp)
+            let mut peer = End::<D>::far(&Plan::default());
+            connect(&mut qp, peer.qp.number());
+            peer.connect(&qp);
+            (cq, qp, peer)
         })
         .collect();
     let mut channel = channel;
     for round in 0..5 {
         let mut wanted = Vec::new();
-        for (at, (cq, qp)) in queues.iter_mut().enumerate() {
+        for (at, (cq, qp, _)) in queues.iter_mut().enumerate() {
             if at % 5 != round {
                 arm(cq, Notify::Next);
                 wanted.push(cq.key());
@@ -98,7 +99,7 @@ fn n08_a_channel_serves_many_queues<D: Device>() {
         let mut got = events(&device, &mut channel, wanted.len());
         got.sort_by_key(|key| wanted.iter().position(|one| one == key));
         assert_eq!(got, wanted, "one for each that was armed");
-        for (cq, _) in &mut queues {
+        for (cq, ..) in &mut queues {
             assert_eq!(settle(&device, cq, 1).len(), 1);
         }
     }

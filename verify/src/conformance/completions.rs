@@ -249,7 +249,7 @@ fn c10_queue_pairs_of_many_threads_keep_their_order_on_one_queue<D: Device>() {
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
     let (mut senders, mut targets) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        let mut sender = End::<D>::new();
+        let mut sender = End::<D>::far(&Plan::default());
         let mut target = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
         connect(&mut target, sender.qp.number());
         sender.connect(&target);
@@ -284,7 +284,7 @@ fn c11_other_queue_pairs_of_the_queue_go_on<D: Device>() {
     let device = D::open();
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
     let mut ends = [(); 2].map(|()| {
-        let mut peer = End::<D>::new();
+        let mut peer = End::<D>::far(&Plan::default());
         let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
         connect(&mut qp, peer.qp.number());
         peer.connect(&qp);

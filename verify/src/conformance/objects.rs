@@ -94,11 +94,11 @@ fn q11_what_is_in_use_stays_and_works<D: Device>() {
     let pd = pd.destroy().expect_err("a region belongs to it");
     let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
     let mut cq = cq.destroy().expect_err("a queue pair uses it");
-    let at = region.remote(0);
-    let itself = qp.number();
-    connect(&mut qp, itself);
-    qp.post_send(&[SendWr::write_inline(1, b"x", at)]).unwrap();
-    expect(&device, &mut cq, itself, &[(1, S::SUCCESS)]);
+    let mut peer = End::<D>::far(&Plan::default());
+    connect(&mut qp, peer.qp.number());
+    peer.connect(&qp);
+    qp.post_send(&[SendWr::write(1, &[region.sge(0, 8)], peer.remote(0))]).unwrap();
+    expect(&device, &mut cq, qp.number(), &[(1, S::SUCCESS)]);
     drop(region);
     let pd = pd.destroy().expect_err("a queue pair belongs to it");
     drop(qp);

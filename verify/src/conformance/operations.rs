@@ -129,7 +129,7 @@ fn q06_atomics_of_many_queue_pairs_are_atomic<D: Device>() {
     let cq = device.create_cq(16, None).unwrap();
     let (mut ends, mut targets) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        let mut end = End::<D>::new();
+        let mut end = End::<D>::far(&Plan::default());
         let mut target = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
         connect(&mut target, end.qp.number());
         end.connect(&target);
@@ -208,7 +208,7 @@ fn q06_no_bytes_need_no_keys<D: Device>() {
 }
 
 fn q06_a_piece_that_overlaps_its_target_arrives_as_it_was<D: Device>() {
-    let mut a = End::<D>::new();
+    let mut a = End::<D>::near(&Plan::default());
     let itself = a.qp.number();
     a.bring_to(State::Rts, itself);
     for (from, to, length) in
@@ -266,7 +266,8 @@ fn q06_a_long_message_arrives<D: Device>() {
 
 fn q08_a_write_is_visible_before_a_later_send_completes<D: Device>() {
     const ROUNDS: u64 = 300;
-    let (mut a, b) = pair::<D>();
+    // Who looks is near: what is asked from afar is seen late.
+    let (b, mut a) = pair::<D>();
     let End { mut qp, mut received, mr, device: _device, .. } = b;
     let to = mr.remote(0);
     for id in 0..8 {
@@ -301,7 +302,8 @@ fn q08_a_write_is_visible_before_a_later_send_completes<D: Device>() {
 
 fn q08_the_last_eight_bytes_of_a_write_become_visible_last<D: Device>() {
     const ROUNDS: u64 = 300;
-    let (mut a, b) = pair::<D>();
+    // Who looks is near: what is asked from afar is seen late.
+    let (b, mut a) = pair::<D>();
     let End { qp: _qp, mr, device: _device, .. } = b;
     let to = mr.remote(0);
     let (seen, next) = mpsc::channel();

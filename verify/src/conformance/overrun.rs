@@ -196,8 +196,8 @@ fn o04_every_queue_pair_of_the_queue_goes_to_err<D: Device>() {
     let (mut a, mut b) = narrow::<D>();
     let init = QpInit { recv_cq: &b.received, ..QpInit::new(&b.sent) };
     let mut second = b.device.create_qp(&b.pd, &init).unwrap();
-    let itself = second.number();
-    connect(&mut second, itself);
+    let third = End::<D>::near(&Plan::default());
+    connect(&mut second, third.qp.number());
     overrun(&mut a, &mut b);
     wait_until(&b.device, "the other queue pair is in ERR", || second.state() == State::Err);
 }
@@ -292,10 +292,10 @@ fn o07_a_queue_of_all_that_is_outstanding_never_overruns<D: Device>() {
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(3 * (4 + 4), None).unwrap());
     let init = QpInit { caps, ..QpInit::new(&cq) };
     let mut qps: Vec<_> = (0..3).map(|_| device.create_qp(&pd, &init).unwrap()).collect();
+    let peer = End::<D>::far(&Plan::default());
     for _ in 0..20 {
         for qp in &mut qps {
-            let itself = qp.number();
-            connect(qp, itself);
+            connect(qp, peer.qp.number());
             qp.modify(&Attr::to(State::Sqd)).unwrap(); // so that nothing is carried out
             for id in 0..4 {
                 qp.post_send(&[SendWr::send_inline(id, b"").unsignaled()]).unwrap();

@@ -22,14 +22,14 @@ fn p01_oldest_first_whatever_queue_pair<D: Device>() {
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
     let mut qps: Vec<_> =
         (0..3).map(|_| device.create_qp(&pd, &QpInit::new(&cq)).unwrap()).collect();
-    let region = device.register(&pd, 8, Access::EVERY).unwrap();
-    for qp in &mut qps {
-        let itself = qp.number();
-        connect(qp, itself);
+    let mut peers = [(); 3].map(|()| End::<D>::far(&Plan::default()));
+    for (qp, peer) in qps.iter_mut().zip(&mut peers) {
+        connect(qp, peer.qp.number());
+        peer.connect(qp);
     }
     let order = [0, 1, 2, 2, 1, 0, 0, 2, 1];
     for (id, at) in order.into_iter().enumerate() {
-        let write = SendWr::write_inline(id as u64, b"x", region.remote(0));
+        let write = SendWr::write_inline(id as u64, b"x", peers[at].remote(0));
         qps[at].post_send(&[write]).unwrap();
         // Where queue pairs run beside each other, this one is done before the next begins.
         device.pause();

@@ -223,14 +223,16 @@ fn q05_receives_give_no_send_slot_back<D: Device>() {
     let device = D::open();
     let (pd, mut cq) = (device.alloc_pd(), device.create_cq(64, None).unwrap());
     let mut qp = device.create_qp(&pd, &QpInit::new(&cq)).unwrap();
-    let itself = qp.number();
-    connect(&mut qp, itself);
+    let mut peer = End::<D>::far(&Plan::default());
+    connect(&mut qp, peer.qp.number());
+    peer.connect(&qp);
     let slots = u64::from(qp.caps().max_send_wr.min(qp.caps().max_recv_wr));
     for id in 0..slots {
         qp.post_recv(&[RecvWr::new(id, &[])]).unwrap();
-        qp.post_send(&[SendWr::send_inline(9, b"").unsignaled()]).unwrap();
+        peer.post(SendWr::send_inline(id, b""));
+        qp.post_send(&[SendWr::write_inline(9, b"x", peer.remote(0)).unsignaled()]).unwrap();
     }
-    expect(&device, &mut cq, itself, &all(0..slots, S::SUCCESS));
+    expect(&device, &mut cq, qp.number(), &all(0..slots, S::SUCCESS));
     let said = qp.post_send(&[SendWr::send_inline(9, b"")]).map_err(|error| error.why);
     assert_eq!(said, Err(Refused::QueueFull), "no send's completion was polled");
 }

@@ -1,5 +1,5 @@
-//! What the cases are written with: two connected ends, each with an opening of the device of its own, and
-//! what is expected of them. With it comes all of `expect`.
+//! What the cases are written with: two connected ends, each with an opening of the device of its own, the
+//! second a [far](Device::open_far) one, and what is expected of them. With it comes all of `expect`.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -77,10 +77,20 @@ pub fn pair<D: Device>() -> (End<D>, End<D>) {
 
 /// Two ends of these plans, connected, in RTS.
 pub fn pair_with<D: Device>(a: &Plan, b: &Plan) -> (End<D>, End<D>) {
-    let (mut a, mut b) = (End::with(a), End::with(b));
+    let (mut a, mut b) = two_with(a, b);
     a.connect(&b.qp);
     b.connect(&a.qp);
     (a, b)
+}
+
+/// Two ends whose queue pairs are in RESET.
+pub fn two<D: Device>() -> (End<D>, End<D>) {
+    two_with(&Plan::default(), &Plan::default())
+}
+
+/// Two ends of these plans, their queue pairs in RESET.
+pub fn two_with<D: Device>(a: &Plan, b: &Plan) -> (End<D>, End<D>) {
+    (End::near(a), End::far(b))
 }
 
 /// Two ends with channels.
@@ -103,14 +113,17 @@ pub fn complete<D: Device>(a: &mut End<D>, b: &End<D>, ids: std::ops::Range<u64>
 }
 
 impl<D: Device> End<D> {
-    /// One whose queue pair is in RESET.
-    pub fn new() -> Self {
-        Self::with(&Plan::default())
+    /// One of this plan, its queue pair in RESET, to be connected to a far one.
+    pub fn near(plan: &Plan) -> Self {
+        Self::of(D::open(), plan)
     }
 
-    /// One of this plan, its queue pair in RESET.
-    pub fn with(plan: &Plan) -> Self {
-        let device = D::open();
+    /// One of this plan, its queue pair in RESET, to be connected to a near one.
+    pub fn far(plan: &Plan) -> Self {
+        Self::of(D::open_far(), plan)
+    }
+
+    fn of(device: D, plan: &Plan) -> Self {
         let pd = device.alloc_pd();
         let channel = plan.channel.then(|| device.create_channel());
         let cq = || device.create_cq(plan.cqe, channel.as_ref()).expect("a completion queue");

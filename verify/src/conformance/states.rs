@@ -58,7 +58,7 @@ fn q02_err_flushes_receives_that_are_posted_later<D: Device>() {
 
 fn q02_err_flushes_from_every_state<D: Device>() {
     for state in [State::Init, State::Rtr, State::Rts, State::Sqd] {
-        let (mut a, b) = (End::<D>::new(), End::<D>::new());
+        let (mut a, b) = two::<D>();
         a.bring_to(state, b.qp.number());
         a.recv(1, 0, 8);
         a.recv(2, 0, 8);
@@ -203,7 +203,7 @@ fn q02_a_completion_from_before_reset_stays_and_gives_no_slot_back<D: Device>() 
 
 fn q03_sends_are_refused_outside_rts_sqd_and_err<D: Device>() {
     for state in [State::Reset, State::Init, State::Rtr, State::Rts, State::Sqd, State::Err] {
-        let (mut a, b) = (End::<D>::new(), End::<D>::new());
+        let (mut a, b) = two::<D>();
         a.bring_to(state, b.qp.number());
         let said = a.try_post(SendWr::send_inline(1, b"x")).map_err(|error| error.why);
         let taken = matches!(state, State::Rts | State::Sqd | State::Err);
@@ -212,7 +212,7 @@ fn q03_sends_are_refused_outside_rts_sqd_and_err<D: Device>() {
 }
 
 fn q03_receives_are_refused_in_reset<D: Device>() {
-    let (mut a, mut b) = (End::<D>::new(), End::<D>::new());
+    let (mut a, mut b) = two::<D>();
     let said = a.qp.post_recv(&[RecvWr::new(1, &[])]).map_err(|error| error.why);
     assert_eq!(said, Err(Refused::WrongState));
     a.connect(&b.qp);
@@ -223,7 +223,7 @@ fn q03_receives_are_refused_in_reset<D: Device>() {
 
 fn q03_receives_are_taken_in_every_other_state<D: Device>() {
     for state in [State::Init, State::Rtr, State::Rts, State::Sqd, State::Err] {
-        let (mut a, b) = (End::<D>::new(), End::<D>::new());
+        let (mut a, b) = two::<D>();
         a.bring_to(state, b.qp.number());
         assert_eq!(a.qp.post_recv(&[RecvWr::new(1, &[])]), Ok(()), "in {state:?}");
     }
@@ -231,7 +231,7 @@ fn q03_receives_are_taken_in_every_other_state<D: Device>() {
 
 fn q03_sends_that_were_refused_never_run<D: Device>() {
     for state in [State::Reset, State::Init, State::Rtr] {
-        let (mut a, mut b) = (End::<D>::new(), End::<D>::new());
+        let (mut a, mut b) = two::<D>();
         b.connect(&a.qp);
         b.recv(4, 8, 8);
         a.bring_to(state, b.qp.number());

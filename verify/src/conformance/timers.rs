@@ -181,10 +181,8 @@ fn q07_a_peer_in_err_does_not_answer<D: Device>() {
 
 fn q07_a_peer_that_is_not_ready_does_not_answer<D: Device>() {
     for state in [State::Reset, State::Init] {
-        let (mut a, mut b) = (
-            End::<D>::with(&Plan { rts: SHORT, ..Plan::default() }),
-            End::<D>::with(&Plan::default()),
-        );
+        let short = Plan { rts: SHORT, ..Plan::default() };
+        let (mut a, mut b) = two_with::<D>(&short, &Plan::default());
         a.connect(&b.qp);
         b.bring_to(state, a.qp.number());
         if state == State::Init {
@@ -199,7 +197,7 @@ fn q07_a_peer_that_is_connected_elsewhere_does_not_answer<D: Device>() {
     let (mut a, mut b) = pair::<D>();
     // On the wire, one of the same port is told by its packet numbers only: these lie behind B's.
     let stranger = Attr { sq_psn: Some(0xc0_0000), ..SHORT };
-    let mut c = End::<D>::with(&Plan { rts: stranger, ..Plan::default() });
+    let mut c = End::<D>::near(&Plan { rts: stranger, ..Plan::default() });
     c.connect(&b.qp);
     b.recv(9, 0, 8);
     gives_up(&mut c, &b, S::RETRY_EXC_ERR, State::Rts);
@@ -210,8 +208,7 @@ fn q07_a_peer_that_is_connected_elsewhere_does_not_answer<D: Device>() {
 
 /// A request to a peer that is not there yet, by who never gives up.
 fn early<D: Device>() -> (End<D>, End<D>) {
-    let (mut a, mut b) =
-        (End::<D>::with(&Plan { rts: ENDLESS, ..Plan::default() }), End::<D>::with(&brief()));
+    let (mut a, mut b) = two_with::<D>(&Plan { rts: ENDLESS, ..Plan::default() }, &brief());
     a.connect(&b.qp);
     a.post(SendWr::write_inline(1, b"early", b.remote(0)));
     a.send(2);
@@ -240,8 +237,7 @@ fn q07_without_a_timeout_a_late_peer_is_found<D: Device>() {
 fn q07_a_late_peer_is_found<D: Device>() {
     // 8 times 1 s.
     let patient = Attr { timeout: Some(18), retry_cnt: Some(7), ..BARE };
-    let (mut a, mut b) =
-        (End::<D>::with(&Plan { rts: patient, ..Plan::default() }), End::<D>::with(&brief()));
+    let (mut a, mut b) = two_with::<D>(&Plan { rts: patient, ..Plan::default() }, &brief());
     a.connect(&b.qp);
     a.post(SendWr::write_inline(1, b"early", b.remote(0)));
     a.expect_sent(&[]);

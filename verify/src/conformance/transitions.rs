@@ -111,13 +111,17 @@ fn change(from: State, to: State, peer: u32, names: &[&str]) -> Attr {
     attr
 }
 
+/// Who the queue pairs are connected to of which changes are tried.
+fn peer<D: Device>() -> End<D> {
+    End::far(&Plan::default())
+}
+
 /// Tries a change on a queue pair in `from`; where it is refused the state must be the old one.
 #[track_caller]
-fn try_change<D: Device>(from: State, to: State, names: &[&str], wanted: bool) {
-    let mut end = End::<D>::new();
-    let itself = end.qp.number();
-    end.bring_to(from, itself);
-    let said = end.qp.modify(&change(from, to, itself, names));
+fn try_change<D: Device>(peer: &End<D>, from: State, to: State, names: &[&str], wanted: bool) {
+    let (mut end, peer) = (End::<D>::near(&Plan::default()), peer.qp.number());
+    end.bring_to(from, peer);
+    let said = end.qp.modify(&change(from, to, peer, names));
     let refused = Err(Refusal::Invalid);
     assert_eq!(said, if wanted { Ok(()) } else { refused }, "{from:?} to {to:?} with {names:?}");
     let state = if wanted { to } else { from };
@@ -133,49 +137,54 @@ fn legal() -> Vec<(State, State, &'static [&'static str], &'static [&'static str
 }
 
 fn q01_every_transition_takes_what_it_needs<D: Device>() {
+    let peer = peer::<D>();
     for (from, to, needs, _) in legal() {
-        try_change::<D>(from, to, needs, true);
+        try_change(&peer, from, to, needs, true);
     }
 }
 
 fn q01_no_other_transition_is_taken<D: Device>() {
+    let peer = peer::<D>();
     let everything = ATTRIBUTES.map(|(name, _)| name);
     for from in REACHED {
         for to in State::ALL {
             if rule(from, to).is_none() {
-                try_change::<D>(from, to, &[], false);
-                try_change::<D>(from, to, &["pkey_index", "port", "access"], false);
-                try_change::<D>(from, to, &everything, false);
+                try_change(&peer, from, to, &[], false);
+                try_change(&peer, from, to, &["pkey_index", "port", "access"], false);
+                try_change(&peer, from, to, &everything, false);
             }
         }
     }
 }
 
 fn q01_every_attribute_left_out_is_missed<D: Device>() {
+    let peer = peer::<D>();
     for (from, to, needs, _) in legal() {
         for missing in needs {
             let rest: Vec<_> = needs.iter().copied().filter(|name| name != missing).collect();
-            try_change::<D>(from, to, &rest, false);
+            try_change(&peer, from, to, &rest, false);
         }
     }
 }
 
 fn q01_every_attribute_too_many_is_refused<D: Device>() {
+    let peer = peer::<D>();
     for (from, to, needs, may) in legal() {
         for (name, _) in ATTRIBUTES {
             if !needs.contains(&name) && !may.contains(&name) {
-                try_change::<D>(from, to, &[needs, &[name]].concat(), false);
+                try_change(&peer, from, to, &[needs, &[name]].concat(), false);
             }
         }
     }
 }
 
 fn q01_every_optional_attribute_is_taken<D: Device>() {
+    let peer = peer::<D>();
     for (from, to, needs, may) in legal() {
         for name in may {
-            try_change::<D>(from, to, &[needs, &[*name]].concat(), true);
+            try_change(&peer, from, to, &[needs, &[*name]].concat(), true);
         }
-        try_change::<D>(from, to, &[needs, may].concat(), true);
+        try_change(&peer, from, to, &[needs, may].concat(), true);
     }
 }
 
@@ -183,9 +192,8 @@ fn q01_every_optional_attribute_is_taken<D: Device>() {
 /// changes nothing.
 #[track_caller]
 fn refused<D: Device>(state: State, bad: fn(Attr) -> Attr) {
-    let mut end = End::<D>::new();
-    let itself = end.qp.number();
-    for good in [Attr::init(Access::EVERY), Attr::rtr(itself), Attr::rts()] {
+    let (mut end, peer) = two::<D>();
+    for good in [Attr::init(Access::EVERY), Attr::rtr(peer.qp.number()), Attr::rts()] {
         let before = end.qp.state();
         if good.state == Some(state) {
             let attr = bad(good);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::{Case, DEVIATIONS, Deviation, Outcome, Rule, TRANSPORTS, hidden, rules};
+use super::{CONFINED, Confined, DEVIATIONS, Deviation, Outcome, Rule, TRANSPORTS, hidden, rules};
 
 /// How wide a statement may be on a terminal.
 const STATEMENT: usize = 64;
@@ -14,10 +14,17 @@ const STATEMENT: usize = 64;
 pub struct Verdict {
     rows: Vec<Row>,
     columns: Vec<&'static str>,
-    deviations: Vec<Deviation>,
+    known: Known,
     faults: Vec<String>,
     cases: usize,
     missing: Vec<(&'static str, String)>,
+}
+
+/// What is known beforehand.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    deviations: Vec<Deviation>,
+    confined: Vec<Confined>,
 }
 
 #[derive(Debug)]
@@ -33,8 +40,8 @@ enum Cell {
     Hidden,
     /// There is no case, though one could see it.
     Empty,
-    /// So many cases passed or deviate as is written down; the numbers of those notes.
-    Holds { passed: usize, notes: Vec<usize> },
+    /// So many cases passed, can't exist there, or deviate as is written down; the numbers of those notes.
+    Holds { passed: usize, confined: usize, notes: Vec<usize> },
     /// So many failed.
     Fails { failed: usize, of: usize },
 }
@@ -45,23 +52,26 @@ impl Verdict {
     #[must_use]
     pub fn of(outcomes: &[Outcome], missing: &[(&'static str, String)]) -> Self {
         let ran = |name: &&str| !missing.iter().any(|(missing, _)| missing == name);
-        let columns = TRANSPORTS.iter().map(|transport| transport.name).filter(ran).collect();
-        let deviations = DEVIATIONS.iter().filter(|known| ran(&known.transport));
-        let deviations: Vec<_> = deviations.copied().collect();
+        let columns = TRANSPORTS.iter().map(|transport| transport.name).filter(ran);
+        let columns: Vec<_> = columns.collect();
+        let deviations = DEVIATIONS.iter().filter(|one| columns.contains(&one.transport)).copied();
+        let confined = CONFINED.iter().filter(|one| columns.contains(&one.transport)).copied();
+        let known = Known { deviations: deviations.collect(), confined: confined.collect() };
         let missing = missing.to_vec();
-        Self { missing, ..Self::judge(outcomes, &rules(), columns, &deviations) }
+        Self { missing, ..Self::judge(outcomes, &rules(), columns, known) }
     }
 
     fn judge(
         outcomes: &[Outcome],
         rules: &[Rule],
         columns: Vec<&'static str>,
-        deviations: &[Deviation],
+        known: Known,
     ) -> Self {
-        let mut faults = failures(outcomes, deviations);
-        faults.extend(deviations.iter().filter_map(|known| stale(known, outcomes)));
+        let mut faults = failures(outcomes, &known);
+        faults.extend(known.deviations.iter().filter_map(|known| stale(known, outcomes)));
+        faults.extend(known.confined.iter().filter_map(|known| at_large(known, outcomes)));
         let row = |rule: &Rule| {
-            let cell = |column: &&str| cell(rule, column, outcomes, deviations);
+            let cell = |column: &&str| cell(rule, column, outcomes, &known);
             Row { rule: *rule, cells: columns.iter().map(cell).collect() }
         };
         let rows: Vec<Row> = rules.iter().map(row).collect();
@@ -72,9 +82,8 @@ impl Verdict {
                 }
             }
         }
-        let deviations = deviations.to_vec();
         let (cases, missing) = (outcomes.len(), Vec::new());
-        Self { rows, columns, deviations, faults, cases, missing }
+        Self { rows, columns, known, faults, cases, missing }
     }
 
     /// What is wrong, a line each.
@@ -87,7 +96,7 @@ impl Verdict {
     #[must_use]
     pub fn summary(&self) -> String {
         let judged = self.rows.iter().filter(|row| !row.cells.contains(&Cell::Hidden)).count();
-        let (columns, known) = (self.columns.join(", "), self.deviations.len());
+        let (columns, known) = (self.columns.join("; "), self.known.deviations.len());
         let (cases, faults) = (self.cases, self.faults.len());
         let missing = self.missing();
         format!(
@@ -137,16 +146,19 @@ impl Verdict {
                 let _ = writeln!(page, "- {}: {why}.", rule.id);
             }
         }
+        for Confined { transport, case, why, .. } in &self.known.confined {
+            let _ = writeln!(page, "- `{case}` on {transport}: {why}.");
+        }
         for (name, why) in &self.missing {
             let _ = writeln!(page, "\n**{name} did not run: {why}**");
         }
         for fault in &self.faults {
             let _ = writeln!(page, "\n**{fault}**");
         }
-        if !self.deviations.is_empty() {
+        if !self.known.deviations.is_empty() {
             page.push_str("\n## Known deviations\n\n");
         }
-        for (number, known) in self.deviations.iter().enumerate() {
+        for (number, known) in self.known.deviations.iter().enumerate() {
             let Deviation { transport, case, instead, why } = known;
             let _ = writeln!(page, "- [{}] {transport}, `{case}`: {instead}. {why}.", number + 1);
         }
@@ -161,7 +173,10 @@ impl Verdict {
     /// What the numbers in the table stand for; why is on the page.
     fn notes(&self) -> String {
         let mut notes = String::new();
-        for (number, known) in self.deviations.iter().enumerate() {
+        for Confined { transport, case, why, .. } in &self.known.confined {
+            let _ = writeln!(notes, "– {transport}, {case}: {why}");
+        }
+        for (number, known) in self.known.deviations.iter().enumerate() {
             let Deviation { transport, case, instead, .. } = known;
             let _ = writeln!(notes, "[{}] {transport}, {case}: {instead}", number + 1);
         }
@@ -174,25 +189,36 @@ impl Cell {
         match self {
             Self::Hidden => "–".to_owned(),
             Self::Empty => "NO CASE".to_owned(),
-            Self::Holds { passed, notes } => {
+            Self::Holds { passed: 0, confined: 1.., notes } if notes.is_empty() => "–".to_owned(),
+            Self::Holds { passed, confined, notes } => {
                 let notes: String = runs(notes).iter().map(|run| format!(" [{run}]")).collect();
+                let confined = if *confined > 0 { " –" } else { "" };
                 let mark = if *passed > 0 { "✓" } else { "✗" };
-                format!("{mark} {passed}{notes}")
+                format!("{mark} {passed}{confined}{notes}")
             }
             Self::Fails { failed, of } => format!("FAILED {failed} of {of}"),
         }
     }
 }
 
-/// The place in the list of a deviation that is known of this case.
-fn known(transport: &str, case: &Case, deviations: &[Deviation]) -> Option<usize> {
-    deviations.iter().position(|one| one.is_of(transport, case))
+impl Known {
+    /// The place in the list of a deviation that is known of this case.
+    fn deviation(&self, outcome: &Outcome) -> Option<usize> {
+        let of = |one: &Deviation| one.is_of(outcome.transport, &outcome.case);
+        self.deviations.iter().position(of)
+    }
+
+    /// Whether this case can't exist there.
+    fn confines(&self, outcome: &Outcome) -> bool {
+        self.confined.iter().any(|one| one.explains(outcome))
+    }
 }
 
-fn failures(outcomes: &[Outcome], deviations: &[Deviation]) -> Vec<String> {
-    let failed = |Outcome { transport, case, result }: &Outcome| {
+fn failures(outcomes: &[Outcome], known: &Known) -> Vec<String> {
+    let failed = |outcome: &Outcome| {
+        let Outcome { transport, case, result } = outcome;
         let why = result.as_ref().err()?;
-        let unknown = known(transport, case, deviations).is_none();
+        let unknown = known.deviation(outcome).is_none() && !known.confines(outcome);
         unknown.then(|| format!("{transport}: {} failed: {why}", case.name))
     };
     outcomes.iter().filter_map(failed).collect()
@@ -211,24 +237,39 @@ fn stale(deviation: &Deviation, outcomes: &[Outcome]) -> Option<String> {
     }
 }
 
-fn cell(rule: &Rule, column: &str, outcomes: &[Outcome], deviations: &[Deviation]) -> Cell {
+/// What is wrong with a case that is written down as one that can't exist. If it fails in another way, it
+/// is told as any other.
+fn at_large(confined: &Confined, outcomes: &[Outcome]) -> Option<String> {
+    let Confined { transport, case, .. } = confined;
+    let of = |outcome: &&Outcome| confined.is_of(outcome.transport, &outcome.case);
+    match outcomes.iter().find(of).map(|outcome| &outcome.result) {
+        None => Some(format!("{transport}: there is no case {case}, which should not exist there")),
+        Some(Ok(())) => {
+            Some(format!("{transport}: {case} can exist there: take its line out of confined.rs"))
+        }
+        Some(Err(_)) => None,
+    }
+}
+
+fn cell(rule: &Rule, column: &str, outcomes: &[Outcome], known: &Known) -> Cell {
     if hidden(rule.id).is_some() {
         return Cell::Hidden;
     }
     let mine = |outcome: &&Outcome| outcome.transport == column && outcome.case.rule() == rule.id;
-    let (mut passed, mut failed, mut notes) = (0, 0, Vec::new());
-    for Outcome { transport, case, result } in outcomes.iter().filter(mine) {
-        match (result, known(transport, case, deviations)) {
+    let (mut passed, mut confined, mut failed, mut notes) = (0, 0, 0, Vec::new());
+    for outcome in outcomes.iter().filter(mine) {
+        match (&outcome.result, known.deviation(outcome)) {
             (Ok(()), _) => passed += 1,
             (Err(_), Some(note)) => notes.push(note + 1),
+            (Err(_), None) if known.confines(outcome) => confined += 1,
             (Err(_), None) => failed += 1,
         }
     }
     notes.sort_unstable();
-    match (passed, failed, notes.is_empty()) {
-        (0, 0, true) => Cell::Empty,
-        (_, 0, _) => Cell::Holds { passed, notes },
-        _ => Cell::Fails { failed, of: passed + failed + notes.len() },
+    match (passed + confined + notes.len(), failed) {
+        (0, 0) => Cell::Empty,
+        (_, 0) => Cell::Holds { passed, confined, notes },
+        (others, _) => Cell::Fails { failed, of: others + failed },
     }
 }
 
@@ -260,6 +301,8 @@ mod tests {
         Rule { id: "P5", statement: "No system call." },
         Rule { id: "N6", statement: "No wake-up is lost." },
     ];
+    use crate::conformance::Case;
+
     const C8: &str = "c08_once";
     const N6: &str = "n06_awake";
     const SILENT: Deviation =
@@ -271,7 +314,26 @@ mod tests {
     }
 
     fn judge(outcomes: &[Outcome], deviations: &[Deviation]) -> Verdict {
-        Verdict::judge(outcomes, &RULES, vec!["a"], deviations)
+        let known = Known { deviations: deviations.to_vec(), ..Known::default() };
+        Verdict::judge(outcomes, &RULES, vec!["a"], known)
+    }
+
+    #[test]
+    fn a_case_that_cannot_exist_must_say_so() {
+        let alone = Confined { transport: "a", case: N6, says: "alone", why: "it takes two" };
+        let judge = |result| {
+            let known = Known { confined: vec![alone], ..Known::default() };
+            let outcomes = [outcome("a", C8, Ok(())), outcome("a", N6, result)];
+            Verdict::judge(&outcomes, &RULES, vec!["a"], known)
+        };
+        let verdict = judge(Err("alone (x.rs:1)"));
+        assert_eq!(verdict.faults(), &[] as &[String]);
+        assert!(verdict.markdown().contains("| N6 | No wake-up is lost | – |"), "and no mark");
+        assert!(
+            verdict.text().contains("it takes two") && verdict.markdown().contains("takes two")
+        );
+        assert_eq!(judge(Err("asleep")).faults(), ["a: n06_awake failed: asleep"]);
+        assert!(judge(Ok(())).faults().join("").contains("n06_awake can exist there"));
     }
 
     #[test]

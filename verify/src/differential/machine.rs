@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cq_core::async_event::Element;
+use cq_core::async_event::{AsyncEvent, Element};
 use cq_core::transport::{Arm, Events, Poll, PollError, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{self, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
@@ -55,7 +55,8 @@ impl Wanted {
 
 /// A program under way.
 pub struct Machine<D: Device> {
-    device: D,
+    /// One for each end.
+    devices: [D; 2],
     // Before what they refer to.
     qps: Vec<D::Qp>,
     ends: [End<D>; 2],
@@ -69,11 +70,11 @@ pub struct Machine<D: Device> {
 impl<D: Device> Machine<D> {
     /// Makes and connects everything.
     pub fn new(shape: &Shape, dialect: &'static Dialect) -> Self {
-        let device = D::open();
+        let devices = [D::open(), D::open_far()];
         let full = !dialect.lacks(Omission::FullSendQueues);
         let caps = QpCaps { max_send_wr: if full { CAPS.max_send_wr } else { MANY }, ..CAPS };
-        let pds = [device.alloc_pd(), device.alloc_pd()];
-        let ends = pds.each_ref().map(|pd| End::new(&device, pd, shape.separate_cqs));
+        let pds = devices.each_ref().map(D::alloc_pd);
+        let ends = [0, 1].map(|end| End::new(&devices[end], &pds[end], shape.separate_cqs));
         let qps = (0..shape.pairs * 2).map(|qp| {
             let end = &ends[qp % 2];
             let init = QpInit {
@@ -82,12 +83,12 @@ impl<D: Device> Machine<D> {
                 caps,
                 sq_sig_all: shape.signal_all,
             };
-            device.create_qp(&pds[qp % 2], &init).expect("a queue pair")
+            devices[qp % 2].create_qp(&pds[qp % 2], &init).expect("a queue pair")
         });
         let (qps, completed) = (qps.collect(), vec![Vec::new(); shape.pairs * 4]);
         let look = Look::default();
         let shape = shape.clone();
-        let mut machine = Self { device, qps, ends, shape, dialect, steps: 0, look, completed };
+        let mut machine = Self { devices, qps, ends, shape, dialect, steps: 0, look, completed };
         for qp in 0..machine.qps.len() {
             machine.change(qp, Change::Reconnect);
         }
@@ -132,7 +133,7 @@ impl<D: Device> Machine<D> {
                 self.look.events[index * 2 + cq.expect("a queue of this channel")] += 1;
             }
         }
-        while let Some(event) = self.device.next_async().expect("a device that works") {
+        while let Some(event) = self.next_async() {
             let whose = match event.element {
                 Element::Qp(number) => (true, self.index_of(number)),
                 Element::Cq(key) => {
@@ -173,7 +174,12 @@ impl<D: Device> Machine<D> {
 
     /// Lets the device go on.
     pub fn pause(&self) {
-        self.device.pause();
+        self.devices[0].pause();
+    }
+
+    fn next_async(&mut self) -> Option<AsyncEvent> {
+        let next = |device: &mut D| device.next_async().expect("a device that works");
+        self.devices.iter_mut().find_map(next)
     }
 
     fn send(&mut self, qp: usize, list: &[Request]) -> Outcome {

@@ -4,8 +4,9 @@ use std::env;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -18,7 +19,7 @@ use crate::loopback::Loopback;
 const ARGUMENT: &str = "--far-end";
 
 /// Longer than any call takes, beside what it sleeps.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
 
 /// Where this process was started as the far end, serves until its near end is gone. Programs that use
 /// [`Far`](super::Far) call this first.
@@ -49,11 +50,8 @@ pub struct Link {
 /// What is at the far end.
 #[derive(Debug)]
 enum End {
-    /// A process.
-    Process(Child),
-    /// A thread of this process: tests can't be started as something else.
-    #[cfg(test)]
-    Thread,
+    /// A process, or a thread of this one.
+    There(Option<Child>),
     /// It is gone, for this reason.
     Gone(String),
 }
@@ -70,8 +68,11 @@ impl Link {
 
     fn start() -> io::Result<Self> {
         let (control, far) = UnixStream::pair()?;
-        let end = Mutex::new(start(far)?);
-        Ok(Self { control, idle: Mutex::default(), end })
+        Ok(Self::to(control, start(far)?))
+    }
+
+    fn to(control: UnixStream, child: Option<Child>) -> Self {
+        Self { control, idle: Mutex::default(), end: Mutex::new(End::There(child)) }
     }
 
     /// Has a call carried out, which may sleep as long as `sleeps`. Returns the answer, with raw bytes.
@@ -88,13 +89,14 @@ impl Link {
             return Err(why.clone());
         }
         let limit = sleeps.map(|sleeps| sleeps + DEADLINE);
-        let (answer, raw) =
-            self.exchange(call, raw, limit).map_err(|error| match error.kind() {
-                ErrorKind::WouldBlock => {
-                    self.end(format!("the far process hangs: not over after {limit:?}: {call:?}"))
-                }
-                _ => self.end(format!("the far process is gone ({error}), at {call:?}")),
-            })?;
+        let ended = |error: io::Error| match (error.kind(), limit) {
+            (ErrorKind::WouldBlock, Some(limit)) => {
+                let seconds = limit.as_secs();
+                self.end(format!("the far process hangs: not over after {seconds} s: {call:?}"))
+            }
+            _ => self.end(format!("the far process is gone ({error}), at {call:?}")),
+        };
+        let (answer, raw) = self.exchange(call, raw, limit).map_err(ended)?;
         let answer: Result<T, String> = serde_json::from_slice(&answer)
             .map_err(|error| format!("{call:?} was answered with something else: {error}"))?;
         Ok((answer.map_err(|said| format!("at the far end: {said}"))?, raw))
@@ -126,13 +128,12 @@ impl Link {
     fn end(&self, why: String) -> String {
         let mut end = held(&self.end);
         let why = match &mut *end {
-            End::Process(child) => {
-                // It may have ended by itself: that is told then.
+            End::There(Some(child)) => {
+                // It may have ended by itself: how is told then.
                 let ended = child.kill().and_then(|()| child.wait());
                 ended.map_or(why.clone(), |status| format!("{why}; {status}"))
             }
-            #[cfg(test)]
-            End::Thread => why,
+            End::There(None) => why,
             End::Gone(why) => return why.clone(),
         };
         *end = End::Gone(why.clone());
@@ -140,19 +141,57 @@ impl Link {
     }
 }
 
-#[cfg(not(test))]
-fn start(control: UnixStream) -> io::Result<End> {
+/// Starts the far end: a process, or a thread where tests run, which can't be started as something else.
+fn start(control: UnixStream) -> io::Result<Option<Child>> {
+    if cfg!(test) {
+        thread::spawn(move || serve::<Loopback>(&control));
+        return Ok(None);
+    }
     let mut program = Command::new(env::current_exe()?);
-    program.arg(ARGUMENT).stdin(OwnedFd::from(control)).stdout(std::process::Stdio::null());
-    Ok(End::Process(program.spawn()?))
-}
-
-#[cfg(test)]
-fn start(control: UnixStream) -> io::Result<End> {
-    std::thread::spawn(move || serve::<Loopback>(&control));
-    Ok(End::Thread)
+    program.arg(ARGUMENT).stdin(OwnedFd::from(control)).stdout(Stdio::null());
+    Ok(Some(program.spawn()?))
 }
 
 fn held<T>(object: &Mutex<T>) -> MutexGuard<'_, T> {
     object.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The way to a process that runs this script.
+    fn link_to(script: &str) -> Link {
+        let (control, far) = UnixStream::pair().unwrap();
+        let mut shell = Command::new("sh");
+        let child = shell.args(["-c", script]).stdin(OwnedFd::from(far)).spawn().unwrap();
+        Link::to(control, Some(child))
+    }
+
+    fn open(link: &Link) -> String {
+        link.ask::<u64>(&Call::Open, &[], Some(Duration::ZERO)).unwrap_err()
+    }
+
+    #[test]
+    fn a_far_end_that_dies_is_told_with_how_it_did_and_for_good() {
+        let link = link_to("kill -9 $$");
+        let why = open(&link);
+        assert!(why.contains("gone") && why.contains("signal: 9") && why.contains("Open"), "{why}");
+        assert_eq!(open(&link), why);
+    }
+
+    #[test]
+    fn a_far_end_that_hangs_is_ended_after_a_deadline() {
+        let why = open(&link_to("exec sleep 1000"));
+        assert!(why.contains("hangs: not over after 1 s") && why.contains("signal: 9"), "{why}");
+    }
+
+    #[test]
+    fn what_panics_there_is_told_here_and_ends_nothing() {
+        let link = Link::start().unwrap();
+        let nothing = Call::Limits { device: 7 };
+        let said = link.ask::<()>(&nothing, &[], Some(Duration::ZERO)).unwrap_err();
+        assert!(said.contains("an object that is there"), "{said}");
+        assert!(link.ask::<u64>(&Call::Open, &[], Some(Duration::ZERO)).is_ok());
+    }
 }

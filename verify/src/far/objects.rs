@@ -48,7 +48,7 @@ impl<D: Device> Objects<D> {
     /// It is no call, is about nothing that is there, or panics itself.
     pub fn answer(&self, call: &[u8], raw: Vec<u8>) -> Frame {
         match serde_json::from_slice(call).expect("a call") {
-            Call::Drop { kind, id } => plain(self.drop(kind, id)),
+            Call::Drop { kind, id } => self.drop(kind, id),
             Call::Destroy { kind, id } => plain(self.destroy(kind, id)),
             Call::Poll { cq } => self.poll(cq, &raw),
             Call::Arm { cq, on } => {
@@ -70,7 +70,10 @@ impl<D: Device> Objects<D> {
                 self.mrs.with(mr, |mr| mr.read(offset, &mut bytes));
                 with_raw((), bytes)
             }
-            Call::Write { mr, offset } => plain(self.mrs.with(mr, |mr| mr.write(offset, &raw))),
+            Call::Write { mr, offset } => {
+                self.mrs.with(mr, |mr| mr.write(offset, &raw));
+                plain(())
+            }
             call @ (Call::PostSend { .. }
             | Call::PostRecv { .. }
             | Call::State { .. }
@@ -79,7 +82,7 @@ impl<D: Device> Objects<D> {
         }
     }
 
-    fn drop(&self, kind: Kind, id: Id) {
+    fn drop(&self, kind: Kind, id: Id) -> Frame {
         match kind {
             Kind::Device => drop(self.devices.take(id)),
             Kind::Pd => drop(self.pds.take(id)),
@@ -88,6 +91,7 @@ impl<D: Device> Objects<D> {
             Kind::Cq => drop(self.cqs.take(id)),
             Kind::Qp => drop(self.qps.take(id)),
         }
+        plain(())
     }
 
     /// Whether it went.

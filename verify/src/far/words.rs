@@ -210,3 +210,85 @@ impl Receive {
         RecvWr::new(self.wr_id, sges)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    /// Each of these is the same after its way there and back.
+    #[track_caller]
+    fn survive<T, Twin>(words: &[T])
+    where
+        T: Copy + Debug + PartialEq + From<Twin>,
+        Twin: From<T> + Serialize + DeserializeOwned,
+    {
+        for word in words {
+            let sent = serde_json::to_vec(&Twin::from(*word)).unwrap();
+            assert_eq!(T::from(serde_json::from_slice::<Twin>(&sent).unwrap()), *word);
+        }
+    }
+
+    #[test]
+    fn reasons_survive_the_trip() {
+        survive::<Refused, Why>(&[
+            Refused::QueueFull,
+            Refused::TooManySges { max: 1 },
+            Refused::InlineTooLong { max: 2 },
+            Refused::TooLong { max: u64::MAX },
+            Refused::WrongState,
+            Refused::Unsupported,
+            Refused::InlineResult,
+            Refused::NoReadAtomic,
+            Refused::NoDestination,
+            Refused::SharedReceives,
+            Refused::Device(-1),
+        ]);
+        survive::<PostError, Refusing>(&[PostError { posted: 3, why: Refused::QueueFull }]);
+        survive::<PollError, Unpolled>(&[
+            PollError::Overrun { dropped: None },
+            PollError::Overrun { dropped: Some(u32::MAX) },
+            PollError::Device(-5),
+            PollError::Misbehaved { asked: 1, returned: 2 },
+        ]);
+        survive::<ArmError, Unarmed>(&[ArmError::NoChannel, ArmError::Device(7)]);
+        survive::<EventError, Unread>(&[EventError::Device(9)]);
+    }
+
+    #[test]
+    fn events_survive_the_trip() {
+        let key = CqKey { index: 1, generation: u32::MAX };
+        let elements =
+            [Element::Cq(key), Element::Qp(2), Element::Srq(3), Element::Port(4), Element::Device];
+        let events =
+            elements.map(|element| AsyncEvent { event_type: AsyncEventType(u32::MAX), element });
+        survive::<AsyncEvent, Report>(&events);
+        survive::<Notify, On>(&[Notify::Solicited, Notify::Next]);
+        survive::<Armed, Said>(&[Armed::Armed, Armed::MayHaveMissed]);
+    }
+
+    #[test]
+    fn requests_survive_the_trip() {
+        let sges = [Sge { addr: u64::MAX, length: 1, lkey: 2 }; 3];
+        let at = RemoteAddr { addr: 5, rkey: u32::MAX };
+        for wr in [
+            SendWr::send(u64::MAX, &sges).solicited(),
+            SendWr::send_inline(1, b"bytes").with_imm([1, 2, 3, 4]).unsignaled(),
+            SendWr::write(2, &[], at).with_imm([9; 4]).fenced(),
+            SendWr::read(3, &sges[..1], at),
+            SendWr::compare_swap(4, &sges[..1], at, u64::MAX, 1),
+            SendWr::fetch_add(5, &sges[..1], at, u64::MAX),
+        ] {
+            let sent = serde_json::to_vec(&Send::from(&wr)).unwrap();
+            let sent: Send = serde_json::from_slice(&sent).unwrap();
+            assert_eq!(sent.request(&sent.sges()), wr);
+        }
+        let wr = RecvWr::new(6, &sges);
+        let sent = serde_json::to_vec(&Receive::from(&wr)).unwrap();
+        let sent: Receive = serde_json::from_slice(&sent).unwrap();
+        assert_eq!(sent.request(&sent.sges()), wr);
+    }
+}
