@@ -8,20 +8,31 @@
 //! assert_eq!(device.create_cq(16, None).unwrap().capacity(), 16);
 //! ```
 
+use std::env;
+use std::process;
 use std::thread;
 use std::time::Duration;
 
 use cq_core::async_event::AsyncEvent;
 use cq_core::transport::{AsyncEvents, EventError};
 use transport_rxe_loop::{
-    self as rxe, CompletionChannel, Context, CreateError, OwnedRegion, ProtectionDomain, QpState,
-    QueuePair, RegisterError, ResizeError,
+    self as rxe, CompletionChannel, Context, CreateError, OpenOptions, OwnedRegion,
+    ProtectionDomain, QpState, QueuePair, RegisterError, ResizeError,
 };
 
 use crate::device::{Access, Attr, Cq, Device, Limits, Qp, QpCaps, QpInit, Refusal, State};
 use crate::same_words::same_words;
 
-/// The device `loop0`.
+/// What names the fabric in the environment.
+pub const FABRIC: &str = "RXE_LOOP_FABRIC";
+
+/// The fabric that this process uses: the one that its environment names, or one that no other uses.
+#[must_use]
+pub fn fabric() -> String {
+    env::var(FABRIC).unwrap_or_else(|_| format!("verify-{}", process::id()))
+}
+
+/// The device `loop0`, in the process' [fabric](fabric()).
 #[derive(Debug)]
 pub struct Loopback(Context);
 
@@ -33,7 +44,8 @@ impl Device for Loopback {
     type Qp = QueuePair;
 
     fn open() -> Self {
-        Self(Context::open("loop0").expect("there is memory for the device"))
+        let opened = OpenOptions::new().fabric(&fabric()).open("loop0");
+        Self(opened.unwrap_or_else(|error| panic!("{error}")))
     }
 
     fn limits(&self) -> Limits {

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::serve::serve;
 use super::wire::{self, Call};
-use crate::loopback::Loopback;
+use crate::loopback::{FABRIC, Loopback, fabric};
 
 /// The argument that makes a program the far end.
 const ARGUMENT: &str = "--far-end";
@@ -148,7 +148,7 @@ fn start(control: UnixStream) -> io::Result<Option<Child>> {
         return Ok(None);
     }
     let mut program = Command::new(env::current_exe()?);
-    program.arg(ARGUMENT).stdin(OwnedFd::from(control)).stdout(Stdio::null());
+    program.arg(ARGUMENT).env(FABRIC, fabric()).stdin(OwnedFd::from(control)).stdout(Stdio::null());
     Ok(Some(program.spawn()?))
 }
 
