@@ -29,7 +29,7 @@ mod seen;
 mod strategy;
 mod tally;
 
-pub use self::dialect::{Dialect, FULL, Omission, SOFT_ROCE, Why};
+pub use self::dialect::{Dialect, FULL, Omission, SOFT_ROCE, TWO_PROCESSES, Why};
 pub use self::judge::Difference;
 pub use self::program::{
     Change, Data, EndShape, MAIN, Op, Piece, Place, Program, Region, Request, SMALL, Shape, Step,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use verify::across::Across;
-use verify::differential::{FULL, Plan, SOFT_ROCE, run};
+use verify::differential::{FULL, Plan, SOFT_ROCE, TWO_PROCESSES, run};
 use verify::far;
 use verify::loopback::Loopback;
 use verify::model::Model;
@@ -60,7 +60,8 @@ fn main() -> ExitCode {
     }
     let Arguments { transport, programs, seed } = Arguments::parse();
     let (programs, dialect) = match transport {
-        Transport::Loop | Transport::Loop2 => (programs.unwrap_or(2000), &FULL),
+        Transport::Loop => (programs.unwrap_or(2000), &FULL),
+        Transport::Loop2 => (programs.unwrap_or(2000), &TWO_PROCESSES),
         Transport::Verbs => (programs.unwrap_or(200), &SOFT_ROCE),
     };
     if let Err(why) = available(transport) {

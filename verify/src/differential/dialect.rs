@@ -84,6 +84,23 @@ impl fmt::Display for Dialect {
 /// Everything.
 pub static FULL: Dialect = Dialect { left_out: &[], alike: &[] };
 
+/// What is the same wherever the ends are. Each of two processes works on its own account.
+pub static TWO_PROCESSES: Dialect = Dialect {
+    left_out: &[
+        (
+            Omission::OneSidedResets,
+            Why::Undefined(
+                "whether what waited for one end is carried out as soon as that is in RTR again, or only in RTS",
+            ),
+        ),
+        (Omission::Polls, WHEN_OVER),
+    ],
+    alike: &[],
+};
+
+const WHEN_OVER: Why =
+    Why::Undefined("when a request is over; so each step is waited for before the next");
+
 /// What Soft-RoCE does as the specification says.
 pub static SOFT_ROCE: Dialect = Dialect {
     left_out: &[
@@ -118,10 +135,7 @@ pub static SOFT_ROCE: Dialect = Dialect {
                 "what becomes of a connection of which one end counts its packets from the start again",
             ),
         ),
-        (
-            Omission::Polls,
-            Why::Undefined("when a request is over; so each step is waited for before the next"),
-        ),
+        (Omission::Polls, WHEN_OVER),
     ],
     alike: &[
         (
