@@ -31,6 +31,7 @@
 //! device does instead and how that was seen. Where a case mixes that with other facts, split it: the others
 //! go on being judged.
 
+use crate::across::Across;
 use crate::device::Device;
 use crate::loopback::Loopback;
 use crate::model::Model;
@@ -121,6 +122,7 @@ impl Runs {
 pub const TRANSPORTS: &[Transport] = &[
     Transport { name: "model", cases: cases::<Model>, runs: Runs::Anywhere },
     Transport { name: "rxe-loop", cases: cases::<Loopback>, runs: Runs::Anywhere },
+    Transport { name: RXE_LOOP_2, cases: cases::<Across>, runs: Runs::Anywhere },
     Transport { name: VERBS_RXE, cases: on_verbs, runs: Runs::OnADevice },
 ];
 

@@ -56,7 +56,7 @@ pub static STAGES: [Stage; 10] = [
     },
     Stage {
         name: "differential",
-        shows: "random programs do the same on the loopback and on the reference model",
+        shows: "random programs do the same on the loopback, also between processes, and on the model",
         packages: &[],
         run: differential,
     },
@@ -134,12 +134,16 @@ fn doc(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn differential(job: &mut Job) -> Result<String, Stop> {
-    let arguments = ["run", "--quiet", "--release", "-p", "verify", "--bin", "differential"];
-    let output = job.run("differential", &mut cargo(&arguments))?;
-    match output.lines().last() {
-        Some(line) => Ok(line.to_owned()),
-        None => Err(Stop::Unshown("no program ran")),
-    }
+    let mut programs = |options: &[&str]| {
+        let cargo_run =
+            ["run", "--quiet", "--release", "-p", "verify", "--bin", "differential", "--"];
+        let output = job.run("differential", &mut cargo(&[&cargo_run, options].concat()))?;
+        output.lines().last().map(str::to_owned).ok_or(Stop::Unshown("no program ran"))
+    };
+    let across = programs(&["--transport", "loop2", "--programs", "500"])?;
+    let (across, _what_they_did) = across.split_once(':').unwrap_or((&across, ""));
+    let within = programs(&[])?;
+    Ok(format!("between processes {across}; {within}"))
 }
 
 /// The sum over all test binaries in libtest's output.

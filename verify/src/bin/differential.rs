@@ -16,6 +16,9 @@ Each program posts sends and receives, changes states, polls, arms and resizes; 
 completions in order, every event and all memory must be the same on both. A program that shows a
 difference is shrunk and printed; the same seed finds it again.
 
+With --transport loop2 the ends of every connection are in two processes of this program. Each works on its
+own account, so every step is waited for.
+
 With --transport verbs the device is the one that the environment's VERBS_DEVICE names, or the first. The
 programs leave out what Soft-RoCE is known to do otherwise, and say so.
 
