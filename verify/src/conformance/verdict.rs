@@ -140,7 +140,7 @@ impl Verdict {
             row.extend(cells.iter().map(Cell::in_words));
             line(&mut page, &row);
         }
-        let _ = write!(page, "\n– cannot be seen from outside:\n\n");
+        let _ = write!(page, "\n– cannot be seen from outside, or cannot exist there:\n\n");
         for Row { rule, .. } in &self.rows {
             if let Some(why) = hidden(rule.id) {
                 let _ = writeln!(page, "- {}: {why}.", rule.id);
