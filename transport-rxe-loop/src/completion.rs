@@ -69,7 +69,9 @@ pub fn settle(fabric: &'static Fabric, qp: u32, tag: u32) {
         return;
     }
     if tag::is_send(tag) {
-        tag::settle(&slot.send.done, tag, sync::load_u32(&slot.send_capacity));
+        // Written by who has the turn alone: no completion of this queue is anybody else's to push.
+        let done = tag::past(sync::load(&slot.send.done), tag, sync::load_u32(&slot.send_capacity));
+        done.into_iter().for_each(|done| sync::release(&slot.send.done, done));
     } else {
         slot.recv.settle(tag, sync::load_u32(&slot.recv_capacity));
     }

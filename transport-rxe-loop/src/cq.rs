@@ -143,36 +143,45 @@ pub fn tell(fabric: &'static Fabric, index: u32) {
     }
 }
 
-/// Adds a completion to the queue at `index`, settles what its tag covers, and raises the event that the
-/// queue was armed for. A completion that finds no room overruns the queue: the poller is told (O3), and
-/// its queue pairs fail (O4).
+/// Adds completions to the queue at `index`, settles what their tags cover, and raises the event that the
+/// queue was armed for. One that finds no room overruns the queue: the poller is told (O3), and its queue
+/// pairs fail (O4).
 #[inline]
-pub fn push(fabric: &'static Fabric, index: u32, entry: &Entry) {
+pub fn push(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
+    let Some(last) = entries.last() else { return };
     let fanin = &fabric.cq(index).fanin;
     let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
     let asked = Asked(Cell::new(false));
     let pushed = {
-        let Ok(_guard) = lock(fabric, index) else { return give_up(fabric, index, entry) };
-        // Where a stranger wrote, there is no queue: the completion is lost, but not the place of its request.
-        let Some(parts) = parts(fabric, fanin.place()) else {
-            return settle(&entry.wc, entry.tag);
-        };
+        let Ok(_guard) = lock(fabric, index) else { return give_up(fabric, index, entries) };
+        // Where a stranger wrote, there is no queue: completions are lost, but not the place of their requests.
+        let Some(parts) = parts(fabric, fanin.place()) else { return settle_all(fabric, entries) };
         let has_channel = bell::is_attached(fabric, Source::Completion(index));
         let mut producer = fanin.producer(parts, key(fabric, index), has_channel.then_some(&asked));
-        fanin.push(&mut producer, entry, settle)
+        match entries {
+            [entry] => fanin.push(&mut producer, entry, settle),
+            entries => fanin.push_all(&mut producer, entries, settle),
+        }
     };
     if asked.0.get() {
         bell::raise(fabric, Source::Completion(index), || true);
     }
     if let Err(Overrun { .. }) = pushed {
-        overrun::spread(fabric, index, entry.wc.qp_num());
+        overrun::spread(fabric, index, last.wc.qp_num());
+    }
+}
+
+#[cold]
+fn settle_all(fabric: &'static Fabric, entries: &[Entry]) {
+    for Entry { wc, tag, .. } in entries {
+        completion::settle(fabric, wc.qp_num(), *tag);
     }
 }
 
 /// Somebody who lives holds the queue's lock for ever: the queue is given up, as if it had overrun.
 #[cold]
-fn give_up(fabric: &'static Fabric, index: u32, entry: &Entry) {
-    completion::settle(fabric, entry.wc.qp_num(), entry.tag);
+fn give_up(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
+    settle_all(fabric, entries);
     if let Some(parts) = parts(fabric, fabric.cq(index).fanin.place()) {
         parts.control().fail();
     }

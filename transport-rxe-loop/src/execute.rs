@@ -8,13 +8,14 @@ use cq_core::setup::Access;
 use cq_core::soft::Entry;
 use cq_core::wc::WcStatus;
 use cq_core::wr::{SendFlags, SendOp};
+use heapless::Vec;
 
 use crate::async_event::{self, QpEvent};
 use crate::completion;
 use crate::cq;
 use crate::fabric::Fabric;
 use crate::flush;
-use crate::identity;
+use crate::identity::{self, Identity};
 use crate::layout::QpSlot;
 use crate::memory::Pieces;
 use crate::notes;
@@ -145,22 +146,26 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
             }
             _ => return true,
         }
-        if !ring.has_any(position, sync::acquire(&slot.send.posted)) {
+        let posted = sync::acquire(&slot.send.posted);
+        if !ring.has_any(position, posted) {
             return true;
         }
         if position == limit {
             return false;
         }
-        let mut initiator = Initiator { fabric, slot, number: me.number, kicks };
-        let request = ring.read_send(position);
-        match initiator.execute(&request) {
-            Ok(()) => initiator.succeeded(&request, position),
-            Err(Halt::Failed(status)) => initiator.failed(&request, position, status),
-            Err(Halt::Waits(waits_for)) => {
-                match retry::judge(fabric, me.number, position, waits_for) {
+        let mut left = posted.wrapping_sub(position).min(limit.wrapping_sub(position));
+        if me.state == QpState::Sqd {
+            left = 1;
+        }
+        let mut initiator = Initiator::new(fabric, slot, me, kicks);
+        let Some(halted) = initiator.run(&ring, position, left) else { continue };
+        match halted.why {
+            Halt::Failed(status) => initiator.failed(&halted, status),
+            Halt::Waits(waits_for) => {
+                match retry::judge(fabric, me.number, halted.position, waits_for) {
                     Verdict::Wait => return true,
                     Verdict::TryAgain => {}
-                    Verdict::Fail(status) => initiator.failed(&request, position, status),
+                    Verdict::Fail(status) => initiator.failed(&halted, status),
                 }
             }
         }
@@ -190,6 +195,13 @@ impl Halt {
     pub const LOCAL_PROTECTION: Self = Self::Failed(WcStatus::LOC_PROT_ERR);
 }
 
+/// Which request that was, and where it is.
+struct Halted {
+    position: u64,
+    wr_id: u64,
+    why: Halt,
+}
+
 /// Why a message did not get into the receive that was there for it.
 enum Refusal {
     /// Both sides fail, and this is how they see it.
@@ -198,42 +210,85 @@ enum Refusal {
     NoAnswer,
 }
 
+/// Requests that are carried out in one go at most: one look at the peer's doors, and one lock for the
+/// completions of each side.
+const RUN: usize = 32;
+/// So many bytes end it earlier, so that the first completion need not wait long.
+const MUCH: u64 = 16 << 10;
+
 /// The queue pair whose turn is held.
 pub struct Initiator<'k> {
     pub fabric: &'static Fabric,
     pub slot: &'static QpSlot,
-    pub number: u32,
-    pub kicks: &'k mut Kicks,
+    me: Identity,
+    pub peer: Peer,
+    kicks: &'k mut Kicks,
+    /// What the peer is to be told of receives, in their order.
+    received: Vec<Entry, RUN>,
 }
 
-impl Initiator<'_> {
-    fn execute(&mut self, request: &SendRequest) -> Result<(), Halt> {
-        let peer =
-            Peer::new(self.fabric, sync::load_u32(self.fabric.dest(self.number)), self.number);
-        let window = Window::open(self.fabric, &self.slot.send.copying);
-        let result = self.carry_out(&window, request, &peer);
-        drop(window);
-        if peer.has_failed() {
-            self.kicks.add(self.fabric, peer.number());
-        }
-        result
+impl<'k> Initiator<'k> {
+    #[inline]
+    fn new(
+        fabric: &'static Fabric,
+        slot: &'static QpSlot,
+        me: Identity,
+        kicks: &'k mut Kicks,
+    ) -> Self {
+        let peer = Peer::new(fabric, sync::load_u32(fabric.dest(me.number)), me.number);
+        Self { fabric, slot, me, peer, kicks, received: Vec::new() }
     }
 
-    fn carry_out(
-        &mut self,
-        window: &Window<'_>,
-        request: &SendRequest,
-        peer: &Peer,
-    ) -> Result<(), Halt> {
+    /// Carries out up to `count` requests, from a position on, and completes them on both sides. `Some` is the
+    /// one that was not carried out, which ends this, as a change of state does.
+    #[inline]
+    fn run(&mut self, ring: &Ring, first: u64, count: u64) -> Option<Halted> {
+        let (mut position, end) = (first, first.wrapping_add(count));
+        let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
+        let window = Window::open(self.fabric, &self.slot.send.copying);
+        while position != end && !sent.is_full() && !self.received.is_full() && bytes < MUCH {
+            let request = ring.read_send(position);
+            if let Err(why) = self.carry_out(&window, &request) {
+                halted = Some(Halted { position, wr_id: request.wr_id, why });
+                break;
+            }
+            position = position.wrapping_add(1);
+            if request.flags.contains(SendFlags::SIGNALED) {
+                // There is room: it was looked for.
+                let _ = sent.push(self.sent(&request, position));
+            }
+            bytes += request.payload.len();
+            if identity::read(self.slot) != self.me {
+                break;
+            }
+        }
+        self.deliver();
+        drop(window);
+        if self.peer.has_failed() {
+            self.kicks.add(self.fabric, self.peer.number());
+        }
+        cq::push(self.fabric, sync::load_u32(&self.slot.send_cq), &sent);
+        sync::store(&self.slot.send.done, position);
+        halted
+    }
+
+    /// Tells the peer of its receives.
+    #[inline]
+    fn deliver(&mut self) {
+        self.peer.push(&self.received);
+        self.received.clear();
+    }
+
+    fn carry_out(&mut self, window: &Window<'_>, request: &SendRequest) -> Result<(), Halt> {
         if request.op.returns_data() {
-            return self.fetch(window, request, peer);
+            return self.fetch(window, request);
         }
         let from = self.source(window, &request.payload).ok_or(Halt::LOCAL_PROTECTION)?;
         match request.op {
-            SendOp::Write { remote, imm: None } => self.write(window, &from, peer, remote),
+            SendOp::Write { remote, imm: None } => self.write(window, &from, remote),
             SendOp::Send { imm } => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
-                self.send(window, &from, peer, imm, solicited)
+                self.send(window, &from, imm, solicited)
             }
             _ => Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR)),
         }
@@ -254,18 +309,21 @@ impl Initiator<'_> {
         &mut self,
         window: &Window<'_>,
         from: &Pieces<'_>,
-        peer: &Peer,
         imm: Option<[u8; 4]>,
         solicited: bool,
     ) -> Result<(), Halt> {
-        let receive = peer.receive(&self.slot.send.ahead).map_err(Self::halt)?;
-        match land(window, self.fabric, from, peer, &receive.request) {
+        let nth = self.received.len() as u64;
+        let receive = self.peer.receive(&self.slot.send.ahead, nth).map_err(Self::halt)?;
+        match land(window, self.fabric, from, &self.peer, &receive.request) {
             Ok(()) => {
-                peer.received(&receive, from.len(), imm, solicited);
+                // There is room: it was looked for.
+                let _ =
+                    self.received.push(self.peer.received(&receive, from.len(), imm, solicited));
                 Ok(())
             }
             Err(Refusal::Mismatch { theirs, ours }) => {
-                peer.refused(&receive, theirs);
+                self.deliver();
+                self.peer.refused(&receive, theirs);
                 Err(Halt::Failed(ours))
             }
             Err(Refusal::NoAnswer) => Err(self.unanswered()),
@@ -279,7 +337,7 @@ impl Initiator<'_> {
         const SOON: u64 = 50_000_000;
         let service = self.fabric.service();
         // If there can be no alarm, the wait has none either, and fails.
-        let _ = service.wake_at(self.fabric, self.number, service.now() + SOON);
+        let _ = service.wake_at(self.fabric, self.me.number, service.now() + SOON);
         Halt::Waits(WaitsFor::Answer)
     }
 
@@ -292,25 +350,21 @@ impl Initiator<'_> {
         }
     }
 
+    /// The completion of a request that was carried out, and what it covers up to.
     #[inline]
-    fn succeeded(&self, request: &SendRequest, position: u64) {
-        let next = position.wrapping_add(1);
-        if request.flags.contains(SendFlags::SIGNALED) {
-            let returned = if request.op.returns_data() { request.payload.len() as u32 } else { 0 };
-            let wc = completion::sent(request.wr_id, self.number, request.op, returned);
-            let cq = sync::load_u32(&self.slot.send_cq);
-            cq::push(self.fabric, cq, &Entry { wc, tag: tag::of_send(next), solicited: false });
-        } else {
-            sync::store(&self.slot.send.done, next);
-        }
+    fn sent(&self, request: &SendRequest, end: u64) -> Entry {
+        let returned = if request.op.returns_data() { request.payload.len() as u32 } else { 0 };
+        let wc = completion::sent(request.wr_id, self.me.number, request.op, returned);
+        Entry { wc, tag: tag::of_send(end), solicited: false }
     }
 
     /// The state comes before the completion: who polls the failure finds the queue pair in ERR.
     #[cold]
-    fn failed(&mut self, request: &SendRequest, position: u64, status: WcStatus) {
-        identity::fail(self.slot, self.number);
-        self.kicks.add(self.fabric, sync::load_u32(self.fabric.dest(self.number)));
-        flush::complete(self.fabric, self.slot, self.number, request.wr_id, position, status);
+    fn failed(&mut self, halted: &Halted, status: WcStatus) {
+        identity::fail(self.slot, self.me.number);
+        self.kicks.add(self.fabric, self.peer.number());
+        let Halted { position, wr_id, .. } = *halted;
+        flush::complete(self.fabric, self.slot, self.me.number, wr_id, position, status);
     }
 }
 

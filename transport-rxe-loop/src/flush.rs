@@ -42,7 +42,7 @@ pub fn complete(
     let wc = completion::failed(wr_id, number, status);
     let tag = tag::of_send(position.wrapping_add(1));
     let cq = sync::load_u32(&slot.send_cq);
-    cq::push(fabric, cq, &Entry { wc, tag, solicited: false });
+    cq::push(fabric, cq, &[Entry { wc, tag, solicited: false }]);
 }
 
 /// What the peer is in the middle of is left to it, and what is behind that is flushed when it has kicked.
@@ -58,6 +58,6 @@ fn receives(fabric: &'static Fabric, slot: &QpSlot, number: u32) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = completion::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
         let tag = tag::of_recv(position.wrapping_add(1));
-        cq::push(fabric, cq, &Entry { wc, tag, solicited: false });
+        cq::push(fabric, cq, &[Entry { wc, tag, solicited: false }]);
     }
 }

@@ -21,7 +21,6 @@ use cq_core::wr::{RemoteAddr, SendOp, Sge};
 
 use crate::execute::{Halt, Initiator};
 use crate::memory::{self, Pieces, Target};
-use crate::peer::Peer;
 use crate::queue::SendRequest;
 use crate::reach::stripes::{self, Step};
 use crate::reach::{self, Order, Trouble};
@@ -37,37 +36,31 @@ impl Initiator<'_> {
         &mut self,
         window: &Window<'_>,
         from: &Pieces<'_>,
-        peer: &Peer,
         remote: RemoteAddr,
     ) -> Result<(), Halt> {
-        let (rights, domain) = peer.rights().map_err(Self::halt)?;
+        let (rights, domain) = self.peer.rights().map_err(Self::halt)?;
         if !rights.contains(Access::REMOTE_WRITE) {
-            return Err(self.refused(peer, WcStatus::REM_INV_REQ_ERR));
+            return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
         }
         let len = from.len() as u64;
         let target = [place(remote, len)];
         let Some(to) = window.target(domain, target, Access::REMOTE_WRITE, len) else {
-            return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
+            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         };
         let moved = reach::copy(self.fabric, from, &to, Order::LastWordLast);
-        moved.map_err(|trouble| self.troubled(peer, trouble))
+        moved.map_err(|trouble| self.troubled(trouble))
     }
 
     /// A request whose data comes back: READ, or an atomic. Requests are carried out one after the other,
     /// so every earlier one is done: that is all there is to a FENCE.
-    pub fn fetch(
-        &mut self,
-        window: &Window<'_>,
-        request: &SendRequest,
-        peer: &Peer,
-    ) -> Result<(), Halt> {
+    pub fn fetch(&mut self, window: &Window<'_>, request: &SendRequest) -> Result<(), Halt> {
         match request.op {
-            SendOp::Read { remote } => self.read(window, request, peer, remote),
+            SendOp::Read { remote } => self.read(window, request, remote),
             SendOp::CompareSwap { remote, compare, swap } => {
-                self.atomic(window, request, peer, remote, Step::CompareSwap { compare, swap })
+                self.atomic(window, request, remote, Step::CompareSwap { compare, swap })
             }
             SendOp::FetchAdd { remote, add } => {
-                self.atomic(window, request, peer, remote, Step::FetchAdd { add })
+                self.atomic(window, request, remote, Step::FetchAdd { add })
             }
             _ => Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR)),
         }
@@ -77,51 +70,49 @@ impl Initiator<'_> {
         &mut self,
         window: &Window<'_>,
         request: &SendRequest,
-        peer: &Peer,
         remote: RemoteAddr,
     ) -> Result<(), Halt> {
-        let domain = self.ask(peer, Access::REMOTE_READ)?;
+        let domain = self.ask(Access::REMOTE_READ)?;
         let source = [place(remote, request.payload.len())];
         let Some(from) = window.source(domain, source, Access::REMOTE_READ) else {
-            return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
+            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         };
         let moved = reach::copy(self.fabric, &from, &self.answer(window, request)?, Order::Any);
-        moved.map_err(|trouble| self.troubled(peer, trouble))
+        moved.map_err(|trouble| self.troubled(trouble))
     }
 
     fn atomic(
         &mut self,
         window: &Window<'_>,
         request: &SendRequest,
-        peer: &Peer,
         remote: RemoteAddr,
         step: Step,
     ) -> Result<(), Halt> {
         if request.payload.len() != ATOMIC {
             return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
         }
-        let domain = self.ask(peer, Access::REMOTE_ATOMIC)?;
+        let domain = self.ask(Access::REMOTE_ATOMIC)?;
         if !remote.addr.is_multiple_of(ATOMIC) {
-            return Err(self.refused(peer, WcStatus::REM_INV_REQ_ERR));
+            return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
         }
         let Some(word) = window.word(domain, remote) else {
-            return Err(self.refused(peer, WcStatus::REM_ACCESS_ERR));
+            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         };
         let to = self.answer(window, request)?;
         let held = stripes::apply(self.fabric, &word, step);
-        let held = [AtomicU64::new(held.map_err(|trouble| self.troubled(peer, trouble))?)];
+        let held = [AtomicU64::new(held.map_err(|trouble| self.troubled(trouble))?)];
         memory::copy(&Pieces::of_words(&held, ATOMIC as usize), &to);
         Ok(())
     }
 
     /// Whether the peer's queue pair lets its own do this; in which protection domain its memory lies.
-    fn ask(&mut self, peer: &Peer, right: Access) -> Result<u32, Halt> {
-        let answers = peer.answers();
-        let (rights, domain) = peer.rights().map_err(Self::halt)?;
+    fn ask(&mut self, right: Access) -> Result<u32, Halt> {
+        let answers = self.peer.answers();
+        let (rights, domain) = self.peer.rights().map_err(Self::halt)?;
         if answers && rights.contains(right) {
             Ok(domain)
         } else {
-            Err(self.refused(peer, WcStatus::REM_INV_REQ_ERR))
+            Err(self.refused(WcStatus::REM_INV_REQ_ERR))
         }
     }
 
@@ -138,17 +129,17 @@ impl Initiator<'_> {
 
     /// What it means for a request that bytes of the peer's can't be moved.
     #[cold]
-    fn troubled(&self, peer: &Peer, trouble: Trouble) -> Halt {
+    fn troubled(&self, trouble: Trouble) -> Halt {
         match trouble {
-            Trouble::Fault => self.refused(peer, WcStatus::REM_ACCESS_ERR),
+            Trouble::Fault => self.refused(WcStatus::REM_ACCESS_ERR),
             Trouble::NoAnswer => self.unanswered(),
         }
     }
 
     /// The target refuses the request, and fails.
     #[cold]
-    fn refused(&self, peer: &Peer, status: WcStatus) -> Halt {
-        peer.refuse(status);
+    fn refused(&self, status: WcStatus) -> Halt {
+        self.peer.refuse(status);
         Halt::Failed(status)
     }
 }

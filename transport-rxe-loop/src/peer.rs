@@ -3,7 +3,7 @@
 
 use cq_core::setup::Access;
 use cq_core::soft::Entry;
-use cq_core::wc::{Wc, WcStatus};
+use cq_core::wc::WcStatus;
 
 use crate::async_event::{self, QpEvent};
 use crate::completion;
@@ -32,6 +32,12 @@ pub struct Peer {
 pub struct Receive {
     position: u64,
     pub request: RecvRequest,
+}
+
+impl Receive {
+    const fn tag(&self) -> u32 {
+        tag::of_recv(self.position.wrapping_add(1))
+    }
 }
 
 /// Why a peer takes no message.
@@ -93,14 +99,14 @@ impl Peer {
         }
     }
 
-    /// Its next receive, and where that stands. If there is none, posting one will run the initiator: whether
+    /// The `nth` of its receives that have not completed, and where that stands. If there is none, posting one will run the initiator: whether
     /// that waits for it is not asked here, since `rnr_retry` may have changed since it began to.
     #[inline]
-    pub fn receive(&self, ahead: &[AtomicU64; 2]) -> Result<Receive, Unavailable> {
+    pub fn receive(&self, ahead: &[AtomicU64; 2], nth: u64) -> Result<Receive, Unavailable> {
         self.listens()?;
         let (recv, capacity) = (&self.slot.recv, sync::load_u32(&self.slot.recv_capacity));
         let mut known = Ahead::from_words(ahead.each_ref().map(sync::load));
-        let position = recv.completed();
+        let position = recv.completed().wrapping_add(nth);
         let is_there = recv.has_or_starve(position, &mut known, self.number, capacity);
         ahead.iter().zip(known.to_words()).for_each(|(word, value)| sync::store(word, value));
         if !is_there {
@@ -110,18 +116,24 @@ impl Peer {
         Ok(Receive { position, request: ring.read_recv(position) })
     }
 
-    /// A receive has succeeded.
+    /// What is to be pushed of a receive that has succeeded.
     #[inline]
-    pub fn received(&self, receive: &Receive, len: usize, imm: Option<[u8; 4]>, solicited: bool) {
+    pub fn received(
+        &self,
+        receive: &Receive,
+        len: usize,
+        imm: Option<[u8; 4]>,
+        solicited: bool,
+    ) -> Entry {
         let wc = completion::received(receive.request.wr_id, self.number, len, imm);
-        self.push(wc, receive.position, solicited);
+        Entry { wc, tag: receive.tag(), solicited }
     }
 
     /// A receive has failed, and the peer with it.
     pub fn refused(&self, receive: &Receive, status: WcStatus) {
         self.fail();
         let wc = completion::failed(receive.request.wr_id, self.number, status);
-        self.push(wc, receive.position, false);
+        self.push(&[Entry { wc, tag: receive.tag(), solicited: false }]);
     }
 
     /// The peer goes to ERR over a request that it refuses with this status: no receive of its own tells it
@@ -150,10 +162,9 @@ impl Peer {
         now.number == self.number && now.state == QpState::Err
     }
 
+    /// Tells it of receives, in their order.
     #[inline]
-    fn push(&self, wc: Wc, position: u64, solicited: bool) {
-        let cq = sync::load_u32(&self.slot.recv_cq);
-        let tag = tag::of_recv(position.wrapping_add(1));
-        cq::push(self.fabric, cq, &Entry { wc, tag, solicited });
+    pub fn push(&self, entries: &[Entry]) {
+        cq::push(self.fabric, sync::load_u32(&self.slot.recv_cq), entries);
     }
 }

@@ -164,10 +164,11 @@ fn o04_sends_behind_the_overrun_are_not_carried_out() {
     let mut qp = context.alloc_pd().create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
     qp.connect(b.qp.number()).unwrap();
     b.qp.connect(qp.number()).unwrap();
-    let writes: Vec<_> = (1..=4)
-        .map(|nth| SendWr::write_inline(nth, b"x", b.region.remote(nth as usize).unwrap()))
-        .collect();
-    qp.post_send(&writes).unwrap();
+    // One by one: what is posted together may be carried out before its first completion is pushed.
+    for nth in 1..=4 {
+        let there = b.region.remote(nth as usize).unwrap();
+        qp.post_send(&[SendWr::write_inline(nth, b"x", there)]).unwrap();
+    }
     assert_eq!(b.bytes(1, 4), b"xx\0\0");
     assert_eq!(qp.state(), QpState::Err);
     assert_eq!(reports(&mut context), [cq_err(&cq), fatal(&qp)]);
