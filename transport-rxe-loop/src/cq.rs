@@ -39,6 +39,7 @@ use crate::layout::Entry as _;
 use crate::lock::{Guard, Stuck};
 use crate::overrun;
 use crate::protocol::fanin::Place;
+use crate::region;
 use crate::sync;
 
 /// Memory for a queue that is to hold so many completions, new: its zeros are an empty queue.
@@ -186,6 +187,26 @@ fn give_up(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
         parts.control().fail();
     }
     tell(fabric, index);
+}
+
+/// Has what pushing to the queue at `index` will write brought here meanwhile: `landing` is where that was
+/// [expected](landing).
+#[inline]
+pub fn expect_push(fabric: &'static Fabric, index: u32, landing: u32) {
+    region::expect_write(&fabric.cq(index).fanin);
+    if let Some([slot]) = fabric.memory().slice::<Slot>(landing as usize, 1) {
+        region::expect_write(slot);
+    }
+}
+
+/// Where the next completion of the queue at `index` will lie, unless somebody else pushes one before.
+#[inline]
+pub fn landing(fabric: &'static Fabric, index: u32) -> u32 {
+    let fanin = &fabric.cq(index).fanin;
+    let place = fanin.place();
+    let slot = fanin.position() as u32 & 1u32.wrapping_shl(place.log2).wrapping_sub(1);
+    let slots = place.offset.wrapping_add(size_of::<Control>() as u32);
+    slots.wrapping_add(slot.wrapping_mul(size_of::<Slot>() as u32))
 }
 
 /// Waits until whoever is pushing to the queue at `index` is through.

@@ -243,6 +243,7 @@ impl<'k> Initiator<'k> {
     /// one that was not carried out, which ends this, as a change of state does.
     #[inline]
     fn run(&mut self, ring: &Ring, first: u64, count: u64) -> Option<Halted> {
+        self.peer.expect_send(&self.slot.send.landing);
         let (mut position, end) = (first, first.wrapping_add(count));
         let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
         let window = Window::open(self.fabric, &self.slot.send.copying);
@@ -275,7 +276,11 @@ impl<'k> Initiator<'k> {
     /// Tells the peer of its receives.
     #[inline]
     fn deliver(&mut self) {
+        if self.received.is_empty() {
+            return;
+        }
         self.peer.push(&self.received);
+        sync::store_u32(&self.slot.send.landing, self.peer.landing());
         self.received.clear();
     }
 

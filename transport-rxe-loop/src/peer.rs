@@ -15,7 +15,7 @@ use crate::protocol::receives::Ahead;
 use crate::protocol::tag;
 use crate::queue::{RecvRequest, Ring};
 use crate::state::QpState;
-use crate::sync::{self, AtomicU64};
+use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// The queue pair that another one is connected to. It may be gone at any moment.
 #[derive(Debug)]
@@ -114,6 +114,22 @@ impl Peer {
         }
         let ring = Ring::of(self.fabric, &self.slot.recv_ring).ok_or(Unavailable::Gone)?;
         Ok(Receive { position, request: ring.read_recv(position) })
+    }
+
+    /// Has what a SEND will read and write of it brought here meanwhile.
+    #[inline]
+    pub fn expect_send(&self, landing: &AtomicU32) {
+        if let Some(ring) = Ring::of(self.fabric, &self.slot.recv_ring) {
+            ring.expect(self.slot.recv.completed());
+        }
+        let cq = sync::load_u32(&self.slot.recv_cq);
+        cq::expect_push(self.fabric, cq, sync::load_u32(landing));
+    }
+
+    /// Where its next completion will probably lie.
+    #[inline]
+    pub fn landing(&self) -> u32 {
+        cq::landing(self.fabric, sync::load_u32(&self.slot.recv_cq))
     }
 
     /// What is to be pushed of a receive that has succeeded.

@@ -100,6 +100,8 @@ pub struct QueuePair {
     sq_sig_all: bool,
     /// What the poller had given back when it was last looked at.
     retired: u64,
+    /// Which receives had completed when that was last looked at: seldom, since another core writes it.
+    received: u64,
 }
 
 impl QueuePair {
@@ -108,7 +110,8 @@ impl QueuePair {
         check(&caps)?;
         let place = Place::new(domain, init)?;
         let retired = sync::acquire(&place.slot.retired.0);
-        Ok(Self { place, caps, sq_sig_all, retired })
+        let received = place.slot.recv.seen_completed();
+        Ok(Self { place, caps, sq_sig_all, retired, received })
     }
 
     /// Its number, by which the peer connects to it.
@@ -252,7 +255,7 @@ impl QueuePair {
     }
 
     #[inline]
-    fn put_recv(&self, position: u64, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn put_recv(&mut self, position: u64, wr: &RecvWr<'_>) -> Result<(), Refused> {
         if !self.state().takes_recvs() {
             return Err(Refused::WrongState);
         }
@@ -267,12 +270,20 @@ impl QueuePair {
     }
 
     #[inline]
-    fn has_recv_slot(&self, position: u64) -> bool {
-        let (recv, capacity) = (&self.place.slot.recv, self.caps.max_recv_wr);
-        recv.has_room(position, capacity) || {
+    fn has_recv_slot(&mut self, position: u64) -> bool {
+        let capacity = self.caps.max_recv_wr;
+        let known = position.wrapping_sub(self.received) < capacity.into();
+        known || self.look_for_recv_slot(position, capacity)
+    }
+
+    fn look_for_recv_slot(&mut self, position: u64, capacity: u32) -> bool {
+        let recv = &self.place.slot.recv;
+        self.received = recv.seen_completed();
+        position.wrapping_sub(self.received) < capacity.into() || {
             // A completion can be polled a moment before its receive counts as completed.
             cq::outwait_push(self.place.fabric, sync::load_u32(&self.place.slot.recv_cq));
-            recv.has_room(position, capacity)
+            self.received = recv.seen_completed();
+            position.wrapping_sub(self.received) < capacity.into()
         }
     }
 

@@ -21,6 +21,7 @@ use cq_core::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
 use crate::fabric::Fabric;
 use crate::layout::RingWords;
 use crate::memory::MAX_SGE;
+use crate::region;
 use crate::sync::{self, AtomicU64};
 
 const SEND_HEADER: usize = 4;
@@ -120,6 +121,12 @@ impl Ring {
     fn at(&self, position: u64) -> &'static [AtomicU64] {
         let first = (position & self.mask) as usize * self.stride;
         &self.words[first..first + self.stride]
+    }
+
+    /// Has the request at a position, which another core wrote, brought here meanwhile.
+    #[inline]
+    pub fn expect(&self, position: u64) {
+        self.at(position).first().into_iter().for_each(region::expect_read);
     }
 
     /// Writes a send request, whose pieces and inline bytes fit.

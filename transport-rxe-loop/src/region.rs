@@ -93,6 +93,38 @@ impl Mapping {
     }
 }
 
+/// Has the cache line of something that will be written soon brought here meanwhile, with the right to write
+/// it, from whichever core has it.
+#[inline(always)]
+pub fn expect_write<T>(what: &T) {
+    prefetch::<true, T>(what);
+}
+
+/// The same, for something that will be read.
+#[inline(always)]
+pub fn expect_read<T>(what: &T) {
+    prefetch::<false, T>(what);
+}
+
+#[inline(always)]
+fn prefetch<const WRITE: bool, T>(what: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+        let line = std::ptr::from_ref(what).cast();
+        // SAFETY: a hint, which reads and writes nothing.
+        unsafe {
+            if WRITE {
+                _mm_prefetch::<_MM_HINT_ET0>(line)
+            } else {
+                _mm_prefetch::<_MM_HINT_T0>(line)
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = what;
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: mapped by `new` with this length; borrows of it ended with `self`. Registered memory

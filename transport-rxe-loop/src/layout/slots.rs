@@ -105,6 +105,8 @@ pub struct SendSide {
     pub posted: AtomicU64,
     /// Which request is executed next.
     pub done: AtomicU64,
+    /// Where the next completion of the peer will probably lie.
+    pub landing: AtomicU32,
     /// What is known of the peer's receives: whose they are, and up to where they were posted.
     pub ahead: [AtomicU64; 2],
     /// What the request at `waits_at` waits for, and until when: see `retry`.

@@ -100,6 +100,13 @@ impl Fanin {
         sync::release(&self.place, Place::default().to_word());
     }
 
+    /// Where the next completion goes, as far as this is known without the lock.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> Position {
+        sync::load(&self.tail[0])
+    }
+
     /// How many completions the queue's owner, whose consumer this is, has not polled.
     #[must_use]
     pub fn unpolled(&self, consumer: &Consumer<'_>) -> Position {

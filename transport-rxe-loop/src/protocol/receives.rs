@@ -85,8 +85,14 @@ impl Receives {
     /// may not be: who publishes a completion settles it a moment later, under the completion queue's lock.
     #[inline]
     pub fn has_room(&self, next: u64, capacity: u32) -> bool {
-        let completed = sync::acquire_at(&self.completed.0, Site::SeeCompleted);
-        next.wrapping_sub(completed) < u64::from(capacity)
+        next.wrapping_sub(self.seen_completed()) < u64::from(capacity)
+    }
+
+    /// Which receives have completed: what they said was read. It may be more by now.
+    #[inline]
+    #[must_use]
+    pub fn seen_completed(&self) -> u64 {
+        sync::acquire_at(&self.completed.0, Site::SeeCompleted)
     }
 
     /// Makes the receives up to `end` takeable; true if the peer is to be kicked. The owner is to look at its
