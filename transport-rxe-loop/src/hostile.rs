@@ -59,6 +59,7 @@ fn scribble(fabric: &'static Fabric, seed: u64, stop: &AtomicBool) {
         std::ptr::from_ref(tables.qps.at(0)) as usize,
         std::ptr::from_ref(tables.cqs.at(0)) as usize,
         std::ptr::from_ref(tables.mrs.at(0)) as usize,
+        tables.stages.as_ptr() as usize,
         std::ptr::from_ref(tables.channels.at(0)) as usize,
         start + arena,
     ]

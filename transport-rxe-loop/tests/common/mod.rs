@@ -1,6 +1,7 @@
 //! What the tests share: two connected ends, and waiting for conditions with a deadline.
 #![allow(dead_code, unused_imports)]
 
+pub mod actor;
 pub mod failing;
 
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use transport_rxe_loop::{
 };
 
 /// Longer than anything here takes, on any machine.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 

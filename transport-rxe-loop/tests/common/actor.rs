@@ -1,0 +1,380 @@
+//! A further process with an end of its own, which does what it is told, line by line.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use cq_core::transport::Post;
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use transport_rxe_loop::{
+    Access, Cq, MemoryRegion, OwnedRegion, ProtectionDomain, QpCaps, QpInit, QueuePair, RangeError,
+};
+
+use super::{ALL, DEADLINE, FABRIC, open, settle};
+
+const MEMORY: &str = "TEST_MEMORY";
+
+/// How processes reach each other's memory.
+pub const COPY: &str = "RXE_LOOP_COPY";
+
+/// Bytes that each end has.
+pub const LEN: usize = 5 << 19;
+
+/// Queue pairs that each end has.
+const QPS: usize = 3;
+
+/// Registered memory of either kind.
+pub enum Memory {
+    Fabric(OwnedRegion),
+    Heap(MemoryRegion, &'static [AtomicU64]),
+}
+
+impl Memory {
+    fn new(pd: &ProtectionDomain, is_fabric: bool, access: Access) -> Self {
+        if is_fabric {
+            return Self::Fabric(pd.allocate(LEN, access).unwrap());
+        }
+        let words: Vec<_> = (0..LEN / 8).map(|_| AtomicU64::new(0)).collect();
+        let words = Box::leak(words.into_boxed_slice());
+        // SAFETY: the memory stays, and is atomics.
+        let region = unsafe { pd.register(words.as_mut_ptr().cast(), LEN, access) }.unwrap();
+        Self::Heap(region, words)
+    }
+
+    pub fn sge(&self, at: usize, len: usize) -> Result<Sge, RangeError> {
+        match self {
+            Self::Fabric(region) => region.sge(at, len),
+            Self::Heap(region, _) => region.sge(at, len),
+        }
+    }
+
+    pub fn remote(&self) -> RemoteAddr {
+        match self {
+            Self::Fabric(region) => region.remote(0).unwrap(),
+            Self::Heap(region, _) => region.remote(0).unwrap(),
+        }
+    }
+
+    fn write(&self, at: usize, bytes: &[u8]) {
+        match self {
+            Self::Fabric(region) => region.write(at, bytes).unwrap(),
+            Self::Heap(_, words) => {
+                for (i, byte) in (at..).zip(bytes) {
+                    let shift = i % 8 * 8;
+                    let (word, byte) = (&words[i / 8], u64::from(*byte));
+                    word.store(word.load(Relaxed) & !(0xff << shift) | byte << shift, Relaxed);
+                }
+            }
+        }
+    }
+
+    pub fn read(&self, at: usize, len: usize) -> Vec<u8> {
+        match self {
+            Self::Fabric(region) => {
+                let mut bytes = vec![0; len];
+                region.read(at, &mut bytes).unwrap();
+                bytes
+            }
+            Self::Heap(_, words) => {
+                (at..at + len).map(|i| (words[i / 8].load(Relaxed) >> (i % 8 * 8)) as u8).collect()
+            }
+        }
+    }
+}
+
+/// Bytes that differ by their places and by `seed`.
+fn pattern(seed: usize, len: usize) -> impl Iterator<Item = u8> {
+    (0..len).map(move |i| (i * 7 + i / 251 + seed * 31 + 1) as u8)
+}
+
+/// What an actor has.
+struct Stage {
+    qps: [QueuePair; QPS],
+    /// Which of them is meant.
+    qp: usize,
+    cq: Cq,
+    memory: Option<Memory>,
+    _pd: ProtectionDomain,
+}
+
+/// What an actor does; to be called by an ignored test of the name `actor`.
+pub fn act() {
+    let is_fabric = std::env::var(MEMORY).expect("started by another test") == "fabric";
+    let context = open();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(256, None).unwrap());
+    let caps = QpCaps {
+        max_send_wr: 64,
+        max_recv_wr: 64,
+        max_send_sge: 16,
+        max_recv_sge: 16,
+        max_inline: 64,
+    };
+    let qps = [(); QPS].map(|()| pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap());
+    let memory = Memory::new(&pd, is_fabric, ALL);
+    let remote = memory.remote();
+    let [first, second, third] = qps.each_ref().map(QueuePair::number);
+    say(format_args!("{} {} {first} {second} {third}", remote.addr, remote.rkey));
+    let mut stage = Stage { qps, qp: 0, cq, memory: Some(memory), _pd: pd };
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let numbers: Vec<u64> = rest.split(' ').filter_map(|word| word.parse().ok()).collect();
+        say(stage.obey(verb, &numbers));
+    }
+}
+
+fn say(what: impl std::fmt::Display) {
+    eprintln!("@{what}");
+}
+
+impl Stage {
+    fn obey(&mut self, verb: &str, numbers: &[u64]) -> String {
+        let at = |i: usize| numbers[i] as usize;
+        match verb {
+            "connect" => self.qps[self.qp].connect(numbers[0] as u32).unwrap(),
+            "use" => self.qp = at(0),
+            "fill" => {
+                let bytes: Vec<_> = pattern(at(2), at(1)).collect();
+                self.memory().write(at(0), &bytes);
+            }
+            "check" => return self.check(at(0), at(1), at(2)),
+            "recv" => {
+                let pieces = self.pieces(numbers);
+                self.qps[self.qp].post_recv(&[RecvWr::new(1, &pieces)]).unwrap();
+            }
+            "poll" => return self.outcome(),
+            "deregister" => self.memory = None,
+            "unmap" => self.unmap(),
+            "add" | "lock" => self.count(verb == "lock", numbers),
+            "hammer" => return self.hammer(numbers),
+            "withdraw" => return self.withdraw(),
+            "word" => {
+                let bytes = self.memory().read(at(0), 8);
+                return u64::from_ne_bytes(bytes.try_into().unwrap()).to_string();
+            }
+            verb => return self.request(verb, numbers),
+        }
+        "done".to_owned()
+    }
+
+    fn memory(&self) -> &Memory {
+        self.memory.as_ref().expect("not deregistered")
+    }
+
+    fn pieces(&self, numbers: &[u64]) -> Vec<Sge> {
+        let pieces = numbers.chunks(2).map(|piece| (piece[0] as usize, piece[1] as usize));
+        pieces.map(|(at, len)| self.memory().sge(at, len).unwrap()).collect()
+    }
+
+    /// "same", or where bytes are not as `fill` with this seed left them.
+    fn check(&self, at: usize, len: usize, seed: usize) -> String {
+        let bytes = self.memory().read(at, len);
+        let wrong = bytes.iter().zip(pattern(seed, len)).position(|(&is, should)| is != should);
+        wrong.map_or("same".to_owned(), |at| format!("differs at {at}"))
+    }
+
+    /// Posts a request, whose remote address and key come first, and whose pieces come last.
+    fn request(&mut self, verb: &str, numbers: &[u64]) -> String {
+        let remote = RemoteAddr { addr: numbers[0], rkey: numbers[1] as u32 };
+        let pieces = self.pieces(&numbers[2..]);
+        let wr = match verb {
+            "send" => SendWr::send(1, &pieces),
+            "inline" => SendWr::send_inline(1, b"inlined!"),
+            "write" => SendWr::write(1, &pieces, remote),
+            "read" => SendWr::read(1, &pieces, remote),
+            "swap" => SendWr::compare_swap(1, &pieces, remote, 5, 9),
+            verb => panic!("nobody knows how to {verb}"),
+        };
+        self.qps[self.qp].post_send(&[wr]).unwrap();
+        self.outcome()
+    }
+
+    /// The status of the next completion, and its length if it succeeded.
+    fn outcome(&mut self) -> String {
+        let wc = settle(&mut self.cq, 1)[0];
+        wc.result().map_or(format!("{:?}", wc.status()), |done| format!("ok {}", done.byte_len()))
+    }
+
+    /// Adds to a word of another process, so many times: by FETCH_ADD, or by READ and WRITE under a lock, which
+    /// is the word behind it.
+    fn count(&mut self, is_locked: bool, numbers: &[u64]) {
+        let (word, rkey) = (numbers[0], numbers[1] as u32);
+        let (word, lock) = (RemoteAddr { addr: word, rkey }, RemoteAddr { addr: word + 8, rkey });
+        let held = [self.memory().sge(0, 8).unwrap()];
+        for _ in 0..numbers[2] {
+            if !is_locked {
+                self.do_now(SendWr::fetch_add(1, &held, word, 1));
+                continue;
+            }
+            while {
+                self.do_now(SendWr::compare_swap(1, &held, lock, 0, 1));
+                self.held() != 0
+            } {
+                thread::yield_now();
+            }
+            self.do_now(SendWr::read(1, &held, word));
+            let next = self.held() + 1;
+            self.memory().write(0, &next.to_ne_bytes());
+            self.do_now(SendWr::write(1, &held, word));
+            self.do_now(SendWr::compare_swap(1, &held, lock, 1, 0));
+        }
+    }
+
+    fn held(&self) -> u64 {
+        u64::from_ne_bytes(self.memory().read(0, 8).try_into().unwrap())
+    }
+
+    fn do_now(&mut self, wr: SendWr<'_>) {
+        self.qps[self.qp].post_send(&[wr]).unwrap();
+        let outcome = self.outcome();
+        assert!(outcome.starts_with("ok"), "{outcome}");
+    }
+
+    /// Writes to all memory of another process until that fails; says how.
+    fn hammer(&mut self, numbers: &[u64]) -> String {
+        let remote = RemoteAddr { addr: numbers[0], rkey: numbers[1] as u32 };
+        self.memory().write(0, &vec![0xff; LEN]);
+        let all = [self.memory().sge(0, LEN).unwrap()];
+        loop {
+            self.qps[self.qp].post_send(&[SendWr::write(1, &all, remote)]).unwrap();
+            let outcome = self.outcome();
+            if outcome != "ok 0" {
+                return outcome;
+            }
+        }
+    }
+
+    /// Deregisters memory of this process' alone once somebody writes to it; says whether it stays as it is
+    /// from then on.
+    fn withdraw(&mut self) -> String {
+        let Some(Memory::Heap(region, words)) = self.memory.take() else {
+            panic!("not on the heap")
+        };
+        super::wait_for(|| words[0].load(Relaxed) != 0);
+        region.deregister();
+        words.iter().for_each(|word| word.store(7, Relaxed));
+        for _ in 0..20 {
+            thread::yield_now();
+            if words.iter().any(|word| word.load(Relaxed) != 7) {
+                return "written to".to_owned();
+            }
+        }
+        "untouched".to_owned()
+    }
+
+    /// Takes the memory away that is still registered.
+    fn unmap(&mut self) {
+        use rustix::mm::{MprotectFlags, mprotect};
+        let Some(Memory::Heap(_, words)) = &self.memory else { panic!("not on the heap") };
+        let first = (words.as_ptr() as usize).next_multiple_of(4096);
+        // SAFETY: nobody of this process looks at the memory any more.
+        unsafe { mprotect(first as *mut _, LEN - 8192, MprotectFlags::empty()) }.unwrap();
+    }
+}
+
+fn fabric() -> String {
+    format!("actors-{}-{}", std::process::id(), rustix::thread::gettid().as_raw_nonzero())
+}
+
+/// How many regions of fabric memory there are where this actor is.
+pub fn files_of_regions(actor: &Actor) -> usize {
+    let part = format!(".{}.mem.", actor.fabric);
+    let names = std::fs::read_dir("/dev/shm").unwrap().flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.to_string_lossy().contains(&part)).count()
+}
+
+/// An actor, as seen by the test that has started it.
+pub struct Actor {
+    child: Child,
+    orders: ChildStdin,
+    said: Receiver<String>,
+    fabric: String,
+    /// The numbers of its queue pairs.
+    pub numbers: [u32; QPS],
+    /// Its memory.
+    pub addr: u64,
+    pub rkey: u64,
+}
+
+impl Actor {
+    /// Starts one, with memory of a kind, that reaches that of others in a way.
+    pub fn start(memory: &str, copy: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "actor", "--ignored", "--nocapture", "--test-threads=1"]);
+        // Each test has its own, by the thread that runs it.
+        let fabric = fabric();
+        command.env(FABRIC, &fabric).env(MEMORY, memory).env(COPY, copy);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let orders = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap());
+        let (teller, said) = channel();
+        thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                match line.strip_prefix('@') {
+                    Some(word) => drop(teller.send(word.to_owned())),
+                    None => eprintln!("{line}"),
+                }
+            }
+        });
+        let mut actor = Self { child, orders, said, fabric, numbers: [0; QPS], addr: 0, rkey: 0 };
+        let first = actor.hear();
+        let mut numbers = first.split(' ').map(|word| word.parse::<u64>().unwrap());
+        let mut next = || numbers.next().unwrap();
+        (actor.addr, actor.rkey) = (next(), next());
+        actor.numbers = [(); QPS].map(|()| next() as u32);
+        actor
+    }
+
+    /// Tells it to do something.
+    pub fn tell(&mut self, order: &str) {
+        writeln!(self.orders, "{order}").unwrap();
+    }
+
+    /// What it says next.
+    #[track_caller]
+    pub fn hear(&self) -> String {
+        self.said.recv_timeout(DEADLINE).expect("it has something to say")
+    }
+
+    /// Has it do something; says what came of it.
+    #[track_caller]
+    pub fn ask(&mut self, order: &str) -> String {
+        self.tell(order);
+        self.hear()
+    }
+
+    /// The same, of which nothing else can come.
+    #[track_caller]
+    pub fn expect(&mut self, order: &str, outcome: &str) {
+        assert_eq!(self.ask(order), outcome, "{order}");
+    }
+
+    pub fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Connects queue pairs of two of them, which are those that are meant from then on.
+pub fn connect((a, i): (&mut Actor, usize), (b, k): (&mut Actor, usize)) {
+    let numbers = (a.numbers[i], b.numbers[k]);
+    for (actor, qp, peer) in [(a, i, numbers.1), (b, k, numbers.0)] {
+        actor.expect(&format!("use {qp}"), "done");
+        actor.expect(&format!("connect {peer}"), "done");
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        // Nothing is left of a test that fails.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
