@@ -57,8 +57,11 @@ pub struct Context {
 pub enum AtomicCap {
     /// There are no atomics.
     None = 0,
-    /// Among the queue pairs of the device. (They are done by atomic instructions, so the threads of this
-    /// machine that use those are among them; no specification promises it.)
+    /// Among the queue pairs of the device, of all processes. No specification promises more; here, who uses
+    /// atomic instructions on memory [of the device's](crate::ProtectionDomain::allocate) is among them, too.
+    /// On other memory only those of its own process are, and only among what that does itself: another one
+    /// reads the eight bytes and writes them, under a lock that the processes share. Memory that is registered
+    /// in two ways, or shared by other means than the device, counts as different memory.
     Hca = 1,
     /// Among everybody who reaches the memory.
     Global = 2,

@@ -49,7 +49,7 @@
 //!            |                                   |       onesided: WRITE, READ, atomics
 //!       completion <-- flush <-------------------+
 //!                                                |
-//!                           peer    queue, retry | window, memory
+//!                           peer    queue, retry | window, memory, reach    bytes of every process
 //!     ..........................................................................
 //!     fabric     layout: tables by index       arena: rings and queues by offset
 //!     region     the mapping                   lock, list, identity, sync: who may do what, when
@@ -93,8 +93,19 @@
 //! What all objects of a process have in common is 16 MiB of memory, used as it is needed: see
 //! [`Context::attributes`] for how many there can be. Registered memory does not count.
 //!
+//! # Memory of other processes
+//! Every process of a user that has opened the same [fabric](OpenOptions) reaches the registered memory of the
+//! others. What the device [allocated](ProtectionDomain::allocate) lies in shared memory, a file for each
+//! region, so there has to be room for it. Any other is moved by the system from one process to the other, by
+//! `process_vm_readv(2)` and `process_vm_writev(2)`. Where the system does not let it, because of a seccomp
+//! filter, a process namespace or a process that can't be traced, a thread of the process that has the memory
+//! does. A process that opens the device lets all processes of its user trace it, where the system asks
+//! for that (`PR_SET_PTRACER`).
+//!
+//! Memory that is not there any more, though it is registered, is a wrong range, where the system moves the
+//! bytes. A process that is stopped does not answer.
+//!
 //! # What is not here yet
-//! - One process: others can't open the same device.
 //! - No WRITE with immediate, invalidation, shared receive queues.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are the contract's:

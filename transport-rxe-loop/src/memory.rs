@@ -77,6 +77,8 @@ pub struct Pieces<'w> {
     len: usize,
     /// Whose the pieces are that are not mapped here, if there are any.
     far: Option<Far>,
+    /// Whether there are others.
+    has_near: bool,
     granted: PhantomData<&'w ()>,
 }
 
@@ -84,7 +86,7 @@ impl<'w> Pieces<'w> {
     /// Nothing.
     pub const fn new() -> Self {
         let list = [Piece::NONE; MAX_SGE];
-        Self { list, count: 0, len: 0, far: None, granted: PhantomData }
+        Self { list, count: 0, len: 0, far: None, has_near: false, granted: PhantomData }
     }
 
     /// The first `len` bytes of these words, or all of them.
@@ -101,6 +103,7 @@ impl<'w> Pieces<'w> {
     /// The `len` bytes at `addr` must stay mapped for `'w`, and whoever else reaches them meanwhile takes
     /// them for a device's memory.
     pub unsafe fn push(&mut self, addr: usize, len: u32) {
+        self.has_near = true;
         self.add(Piece { addr, len, key: 0 });
     }
 
@@ -132,6 +135,11 @@ impl<'w> Pieces<'w> {
     #[inline]
     pub const fn far(&self) -> Option<Far> {
         self.far
+    }
+
+    /// Whether none of them is mapped here.
+    pub const fn are_all_far(&self) -> bool {
+        self.far.is_some() && !self.has_near
     }
 
     /// The pieces that make up some of the bytes.

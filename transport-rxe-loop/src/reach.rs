@@ -153,6 +153,9 @@ impl Transfer<'_> {
     #[cold]
     fn run(&self) -> Result<(), Trouble> {
         let len = self.from.len().min(self.to.pieces().len());
+        if self.there().are_all_far() {
+            return self.carry(0..len, len);
+        }
         let mut at = 0;
         while at < len {
             let end = self.end_of_run(at, len);

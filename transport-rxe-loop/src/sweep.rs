@@ -54,8 +54,11 @@ fn inherit(fabric: &'static Fabric, dead: Owner) {
             bell::outwait(fabric, index);
         }
     }
-    if tables.common.arena.holder() == Some(dead) {
-        drop(fabric.lock(&tables.common.arena, || {}));
+    // Where nothing has to be repaired.
+    for lock in tables.common.stripes.iter().chain([&tables.common.arena]) {
+        if lock.holder() == Some(dead) {
+            drop(fabric.lock(lock, || {}));
+        }
     }
 }
 

@@ -217,7 +217,11 @@ pub fn count(word: &AtomicU32) {
 /// One more in a word that tells who is at something, and stands between that and what is looked at then.
 #[inline]
 pub fn enter(word: &AtomicU32) {
-    word.fetch_add(1, Relaxed);
+    word.fetch_add(1, SeqCst);
+    // A read-modify-write is a full fence there.
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    compiler_fence(SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     fence(SeqCst);
 }
 

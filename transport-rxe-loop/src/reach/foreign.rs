@@ -105,13 +105,6 @@ impl Foreign {
         self.unmap(&mut known);
     }
 
-    /// How many records there are, and how many were retired but not unmapped.
-    #[cfg(test)]
-    pub fn counts(&self) -> (usize, usize) {
-        let known = self.lock();
-        (known.places.len(), known.retired.len())
-    }
-
     fn unmap(&self, known: &mut Known) {
         sync::full_fence();
         let visited = (0..COUNTS).filter(|&bit| sync::acquire(&self.counts[bit].0) != 0);
@@ -218,3 +211,6 @@ impl Drop for Visit {
         sync::leave(self.count);
     }
 }
+
+#[cfg(test)]
+mod tests;

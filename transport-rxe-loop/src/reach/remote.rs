@@ -34,21 +34,23 @@ impl Vectors {
     /// One more than pieces: the last one may come in two parts.
     const MOST: usize = MAX_SGE + 1;
 
-    /// The ranges of these pieces.
-    fn new(pieces: impl Iterator<Item = Piece>) -> Self {
+    /// No ranges.
+    const fn new() -> Self {
         let none = libc::iovec { iov_base: null_mut(), iov_len: 0 };
-        let mut vectors = Self { list: [none; Self::MOST], next: 0, end: 0 };
-        vectors.extend(pieces);
-        vectors
+        Self { list: [none; Self::MOST], next: 0, end: 0 }
     }
 
-    /// Adds the ranges of these pieces, as many as there is room for.
-    fn extend(&mut self, pieces: impl Iterator<Item = Piece>) {
+    /// Adds the ranges of these pieces, as many as there is room for, which all are far or none.
+    fn extend(&mut self, pieces: impl Iterator<Item = Piece>, far: bool) -> Result<(), Errno> {
         for (vector, piece) in self.list[self.end..].iter_mut().zip(pieces) {
+            if piece.is_far() != far {
+                return Err(Errno::FAULT);
+            }
             let iov_base = with_exposed_provenance_mut(piece.addr);
             *vector = libc::iovec { iov_base, iov_len: piece.len() };
             self.end += 1;
         }
+        Ok(())
     }
 
     fn left(&self) -> &[libc::iovec] {
@@ -80,19 +82,17 @@ pub fn copy(
     range: Range<usize>,
     late: usize,
 ) -> Result<(), Errno> {
-    let are_far = |pieces: &Pieces<'_>, far| pieces.range(range.clone()).all(|p| p.is_far() == far);
-    let is_read = are_far(from, true) && are_far(to.pieces(), false);
-    let is_write = are_far(from, false) && are_far(to.pieces(), true);
-    let (here, there, way) = match (is_read, is_write) {
-        (true, false) => (to.pieces(), from, Way::Read),
-        (false, true) => (from, to.pieces(), Way::Write),
+    let (here, there, way) = match (from.far(), to.pieces().far()) {
+        (Some(_), None) => (to.pieces(), from, Way::Read),
+        (None, Some(_)) => (from, to.pieces(), Way::Write),
         _ => return Err(Errno::FAULT),
     };
-    let mut here = Vectors::new(here.range(range.clone()));
-    let mut parts = Vectors::new(there.range(range.start..late));
-    parts.extend(there.range(late..range.end));
+    let (mut mine, mut theirs) = (Vectors::new(), Vectors::new());
+    mine.extend(here.range(range.clone()), false)?;
+    theirs.extend(there.range(range.start..late), true)?;
+    theirs.extend(there.range(late..range.end), true)?;
     // SAFETY: pieces that are not far may be read (`Pieces::push`), and a target's written (`Target::new`).
-    unsafe { transfer(pid, way, &mut here, &mut parts) }
+    unsafe { transfer(pid, way, &mut mine, &mut theirs) }
 }
 
 /// Moves the bytes between ranges of this process and of another.

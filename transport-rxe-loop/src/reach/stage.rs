@@ -269,3 +269,83 @@ impl Stage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Mapping;
+
+    fn with_stage(test: impl FnOnce(&Stage)) {
+        let memory = Mapping::new(size_of::<Stage>()).unwrap();
+        test(memory.at(0).unwrap());
+    }
+
+    fn served(stage: &Stage, seen: Seen) -> Seen {
+        let asked = stage.change(seen, Some(State::Asked)).unwrap();
+        stage.change(asked, Some(State::Serving)).unwrap()
+    }
+
+    #[test]
+    fn a_stage_is_one_askers_at_a_time() {
+        with_stage(|stage| {
+            let seen = stage.claim(3, 4).unwrap();
+            assert_eq!((seen.asker(), seen.asked()), (3, 4));
+            assert!(stage.claim(5, 4).is_none());
+            let serving = served(stage, seen);
+            assert!(stage.change(seen, None).is_none(), "the asker must not free it");
+            let done = stage.change(serving, Some(State::Done)).unwrap();
+            stage.give_up(done);
+            assert!(stage.claim(5, 4).is_some());
+        });
+    }
+
+    #[test]
+    fn a_stage_that_is_being_served_is_freed_by_who_serves() {
+        with_stage(|stage| {
+            let serving = served(stage, stage.claim(3, 4).unwrap());
+            stage.give_up(serving);
+            assert!(stage.change(serving, Some(State::Done)).is_none());
+            assert!(stage.claim(5, 4).is_none());
+            stage.free_orphan(4);
+            assert!(stage.claim(5, 4).is_some());
+        });
+    }
+
+    #[test]
+    fn what_a_dead_process_has_to_do_with_is_swept() {
+        with_stage(|stage| {
+            for state in [State::Filling, State::Asked, State::Done] {
+                let seen = stage.claim(3, 4).unwrap();
+                stage.change(seen, Some(state)).unwrap();
+                stage.sweep(4);
+                assert!(stage.claim(5, 6).is_none(), "its asker lives, and gives up itself");
+                stage.sweep(3);
+            }
+            let serving = served(stage, stage.claim(3, 4).unwrap());
+            stage.sweep(3);
+            assert_eq!(stage.seen().state(), Some(State::Orphaned));
+            stage.sweep(4);
+            assert!(stage.seen().state().is_none());
+            let next = stage.claim(3, 4).unwrap();
+            stage.give_up(serving);
+            assert_eq!(stage.seen(), next, "another round");
+        });
+    }
+
+    #[test]
+    fn x04_any_word_and_any_request_is_one_or_none() {
+        with_stage(|stage| {
+            for number in [0, 6, 255] {
+                sync::store(&stage.word, u64::MAX << 8 | number);
+                assert!(stage.claim(1, 2).is_some());
+            }
+            for code in [0, 6, u32::MAX] {
+                sync::store_u32(&stage.code, code);
+                assert!(stage.read().is_none());
+            }
+            sync::store_u32(&stage.code, 1);
+            sync::store_u32(&stage.len, u32::MAX);
+            assert_eq!(stage.read().unwrap().1.count(), MAX_SGE);
+        });
+    }
+}
