@@ -24,7 +24,7 @@ const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
 /// Bytes that each side has.
 const LEN: usize = 1 << 20;
 /// How long a turn is.
-const TURN: Duration = Duration::from_millis(2);
+const TURN: Duration = Duration::from_micros(500);
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
