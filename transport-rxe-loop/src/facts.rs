@@ -19,6 +19,14 @@ pub enum Kind {
     Fabric = 1,
 }
 
+impl Kind {
+    /// What an entry says. Any number is one.
+    #[inline]
+    pub fn read(slot: &MrSlot) -> Self {
+        if sync::load_u32(&slot.kind) == Self::Fabric as u32 { Self::Fabric } else { Self::Heap }
+    }
+}
+
 /// What there is to know of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -53,11 +61,7 @@ impl Facts {
             key,
             access: Access::from_bits_retain(sync::load_u32(&slot.access)),
             domain: sync::load_u32(&slot.pd),
-            kind: if sync::load_u32(&slot.kind) == Kind::Fabric as u32 {
-                Kind::Fabric
-            } else {
-                Kind::Heap
-            },
+            kind: Kind::read(slot),
             base: sync::load(&slot.base),
             len: sync::load(&slot.len),
         })

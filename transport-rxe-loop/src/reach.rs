@@ -87,10 +87,11 @@ impl fmt::Debug for Reach {
     }
 }
 
-/// Forgets what is over. To be called from time to time, under no turn and no window.
-pub fn tidy(fabric: &'static Fabric) {
-    fabric.reach().foreign().tidy(fabric);
+/// Forgets what is over. To be called from time to time, under no turn and no window; true if something is
+/// left for the next time.
+pub fn tidy(fabric: &'static Fabric) -> bool {
     copier::tidy(fabric);
+    fabric.reach().foreign().tidy(fabric)
 }
 
 /// Removes the memory of a region whose owner died. Nobody is in the middle of a request for it.
@@ -129,15 +130,28 @@ pub fn copy(
     to: &Target<'_>,
     order: Order,
 ) -> Result<(), Trouble> {
-    match (from.far(), to.pieces().far(), order) {
-        (None, None, Order::Any) => memory::copy(from, to),
-        (None, None, Order::LastWordLast) => memory::copy_last_word_late(from, to),
-        (Some(far), None, _) => Transfer { fabric, far, from, to, order }.run()?,
-        (None, Some(far), _) => Transfer { fabric, far, from, to, order }.run()?,
-        // One side is always this process' own.
-        (Some(_), Some(_), _) => return Err(Trouble::Fault),
+    if from.far().is_some() || to.pieces().far().is_some() {
+        return copy_far(fabric, from, to, order);
+    }
+    match order {
+        Order::Any => memory::copy(from, to),
+        Order::LastWordLast => memory::copy_last_word_late(from, to),
     }
     Ok(())
+}
+
+#[cold]
+fn copy_far(
+    fabric: &'static Fabric,
+    from: &Pieces<'_>,
+    to: &Target<'_>,
+    order: Order,
+) -> Result<(), Trouble> {
+    match (from.far(), to.pieces().far()) {
+        (Some(far), None) | (None, Some(far)) => Transfer { fabric, far, from, to, order }.run(),
+        // One side is always this process' own.
+        _ => Err(Trouble::Fault),
+    }
 }
 
 /// A copy, one side of which has pieces of another process' memory.
@@ -150,7 +164,6 @@ pub struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    #[cold]
     fn run(&self) -> Result<(), Trouble> {
         let len = self.from.len().min(self.to.pieces().len());
         if self.there().are_all_far() {

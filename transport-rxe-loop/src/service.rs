@@ -147,8 +147,8 @@ impl Service {
     fn look(&self, fabric: &'static Fabric) -> Option<Duration> {
         let due = self.lock().watch.filter(|&at| at <= self.now());
         if due.is_some() {
-            reach::tidy(fabric);
-            let next = sweep::look(fabric).then(|| self.now() + WATCH.as_nanos() as u64);
+            let (others, left) = (sweep::look(fabric), reach::tidy(fabric));
+            let next = (others || left).then(|| self.now() + WATCH.as_nanos() as u64);
             let mut agenda = self.lock();
             // Somebody may have come meanwhile, and asked for another look.
             if agenda.watch == due {

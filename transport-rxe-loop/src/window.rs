@@ -180,29 +180,55 @@ impl<'a> Window<'a> {
             if len == 0 {
                 continue;
             }
-            match self.find(domain, sge.lkey, sge.addr, len, needs)? {
-                // SAFETY: the range is inside a region whose key is alive, so its owner keeps it mapped and
-                // shared as `register` asks, or in what is mapped here of one; deregistering and unmapping
-                // wait until this window is closed.
-                At::Here(addr, _) => unsafe { pieces.push(addr, len as u32) },
-                At::Far(place, _) => {
-                    let far = Far { place, domain, needs };
-                    if !pieces.push_far(far, sge.addr as usize, len as u32, sge.lkey) {
-                        return None;
-                    }
-                }
+            if self.is_own(domain, sge.lkey, sge.addr, len, needs)? {
+                // SAFETY: the range is inside a region whose key is alive, so its owner keeps it mapped
+                // and shared as `register` asks; deregistering waits until this window is closed.
+                unsafe { pieces.push(sge.addr as usize, len as u32) };
+            } else {
+                self.grant_foreign(&mut pieces, domain, sge, len as u32, needs)?;
             }
             left -= len;
         }
         Some(pieces)
     }
 
-    /// Where so many bytes at an address are. What is this process' own is judged by its own table.
+    #[cold]
+    fn grant_foreign(
+        &self,
+        pieces: &mut Pieces<'_>,
+        domain: u32,
+        Sge { addr, lkey, .. }: Sge,
+        len: u32,
+        needs: Access,
+    ) -> Option<()> {
+        match self.find_foreign(domain, lkey, addr, len.into(), needs)? {
+            // SAFETY: the range is inside what is mapped here of a region whose key is alive; it stays mapped
+            // until this window is closed, which holds the visit that found it.
+            At::Here(addr, _) => unsafe { pieces.push(addr, len) },
+            At::Far(place, _) => {
+                let far = Far { place, domain, needs };
+                return pieces.push_far(far, addr as usize, len, lkey).then_some(());
+            }
+        }
+        Some(())
+    }
+
+    /// Whether so many bytes at an address are this process' own, as its own table says; `None` if
+    /// they are, and may not be used so.
+    #[inline]
+    fn is_own(&self, domain: u32, key: u32, addr: u64, len: u64, needs: Access) -> Option<bool> {
+        let Some(facts) = Facts::read(self.fabric.reach().own(key >> 8), key) else {
+            return Some(false);
+        };
+        facts.offset(domain, addr, len, needs).map(|_| true)
+    }
+
+    /// Where so many bytes at an address are.
     #[inline]
     fn find(&self, domain: u32, key: u32, addr: u64, len: u64, needs: Access) -> Option<At> {
-        if let Some(facts) = Facts::read(self.fabric.reach().own(key >> 8), key) {
-            facts.offset(domain, addr, len, needs)?;
-            return Some(At::Here(addr as usize, facts.kind));
+        if self.is_own(domain, key, addr, len, needs)? {
+            let kind = Kind::read(self.fabric.reach().own(key >> 8));
+            return Some(At::Here(addr as usize, kind));
         }
         self.find_foreign(domain, key, addr, len, needs)
     }

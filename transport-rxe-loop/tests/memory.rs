@@ -170,6 +170,7 @@ fn q10_the_key_of_a_region_that_others_have_mapped_is_dead_with_it() {
         a.expect(&format!("write {} {} 0 64", b.addr, b.rkey), "ok 0");
         b.expect("deregister", "done");
         a.expect(&format!("write {} {} 0 64", b.addr, b.rkey), "REM_ACCESS_ERR");
+        wait_for(|| a.ask("stale") == "0");
     }
 }
 
@@ -209,7 +210,7 @@ fn x03_requests_for_memory_of_a_dead_process_end() {
                 is_over
             });
             assert_eq!(outcome, "RETRY_EXC_ERR");
-            wait_for(|| files_of_regions(&a) == 0);
+            wait_for(|| files_of_regions(&a) == 0 && a.ask("stale") == "0");
             let mut c = Actor::start(theirs, way);
             connect((&mut a, 1), (&mut c, 0));
             a.expect(&format!("write {} {} 0 64", c.addr, c.rkey), "ok 0");

@@ -23,8 +23,8 @@ use crate::reach::{Order, Transfer, Trouble};
 use crate::sync::{self, AtomicU32};
 use crate::window::Window;
 
-/// For how long a process is waited for that lives.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// For how long a process that lives is waited for, each time that it is asked.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// How long a sleep is at most: after it this process serves others.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 /// How often it is looked whether the other process lives, in naps.
@@ -218,7 +218,6 @@ struct Asking {
     in_use: &'static AtomicU32,
     seen: Seen,
     asked: u16,
-    end: Instant,
 }
 
 impl Asking {
@@ -231,7 +230,7 @@ impl Asking {
             for (stage, in_use) in fabric.tables().stages.iter().zip(in_use) {
                 sync::enter(in_use);
                 if let Some(seen) = stage.claim(fabric.place(), asked) {
-                    return Ok(Self { fabric, stage, in_use, seen, asked, end });
+                    return Ok(Self { fabric, stage, in_use, seen, asked });
                 }
                 sync::leave(in_use);
             }
@@ -267,6 +266,7 @@ impl Asking {
     }
 
     fn wait(&mut self) -> Result<(), Trouble> {
+        let end = Instant::now() + PATIENCE;
         for nap in 1.. {
             let answers = sync::acquire(&self.stage.answers);
             let now = self.stage.seen();
@@ -282,7 +282,7 @@ impl Asking {
                 self.fabric.suspect();
                 return Err(Trouble::NoAnswer);
             }
-            if Instant::now() > self.end {
+            if Instant::now() > end {
                 return Err(Trouble::NoAnswer);
             }
             serve_if_nobody_does(self.fabric);

@@ -87,9 +87,9 @@ impl Foreign {
     }
 
     /// Forgets what others have deregistered, and unmaps it as soon as nobody copies to or from it. To be called
-    /// from time to time.
-    pub fn tidy(&self, fabric: &'static Fabric) {
-        let Some(places) = self.places.get() else { return };
+    /// from time to time; true if something could not be unmapped yet.
+    pub fn tidy(&self, fabric: &'static Fabric) -> bool {
+        let Some(places) = self.places.get() else { return false };
         let mut known = self.lock();
         let kept = mem::take(&mut known.places).into_iter().filter(|&index| {
             // SAFETY: records in their places are retired under the mutex alone, which is held.
@@ -103,6 +103,7 @@ impl Foreign {
         let kept = kept.collect();
         known.places = kept;
         self.unmap(&mut known);
+        !known.retired.is_empty()
     }
 
     fn unmap(&self, known: &mut Known) {

@@ -27,6 +27,7 @@ pub enum Step {
 }
 
 impl Step {
+    #[inline]
     fn on(self, word: &AtomicU64) -> u64 {
         match self {
             Self::CompareSwap { compare, swap } => sync::compare_swap(word, compare, swap),
@@ -36,6 +37,7 @@ impl Step {
 }
 
 /// Does the step, and says what the word held.
+#[inline]
 pub fn apply(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Result<u64, Trouble> {
     match word {
         Word::Mapped(word) => Ok(step.on(word)),

@@ -150,6 +150,11 @@ impl Stage {
             "add" | "lock" => self.count(verb == "lock", numbers),
             "hammer" => return self.hammer(numbers),
             "withdraw" => return self.withdraw(),
+            "stale" => {
+                let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+                let stale = |line: &&str| line.contains(".mem.") && line.ends_with("(deleted)");
+                return maps.lines().filter(stale).count().to_string();
+            }
             "word" => {
                 let bytes = self.memory().read(at(0), 8);
                 return u64::from_ne_bytes(bytes.try_into().unwrap()).to_string();
