@@ -83,8 +83,11 @@ impl Place {
         self.index << 8 | (1 + self.generation % 255)
     }
 
-    /// Kills the key, and waits until nobody uses it.
+    /// Kills the key, and waits until nobody uses it. A forked child has no part in any of that.
     fn shut(&self) {
+        if !self.fabric.is_ours() {
+            return;
+        }
         Facts::erase(self.fabric.reach().own(self.index));
         Facts::erase(self.fabric.mr(self.index));
         window::outwait_all(self.fabric);

@@ -67,10 +67,11 @@ impl ProtectionDomain {
         Self { domain: Arc::new(Domain { bell: Arc::clone(bell), number }) }
     }
 
-    /// Memory of the device's, zeroed and registered: the safe way to have some.
+    /// Memory of the device's, zeroed and registered: the safe way to have some, and the fastest for other
+    /// processes to reach. It is in shared memory, all of it from the beginning.
     ///
     /// # Errors
-    /// No bytes, no memory, rights that don't go together (Q10), too many regions.
+    /// No bytes, no memory, no room in shared memory, rights that don't go together (Q10), too many regions.
     pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
         OwnedRegion::new(&self.domain, len, access)
     }

@@ -116,6 +116,7 @@ impl<'a> Window<'a> {
 
     /// These pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
     /// Pieces of no bytes are not looked at (Q6).
+    #[inline]
     pub fn source(
         &self,
         domain: u32,
@@ -127,6 +128,7 @@ impl<'a> Window<'a> {
 
     /// The first `limit` bytes of these pieces, to be written; `None` if a domain may not use them: a key,
     /// a range or a right is wrong. Pieces past the limit or of no bytes are not looked at (Q6).
+    #[inline]
     pub fn target(
         &self,
         domain: u32,

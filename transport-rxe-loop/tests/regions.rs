@@ -9,7 +9,7 @@ use std::thread;
 use common::{ALL, S, open, pair, wait_for};
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Access, MemoryRegion};
+use transport_rxe_loop::{Access, MemoryRegion, RegisterError};
 
 #[test]
 fn every_range_inside_is_copied_and_none_outside() {
@@ -63,6 +63,18 @@ fn q10_rights_that_do_not_go_together_are_refused() {
     }
     assert_eq!(pd.allocate(0, ALL).unwrap_err(), Empty);
     pd.allocate(1, Access::empty()).unwrap();
+}
+
+#[test]
+fn x07_more_memory_than_there_is_is_refused_with_a_reason() {
+    let pd = common::open().alloc_pd();
+    let len = 1 << 46;
+    let error = pd.allocate(len, ALL).unwrap_err();
+    assert_eq!(error, RegisterError::SharedMemoryFull { len });
+    assert!(error.to_string().contains("/dev/shm"));
+    // The place in the table was given back.
+    let max = common::open().attributes().max_mr;
+    assert!((0..max).all(|_| pd.allocate(len, ALL).unwrap_err() == error));
 }
 
 #[test]

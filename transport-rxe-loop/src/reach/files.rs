@@ -5,7 +5,9 @@
 use std::path::Path;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fchmod, fstat, open, unlink};
+use rustix::fs::{
+    FallocateFlags, FileType, Mode, OFlags, fallocate, fchmod, fstat, fstatvfs, open, unlink,
+};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::RegisterError;
@@ -55,12 +57,28 @@ fn fill(file: BorrowedFd<'_>, len: usize) -> Result<Mapping, Errno> {
 
 fn reserve(file: BorrowedFd<'_>, len: usize) -> Result<(), Errno> {
     let (mut at, len) = (0, len as u64);
+    // Others should not have to do without while it is tried in vain. Without blocks there is no limit.
+    if len > CHUNK {
+        let system = fstatvfs(file)?;
+        if system.f_blocks != 0
+            && system.f_bavail.saturating_mul(system.f_frsize) < missing(file, len)?
+        {
+            return Err(Errno::NOSPC);
+        }
+    }
     while at < len {
         let chunk = CHUNK.min(len - at);
         retry_on_intr(|| fallocate(file, FallocateFlags::empty(), at, chunk))?;
         at += chunk;
     }
     Ok(())
+}
+
+/// How many of so many bytes a file does not have yet.
+fn missing(file: BorrowedFd<'_>, len: u64) -> Result<u64, Errno> {
+    /// Bytes of what `st_blocks` counts.
+    const BLOCK: u64 = 512;
+    Ok(len.saturating_sub(u64::try_from(fstat(file)?.st_blocks).unwrap_or(0) * BLOCK))
 }
 
 /// Gives the memory of one's own region back, once nobody uses it.

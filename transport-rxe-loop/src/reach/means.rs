@@ -1,9 +1,10 @@
 //! By which means each of the other processes is reached.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::fabric::Fabric;
 use crate::fabric::alive::Liveness;
@@ -22,7 +23,7 @@ pub enum Mean {
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    at: Instant,
+    at: Duration,
     mean: Mean,
 }
 
@@ -46,7 +47,7 @@ impl Means {
     /// How to reach a process now.
     pub fn of(&self, fabric: &'static Fabric, place: u16) -> Mean {
         let Some(mut seen) = self.seen(place) else { return Mean::None };
-        let now = Instant::now();
+        let now = now();
         match *seen {
             Some(last) if now < last.at + Self::FRESH => return last.mean,
             _ => {}
@@ -106,7 +107,7 @@ impl Means {
     /// The system does not move bytes of the process, for the time being.
     fn is_refused(&self, place: u16) {
         if let Some(mut seen) = self.seen(place) {
-            *seen = Some(Seen { at: Instant::now(), mean: Mean::Service });
+            *seen = Some(Seen { at: now(), mean: Mean::Service });
         }
     }
 
@@ -114,4 +115,10 @@ impl Means {
         let seen = self.seen.get(usize::from(place))?;
         Some(seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The time, as of some milliseconds ago: a good clock takes longer than it may here.
+fn now() -> Duration {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
 }
