@@ -114,17 +114,21 @@ pub fn make(path: &FabricPath, bytes: u64) -> Result<OwnedFd, AttachError> {
 
 /// Makes sure of all bytes of the fabric's file, so that using them can't fail later.
 pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), AttachError> {
+    fill(fd, bytes).map_err(|errno| match errno {
+        Errno::NOSPC | Errno::NOMEM | Errno::FBIG => AttachError::Full { path: path.file(), bytes },
+        errno => AttachError::system("reserving the bytes", path.file(), errno),
+    })
+}
+
+/// Reserves the first `bytes` bytes of a file, as far as they are not.
+///
+/// # Errors
+/// What the system says.
+pub fn fill(fd: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     let mut at = 0;
     while at < bytes {
         let len = CHUNK.min(bytes - at);
-        retry_on_intr(|| fallocate(fd, FallocateFlags::empty(), at, len)).map_err(|errno| {
-            match errno {
-                Errno::NOSPC | Errno::NOMEM | Errno::FBIG => {
-                    AttachError::Full { path: path.file(), bytes }
-                }
-                errno => AttachError::system("reserving the bytes", path.file(), errno),
-            }
-        })?;
+        retry_on_intr(|| fallocate(fd, FallocateFlags::empty(), at, len))?;
         at += len;
     }
     Ok(())

@@ -11,10 +11,9 @@ use rustix::fs::{
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::RegisterError;
+use crate::fabric::file;
 use crate::region::Mapping;
 
-/// What is reserved at a time: a signal undoes no more than this.
-const CHUNK: u64 = 1 << 20;
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Makes the file of a new region, and maps it.
@@ -23,7 +22,7 @@ const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// There is no room, or what the system says; nothing is left behind.
 pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
     let memory = create(path).and_then(|file| {
-        let memory = fill(file.as_fd(), len);
+        let memory = prepare(file.as_fd(), len);
         if memory.is_err() {
             let _ = unlink(path);
         }
@@ -48,30 +47,27 @@ fn create(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-fn fill(file: BorrowedFd<'_>, len: usize) -> Result<Mapping, Errno> {
+fn prepare(file: BorrowedFd<'_>, len: usize) -> Result<Mapping, Errno> {
     // Whatever the umask left of the mode.
     fchmod(file, MODE)?;
-    reserve(file, len)?;
+    reserve(file, len as u64)?;
     Mapping::of_file(file, len)
 }
 
-fn reserve(file: BorrowedFd<'_>, len: usize) -> Result<(), Errno> {
-    let (mut at, len) = (0, len as u64);
-    // Others should not have to do without while it is tried in vain. Without blocks there is no limit.
-    if len > CHUNK {
+/// Makes sure of all bytes of a file. Where there can't be so many, others do not have to do without while
+/// that is found out.
+fn reserve(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
+    /// What may be tried in vain.
+    const LITTLE: u64 = 1 << 20;
+    if len > LITTLE {
         let system = fstatvfs(file)?;
-        if system.f_blocks != 0
-            && system.f_bavail.saturating_mul(system.f_frsize) < missing(file, len)?
-        {
+        let left = system.f_bavail.saturating_mul(system.f_frsize);
+        // Without blocks there is no limit.
+        if system.f_blocks != 0 && left < missing(file, len)? {
             return Err(Errno::NOSPC);
         }
     }
-    while at < len {
-        let chunk = CHUNK.min(len - at);
-        retry_on_intr(|| fallocate(file, FallocateFlags::empty(), at, chunk))?;
-        at += chunk;
-    }
-    Ok(())
+    file::fill(file, len)
 }
 
 /// How many of so many bytes a file does not have yet.
@@ -99,7 +95,7 @@ pub fn map(path: &Path, len: usize) -> Result<Mapping, Errno> {
         return Err(Errno::PERM);
     }
     // They are all there, if it was made as it should be.
-    reserve(file.as_fd(), len)?;
+    reserve(file.as_fd(), len as u64)?;
     Mapping::of_file(file.as_fd(), len)
 }
 
