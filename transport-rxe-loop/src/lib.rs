@@ -99,8 +99,8 @@
 //! region, so there has to be room for it. Any other is moved by the system from one process to the other, by
 //! `process_vm_readv(2)` and `process_vm_writev(2)`. Where the system does not let it, because of a seccomp
 //! filter, a process namespace or a process that can't be traced, a thread of the process that has the memory
-//! does. A process that opens the device lets all processes of its user trace it, where the system asks
-//! for that (`PR_SET_PTRACER`).
+//! does; with `RXE_LOOP_COPY=service` in the environment it always does. A process that opens the device lets
+//! all processes of its user trace it, where the system asks for that (`PR_SET_PTRACER`).
 //!
 //! Memory that is not there any more, though it is registered, is a wrong range, where the system moves the
 //! bytes. A process that is stopped does not answer.

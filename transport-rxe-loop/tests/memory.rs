@@ -6,7 +6,7 @@ mod common;
 use std::fmt::Write;
 use std::process::Command;
 
-use common::actor::{Actor, connect, files_of_regions};
+use common::actor::{Actor, LEN, connect, files_of_regions};
 use common::wait_for;
 
 const KINDS: [&str; 2] = ["fabric", "heap"];
@@ -219,6 +219,34 @@ fn x03_requests_for_memory_of_a_dead_process_end() {
 }
 
 #[test]
+fn x03_processes_that_are_killed_in_the_middle_leave_nothing_behind() {
+    for way in WAYS {
+        let mut owner = Actor::start("heap", way);
+        let at = format!("{} {}", owner.addr, owner.rkey);
+        // More than there are stages.
+        for round in 0..12 {
+            let mut other = Actor::start("heap", way);
+            connect((&mut other, 0), (&mut owner, round % 3));
+            owner.expect(&format!("fill 0 {} 1", LEN), "done");
+            let before = owner.ask("word 0");
+            let order = if round % 2 == 0 { "hammer" } else { "add" };
+            other.tell(&format!("{order} {at} 1000000000"));
+            wait_for(|| owner.ask("word 0") != before);
+            other.kill();
+        }
+        let mut last = Actor::start("heap", way);
+        connect((&mut last, 0), (&mut owner, 0));
+        last.expect(&format!("fill 0 {LEN} 5"), "done");
+        last.expect(&format!("write {at} 0 {LEN}"), "ok 0");
+        owner.expect(&format!("check 0 {LEN} 5"), "same");
+        owner.expect("fill 0 8 0", "done");
+        let before: u64 = owner.ask("word 0").parse().unwrap();
+        last.expect(&format!("add {at} 100"), "done");
+        owner.expect("word 0", &(before + 100).to_string());
+    }
+}
+
+#[test]
 fn x07_a_process_that_is_stopped_answers_when_it_goes_on() {
     use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
     for theirs in KINDS {
@@ -250,7 +278,7 @@ fn q07_keys_and_ranges_of_others_are_judged() {
                 b.expect("check 0 64 1", "same");
             };
             wrong(-1, 0);
-            wrong(common::actor::LEN as i64 - 63, 0);
+            wrong(LEN as i64 - 63, 0);
             wrong(0, 1);
             wrong(0, 256);
         }

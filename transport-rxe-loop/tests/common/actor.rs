@@ -5,11 +5,13 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::{
-    Access, Cq, MemoryRegion, OwnedRegion, ProtectionDomain, QpCaps, QpInit, QueuePair, RangeError,
+    Access, Cq, MemoryRegion, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState,
+    QueuePair, RangeError,
 };
 
 use super::{ALL, DEADLINE, FABRIC, open, settle};
@@ -133,7 +135,11 @@ impl Stage {
     fn obey(&mut self, verb: &str, numbers: &[u64]) -> String {
         let at = |i: usize| numbers[i] as usize;
         match verb {
-            "connect" => self.qps[self.qp].connect(numbers[0] as u32).unwrap(),
+            "connect" => {
+                let qp = &mut self.qps[self.qp];
+                qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+                qp.connect(numbers[0] as u32).unwrap();
+            }
             "use" => self.qp = at(0),
             "fill" => {
                 let bytes: Vec<_> = pattern(at(2), at(1)).collect();
@@ -293,7 +299,7 @@ pub fn files_of_regions(actor: &Actor) -> usize {
 /// An actor, as seen by the test that has started it.
 pub struct Actor {
     child: Child,
-    orders: ChildStdin,
+    orders: Option<ChildStdin>,
     said: Receiver<String>,
     fabric: String,
     /// The numbers of its queue pairs.
@@ -313,7 +319,7 @@ impl Actor {
         command.env(FABRIC, &fabric).env(MEMORY, memory).env(COPY, copy);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let orders = child.stdin.take().unwrap();
+        let orders = child.stdin.take();
         let lines = BufReader::new(child.stderr.take().unwrap());
         let (teller, said) = channel();
         thread::spawn(move || {
@@ -335,7 +341,7 @@ impl Actor {
 
     /// Tells it to do something.
     pub fn tell(&mut self, order: &str) {
-        writeln!(self.orders, "{order}").unwrap();
+        writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
     }
 
     /// What it says next.
@@ -378,7 +384,15 @@ pub fn connect((a, i): (&mut Actor, usize), (b, k): (&mut Actor, usize)) {
 
 impl Drop for Actor {
     fn drop(&mut self) {
-        // Nothing is left of a test that fails.
+        // Without orders it ends, and the last of all removes the fabric.
+        self.orders = None;
+        let start = Instant::now();
+        while !thread::panicking() && start.elapsed() < DEADLINE {
+            if let Ok(Some(_)) = self.child.try_wait() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
