@@ -103,7 +103,7 @@
 //! all processes of its user trace it, where the system asks for that (`PR_SET_PTRACER`).
 //!
 //! Memory that is not there any more, though it is registered, is a wrong range, where the system moves the
-//! bytes. A process that is stopped does not answer.
+//! bytes. Where a process has to move them itself, it does not answer while it is stopped.
 //!
 //! # What is not here yet
 //! - No WRITE with immediate, invalidation, shared receive queues.
