@@ -303,7 +303,7 @@ impl Consumer<'_> {
     /// [`pop`](Self::pop) for a ring that is not empty.
     #[inline]
     pub(crate) fn take(&mut self, out: &mut [Wc]) -> usize {
-        let count = self.copy(out, |_, _| ());
+        let count = self.copy(out, |_, _, _| ());
         self.release();
         count
     }
@@ -315,15 +315,19 @@ impl Consumer<'_> {
     }
 
     /// [`pop`](Self::pop) without giving the slots back: that is [`release`](Self::release), before the
-    /// caller sees any of the completions. Calls `each` with how many were copied before and with the
-    /// index of the slot.
+    /// caller sees any of the completions. Calls `each` with how many were copied before, with the index of
+    /// the slot, and with the completion.
     #[inline(always)]
-    pub(crate) fn copy(&mut self, out: &mut [Wc], mut each: impl FnMut(usize, usize)) -> usize {
+    pub(crate) fn copy(
+        &mut self,
+        out: &mut [Wc],
+        mut each: impl FnMut(usize, usize, &Wc),
+    ) -> usize {
         let (ring, mut position) = (self.ring, self.position);
         let mut count = 0;
         for room in out {
             let Some(wc) = ring.place(position).read() else { break };
-            each(count, ring.index(position));
+            each(count, ring.index(position), &wc);
             *room = wc;
             position = position.wrapping_add(1);
             count += 1;

@@ -47,13 +47,20 @@ pub fn failed(wr_id: u64, qp: u32, status: WcStatus) -> Wc {
         .with_path(POISON as u16, POISON as u16, POISON as u8, POISON as u8)
 }
 
-/// A completion of queue pair `qp` was polled: gives back the slots that its tag says. A tag that can't be,
-/// or that an earlier life of the queue pair left, gives back nothing.
+/// Whether slots of a send queue may come back with a completion: not with a receive's that succeeded.
 #[inline]
-pub fn retire(fabric: &'static Fabric, qp: u32, tag: u32) {
+pub fn retires(wc: &Wc) -> bool {
+    !wc.result().is_ok_and(|done| done.is_recv())
+}
+
+/// A completion was polled: gives back the slots that its tag says. A tag that can't be, or that an earlier
+/// life of the queue pair left, gives back nothing.
+#[inline]
+pub fn retire(fabric: &'static Fabric, wc: &Wc, tag: u32) {
     if !tag::is_send(tag) {
         return;
     }
+    let qp = wc.qp_num();
     let slot = fabric.qp(qp);
     if identity::read(slot).number == qp {
         tag::settle(&slot.retired.0, tag, sync::load_u32(&slot.send_capacity));

@@ -321,8 +321,9 @@ impl Poll for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let fabric = self.queue.fabric;
-        let polled =
-            self.consumer.poll_with(out, |wc, tag| completion::retire(fabric, wc.qp_num(), tag));
+        let polled = self
+            .consumer
+            .poll_for(out, completion::retires, |wc, tag| completion::retire(fabric, wc, tag));
         // In a forked child nothing ever comes.
         if polled == Ok(0) && !fabric.is_ours() {
             return Err(PollError::Device(Errno::NODEV.raw_os_error()));

@@ -41,14 +41,28 @@ impl Consumer<'_> {
     pub fn poll_with(
         &mut self,
         out: &mut [Wc],
+        each: impl FnMut(&Wc, u32),
+    ) -> Result<usize, PollError> {
+        self.poll_for(out, |_| true, each)
+    }
+
+    /// [`poll_with`](Self::poll_with) for tags that `matter`; `each` is given 0 for the others. A tag lies in
+    /// another cache line than its completion: one that is not looked at stays with the producer's core.
+    ///
+    /// # Errors
+    /// [`PollError::Overrun`], once everything that was stored has been handed out (O3).
+    #[inline]
+    pub fn poll_for(
+        &mut self,
+        out: &mut [Wc],
+        matter: impl Fn(&Wc) -> bool,
         mut each: impl FnMut(&Wc, u32),
     ) -> Result<usize, PollError> {
         match self.look() {
             Look::Empty => Ok(0),
-            Look::Ready => Ok(self.take_tagged(out, &mut each)),
-            Look::Overrun { dropped } => {
-                self.last_entries(dropped, out, |this, out| this.take_tagged(out, &mut each))
-            }
+            Look::Ready => Ok(self.take_tagged(out, &matter, &mut each)),
+            Look::Overrun { dropped } => self
+                .last_entries(dropped, out, |this, out| this.take_tagged(out, &matter, &mut each)),
         }
     }
 
@@ -92,10 +106,15 @@ impl Consumer<'_> {
     }
 
     #[inline]
-    pub(super) fn take_tagged(&mut self, out: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
+    pub(super) fn take_tagged(
+        &mut self,
+        out: &mut [Wc],
+        matter: &impl Fn(&Wc) -> bool,
+        each: &mut impl FnMut(&Wc, u32),
+    ) -> usize {
         let mut count = 0;
         for room in out.chunks_mut(CHUNK) {
-            let taken = self.take_chunk(room, each);
+            let taken = self.take_chunk(room, matter, each);
             count += taken;
             // More may have come by now: that is the next poll's, or there would be a gap.
             if taken < room.len() {
@@ -106,9 +125,18 @@ impl Consumer<'_> {
     }
 
     #[inline]
-    fn take_chunk(&mut self, room: &mut [Wc], each: &mut impl FnMut(&Wc, u32)) -> usize {
+    fn take_chunk(
+        &mut self,
+        room: &mut [Wc],
+        matter: &impl Fn(&Wc) -> bool,
+        each: &mut impl FnMut(&Wc, u32),
+    ) -> usize {
         let (mut tags, kept) = ([0; CHUNK], self.tags);
-        let count = self.ring.copy(room, |nth, slot| tags[nth] = kept.load(slot));
+        let count = self.ring.copy(room, |nth, slot, wc| {
+            if matter(wc) {
+                tags[nth] = kept.load(slot);
+            }
+        });
         if sync::intact(Site::ReleaseFirst) {
             self.ring.release();
         }

@@ -11,13 +11,12 @@ use crate::control::Failure;
 use crate::side::{Side, in_turn, received};
 use crate::stats::Latencies;
 
-/// Messages and requests of either end: the server answers from one slot while the other one takes the
-/// next message.
-pub const DEPTH: u32 = 2;
+/// Messages and requests of either end. Receives are posted well ahead, so that nobody waits for one.
+pub const DEPTH: u32 = 16;
 
-/// The slots of the client.
+/// The slot that the client sends from. Replies come to the others.
 const OUT: u32 = 0;
-const BACK: u32 = 1;
+const BACKS: u64 = DEPTH as u64 - 1;
 
 /// Sends and takes back `iters` messages. What is recorded is half of each round trip.
 pub fn client<T: Transport>(
@@ -26,24 +25,38 @@ pub fn client<T: Transport>(
     latencies: &mut Latencies,
 ) -> Result<(), Failure> {
     let control = side.completions.control();
+    for number in 0..BACKS {
+        expect_reply(side, number)?;
+    }
     control.meet()?;
     for number in 0..iters {
         side.slots.fill(OUT, number, 0);
         let Some(took) = round_trip(side, number)? else {
             break;
         };
-        side.slots.check(BACK, number)?;
+        side.slots.check(back(number), number)?;
+        expect_reply(side, number + BACKS)?;
         latencies.record(took / 2);
         control.advance(number + 1);
     }
     Ok(())
 }
 
+/// Where the reply to a message comes to.
+const fn back(number: u64) -> u32 {
+    // Less than the depth.
+    1 + (number % BACKS) as u32
+}
+
+fn expect_reply<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<(), Failure> {
+    let sge = side.slots.sge(back(number));
+    Ok(side.pair.post_recv(&[RecvWr::new(number, &[sge])])?)
+}
+
 /// How many nanoseconds from posting the message to finding the reply; `None` means: leave.
 fn round_trip<T: Transport>(side: &mut Side<'_, T>, number: u64) -> Result<Option<u64>, Failure> {
     let Side { pair, slots, completions } = side;
     let control = completions.control();
-    pair.post_recv(&[RecvWr::new(number, &[slots.sge(BACK)])])?;
     let started = control.now();
     pair.post_send(&[SendWr::send(number, &[slots.sge(OUT)])])?;
     let (mut sent, mut took) = (false, None);

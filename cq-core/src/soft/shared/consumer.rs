@@ -42,7 +42,7 @@ impl<'a> Consumer<'a> {
         out: &mut [Wc],
         mut each: impl FnMut(&Wc, u32),
     ) -> Result<usize, PollError> {
-        self.poll_by(out, |inner, out| inner.take_tagged(out, &mut each))
+        self.poll_by(out, |inner, out| inner.take_tagged(out, &|_| true, &mut each))
     }
 
     /// How many completions it was promised to hold (O1).

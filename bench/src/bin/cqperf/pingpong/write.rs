@@ -5,7 +5,7 @@ use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::SendWr;
 
-use super::{BACK, DEPTH, OUT, turn};
+use super::{DEPTH, OUT, back, turn};
 use crate::control::Failure;
 use crate::side::{Side, in_turn};
 use crate::stats::Latencies;
@@ -29,11 +29,11 @@ pub fn client<T: Transport>(
         side.slots.fill(OUT, number, 0);
         let started = control.now();
         write(side, number, [OUT, turn(number)])?;
-        let Some(sent) = arrival(side, number, BACK, false)? else {
+        let Some(sent) = arrival(side, number, back(0), false)? else {
             break;
         };
         latencies.record((control.now() - started) / 2);
-        side.slots.check_marked(BACK, number)?;
+        side.slots.check_marked(back(0), number)?;
         if !sent && !completion(side, number)? {
             break;
         }
@@ -50,7 +50,7 @@ pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Fa
         if arrival(side, number, turn(number), true)?.is_none() {
             break;
         }
-        write(side, number, [ANSWER, BACK])?;
+        write(side, number, [ANSWER, back(0)])?;
         side.slots.check_marked(turn(number), number)?;
         if !completion(side, number)? {
             break;
