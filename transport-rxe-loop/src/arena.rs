@@ -87,6 +87,13 @@ impl Arena {
         }
     }
 
+    /// How many granules the process at a place has.
+    #[cfg(test)]
+    pub fn granules_of(&self, place: u16) -> usize {
+        let owners = self.owners[self.first..].iter();
+        owners.filter(|owner| u16::from(sync::load_u8(owner)) == place + 1).count()
+    }
+
     fn find(&self, from: usize, granules: usize) -> Option<usize> {
         let mut run = 0;
         for (granule, owner) in self.owners.iter().enumerate().skip(from) {

@@ -13,43 +13,28 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::attr::QpAttr;
+use crate::chance::Chance;
 use crate::device::Context;
 use crate::fabric::Fabric;
 use crate::qp::QpInit;
 use crate::state::QpState;
 use crate::sync::{self, AtomicU32};
 
-/// Numbers in no order: the same for the same start.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.next() as usize % end
-    }
-
-    /// A number as a stranger might write it: any, a small one, the highest, or close to `seen`.
-    fn number(&mut self, seen: u32) -> u32 {
-        match self.below(6) {
-            0 => self.next() as u32,
-            1 => self.below(4) as u32,
-            2 => u32::MAX - self.below(2) as u32,
-            3 => 1 << self.below(32),
-            4 => seen.wrapping_add(1),
-            _ => seen.wrapping_sub(1),
-        }
+/// A number as a stranger might write it: any, a small one, the highest, or close to `seen`.
+fn number(chance: &mut Chance, seen: u32) -> u32 {
+    match chance.below(6) {
+        0 => chance.next() as u32,
+        1 => chance.below(4) as u32,
+        2 => u32::MAX - chance.below(2) as u32,
+        3 => 1 << chance.below(32),
+        4 => seen.wrapping_add(1),
+        _ => seen.wrapping_sub(1),
     }
 }
 
 /// Writes into the tables and what is taken of the arena, most often where something is.
 fn scribble(fabric: &'static Fabric, seed: u64, stop: &AtomicBool) {
-    let mut chance = Chance(seed);
+    let mut chance = Chance::new(seed);
     let arena = fabric.tables().arena.offset();
     let words = fabric.memory().slice::<AtomicU32>(0, (arena + (1 << 18)) / 4).unwrap();
     let start = fabric.memory().addr();
@@ -67,7 +52,7 @@ fn scribble(fabric: &'static Fabric, seed: u64, stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         let from = used[chance.below(used.len())];
         let index = from + chance.below(2048);
-        sync::store_u32(&words[index], chance.number(sync::load_u32(&words[index])));
+        sync::store_u32(&words[index], number(&mut chance, sync::load_u32(&words[index])));
         for _ in 0..chance.below(200) {
             std::hint::spin_loop();
         }
@@ -76,7 +61,7 @@ fn scribble(fabric: &'static Fabric, seed: u64, stop: &AtomicBool) {
 
 /// Uses everything, whatever comes of it.
 fn use_device(seed: u64, end: Instant) {
-    let mut chance = Chance(seed);
+    let mut chance = Chance::new(seed);
     let mut room = [Wc::default(); 8];
     while Instant::now() < end {
         let mut context = Context::open("loop0").unwrap();

@@ -119,14 +119,22 @@ pub mod sync;
 
 cfg_if::cfg_if! {
     if #[cfg(not(loom))] {
+        #[cfg(test)]
+        mod actor;
         mod arena;
         mod async_event;
         mod attr;
+        #[cfg(test)]
+        mod audit;
         mod bell;
+        #[cfg(test)]
+        mod chance;
         mod channel;
         mod completion;
         mod cq;
         mod device;
+        #[cfg(test)]
+        mod dying;
         mod error;
         mod execute;
         mod fabric;

@@ -9,12 +9,9 @@ mod system;
 mod ways;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,8 +21,8 @@ use super::header::Format;
 use super::limits::Limits;
 use super::name::FabricPath;
 use super::registry::REGISTRY;
+use crate::actor::{Actor, PATIENCE, order, say, until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const PART: &str = "FABRIC_ACTOR_PART";
 const DIRECTORY: &str = "FABRIC_ACTOR_DIRECTORY";
 
@@ -80,15 +77,6 @@ impl Drop for Directory {
     }
 }
 
-/// Waits until something is so.
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !so() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
 /// Says why a test can't run; under CI it has to.
 fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {why}");
@@ -104,90 +92,13 @@ fn is_root() -> bool {
     root
 }
 
-/// Another process.
-struct Actor {
-    child: Child,
-    orders: Option<ChildStdin>,
-    said: Receiver<String>,
-}
-
 impl Actor {
     /// Starts a process that plays `part`.
     fn play(part: &str, directory: &Directory) -> Self {
         let module = module_path!().split_once("::").unwrap().1;
-        let actor = format!("{module}::actor");
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", &actor, "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env(PART, part).env(DIRECTORY, &directory.0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (orders, lines) = (child.stdin.take(), BufReader::new(child.stderr.take().unwrap()));
-        let (teller, said) = channel();
-        thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
-                match line.strip_prefix('@') {
-                    Some(word) => drop(teller.send(word.to_owned())),
-                    None => eprintln!("{line}"),
-                }
-            }
-        });
-        Self { child, orders, said }
+        let directory = directory.0.to_str().unwrap();
+        Self::start(&format!("{module}::actor"), &[(PART, part), (DIRECTORY, directory)])
     }
-
-    /// What it says next.
-    fn hear(&self) -> String {
-        self.said.recv_timeout(PATIENCE).expect("it has something to say")
-    }
-
-    /// The number that it says next.
-    fn number(&self) -> u64 {
-        let said = self.hear();
-        said.parse().unwrap_or_else(|_| panic!("not a number: {said}"))
-    }
-
-    /// Lets it go on.
-    fn go(&mut self) {
-        writeln!(self.orders.as_mut().unwrap()).unwrap();
-    }
-
-    fn pid(&self) -> i32 {
-        self.child.id() as i32
-    }
-
-    /// Kills it; it is a zombie then.
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-    }
-
-    /// Waits until it has ended.
-    fn ended(mut self) -> ExitStatus {
-        let mut status = None;
-        until("the process ends", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
-    }
-
-    /// Lets it go on, and waits until it has ended well.
-    fn finish(mut self) {
-        self.go();
-        let status = self.ended();
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Actor {
-    fn drop(&mut self) {
-        // Nothing is left of a test that fails.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Says it in one piece, since a child of this process may talk, too.
-fn say(what: impl std::fmt::Display) {
-    std::io::stderr().write_all(format!("@{what}\n").as_bytes()).unwrap();
 }
 
 /// How often a process has a file open, whatever name the file has by now.
@@ -198,11 +109,9 @@ fn times_open(pid: u32, inode: u64) -> usize {
     descriptors.filter_map(of).filter(|file| file.is_file() && file.ino() == inode).count()
 }
 
-/// Waits for the order to go on. Whoever gives none any more has ended, so this process does, too.
+/// Waits for the order to go on.
 fn wait() {
-    if std::io::stdin().read_line(&mut String::new()).unwrap_or(0) == 0 {
-        std::process::exit(2);
-    }
+    let _go_on = order();
 }
 
 /// The file that has the fabric's name.

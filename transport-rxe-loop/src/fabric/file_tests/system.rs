@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::AtomicBool;
 

@@ -1,0 +1,151 @@
+//! Further processes of a test: the test binary once more, in a test of its own that plays a part, and is
+//! given orders and speaks by lines.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+
+/// Longer than anything here takes, on any machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until something is so.
+#[track_caller]
+pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Another process.
+pub struct Actor {
+    child: Child,
+    orders: Option<ChildStdin>,
+    said: Receiver<String>,
+}
+
+impl Actor {
+    /// Starts a process that runs an ignored test, in this environment besides the usual one.
+    pub fn start(test: &str, environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
+        command.envs(environment.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (orders, lines) = (child.stdin.take(), BufReader::new(child.stderr.take().unwrap()));
+        let (teller, said) = channel();
+        thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                match line.strip_prefix('@') {
+                    Some(word) => drop(teller.send(word.to_owned())),
+                    None => eprintln!("{line}"),
+                }
+            }
+        });
+        Self { child, orders, said }
+    }
+
+    /// What it says next.
+    #[track_caller]
+    pub fn hear(&self) -> String {
+        self.said.recv_timeout(PATIENCE).expect("it has something to say")
+    }
+
+    /// What it has said and nobody heard.
+    pub fn heard(&self) -> Option<String> {
+        self.said.try_recv().ok()
+    }
+
+    /// What it says within a time.
+    pub fn heard_within(&self, time: Duration) -> Option<String> {
+        self.said.recv_timeout(time).ok()
+    }
+
+    /// The number that it says next.
+    #[track_caller]
+    pub fn number(&self) -> u64 {
+        let said = self.hear();
+        said.parse().unwrap_or_else(|_| panic!("not a number: {said}"))
+    }
+
+    /// Lets it go on.
+    pub fn go(&mut self) {
+        self.order("");
+    }
+
+    /// Orders it something. It may be dead, and then hears nothing.
+    pub fn order(&mut self, what: impl fmt::Display) {
+        let _ = writeln!(self.orders.as_mut().unwrap(), "{what}");
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Kills it; it is a zombie then.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until it has ended.
+    #[track_caller]
+    pub fn ended(mut self) -> ExitStatus {
+        let mut status = None;
+        until("the process ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// Lets it go on, and waits until it has ended well.
+    #[track_caller]
+    pub fn finish(mut self) {
+        self.go();
+        let status = self.ended();
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        // Nothing is left of a test that fails.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ends this process with the one that started it, whatever it is doing.
+pub fn die_with_parent() {
+    set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
+}
+
+/// Tells the process that started this one, in one piece, since a child of this process may talk, too.
+pub fn say(what: impl fmt::Display) {
+    std::io::stderr().write_all(format!("@{what}\n").as_bytes()).unwrap();
+}
+
+/// Waits for an order. Whoever gives none any more has ended, so this process does, too.
+pub fn order() -> String {
+    let mut line = String::new();
+    if std::io::stdin().read_line(&mut line).unwrap_or(0) == 0 {
+        std::process::exit(2);
+    }
+    line.trim().to_owned()
+}

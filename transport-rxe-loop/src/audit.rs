@@ -1,0 +1,97 @@
+//! What there is in the device's memory and beside it, and whose it is: for tests that kill processes.
+
+use std::fs;
+
+use crate::fabric::Fabric;
+use crate::layout::{Entry, Table};
+use crate::protocol::lock::{Lock, Owner};
+use crate::protocol::window::Shut;
+use crate::sync;
+
+/// What the process at a place has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estate {
+    pub qps: usize,
+    pub mrs: usize,
+    pub cqs: usize,
+    pub channels: usize,
+    pub granules: usize,
+}
+
+impl Estate {
+    pub fn of(fabric: &'static Fabric, place: u16) -> Self {
+        let tables = fabric.tables();
+        Self {
+            qps: tables.qps.all_of(place).count(),
+            mrs: tables.mrs.all_of(place).count(),
+            cqs: tables.cqs.all_of(place).count(),
+            channels: tables.channels.all_of(place).count(),
+            granules: tables.arena.granules_of(place),
+        }
+    }
+}
+
+/// What belongs to nobody who lives. It is the sweepers' for a moment after each death; to the end of time
+/// it is a leak.
+pub fn ownerless(fabric: &'static Fabric) -> Vec<String> {
+    let tables = fabric.tables();
+    let dead: Vec<_> = fabric.others().filter(|&owner| fabric.is_dead(owner)).collect();
+    let mut found: Vec<_> = dead.iter().map(|dead| format!("the place of {dead:?}")).collect();
+    let alive: Vec<_> = fabric.others().map(Owner::place).chain([fabric.place()]).collect();
+    for place in (0..=u16::from(u8::MAX - 1)).filter(|place| !alive.contains(place)) {
+        let estate = Estate::of(fabric, place);
+        if estate != Estate::default() {
+            found.push(format!("{estate:?} of place {place}"));
+        }
+    }
+    let is_dead = |&(_, holder): &(String, Owner)| fabric.is_dead(holder);
+    let locks = held(fabric).into_iter().filter(is_dead);
+    found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
+    for (index, slot) in (0..).zip(tables.qps.all()) {
+        let is_free = slot.life().place().is_none();
+        if is_free && Shut::after_change().is_open(&slot.send.copying) {
+            found.push(format!("the window of queue pair {index}"));
+        }
+    }
+    found.extend(files(fabric));
+    found
+}
+
+/// The locks that are held, and by whom.
+pub fn held(fabric: &'static Fabric) -> Vec<(String, Owner)> {
+    let tables = fabric.tables();
+    let (sweep, arena) = (&tables.common.sweep, &tables.common.arena);
+    let mut all = vec![("the sweep's".to_owned(), sweep), ("the arena's".to_owned(), arena)];
+    all.extend(named("completion queue", &tables.cqs, |slot| &slot.fanin.lock));
+    all.extend(named("channel", &tables.channels, |slot| &slot.lock));
+    all.into_iter().filter_map(|(name, lock)| Some((name, lock.holder()?))).collect()
+}
+
+fn named<T: Entry>(
+    what: &str,
+    table: &Table<T>,
+    lock: impl Fn(&'static T) -> &'static Lock,
+) -> impl Iterator<Item = (String, &'static Lock)> {
+    (0..)
+        .zip(table.all())
+        .map(move |(index, slot): (u32, _)| (format!("that of {what} {index}"), lock(slot)))
+}
+
+/// The files beside the fabric whose channel or region there is not.
+fn files(fabric: &'static Fabric) -> impl Iterator<Item = String> {
+    let (tables, path) = (fabric.tables(), fabric.path());
+    let bells = tables.channels.all().iter().zip(0..);
+    let bells = bells.filter(|(slot, _)| slot.life().place().is_some());
+    let known: Vec<_> = bells.map(|(_, index)| path.bell(index)).collect();
+    let beside = fs::read_dir(path.directory()).unwrap().flatten().map(|entry| entry.path());
+    let name = |path: &std::path::Path| path.file_name()?.to_str().map(str::to_owned);
+    beside
+        .filter(move |file| name(file).is_some_and(|name| path.is_beside(&name)))
+        .filter(move |file| !known.contains(file))
+        .map(|file| format!("the file {}", file.display()))
+}
+
+/// Whether queue pairs that nobody has are noted to be run.
+pub fn notes(fabric: &'static Fabric) -> u32 {
+    fabric.tables().noted.iter().map(|word| sync::load(word).count_ones()).sum()
+}

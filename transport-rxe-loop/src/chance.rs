@@ -1,0 +1,28 @@
+//! Numbers in no order, for tests: the same for the same start.
+
+/// Where the numbers come from.
+pub struct Chance(u64);
+
+impl Chance {
+    /// From `seed` on. Neighbouring seeds have nothing in common.
+    pub fn new(seed: u64) -> Self {
+        // An odd factor, so that no seed but one gives 0, from which nothing else would come.
+        Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).max(1))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        self.next() as usize % end
+    }
+
+    /// Whether it is one of so many.
+    pub fn one_in(&mut self, many: usize) -> bool {
+        self.below(many) == 0
+    }
+}
