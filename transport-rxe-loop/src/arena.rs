@@ -87,11 +87,11 @@ impl Arena {
         }
     }
 
-    /// How many granules the process at a place has.
+    /// At which place the process is that has each granule that is taken.
     #[cfg(test)]
-    pub fn granules_of(&self, place: u16) -> usize {
-        let owners = self.owners[self.first..].iter();
-        owners.filter(|owner| u16::from(sync::load_u8(owner)) == place + 1).count()
+    pub fn holders(&self) -> impl Iterator<Item = u16> {
+        let owners = self.owners[self.first..].iter().map(sync::load_u8);
+        owners.filter(|&owner| owner != 0).map(|owner| u16::from(owner) - 1)
     }
 
     fn find(&self, from: usize, granules: usize) -> Option<usize> {

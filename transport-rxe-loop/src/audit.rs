@@ -1,5 +1,6 @@
 //! What there is in the device's memory and beside it, and whose it is: for tests that kill processes.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use crate::fabric::Fabric;
@@ -19,16 +20,28 @@ pub struct Estate {
 }
 
 impl Estate {
-    pub fn of(fabric: &'static Fabric, place: u16) -> Self {
-        let tables = fabric.tables();
-        Self {
-            qps: tables.qps.all_of(place).count(),
-            mrs: tables.mrs.all_of(place).count(),
-            cqs: tables.cqs.all_of(place).count(),
-            channels: tables.channels.all_of(place).count(),
-            granules: tables.arena.granules_of(place),
-        }
+    /// That of each place which has one.
+    pub fn all(fabric: &'static Fabric) -> BTreeMap<u16, Self> {
+        let (tables, mut all) = (fabric.tables(), BTreeMap::<_, Self>::new());
+        let mut count = |place, kind: fn(&mut Self) -> &mut usize| {
+            *kind(all.entry(place).or_default()) += 1;
+        };
+        holders(&tables.qps).for_each(|place| count(place, |it| &mut it.qps));
+        holders(&tables.mrs).for_each(|place| count(place, |it| &mut it.mrs));
+        holders(&tables.cqs).for_each(|place| count(place, |it| &mut it.cqs));
+        holders(&tables.channels).for_each(|place| count(place, |it| &mut it.channels));
+        tables.arena.holders().for_each(|place| count(place, |it| &mut it.granules));
+        all
     }
+
+    /// That of a place.
+    pub fn of(fabric: &'static Fabric, place: u16) -> Self {
+        Self::all(fabric).remove(&place).unwrap_or_default()
+    }
+}
+
+fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = u16> {
+    table.all().iter().filter_map(|entry| entry.life().place())
 }
 
 /// What belongs to nobody who lives. It is the sweepers' for a moment after each death; to the end of time
@@ -38,12 +51,8 @@ pub fn ownerless(fabric: &'static Fabric) -> Vec<String> {
     let dead: Vec<_> = fabric.others().filter(|&owner| fabric.is_dead(owner)).collect();
     let mut found: Vec<_> = dead.iter().map(|dead| format!("the place of {dead:?}")).collect();
     let alive: Vec<_> = fabric.others().map(Owner::place).chain([fabric.place()]).collect();
-    for place in (0..=u16::from(u8::MAX - 1)).filter(|place| !alive.contains(place)) {
-        let estate = Estate::of(fabric, place);
-        if estate != Estate::default() {
-            found.push(format!("{estate:?} of place {place}"));
-        }
-    }
+    let estates = Estate::all(fabric).into_iter().filter(|(place, _)| !alive.contains(place));
+    found.extend(estates.map(|(place, estate)| format!("{estate:?} of place {place}")));
     let is_dead = |&(_, holder): &(String, Owner)| fabric.is_dead(holder);
     let locks = held(fabric).into_iter().filter(is_dead);
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));

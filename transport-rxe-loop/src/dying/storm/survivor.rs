@@ -1,5 +1,6 @@
 //! The process that goes on: it starts the others, is connected to each, kills them, and counts.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::transport::{Arm, Block, Events, Notify};
@@ -9,7 +10,7 @@ use super::super::ends::{End, OUTSTANDING, poll};
 use super::super::{FABRIC, open};
 use super::victim::LINES;
 use super::{KILLS, SEED, number};
-use crate::actor::{Actor, die_with_parent, say, until};
+use crate::actor::{Actor, PATIENCE, die_with_parent, say, until};
 use crate::audit::{self, Estate};
 use crate::chance::Chance;
 use crate::channel::CompletionChannel;
@@ -72,24 +73,24 @@ impl Line {
         self.ends.iter().all(|end| end.arrived > 0 && end.received() > 0)
     }
 
-    /// The victim is dead. Each end has something to fail over.
+    /// The victim is dead, or about to be: its peers fail once they send it something.
     fn expect_the_end(&mut self, asleep: bool) {
         if self.mesh().is_none() {
             return;
         }
-        for end in &mut self.ends {
-            if end.failure.is_none() && !end.post_send(true, true) {
-                // Full: what is there fails.
-                continue;
+        let deadline = Instant::now() + PATIENCE;
+        while !self.ends.iter().all(|end| end.is_done() && end.failure.is_some()) {
+            assert!(Instant::now() < deadline, "not everything completes: {:#?}", self.ends);
+            // What finds a receive that is still there succeeds, dead or not.
+            for end in self.ends.iter_mut().filter(|end| end.failure.is_none()) {
+                end.post_send(true, true);
             }
-        }
-        until("everything completes, once", || {
             if asleep {
                 self.sleep();
             }
             poll(&mut self.cq, &mut self.ends);
-            self.ends.iter().all(End::is_done)
-        });
+            thread::yield_now();
+        }
         for end in &self.ends {
             assert_eq!(end.failure, Some(WcStatus::RETRY_EXC_ERR), "{end:?}");
         }
@@ -98,7 +99,7 @@ impl Line {
     /// Sleeps until something comes (N6).
     fn sleep(&mut self) {
         while self.channel.next().unwrap().is_some() {}
-        self.cq.arm(Notify::Next).unwrap();
+        let _ = self.cq.arm(Notify::Next).unwrap();
         if poll(&mut self.cq, &mut self.ends) > 0 || self.ends.iter().all(End::is_done) {
             return;
         }

@@ -47,7 +47,8 @@ impl Far {
     fn work(&mut self, chance: &mut Chance) {
         self.ends.iter_mut().for_each(|end| end.work(chance));
         poll(&mut self.cq, &mut self.ends);
-        self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited }).unwrap();
+        let _ =
+            self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited }).unwrap();
         poll(&mut self.cq, &mut self.ends);
         while self.channel.next().unwrap().is_some() {}
         if chance.one_in(8) {
@@ -78,7 +79,7 @@ impl Near {
         for _ in 0..chance.below(4) {
             self.ends.iter_mut().for_each(|end| end.work(chance));
             poll(&mut self.cq, &mut self.ends);
-            self.cq.arm(Notify::Next).unwrap();
+            let _ = self.cq.arm(Notify::Next).unwrap();
         }
         while self.channel.next().unwrap().is_some() {}
         match chance.below(3) {
