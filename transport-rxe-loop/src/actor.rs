@@ -95,7 +95,7 @@ impl Actor {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Whether it has ended.

@@ -7,7 +7,6 @@ use crate::fabric::Fabric;
 use crate::layout::{Entry, Table};
 use crate::protocol::lock::{Lock, Owner};
 use crate::protocol::window::Shut;
-use crate::sync;
 
 /// What the process at a place has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,9 +97,4 @@ fn files(fabric: &'static Fabric) -> impl Iterator<Item = String> {
         .filter(move |file| name(file).is_some_and(|name| path.is_beside(&name)))
         .filter(move |file| !known.contains(file))
         .map(|file| format!("the file {}", file.display()))
-}
-
-/// Whether queue pairs that nobody has are noted to be run.
-pub fn notes(fabric: &'static Fabric) -> u32 {
-    fabric.tables().noted.iter().map(|word| sync::load(word).count_ones()).sum()
 }

@@ -4,6 +4,8 @@
 
 use std::os::fd::AsRawFd;
 
+use rustix::process::Signal;
+
 use super::super::alive::{Gate, Liveness};
 use super::super::header;
 use super::super::registry::{Kept, Registry};
@@ -183,14 +185,10 @@ fn a_stopped_process_is_alive() {
     let here = attach(&directory.path()).unwrap();
     let actor = Actor::play("user", &directory);
     let owner = actor.number() as u32;
-    let signal = |signal| {
-        let pid = rustix::process::Pid::from_raw(actor.pid()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
-    };
-    signal(rustix::process::Signal::STOP);
+    actor.signal(Signal::STOP);
     until("it is stopped", || state(actor.pid()) == Some('T'));
     assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
-    signal(rustix::process::Signal::CONT);
+    actor.signal(Signal::CONT);
     actor.finish();
 }
 

@@ -76,11 +76,11 @@ fn who_waits_at_the_gate_of_a_file_that_is_removed_makes_a_new_one() {
     let mut racer = Actor::play("racer", &directory);
     assert_eq!(racer.hear(), "ready");
     racer.go();
-    until("it has found the file", || times_open(racer.child.id(), before) == 1);
+    until("it has found the file", || times_open(racer.pid() as u32, before) == 1);
     fs::remove_file(path.file()).unwrap();
     drop(gate);
     let after = racer.number();
     assert!(after != before && after != 0, "{before} {after}");
-    assert_eq!(times_open(racer.child.id(), before), 0, "it does not keep the old one");
+    assert_eq!(times_open(racer.pid() as u32, before), 0, "it does not keep the old one");
     racer.finish();
 }
