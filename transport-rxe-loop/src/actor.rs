@@ -103,6 +103,11 @@ impl Actor {
         self.child.try_wait().unwrap().is_some()
     }
 
+    /// How it has ended.
+    pub fn status(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
     /// Waits until it has ended.
     #[track_caller]
     pub fn ended(mut self) -> ExitStatus {

@@ -5,6 +5,8 @@ use cq_core::sync::AtomicU32;
 
 use crate::error::CreateError;
 use crate::fabric::Fabric;
+use crate::protocol::steps::{self, Step};
+use crate::sweep;
 use crate::sync::{self, AtomicU8, AtomicU64};
 
 /// Bytes that are handed out together.
@@ -35,7 +37,7 @@ impl Extent {
     pub fn allocate(fabric: &'static Fabric, bytes: usize) -> Result<Self, CreateError> {
         let granules = bytes.div_ceil(GRANULE).max(1);
         let full = CreateError::NoMemory { bytes };
-        let first = take(fabric, granules).ok_or(full)?;
+        let first = sweep::take(fabric, || take(fabric, granules)).ok_or(full)?;
         let extent = Self { fabric, first, granules };
         let words = granules * GRANULE / size_of::<u64>();
         for word in fabric.memory().slice::<AtomicU64>(first * GRANULE, words).ok_or(full)? {
@@ -106,6 +108,9 @@ impl Arena {
     }
 
     fn mark(&self, first: usize, granules: usize, owner: u8) {
-        self.owners[first..first + granules].iter().for_each(|at| sync::store_u8(at, owner));
+        for at in &self.owners[first..first + granules] {
+            sync::store_u8(at, owner);
+            steps::done(Step::Marked);
+        }
     }
 }

@@ -70,6 +70,7 @@ pub fn held(fabric: &'static Fabric) -> Vec<(String, Owner)> {
     let tables = fabric.tables();
     let (sweep, arena) = (&tables.common.sweep, &tables.common.arena);
     let mut all = vec![("the sweep's".to_owned(), sweep), ("the arena's".to_owned(), arena)];
+    all.extend(tables.common.stripes.iter().map(|stripe| ("a stripe".to_owned(), stripe)));
     all.extend(named("completion queue", &tables.cqs, |slot| &slot.fanin.lock));
     all.extend(named("channel", &tables.channels, |slot| &slot.lock));
     all.into_iter().filter_map(|(name, lock)| Some((name, lock.holder()?))).collect()
@@ -90,7 +91,10 @@ fn files(fabric: &'static Fabric) -> impl Iterator<Item = String> {
     let (tables, path) = (fabric.tables(), fabric.path());
     let bells = tables.channels.all().iter().zip(0..);
     let bells = bells.filter(|(slot, _)| slot.life().place().is_some());
-    let known: Vec<_> = bells.map(|(_, index)| path.bell(index)).collect();
+    let regions = tables.mrs.all().iter().zip(0..);
+    let regions =
+        regions.filter_map(|(slot, index)| Some(path.memory(index, slot.life().holder()?.1)));
+    let known: Vec<_> = bells.map(|(_, index)| path.bell(index)).chain(regions).collect();
     let beside = fs::read_dir(path.directory()).unwrap().flatten().map(|entry| entry.path());
     let name = |path: &std::path::Path| path.file_name()?.to_str().map(str::to_owned);
     beside

@@ -23,6 +23,7 @@ use crate::fifo;
 use crate::layout::{Entry, QP_EVENTS};
 use crate::lock::{Guard, Stuck};
 use crate::protocol::channel::{EventNode, Events};
+use crate::sweep;
 use crate::sync;
 
 /// Of whom an event speaks, and of what kind it is. Each has a number, by which it stands in a list.
@@ -114,7 +115,8 @@ impl Bell {
     pub fn new(fabric: &'static Fabric) -> Result<Self, CreateError> {
         let channels = &fabric.tables().channels;
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
-        let (index, generation) = channels.claim(fabric.place()).ok_or(full)?;
+        let (index, generation) =
+            sweep::take(fabric, || channels.claim(fabric.place())).ok_or(full)?;
         {
             let _guard = lock(fabric, index);
             events(fabric, index).begin();

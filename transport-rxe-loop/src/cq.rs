@@ -40,6 +40,7 @@ use crate::lock::{Guard, Stuck};
 use crate::overrun;
 use crate::protocol::fanin::Place;
 use crate::region;
+use crate::sweep;
 use crate::sync;
 
 /// Memory for a queue that is to hold so many completions, new: its zeros are an empty queue.
@@ -90,7 +91,7 @@ impl Queue {
         let (place, extent) = allocate(fabric, promised)?;
         let cqs = &fabric.tables().cqs;
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
-        let (index, generation) = cqs.claim(fabric.place()).ok_or(full)?;
+        let (index, generation) = sweep::take(fabric, || cqs.claim(fabric.place())).ok_or(full)?;
         let queue = Self { fabric, index, extent: Mutex::new(extent) };
         let slot = fabric.cq(index);
         let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;

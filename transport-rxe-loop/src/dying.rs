@@ -1,7 +1,10 @@
 //! Processes that die while others go on (X3): at a chosen step, at any instant, or for a while.
 
 mod ends;
+mod line;
+mod steps;
 mod storm;
+mod work;
 
 use crate::device::Context;
 use crate::open::OpenOptions;

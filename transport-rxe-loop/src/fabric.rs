@@ -30,6 +30,7 @@ use crate::protocol::lock::{Lock, Owner};
 use crate::reach::Reach;
 use crate::region::{Mapping, Shared};
 use crate::service::Service;
+use crate::sweep;
 use crate::sync::{self, AtomicU32};
 
 /// The device.
@@ -50,7 +51,10 @@ impl Fabric {
     /// The one of this name, which is made if there is none; `wanted` is for that.
     pub fn open(name: &FabricName, wanted: &Limits) -> Result<&'static Self, OpenError> {
         let here = REGISTRY.attach(&FabricPath::new(name), wanted, &layout::FORMAT)?;
-        here.device(|| Self::new(here))
+        let fabric = here.device(|| Self::new(here))?;
+        // Nobody may watch who is not connected to another process.
+        sweep::look(fabric);
+        Ok(fabric)
     }
 
     /// The one of the unit tests.
@@ -143,6 +147,11 @@ impl Fabric {
     #[inline]
     pub fn lock<'a>(&self, lock: &'a Lock, repair: impl FnOnce()) -> Result<Guard<'a>, Stuck> {
         Guard::take(lock, self.me, |holder| self.is_dead(holder), repair)
+    }
+
+    /// Takes a lock, if nobody who lives has it. What is under it needs no repair.
+    pub fn try_lock<'a>(&self, lock: &'a Lock) -> Option<Guard<'a>> {
+        Guard::try_take(lock, self.me, |holder| self.is_dead(holder))
     }
 
     /// The `len` things at an offset that somebody wrote down; `None` if they are not aligned, or not all in

@@ -8,10 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, open as open_file, unlink};
 use rustix::io::{Errno, read, retry_on_intr, write};
 
+use crate::protocol::steps::{self, Step};
+
 /// Makes one of this name, and opens it. What has the name is left over, and removed.
 pub fn make(path: &Path) -> Result<OwnedFd, Errno> {
     remove(path);
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    steps::done(Step::Made);
     open(path)
 }
 

@@ -34,6 +34,11 @@ pub fn vacate(slot: &QpSlot) {
     identity::vacate(&slot.identity);
 }
 
+/// [`identity::vacate_if`].
+pub fn vacate_if(slot: &QpSlot, number: u32) -> bool {
+    identity::vacate_if(&slot.identity, number)
+}
+
 /// [`identity::change`].
 pub fn change(slot: &QpSlot, seen: Identity, state: QpState) -> bool {
     identity::change(&slot.identity, seen, state)

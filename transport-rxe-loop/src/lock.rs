@@ -64,6 +64,13 @@ impl<'a> Guard<'a> {
         Self::wait(lock, me, is_dead, repair)
     }
 
+    /// Takes a lock that is free, or whose holder died.
+    pub fn try_take(lock: &'a Lock, me: Owner, is_dead: impl Fn(Owner) -> bool) -> Option<Self> {
+        let inherit =
+            || lock.holder().is_some_and(|holder| is_dead(holder) && lock.inherit(holder, me));
+        (lock.try_enter(me) || inherit()).then_some(Self(lock))
+    }
+
     #[cold]
     fn wait(
         lock: &'a Lock,

@@ -15,6 +15,7 @@ use crate::layout::Entry;
 use crate::pd::Domain;
 use crate::reach::files;
 use crate::region::Mapping;
+use crate::sweep;
 use crate::sync::{self, AtomicU8, AtomicU64};
 use crate::window;
 
@@ -74,7 +75,7 @@ impl Place {
     fn claim(fabric: &'static Fabric) -> Result<Self, RegisterError> {
         let mrs = &fabric.tables().mrs;
         let full = RegisterError::TableFull { max: mrs.len() };
-        let (index, generation) = mrs.claim(fabric.place()).ok_or(full)?;
+        let (index, generation) = sweep::take(fabric, || mrs.claim(fabric.place())).ok_or(full)?;
         Ok(Self { fabric, index, generation })
     }
 

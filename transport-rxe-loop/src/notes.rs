@@ -3,6 +3,7 @@
 
 use crate::fabric::Fabric;
 use crate::layout::Entry;
+use crate::protocol::steps::{self, Step};
 use crate::sync;
 
 const BITS: u32 = u64::BITS;
@@ -15,6 +16,7 @@ pub fn leave(fabric: &'static Fabric, number: u32) {
     let index = qps.index(number);
     let word = &fabric.tables().noted[(index / BITS) as usize];
     sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
+    steps::done(Step::Noted);
     if place == fabric.place() {
         sync::release(fabric.noted(), 1);
     } else {

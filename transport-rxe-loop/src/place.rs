@@ -14,6 +14,7 @@ use crate::pd::Domain;
 use crate::protocol::window::Shut;
 use crate::qp::QpInit;
 use crate::queue::{Ring, Shape};
+use crate::sweep;
 use crate::sync;
 use crate::window;
 
@@ -44,7 +45,7 @@ impl Place {
         let recv_ring = recvs.ring(fabric, recvs_at).ok_or(none)?;
         let qps = &fabric.tables().qps;
         let full = CreateError::TableFull { what: Limit::QueuePairs, max: qps.len() };
-        let (index, generation) = qps.claim(fabric.place()).ok_or(full)?;
+        let (index, generation) = sweep::take(fabric, || qps.claim(fabric.place())).ok_or(full)?;
         let number = identity::number_of(index, qps.index_bits(), generation);
         let slot = fabric.qp(index);
         let (send_cq, recv_cq) = (init.send_cq.queue(), init.recv_cq.queue());

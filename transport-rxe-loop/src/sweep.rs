@@ -7,6 +7,9 @@
 //! 3. Everybody is told of events and overruns: it may have died between causing one and telling.
 //! 4. Once nobody is in the middle of a request for one of its queue pairs, everything that it had is free:
 //!    keys, queues, channels, memory, and last its place.
+//!
+//! All survivors do 1 to 3, each by itself, so that one who is suspended over it keeps nobody waiting; 4 is
+//! done by one at a time.
 
 use crate::bell;
 use crate::cq;
@@ -15,6 +18,7 @@ use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
 use crate::protocol::lock::Owner;
+use crate::protocol::steps::{self, Step};
 use crate::reach::{self, copier};
 use crate::sync;
 use crate::window;
@@ -25,17 +29,23 @@ pub fn look(fabric: &'static Fabric) -> bool {
         != 0
 }
 
+/// Takes what `attempt` takes; if there is none, what the dead had, whom nobody may have looked after.
+pub fn take<T>(fabric: &'static Fabric, attempt: impl Fn() -> Option<T>) -> Option<T> {
+    attempt().or_else(|| {
+        look(fabric);
+        attempt()
+    })
+}
+
 /// Sweeps up after a dead process; false if something of it has to stay for now.
 fn after(fabric: &'static Fabric, dead: Owner) -> bool {
-    let Ok(_guard) = fabric.lock(&fabric.tables().common.sweep, || {}) else { return false };
-    // Somebody else may have been quicker, and its place may be another's, who lives.
-    if !fabric.others().any(|other| other == dead) {
-        return true;
-    }
     inherit(fabric, dead);
-    let is_quiet = expel(fabric, dead.place());
+    let is_quiet = expel(fabric, dead);
     (0..fabric.tables().cqs.len()).for_each(|index| cq::tell(fabric, index));
-    if is_quiet {
+    let Some(_guard) = fabric.try_lock(&fabric.tables().common.sweep) else { return false };
+    // Somebody else may have been quicker, and its place may be another's, who lives.
+    let is_left = fabric.others().any(|other| other == dead);
+    if is_left && is_quiet {
         free(fabric, dead.place());
         fabric.free(dead);
     }
@@ -54,21 +64,22 @@ fn inherit(fabric: &'static Fabric, dead: Owner) {
             bell::outwait(fabric, index);
         }
     }
-    // Where nothing has to be repaired.
-    for lock in tables.common.stripes.iter().chain([&tables.common.arena]) {
-        if lock.holder() == Some(dead) {
-            drop(fabric.lock(lock, || {}));
-        }
-    }
+    let rest = tables.common.stripes.iter().chain([&tables.common.arena]);
+    rest.filter(|lock| lock.holder() == Some(dead)).for_each(|lock| drop(fabric.try_lock(lock)));
 }
 
 /// Takes its queue pairs their numbers; false while somebody is in the middle of a request for one of them.
-fn expel(fabric: &'static Fabric, place: u16) -> bool {
+///
+/// Who falls asleep over this may find its place and theirs taken by others, later: it looks at the numbers
+/// before it finds that the place is still the dead one's, and takes no other.
+fn expel(fabric: &'static Fabric, dead: Owner) -> bool {
     let mut is_quiet = true;
-    for (index, slot) in fabric.tables().qps.all_of(place) {
+    for (index, slot) in fabric.tables().qps.all_of(dead.place()) {
         let number = identity::read(slot).number;
-        identity::vacate(slot);
-        if number != 0 {
+        if !fabric.others().any(|other| other == dead) {
+            return false;
+        }
+        if number != 0 && identity::vacate_if(slot, number) {
             execute::kick_those_connected_to(fabric, number);
         }
         is_quiet &= !window::is_open_for(fabric, index);
@@ -80,25 +91,30 @@ fn free(fabric: &'static Fabric, place: u16) {
     let tables = fabric.tables();
     for (index, slot) in tables.mrs.all_of(place) {
         reach::bury(fabric, index);
+        steps::done(Step::Swept);
         slot.life().end(place);
     }
     copier::sweep(fabric, place);
     for (index, slot) in tables.qps.all_of(place) {
         forget(slot);
         sync::store_u32(fabric.dest(index), 0);
+        steps::done(Step::Swept);
         slot.life().end(place);
     }
     for (_, slot) in tables.cqs.all_of(place) {
         slot.fanin.end();
         slot.completion.forget();
         slot.overrun.forget();
+        steps::done(Step::Swept);
         slot.life().end(place);
     }
     for (index, slot) in tables.channels.all_of(place) {
         bell::remove(fabric, index);
+        steps::done(Step::Swept);
         slot.life().end(place);
     }
     tables.arena.sweep(place);
+    steps::done(Step::Swept);
 }
 
 /// Leaves the place of a queue pair as the next one expects it.

@@ -53,9 +53,11 @@ pub fn may_be_open(fabric: &'static Fabric, number: u32, peer: u32) -> bool {
 /// Whether the peer of the queue pair at an index may be in the middle of a request for it: of one whose
 /// number was taken away.
 pub fn is_open_for(fabric: &'static Fabric, index: u32) -> bool {
-    let slot = fabric.qp(sync::load_u32(fabric.dest(index)));
+    let number = sync::load_u32(fabric.dest(index));
+    let slot = fabric.qp(number);
+    let is_its_peer = || fabric.tables().qps.index(sync::load_u32(fabric.dest(number))) == index;
     let is_alive = || slot.life().place().is_some_and(|place| fabric.is_alive(place));
-    Shut::after_change().is_open(&slot.send.copying) && is_alive()
+    Shut::after_change().is_open(&slot.send.copying) && is_its_peer() && is_alive()
 }
 
 /// Whose keys a window takes.

@@ -13,6 +13,7 @@
 //! An *owner* is a process by its place, plus 1, in the low half of a word and its generation in the high
 //! half: who writes it into shared memory is told from the next process in the same place.
 
+use crate::protocol::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
 
 const FREE: u32 = 0;
@@ -51,7 +52,11 @@ pub fn next(index: u32, word: &AtomicU32) -> u32 {
 /// Takes a free place for its [next] owner, whose byte is locked.
 pub fn take(word: &AtomicU32, next: u32) -> bool {
     let before = generation(next).wrapping_sub(GENERATION);
-    sync::swap_if(word, before | FREE, generation(next) | ATTACHED).is_ok()
+    let taken = sync::swap_if(word, before | FREE, generation(next) | ATTACHED).is_ok();
+    if taken {
+        steps::done(Step::Attached);
+    }
+    taken
 }
 
 /// Who has the place at an index, or had it last.

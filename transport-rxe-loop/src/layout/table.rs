@@ -2,6 +2,7 @@
 
 use cq_core::sync::AtomicU32;
 
+use crate::protocol::steps::{self, Step};
 use crate::region::{Mapping, Shared};
 use crate::sync;
 
@@ -81,7 +82,9 @@ impl<T: Entry> Table<T> {
         let first = sync::next_number(self.next);
         (0..self.entries.len() as u32).find_map(|step| {
             let index = self.index(first.wrapping_add(step));
-            Some((index, self.at(index).life().claim(place)?))
+            let generation = self.at(index).life().claim(place)?;
+            steps::done(Step::Claimed);
+            Some((index, generation))
         })
     }
 

@@ -31,6 +31,7 @@
 //! ```
 
 use super::list::List;
+use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32, Site};
 
 /// Events of one kind of one object. Zeros are a source that has no channel.
@@ -129,6 +130,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
         let pending = node.pending();
         sync::store_u32(&node.pending, pending.saturating_add(1));
+        steps::done(Step::Counted);
         let was_empty = self.is_empty();
         if pending == 0 || was_empty {
             self.append(source);
@@ -143,6 +145,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
             let source = self.list.first()?;
             let node = (self.node)(source);
             self.list.remove(source, 1, |number| &(self.node)(number).next);
+            steps::done(Step::Unlinked);
             if !self.has(node) {
                 continue;
             }
@@ -163,6 +166,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     pub fn rebuild(&self, all: impl IntoIterator<Item = u32>) -> bool {
         if sync::intact(Site::Rebuild) {
             self.list.clear();
+            steps::done(Step::Cleared);
             for source in all {
                 let node = (self.node)(source);
                 if self.has(node) && node.pending() > 0 {

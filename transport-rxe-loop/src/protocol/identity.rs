@@ -21,6 +21,7 @@
 //! [`Shut::after_change`]: super::window::Shut::after_change
 
 use super::state::QpState;
+use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
 
 const STATE_BITS: u32 = 8;
@@ -55,32 +56,52 @@ pub fn read(word: &AtomicU32) -> Identity {
 /// Puts a new queue pair there, or the same one back to RESET.
 pub fn enter(word: &AtomicU32, number: u32) {
     sync::release(word, Identity { number, state: QpState::Reset }.to_word());
+    steps::done(Step::Changed);
 }
 
 /// Takes a queue pair away.
 pub fn vacate(word: &AtomicU32) {
     sync::release(word, 0);
+    steps::done(Step::Changed);
+}
+
+/// Takes the queue pair with this number away, in whatever state; false if it is not there any more.
+#[must_use]
+pub fn vacate_if(word: &AtomicU32, number: u32) -> bool {
+    swap_while(word, |seen| (seen.number == number).then_some(0))
 }
 
 /// Changes `seen` to another state; false if it is not so any more.
 #[must_use]
 pub fn change(word: &AtomicU32, seen: Identity, state: QpState) -> bool {
-    let to = Identity { state, ..seen };
-    sync::swap_if(word, seen.to_word(), to.to_word()).is_ok()
+    let to = Identity { state, ..seen }.to_word();
+    swap_while(word, |now| (now == seen).then_some(to))
+}
+
+/// Stores what `next` makes of what is there, until that is nothing. What is there may be no state, and
+/// only looks like one.
+fn swap_while(word: &AtomicU32, next: impl Fn(Identity) -> Option<u32>) -> bool {
+    let mut seen = sync::acquire(word);
+    while let Some(to) = next(Identity::from_word(seen)) {
+        match sync::swap_if(word, seen, to) {
+            Ok(()) => {
+                steps::done(Step::Changed);
+                return true;
+            }
+            Err(now) => seen = now,
+        }
+    }
+    false
 }
 
 /// Puts the queue pair into ERR if it is the one named, and in a state from where that is possible; whether
 /// it did.
 pub fn fail(word: &AtomicU32, number: u32) -> bool {
-    loop {
-        let seen = read(word);
-        if seen.number != number || matches!(seen.state, QpState::Reset | QpState::Err) {
-            return false;
-        }
-        if change(word, seen, QpState::Err) {
-            return true;
-        }
-    }
+    swap_while(word, |seen| {
+        let can_fail = !matches!(seen.state, QpState::Reset | QpState::Err);
+        let failed = Identity { number, state: QpState::Err };
+        (seen.number == number && can_fail).then_some(failed.to_word())
+    })
 }
 
 #[cfg(test)]
@@ -92,6 +113,9 @@ mod tests {
         let word = AtomicU32::new(0x1001 << STATE_BITS | 0x77);
         assert_eq!(read(&word), Identity { number: 0x1001, state: QpState::Err });
         assert!(!fail(&word, 0x1001), "it has failed already");
+        assert!(change(&word, read(&word), QpState::Err), "nobody waits for it to be a state");
+        assert_eq!(word.into_inner(), 0x1001 << STATE_BITS | QpState::Err as u32);
+        let word = AtomicU32::new(0);
         enter(&word, 0x1001);
         assert!(!fail(&word, 0x1001), "it is in RESET");
     }
@@ -103,6 +127,9 @@ mod tests {
         let seen = read(&word);
         enter(&word, 0x2001);
         assert!(!change(&word, seen, QpState::Init));
+        assert!(!vacate_if(&word, 0x1001));
         assert_eq!(read(&word), Identity { number: 0x2001, state: QpState::Reset });
+        assert!(vacate_if(&word, 0x2001));
+        assert_eq!(word.into_inner(), 0);
     }
 }

@@ -38,6 +38,58 @@ pub enum Step {
     Adopted,
     /// Producers will find the new ring.
     Moved,
+    /// An event was counted; its source may not be in the list.
+    Counted,
+    /// A source was taken out of the list; it still counts its events.
+    Unlinked,
+    /// The list is empty, and about to be made anew.
+    Cleared,
+    /// A window was opened.
+    Opened,
+    /// A window was closed.
+    Closed,
+    /// A queue pair has another state, or number.
+    Changed,
+    /// A place among the processes was taken.
+    Attached,
+    /// An entry of a table was claimed.
+    Claimed,
+    /// Some of the granules that are wanted are marked.
+    Marked,
+    /// A file was made beside the fabric.
+    Made,
+    /// A queue pair was noted; its process was not called.
+    Noted,
+    /// Something of a dead process was put in order, or freed.
+    Swept,
+}
+
+impl Step {
+    /// All of them.
+    pub const ALL: [Self; 22] = [
+        Self::Entered,
+        Self::Inherited,
+        Self::Left,
+        Self::Publishing,
+        Self::Published,
+        Self::Settled,
+        Self::Kept,
+        Self::Copied,
+        Self::Adopted,
+        Self::Moved,
+        Self::Counted,
+        Self::Unlinked,
+        Self::Cleared,
+        Self::Opened,
+        Self::Closed,
+        Self::Changed,
+        Self::Attached,
+        Self::Claimed,
+        Self::Marked,
+        Self::Made,
+        Self::Noted,
+        Self::Swept,
+    ];
 }
 
 #[cfg(debug_assertions)]

@@ -23,6 +23,7 @@
 //! assert!(shut.wait(&copying, || true));
 //! ```
 
+use super::steps::{self, Step};
 use crate::sync::{self, AtomicU64, Site};
 
 /// The counter. Written by who holds the queue pair's turn. Zeros are a closed window.
@@ -35,6 +36,7 @@ impl Copying {
     #[inline(always)]
     pub fn open(&self) {
         sync::store_fenced(&self.0, sync::load(&self.0) | 1, Site::OpenFence);
+        steps::done(Step::Opened);
     }
 
     /// No more bytes move. The peer's state is to be looked at after this: in ERR, it is to be kicked.
@@ -42,6 +44,7 @@ impl Copying {
     pub fn close(&self) {
         let odd = sync::load(&self.0) | 1;
         sync::store_fenced(&self.0, odd.wrapping_add(1), Site::CloseFence);
+        steps::done(Step::Closed);
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::RegisterError;
 use crate::fabric::file;
+use crate::protocol::steps::{self, Step};
 use crate::region::Mapping;
 
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -22,6 +23,7 @@ const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// There is no room, or what the system says; nothing is left behind.
 pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
     let memory = create(path).and_then(|file| {
+        steps::done(Step::Made);
         let memory = prepare(file.as_fd(), len);
         if memory.is_err() {
             let _ = unlink(path);

@@ -1,95 +1,14 @@
-//! A process that is going to be killed: it uses everything, all the time.
+//! A process that is going to be killed.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use cq_core::transport::{Arm, AsyncEvents, Events, Notify};
+use cq_core::transport::AsyncEvents;
 
-use super::super::ends::{End, OUTSTANDING, poll};
 use super::super::open;
-use crate::actor::{die_with_parent, order, say};
-use crate::attr::QpAttr;
+use super::super::work::{Far, Near};
+use crate::actor::{die_with_parent, order};
 use crate::chance::Chance;
-use crate::channel::CompletionChannel;
-use crate::cq::Cq;
-use crate::device::Context;
-use crate::pd::ProtectionDomain;
-use crate::state::QpState;
-
-/// Pairs with the survivor.
-pub const LINES: usize = 3;
-
-/// What is connected to other processes: the first [`LINES`] to the survivor, the last to another victim.
-struct Far {
-    ends: Vec<End>,
-    cq: Cq,
-    channel: CompletionChannel,
-}
-
-impl Far {
-    fn new(context: &Context, pd: &ProtectionDomain) -> Self {
-        let channel = context.create_channel().unwrap();
-        let capacity = OUTSTANDING * (2 * LINES as u32 + 2);
-        let cq = context.create_cq(capacity, Some(&channel)).unwrap();
-        let ends: Vec<_> = (0..=LINES).map(|_| End::new(pd, &cq)).collect();
-        for end in &ends {
-            say(end.number());
-        }
-        Self { ends, cq, channel }
-    }
-
-    /// "which peer": connects one of them.
-    fn obey(&mut self, order: &str) {
-        let (which, peer) = order.split_once(' ').expect("which, and to whom");
-        self.ends[which.parse::<usize>().unwrap()].connect(peer.parse().unwrap());
-    }
-
-    fn work(&mut self, chance: &mut Chance) {
-        self.ends.iter_mut().for_each(|end| end.work(chance));
-        poll(&mut self.cq, &mut self.ends);
-        let _ =
-            self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited }).unwrap();
-        poll(&mut self.cq, &mut self.ends);
-        while self.channel.next().unwrap().is_some() {}
-        if chance.one_in(8) {
-            let _too_few = self.cq.resize(self.cq.capacity() - 1 + chance.below(3) as u32);
-        }
-    }
-}
-
-/// What the process does within itself.
-struct Near {
-    ends: Vec<End>,
-    cq: Cq,
-    channel: CompletionChannel,
-}
-
-impl Near {
-    fn new(context: &Context, pd: &ProtectionDomain) -> Self {
-        let channel = context.create_channel().unwrap();
-        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel)).unwrap();
-        let mut ends = [(); 2].map(|()| End::new(pd, &cq));
-        let numbers = [1, 0].map(|other: usize| ends[other].number());
-        ends.iter_mut().zip(numbers).for_each(|(end, peer)| end.connect(peer));
-        Self { ends: ends.into(), cq, channel }
-    }
-
-    /// Some rounds, then one of the ends is put away.
-    fn work(mut self, chance: &mut Chance) {
-        for _ in 0..chance.below(4) {
-            self.ends.iter_mut().for_each(|end| end.work(chance));
-            poll(&mut self.cq, &mut self.ends);
-            let _ = self.cq.arm(Notify::Next).unwrap();
-        }
-        while self.channel.next().unwrap().is_some() {}
-        match chance.below(3) {
-            0 => self.ends[0].qp.modify(&QpAttr::to(QpState::Err)).unwrap(),
-            1 => drop(self.ends.pop()),
-            _ => {}
-        }
-        poll(&mut self.cq, &mut self.ends);
-    }
-}
 
 fn orders() -> Receiver<String> {
     let (giver, orders) = channel();

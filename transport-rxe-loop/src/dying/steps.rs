@@ -1,0 +1,128 @@
+//! Processes that die at each step of what they do, while one that is connected to them goes on and counts.
+
+use std::os::unix::process::ExitStatusExt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::line::Survivor;
+use super::work::{Far, LINES, Near};
+use super::{FABRIC, open};
+use crate::actor::{Actor, PATIENCE, die_with_parent, order, say};
+use crate::audit::Estate;
+use crate::chance::Chance;
+use crate::protocol::steps::{self, Step};
+use crate::sweep;
+
+/// Which step it is to die at, by its name, and at which time of it, from 0.
+const STEP: &str = "DYING_STEP";
+const TIME: &str = "DYING_TIME";
+
+/// At which times of each step.
+const TIMES: [usize; 5] = [0, 1, 3, 10, 40];
+
+static END: OnceLock<(Step, usize)> = OnceLock::new();
+
+/// Kills this process at its end.
+fn at_step(step: Step) {
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    if let Some(&(end, time)) = END.get() {
+        if step == end && SEEN.fetch_add(1, Relaxed) == time {
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+    }
+}
+
+fn mortal(step: Step, time: usize) -> Actor {
+    let fabric = std::env::var(FABRIC).unwrap();
+    let (step, time) = (format!("{step:?}"), time.to_string());
+    let environment = [(FABRIC, fabric.as_str()), (STEP, &step), (TIME, &time)];
+    Actor::start("dying::steps::dies", &environment)
+}
+
+/// Does a bit of everything, and sweeps up after others; until it dies.
+#[test]
+#[ignore = "a process of another test"]
+fn dies() {
+    die_with_parent();
+    let name = std::env::var(STEP).expect("started by another test");
+    let time = std::env::var(TIME).unwrap().parse().unwrap();
+    let step = Step::ALL.into_iter().find(|step| format!("{step:?}") == name).unwrap();
+    END.set((step, time)).unwrap();
+    steps::hook(at_step);
+    let context = open();
+    let fabric = context.bell().fabric();
+    let pd = context.alloc_pd();
+    let mut far = Far::new(&context, &pd);
+    (0..LINES).for_each(|_| far.obey(&order()));
+    let mut chance = Chance::new(time as u64);
+    for round in 0..60 {
+        far.work(&mut chance);
+        Near::new(&context, &pd).work(&mut chance);
+        if matches!(step, Step::Inherited | Step::Swept | Step::Cleared) && round % 10 == 0 {
+            let _ended = Actor::start("dying::steps::leaves_work", &[]).ended();
+            while sweep::look(fabric) && fabric.others().count() > 1 {}
+        }
+    }
+}
+
+/// Does a bit of everything in the same fabric, and dies with a lock, a channel's if need be.
+#[test]
+#[ignore = "a process of another test"]
+fn leaves_work() {
+    die_with_parent();
+    let step = if std::process::id() % 2 == 0 { Step::Settled } else { Step::Counted };
+    END.set((step, 5)).unwrap();
+    steps::hook(at_step);
+    let context = open();
+    let pd = context.alloc_pd();
+    let mut chance = Chance::new(7);
+    loop {
+        Near::new(&context, &pd).work(&mut chance);
+    }
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn goes_on() {
+    die_with_parent();
+    let mut me = Survivor::new(1, 1, || mortal(Step::Attached, 0));
+    for step in Step::ALL {
+        for time in TIMES {
+            let victim = mortal(step, time);
+            me.lines[0].replace(&me.pd, victim, time % 2 == 0);
+            let deadline = Instant::now() + PATIENCE;
+            while !me.lines[0].victim.has_ended() {
+                me.work();
+                assert!(Instant::now() < deadline, "{step:?} {time}: {:#?}", me.lines[0].ends);
+            }
+            let status = me.lines[0].victim.status();
+            let died = status.signal() == Some(Signal::KILL.as_raw());
+            assert!(died || status.success(), "{step:?} {time}: {status}");
+            assert!(died || time > 0, "nobody comes to {step:?}");
+            me.lines[0].expect_the_end(time % 2 == 1);
+            me.use_device();
+            me.nothing_is_left_of_the_dead();
+            assert_eq!(Estate::of(me.fabric, me.fabric.place()), me.estate, "{step:?} {time}");
+            say(format!("{step:?} {time} {}", if died { "died" } else { "never came" }));
+        }
+    }
+}
+
+#[test]
+fn x03_whoever_dies_at_whatever_step_the_others_go_on_and_nothing_leaks() {
+    let fabric = format!("steps-{}", std::process::id());
+    let mut survivor = Actor::start("dying::steps::goes_on", &[(FABRIC, &fabric)]);
+    let mut last = String::from("nothing");
+    let mut since = Instant::now();
+    while !survivor.has_ended() {
+        if let Some(news) = survivor.heard_within(Duration::from_millis(50)) {
+            (since, last) = (Instant::now(), news);
+        }
+        assert!(since.elapsed() < 2 * PATIENCE, "it hangs after {last}");
+    }
+    let status = survivor.ended();
+    assert!(status.success(), "{status} after {last}");
+}

@@ -1,0 +1,88 @@
+//! What a process does that is going to die: it uses everything.
+
+use cq_core::transport::{Arm, Events, Notify};
+
+use super::ends::{End, OUTSTANDING, poll};
+use crate::actor::say;
+use crate::attr::QpAttr;
+use crate::chance::Chance;
+use crate::channel::CompletionChannel;
+use crate::cq::Cq;
+use crate::device::Context;
+use crate::pd::ProtectionDomain;
+use crate::state::QpState;
+
+/// Pairs with the survivor.
+pub const LINES: usize = 3;
+
+/// What is connected to other processes: the first [`LINES`] to the survivor, the last to another victim.
+pub struct Far {
+    pub ends: Vec<End>,
+    cq: Cq,
+    channel: CompletionChannel,
+}
+
+impl Far {
+    pub fn new(context: &Context, pd: &ProtectionDomain) -> Self {
+        let channel = context.create_channel().unwrap();
+        let capacity = OUTSTANDING * (2 * LINES as u32 + 2);
+        let cq = context.create_cq(capacity, Some(&channel)).unwrap();
+        let ends: Vec<_> = (0..=LINES).map(|_| End::new(pd, &cq)).collect();
+        for end in &ends {
+            say(end.number());
+        }
+        Self { ends, cq, channel }
+    }
+
+    /// "which peer": connects one of them.
+    pub fn obey(&mut self, order: &str) {
+        let (which, peer) = order.split_once(' ').expect("which, and to whom");
+        self.ends[which.parse::<usize>().unwrap()].connect(peer.parse().unwrap());
+    }
+
+    pub fn work(&mut self, chance: &mut Chance) {
+        self.ends.iter_mut().for_each(|end| end.work(chance));
+        poll(&mut self.cq, &mut self.ends);
+        let _ =
+            self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited }).unwrap();
+        poll(&mut self.cq, &mut self.ends);
+        while self.channel.next().unwrap().is_some() {}
+        if chance.one_in(8) {
+            let _too_few = self.cq.resize(self.cq.capacity() - 1 + chance.below(3) as u32);
+        }
+    }
+}
+
+/// What the process does within itself.
+pub struct Near {
+    ends: Vec<End>,
+    cq: Cq,
+    channel: CompletionChannel,
+}
+
+impl Near {
+    pub fn new(context: &Context, pd: &ProtectionDomain) -> Self {
+        let channel = context.create_channel().unwrap();
+        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel)).unwrap();
+        let mut ends = [(); 2].map(|()| End::new(pd, &cq));
+        let numbers = [1, 0].map(|other: usize| ends[other].number());
+        ends.iter_mut().zip(numbers).for_each(|(end, peer)| end.connect(peer));
+        Self { ends: ends.into(), cq, channel }
+    }
+
+    /// Some rounds, then one of the ends is put away.
+    pub fn work(mut self, chance: &mut Chance) {
+        for _ in 0..chance.below(4) {
+            self.ends.iter_mut().for_each(|end| end.work(chance));
+            poll(&mut self.cq, &mut self.ends);
+            let _ = self.cq.arm(Notify::Next).unwrap();
+        }
+        while self.channel.next().unwrap().is_some() {}
+        match chance.below(3) {
+            0 => self.ends[0].qp.modify(&QpAttr::to(QpState::Err)).unwrap(),
+            1 => drop(self.ends.pop()),
+            _ => {}
+        }
+        poll(&mut self.cq, &mut self.ends);
+    }
+}
