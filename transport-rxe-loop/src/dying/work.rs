@@ -15,6 +15,9 @@ use crate::state::QpState;
 /// Pairs with the survivor.
 pub const LINES: usize = 3;
 
+/// As many completions as the ends have outstanding, and may have had in their last lives.
+const CAPACITY: u32 = OUTSTANDING * (2 * LINES as u32 + 2);
+
 /// What is connected to other processes: the first [`LINES`] to the survivor, the last to another victim.
 pub struct Far {
     pub ends: Vec<End>,
@@ -25,8 +28,7 @@ pub struct Far {
 impl Far {
     pub fn new(context: &Context, pd: &ProtectionDomain) -> Self {
         let channel = context.create_channel().unwrap();
-        let capacity = OUTSTANDING * (2 * LINES as u32 + 2);
-        let cq = context.create_cq(capacity, Some(&channel)).unwrap();
+        let cq = context.create_cq(CAPACITY, Some(&channel)).unwrap();
         let ends: Vec<_> = (0..=LINES).map(|_| End::new(pd, &cq)).collect();
         for end in &ends {
             say(end.number());
@@ -42,14 +44,14 @@ impl Far {
 
     pub fn work(&mut self, chance: &mut Chance) {
         self.ends.iter_mut().for_each(|end| end.work(chance));
+        if chance.one_in(8) {
+            self.cq.resize(CAPACITY + chance.below(3) as u32).unwrap();
+        }
         poll(&mut self.cq, &mut self.ends);
         let _ =
             self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited }).unwrap();
         poll(&mut self.cq, &mut self.ends);
         while self.channel.next().unwrap().is_some() {}
-        if chance.one_in(8) {
-            let _too_few = self.cq.resize(self.cq.capacity() - 1 + chance.below(3) as u32);
-        }
     }
 }
 
@@ -74,6 +76,9 @@ impl Near {
     pub fn work(mut self, chance: &mut Chance) {
         for _ in 0..chance.below(4) {
             self.ends.iter_mut().for_each(|end| end.work(chance));
+            if chance.one_in(2) {
+                self.cq.resize(self.cq.capacity() + 1).unwrap();
+            }
             poll(&mut self.cq, &mut self.ends);
             let _ = self.cq.arm(Notify::Next).unwrap();
         }
