@@ -5,6 +5,7 @@ use cq_core::sync::AtomicU32;
 
 use crate::error::CreateError;
 use crate::fabric::Fabric;
+use crate::lock::Stuck;
 use crate::protocol::steps::{self, Step};
 use crate::sweep;
 use crate::sync::{self, AtomicU8, AtomicU64};
@@ -33,17 +34,23 @@ impl Extent {
     /// A piece of at least `bytes` bytes, aligned to 256 and zeroed.
     ///
     /// # Errors
-    /// There is none so long.
+    /// There is none so long; or somebody is suspended while it takes one.
     pub fn allocate(fabric: &'static Fabric, bytes: usize) -> Result<Self, CreateError> {
         let granules = bytes.div_ceil(GRANULE).max(1);
         let full = CreateError::NoMemory { bytes };
-        let first = sweep::take(fabric, || take(fabric, granules)).ok_or(full)?;
+        let taken = sweep::take(fabric, || take(fabric, granules).transpose()).ok_or(full)?;
+        let first = taken.map_err(|Stuck| CreateError::Stuck)?;
         let extent = Self { fabric, first, granules };
         let words = granules * GRANULE / size_of::<u64>();
         for word in fabric.memory().slice::<AtomicU64>(first * GRANULE, words).ok_or(full)? {
             sync::store(word, 0);
         }
         Ok(extent)
+    }
+
+    /// Is not given back when it is dropped, but when the process has ended.
+    pub fn leave(&mut self) {
+        self.granules = 0;
     }
 
     /// Where it starts in the memory.
@@ -58,15 +65,18 @@ impl Drop for Extent {
     }
 }
 
-fn take(fabric: &'static Fabric, granules: usize) -> Option<usize> {
+/// The first of so many granules, if there are so many; or somebody who lives keeps everybody out.
+fn take(fabric: &'static Fabric, granules: usize) -> Result<Option<usize>, Stuck> {
     let arena = &fabric.tables().arena;
     // What a dead holder had marked is its own: whoever sweeps up after it gives it back.
-    let _guard = fabric.lock(&fabric.tables().common.arena, || {}).ok()?;
+    let _guard = fabric.lock(&fabric.tables().common.arena, || {})?;
     let hint = (sync::load_u32(arena.next) as usize).clamp(arena.first, arena.owners.len());
-    let first = arena.find(hint, granules).or_else(|| arena.find(arena.first, granules))?;
-    arena.mark(first, granules, fabric.place() as u8 + 1);
-    sync::store_u32(arena.next, (first + granules) as u32);
-    Some(first)
+    let first = arena.find(hint, granules).or_else(|| arena.find(arena.first, granules));
+    if let Some(first) = first {
+        arena.mark(first, granules, fabric.place() as u8 + 1);
+        sync::store_u32(arena.next, (first + granules) as u32);
+    }
+    Ok(first)
 }
 
 impl Arena {

@@ -17,7 +17,7 @@
 mod resize;
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::health::State;
 use cq_core::ring::Slot;
@@ -105,8 +105,14 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         let slot = self.fabric.cq(self.index);
-        if let Ok(_guard) = lock(self.fabric, self.index) {
-            slot.fanin.end();
+        match lock(self.fabric, self.index) {
+            Ok(_guard) => slot.fanin.end(),
+            // Who is suspended over it will go on with its entry and its memory: they stay until this process
+            // ends.
+            Err(Stuck) => {
+                let mine = self.extent.get_mut().unwrap_or_else(PoisonError::into_inner);
+                return mine.leave();
+            }
         }
         slot.life().end(self.fabric.place());
     }

@@ -230,6 +230,13 @@ pub enum ModifyError {
         /// What can be asked for.
         allowed: &'static str,
     },
+    /// The peer's process is suspended in the middle of a message. The queue pair is in ERR, and what it has
+    /// posted is flushed; its receives once that process goes on or ends.
+    #[error("the peer's process is suspended in the middle of a message: resume or end it")]
+    PeerSuspended,
+    /// This process was forked from the one whose queue pair it is.
+    #[error("the queue pair is the parent process': open the device in this one, and make another")]
+    Forked,
     /// The queue pair is not in the state that the caller takes it to be in.
     #[error("the queue pair is in {is}, not in {claimed}")]
     NotIn {

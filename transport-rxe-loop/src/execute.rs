@@ -16,7 +16,7 @@ use crate::cq;
 use crate::fabric::Fabric;
 use crate::flush;
 use crate::identity::{self, Identity};
-use crate::layout::QpSlot;
+use crate::layout::{OwnQp, QpSlot};
 use crate::memory::Pieces;
 use crate::notes;
 use crate::peer::{Peer, Unavailable};
@@ -101,13 +101,14 @@ impl Kicks {
 /// and on meanwhile, the service thread carries on, and this one can return.
 #[inline]
 fn drive(fabric: &'static Fabric, qp: u32, kicks: &mut Kicks) {
-    let slot = fabric.qp(qp);
-    while slot.send.turn.enter() {
-        if hold(fabric, slot, kicks) {
+    let (slot, own) = (fabric.qp(qp), fabric.own(qp));
+    while own.turn.enter() {
+        slot.send.copying.correct();
+        if hold(fabric, slot, own, kicks) {
             return;
         }
         // Whoever kicked is served by the service thread, or by who enters before it.
-        slot.send.turn.abandon();
+        own.turn.abandon();
         if fabric.service().hand_over(fabric, qp).is_ok() {
             return;
         }
@@ -116,12 +117,12 @@ fn drive(fabric: &'static Fabric, qp: u32, kicks: &mut Kicks) {
 
 /// Works under the turn; true if it was given back, since there is nothing left to do.
 #[inline]
-fn hold(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks) -> bool {
+fn hold(fabric: &'static Fabric, slot: &'static QpSlot, own: &OwnQp, kicks: &mut Kicks) -> bool {
     /// How many requests a thread carries out that were posted after it came.
     const LATER: u64 = 256;
     let limit = sync::load(&slot.send.posted).wrapping_add(LATER);
     while work(fabric, slot, kicks, limit) {
-        if slot.send.turn.leave() {
+        if own.turn.leave() {
             return true;
         }
     }
@@ -246,7 +247,7 @@ impl<'k> Initiator<'k> {
         self.peer.expect_send(&self.slot.send.landing);
         let (mut position, end) = (first, first.wrapping_add(count));
         let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
-        let window = Window::open(self.fabric, &self.slot.send.copying);
+        let window = Window::open(self.fabric, self.me.number);
         while position != end && !sent.is_full() && !self.received.is_full() && bytes < MUCH {
             let request = ring.read_send(position);
             if let Err(why) = self.carry_out(&window, &request) {

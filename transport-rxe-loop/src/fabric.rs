@@ -16,6 +16,7 @@ pub mod prune;
 pub mod registry;
 
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::OpenError;
 use crate::fabric::alive::Liveness;
@@ -24,8 +25,9 @@ use crate::fabric::limits::Limits;
 use crate::fabric::name::{FabricName, FabricPath};
 use crate::fabric::registry::REGISTRY;
 use crate::fifo::Bells;
-use crate::layout::{self, ChannelSlot, CqSlot, Entry, MrSlot, QpSlot, Tables};
+use crate::layout::{self, ChannelSlot, CqSlot, Entry, MrSlot, OwnQp, QpSlot, Tables};
 use crate::lock::{Guard, Stuck};
+use crate::place::Remains;
 use crate::protocol::lock::{Lock, Owner};
 use crate::reach::Reach;
 use crate::region::{Mapping, Shared};
@@ -44,6 +46,10 @@ pub struct Fabric {
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
     bells: Bells,
     reach: Reach,
+    /// What is not to be written by others of this process' queue pairs, by their indices.
+    own: &'static [OwnQp],
+    /// Queue pairs that were destroyed while their peers were suspended in the midst of a message.
+    remains: Mutex<Vec<Remains>>,
     service: Service,
 }
 
@@ -71,8 +77,9 @@ impl Fabric {
         let reach = Reach::new(limits).map_err(|_| damaged())?;
         let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
+        let (own, remains) = (own(limits).ok_or_else(damaged)?, Mutex::default());
         let service = Service::new();
-        Ok(Self { here, tables, me, domains, noted, bells, reach, service })
+        Ok(Self { here, tables, me, domains, noted, bells, reach, own, remains, service })
     }
 
     /// Its memory.
@@ -194,6 +201,17 @@ impl Fabric {
         self.qp(number).life().place() == Some(self.place())
     }
 
+    /// What this process alone knows of its queue pair at an index, or with a number.
+    #[inline]
+    pub fn own(&self, number: u32) -> &'static OwnQp {
+        &self.own[self.tables.qps.index(number) as usize]
+    }
+
+    /// What is left of queue pairs that were destroyed.
+    pub fn remains(&self) -> MutexGuard<'_, Vec<Remains>> {
+        self.remains.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The number of the peer of the queue pair at an index, or with a number.
     #[inline]
     pub fn dest(&self, number: u32) -> &'static AtomicU32 {
@@ -235,6 +253,13 @@ impl Fabric {
     pub const fn noted(&self) -> &AtomicU32 {
         &self.noted
     }
+}
+
+/// Memory of this process' alone for so many queue pairs. Pages of it that nobody touches cost nothing.
+fn own(limits: &Limits) -> Option<&'static [OwnQp]> {
+    let count = limits.queue_pairs as usize;
+    let memory = Box::leak(Box::new(Mapping::new(count * size_of::<OwnQp>()).ok()?));
+    memory.slice(0, count)
 }
 
 impl fmt::Debug for Fabric {

@@ -17,7 +17,9 @@
 mod slots;
 mod table;
 
-pub use self::slots::{ChannelSlot, CqSlot, MrSlot, ProcessSlot, QP_EVENTS, QpSlot, RingWords};
+pub use self::slots::{
+    ChannelSlot, CqSlot, MrSlot, OwnQp, ProcessSlot, QP_EVENTS, QpSlot, RingWords,
+};
 pub use self::table::{Entry, Table};
 
 use cq_core::ring::Slot;

@@ -127,7 +127,8 @@ impl Patience {
         look
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether it has been long enough.
+    pub fn is_over(&self) -> bool {
         self.since.is_some_and(|since| since.elapsed() >= Self::END)
     }
 }
@@ -177,11 +178,6 @@ impl Turn {
         while sync::swap_if(&self.0, FREE, HELD).is_err() {
             backoff.snooze();
         }
-    }
-
-    /// Frees it, whoever had it: that one is dead.
-    pub fn free(&self) {
-        sync::release(&self.0, FREE);
     }
 
     /// Gives a seized turn back: whoever kicked meanwhile wanted work done that is gone.

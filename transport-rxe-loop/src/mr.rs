@@ -12,6 +12,7 @@ use crate::error::RegisterError;
 use crate::fabric::Fabric;
 use crate::facts::{Facts, Kind};
 use crate::layout::Entry;
+use crate::lock::Stuck;
 use crate::pd::Domain;
 use crate::reach::files;
 use crate::region::Mapping;
@@ -85,13 +86,16 @@ impl Place {
     }
 
     /// Kills the key, and waits until nobody uses it. A forked child has no part in any of that.
-    fn shut(&self) {
+    ///
+    /// # Errors
+    /// A process that may be in the middle of using it is suspended.
+    fn shut(&self) -> Result<(), Stuck> {
         if !self.fabric.is_ours() {
-            return;
+            return Ok(());
         }
         Facts::erase(self.fabric.reach().own(self.index));
         Facts::erase(self.fabric.mr(self.index));
-        window::outwait_all(self.fabric);
+        window::outwait_all(self.fabric)
     }
 
     /// The file of the region that is here, if it has one.
@@ -148,7 +152,9 @@ impl MemoryRegion {
 
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
-        self.registration.place.shut();
+        // The memory is the caller's, who may use it for something else as soon as this returns; and whoever
+        // is suspended in the middle of a copy would go on with that. So it is waited for as long as it takes.
+        while self.registration.place.shut().is_err() {}
     }
 }
 
@@ -248,7 +254,9 @@ impl OwnedRegion {
 impl Drop for OwnedRegion {
     fn drop(&mut self) {
         let place = &self.registration.place;
-        place.shut();
+        // Where it has to be left to others, they write to what nobody reads any more: they have mapped it
+        // themselves.
+        let _suspended = place.shut();
         // A forked child has a mapping of it, too.
         if place.fabric.is_ours() {
             files::end(&place.path(), &self.memory);

@@ -1,5 +1,6 @@
 //! A queue pair's place in the tables: from being claimed, over being emptied, to being given back.
 
+use std::mem;
 use std::sync::Arc;
 
 use crate::arena::Extent;
@@ -10,10 +11,12 @@ use crate::execute;
 use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
+use crate::lock::Stuck;
 use crate::pd::Domain;
 use crate::protocol::window::Shut;
 use crate::qp::QpInit;
 use crate::queue::{Ring, Shape};
+use crate::state::QpState;
 use crate::sweep;
 use crate::sync;
 use crate::window;
@@ -26,6 +29,15 @@ pub struct Place {
     pub number: u32,
     pub send_ring: Ring,
     pub recv_ring: Ring,
+    /// There until it is dropped.
+    remains: Option<Remains>,
+}
+
+/// What a queue pair has that ends last: its entry in the table, its memory, what it keeps alive.
+#[derive(Debug)]
+pub struct Remains {
+    fabric: &'static Fabric,
+    index: u32,
     _extent: Extent,
     /// In use as long as this is.
     uses: (Arc<Domain>, Arc<Queue>, Arc<Queue>),
@@ -67,7 +79,8 @@ impl Place {
         identity::enter(slot, number);
         async_event::attach_qp(domain.bell(), index);
         let uses = (Arc::clone(domain), Arc::clone(send_cq), Arc::clone(recv_cq));
-        Ok(Self { fabric, slot, number, send_ring, recv_ring, _extent: extent, uses })
+        let remains = Some(Remains { fabric, index, _extent: extent, uses });
+        Ok(Self { fabric, slot, number, send_ring, recv_ring, remains })
     }
 
     /// Has the service thread look after other processes.
@@ -85,51 +98,82 @@ impl Place {
 
     /// Once the state says that the peer is shut out: waits until it moves no bytes for a request that
     /// was let in before; nobody else is let in. Pairs with the fence of `Window::open`, as deregistering does.
-    pub fn outwait_peer(&self) {
+    ///
+    /// # Errors
+    /// Its process is suspended.
+    pub fn outwait_peer(&self) -> Result<(), Stuck> {
         let shut = Shut::after_change();
-        let peer = sync::load_u32(self.fabric.dest(self.number));
-        window::outwait(self.fabric, &shut, self.fabric.qp(peer));
+        window::outwait(self.fabric, &shut, sync::load_u32(self.fabric.dest(self.number)))
     }
 
     /// To RESET: both queues are emptied in silence. Of the attributes, all that can be seen before they
     /// are set again is whether READs and atomics are taken.
-    pub fn reset(&self) {
-        self.halt();
-        sync::store_u32(&self.slot.max_rd_atomic, 0);
-        self.empty();
-        self.slot.send.turn.abandon();
+    ///
+    /// # Errors
+    /// The peer's process is suspended in the middle of a message: to ERR.
+    pub fn reset(&self) -> Result<(), Stuck> {
+        let halted = self.halt();
+        if halted.is_ok() {
+            sync::store_u32(&self.slot.max_rd_atomic, 0);
+            empty(self.fabric, self.slot);
+        } else {
+            let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::Err);
+        }
+        self.fabric.own(self.number).turn.abandon();
         self.tell();
+        halted
     }
 
     /// Shuts the peer out by the state, and takes the turn, whose holder sees the state and stops after the
     /// request that it is at.
-    fn halt(&self) {
+    fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
-        self.slot.send.turn.seize();
-        self.outwait_peer();
+        self.fabric.own(self.number).turn.seize();
+        self.outwait_peer()
     }
+}
 
-    /// Once the queue pair is halted, and its peer is through: forgets what both queues hold. Positions go
-    /// on, so that what is left of the old ones means nothing.
-    fn empty(&self) {
-        // Whoever is pushing a completion of its receives is through with it, or dead.
-        cq::outwait_push(self.fabric, sync::load_u32(&self.slot.recv_cq));
-        self.slot.recv.empty();
-        let posted = sync::load(&self.slot.send.posted);
-        sync::store(&self.slot.send.done, posted);
-        sync::raise_from(&self.slot.retired.0, |retired| (retired != posted).then_some(posted));
+/// Once a queue pair is halted, and its peer is through: forgets what both queues hold. Positions go on, so
+/// that what is left of the old ones means nothing.
+fn empty(fabric: &'static Fabric, slot: &QpSlot) {
+    // Whoever is pushing a completion of its receives is through with it, or dead.
+    cq::outwait_push(fabric, sync::load_u32(&slot.recv_cq));
+    slot.recv.empty();
+    let posted = sync::load(&slot.send.posted);
+    sync::store(&slot.send.done, posted);
+    sync::raise_from(&slot.retired.0, |retired| (retired != posted).then_some(posted));
+}
+
+impl Remains {
+    /// Gives the entry back.
+    fn end(self) {
+        let slot = self.fabric.qp(self.index);
+        empty(self.fabric, slot);
+        slot.life().end(self.fabric.place());
     }
+}
+
+/// Gives the entries of destroyed queue pairs back whose peers have gone on, or died.
+pub fn tidy(fabric: &'static Fabric) {
+    let all = mem::take(&mut *fabric.remains());
+    let (open, over): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|remains| window::is_open_for(fabric, remains.index));
+    fabric.remains().extend(open);
+    over.into_iter().for_each(Remains::end);
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.halt();
+        let Some(remains) = self.remains.take().filter(|_| self.fabric.is_ours()) else { return };
+        let halted = self.halt();
         // While it has its number: an event that is being taken bears it.
-        async_event::detach_qp(self.uses.0.bell(), self.number);
-        self.empty();
+        async_event::detach_qp(remains.uses.0.bell(), self.number);
         identity::vacate(self.slot);
-        self.slot.send.turn.abandon();
-        self.slot.life().end(self.fabric.place());
+        self.fabric.own(self.number).turn.abandon();
+        match halted {
+            Ok(()) => remains.end(),
+            Err(Stuck) => self.fabric.remains().push(remains),
+        }
         execute::kick_those_connected_to(self.fabric, self.number);
     }
 }

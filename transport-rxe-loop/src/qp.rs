@@ -136,15 +136,18 @@ impl QueuePair {
     /// outstanding; to ERR flushes it (Q2). When either returns, no message of the peer is still arriving.
     ///
     /// # Errors
-    /// No such change, attributes missing or too many, values out of range: nothing was changed.
+    /// No such change, attributes missing or too many, values out of range: nothing was changed. Or the
+    /// peer's process is suspended in the middle of a message, and the queue pair in ERR.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         let slot = self.place.slot;
+        if !self.place.fabric.is_ours() {
+            return Err(ModifyError::Forked);
+        }
         let to = loop {
             let now = identity::read(slot);
             let to = attr.check(now.state)?;
             if to == QpState::Reset {
-                self.place.reset();
-                return Ok(());
+                return self.place.reset().map_err(|_| ModifyError::PeerSuspended);
             }
             self.apply(attr);
             let drains = (now.state, to) == (QpState::Rts, QpState::Sqd);
@@ -167,11 +170,9 @@ impl QueuePair {
         if to == QpState::Init {
             overrun::joined(self.place.fabric, slot);
         }
-        if to == QpState::Err {
-            self.place.outwait_peer();
-        }
+        let outwaited = if to == QpState::Err { self.place.outwait_peer() } else { Ok(()) };
         self.place.tell();
-        Ok(())
+        outwaited.map_err(|_| ModifyError::PeerSuspended)
     }
 
     /// Connects to the queue pair with this number, from RESET to RTS: the peer may WRITE, READ and use

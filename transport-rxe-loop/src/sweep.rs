@@ -17,6 +17,7 @@ use crate::execute;
 use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
+use crate::place;
 use crate::protocol::lock::Owner;
 use crate::protocol::steps::{self, Step};
 use crate::reach::{self, copier};
@@ -25,6 +26,7 @@ use crate::window;
 
 /// Looks at all other processes, and sweeps up after those that died. True if there are others left.
 pub fn look(fabric: &'static Fabric) -> bool {
+    place::tidy(fabric);
     fabric.others().filter(|&other| fabric.is_alive(other.place()) || !after(fabric, other)).count()
         != 0
 }
@@ -120,7 +122,6 @@ fn free(fabric: &'static Fabric, place: u16) {
 /// Leaves the place of a queue pair as the next one expects it.
 fn forget(slot: &QpSlot) {
     slot.events.iter().for_each(|node| node.forget());
-    slot.send.turn.free();
     slot.send.copying.close();
     slot.recv.empty();
     let posted = sync::load(&slot.send.posted);

@@ -17,29 +17,74 @@ use cq_core::wr::{RemoteAddr, Sge};
 use crate::fabric::Fabric;
 use crate::facts::{Facts, Kind};
 use crate::identity;
-use crate::layout::{Entry, QpSlot};
-use crate::lock::Patience;
+use crate::layout::Entry;
+use crate::lock::{Backoff, Patience, Stuck};
 use crate::memory::{Far, Piece, Pieces, Target};
+use crate::notes;
 use crate::protocol::window::{Copying, Shut};
 use crate::reach::foreign::Visit;
 use crate::sync::{self, AtomicU64};
 
 /// Waits until what is under way for a queue pair, if something is, is over; or its process, which is who
 /// does it. Called after a state was changed or a key has died.
-pub fn outwait(fabric: &'static Fabric, shut: &Shut, slot: &QpSlot) {
+///
+/// # Errors
+/// Its process lives and does not get on with it: it is suspended.
+pub fn outwait(fabric: &'static Fabric, shut: &Shut, number: u32) -> Result<(), Stuck> {
     let mut patience = Patience::default();
-    shut.wait(&slot.send.copying, || {
-        !patience.is_over_for_now()
-            || slot.life().place().is_some_and(|place| fabric.is_alive(place))
-    });
+    outwait_own(fabric, shut, number);
+    if fabric.is_mine(number) || outwait_other(fabric, shut, number, &mut patience) {
+        return Ok(());
+    }
+    Err(Stuck)
 }
 
 /// Waits until nothing is copied any more that was when this was called: for any queue pair, and for other
 /// processes by this one. Called after a key has died.
-pub fn outwait_all(fabric: &'static Fabric) {
-    let shut = Shut::after_change();
-    fabric.tables().qps.all().iter().for_each(|qp| outwait(fabric, &shut, qp));
+///
+/// # Errors
+/// A process lives and does not get on with it: it is suspended.
+pub fn outwait_all(fabric: &'static Fabric) -> Result<(), Stuck> {
+    let (shut, mut patience) = (Shut::after_change(), Patience::default());
+    (0..fabric.tables().qps.len()).for_each(|index| outwait_own(fabric, &shut, index));
     fabric.reach().copier().outwait(&shut);
+    let mut others = 0..fabric.tables().qps.len();
+    let is_over = |index| outwait_other(fabric, &shut, index, &mut patience);
+    if others.all(is_over) { Ok(()) } else { Err(Stuck) }
+}
+
+/// Waits for this process' own threads, by what it alone writes. Nobody suspends some of them for ever.
+fn outwait_own(fabric: &'static Fabric, shut: &Shut, number: u32) {
+    let mut backoff = Backoff::default();
+    // The threads of a forked child are not those that copy.
+    shut.wait(&fabric.own(number).copying, || {
+        backoff.snooze();
+        fabric.is_ours()
+    });
+}
+
+/// Waits for another process; false if that lives and does not get on.
+fn outwait_other(
+    fabric: &'static Fabric,
+    shut: &Shut,
+    number: u32,
+    patience: &mut Patience,
+) -> bool {
+    let slot = fabric.qp(number);
+    let is_others = || slot.life().place().is_some_and(|place| place != fabric.place());
+    let is_alive = || slot.life().place().is_some_and(|place| fabric.is_alive(place));
+    if !is_others() {
+        return true;
+    }
+    let is_closed = shut.wait(&slot.send.copying, || {
+        if !patience.is_over_for_now() {
+            return true;
+        }
+        // Who is not in the midst of anything says so: a stranger may have written that it is.
+        notes::leave(fabric, number);
+        is_others() && is_alive() && !patience.is_over()
+    });
+    is_closed || !is_others() || !is_alive()
 }
 
 /// Whether the queue pair with this number may be in the middle of a request for its peer, whose state was
@@ -94,26 +139,27 @@ pub enum Word<'w> {
 pub struct Window<'a> {
     fabric: &'static Fabric,
     copying: &'a Copying,
+    /// Of a queue pair: the counter that this process goes by.
+    own: Option<&'a Copying>,
     keys: Keys,
     /// Where it is marked that this looks at other processes' regions, once it does.
     visit: OnceCell<Visit>,
 }
 
 impl<'a> Window<'a> {
-    /// Opens it.
-    pub fn open(fabric: &'static Fabric, copying: &'a Copying) -> Self {
-        Self::open_to(Keys::All, fabric, copying)
+    /// Opens that of the queue pair with this number, whose turn is held.
+    #[inline]
+    pub fn open(fabric: &'static Fabric, number: u32) -> Self {
+        let (copying, own) = (&fabric.qp(number).send.copying, &fabric.own(number).copying);
+        own.open_first();
+        copying.open();
+        Self { fabric, copying, own: Some(own), keys: Keys::All, visit: OnceCell::new() }
     }
 
     /// Opens one through which this process' own regions alone are seen.
     pub fn open_to_own(fabric: &'static Fabric, copying: &'a Copying) -> Self {
-        Self::open_to(Keys::Own, fabric, copying)
-    }
-
-    #[inline]
-    fn open_to(keys: Keys, fabric: &'static Fabric, copying: &'a Copying) -> Self {
         copying.open();
-        Self { fabric, copying, keys, visit: OnceCell::new() }
+        Self { fabric, copying, own: None, keys: Keys::Own, visit: OnceCell::new() }
     }
 
     /// These pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
@@ -263,6 +309,9 @@ impl<'a> Window<'a> {
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
+        if let Some(own) = self.own {
+            own.close_last();
+        }
         self.copying.close();
     }
 }

@@ -85,6 +85,19 @@ impl fmt::Debug for QpSlot {
     }
 }
 
+/// What a process keeps of its queue pair at an index in memory of its own, where nobody else writes.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct OwnQp {
+    /// Who works on its queues. Nobody else's threads do.
+    pub turn: Turn,
+    /// The same as [`SendSide::copying`], to go by in its own process.
+    pub copying: Copying,
+}
+
+// SAFETY: `repr(C)`, atomics alone, alignment 64.
+unsafe impl Shared for OwnQp {}
+
 /// Where a queue's requests lie.
 #[repr(C)]
 pub struct RingWords {
@@ -98,7 +111,6 @@ pub struct RingWords {
 /// Written by who posts and who executes, often the same thread.
 #[repr(C, align(128))]
 pub struct SendSide {
-    pub turn: Turn,
     /// Open while bytes are being moved for requests of this queue pair.
     pub copying: Copying,
     /// Where the next request will be put.

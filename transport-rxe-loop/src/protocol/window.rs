@@ -39,6 +39,27 @@ impl Copying {
         steps::done(Step::Opened);
     }
 
+    /// [`open`](Self::open) of another counter, right before: its fence is for both.
+    #[inline(always)]
+    pub fn open_first(&self) {
+        sync::store(&self.0, sync::load(&self.0) | 1);
+    }
+
+    /// [`close`](Self::close) without looking at anything after it.
+    #[inline(always)]
+    pub fn close_last(&self) {
+        let odd = sync::load(&self.0) | 1;
+        sync::release(&self.0, odd.wrapping_add(1));
+    }
+
+    /// For the holder of the turn, who has not opened it: closes it, if a stranger wrote that it is open.
+    #[inline(always)]
+    pub fn correct(&self) {
+        if is_odd(sync::load(&self.0)) {
+            self.close();
+        }
+    }
+
     /// No more bytes move. The peer's state is to be looked at after this: in ERR, it is to be kicked.
     #[inline(always)]
     pub fn close(&self) {
