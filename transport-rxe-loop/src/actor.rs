@@ -103,14 +103,22 @@ impl Actor {
         self.child.try_wait().unwrap().is_some()
     }
 
+    /// Whether it is stopped.
+    pub fn is_stopped(&self) -> bool {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    }
+
     /// How it has ended.
     pub fn status(&mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended. It gets no more orders.
     #[track_caller]
     pub fn ended(mut self) -> ExitStatus {
+        self.orders = None;
         let mut status = None;
         until("the process ends", || {
             status = self.child.try_wait().unwrap();
@@ -146,11 +154,14 @@ pub fn say(what: impl fmt::Display) {
     std::io::stderr().write_all(format!("@{what}\n").as_bytes()).unwrap();
 }
 
-/// Waits for an order. Whoever gives none any more has ended, so this process does, too.
+/// How a process ends that gets no more orders.
+pub const NO_ORDERS: i32 = 2;
+
+/// Waits for an order. Where there are none any more, this process ends.
 pub fn order() -> String {
     let mut line = String::new();
     if std::io::stdin().read_line(&mut line).unwrap_or(0) == 0 {
-        std::process::exit(2);
+        std::process::exit(NO_ORDERS);
     }
     line.trim().to_owned()
 }

@@ -4,16 +4,41 @@ mod ends;
 mod line;
 mod steps;
 mod storm;
+mod suspended;
 mod work;
 
+use std::time::{Duration, Instant};
+
+use crate::actor::Actor;
 use crate::device::Context;
 use crate::open::OpenOptions;
 
 /// Names the fabric that a further process of a test is to open.
 const FABRIC: &str = "DYING_FABRIC";
+/// How long it may take from one sign of life to the next.
+const SILENCE: Duration = Duration::from_secs(60);
 
-/// Opens the fabric of this process, which its parent named.
+/// The fabric of this process, which its parent named.
+fn fabric() -> String {
+    std::env::var(FABRIC).expect("started by another test")
+}
+
 fn open() -> Context {
-    let name = std::env::var(FABRIC).expect("started by another test");
-    OpenOptions::new().fabric(&name).open("loop0").unwrap()
+    OpenOptions::new().fabric(&fabric()).open("loop0").unwrap()
+}
+
+/// Runs a test of this binary in a fabric of its own, and expects that it ends well; and meanwhile that it
+/// says something from time to time, which `hear` hears. If it hangs, nothing is left of it.
+fn runs_well(test: &str, environment: &[(&str, &str)], hear: impl Fn(&str)) {
+    let mut actor = Actor::start(test, environment);
+    let (mut since, mut last) = (Instant::now(), String::from("nothing"));
+    while !actor.has_ended() {
+        if let Some(news) = actor.heard_within(Duration::from_millis(50)) {
+            hear(&news);
+            (since, last) = (Instant::now(), news);
+        }
+        assert!(since.elapsed() < SILENCE, "it hangs; the last that it said: {last}");
+    }
+    let status = actor.ended();
+    assert!(status.success(), "{status}; the last that it said: {last}");
 }

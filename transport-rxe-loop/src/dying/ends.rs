@@ -2,6 +2,7 @@
 //! comes is what the other end sent. Messages have no bytes; each bears its number as immediate data.
 
 use std::collections::VecDeque;
+use std::error::Error;
 
 use cq_core::setup::{Access, QpCaps};
 use cq_core::transport::{Poll, Post};
@@ -27,6 +28,9 @@ const CAPS: QpCaps = QpCaps {
 /// Completions that one end has outstanding at most.
 pub const OUTSTANDING: u32 = 2 * DEPTH as u32;
 
+/// What comes of using a device: where somebody is suspended, any part of it may be given up.
+pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
 /// A queue pair and what it has posted.
 pub struct End {
     pub qp: QueuePair,
@@ -49,9 +53,9 @@ const RECV: u64 = 1;
 const LIFE_AT: u32 = 32;
 
 impl End {
-    pub fn new(pd: &ProtectionDomain, cq: &Cq) -> Self {
-        let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) }).unwrap();
-        Self {
+    pub fn new(pd: &ProtectionDomain, cq: &Cq) -> Outcome<Self> {
+        let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) })?;
+        Ok(Self {
             qp,
             life: 0,
             next: 0,
@@ -62,7 +66,7 @@ impl End {
             arrived: 0,
             failure: None,
             flushes: false,
-        }
+        })
     }
 
     pub fn number(&self) -> u32 {
@@ -71,18 +75,19 @@ impl End {
 
     /// Begins anew, with this peer; what was outstanding is dropped. A dead peer is given up, any other
     /// waited for without end.
-    pub fn connect(&mut self, peer: u32) {
+    pub fn connect(&mut self, peer: u32) -> Outcome<()> {
         if self.qp.state() != QpState::Reset {
-            self.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            self.qp.modify(&QpAttr::to(QpState::Reset))?;
         }
         let rts = QpAttr::rts().timeout(0).rnr_retry(7);
         for attr in [QpAttr::init(Access::REMOTE), QpAttr::rtr(peer), rts] {
-            self.qp.modify(&attr).unwrap();
+            self.qp.modify(&attr)?;
         }
         (self.life, self.sent, self.received, self.arrived) = (self.life + 1, 0, 0, 0);
         (self.failure, self.flushes) = (None, false);
         self.sends.clear();
         self.recvs.clear();
+        Ok(())
     }
 
     pub fn is_connected(&self) -> bool {
@@ -95,18 +100,19 @@ impl End {
     }
 
     /// Posts up to so many receives, while there is room.
-    pub fn post_recvs(&mut self, most: usize) {
+    pub fn post_recvs(&mut self, most: usize) -> Outcome<()> {
         for _ in 0..most.min(DEPTH - self.recvs.len()) {
             let wr_id = self.wr_id(RECV);
-            self.qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+            self.qp.post_recv(&[RecvWr::new(wr_id, &[])])?;
             self.recvs.push_back(wr_id);
         }
+        Ok(())
     }
 
     /// Posts a send, if there is room. The last that there is room for is signaled.
-    pub fn post_send(&mut self, signaled: bool, solicited: bool) -> bool {
+    pub fn post_send(&mut self, signaled: bool, solicited: bool) -> Outcome<()> {
         if self.sends.len() == DEPTH {
-            return false;
+            return Ok(());
         }
         let signaled = signaled || self.sends.len() == DEPTH - 1;
         let wr_id = self.wr_id(0);
@@ -117,10 +123,10 @@ impl End {
         if solicited {
             wr = wr.solicited();
         }
-        self.qp.post_send(&[wr]).unwrap();
+        self.qp.post_send(&[wr])?;
         self.sends.push_back((wr_id, signaled));
         self.sent += 1;
-        true
+        Ok(())
     }
 
     /// Messages that came.
@@ -129,14 +135,15 @@ impl End {
     }
 
     /// Posts some of everything.
-    pub fn work(&mut self, chance: &mut Chance) {
+    pub fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
         if !self.is_connected() || self.failure.is_some() {
-            return;
+            return Ok(());
         }
-        self.post_recvs(chance.below(DEPTH + 1));
+        self.post_recvs(chance.below(DEPTH + 1))?;
         for _ in 0..chance.below(DEPTH + 1) {
-            self.post_send(chance.one_in(2), chance.one_in(4));
+            self.post_send(chance.one_in(2), chance.one_in(4))?;
         }
+        Ok(())
     }
 
     /// Whether everything that was posted has completed.
@@ -203,11 +210,11 @@ impl std::fmt::Debug for End {
 }
 
 /// Hands everything that a completion queue has to the ends that it is of.
-pub fn poll(cq: &mut Cq, ends: &mut [End]) -> usize {
+pub fn poll(cq: &mut Cq, ends: &mut [End]) -> Outcome<usize> {
     let mut room = [Wc::default(); 32];
     let mut all = 0;
     loop {
-        let count = cq.poll(&mut room).unwrap();
+        let count = cq.poll(&mut room)?;
         all += count;
         for wc in &room[..count] {
             if let Some(end) = ends.iter_mut().find(|end| end.number() == wc.qp_num()) {
@@ -215,7 +222,7 @@ pub fn poll(cq: &mut Cq, ends: &mut [End]) -> usize {
             }
         }
         if count < room.len() {
-            return all;
+            return Ok(all);
         }
     }
 }

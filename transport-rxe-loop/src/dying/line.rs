@@ -29,11 +29,15 @@ pub struct Line {
     channel: CompletionChannel,
 }
 
+fn ends(pd: &ProtectionDomain, cq: &Cq) -> Vec<End> {
+    (0..LINES).map(|_| End::new(pd, cq).unwrap()).collect()
+}
+
 impl Line {
     pub fn new(context: &Context, pd: &ProtectionDomain, victim: Actor) -> Self {
         let channel = context.create_channel().unwrap();
         let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel)).unwrap();
-        let ends = (0..LINES).map(|_| End::new(pd, &cq)).collect();
+        let ends = ends(pd, &cq);
         Self { victim, numbers: Vec::new(), ends, cq, channel }
     }
 
@@ -46,7 +50,7 @@ impl Line {
         let greets = before <= LINES && self.numbers.len() == LINES + 1;
         if greets {
             for (which, end) in self.ends.iter_mut().enumerate() {
-                end.connect(self.numbers[which]);
+                end.connect(self.numbers[which]).unwrap();
                 self.victim.order(format!("{which} {}", end.number()));
             }
         }
@@ -59,8 +63,12 @@ impl Line {
     }
 
     pub fn work(&mut self, chance: &mut Chance) {
-        self.ends.iter_mut().for_each(|end| end.work(chance));
-        poll(&mut self.cq, &mut self.ends);
+        self.ends.iter_mut().for_each(|end| end.work(chance).unwrap());
+        self.poll();
+    }
+
+    fn poll(&mut self) -> usize {
+        poll(&mut self.cq, &mut self.ends).unwrap()
     }
 
     /// Whether each end has got something across, and something back.
@@ -78,12 +86,12 @@ impl Line {
             assert!(Instant::now() < deadline, "not everything completes: {:#?}", self.ends);
             // What finds a receive that is still there succeeds, dead or not.
             for end in self.ends.iter_mut().filter(|end| end.failure.is_none()) {
-                end.post_send(true, true);
+                end.post_send(true, true).unwrap();
             }
             if asleep {
                 self.sleep();
             }
-            poll(&mut self.cq, &mut self.ends);
+            self.poll();
             thread::yield_now();
         }
         for end in &self.ends {
@@ -95,11 +103,11 @@ impl Line {
     fn sleep(&mut self) {
         while self.channel.next().unwrap().is_some() {}
         let _ = self.cq.arm(Notify::Next).unwrap();
-        if poll(&mut self.cq, &mut self.ends) > 0 || self.ends.iter().all(End::is_done) {
+        if self.poll() > 0 || self.ends.iter().all(End::is_done) {
             return;
         }
         let woken = self.channel.block(&mut Some(Duration::from_secs(10))).unwrap();
-        let came = poll(&mut self.cq, &mut self.ends);
+        let came = self.poll();
         assert!(woken, "{came} completions came to a sleeper that nobody woke: {:?}", self.ends);
     }
 
@@ -108,7 +116,7 @@ impl Line {
         self.victim = victim;
         self.numbers.clear();
         if anew {
-            self.ends = (0..LINES).map(|_| End::new(pd, &self.cq)).collect();
+            self.ends = ends(pd, &self.cq);
         }
     }
 }
@@ -165,15 +173,15 @@ impl Survivor {
     /// The device of this process, and a new pair in it.
     pub fn use_device(&mut self) {
         let cq = &mut self.context.create_cq(2 * OUTSTANDING, None).unwrap();
-        let mut ends = [(); 2].map(|()| End::new(&self.pd, cq));
+        let mut ends = [(); 2].map(|()| End::new(&self.pd, cq).unwrap());
         let numbers = [1, 0].map(|other: usize| ends[other].number());
         for (end, peer) in ends.iter_mut().zip(numbers) {
-            end.connect(peer);
-            end.post_recvs(2);
+            end.connect(peer).unwrap();
+            end.post_recvs(2).unwrap();
         }
-        ends.iter_mut().for_each(|end| assert!(end.post_send(true, false)));
+        ends.iter_mut().for_each(|end| end.post_send(true, false).unwrap());
         until("a new pair works", || {
-            poll(cq, &mut ends);
+            poll(cq, &mut ends).unwrap();
             ends.iter().all(|end| end.arrived == 1 && end.received() == 1)
         });
     }

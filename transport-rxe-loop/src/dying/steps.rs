@@ -3,46 +3,48 @@
 use std::os::unix::process::ExitStatusExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Signal, getpid, kill_process};
 
+use super::ends::Outcome;
 use super::line::Survivor;
 use super::work::{Far, LINES, Near};
-use super::{FABRIC, open};
+use super::{FABRIC, fabric, open};
 use crate::actor::{Actor, PATIENCE, die_with_parent, order, say};
 use crate::audit::Estate;
 use crate::chance::Chance;
 use crate::protocol::steps::{self, Step};
 use crate::sweep;
 
-/// Which step it is to die at, by its name, and at which time of it, from 0.
+/// Which step it is to die at, by its name, at which time of it, from 0, and by which signal.
 const STEP: &str = "DYING_STEP";
 const TIME: &str = "DYING_TIME";
+const SIGNAL: &str = "DYING_SIGNAL";
 
 /// At which times of each step.
 const TIMES: [usize; 5] = [0, 1, 3, 10, 40];
 
-static END: OnceLock<(Step, usize)> = OnceLock::new();
+static END: OnceLock<(Step, usize, Signal)> = OnceLock::new();
 
-/// Kills this process at its end.
+/// Kills or stops this process at its end.
 fn at_step(step: Step) {
     static SEEN: AtomicUsize = AtomicUsize::new(0);
-    if let Some(&(end, time)) = END.get() {
+    if let Some(&(end, time, signal)) = END.get() {
         if step == end && SEEN.fetch_add(1, Relaxed) == time {
-            let _ = kill_process(getpid(), Signal::KILL);
+            let _ = kill_process(getpid(), signal);
         }
     }
 }
 
-fn mortal(step: Step, time: usize) -> Actor {
-    let fabric = std::env::var(FABRIC).unwrap();
+/// A process that is killed, or stops, at a step.
+pub fn mortal(fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
     let (step, time) = (format!("{step:?}"), time.to_string());
-    let environment = [(FABRIC, fabric.as_str()), (STEP, &step), (TIME, &time)];
+    let signal = signal.as_raw().to_string();
+    let environment = [(FABRIC, fabric), (STEP, &step), (TIME, &time), (SIGNAL, &signal)];
     Actor::start("dying::steps::dies", &environment)
 }
 
-/// Does a bit of everything, and sweeps up after others; until it dies.
 #[test]
 #[ignore = "a process of another test"]
 fn dies() {
@@ -50,22 +52,31 @@ fn dies() {
     let name = std::env::var(STEP).expect("started by another test");
     let time = std::env::var(TIME).unwrap().parse().unwrap();
     let step = Step::ALL.into_iter().find(|step| format!("{step:?}") == name).unwrap();
-    END.set((step, time)).unwrap();
+    let stops = std::env::var(SIGNAL).unwrap() == Signal::STOP.as_raw().to_string();
+    END.set((step, time, if stops { Signal::STOP } else { Signal::KILL })).unwrap();
     steps::hook(at_step);
+    let outcome = lives(step, time);
+    // What others gave up while it was stopped is refused.
+    assert!(stops || outcome.is_ok(), "{outcome:?}");
+}
+
+/// Does a bit of everything, and sweeps up after others, if it is to come to that.
+fn lives(step: Step, time: usize) -> Outcome<()> {
     let context = open();
     let fabric = context.bell().fabric();
     let pd = context.alloc_pd();
-    let mut far = Far::new(&context, &pd);
-    (0..LINES).for_each(|_| far.obey(&order()));
+    let mut far = Far::new(&context, &pd)?;
+    (0..LINES).try_for_each(|_| far.obey(&order()))?;
     let mut chance = Chance::new(time as u64);
     for round in 0..60 {
-        far.work(&mut chance);
-        Near::new(&context, &pd).work(&mut chance);
+        far.work(&mut chance)?;
+        Near::new(&context, &pd)?.work(&mut chance)?;
         if matches!(step, Step::Inherited | Step::Swept | Step::Cleared) && round % 10 == 0 {
             let _ended = Actor::start("dying::steps::leaves_work", &[]).ended();
             while sweep::look(fabric) && fabric.others().count() > 1 {}
         }
     }
+    Ok(())
 }
 
 /// Does a bit of everything in the same fabric, and dies with a lock, a channel's if need be.
@@ -74,13 +85,13 @@ fn dies() {
 fn leaves_work() {
     die_with_parent();
     let step = if std::process::id() % 2 == 0 { Step::Settled } else { Step::Counted };
-    END.set((step, 5)).unwrap();
+    END.set((step, 5, Signal::KILL)).unwrap();
     steps::hook(at_step);
     let context = open();
     let pd = context.alloc_pd();
     let mut chance = Chance::new(7);
     loop {
-        Near::new(&context, &pd).work(&mut chance);
+        Near::new(&context, &pd).unwrap().work(&mut chance).unwrap();
     }
 }
 
@@ -88,6 +99,7 @@ fn leaves_work() {
 #[ignore = "a process of another test"]
 fn goes_on() {
     die_with_parent();
+    let mortal = |step, time| mortal(&fabric(), step, time, Signal::KILL);
     let mut me = Survivor::new(1, 1, || mortal(Step::Attached, 0));
     for step in Step::ALL {
         for time in TIMES {
@@ -116,15 +128,5 @@ fn goes_on() {
 #[test]
 fn x03_whoever_dies_at_whatever_step_the_others_go_on_and_nothing_leaks() {
     let fabric = format!("steps-{}", std::process::id());
-    let mut survivor = Actor::start("dying::steps::goes_on", &[(FABRIC, &fabric)]);
-    let mut last = String::from("nothing");
-    let mut since = Instant::now();
-    while !survivor.has_ended() {
-        if let Some(news) = survivor.heard_within(Duration::from_millis(50)) {
-            (since, last) = (Instant::now(), news);
-        }
-        assert!(since.elapsed() < 2 * PATIENCE, "it hangs after {last}");
-    }
-    let status = survivor.ended();
-    assert!(status.success(), "{status} after {last}");
+    super::runs_well("dying::steps::goes_on", &[(FABRIC, &fabric)], |_| {});
 }

@@ -6,14 +6,8 @@
 mod survivor;
 mod victim;
 
-use std::time::{Duration, Instant};
-
-use crate::actor::Actor;
-
 const KILLS: &str = "STORM_KILLS";
 const SEED: &str = "STORM_SEED";
-/// How long it may take from one sign of life to the next.
-const SILENCE: Duration = Duration::from_secs(60);
 
 fn number(name: &str, otherwise: u64) -> u64 {
     let said = std::env::var(name).ok();
@@ -27,17 +21,9 @@ fn x03_whoever_is_killed_and_whenever_the_others_go_on_and_nothing_leaks() {
     let fabric = format!("storm-{}", std::process::id());
     let environment =
         [(super::FABRIC, fabric.as_str()), (KILLS, &kills.to_string()), (SEED, &seed.to_string())];
-    let mut survivor = Actor::start("dying::storm::survivor::survives", &environment);
-    let (mut since, mut last) = (Instant::now(), String::from("nothing"));
-    while !survivor.has_ended() {
-        if let Some(news) = survivor.heard_within(Duration::from_millis(50)) {
-            (since, last) = (Instant::now(), news);
-            if kills > 1000 {
-                eprintln!("{last}");
-            }
+    super::runs_well("dying::storm::survivor::survives", &environment, |news| {
+        if kills > 1000 {
+            eprintln!("{news}");
         }
-        assert!(since.elapsed() < SILENCE, "it hangs; the last that it said: {last}");
-    }
-    let status = survivor.ended();
-    assert!(status.success(), "{status}; the last that it said: {last}");
+    });
 }

@@ -2,7 +2,7 @@
 
 use cq_core::transport::{Arm, Events, Notify};
 
-use super::ends::{End, OUTSTANDING, poll};
+use super::ends::{End, OUTSTANDING, Outcome, poll};
 use crate::actor::say;
 use crate::attr::QpAttr;
 use crate::chance::Chance;
@@ -26,32 +26,32 @@ pub struct Far {
 }
 
 impl Far {
-    pub fn new(context: &Context, pd: &ProtectionDomain) -> Self {
-        let channel = context.create_channel().unwrap();
-        let cq = context.create_cq(CAPACITY, Some(&channel)).unwrap();
-        let ends: Vec<_> = (0..=LINES).map(|_| End::new(pd, &cq)).collect();
+    pub fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
+        let channel = context.create_channel()?;
+        let cq = context.create_cq(CAPACITY, Some(&channel))?;
+        let ends: Vec<_> = (0..=LINES).map(|_| End::new(pd, &cq)).collect::<Outcome<_>>()?;
         for end in &ends {
             say(end.number());
         }
-        Self { ends, cq, channel }
+        Ok(Self { ends, cq, channel })
     }
 
     /// "which peer": connects one of them.
-    pub fn obey(&mut self, order: &str) {
+    pub fn obey(&mut self, order: &str) -> Outcome<()> {
         let (which, peer) = order.split_once(' ').expect("which, and to whom");
-        self.ends[which.parse::<usize>().unwrap()].connect(peer.parse().unwrap());
+        self.ends[which.parse::<usize>().unwrap()].connect(peer.parse().unwrap())
     }
 
-    pub fn work(&mut self, chance: &mut Chance) {
-        self.ends.iter_mut().for_each(|end| end.work(chance));
+    pub fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
+        self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
         if chance.one_in(8) {
-            self.cq.resize(CAPACITY + chance.below(3) as u32).unwrap();
+            self.cq.resize(CAPACITY + chance.below(3) as u32)?;
         }
-        poll(&mut self.cq, &mut self.ends);
-        let _ =
-            self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited }).unwrap();
-        poll(&mut self.cq, &mut self.ends);
-        while self.channel.next().unwrap().is_some() {}
+        poll(&mut self.cq, &mut self.ends)?;
+        let _ = self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited })?;
+        poll(&mut self.cq, &mut self.ends)?;
+        while self.channel.next()?.is_some() {}
+        Ok(())
     }
 }
 
@@ -63,31 +63,32 @@ pub struct Near {
 }
 
 impl Near {
-    pub fn new(context: &Context, pd: &ProtectionDomain) -> Self {
-        let channel = context.create_channel().unwrap();
-        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel)).unwrap();
-        let mut ends = [(); 2].map(|()| End::new(pd, &cq));
+    pub fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
+        let channel = context.create_channel()?;
+        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel))?;
+        let mut ends = vec![End::new(pd, &cq)?, End::new(pd, &cq)?];
         let numbers = [1, 0].map(|other: usize| ends[other].number());
-        ends.iter_mut().zip(numbers).for_each(|(end, peer)| end.connect(peer));
-        Self { ends: ends.into(), cq, channel }
+        ends.iter_mut().zip(numbers).try_for_each(|(end, peer)| end.connect(peer))?;
+        Ok(Self { ends, cq, channel })
     }
 
     /// Some rounds, then one of the ends is put away.
-    pub fn work(mut self, chance: &mut Chance) {
+    pub fn work(mut self, chance: &mut Chance) -> Outcome<()> {
         for _ in 0..chance.below(4) {
-            self.ends.iter_mut().for_each(|end| end.work(chance));
+            self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
             if chance.one_in(2) {
-                self.cq.resize(self.cq.capacity() + 1).unwrap();
+                self.cq.resize(self.cq.capacity() + 1)?;
             }
-            poll(&mut self.cq, &mut self.ends);
-            let _ = self.cq.arm(Notify::Next).unwrap();
+            poll(&mut self.cq, &mut self.ends)?;
+            let _ = self.cq.arm(Notify::Next)?;
         }
-        while self.channel.next().unwrap().is_some() {}
+        while self.channel.next()?.is_some() {}
         match chance.below(3) {
-            0 => self.ends[0].qp.modify(&QpAttr::to(QpState::Err)).unwrap(),
+            0 => self.ends[0].qp.modify(&QpAttr::to(QpState::Err))?,
             1 => drop(self.ends.pop()),
             _ => {}
         }
-        poll(&mut self.cq, &mut self.ends);
+        poll(&mut self.cq, &mut self.ends)?;
+        Ok(())
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::FABRIC;
 use super::super::line::Survivor;
 use super::{KILLS, SEED, number};
 use crate::actor::{Actor, die_with_parent, say, until};
@@ -14,8 +13,7 @@ const VICTIMS: usize = 4;
 const ROUND: u64 = 50;
 
 fn start() -> Actor {
-    let fabric = std::env::var(FABRIC).unwrap();
-    Actor::start("dying::storm::victim::suffers", &[(FABRIC, &fabric)])
+    Actor::start("dying::storm::victim::suffers", &[])
 }
 
 struct Storm {

@@ -23,13 +23,13 @@ fn suffers() {
     let mut chance = Chance::new(std::process::id().into());
     let mut context = open();
     let pd = context.alloc_pd();
-    let mut far = Far::new(&context, &pd);
+    let mut far = Far::new(&context, &pd).unwrap();
     let orders = orders();
     loop {
-        orders.try_iter().for_each(|order| far.obey(&order));
-        far.work(&mut chance);
+        orders.try_iter().for_each(|order| far.obey(&order).unwrap());
+        far.work(&mut chance).unwrap();
         if chance.one_in(3) {
-            Near::new(&context, &pd).work(&mut chance);
+            Near::new(&context, &pd).unwrap().work(&mut chance).unwrap();
         }
         while context.next_async().unwrap().is_some() {}
         thread::yield_now();
