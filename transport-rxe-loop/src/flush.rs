@@ -7,6 +7,7 @@ use cq_core::wc::WcStatus;
 
 use crate::completion;
 use crate::cq;
+use crate::device::MAX_QP_WR;
 use crate::fabric::Fabric;
 use crate::layout::QpSlot;
 use crate::protocol::tag;
@@ -54,7 +55,9 @@ fn receives(fabric: &'static Fabric, slot: &QpSlot, number: u32) {
     let cq = sync::load_u32(&slot.recv_cq);
     // The peer may have died behind a completion that it had published.
     cq::outwait_push(fabric, cq);
-    for position in slot.recv.left(sync::load_u32(&slot.recv_capacity)) {
+    // Where a stranger wrote, there is an end, too.
+    let capacity = sync::load_u32(&slot.recv_capacity).min(MAX_QP_WR);
+    for position in slot.recv.left(capacity) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = completion::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
         let tag = tag::of_recv(position.wrapping_add(1));

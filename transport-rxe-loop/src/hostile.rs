@@ -1,144 +1,70 @@
-//! Whatever somebody writes into the device's memory, whoever uses it neither crashes nor hangs (X4). Not
-//! written to here is what only a lock that is stolen could repair: locks, turns, the marks of what is under
-//! way, which entries are taken, and registered memory.
+//! Whatever somebody writes into the device's memory, whoever uses it neither crashes nor hangs, and nothing
+//! is written but its own objects (X4): two processes use everything, while a third writes all over the file.
+//!
+//! `HOSTILE_ROUNDS` says how many fabrics are written to pieces, and `HOSTILE_SEED` with what.
 
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+mod scribbler;
+mod user;
+
 use std::time::{Duration, Instant};
 
-use cq_core::setup::Access;
-use cq_core::transport::{Arm, AsyncEvents, Events, Notify, Poll, Post};
-use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use crate::actor::Actor;
+use crate::fabric::limits::Limits;
 
-use crate::attr::QpAttr;
-use crate::chance::Chance;
-use crate::device::Context;
-use crate::fabric::Fabric;
-use crate::qp::QpInit;
-use crate::state::QpState;
-use crate::sync::{self, AtomicU32};
+const FABRIC: &str = "HOSTILE_FABRIC";
+const SEED: &str = "HOSTILE_SEED";
+const ROUNDS: &str = "HOSTILE_ROUNDS";
+/// How long a fabric is used. By then most of it is useless.
+const ROUND: Duration = Duration::from_millis(400);
+/// How long it may take after that until the last lock is given up.
+const PATIENCE: Duration = Duration::from_secs(100);
 
-/// A number as a stranger might write it: any, a small one, the highest, or close to `seen`.
-fn number(chance: &mut Chance, seen: u32) -> u32 {
-    match chance.below(6) {
-        0 => chance.next() as u32,
-        1 => chance.below(4) as u32,
-        2 => u32::MAX - chance.below(2) as u32,
-        3 => 1 << chance.below(32),
-        4 => seen.wrapping_add(1),
-        _ => seen.wrapping_sub(1),
-    }
+/// Small, so that what is written hits something.
+const LIMITS: Limits = Limits {
+    queue_pairs: 32,
+    completion_queues: 32,
+    memory_regions: 32,
+    channels: 32,
+    processes: 8,
+    bytes: 2 << 20,
+};
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.map_or(otherwise, |said| said.parse().unwrap_or_else(|_| panic!("{name}: {said}?")))
 }
 
-/// Writes into the tables and what is taken of the arena, most often where something is.
-fn scribble(fabric: &'static Fabric, seed: u64, stop: &AtomicBool) {
-    let mut chance = Chance::new(seed);
-    let arena = fabric.tables().arena.offset();
-    let words = fabric.memory().slice::<AtomicU32>(0, (arena + (1 << 18)) / 4).unwrap();
-    let start = fabric.memory().addr();
-    let tables = fabric.tables();
-    let used = [
-        std::ptr::from_ref(tables.common) as usize,
-        std::ptr::from_ref(tables.qps.at(0)) as usize,
-        std::ptr::from_ref(tables.cqs.at(0)) as usize,
-        std::ptr::from_ref(tables.mrs.at(0)) as usize,
-        tables.stages.as_ptr() as usize,
-        std::ptr::from_ref(tables.channels.at(0)) as usize,
-        start + arena,
-    ]
-    .map(|address| (address - start) / 4);
-    while !stop.load(Relaxed) {
-        let from = used[chance.below(used.len())];
-        let index = from + chance.below(2048);
-        sync::store_u32(&words[index], number(&mut chance, sync::load_u32(&words[index])));
-        for _ in 0..chance.below(200) {
-            std::hint::spin_loop();
-        }
-    }
+fn fabric() -> String {
+    std::env::var(FABRIC).expect("started by another test")
 }
 
-/// Uses everything, whatever comes of it.
-fn use_device(seed: u64, end: Instant) {
-    let mut chance = Chance::new(seed);
-    let mut room = [Wc::default(); 8];
-    while Instant::now() < end {
-        let mut context = Context::open("loop0").unwrap();
-        let (Ok(mut channel), pd) = (context.create_channel(), context.alloc_pd()) else {
-            continue;
-        };
-        let (Ok(mut cq), Ok(mut other)) =
-            (context.create_cq(16, Some(&channel)), context.create_cq(16, None))
-        else {
-            continue;
-        };
-        let init = QpInit { recv_cq: &other, ..QpInit::new(&cq) };
-        let (Ok(mut a), Ok(mut b)) = (pd.create_qp(&init), pd.create_qp(&init)) else { continue };
-        let all = Access::LOCAL_WRITE | Access::REMOTE;
-        let region = pd.allocate(4096, all).unwrap();
-        let sges = [region.sge(0, 64).unwrap(), region.sge(128, 8).unwrap()];
-        let there = region.remote(256).unwrap();
-        for _ in 0..2 {
-            let _ = (a.connect(b.number()), b.connect(a.number()));
-            for _ in 0..40 {
-                let wr = match chance.below(5) {
-                    0 => SendWr::send(1, &sges[..1]),
-                    1 => SendWr::write(2, &sges, there),
-                    2 => SendWr::read(3, &sges, there),
-                    3 => SendWr::fetch_add(4, &sges[1..], there, 1),
-                    _ => SendWr::send_inline(5, b"inline"),
-                };
-                let _ = a.post_send(&[wr]);
-                let _ = b.post_send(&[wr]);
-                let _ = b.post_recv(&[RecvWr::new(6, &sges), RecvWr::new(7, &sges)]);
-                let _ = (cq.poll(&mut room), other.poll(&mut room), cq.arm(Notify::Next));
-                let _ = (channel.next(), context.next_async());
-                match chance.below(12) {
-                    0 => drop(a.modify(&QpAttr::to(QpState::Err))),
-                    1 => drop(b.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))),
-                    2 => drop(cq.resize(1 + chance.below(40) as u32)),
-                    3 => drop(a.modify(&QpAttr::to(QpState::Reset))),
-                    4 => drop(a.connect(b.number())),
-                    _ => {}
-                }
-            }
-        }
+fn round(seed: u64) {
+    let (fabric, seed) = (format!("hostile-{seed}"), seed.to_string());
+    let environment = [(FABRIC, fabric.as_str()), (SEED, &seed)];
+    let start = |part: &str| Actor::start(&format!("hostile::{part}"), &environment);
+    let mut users = [start("user::uses"), start("user::uses")];
+    let scribbler = start("scribbler::scribbles");
+    let deadline = Instant::now() + ROUND + PATIENCE;
+    while !users.iter_mut().all(Actor::has_ended) {
+        assert!(Instant::now() < deadline, "somebody hangs: {SEED}={seed}");
+        std::thread::sleep(Duration::from_millis(5));
     }
+    for user in users {
+        let status = user.ended();
+        assert!(status.success(), "{status}: {SEED}={seed}");
+    }
+    drop(scribbler);
 }
 
 #[test]
-fn x04_what_is_scribbled_into_the_tables_harms_nobody() {
-    const ALONE: &str = "HOSTILE_ALONE";
-    let time = Duration::from_secs(2);
-    if std::env::var_os(ALONE).is_none() {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        let test = "hostile::x04_what_is_scribbled_into_the_tables_harms_nobody";
-        command.args(["--exact", test, "--test-threads=1"]).env(ALONE, "");
-        command.env("RXE_LOOP_FABRIC", format!("hostile-{}", std::process::id()));
-        let mut child = command.spawn().unwrap();
-        let deadline = Instant::now() + 30 * time;
-        let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break Some(status);
-            }
-            if Instant::now() > deadline {
-                child.kill().unwrap();
-                break None;
-            }
-            thread::sleep(Duration::from_millis(10));
-        };
-        assert!(status.expect("nobody hangs").success());
-        return;
+fn x04_what_is_scribbled_into_the_fabric_harms_nobody() {
+    let seed = number(SEED, u64::from(std::process::id()) << 16);
+    let rounds = number(ROUNDS, 6);
+    eprintln!("{rounds} rounds, {SEED}={seed}");
+    for at in 0..rounds {
+        round(seed + at);
+        if rounds > 20 {
+            eprintln!("{} of {rounds} rounds", at + 1);
+        }
     }
-    let fabric = Fabric::of_tests();
-    let seed = std::process::id().into();
-    let (stop, end) = (AtomicBool::new(false), Instant::now() + time);
-    thread::scope(|scope| {
-        scope.spawn(|| scribble(fabric, seed, &stop));
-        let users = [1, 2].map(|user| scope.spawn(move || use_device(seed + user, end)));
-        let outcomes = users.map(|user| user.join());
-        stop.store(true, Relaxed);
-        assert!(outcomes.iter().all(Result::is_ok));
-    });
 }

@@ -162,6 +162,14 @@ impl<'a> Window<'a> {
         Self { fabric, copying, own: None, keys: Keys::Own, visit: OnceCell::new() }
     }
 
+    /// One of a queue pair that there is not.
+    #[cfg(test)]
+    pub fn open_by(fabric: &'static Fabric, copying: &'a Copying) -> Self {
+        let mut window = Self::open_to_own(fabric, copying);
+        window.keys = Keys::All;
+        window
+    }
+
     /// These pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
     /// Pieces of no bytes are not looked at (Q6).
     #[inline]

@@ -1,27 +1,33 @@
 //! One end of a connection that keeps count: every request completes once, in order (C8, C10), and what
-//! comes is what the other end sent. Messages have no bytes; each bears its number as immediate data.
+//! comes is what the other end sent. Each message bears its number as immediate data.
+
+#![allow(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
 
 use cq_core::setup::{Access, QpCaps};
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 
 use crate::attr::QpAttr;
 use crate::chance::Chance;
 use crate::cq::Cq;
+use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::pd::ProtectionDomain;
 use crate::qp::{QpInit, QueuePair};
 use crate::state::QpState;
+use crate::sync::AtomicU64;
 
 const DEPTH: usize = 8;
 const CAPS: QpCaps = QpCaps {
     max_send_wr: DEPTH as u32,
     max_recv_wr: DEPTH as u32,
-    max_send_sge: 0,
-    max_recv_sge: 0,
+    max_send_sge: 1,
+    max_recv_sge: 1,
     max_inline: 0,
 };
 
@@ -31,9 +37,86 @@ pub const OUTSTANDING: u32 = 2 * DEPTH as u32;
 /// What comes of using a device: where somebody is suspended, any part of it may be given up.
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
+/// How to reach an end: its number, and its memory, if it has some.
+#[derive(Clone, Copy)]
+pub struct Address {
+    pub number: u32,
+    memory: RemoteAddr,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.number, self.memory.addr, self.memory.rkey)
+    }
+}
+
+impl FromStr for Address {
+    type Err = Box<dyn Error>;
+
+    fn from_str(said: &str) -> Outcome<Self> {
+        let mut words = said.split(' ');
+        let mut next = || words.next().ok_or("number, address, key");
+        let (number, addr, rkey) = (next()?.parse()?, next()?.parse()?, next()?.parse()?);
+        Ok(Self { number, memory: RemoteAddr { addr, rkey } })
+    }
+}
+
+/// Which memory an end has for its messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// None: messages have no bytes.
+    No,
+    Fabric,
+    Heap,
+}
+
+const BYTES: usize = 4096;
+const RIGHTS: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
+
+enum Region {
+    No,
+    Fabric(OwnedRegion),
+    Heap(MemoryRegion),
+}
+
+impl Region {
+    fn new(pd: &ProtectionDomain, memory: Memory) -> Outcome<Self> {
+        Ok(match memory {
+            Memory::No => Self::No,
+            Memory::Fabric => Self::Fabric(pd.allocate(BYTES, RIGHTS)?),
+            Memory::Heap => {
+                let words: Vec<_> = (0..BYTES / 8).map(|_| AtomicU64::new(0)).collect();
+                let at = Vec::leak(words).as_ptr() as *mut u8;
+                // SAFETY: atomics, there for ever.
+                Self::Heap(unsafe { pd.register(at, BYTES, RIGHTS) }?)
+            }
+        })
+    }
+
+    /// Pieces of it; none if there is no memory.
+    fn sges(&self, offset: usize, len: usize) -> Vec<Sge> {
+        match self {
+            Self::No => Vec::new(),
+            Self::Fabric(region) => vec![region.sge(offset, len).unwrap()],
+            Self::Heap(region) => vec![region.sge(offset, len).unwrap()],
+        }
+    }
+
+    fn remote(&self) -> RemoteAddr {
+        match self {
+            Self::No => RemoteAddr { addr: 0, rkey: 0 },
+            Self::Fabric(region) => region.remote(0).unwrap(),
+            Self::Heap(region) => region.remote(0).unwrap(),
+        }
+    }
+}
+
 /// A queue pair and what it has posted.
 pub struct End {
     pub qp: QueuePair,
+    region: Region,
+    /// That of the peer.
+    remote: RemoteAddr,
     /// Tells what was posted before the last connecting.
     life: u64,
     next: u64,
@@ -53,10 +136,13 @@ const RECV: u64 = 1;
 const LIFE_AT: u32 = 32;
 
 impl End {
-    pub fn new(pd: &ProtectionDomain, cq: &Cq) -> Outcome<Self> {
+    pub fn new(pd: &ProtectionDomain, cq: &Cq, memory: Memory) -> Outcome<Self> {
         let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) })?;
+        let region = Region::new(pd, memory)?;
         Ok(Self {
             qp,
+            region,
+            remote: RemoteAddr { addr: 0, rkey: 0 },
             life: 0,
             next: 0,
             sends: VecDeque::new(),
@@ -73,18 +159,22 @@ impl End {
         self.qp.number()
     }
 
+    pub fn address(&self) -> Address {
+        Address { number: self.number(), memory: self.region.remote() }
+    }
+
     /// Begins anew, with this peer; what was outstanding is dropped. A dead peer is given up, any other
     /// waited for without end.
-    pub fn connect(&mut self, peer: u32) -> Outcome<()> {
+    pub fn connect(&mut self, peer: Address) -> Outcome<()> {
         if self.qp.state() != QpState::Reset {
             self.qp.modify(&QpAttr::to(QpState::Reset))?;
         }
         let rts = QpAttr::rts().timeout(0).rnr_retry(7);
-        for attr in [QpAttr::init(Access::REMOTE), QpAttr::rtr(peer), rts] {
+        for attr in [QpAttr::init(Access::REMOTE), QpAttr::rtr(peer.number), rts] {
             self.qp.modify(&attr)?;
         }
         (self.life, self.sent, self.received, self.arrived) = (self.life + 1, 0, 0, 0);
-        (self.failure, self.flushes) = (None, false);
+        (self.failure, self.flushes, self.remote) = (None, false, peer.memory);
         self.sends.clear();
         self.recvs.clear();
         Ok(())
@@ -103,7 +193,7 @@ impl End {
     pub fn post_recvs(&mut self, most: usize) -> Outcome<()> {
         for _ in 0..most.min(DEPTH - self.recvs.len()) {
             let wr_id = self.wr_id(RECV);
-            self.qp.post_recv(&[RecvWr::new(wr_id, &[])])?;
+            self.qp.post_recv(&[RecvWr::new(wr_id, &self.region.sges(2048, 64))])?;
             self.recvs.push_back(wr_id);
         }
         Ok(())
@@ -116,16 +206,37 @@ impl End {
         }
         let signaled = signaled || self.sends.len() == DEPTH - 1;
         let wr_id = self.wr_id(0);
-        let mut wr = SendWr::send_inline(wr_id, &[]).with_imm(self.sent.to_be_bytes());
-        if !signaled {
-            wr = wr.unsignaled();
-        }
+        let has_memory = self.remote.rkey != 0 && !matches!(self.region, Region::No);
+        let sges = if has_memory { self.region.sges(0, 64) } else { Vec::new() };
+        let mut wr = SendWr::send(wr_id, &sges).with_imm(self.sent.to_be_bytes());
         if solicited {
             wr = wr.solicited();
         }
-        self.qp.post_send(&[wr])?;
-        self.sends.push_back((wr_id, signaled));
+        self.post(wr, signaled)?;
         self.sent += 1;
+        Ok(())
+    }
+
+    /// Posts something for the peer's memory, if there is any, and room.
+    fn post_onesided(&mut self, chance: &mut Chance) -> Outcome<()> {
+        let (far, wr_id) = (self.remote, self.wr_id(0));
+        let len = [8, 64, 1024][chance.below(3)];
+        let (sges, word) = (self.region.sges(0, len), self.region.sges(0, 8));
+        if far.rkey == 0 || sges.is_empty() || self.sends.len() >= DEPTH - 1 {
+            return Ok(());
+        }
+        let wr = match chance.below(4) {
+            0 => SendWr::write(wr_id, &sges, far),
+            1 => SendWr::read(wr_id, &sges, far),
+            2 => SendWr::fetch_add(wr_id, &word, far, 1),
+            _ => SendWr::compare_swap(wr_id, &word, far, 0, 1),
+        };
+        self.post(wr, chance.one_in(2))
+    }
+
+    fn post(&mut self, wr: SendWr<'_>, signaled: bool) -> Outcome<()> {
+        self.qp.post_send(&[if signaled { wr } else { wr.unsignaled() }])?;
+        self.sends.push_back((wr.wr_id, signaled));
         Ok(())
     }
 
@@ -141,6 +252,7 @@ impl End {
         }
         self.post_recvs(chance.below(DEPTH + 1))?;
         for _ in 0..chance.below(DEPTH + 1) {
+            self.post_onesided(chance)?;
             self.post_send(chance.one_in(2), chance.one_in(4))?;
         }
         Ok(())

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use cq_core::transport::{Arm, Block, Events, Notify};
 use cq_core::wc::WcStatus;
 
-use super::ends::{End, OUTSTANDING, poll};
+use super::ends::{Address, End, Memory, OUTSTANDING, poll};
 use super::open;
-use super::work::LINES;
+use super::work::{LINES, memory};
 use crate::actor::{Actor, PATIENCE, until};
 use crate::audit::{self, Estate};
 use crate::chance::Chance;
@@ -22,15 +22,15 @@ use crate::pd::ProtectionDomain;
 /// A victim, and the ends that are connected to it.
 pub struct Line {
     pub victim: Actor,
-    /// Its numbers, as far as it has said them.
-    numbers: Vec<u32>,
+    /// How to reach it, as far as it has said them.
+    addresses: Vec<Address>,
     pub ends: Vec<End>,
     cq: Cq,
     channel: CompletionChannel,
 }
 
 fn ends(pd: &ProtectionDomain, cq: &Cq) -> Vec<End> {
-    (0..LINES).map(|_| End::new(pd, cq).unwrap()).collect()
+    (0..LINES).map(|which| End::new(pd, cq, memory(which)).unwrap()).collect()
 }
 
 impl Line {
@@ -38,28 +38,28 @@ impl Line {
         let channel = context.create_channel().unwrap();
         let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel)).unwrap();
         let ends = ends(pd, &cq);
-        Self { victim, numbers: Vec::new(), ends, cq, channel }
+        Self { victim, addresses: Vec::new(), ends, cq, channel }
     }
 
     /// Listens to what the victim says; true if it has just said the last.
     pub fn greets(&mut self) -> bool {
-        let before = self.numbers.len();
+        let before = self.addresses.len();
         while let Some(said) = self.victim.heard() {
-            self.numbers.push(said.parse().unwrap());
+            self.addresses.push(said.parse().unwrap());
         }
-        let greets = before <= LINES && self.numbers.len() == LINES + 1;
+        let greets = before <= LINES && self.addresses.len() == LINES + 1;
         if greets {
             for (which, end) in self.ends.iter_mut().enumerate() {
-                end.connect(self.numbers[which]).unwrap();
-                self.victim.order(format!("{which} {}", end.number()));
+                end.connect(self.addresses[which]).unwrap();
+                self.victim.order(format!("{which} {}", end.address()));
             }
         }
         greets
     }
 
-    /// The number by which another victim connects to this one.
-    pub fn mesh(&self) -> Option<u32> {
-        self.numbers.get(LINES).copied()
+    /// How another victim connects to this one.
+    pub fn mesh(&self) -> Option<Address> {
+        self.addresses.get(LINES).copied()
     }
 
     pub fn work(&mut self, chance: &mut Chance) {
@@ -114,7 +114,7 @@ impl Line {
     /// Another victim, for the same queue pairs or for others.
     pub fn replace(&mut self, pd: &ProtectionDomain, victim: Actor, anew: bool) {
         self.victim = victim;
-        self.numbers.clear();
+        self.addresses.clear();
         if anew {
             self.ends = ends(pd, &self.cq);
         }
@@ -173,9 +173,9 @@ impl Survivor {
     /// The device of this process, and a new pair in it.
     pub fn use_device(&mut self) {
         let cq = &mut self.context.create_cq(2 * OUTSTANDING, None).unwrap();
-        let mut ends = [(); 2].map(|()| End::new(&self.pd, cq).unwrap());
-        let numbers = [1, 0].map(|other: usize| ends[other].number());
-        for (end, peer) in ends.iter_mut().zip(numbers) {
+        let mut ends = [(); 2].map(|()| End::new(&self.pd, cq, Memory::No).unwrap());
+        let addresses = [1, 0].map(|other: usize| ends[other].address());
+        for (end, peer) in ends.iter_mut().zip(addresses) {
             end.connect(peer).unwrap();
             end.post_recvs(2).unwrap();
         }

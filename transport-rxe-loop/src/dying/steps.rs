@@ -84,7 +84,7 @@ fn lives(step: Step, time: usize) -> Outcome<()> {
 #[ignore = "a process of another test"]
 fn leaves_work() {
     die_with_parent();
-    let step = if std::process::id() % 2 == 0 { Step::Settled } else { Step::Counted };
+    let step = if std::process::id().is_multiple_of(2) { Step::Settled } else { Step::Counted };
     END.set((step, 5, Signal::KILL)).unwrap();
     steps::hook(at_step);
     let context = open();

@@ -8,7 +8,7 @@ use cq_core::setup::Access;
 use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify};
 use rustix::process::Signal;
 
-use super::ends::{End, OUTSTANDING, Outcome, poll};
+use super::ends::{Address, End, Memory, OUTSTANDING, Outcome, poll};
 use super::steps::mortal;
 use super::work::{LINES, Near};
 use super::{FABRIC, fabric};
@@ -57,14 +57,14 @@ impl Survivor {
         let pd = context.alloc_pd();
         let channel = context.create_channel()?;
         let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel))?;
-        let ends = (0..LINES).map(|_| End::new(&pd, &cq)).collect::<Outcome<_>>()?;
+        let ends = (0..LINES).map(|_| End::new(&pd, &cq, Memory::No)).collect::<Outcome<_>>()?;
         let victim = mortal(name, step, time, Signal::STOP);
         Ok(Self { name: name.to_owned(), context, pd, channel, cq, ends, victim })
     }
 
     /// Connects to the victim, and exchanges with it, until that stops; false if it ends.
     fn works(&mut self, chance: &mut Chance) -> bool {
-        let mut numbers = Vec::new();
+        let mut addresses: Vec<Address> = Vec::new();
         let deadline = Instant::now() + PATIENCE;
         while !self.victim.is_stopped() {
             assert!(Instant::now() < deadline, "it does not get on");
@@ -72,11 +72,11 @@ impl Survivor {
                 return false;
             }
             while let Some(said) = self.victim.heard() {
-                numbers.push(said.parse().unwrap());
-                if numbers.len() == LINES + 1 {
+                addresses.push(said.parse().unwrap());
+                if addresses.len() == LINES + 1 {
                     for (which, end) in self.ends.iter_mut().enumerate() {
-                        end.connect(numbers[which]).unwrap();
-                        self.victim.order(format!("{which} {}", end.number()));
+                        end.connect(addresses[which]).unwrap();
+                        self.victim.order(format!("{which} {}", end.address()));
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use cq_core::transport::{Arm, Events, Notify};
 
-use super::ends::{End, OUTSTANDING, Outcome, poll};
+use super::ends::{End, Memory, OUTSTANDING, Outcome, poll};
 use crate::actor::say;
 use crate::attr::QpAttr;
 use crate::chance::Chance;
@@ -18,6 +18,15 @@ pub const LINES: usize = 3;
 /// As many completions as the ends have outstanding, and may have had in their last lives.
 const CAPACITY: u32 = OUTSTANDING * (2 * LINES as u32 + 2);
 
+/// What the ends of a line have for memory.
+pub const fn memory(which: usize) -> Memory {
+    match which {
+        0 => Memory::Fabric,
+        1 => Memory::Heap,
+        _ => Memory::No,
+    }
+}
+
 /// What is connected to other processes: the first [`LINES`] to the survivor, the last to another victim.
 pub struct Far {
     pub ends: Vec<End>,
@@ -29,10 +38,9 @@ impl Far {
     pub fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
         let channel = context.create_channel()?;
         let cq = context.create_cq(CAPACITY, Some(&channel))?;
-        let ends: Vec<_> = (0..=LINES).map(|_| End::new(pd, &cq)).collect::<Outcome<_>>()?;
-        for end in &ends {
-            say(end.number());
-        }
+        let end = |which| End::new(pd, &cq, memory(which));
+        let ends: Vec<_> = (0..=LINES).map(end).collect::<Outcome<_>>()?;
+        ends.iter().for_each(|end| say(end.address()));
         Ok(Self { ends, cq, channel })
     }
 
@@ -66,9 +74,9 @@ impl Near {
     pub fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
         let channel = context.create_channel()?;
         let cq = context.create_cq(4 * OUTSTANDING, Some(&channel))?;
-        let mut ends = vec![End::new(pd, &cq)?, End::new(pd, &cq)?];
-        let numbers = [1, 0].map(|other: usize| ends[other].number());
-        ends.iter_mut().zip(numbers).try_for_each(|(end, peer)| end.connect(peer))?;
+        let mut ends = vec![End::new(pd, &cq, Memory::No)?, End::new(pd, &cq, Memory::No)?];
+        let addresses = [1, 0].map(|other: usize| ends[other].address());
+        ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect(peer))?;
         Ok(Self { ends, cq, channel })
     }
 

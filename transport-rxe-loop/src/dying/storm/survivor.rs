@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::line::Survivor;
+use super::super::open;
 use super::{KILLS, SEED, number};
 use crate::actor::{Actor, die_with_parent, say, until};
 use crate::audit::{self, Estate};
@@ -34,7 +35,10 @@ impl Storm {
     fn take_stock(&mut self) {
         (0..VICTIMS).for_each(|at| self.kill(at));
         // Whoever was killed in the midst of coming may come a little further.
-        until("nobody is left", || self.survivor.fabric.others().count() == 0);
+        until("nobody is left", || {
+            let _swept = open();
+            self.survivor.fabric.others().count() == 0
+        });
         self.survivor.nothing_is_left_of_the_dead();
         assert_eq!(
             Estate::of(self.survivor.fabric, self.survivor.fabric.place()),

@@ -35,7 +35,7 @@ impl Foreigner {
     /// Whether a range of it can be read here.
     fn is_reached(&self, offset: u64, length: u32) -> bool {
         let copying = Copying::default();
-        let window = Window::open(self.fabric, &copying);
+        let window = Window::open_by(self.fabric, &copying);
         let addr = self.facts.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.facts.key };
         let found = window.source(DOMAIN, [sge], Access::empty());

@@ -1,0 +1,172 @@
+//! Who uses everything, whatever comes of it: within itself, and with whomever it finds.
+
+#![allow(unsafe_code)]
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::setup::Access;
+use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify, Poll, Post};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+
+use super::{LIMITS, ROUND, SEED, fabric, number};
+use crate::actor::die_with_parent;
+use crate::attr::QpAttr;
+use crate::chance::Chance;
+use crate::channel::CompletionChannel;
+use crate::cq::Cq;
+use crate::device::Context;
+use crate::identity;
+use crate::mr::{MemoryRegion, OwnedRegion};
+use crate::open::OpenOptions;
+use crate::pd::ProtectionDomain;
+use crate::qp::{QpInit, QueuePair};
+use crate::state::QpState;
+use crate::sync::{self, AtomicU64};
+
+const PAGE: usize = 4096;
+const MARK: u64 = 0xc0ff_ee00_c0ff_ee00;
+
+/// Memory, of which the middle is registered, and nobody may write the rest.
+struct Canary(Box<[AtomicU64]>);
+
+impl Canary {
+    const WORDS: usize = PAGE / 8;
+
+    fn new() -> Self {
+        Self((0..3 * Self::WORDS).map(|_| AtomicU64::new(MARK)).collect())
+    }
+
+    fn register(&self, pd: &ProtectionDomain) -> Option<MemoryRegion> {
+        let at = self.0[Self::WORDS..].as_ptr() as *mut u8;
+        // SAFETY: atomics, which outlive the region: they are checked once it is gone.
+        unsafe { pd.register(at, PAGE, Access::LOCAL_WRITE | Access::REMOTE) }.ok()
+    }
+
+    fn check(&self) {
+        let around = self.0[..Self::WORDS].iter().chain(&self.0[2 * Self::WORDS..]);
+        around.for_each(|word| assert_eq!(sync::load(word), MARK, "it was not registered"));
+    }
+}
+
+/// All that a process can have.
+struct Things {
+    a: QueuePair,
+    b: QueuePair,
+    cq: Cq,
+    other: Cq,
+    channel: CompletionChannel,
+    owned: OwnedRegion,
+    heap: MemoryRegion,
+    context: Context,
+}
+
+impl Things {
+    fn new(canary: &Canary) -> Option<Self> {
+        let context = OpenOptions::new().fabric(&fabric()).limits(LIMITS).open("loop0").ok()?;
+        let (channel, pd) = (context.create_channel().ok()?, context.alloc_pd());
+        let cq = context.create_cq(16, Some(&channel)).ok()?;
+        let other = context.create_cq(16, None).ok()?;
+        let init = QpInit { recv_cq: &other, ..QpInit::new(&cq) };
+        let (a, b) = (pd.create_qp(&init).ok()?, pd.create_qp(&init).ok()?);
+        let owned = pd.allocate(PAGE, Access::LOCAL_WRITE | Access::REMOTE).ok()?;
+        let heap = canary.register(&pd)?;
+        Some(Self { a, b, cq, other, channel, owned, heap, context })
+    }
+
+    /// The number of any queue pair that there seems to be.
+    fn anybody(&self, chance: &mut Chance) -> u32 {
+        let qps = self.context.bell().fabric().tables().qps.all();
+        let some = chance.below(qps.len());
+        let found =
+            qps.iter().cycle().skip(some).take(qps.len()).map(|slot| identity::read(slot).number);
+        found.into_iter().find(|&number| number != 0).unwrap_or(0)
+    }
+
+    /// The memory of any region that there seems to be.
+    fn anywhere(&self, chance: &mut Chance) -> RemoteAddr {
+        let mrs = self.context.bell().fabric().tables().mrs.all();
+        let some = chance.below(mrs.len());
+        let mut found = mrs.iter().cycle().skip(some).take(mrs.len());
+        let found = found.find(|slot| sync::load_u32(&slot.key) != 0);
+        found.map_or(RemoteAddr { addr: 0, rkey: 0 }, |slot| RemoteAddr {
+            addr: sync::load(&slot.base),
+            rkey: sync::load_u32(&slot.key),
+        })
+    }
+
+    fn post(&mut self, chance: &mut Chance) {
+        let sge = |region: &dyn Fn(usize, usize) -> Sge, len| [region(0, len), region(64, 8)];
+        let owned = |at, len| self.owned.sge(at, len).unwrap();
+        let heap = |at, len| self.heap.sge(at, len).unwrap();
+        let len = 8 * chance.below(8);
+        let sges = if chance.one_in(2) { sge(&owned, len) } else { sge(&heap, len) };
+        let there = self.anywhere(chance);
+        let wr = match chance.below(6) {
+            0 => SendWr::send(1, &sges[..1]),
+            1 => SendWr::write(2, &sges, there),
+            2 => SendWr::read(3, &sges, there),
+            3 => SendWr::fetch_add(4, &sges[1..], there, 1),
+            4 => SendWr::compare_swap(5, &sges[1..], there, 0, 1),
+            _ => SendWr::send_inline(6, b"inline").solicited(),
+        };
+        let _ = self.a.post_send(&[wr]);
+        let _ = self.b.post_send(&[wr]);
+        let _ = self.b.post_recv(&[RecvWr::new(7, &sges), RecvWr::new(8, &sges)]);
+        let _ = self.a.post_recv(&[RecvWr::new(9, &sges[..1])]);
+    }
+
+    fn look(&mut self) {
+        let mut room = [Wc::default(); 8];
+        let _ = (self.cq.poll(&mut room), self.other.poll(&mut room), self.cq.arm(Notify::Next));
+        let _ = (self.channel.next(), self.context.next_async());
+    }
+
+    fn change(&mut self, chance: &mut Chance) {
+        let (a, b, peer) = (self.a.number(), self.b.number(), self.anybody(chance));
+        match chance.below(16) {
+            0 => drop(self.a.modify(&QpAttr::to(QpState::Err))),
+            1 => drop(self.b.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))),
+            2 => drop(self.cq.resize(1 + chance.below(40) as u32)),
+            3 => drop(self.a.modify(&QpAttr::to(QpState::Reset))),
+            4 | 5 => drop((self.a.connect(b), self.b.connect(a))),
+            6 | 7 => drop(self.a.connect(peer)),
+            8 => drop(self.b.connect(peer)),
+            9 => drop(self.channel.block(&mut Some(Duration::from_millis(1)))),
+            _ => {}
+        }
+    }
+}
+
+fn use_device(seed: u64, end: Instant) {
+    let mut chance = Chance::new(seed);
+    while Instant::now() < end {
+        let canary = Canary::new();
+        let Some(mut things) = Things::new(&canary) else { continue };
+        let numbers = (things.a.number(), things.b.number());
+        let _ = (things.a.connect(numbers.1), things.b.connect(numbers.0));
+        for _ in 0..chance.below(200) {
+            things.post(&mut chance);
+            things.look();
+            things.change(&mut chance);
+            if Instant::now() > end {
+                break;
+            }
+        }
+        drop(things);
+        canary.check();
+    }
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn uses() {
+    die_with_parent();
+    let (seed, end) = (number(SEED, 0) ^ u64::from(std::process::id()), Instant::now() + ROUND);
+    let outcomes = thread::scope(|scope| {
+        let users = [1, 2].map(|user| scope.spawn(move || use_device(seed + user, end)));
+        users.map(|user| user.join().is_ok())
+    });
+    assert_eq!(outcomes, [true; 2]);
+}
