@@ -34,8 +34,11 @@ impl Extent {
     /// A piece of at least `bytes` bytes, aligned to 256 and zeroed.
     ///
     /// # Errors
-    /// There is none so long; or somebody is suspended while it takes one.
+    /// There is none so long; the device is the parent process'; or somebody is suspended while it takes one.
     pub fn allocate(fabric: &'static Fabric, bytes: usize) -> Result<Self, CreateError> {
+        if !fabric.is_ours() {
+            return Err(CreateError::Forked);
+        }
         let granules = bytes.div_ceil(GRANULE).max(1);
         let full = CreateError::NoMemory { bytes };
         let taken = sweep::take(fabric, || take(fabric, granules).transpose()).ok_or(full)?;

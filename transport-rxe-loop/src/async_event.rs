@@ -130,7 +130,7 @@ impl Context {
 impl AsyncEvents for Context {
     fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         let bell = self.bell();
-        Ok(bell.take(|source| name(bell.fabric(), source)))
+        bell.take(|source| name(bell.fabric(), source))
     }
 }
 

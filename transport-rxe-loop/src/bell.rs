@@ -113,6 +113,9 @@ pub struct Bell {
 
 impl Bell {
     pub fn new(fabric: &'static Fabric) -> Result<Self, CreateError> {
+        if !fabric.is_ours() {
+            return Err(CreateError::Forked);
+        }
         let channels = &fabric.tables().channels;
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
         let (index, generation) =
@@ -147,6 +150,9 @@ impl Bell {
 
     /// Events of this source come here no more, and those that nobody read are gone.
     pub fn detach(&self, source: Source) {
+        if !self.fabric.is_ours() {
+            return;
+        }
         let _guard = lock(self.fabric, self.index);
         self.events().detach(source.to_number());
         self.hush_if_empty();
@@ -154,20 +160,30 @@ impl Bell {
 
     /// Takes the event that has waited longest; `name` makes of its source what the reader gets, while the
     /// object can't go. A source with several comes again after the others that have some.
-    pub fn take<T>(&self, name: impl FnOnce(Source) -> T) -> Option<T> {
+    ///
+    /// # Errors
+    /// This is a forked child, and the channel its parent's.
+    pub fn take<T>(&self, name: impl FnOnce(Source) -> T) -> Result<Option<T>, EventError> {
+        self.check()?;
         let _guard = lock(self.fabric, self.index);
         let source = self.events().take();
         self.hush_if_empty();
-        source.map(|number| name(Source::from_number(number)))
+        Ok(source.map(|number| name(Source::from_number(number))))
+    }
+
+    /// A forked child has the parent's descriptor, and must not read it empty.
+    fn check(&self) -> Result<(), EventError> {
+        if self.fabric.is_ours() {
+            return Ok(());
+        }
+        Err(EventError::Device(Errno::NODEV.raw_os_error()))
     }
 
     /// Sleeps until there may be an event, or the time is over: then false. What was slept is taken off
     /// `left`.
     pub fn block(&self, left: &mut Option<Duration>) -> Result<bool, EventError> {
         loop {
-            if !self.fabric.is_ours() {
-                return Err(EventError::Device(Errno::NODEV.raw_os_error()));
-            }
+            self.check()?;
             let start = Instant::now();
             // A time that the system can't express is longer than anyone waits.
             let limit = left.and_then(|left| Timespec::try_from(left).ok());

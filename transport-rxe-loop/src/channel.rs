@@ -72,11 +72,11 @@ impl Events for CompletionChannel {
     /// Takes one event. A queue with several is named again after the others that have some.
     fn next(&mut self) -> Result<Option<CqKey>, EventError> {
         let fabric = self.bell.fabric();
-        Ok(self.bell.take(|source| match source {
+        self.bell.take(|source| match source {
             Source::Completion(index) | Source::Overrun(index) | Source::Qp(index, _) => {
                 cq::key(fabric, index)
             }
-        }))
+        })
     }
 }
 

@@ -1,6 +1,8 @@
-//! Processes that die while others go on (X3): at a chosen step, at any instant, or for a while.
+//! Processes that die while others go on (X3): at a chosen step, at any instant, or for a while; and processes
+//! that fork.
 
 mod ends;
+mod forked;
 mod line;
 mod steps;
 mod storm;

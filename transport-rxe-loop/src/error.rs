@@ -112,6 +112,9 @@ pub enum CreateError {
     /// A process that lives holds a lock of the device and does not give it back: it is suspended, or broken.
     #[error("another process holds a lock of the device: let it go on, or end it, then try again")]
     Stuck,
+    /// This process was forked from the one that opened the device.
+    #[error("the device was opened by the parent process: open it in this one, too")]
+    Forked,
     /// The system refused a descriptor.
     #[error("the system gave no descriptor for the channel (errno {errno})")]
     NoDescriptor {
@@ -144,6 +147,9 @@ pub enum ResizeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegisterError {
+    /// This process was forked from the one that opened the device.
+    #[error("the device was opened by the parent process: open it in this one, too")]
+    Forked,
     /// There is nothing to register.
     #[error("a memory region of 0 bytes can't be registered")]
     Empty,

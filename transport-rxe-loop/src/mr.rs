@@ -74,6 +74,9 @@ struct Place {
 
 impl Place {
     fn claim(fabric: &'static Fabric) -> Result<Self, RegisterError> {
+        if !fabric.is_ours() {
+            return Err(RegisterError::Forked);
+        }
         let mrs = &fabric.tables().mrs;
         let full = RegisterError::TableFull { max: mrs.len() };
         let (index, generation) = sweep::take(fabric, || mrs.claim(fabric.place())).ok_or(full)?;

@@ -1,0 +1,201 @@
+//! A device that is used in a forked child (X7): whatever the child does with what it inherited is refused or
+//! comes to nothing, and its parent goes on; and the child can open the device itself.
+
+#![allow(unsafe_code)]
+
+use std::io::{PipeWriter, Read, Write, pipe};
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use cq_core::setup::Access;
+use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, Poll, PollError};
+use cq_core::transport::{Post, Refused};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::ends::{Address, End, Memory, OUTSTANDING, Outcome, poll};
+use super::work::Near;
+use super::{FABRIC, open};
+use crate::actor::{die_with_parent, say, until};
+use crate::attr::QpAttr;
+use crate::audit;
+use crate::chance::Chance;
+use crate::channel::CompletionChannel;
+use crate::cq::Cq;
+use crate::device::Context;
+use crate::error::{CreateError, ModifyError, RegisterError, ResizeError};
+use crate::pd::ProtectionDomain;
+use crate::qp::QpInit;
+use crate::state::QpState;
+
+/// How often it is forked, with the other thread somewhere in the midst of something each time.
+const FORKS: u64 = 40;
+
+/// Two connected ends, and what is around them.
+struct Pair {
+    ends: Vec<End>,
+    cq: Cq,
+    channel: CompletionChannel,
+    pd: ProtectionDomain,
+    context: Context,
+}
+
+impl Pair {
+    fn new() -> Outcome<Self> {
+        let context = open();
+        let (pd, channel) = (context.alloc_pd(), context.create_channel()?);
+        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel))?;
+        let memories = [Memory::Fabric, Memory::Heap];
+        let mut ends: Vec<_> =
+            memories.into_iter().map(|it| End::new(&pd, &cq, it)).collect::<Outcome<_>>()?;
+        let addresses = [1, 0].map(|other: usize| ends[other].address());
+        ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect(peer))?;
+        Ok(Self { ends, cq, channel, pd, context })
+    }
+
+    fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
+        self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
+        let _ = self.cq.arm(Notify::Next)?;
+        poll(&mut self.cq, &mut self.ends)?;
+        while self.channel.next()?.is_some() {}
+        Ok(())
+    }
+
+    /// An event is there, and somebody who sleeps for it wakes.
+    fn wakes(&mut self) -> Outcome<bool> {
+        poll(&mut self.cq, &mut self.ends)?;
+        let _ = self.cq.arm(Notify::Next)?;
+        self.ends[0].post_recvs(1)?;
+        self.ends[1].post_recvs(1)?;
+        self.ends[0].post_send(true, true)?;
+        Ok(self.channel.block(&mut Some(Duration::from_secs(10)))?)
+    }
+
+    /// In the child: everything is refused or comes to nothing.
+    fn is_of_no_use(mut self) -> Outcome<()> {
+        const NODEV: i32 = libc::ENODEV;
+        let Self { ends, cq, channel, pd, context } = &mut self;
+        let qp = &mut ends[0].qp;
+        let refused = qp.post_send(&[SendWr::send_inline(1, &[])]).unwrap_err();
+        assert_eq!(refused.why, Refused::WrongState);
+        let refused = qp.post_recv(&[RecvWr::new(1, &[])]).unwrap_err();
+        assert_eq!(refused.why, Refused::WrongState);
+        for state in [QpState::Reset, QpState::Err] {
+            assert_eq!(qp.modify(&QpAttr::to(state)), Err(ModifyError::Forked));
+        }
+        assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
+        let _either = cq.arm(Notify::Next);
+        assert_eq!(cq.resize(100), Err(ResizeError::Refused(CreateError::Forked)));
+        assert_eq!(channel.next(), Err(EventError::Device(NODEV)));
+        assert_eq!(channel.block(&mut None), Err(EventError::Device(NODEV)));
+        assert_eq!(context.next_async(), Err(EventError::Device(NODEV)));
+        assert_eq!(context.wait_async(None), Err(EventError::Device(NODEV)));
+        let forked = Some(CreateError::Forked);
+        assert_eq!(context.create_channel().err(), forked);
+        assert_eq!(context.create_cq(4, None).err(), forked);
+        assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
+        assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
+        drop(self);
+        Ok(())
+    }
+}
+
+/// Everything that a child does. At `parent` it finds its parent, which it tells by a pipe where it is.
+fn child(inherited: Pair, parent: Address, pipe: PipeWriter) -> Outcome<()> {
+    inherited.is_of_no_use()?;
+    let mut own = Pair::new()?;
+    own.work(&mut Chance::new(1))?;
+    Near::new(&own.context, &own.pd)?.work(&mut Chance::new(2))?;
+    let ends = &mut own.ends[..1];
+    { pipe }.write_all(ends[0].address().to_string().as_bytes())?;
+    ends[0].connect(parent)?;
+    talk(&mut own.cq, ends)
+}
+
+/// A message each way.
+fn talk(cq: &mut Cq, ends: &mut [End]) -> Outcome<()> {
+    ends[0].post_recvs(1)?;
+    ends[0].post_send(true, false)?;
+    until("both hear each other", || {
+        poll(cq, ends).is_ok() && ends[0].arrived == 1 && ends[0].received() == 1
+    });
+    Ok(())
+}
+
+fn fork(child: impl FnOnce() -> Outcome<()>) -> i32 {
+    // SAFETY: the C library sees to it that its allocator works in the child, which uses nothing else that
+    // another thread could have been in the middle of.
+    match unsafe { libc::fork() } {
+        0 => {
+            let outcome = catch_unwind(AssertUnwindSafe(child));
+            let well = matches!(outcome, Ok(Ok(())));
+            // SAFETY: as the end of a program, with what is to be done then.
+            unsafe { libc::exit(i32::from(!well)) }
+        }
+        pid => pid,
+    }
+}
+
+/// Waits for a child, for as long as it may take.
+fn exit_code(pid: i32) -> i32 {
+    let mut status = 0;
+    until("the child ends", || {
+        // SAFETY: writes the one number.
+        unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) == pid }
+    });
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
+}
+
+/// What a child gets from its parent: the pair, as it lies there. The parent goes on with the same.
+fn inherit(pair: &Pair) -> ManuallyDrop<Pair> {
+    // SAFETY: only ever used, and dropped, in the child, whose memory is a copy.
+    ManuallyDrop::new(unsafe { std::ptr::read(pair) })
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn forks() {
+    die_with_parent();
+    let mut pair = Pair::new().unwrap();
+    let fabric = pair.context.bell().fabric();
+    let mut far_cq = pair.context.create_cq(OUTSTANDING, None).unwrap();
+    let mut far = [End::new(&pair.pd, &far_cq, Memory::Fabric).unwrap()];
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let (mut own, mut chance) = (Pair::new().unwrap(), Chance::new(3));
+            while !over.load(Relaxed) {
+                own.work(&mut chance).unwrap();
+            }
+        });
+        for nth in 0..FORKS {
+            assert!(pair.wakes().unwrap());
+            let (inherited, parent) = (inherit(&pair), far[0].address());
+            let (mut reader, writer) = pipe().unwrap();
+            let pid = fork(|| child(ManuallyDrop::into_inner(inherited), parent, writer));
+            let mut address = String::new();
+            reader.read_to_string(&mut address).unwrap();
+            far[0].connect(address.parse().unwrap()).unwrap();
+            talk(&mut far_cq, &mut far).unwrap();
+            assert_eq!(exit_code(pid), 0, "the child of fork {nth}");
+            assert!(pair.channel.next().unwrap().is_some(), "the child has not taken it");
+            pair.work(&mut Chance::new(nth)).unwrap();
+            say(nth);
+        }
+        over.store(true, Relaxed);
+        other.join().unwrap();
+    });
+    until("nothing is left of the children", || {
+        let _swept = open();
+        audit::ownerless(fabric).is_empty() && fabric.others().count() == 0
+    });
+}
+
+#[test]
+fn x07_a_forked_child_can_do_nothing_with_what_it_inherits_and_everything_with_its_own() {
+    let fabric = format!("forks-{}", std::process::id());
+    super::runs_well("dying::forked::forks", &[(FABRIC, &fabric)], |_| {});
+}
