@@ -4,8 +4,11 @@
 mod ends;
 mod forked;
 mod line;
+// They are there only where steps are.
+#[cfg(debug_assertions)]
 mod steps;
 mod storm;
+#[cfg(debug_assertions)]
 mod suspended;
 mod work;
 

@@ -48,6 +48,10 @@ struct Arguments {
     #[arg(value_name = "STAGE")]
     stages: Vec<String>,
 
+    /// How many processes the stage storms kills
+    #[arg(long, value_name = "NUMBER", default_value_t = run::KILLS)]
+    kills: u32,
+
     /// Name the stages, each with what it shows
     #[arg(long)]
     list: bool,
@@ -113,6 +117,7 @@ fn verify(arguments: &Arguments) -> Result<bool, Error> {
     for stage in chosen {
         let started = Instant::now();
         let result = Job::start(stage.name, asked_for).and_then(|mut job| {
+            job.kills = arguments.kills;
             packages.ensure(&stage.packages.concat(), &mut job)?;
             (stage.run)(&mut job)
         });

@@ -82,11 +82,16 @@ pub fn flags(variable: &str, ours: &str) -> OsString {
     flags
 }
 
+/// Processes that the stage storms kills, unless it is told how many.
+pub const KILLS: u32 = 5000;
+
 /// One stage under way.
 pub struct Job {
     stage: &'static str,
     /// Whether the user asked for this stage by its name, and wants to see what it found.
     pub asked_for: bool,
+    /// How many processes are to be killed.
+    pub kills: u32,
     log: File,
     path: PathBuf,
     spinner: ProgressBar,
@@ -101,7 +106,7 @@ impl Job {
         let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
         let spinner = ProgressBar::new_spinner().with_style(style.expect("a valid template"));
         spinner.enable_steady_tick(Duration::from_millis(100));
-        Ok(Self { stage, asked_for, log, path, spinner })
+        Ok(Self { stage, asked_for, kills: KILLS, log, path, spinner })
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.

@@ -75,7 +75,7 @@ impl Pair {
     }
 
     /// In the child: everything is refused or comes to nothing.
-    fn is_of_no_use(mut self) -> Outcome<()> {
+    fn finds_no_use(mut self) -> Outcome<()> {
         const NODEV: i32 = libc::ENODEV;
         let Self { ends, cq, channel, pd, context } = &mut self;
         let qp = &mut ends[0].qp;
@@ -105,7 +105,7 @@ impl Pair {
 
 /// Everything that a child does. At `parent` it finds its parent, which it tells by a pipe where it is.
 fn child(inherited: Pair, parent: Address, pipe: PipeWriter) -> Outcome<()> {
-    inherited.is_of_no_use()?;
+    inherited.finds_no_use()?;
     let mut own = Pair::new()?;
     own.work(&mut Chance::new(1))?;
     Near::new(&own.context, &own.pd)?.work(&mut Chance::new(2))?;
