@@ -60,7 +60,7 @@ fn round(seed: u64) {
 fn x04_what_is_scribbled_into_the_fabric_harms_nobody() {
     let seed = number(SEED, u64::from(std::process::id()) << 16);
     let rounds = number(ROUNDS, 6);
-    eprintln!("{rounds} rounds, {SEED}={seed}");
+    eprintln!("hostile: {rounds} rounds, {SEED}={seed}");
     for at in 0..rounds {
         round(seed + at);
         if rounds > 20 {

@@ -17,7 +17,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 #[test]
 fn x03_whoever_is_killed_and_whenever_the_others_go_on_and_nothing_leaks() {
     let (kills, seed) = (number(KILLS, 500), number(SEED, std::process::id().into()));
-    eprintln!("{kills} kills, {SEED}={seed}");
+    eprintln!("storm: {kills} kills, {SEED}={seed}");
     let fabric = format!("storm-{}", std::process::id());
     let environment =
         [(super::FABRIC, fabric.as_str()), (KILLS, &kills.to_string()), (SEED, &seed.to_string())];

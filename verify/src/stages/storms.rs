@@ -14,8 +14,10 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
         command.args(["--", "--nocapture", "--test-threads=1", "dying::storm", "hostile::x04"]);
         command.env("STORM_KILLS", kills.to_string()).env("HOSTILE_ROUNDS", rounds.to_string());
         let output = job.run(&format!("storms, profile {profile}"), &mut command)?;
-        let shown = |what: String| output.lines().any(|line| line.starts_with(&what));
-        if !shown(format!("{kills} kills, ")) || !shown(format!("{rounds} rounds, ")) {
+        if ![format!(" {kills} kills, "), format!(" {rounds} rounds, ")]
+            .iter()
+            .all(|said| output.contains(said))
+        {
             return Err(Stop::Unshown("nobody was killed, or nothing written to pieces"));
         }
     }
