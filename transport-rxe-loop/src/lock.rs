@@ -68,7 +68,8 @@ impl<'a> Guard<'a> {
     pub fn try_take(lock: &'a Lock, me: Owner, is_dead: impl Fn(Owner) -> bool) -> Option<Self> {
         let inherit =
             || lock.holder().is_some_and(|holder| is_dead(holder) && lock.inherit(holder, me));
-        (lock.try_enter(me) || inherit()).then_some(Self(lock))
+        // Not before it is taken: dropping it gives the lock back.
+        (lock.try_enter(me) || inherit()).then(|| Self(lock))
     }
 
     #[cold]
@@ -189,6 +190,16 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn x03_a_lock_that_is_not_to_be_had_stays_whose_it_is() {
+        let (lock, other, me) = (Lock::new(), Owner::new(1, 1), Owner::new(2, 1));
+        assert!(lock.try_enter(other));
+        assert!(Guard::try_take(&lock, me, |_| false).is_none());
+        assert_eq!(lock.holder(), Some(other));
+        drop(Guard::try_take(&lock, me, |holder| holder == other).expect("it is dead"));
+        assert_eq!(lock.holder(), None);
+    }
 
     #[test]
     fn a_kick_makes_the_holder_look_again() {
