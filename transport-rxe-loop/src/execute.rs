@@ -102,7 +102,8 @@ impl Kicks {
 #[inline]
 fn drive(fabric: &'static Fabric, qp: u32, kicks: &mut Kicks) {
     let (slot, own) = (fabric.qp(qp), fabric.own(qp));
-    while own.turn.enter() {
+    // What an alarm or a note is of may be another process' by now.
+    while fabric.is_mine(qp) && own.turn.enter() {
         slot.send.copying.correct();
         if hold(fabric, slot, own, kicks) {
             return;

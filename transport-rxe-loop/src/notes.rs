@@ -24,6 +24,18 @@ pub fn leave(fabric: &'static Fabric, number: u32) {
     }
 }
 
+/// Has every queue pair run by its process, but for those of the process at a place, which is dead.
+#[cold]
+pub fn leave_all(fabric: &'static Fabric, dead: u16) {
+    for (index, slot) in (0..).zip(fabric.tables().qps.all()) {
+        if slot.life().place() != Some(dead) {
+            leave(fabric, index);
+        }
+    }
+    // No thread of this process need come by on its own.
+    fabric.call(fabric.place());
+}
+
 /// Whether any of this process may have been noted by itself; after this it has not, until it is again.
 #[inline]
 pub fn any(fabric: &'static Fabric) -> bool {
@@ -42,8 +54,44 @@ pub fn take(fabric: &'static Fabric, mut each: impl FnMut(u32)) {
             let index = base + bit;
             if qps.at(index).life().place().is_none_or(|place| place == fabric.place()) {
                 sync::raise_from(word, |seen| (seen >> bit & 1 != 0).then_some(seen & !(1 << bit)));
-                each(index);
+                // Its place may be another process' by now, and the note that one's.
+                if fabric.is_mine(index) {
+                    each(index);
+                } else {
+                    leave(fabric, index);
+                }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Extent;
+    use crate::execute;
+    use crate::identity;
+    use crate::queue::Shape;
+    use crate::state::QpState;
+
+    /// A place where nobody lives.
+    const PLACE: u16 = 41;
+
+    #[test]
+    fn x03_a_queue_pair_of_another_process_is_not_run() {
+        let fabric = Fabric::of_tests();
+        let qps = &fabric.tables().qps;
+        let (index, generation) = qps.claim(PLACE).unwrap();
+        let slot = qps.at(index);
+        let shape = Shape::of_sends(1, 1, 0);
+        let extent = Extent::allocate(fabric, shape.bytes()).unwrap();
+        shape.record(&slot.send_ring, extent.offset());
+        identity::enter(slot, identity::number_of(index, qps.index_bits(), generation));
+        assert!(identity::change(slot, identity::read(slot), QpState::Sqd));
+        sync::store_u32(&slot.send.report_drained, 1);
+        execute::run(fabric, index);
+        assert_eq!(sync::load_u32(&slot.send.report_drained), 1, "that is its own process' to do");
+        identity::vacate(slot);
+        slot.life().end(PLACE);
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! 1. Locks that it held are inherited, and what is under them repaired.
 //! 2. Its queue pairs lose their numbers. Whoever is connected to one is told, and fails with RETRY_EXC.
-//! 3. Everybody is told of events and overruns: it may have died between causing one and telling.
+//! 3. Everybody is told of events and overruns, and every queue pair is run by its process: the dead, or a
+//!    sweeper that died over this, may have owed somebody just that.
 //! 4. Once nobody is in the middle of a request for one of its queue pairs, everything that it had is free:
 //!    keys, queues, channels, memory, and last its place.
 //!
@@ -17,6 +18,7 @@ use crate::execute;
 use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
+use crate::notes;
 use crate::place;
 use crate::protocol::lock::Owner;
 use crate::protocol::steps::{self, Step};
@@ -44,6 +46,7 @@ fn after(fabric: &'static Fabric, dead: Owner) -> bool {
     inherit(fabric, dead);
     let is_quiet = expel(fabric, dead);
     (0..fabric.tables().cqs.len()).for_each(|index| cq::tell(fabric, index));
+    notes::leave_all(fabric, dead.place());
     let Some(_guard) = fabric.try_lock(&fabric.tables().common.sweep) else { return false };
     // Somebody else may have been quicker, and its place may be another's, who lives.
     let is_left = fabric.others().any(|other| other == dead);
@@ -127,4 +130,63 @@ fn forget(slot: &QpSlot) {
     let posted = sync::load(&slot.send.posted);
     sync::store(&slot.send.done, posted);
     sync::store(&slot.retired.0, posted);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use cq_core::transport::{Poll, Post};
+    use cq_core::wc::{Wc, WcStatus};
+    use cq_core::wr::SendWr;
+
+    use super::*;
+    use crate::device::Context;
+    use crate::fabric::{claim, header};
+    use crate::qp::QpInit;
+    use crate::state::QpState;
+
+    /// A place where nobody lives, and where this says that somebody did.
+    const PLACE: u16 = 40;
+
+    fn die(fabric: &'static Fabric) -> Owner {
+        let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
+        let owner = claim::next(PLACE.into(), word);
+        assert!(claim::take(word, owner));
+        Owner::from_word(owner).unwrap()
+    }
+
+    #[test]
+    fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
+        let (fabric, context) = (Fabric::of_tests(), Context::open("loop0").unwrap());
+        let mut cq = context.create_cq(4, None).unwrap();
+        let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        let qps = &fabric.tables().qps;
+        let (index, generation) = qps.claim(PLACE).unwrap();
+        let (slot, number) =
+            (qps.at(index), identity::number_of(index, qps.index_bits(), generation));
+        identity::enter(slot, number);
+        assert!(identity::change(slot, identity::read(slot), QpState::Rtr));
+        sync::store_u32(fabric.dest(index), qp.number());
+        qp.connect(number).unwrap();
+        qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+        let mut room = [Wc::default(); 2];
+        assert_eq!(cq.poll(&mut room), Ok(0), "it waits for a receive, for ever");
+
+        // As far as one sweeper got.
+        identity::vacate(slot);
+        let dead = die(fabric);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while cq.poll(&mut room) == Ok(0) {
+            assert!(Instant::now() < deadline, "it is told");
+            look(fabric);
+            std::thread::yield_now();
+        }
+        assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+        while fabric.others().any(|other| other == dead) {
+            assert!(Instant::now() < deadline, "everything is given back");
+            look(fabric);
+        }
+        assert_eq!(slot.life().place(), None);
+    }
 }
