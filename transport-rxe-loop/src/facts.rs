@@ -68,9 +68,10 @@ impl Facts {
     }
 
     /// What an entry of another process says, at which place that is, in which of its lives the entry, and
-    /// under which seal; `None` if it has another key, or if its seal does not fit.
+    /// under which seal; `None` if it has another key, if its seal does not fit, or if no memory can lie there.
     pub fn read_sealed(slot: &MrSlot, key: u32) -> Option<(Self, (u16, u32), u64)> {
         let facts = Self::read(slot, key)?;
+        facts.base.checked_add(facts.len)?;
         let holder = slot.life().holder()?;
         let seal = sync::load(&slot.seal);
         (seal == facts.seal(holder)).then_some((facts, holder, seal))
@@ -108,5 +109,32 @@ impl Facts {
             let mixed = (mixed ^ word).wrapping_mul(MIX);
             mixed ^ mixed >> 29
         }) | 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::Fabric;
+
+    /// A place where nobody lives.
+    const PLACE: u16 = 42;
+
+    #[test]
+    fn x04_a_region_that_no_memory_can_be_is_none() {
+        let mrs = &Fabric::of_tests().tables().mrs;
+        let (index, generation) = mrs.claim(PLACE).unwrap();
+        let slot = mrs.at(index);
+        let key = index << 8 | 1;
+        for (base, len, is_one) in
+            [(4096, 4096, true), (u64::MAX - 8, 8, true), (u64::MAX - 8, 4096, false)]
+        {
+            let (access, kind) = (Access::REMOTE, Kind::Heap);
+            let facts = Facts { key, access, domain: 1, kind, base, len };
+            facts.write(slot, (PLACE, generation));
+            assert_eq!(Facts::read_sealed(slot, key).is_some(), is_one);
+        }
+        Facts::erase(slot);
+        slot.life().end(PLACE);
     }
 }
