@@ -87,6 +87,11 @@ impl Queue {
         self.index
     }
 
+    /// Whether it lies in this fabric, and not in another one of this process.
+    pub fn is_of(&self, fabric: &'static Fabric) -> bool {
+        std::ptr::eq(self.fabric, fabric)
+    }
+
     fn new(fabric: &'static Fabric, promised: u32) -> Result<(Self, CqKey), CreateError> {
         let (place, extent) = allocate(fabric, promised)?;
         let cqs = &fabric.tables().cqs;
@@ -277,6 +282,9 @@ impl Cq {
         channel: Option<&CompletionChannel>,
     ) -> Result<Self, CreateError> {
         let fabric = context.fabric();
+        if channel.is_some_and(|channel| !std::ptr::eq(channel.bell().fabric(), fabric)) {
+            return Err(CreateError::OtherFabric);
+        }
         let (queue, key) = Queue::new(fabric, capacity)?;
         let none = CreateError::NoMemory { bytes: size_of::<Control>() };
         let place = fabric.cq(queue.index).fanin.place();

@@ -115,6 +115,9 @@ pub enum CreateError {
     /// This process was forked from the one that opened the device.
     #[error("the device was opened by the parent process: open it in this one, too")]
     Forked,
+    /// What it is to be made with is of another fabric, or of the process that this one was forked from.
+    #[error("its queue or channel is of another fabric: make both by one opening of the device")]
+    OtherFabric,
     /// The system refused a descriptor.
     #[error("the system gave no descriptor for the channel (errno {errno})")]
     NoDescriptor {

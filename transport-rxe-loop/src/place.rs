@@ -47,6 +47,10 @@ impl Place {
     /// Claims one, in RESET.
     pub fn new(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Self, CreateError> {
         let (fabric, caps) = (domain.fabric(), init.caps);
+        let (send_cq, recv_cq) = (init.send_cq.queue(), init.recv_cq.queue());
+        if !(send_cq.is_of(fabric) && recv_cq.is_of(fabric)) {
+            return Err(CreateError::OtherFabric);
+        }
         let sends = Shape::of_sends(caps.max_send_wr, caps.max_send_sge, caps.max_inline);
         let recvs = Shape::of_recvs(caps.max_recv_wr, caps.max_recv_sge);
         let bytes = sends.bytes() + recvs.bytes();
@@ -60,7 +64,6 @@ impl Place {
         let (index, generation) = sweep::take(fabric, || qps.claim(fabric.place())).ok_or(full)?;
         let number = identity::number_of(index, qps.index_bits(), generation);
         let slot = fabric.qp(index);
-        let (send_cq, recv_cq) = (init.send_cq.queue(), init.recv_cq.queue());
         sends.record(&slot.send_ring, at);
         recvs.record(&slot.recv_ring, recvs_at);
         for (word, value) in [
