@@ -109,7 +109,8 @@ impl Drop for Guard<'_> {
 #[derive(Debug, Default)]
 pub struct Patience {
     backoff: Backoff,
-    since: Option<Instant>,
+    last: Option<Instant>,
+    waited: Duration,
     looks: u32,
 }
 
@@ -118,19 +119,24 @@ impl Patience {
     const LOOK: Duration = Duration::from_millis(1);
     /// Nobody who lives holds a lock for so long.
     const END: Duration = Duration::from_secs(2);
+    /// What a little is at most: where it took longer, this process was suspended, and the holder may have been,
+    /// too.
+    const STEP: Duration = Duration::from_millis(20);
 
     /// Waits a little; true if it is time to see whether the holder lives.
     pub fn is_over_for_now(&mut self) -> bool {
         self.backoff.snooze();
-        let since = *self.since.get_or_insert_with(Instant::now);
-        let look = since.elapsed() >= Self::LOOK * (self.looks + 1);
+        let now = Instant::now();
+        let last = self.last.replace(now).unwrap_or(now);
+        self.waited += now.duration_since(last).min(Self::STEP);
+        let look = self.waited >= Self::LOOK * (self.looks + 1);
         self.looks += u32::from(look);
         look
     }
 
     /// Whether it has been long enough.
     pub fn is_over(&self) -> bool {
-        self.since.is_some_and(|since| since.elapsed() >= Self::END)
+        self.waited >= Self::END
     }
 }
 
@@ -221,6 +227,20 @@ mod tests {
         assert!(!turn.enter());
         turn.abandon();
         assert!(turn.enter());
+    }
+
+    #[test]
+    fn x07_time_in_which_the_waiter_was_suspended_is_not_waited() {
+        let mut patience = Patience::default();
+        assert!(!patience.is_over_for_now());
+        patience.last = patience.last.and_then(|last| last.checked_sub(2 * Patience::END));
+        assert!(patience.is_over_for_now(), "it is time to look at the holder");
+        assert!(!patience.is_over());
+        for _ in 0..Patience::END.div_duration_f64(Patience::STEP) as u32 {
+            patience.last = patience.last.and_then(|last| last.checked_sub(Patience::END));
+            let _ = patience.is_over_for_now();
+        }
+        assert!(patience.is_over(), "it ends all the same");
     }
 
     #[test]
