@@ -85,13 +85,26 @@ fn chart(
     unit: fn(f64) -> String,
     lines: &[Line],
 ) -> Result<(), Failed> {
-    let exponent = |size: u32| f64::from(size.max(1)).log2();
     let points = || lines.iter().flat_map(|line| &line.points);
-    let Some(values) = decades(points().map(|&(_, value)| value)) else {
-        // Messages too short for latencies.
-        return Ok(());
-    };
-    let last = points().map(|&(size, _)| exponent(size)).fold(1.0, f64::max);
+    // None, where messages are too short for latencies.
+    if let Some(values) = decades(points().map(|&(_, value)| value)) {
+        let last = points().map(|&(size, _)| exponent(size)).fold(1.0, f64::max);
+        draw_lines(area, (name, unit), (last, values), lines)?;
+    }
+    Ok(())
+}
+
+/// Where a size is on its axis.
+fn exponent(size: u32) -> f64 {
+    f64::from(size.max(1)).log2()
+}
+
+fn draw_lines(
+    area: &Area<'_>,
+    (name, unit): (&str, fn(f64) -> String),
+    (last, values): (f64, Range<f64>),
+    lines: &[Line],
+) -> Result<(), Failed> {
     let mut chart = ChartBuilder::on(area)
         .margin(16)
         .x_label_area_size(48)
