@@ -47,6 +47,7 @@ pub const FORMAT: Format = Format {
         size_of::<ChannelSlot>(),
         size_of::<Control>(),
         size_of::<Slot>(),
+        size_of::<Stage>(),
         GRANULE,
     ]),
     tables: bytes_of_tables,

@@ -148,11 +148,22 @@ pub fn anybody(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
 
 /// Whether this process has no place, for any copy of this library.
 pub fn is_without_us(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
-    let us = Liveness::Alive { pid: Some(std::process::id() as i32) };
-    for index in 0..MAX_PROCESSES {
-        if ask_place(fd, index)? == us {
+    let us = std::process::id() as i32;
+    // The system names one lock of a range, not the first: so what lies on either side of it is asked for too.
+    let mut left = vec![bytes(0..MAX_PROCESSES)];
+    while let Some(asked) = left.pop() {
+        let mut lock = range(asked.clone(), libc::F_WRLCK);
+        fcntl(fd, libc::F_OFD_GETLK, &mut lock)?;
+        if lock.l_type == libc::F_UNLCK as libc::c_short {
+            continue;
+        }
+        if lock.l_pid == us {
             return Ok(false);
         }
+        // A length of 0 goes on without end.
+        let len = if lock.l_len == 0 { i64::MAX } else { lock.l_len };
+        let sides = [asked.start..lock.l_start, lock.l_start.saturating_add(len)..asked.end];
+        left.extend(sides.into_iter().filter(|side| !side.is_empty()));
     }
     Ok(true)
 }
