@@ -43,6 +43,13 @@ fn where_the_service_thread_copies_every_operation_is_verified() {
 }
 
 #[test]
+fn a_way_of_copying_that_there_is_none_of_is_refused() {
+    let output = cqperf("pingpong --processes 2").env("RXE_LOOP_COPY", "Service").output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("RXE_LOOP_COPY is \"Service\": say"));
+}
+
+#[test]
 fn two_processes_sleep_and_wake_each_other() {
     for job in ["pingpong", "stream", "pingpong --op read", "stream --op faa"] {
         let record = verified(&format!("{job} --iters 500 --events --processes 2"));

@@ -41,9 +41,12 @@ pub fn devices() -> Vec<&'static str> {
     vec![NAME]
 }
 
-/// An open device. Everybody who opens it in the same fabric shares it: queue pairs of different contexts,
-/// and processes, connect by their numbers. Its [asynchronous events](cq_core::transport::AsyncEvents) are those of what
-/// was made through it, and a clone is the same opening: each event goes to one of them.
+/// An open device. Everybody who opens it in the same [fabric](OpenOptions#fabrics) shares it: queue pairs of
+/// different contexts, and of different processes, connect by their numbers. Its [asynchronous
+/// events](cq_core::transport::AsyncEvents) are those of what was made through it, and a clone is the same
+/// opening: each event goes to one of them.
+///
+/// A process is attached to a fabric from the first opening of it to the end of the process.
 #[derive(Clone, Debug)]
 pub struct Context {
     fabric: &'static Fabric,
@@ -95,13 +98,17 @@ pub struct DeviceAttr {
     pub max_qp_init_rd_atom: u8,
     /// Among whom atomics are atomic.
     pub atomic_cap: AtomicCap,
+    /// Processes that have the fabric open.
+    pub max_processes: u32,
+    /// Bytes of the fabric: tables, rings and queues of all processes.
+    pub fabric_bytes: u64,
 }
 
 impl Context {
     /// Opens a device by its name, in the fabric that the environment names: [`OpenOptions`] has more.
     ///
     /// # Errors
-    /// There is no device of that name, its fabric can't be attached to, or too many have opened it.
+    /// As for [`OpenOptions::open`].
     pub fn open(name: &str) -> Result<Self, OpenError> {
         OpenOptions::new().open(name)
     }
@@ -120,7 +127,7 @@ impl Context {
         NAME
     }
 
-    /// The device's limits. Queues also share [memory](crate#limits).
+    /// The device's limits, which are those of its fabric. Queues also share its [bytes](crate#limits).
     #[must_use]
     pub const fn attributes(&self) -> DeviceAttr {
         let limits = self.fabric.limits();
@@ -137,6 +144,8 @@ impl Context {
             max_qp_rd_atom: MAX_RD_ATOMIC,
             max_qp_init_rd_atom: MAX_RD_ATOMIC,
             atomic_cap: AtomicCap::Hca,
+            max_processes: limits.processes,
+            fabric_bytes: limits.bytes,
         }
     }
 

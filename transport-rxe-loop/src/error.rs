@@ -1,5 +1,6 @@
 //! What can go wrong while setting up, each with a sentence that says what to do about it.
 
+use std::ffi::OsString;
 use std::fmt;
 
 use cq_core::setup::QpAttrMask;
@@ -25,6 +26,12 @@ pub enum OpenError {
     /// Its memory, which it shares with other processes, could not be had.
     #[error("the device's shared memory: {0}")]
     NoFabric(#[from] AttachError),
+    /// The environment asks for a way of copying that there is none of.
+    #[error("RXE_LOOP_COPY is {how:?}: say `service` or `direct`, or unset it")]
+    UnknownCopying {
+        /// What it says.
+        how: OsString,
+    },
     /// Its tables do not fit into its memory.
     #[error("the {bytes} bytes of the device's memory are too few for its tables")]
     NoMemory {

@@ -21,6 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::error::OpenError;
 use crate::fabric::alive::Liveness;
 use crate::fabric::attach::Attachment;
+use crate::fabric::error::AttachError;
 use crate::fabric::limits::Limits;
 use crate::fabric::name::{FabricName, FabricPath};
 use crate::fabric::registry::REGISTRY;
@@ -54,10 +55,15 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// The one of this name, which is made if there is none; `wanted` is for that.
-    pub fn open(name: &FabricName, wanted: &Limits) -> Result<&'static Self, OpenError> {
+    /// The one of this name, which is made if there is none; `wanted` is for that. `by_service` has all other
+    /// processes copy by themselves.
+    pub fn open(
+        name: &FabricName,
+        wanted: &Limits,
+        by_service: bool,
+    ) -> Result<&'static Self, OpenError> {
         let here = REGISTRY.attach(&FabricPath::new(name), wanted, &layout::FORMAT)?;
-        let fabric = here.device(|| Self::new(here))?;
+        let fabric = here.device(|| Self::new(here, by_service))?;
         // Nobody may watch who is not connected to another process.
         sweep::look(fabric);
         Ok(fabric)
@@ -66,15 +72,17 @@ impl Fabric {
     /// The one of the unit tests.
     #[cfg(test)]
     pub fn of_tests() -> &'static Self {
-        Self::open(&FabricName::from_env().unwrap(), &Limits::default()).unwrap()
+        Self::open(&FabricName::from_env().unwrap(), &Limits::default(), false).unwrap()
     }
 
-    fn new(here: &'static Attachment) -> Result<Self, OpenError> {
+    fn new(here: &'static Attachment, by_service: bool) -> Result<Self, OpenError> {
         let limits = here.limits();
         let damaged = || OpenError::NoMemory { bytes: limits.bytes as usize };
         let tables = Tables::new(here.memory(), limits).ok_or_else(damaged)?;
         let bells = Bells::new(limits.channels);
-        let reach = Reach::new(limits).map_err(|_| damaged())?;
+        let reach = Reach::new(limits, by_service).map_err(|errno| {
+            AttachError::system("mapping what this process needs", here.path().file(), errno)
+        })?;
         let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
         let (own, remains) = (own(limits).ok_or_else(damaged)?, Mutex::default());

@@ -1,6 +1,6 @@
 //! Ends requests that will not be carried out: as failures, in order (Q2). Done by whoever holds the turn
-//! of the queue pair, so that nobody else completes its requests meanwhile, but for a peer that has taken a
-//! receive: what is behind that one waits until it is through, and is flushed by the peer then.
+//! of the queue pair, so that nobody else completes its requests meanwhile, but for a peer that has its window
+//! open: it may have a receive, so they all wait until it is through and kicks.
 
 use cq_core::soft::Entry;
 use cq_core::wc::WcStatus;

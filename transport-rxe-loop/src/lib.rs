@@ -1,5 +1,6 @@
-//! `loop0`: a verbs device in user space. No kernel module, no root, no hardware; completions as the verbs
-//! specification describes them, for programs that want to be tested anywhere.
+//! `loop0`: a verbs device in user space, within a process and between processes. No kernel module, no root,
+//! no hardware; completions as the verbs specification describes them, for programs that want to be tested
+//! anywhere.
 //!
 //! ```
 //! use cq_core::transport::{Poll, Post};
@@ -34,79 +35,106 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Processes
+//! Whoever of a user opens the device in the same [fabric](OpenOptions#fabrics) shares it: queue pairs connect
+//! by their numbers and reach each other's registered memory, in one process or between two. Nobody serves
+//! it: no daemon, no root. Two programs that are to see each other need nothing but the same
+//! `RXE_LOOP_FABRIC` in their environments, or none; how they tell each other their numbers is theirs.
+//!
+//! - **Memory.** What the device [allocated](ProtectionDomain::allocate) lies in shared memory, and is copied
+//!   like one's own. Any other [registered](ProtectionDomain::register) memory of another process is moved by
+//!   the system, with `process_vm_readv(2)` and `process_vm_writev(2)`; each process lets those of its user
+//!   trace it, where the system asks for that (`PR_SET_PTRACER`). Where the system refuses, because of a
+//!   seccomp filter, a process namespace or a program that can't be traced, the [service
+//!   thread](#the-service-thread) of the process that has the memory copies, always so if it is [asked
+//!   to](OpenOptions::copying_by_service). Registered memory that is not there any more is a wrong range.
+//! - **Atomics** are [one step](AtomicCap::Hca) for all processes of the fabric.
+//! - **Death.** A process that ends, or is killed at any instant, is found dead by the others some 20 ms
+//!   later. Its queue pairs are destroyed ones: peers see RETRY_EXC, then WR_FLUSH. What it was in the
+//!   middle of is repaired, and everything that it had is free again (X3).
+//! - **Suspension.** The queue pairs of a process that is stopped stay; it does not answer where it has to do
+//!   something itself. Who needs a lock that it holds waits for two seconds at most, and then fails.
+//! - **A forked child** has inherited handles that reach nothing: posting is refused as in RESET; making,
+//!   changing, polling and waiting fail; dropping does nothing. Memory that the device allocated is still
+//!   shared with its parent. It may open the device anew. `vfork` and a bare `clone` are for those
+//!   who start another program at once.
+//! - **Trust.** Whatever a process writes into the fabric, another one neither crashes nor hangs, nor
+//!   touches what is not registered (X4).
+//!
 //! # Where things are
 //!
 //! ```text
-//!   device     Context: open, limits           error    every reason, with a sentence
+//!   open       fabric, limits                  error    every reason, with a sentence
+//!     |
+//!   device     Context: attributes
 //!     |
 //!     +-- pd, mr     domains, keys, rights     qp       posting, modify (attr, state), destroy
 //!     +-- async_event, channel                   |
-//!     |     on bell: descriptor, list          place    claimed, emptied, given back
+//!     |     on bell: list, fifo: descriptor    place    claimed, emptied, given back
 //!     +-- cq         ring, push, poll, resize    |
-//!            ^   |                               |
-//!            |   v                               v
+//!            ^   |                               |      +-- notes   from other processes
+//!            |   v                               v      v
 //!            | overrun  fails queue pairs --> execute    the turn; SEND  <-- service    the thread
-//!            |                                   |       onesided: WRITE, READ, atomics
-//!       completion <-- flush <-------------------+
-//!                                                |
-//!                           peer    queue, retry | window, memory, reach    bytes of every process
+//!            |                                   |       onesided: WRITE, READ, atomics       |
+//!       completion <-- flush <-------------------+                                          sweep
+//!                                                |                                after a death
+//!                           peer    queue, retry | window, facts, memory
+//!                                                |   reach    bytes, in every process
 //!     ..........................................................................
-//!     fabric     layout: tables by index       arena: rings and queues by offset
-//!     region     the mapping                   lock, list, identity, sync: who may do what, when
+//!     fabric     file, attaching, who lives    arena    rings and queues by offset
+//!     layout     tables by index               region   the mapping
+//!     protocol   the words that processes share, for loom    lock, sync    who may do what, when
 //! ```
 //!
-//! # The protocol in eleven lines
+//! # The protocol in twelve lines
 //! 1. Posting writes the request into the queue, publishes the position, and asks for the queue pair's turn.
 //! 2. Whoever finds the turn free holds it and works; others leave a kick, which makes the holder look again.
-//! 3. The holder takes the next request, opens its window for copying, and only then looks at keys.
-//! 4. For a SEND it takes the peer's next receive under the receive queue's lock, and drops the lock.
-//! 5. It moves the bytes, pushes the peer's completion, ends the receive, then pushes its own completion.
-//! 6. Where there is no receive it leaves a mark under that lock; who posts one sees it and kicks back.
+//!    Only its own process runs a queue pair: others leave a note, and wake that one's service thread.
+//! 3. The holder takes the next requests, opens its window for copying, and only then looks at states and keys.
+//! 4. For a SEND it reads the peer's next receive, which is in flight as long as the window is open.
+//! 5. It moves the bytes, pushes the peer's completions, closes the window, then pushes its own.
+//! 6. Where there is no receive it leaves a mark, and looks again; who posts one sees the mark and kicks back.
 //! 7. A request whose peer does not take it waits for that kick, or for an alarm of the service thread.
 //! 8. A failure puts the queue pairs it concerns into ERR first, then completes, then kicks them to flush.
-//! 9. Flushing stops at a receive that is in flight; who has it kicks when it is done.
+//! 9. Flushing leaves the receives alone while the peer's window is open; who closes it looks, and kicks.
 //! 10. A completion is pushed under its queue's lock, which no poller takes; the event is raised after it.
 //!     Where it overran, the queue's queue pairs fail, and are flushed once the turn is given back.
 //! 11. Polling a send's completion gives the slots it covers back, by the position in its tag.
+//! 12. A lock whose holder died is inherited. The ring is its log: what was published there is settled again.
 //!
-//! No thread waits for another to get its turn, none holds two turns, and no lock is held while bytes move.
-//! Only ERR, RESET, destroying and deregistering wait, for what is under way.
+//! No thread waits for another to get its turn, none holds two turns, and no lock is held while bytes move,
+//! but for those of an atomic. Only ERR, RESET, destroying and deregistering wait, for what is under way.
 //!
 //! # How long a request waits
 //! A receive is waited for, `rnr_retry` times the peer's `min_rnr_timer`, and an answer, `retry_cnt` + 1
 //! times the local `timeout`, as `ibv_modify_qp(3)` has it; then the request fails with RNR_RETRY_EXC or
 //! RETRY_EXC. `rnr_retry` 7 and `timeout` 0 are for ever. Nothing is lost here, so the peer does
-//! not answer while it is in RESET, INIT or ERR, or connected to another; it may come back in time, and the
-//! request goes on at once. Decisions:
-//! - A peer that was destroyed, or never was, ends a request at once, whatever the timers.
+//! not answer while it is in RESET, INIT or ERR, or connected to another, or while its process is stopped and
+//! has to copy; it may come back in time, and the request goes on. Decisions:
+//! - A peer that was destroyed, whose process died, or that never was, ends a request at once, whatever the
+//!   timers.
 //! - A request that waits for a receive has as long for an answer, once its peer stops answering, as if it
 //!   were new; and the other way round.
 //! - A request that waits is begun, so it goes on in SQD. Time in which the process was suspended counts.
 //!   Attributes that are changed meanwhile do not.
-//! - The first request that has to wait for a finite time starts the one thread that this library has in a
-//!   process. Where the system refuses it, the request fails with GENERAL_ERR.
-//! - The thread also relieves others of a peer whose owner posts faster than they can carry its requests
-//!   out. Where the system refuses it, they carry on.
-//! - A child that was forked has no such thread: there, nothing ends a wait.
+//!
+//! # The service thread
+//! A process has one for each fabric once it needs it: for a request that has to wait for a finite time, for
+//! a queue pair whose peer belongs to another process, for a peer whose owner posts faster than others can
+//! carry its requests out. Where the system refuses it, such a wait fails with GENERAL_ERR, and others carry
+//! on by themselves. It sleeps while there is nothing to do, but as long as there are other processes that
+//! it may have to do with, it looks every 20 ms whether they live.
 //!
 //! # Limits
-//! What all objects of a process have in common is 16 MiB of memory, used as it is needed: see
-//! [`Context::attributes`] for how many there can be. Registered memory does not count.
-//!
-//! # Memory of other processes
-//! Every process of a user that has opened the same [fabric](OpenOptions) reaches the registered memory of the
-//! others. What the device [allocated](ProtectionDomain::allocate) lies in shared memory, a file for each
-//! region, so there has to be room for it. Any other is moved by the system from one process to the other, by
-//! `process_vm_readv(2)` and `process_vm_writev(2)`. Where the system does not let it, because of a seccomp
-//! filter, a process namespace or a process that can't be traced, a thread of the process that has the memory
-//! does; with `RXE_LOOP_COPY=service` in the environment it always does. A process that opens the device lets
-//! all processes of its user trace it, where the system asks for that (`PR_SET_PTRACER`).
-//!
-//! Memory that is not there any more, though it is registered, is a wrong range, where the system moves the
-//! bytes. Where a process has to move them itself, it does not answer while it is stopped.
+//! A fabric has room for as much as its [`Limits`] said when it was made: if nothing else, 1,024 queue pairs
+//! and completion queues, 4,096 regions, 512 channels, 64 processes and 16 MiB. [`Context::attributes`] tells
+//! what is in force. The bytes hold the tables, rings and queues of all processes. They are reserved when the
+//! fabric is made, so that shared memory that is full is an error then and no crash later; a process shows as
+//! much of them as it has used, as shared memory. What the device allocates is reserved beside them, region
+//! by region; memory of the program's own does not count.
 //!
 //! # What is not here yet
-//! - No WRITE with immediate, invalidation, shared receive queues.
+//! WRITE with immediate, invalidation, shared receive queues, datagrams.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are the contract's:
 //! [`verify/CONTRACT.md`](../../../verify/CONTRACT.md) in the repository says each, with its source.
@@ -173,7 +201,9 @@ cfg_if::cfg_if! {
         pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
         pub use crate::error::{CreateError, Limit, ModifyError, OpenError, RegisterError, ResizeError};
         pub use crate::fabric::error::AttachError;
-        pub use crate::fabric::limits::Limits;
+        pub use crate::fabric::header::NotOurs;
+        pub use crate::fabric::limits::{Limits, LimitsError};
+        pub use crate::fabric::name::NameError;
         pub use crate::mr::{MemoryRegion, OwnedRegion};
         pub use crate::open::OpenOptions;
         pub use crate::pd::ProtectionDomain;

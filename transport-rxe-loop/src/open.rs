@@ -1,20 +1,6 @@
-//! Opening the device: which fabric it lies in, and how much a new one holds.
-//!
-//! ```
-//! use transport_rxe_loop::{Limits, OpenOptions};
-//!
-//! let name = format!("example-{}", std::process::id());
-//! let limits = Limits { queue_pairs: 10_000, bytes: 64 << 20, ..Limits::default() };
-//! let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0")?;
-//! assert_eq!(context.attributes().max_qp, 16_384);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! # Fabrics
-//! A fabric is memory that the processes of a user share; the device is what lies in it. Queue pairs of all
-//! processes that have opened the same fabric connect by their numbers; those of another see nothing of it
-//! (X1). It is made by the first that opens it, and gone with the last.
+//! Opening the device: which fabric it lies in, how much a new one holds, and how memory is reached.
 
+use std::env;
 use std::sync::Arc;
 
 use crate::bell::Bell;
@@ -25,11 +11,34 @@ use crate::fabric::error::AttachError;
 use crate::fabric::limits::Limits;
 use crate::fabric::name::FabricName;
 
+/// The environment variable that says how memory of other processes is reached.
+const COPY: &str = "RXE_LOOP_COPY";
+
 /// How a device is opened.
+///
+/// ```
+/// use transport_rxe_loop::{Limits, OpenOptions};
+///
+/// let name = format!("example-{}", std::process::id());
+/// let limits = Limits { queue_pairs: 10_000, bytes: 64 << 20, ..Limits::default() };
+/// let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0")?;
+/// assert_eq!(context.attributes().max_qp, 16_384);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Fabrics
+/// A fabric is memory that the processes of a user share; the device is what lies in it. Queue pairs of all
+/// processes that have opened the same fabric connect by their numbers; those of another see nothing of it
+/// (X1). It has a name, of the user's own: `/dev/shm/rxe-loop.<user>.<name>` is its file, which nobody else may
+/// read or write, and has further ones beside it. The first process that opens it makes it, with the
+/// [`Limits`] that it asks for, and the last one that ends removes it. Where none could, since all were
+/// killed, the next one that makes a fabric does (X2). A file that is not what it should be is never used: it
+/// is replaced if it is this user's alone and nobody has it open, and else refused with the reason.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     fabric: Option<String>,
     limits: Limits,
+    by_service: bool,
 }
 
 impl OpenOptions {
@@ -55,16 +64,36 @@ impl OpenOptions {
         self
     }
 
+    /// Has memory of other processes that the device did not allocate always moved by their service threads, as
+    /// where the system refuses to: for trying that. So does `RXE_LOOP_COPY=service` in the environment. What
+    /// the first opening of a fabric says holds for all of this process.
+    #[must_use]
+    pub const fn copying_by_service(mut self) -> Self {
+        self.by_service = true;
+        self
+    }
+
     /// Opens a device by its name.
     ///
     /// # Errors
-    /// There is no device of that name, its fabric can't be attached to, or too many have opened it.
+    /// There is no device of that name, its fabric can't be attached to, too many have opened it, or the
+    /// environment says what nobody understands.
     pub fn open(&self, name: &str) -> Result<Context, OpenError> {
         if name != device::NAME {
             return Err(OpenError::NoSuchDevice { name: name.to_owned() });
         }
+        let by_service = self.by_service || service_from_env()?;
         let named = self.fabric.as_deref().map_or_else(FabricName::from_env, str::parse);
-        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &self.limits)?;
+        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &self.limits, by_service)?;
         Ok(Context::new(fabric, Arc::new(Bell::new(fabric)?)))
+    }
+}
+
+fn service_from_env() -> Result<bool, OpenError> {
+    match env::var_os(COPY) {
+        None => Ok(false),
+        Some(how) if how == "direct" => Ok(false),
+        Some(how) if how == "service" => Ok(true),
+        Some(how) => Err(OpenError::UnknownCopying { how }),
     }
 }

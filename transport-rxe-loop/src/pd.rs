@@ -76,7 +76,7 @@ impl ProtectionDomain {
         OwnedRegion::new(&self.domain, len, access)
     }
 
-    /// Registers memory of the caller's.
+    /// Registers memory of the caller's, which other processes reach by way of the [system](crate#processes) (X5).
     ///
     /// # Errors
     /// No bytes, rights that don't go together (Q10), too many regions.
@@ -84,8 +84,8 @@ impl ProtectionDomain {
     /// # Safety
     /// Until the region is deregistered or dropped (and for ever if it is leaked), the `len` bytes at
     /// `ptr` must stay mapped, and writable if `access` says LOCAL_WRITE; and since the device reads and
-    /// writes them from other threads at any time, they may be reached by atomic or volatile accesses
-    /// only, but for moments when no request of any queue pair uses them.
+    /// writes them from other threads and processes at any time, they may be reached by atomic or volatile
+    /// accesses only, but for moments when no request of any queue pair uses them.
     #[allow(unsafe_code)]
     pub unsafe fn register(
         &self,

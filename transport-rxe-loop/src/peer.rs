@@ -99,8 +99,9 @@ impl Peer {
         }
     }
 
-    /// The `nth` of its receives that have not completed, and where that stands. If there is none, posting one will run the initiator: whether
-    /// that waits for it is not asked here, since `rnr_retry` may have changed since it began to.
+    /// The `nth` of its receives that have not completed, and where that stands. If there is none, posting one
+    /// will run the initiator: whether that waits for it is not asked here, since `rnr_retry` may have
+    /// changed since it began to.
     #[inline]
     pub fn receive(&self, ahead: &[AtomicU64; 2], nth: u64) -> Result<Receive, Unavailable> {
         self.listens()?;

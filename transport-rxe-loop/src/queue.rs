@@ -12,7 +12,7 @@
 //! of three, is as large as if there were none.
 //!
 //! A request is written by the one who posts, before the position that says so is published, and read by
-//! the one who holds the turn (send) or the lock (receive).
+//! the one who holds the turn of its queue pair (send), or of the peer that is connected to it (receive).
 
 use std::fmt;
 

@@ -7,7 +7,8 @@
 //! | any other | another process' | by the [system](remote), from there to here without a stop | read and written by the system, under a lock |
 //! | any other, where the system refuses | another process' | through the [fabric](copier), by a thread of that process | by that thread, under a lock |
 //!
-//! The last way is taken, too, for every process if [`VARIABLE`] says `service`: that is for trying it.
+//! The last way is taken, too, for every process if the device was
+//! [opened](crate::OpenOptions::copying_by_service) so: that is for trying it.
 
 pub mod copier;
 pub mod files;
@@ -33,9 +34,6 @@ use crate::memory::{self, Far, Pieces, Target};
 use crate::region::Mapping;
 use crate::sync;
 
-/// The environment variable that says how memory of other processes is reached.
-const VARIABLE: &str = "RXE_LOOP_COPY";
-
 /// What this process has for reaching memory, in memory of its own.
 pub struct Reach {
     own: &'static [MrSlot],
@@ -45,20 +43,19 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// For a fabric with these limits.
+    /// For a fabric with these limits, and other processes that always copy by themselves, or not.
     ///
     /// # Errors
     /// The system gives no memory.
-    pub fn new(limits: &Limits) -> Result<Self, Errno> {
+    pub fn new(limits: &Limits, by_service: bool) -> Result<Self, Errno> {
         let regions = limits.memory_regions as usize;
         // Pages of it that nobody touches cost nothing.
         let own = Box::leak(Box::new(Mapping::new(regions * size_of::<MrSlot>())?));
-        let always_served = std::env::var_os(VARIABLE).is_some_and(|how| how == "service");
         remote::allow();
         Ok(Self {
             own: own.slice(0, regions).ok_or(Errno::NOMEM)?,
             foreign: Foreign::new(),
-            means: Means::new(limits.processes, always_served),
+            means: Means::new(limits.processes, by_service),
             copier: Copier::new(),
         })
     }

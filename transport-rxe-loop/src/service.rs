@@ -1,11 +1,15 @@
-//! The service thread: one of a process, which runs queue pairs when their requests have waited long
-//! enough, and carries on where another thread should not be kept.
+//! The service thread: one of a process for each fabric. It runs queue pairs when their requests have waited
+//! long enough, or others left them to it, carries on where another thread should not be kept, copies for
+//! processes that can't reach this one's memory, and looks whether the others live.
 //!
-//! The first request that has to wait for a finite time starts it, or the first busy queue pair that is
-//! handed over; a process in which nothing of that happens never has it. From then on it is there until
-//! the process ends, and sleeps while there is nothing to do: there is no interval at which it looks. It
-//! has the signal mask of the thread that started it. A child that was forked does not have it, so that
-//! nothing ends a wait there.
+//! The first request that has to wait for a finite time starts it, the first busy queue pair that is handed
+//! over, or the first one that is connected to another process'; a process in which nothing of that happens
+//! never has it. From then on it is there until the process ends, and sleeps while there is nothing to do. As
+//! long as other processes have the fabric open, it looks after them at an [interval](WATCH). It has the signal
+//! mask of the thread that started it. A forked child has none, and needs none: its handles reach nothing.
+//!
+//! Whoever has something for it counts the word of the process' slot, and wakes it. It reads that word before
+//! it looks, and sleeps only while it is the same: nothing comes unseen in between.
 //!
 //! # Alarms
 //! A queue pair has one alarm at most, that of its latest wait that ends.
@@ -19,11 +23,9 @@
 //! the thread concludes nothing from it, but runs the queue pair, like anybody who kicks; and who holds
 //! the turn then finds that the time of a [wait](crate::retry) is over, or not.
 //!
-//! The alarms are under a mutex, which the thread holds up to the moment it sleeps: an alarm is seen
-//! before the sleep, or ends it. The wait is written before its alarm is set, and the alarm taken after
-//! its time, so that whoever is kicked for it sees both. The mutex is taken under turns, and no turn, no
-//! lock and no system call but waking the thread, or starting it, comes under it; polls, pushes and
-//! requests that need not wait never see it.
+//! The wait is written before its alarm is set, and the alarm taken after its time, so that whoever is kicked
+//! for it sees both. The alarms are under a mutex. It is taken under turns, and no turn, no lock and no system
+//! call but starting the thread comes under it; polls, pushes and requests that need not wait never see it.
 //!
 //! # Busy queue pairs
 //! Who holds a turn and finds requests posted faster than it carries them out gives the turn back with

@@ -11,7 +11,7 @@ const MAX_ENTRIES: u32 = 1 << 16;
 const MAX_BYTES: u64 = 1 << 31;
 const PAGE: u64 = 4096;
 
-/// How much a fabric can hold.
+/// How much a fabric can hold. Whoever makes it says so; for all who open it later, it is what it is.
 ///
 /// Tables are powers of two, so there may be room for more than was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub enum LimitsError {
 
 impl Limits {
     /// These, as they are in force: tables are powers of two, and the file is whole pages. `tables` says how
-    /// many bytes the tables then take, after the [header](header::BYTES).
+    /// many bytes the tables then take, after the header.
     ///
     /// # Errors
     /// There is too little or too much of something.

@@ -31,7 +31,7 @@ struct Seen {
 #[derive(Debug)]
 pub struct Means {
     seen: Vec<Mutex<Option<Seen>>>,
-    always_served: bool,
+    by_service: bool,
 }
 
 impl Means {
@@ -40,8 +40,8 @@ impl Means {
     const FRESH: Duration = Duration::from_millis(250);
 
     /// For so many processes.
-    pub fn new(processes: u32, always_served: bool) -> Self {
-        Self { seen: (0..processes).map(|_| Mutex::new(None)).collect(), always_served }
+    pub fn new(processes: u32, by_service: bool) -> Self {
+        Self { seen: (0..processes).map(|_| Mutex::new(None)).collect(), by_service }
     }
 
     /// How to reach a process now.
@@ -54,7 +54,7 @@ impl Means {
         }
         let mean = match fabric.liveness(place) {
             Liveness::Dead => Mean::None,
-            Liveness::Alive { pid: Some(pid) } if !self.always_served => Mean::Direct(pid),
+            Liveness::Alive { pid: Some(pid) } if !self.by_service => Mean::Direct(pid),
             Liveness::Alive { .. } => Mean::Service,
         };
         *seen = (mean != Mean::None).then_some(Seen { at: now, mean });
