@@ -53,11 +53,12 @@
 //!   later. Its queue pairs are destroyed ones: peers see RETRY_EXC, then WR_FLUSH. What it was in the
 //!   middle of is repaired, and everything that it had is free again (X3).
 //! - **Suspension.** The queue pairs of a process that is stopped stay; it does not answer where it has to do
-//!   something itself. Who needs a lock that it holds waits for two seconds at most, and then fails.
+//!   something itself. Who waits for a lock that it holds, or for what it is in the middle of, does so for two
+//!   seconds at most, and then fails; but deregistering memory of the program's own takes as long as that lasts.
 //! - **A forked child** has inherited handles that reach nothing: posting is refused as in RESET; making,
 //!   changing, polling and waiting fail; dropping does nothing. Memory that the device allocated is still
-//!   shared with its parent. It may open the device anew. `vfork` and a bare `clone` are for those
-//!   who start another program at once.
+//!   shared with its parent. It may open the device anew. `vfork` and a bare `clone` are for those who start
+//!   another program at once.
 //! - **Trust.** Whatever a process writes into the fabric, another one neither crashes nor hangs, nor
 //!   touches what is not registered (X4).
 //!
