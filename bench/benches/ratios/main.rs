@@ -8,6 +8,8 @@
 mod common;
 mod options;
 mod series;
+#[path = "../common/spread.rs"]
+mod spread;
 mod table;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use crate::common::placement::Placement;
 use crate::common::scenarios::{Sample, Scenario};
+use crate::spread::Spread;
 
 /// The samples of a scenario.
 pub struct Series {
@@ -9,18 +10,6 @@ pub struct Series {
     pub scenario: Scenario,
     /// A sample of each row, in each round.
     pub rounds: Vec<Vec<Sample>>,
-}
-
-/// The middle of some figures.
-pub struct Spread {
-    /// A quarter of them is below.
-    pub low: f64,
-    /// Half of them is below.
-    pub median: f64,
-    /// A quarter of them is above.
-    pub high: f64,
-    /// How many there are.
-    pub count: usize,
 }
 
 impl Series {
@@ -51,14 +40,4 @@ impl Series {
 
 fn nanos(sample: &Sample, at: Placement) -> Option<f64> {
     (sample.placement == at).then(|| sample.elapsed.as_secs_f64() * 1e9 / sample.count as f64)
-}
-
-impl Spread {
-    fn of(figures: impl Iterator<Item = f64>) -> Option<Self> {
-        let mut figures: Vec<f64> = figures.collect();
-        figures.sort_unstable_by(f64::total_cmp);
-        let last = figures.len().checked_sub(1)?;
-        let quarter = |n: usize| figures[(last * n + 2) / 4];
-        Some(Self { low: quarter(1), median: quarter(2), high: quarter(3), count: figures.len() })
-    }
 }

@@ -1,0 +1,165 @@
+//! What is measured, and how each row does it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bench::cores::Cores;
+
+use crate::bare::{self, Direction};
+use crate::placement::{Placement, on_two_cores};
+use crate::processes::end::End;
+use crate::processes::far::Order;
+use crate::processes::near::Near;
+use crate::ucx::{self, Test};
+
+/// Bytes of a WRITE or READ.
+const LARGE: usize = 64 << 10;
+
+/// What the two rows are compared by.
+pub struct Scenario {
+    pub name: &'static str,
+    /// What is to be reached.
+    pub aim: Aim,
+    /// Ours, then the other if it is there.
+    pub rows: Vec<Row>,
+}
+
+/// A ratio to the other's.
+#[derive(Clone, Copy)]
+pub enum Aim {
+    /// Of times: at most.
+    Time(f64),
+    /// Of rates: at least.
+    Rate(f64),
+}
+
+/// Nanoseconds for one.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    pub nanos: f64,
+    pub placement: Placement,
+}
+
+/// Who does it, and how.
+pub struct Row {
+    pub name: &'static str,
+    run: Box<dyn FnMut(u64) -> Sample>,
+}
+
+impl Row {
+    fn new(name: &'static str, run: impl FnMut(u64) -> Sample + 'static) -> Self {
+        Self { name, run: Box::new(run) }
+    }
+
+    /// Does it so often.
+    pub fn run(&mut self, count: u64) -> Sample {
+        (self.run)(count)
+    }
+}
+
+/// The two processes of ours.
+struct Rig {
+    cores: Cores,
+    small: End,
+    tiny: End,
+    far_heap: u64,
+    // Last: the far process ends after its pairs.
+    near: Near,
+}
+
+impl Rig {
+    fn new(cores: Cores) -> Self {
+        let mut near = Near::start(move || cores.settle_second());
+        let (small, _) = near.pair(64);
+        let (tiny, far) = near.pair(8);
+        Self { cores, small, tiny, far_heap: far.heap(), near }
+    }
+
+    /// `here` on this core while the far process does what is ordered on the other.
+    fn both(&mut self, order: Order, ends: impl FnOnce(&mut End, &mut End)) -> (Duration, Placement) {
+        let Self { cores, small, tiny, near, .. } = self;
+        let here = || {
+            let start = Instant::now();
+            ends(small, tiny);
+            start.elapsed()
+        };
+        let (elapsed, (), placement) = on_two_cores(*cores, here, || near.order(order));
+        (elapsed, placement)
+    }
+
+    /// `here` on this core while the far process is idle.
+    fn alone(&mut self, here: impl FnOnce(&mut Self)) -> (Duration, Placement) {
+        let (cores, start) = (self.cores, Instant::now());
+        let ((), (), before) = on_two_cores(cores, || (), || ());
+        let start = start.max(Instant::now());
+        here(self);
+        let elapsed = start.elapsed();
+        let ((), (), after) = on_two_cores(cores, || (), || ());
+        (elapsed, if before == after { before } else { Placement::Moved })
+    }
+}
+
+/// Of `parts` in so long.
+fn sample((elapsed, placement): (Duration, Placement), parts: u64) -> Sample {
+    Sample { nanos: elapsed.as_secs_f64() * 1e9 / parts as f64, placement }
+}
+
+/// Everything that aims are set for.
+pub fn all(cores: Cores) -> Vec<Scenario> {
+    let rig = Rc::new(RefCell::new(Rig::new(cores)));
+    vec![
+        latency(&rig, cores),
+        rate(&rig, cores),
+        large(&rig, "WRITE of 64 KiB, ns", Direction::Write),
+        large(&rig, "READ of 64 KiB, ns", Direction::Read),
+    ]
+}
+
+fn latency(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
+    let rig = Rc::clone(rig);
+    let ours = Row::new("rxe-loop", move |count| {
+        let order = Order::Pong { end: 0, count };
+        sample(rig.borrow_mut().both(order, |small, _| small.ping(count)), 2 * count)
+    });
+    let mut rows = vec![ours];
+    rows.extend(ucx_row("UCX tag_lat", Test::TagLatency, cores));
+    Scenario { name: "SEND of 64 bytes, one way, ns", aim: Aim::Time(2.0), rows }
+}
+
+fn rate(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
+    let rig = Rc::clone(rig);
+    let ours = Row::new("rxe-loop", move |count| {
+        let order = Order::Drain { end: 1, count };
+        sample(rig.borrow_mut().both(order, |_, tiny| tiny.stream(count)), count)
+    });
+    let mut rows = vec![ours];
+    rows.extend(ucx_row("UCX am_bw", Test::MessageRate, cores));
+    Scenario { name: "SENDs of 8 bytes, ns for one", aim: Aim::Rate(0.7), rows }
+}
+
+fn ucx_row(name: &'static str, test: Test, cores: Cores) -> Option<Row> {
+    ucx::is_there().then(|| Row::new(name, move |count| ucx::run(test, cores, count)))
+}
+
+fn large(rig: &Rc<RefCell<Rig>>, name: &'static str, direction: Direction) -> Scenario {
+    let (ours, bare) = (Rc::clone(rig), Rc::clone(rig));
+    let rows = vec![
+        Row::new("rxe-loop", move |count| {
+            let read = direction == Direction::Read;
+            let timed = ours.borrow_mut().alone(|rig| {
+                (0..count).for_each(|_| rig.tiny.transfer(LARGE, read));
+            });
+            sample(timed, count)
+        }),
+        Row::new(direction.name(), move |count| {
+            let mut memory = vec![1; LARGE];
+            let timed = bare.borrow_mut().alone(|rig| {
+                let (pid, at) = (rig.near.pid(), rig.far_heap);
+                (0..count).for_each(|_| bare::transfer(pid, at, &mut memory, direction));
+            });
+            sample(timed, count)
+        }),
+    ];
+    Scenario { name, aim: Aim::Rate(0.9), rows }
+}

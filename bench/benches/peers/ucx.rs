@@ -1,0 +1,85 @@
+//! UCX's own benchmark, as Debian has it.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use bench::cores::Cores;
+
+use crate::placement::{Placement, on_two_cores};
+use crate::processes::near::on_second;
+use crate::scenarios::Sample;
+
+const PROGRAM: &str = "ucx_perftest";
+
+/// Which of its tests.
+#[derive(Clone, Copy)]
+pub enum Test {
+    /// A message of 64 bytes and its answer, by tags.
+    TagLatency,
+    /// Messages of 8 bytes, as fast as they go.
+    MessageRate,
+}
+
+impl Test {
+    /// What the server is told, and further what the client is told.
+    const fn arguments(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::TagLatency => ("posix,self", &["-t", "tag_lat", "-s", "64"]),
+            Self::MessageRate => {
+                let test = &["-t", "am_bw", "-x", "posix", "-d", "memory", "-D", "short", "-s", "8"];
+                ("posix", test)
+            }
+        }
+    }
+}
+
+/// Whether it is installed.
+pub fn is_there() -> bool {
+    Command::new(PROGRAM).arg("-h").output().is_ok()
+}
+
+/// Has it send at least so many messages, each side on a core of its own.
+pub fn run(test: Test, cores: Cores, count: u64) -> Sample {
+    /// Of less it makes no figures.
+    const LEAST: u64 = 100_000;
+    let count = count.max(LEAST).to_string();
+    let port = free_port().to_string();
+    let (transports, arguments) = test.arguments();
+    let start = |more: &[&str]| -> Child {
+        let mut command = Command::new(PROGRAM);
+        command.env("UCX_TLS", transports).args(["-p", &port]).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it starts")
+    };
+    let ((), (), before) = on_two_cores(cores, || (), || ());
+    let mut server = on_second(cores, || start(&[]));
+    thread::sleep(Duration::from_millis(100));
+    let client = start(&[&["127.0.0.1", "-f", "-v", "-n", &count], arguments].concat());
+    let output = client.wait_with_output().expect("it ends");
+    let _ = server.kill();
+    let _ = server.wait();
+    let ((), (), after) = on_two_cores(cores, || (), || ());
+    let placement = if before == after { before } else { Placement::Moved };
+    Sample { nanos: nanos(test, &output), placement }
+}
+
+/// A port that nobody had a moment ago.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a port");
+    listener.local_addr().expect("it has an address").port()
+}
+
+/// Of its last line: iterations; latency in µs, median, average, overall; bandwidth, average, overall; messages
+/// a second, average, overall.
+fn nanos(test: Test, output: &Output) -> f64 {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().last().unwrap_or_default();
+    let mut fields = line.split(',').map(|field| field.trim().parse::<f64>().ok());
+    let nanos = match test {
+        Test::TagLatency => fields.nth(3).flatten().map(|micros| micros * 1e3),
+        Test::MessageRate => fields.nth(7).flatten().map(|rate| 1e9 / rate),
+    };
+    nanos.unwrap_or_else(|| panic!("{PROGRAM} failed: {output:?}"))
+}

@@ -1,0 +1,280 @@
+//! One end of a connection: a queue pair with its completion queue, memory of the fabric's, and memory of this
+//! process' alone.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::transport::{Poll, Post};
+use cq_core::wc::{Wc, WcOpcode};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use serde::{Deserialize, Serialize};
+use transport_rxe_loop::{
+    Access, Context, Cq, MemoryRegion, OpenOptions, OwnedRegion, ProtectionDomain, QpCaps, QpInit,
+    QueuePair,
+};
+
+/// Receives that are posted at a time.
+pub const DEPTH: usize = 256;
+/// What posting by one call comes to.
+pub const BATCH: usize = 32;
+/// Bytes of the memory of this process' alone.
+pub const HEAP: usize = 1 << 20;
+/// Bytes that a send or a receive may have.
+const ROOM: usize = 64;
+/// Where the peer writes how many of the messages it has taken; receives begin behind it.
+const CREDIT: usize = 0;
+const RECEIVES: usize = 64;
+const SENDS: usize = RECEIVES + DEPTH * ROOM;
+const BYTES: usize = SENDS + ROOM;
+/// The other process has died if nothing comes for so long.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// What the other side has to know.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Address {
+    number: u32,
+    fabric: (u64, u32),
+    heap: (u64, u32),
+}
+
+impl Address {
+    /// Where its memory begins that is not the fabric's.
+    pub const fn heap(&self) -> u64 {
+        self.heap.0
+    }
+}
+
+/// One end.
+pub struct End {
+    qp: QueuePair,
+    cq: Cq,
+    region: OwnedRegion,
+    heap: MemoryRegion,
+    peer: Option<Address>,
+    /// Receives posted, and messages sent, ever.
+    posted: usize,
+    sent: usize,
+    /// How many bytes a receive has.
+    size: usize,
+    yields: bool,
+}
+
+/// The device, in the fabric of this name.
+pub fn open(fabric: &str) -> Context {
+    OpenOptions::new().fabric(fabric).open("loop0").expect("the device opens")
+}
+
+impl End {
+    /// Whose receives have so many bytes.
+    pub fn new(context: &Context, pd: &ProtectionDomain, size: usize) -> Self {
+        let cq = context.create_cq(2 * DEPTH as u32, None).expect("a completion queue");
+        let caps = QpCaps {
+            max_send_wr: DEPTH as u32,
+            max_recv_wr: DEPTH as u32,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline: 16,
+        };
+        let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).expect("a queue pair");
+        let access = Access::LOCAL_WRITE | Access::REMOTE;
+        let region = pd.allocate(BYTES, access).expect("memory of the fabric's");
+        // Touched now, so that no page faults come later.
+        let memory: &'static mut [u8] = vec![1; HEAP].leak();
+        // SAFETY: leaked, so it stays; nobody else has it.
+        let heap = unsafe { pd.register(memory.as_mut_ptr(), HEAP, access) };
+        let heap = heap.expect("memory is registered");
+        Self { qp, cq, region, heap, peer: None, posted: 0, sent: 0, size, yields: false }
+    }
+
+    /// How the other side reaches it.
+    pub fn address(&self) -> Address {
+        let whole = |at: RemoteAddr| (at.addr, at.rkey);
+        let fabric = whole(self.region.remote(0).expect("it is inside"));
+        let heap = whole(self.heap.remote(0).expect("it is inside"));
+        Address { number: self.qp.number(), fabric, heap }
+    }
+
+    /// Connects it, and posts all its receives.
+    pub fn connect(&mut self, peer: Address) {
+        self.peer = Some(peer);
+        self.qp.connect(peer.number).expect("it connects");
+        for _ in 0..DEPTH / BATCH {
+            self.post_receives::<BATCH>();
+        }
+    }
+
+    /// The same, which lets others run while it waits for a message.
+    pub const fn yielding(&mut self) -> &mut Self {
+        self.yields = true;
+        self
+    }
+
+    /// Sends so many messages, each when the answer to the last one has come.
+    pub fn ping(&mut self, count: u64) {
+        for _ in 0..count {
+            self.send();
+            self.take_one(WcOpcode::RECV);
+            self.post_receives::<1>();
+        }
+    }
+
+    /// Answers so many messages.
+    pub fn pong(&mut self, count: u64) {
+        for _ in 0..count {
+            self.take_one(WcOpcode::RECV);
+            self.send();
+            self.post_receives::<1>();
+        }
+    }
+
+    /// Sends so many messages of 8 bytes, [`BATCH`] by each call, and waits until all were taken.
+    pub fn stream(&mut self, count: u64) {
+        self.set_credit(0);
+        let list: [SendWr<'_>; BATCH] = std::array::from_fn(|nth| {
+            let wr = SendWr::send_inline(nth as u64, b"8 bytes!");
+            if nth + 1 == BATCH { wr } else { wr.unsignaled() }
+        });
+        let mut room = [Wc::default(); BATCH];
+        let (mut taken, mut limit) = (0, Limit::new());
+        for sent in (0..count).step_by(BATCH) {
+            while sent + BATCH as u64 > taken + DEPTH as u64 {
+                taken = self.credit();
+                limit.check();
+            }
+            limit = Limit::new();
+            self.qp.post_send(&list).expect("there is room");
+            self.poll(&mut room, WcOpcode::SEND);
+        }
+        while self.credit() < count {
+            limit.check();
+        }
+        self.poll(&mut room, WcOpcode::SEND);
+    }
+
+    /// Takes so many messages, and says so from time to time.
+    pub fn drain(&mut self, count: u64) {
+        const OFTEN: u64 = 2 * BATCH as u64;
+        let mut room = [Wc::default(); BATCH];
+        let (mut taken, mut posted, mut told) = (0, 0, 0);
+        let mut limit = Limit::new();
+        while told < count {
+            let now = self.poll(&mut room, WcOpcode::RECV) as u64;
+            if now == 0 {
+                limit.check();
+                continue;
+            }
+            limit = Limit::new();
+            taken += now;
+            while taken - posted >= BATCH as u64 {
+                self.post_receives::<BATCH>();
+                posted += BATCH as u64;
+            }
+            if posted - told >= OFTEN || posted == count {
+                told = posted;
+                self.tell(told);
+            }
+        }
+    }
+
+    /// Writes, or reads, so many bytes of the peer's own memory.
+    pub fn transfer(&mut self, len: usize, read: bool) {
+        let sges = [self.heap.sge(0, len).expect("it is inside")];
+        let (addr, rkey) = self.peer().heap;
+        let remote = RemoteAddr { addr, rkey };
+        let (wr, what) = if read {
+            (SendWr::read(1, &sges, remote), WcOpcode::RDMA_READ)
+        } else {
+            (SendWr::write(1, &sges, remote), WcOpcode::RDMA_WRITE)
+        };
+        self.qp.post_send(&[wr]).expect("there is room");
+        self.take_one(what);
+    }
+
+    fn peer(&self) -> Address {
+        self.peer.expect("it is connected")
+    }
+
+    /// Posts `N` receives by one call.
+    fn post_receives<const N: usize>(&mut self) {
+        let mut sges = [[Sge::default()]; N];
+        for sge in &mut sges {
+            let at = RECEIVES + self.posted % DEPTH * self.size;
+            sge[0] = self.region.sge(at, self.size).expect("it is inside");
+            self.posted += 1;
+        }
+        let list: [RecvWr<'_>; N] = std::array::from_fn(|nth| RecvWr::new(nth as u64, &sges[nth]));
+        self.qp.post_recv(&list).expect("there is room");
+    }
+
+    fn send(&mut self) {
+        let sges = [self.region.sge(SENDS, self.size).expect("it is inside")];
+        let wr = SendWr::send(1, &sges);
+        let wr = if self.is_signaled() { wr } else { wr.unsignaled() };
+        self.qp.post_send(&[wr]).expect("there is room");
+    }
+
+    /// Whether the next request is.
+    fn is_signaled(&mut self) -> bool {
+        self.sent += 1;
+        self.sent.is_multiple_of(BATCH)
+    }
+
+    /// Waits for one that is done.
+    fn take_one(&mut self, what: WcOpcode) {
+        let mut room = [Wc::default(); 4];
+        let mut limit = Limit::new();
+        while self.poll(&mut room, what) == 0 {
+            limit.check();
+            if self.yields {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// How many of these are done, of all that is.
+    fn poll(&mut self, room: &mut [Wc], what: WcOpcode) -> usize {
+        let count = self.cq.poll(room).expect("the queue works");
+        let done = room[..count].iter().map(|wc| wc.result().expect("all goes well"));
+        done.filter(|done| done.opcode() == what).count()
+    }
+
+    /// Tells the peer how many messages were taken.
+    fn tell(&mut self, taken: u64) {
+        let (addr, rkey) = self.peer().fabric;
+        let remote = RemoteAddr { addr: addr + CREDIT as u64, rkey };
+        let bytes = taken.to_ne_bytes();
+        let wr = SendWr::write_inline(1, &bytes, remote);
+        let wr = if self.is_signaled() { wr } else { wr.unsignaled() };
+        self.qp.post_send(&[wr]).expect("there is room");
+    }
+
+    fn credit(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.region.read(CREDIT, &mut bytes).expect("it is inside");
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn set_credit(&self, credit: u64) {
+        self.region.write(CREDIT, &credit.to_ne_bytes()).expect("it is inside");
+    }
+}
+
+/// Ends a wait for what never comes.
+struct Limit {
+    looks: u32,
+    end: Option<Instant>,
+}
+
+impl Limit {
+    const fn new() -> Self {
+        Self { looks: 0, end: None }
+    }
+
+    fn check(&mut self) {
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks % (1 << 16) == 0 {
+            let now = Instant::now();
+            assert!(*self.end.get_or_insert(now + DEADLINE) > now, "the other process is silent");
+        }
+    }
+}
