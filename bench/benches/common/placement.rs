@@ -2,6 +2,7 @@
 //! factor of five in what a cache line costs, so each sample of two threads is taken between two probes.
 
 use std::fmt;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -58,16 +59,20 @@ pub fn on_two_cores<H, A: Send>(
     away: impl FnOnce() -> A + Send,
 ) -> (H, A, Placement) {
     let (before, after) = (Line::default(), Line::default());
+    // Whoever has this core to itself would keep the other thread from getting to its own.
+    let settled = Barrier::new(2);
     thread::scope(|scope| {
         let _guard = AbortOnPanic;
         let other = scope.spawn(|| {
             let _guard = AbortOnPanic;
             cores.settle_second();
+            settled.wait();
             before.echo();
             let result = away();
             after.echo();
             result
         });
+        settled.wait();
         let first = before.round_trip();
         let ours = home();
         let second = after.round_trip();
