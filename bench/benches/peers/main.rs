@@ -11,12 +11,12 @@
 //! a figure is compared only with that of the same round, and only with the cores placed alike.
 
 mod bare;
+#[path = "../ratios/options.rs"]
+mod options;
 #[path = "../common/placement.rs"]
 mod placement;
 #[path = "../processes/mod.rs"]
 mod processes;
-#[path = "../ratios/options.rs"]
-mod options;
 mod scenarios;
 #[path = "../common/spread.rs"]
 mod spread;
@@ -26,8 +26,8 @@ mod ucx;
 use bench::cores::Cores;
 
 use self::options::Options;
-use self::scenarios::{Row, Sample, Scenario};
 use self::processes::far;
+use self::scenarios::{Row, Sample, Scenario};
 
 fn main() {
     far::play();
@@ -57,10 +57,11 @@ pub struct Measured {
 
 /// Measures each row once a round.
 fn take_turns(mut scenario: Scenario, options: &Options) -> Measured {
-    let counts: Vec<u64> =
-        scenario.rows.iter_mut().map(|row| count_for(options, row)).collect();
+    let counts: Vec<u64> = scenario.rows.iter_mut().map(|row| count_for(options, row)).collect();
     let rounds = (0..options.rounds)
-        .map(|_| scenario.rows.iter_mut().zip(&counts).map(|(row, &count)| row.run(count)).collect())
+        .map(|_| {
+            scenario.rows.iter_mut().zip(&counts).map(|(row, &count)| row.run(count)).collect()
+        })
         .collect();
     Measured { scenario, rounds }
 }

@@ -77,7 +77,11 @@ impl Rig {
     }
 
     /// `here` on this core while the far process does what is ordered on the other.
-    fn both(&mut self, order: Order, ends: impl FnOnce(&mut End, &mut End)) -> (Duration, Placement) {
+    fn both(
+        &mut self,
+        order: Order,
+        ends: impl FnOnce(&mut End, &mut End),
+    ) -> (Duration, Placement) {
         let Self { cores, small, tiny, near, .. } = self;
         let here = || {
             let start = Instant::now();

@@ -50,7 +50,8 @@ fn ratio(measured: &Measured, at: Placement) -> (String, String) {
         let (ours, other) = (nanos(&round[0], at)?, nanos(round.get(1)?, at)?);
         Some((ours / other).powi(aim))
     });
-    let ratio = Spread::of(ratios).map(|it| format!("{:.2} ({:.2} – {:.2})", it.median, it.low, it.high));
+    let ratio =
+        Spread::of(ratios).map(|it| format!("{:.2} ({:.2} – {:.2})", it.median, it.low, it.high));
     (ratio.unwrap_or_default(), text)
 }
 

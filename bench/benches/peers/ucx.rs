@@ -28,7 +28,8 @@ impl Test {
         match self {
             Self::TagLatency => ("posix,self", &["-t", "tag_lat", "-s", "64"]),
             Self::MessageRate => {
-                let test = &["-t", "am_bw", "-x", "posix", "-d", "memory", "-D", "short", "-s", "8"];
+                let test =
+                    &["-t", "am_bw", "-x", "posix", "-d", "memory", "-D", "short", "-s", "8"];
                 ("posix", test)
             }
         }

@@ -1,0 +1,191 @@
+//! How much memory the device takes: of a process that has it open and does nothing, and of two processes with
+//! many connected pairs. Each is measured in processes of its own, which do nothing else, so this test has no
+//! harness.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use common::{FABRIC, open, settle};
+use cq_core::transport::Post;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{Cq, Limits, OpenOptions, QpCaps, QpInit, QueuePair};
+
+const ROLE: &str = "FOOTPRINT_ROLE";
+const IDLE: &str = "idle";
+const PAIRED: &str = "paired";
+
+const PAIRS: usize = 1000;
+const DEPTH: u32 = 64;
+const MIB: u64 = 1 << 20;
+
+fn main() {
+    match std::env::var(ROLE).as_deref() {
+        Ok(IDLE) => idle(),
+        Ok(_) => paired(),
+        Err(_) => {
+            an_idle_device_is_small();
+            a_thousand_pairs_are_small();
+        }
+    }
+}
+
+fn an_idle_device_is_small() {
+    let mut process = Process::start(IDLE);
+    let ([before, after], threads) = (process.numbers(), process.numbers::<2>());
+    let added = after - before;
+    println!("an idle device: {added} bytes, {threads:?} threads before and after");
+    assert!(added < MIB, "an idle device takes {added} bytes");
+    assert_eq!(threads[0], threads[1], "an idle device has a thread of its own");
+    process.end();
+    println!("test an_idle_device_is_small ... ok");
+}
+
+/// Says what the process had before it opened the device, and after; and how many threads.
+fn idle() {
+    let mapped = |it: &Status| it.kib("RssAnon") + it.kib("RssFile") + it.kib("RssShmem");
+    // The first line takes memory, too.
+    println!();
+    let before = Status::now();
+    let device = open();
+    let after = Status::now();
+    println!("{} {}", mapped(&before), mapped(&after));
+    println!("{} {}", before.number("Threads"), after.number("Threads"));
+    wait_for_the_end();
+    drop(device);
+}
+
+fn a_thousand_pairs_are_small() {
+    let (mut a, mut b) = (Process::start(PAIRED), Process::start(PAIRED));
+    let (from_a, from_b) = (a.line(), b.line());
+    a.tell(&from_b);
+    b.tell(&from_a);
+    let processes = [&mut a, &mut b].map(|process| {
+        let [before, after] = process.numbers();
+        after - before
+    });
+    let shared = blocks_of_the_fabric();
+    let all = shared + processes.iter().sum::<u64>();
+    println!("{PAIRS} pairs: {shared} bytes are shared, {processes:?} of each process alone");
+    assert!(all < 64 * MIB, "{PAIRS} pairs take {all} bytes");
+    a.end();
+    b.end();
+    println!("test a_thousand_connected_pairs_are_small ... ok");
+}
+
+/// Connects to those of whom it is told, uses each, and says what the process had before and has now. What it
+/// shares with others does not count here.
+fn paired() {
+    println!();
+    let alone = |it: &Status| it.kib("RssAnon") + it.kib("RssFile") + it.kib("VmPTE");
+    let before = Status::now();
+    let count = 2 * PAIRS as u32;
+    let limits = Limits {
+        queue_pairs: count,
+        completion_queues: count,
+        bytes: 52 * MIB,
+        ..Limits::default()
+    };
+    let fabric = std::env::var(FABRIC).expect("the parent names it");
+    let context = OpenOptions::new().fabric(&fabric).limits(limits).open("loop0").unwrap();
+    let pd = context.alloc_pd();
+    let caps = QpCaps { max_send_wr: DEPTH, max_recv_wr: DEPTH, ..QpCaps::USUAL };
+    let mut ends: Vec<(QueuePair, Cq)> = (0..PAIRS)
+        .map(|_| {
+            let cq = context.create_cq(2 * DEPTH, None).unwrap();
+            (pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap(), cq)
+        })
+        .collect();
+    let numbers: Vec<_> = ends.iter().map(|(qp, _)| qp.number().to_string()).collect();
+    println!("{}", numbers.join(" "));
+    let line = std::io::stdin().lines().next().unwrap().unwrap();
+    for ((qp, _), peer) in ends.iter_mut().zip(line.split(' ')) {
+        qp.connect(peer.parse().unwrap()).unwrap();
+        qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    }
+    for (_, cq) in &mut ends {
+        settle(cq, 2);
+    }
+    println!("{} {}", alone(&before), alone(&Status::now()));
+    wait_for_the_end();
+}
+
+/// What the system says of this process.
+struct Status(String);
+
+impl Status {
+    fn now() -> Self {
+        Self(fs::read_to_string("/proc/self/status").unwrap())
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        let mut fields = self.0.lines().filter_map(|line| line.split_once(':'));
+        let (_, rest) = fields.find(|(field, _)| *field == name).expect("the system tells it");
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    fn kib(&self, name: &str) -> u64 {
+        self.number(name) << 10
+    }
+}
+
+fn fabric() -> String {
+    format!("test-{}", std::process::id())
+}
+
+/// Of all files of the fabric.
+fn blocks_of_the_fabric() -> u64 {
+    let name = format!(".{}", fabric());
+    let entries = fs::read_dir("/dev/shm").unwrap().flatten();
+    let files = entries.filter(|entry| entry.file_name().to_string_lossy().contains(&name));
+    let blocks: u64 = files.map(|entry| entry.metadata().unwrap().blocks()).sum();
+    assert_ne!(blocks, 0, "the fabric has a file");
+    blocks * 512
+}
+
+fn wait_for_the_end() {
+    std::io::stdin().lines().for_each(drop);
+}
+
+/// A process of this test's.
+struct Process {
+    child: Child,
+    to: ChildStdin,
+    from: Lines<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    fn start(role: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env(ROLE, role).env(FABRIC, fabric());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let to = child.stdin.take().unwrap();
+        let from = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut process = Self { child, to, from };
+        assert_eq!(process.line(), "");
+        process
+    }
+
+    fn line(&mut self) -> String {
+        self.from.next().expect("it goes on").unwrap()
+    }
+
+    fn numbers<const N: usize>(&mut self) -> [u64; N] {
+        let line = self.line();
+        let numbers: Vec<_> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        numbers.try_into().expect("so many")
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.to, "{line}").unwrap();
+    }
+
+    fn end(mut self) {
+        drop(self.to);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
