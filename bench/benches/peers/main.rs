@@ -5,12 +5,13 @@
 //! |---|---|
 //! | SEND of 64 bytes and its answer, memory of the fabric's | UCX over POSIX shared memory, `tag_lat` |
 //! | SENDs of 8 inline bytes, 32 by a call | the same, `am_bw` |
-//! | WRITE and READ of 64 KiB of a process' own memory | `process_vm_writev`, `process_vm_readv` |
+//! | WRITE and READ of a process' own memory, 64 bytes to 1 MiB | `process_vm_writev`, `process_vm_readv` |
+//! | round trips while [large transfers](interference) go on | the same, while none do |
 //!
 //! Both take turns, each end on a core of its own, each turn between two probes of what a cache line costs:
 //! a figure is compared only with that of the same round, and only with the cores placed alike.
 
-mod bare;
+mod interference;
 #[path = "../ratios/options.rs"]
 mod options;
 #[path = "../common/placement.rs"]
@@ -40,10 +41,15 @@ fn main() {
     cores.settle_first();
     let measured: Vec<_> = scenarios::all(cores)
         .into_iter()
-        .filter(|scenario| options.wants(scenario.name))
+        .filter(|scenario| options.wants(&scenario.name))
         .map(|scenario| take_turns(scenario, &options))
         .collect();
-    println!("{}", table::of(&measured));
+    if !measured.is_empty() {
+        println!("{}", table::of(&measured));
+    }
+    if options.wants(interference::NAME) {
+        println!("{}", interference::measure(&options, cores));
+    }
     if !ucx::is_there() {
         println!("UCX skipped: ucx_perftest is not there; `apt-get install ucx-utils` has it");
     }

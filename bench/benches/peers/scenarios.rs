@@ -6,20 +6,22 @@ use std::time::{Duration, Instant};
 
 use bench::cores::Cores;
 
-use crate::bare::{self, Direction};
 use crate::placement::{Placement, on_two_cores};
+use crate::processes::bare::{self, Direction};
 use crate::processes::end::End;
 use crate::processes::far::Order;
 use crate::processes::near::Near;
 use crate::ucx::{self, Test};
 
 /// Bytes of a WRITE or READ.
+const SIZES: [usize; 4] = [64, 4 << 10, LARGE, 1 << 20];
+/// What an aim is set for.
 const LARGE: usize = 64 << 10;
 
 /// What the two rows are compared by.
 pub struct Scenario {
-    pub name: &'static str,
-    /// What is to be reached.
+    pub name: String,
+    /// By what the rows are compared, and what is to be reached.
     pub aim: Aim,
     /// Ours, then the other if it is there.
     pub rows: Vec<Row>,
@@ -30,8 +32,8 @@ pub struct Scenario {
 pub enum Aim {
     /// Of times: at most.
     Time(f64),
-    /// Of rates: at least.
-    Rate(f64),
+    /// Of rates: at least, if there is an aim.
+    Rate(Option<f64>),
 }
 
 /// Nanoseconds for one.
@@ -94,13 +96,9 @@ impl Rig {
 
     /// `here` on this core while the far process is idle.
     fn alone(&mut self, here: impl FnOnce(&mut Self)) -> (Duration, Placement) {
-        let (cores, start) = (self.cores, Instant::now());
-        let ((), (), before) = on_two_cores(cores, || (), || ());
-        let start = start.max(Instant::now());
+        let start = Instant::now();
         here(self);
-        let elapsed = start.elapsed();
-        let ((), (), after) = on_two_cores(cores, || (), || ());
-        (elapsed, if before == after { before } else { Placement::Moved })
+        (start.elapsed(), Placement::OneCore)
     }
 }
 
@@ -112,12 +110,11 @@ fn sample((elapsed, placement): (Duration, Placement), parts: u64) -> Sample {
 /// Everything that aims are set for.
 pub fn all(cores: Cores) -> Vec<Scenario> {
     let rig = Rc::new(RefCell::new(Rig::new(cores)));
-    vec![
-        latency(&rig, cores),
-        rate(&rig, cores),
-        large(&rig, "WRITE of 64 KiB, ns", Direction::Write),
-        large(&rig, "READ of 64 KiB, ns", Direction::Read),
-    ]
+    let mut all = vec![latency(&rig, cores), rate(&rig, cores)];
+    for direction in [Direction::Write, Direction::Read] {
+        all.extend(SIZES.map(|len| copies(&rig, len, direction)));
+    }
+    all
 }
 
 fn latency(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
@@ -128,7 +125,7 @@ fn latency(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
     });
     let mut rows = vec![ours];
     rows.extend(ucx_row("UCX tag_lat", Test::TagLatency, cores));
-    Scenario { name: "SEND of 64 bytes, one way, ns", aim: Aim::Time(2.0), rows }
+    Scenario { name: "SEND of 64 bytes, one way, ns".to_owned(), aim: Aim::Time(2.0), rows }
 }
 
 fn rate(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
@@ -139,31 +136,30 @@ fn rate(rig: &Rc<RefCell<Rig>>, cores: Cores) -> Scenario {
     });
     let mut rows = vec![ours];
     rows.extend(ucx_row("UCX am_bw", Test::MessageRate, cores));
-    Scenario { name: "SENDs of 8 bytes, ns for one", aim: Aim::Rate(0.7), rows }
+    Scenario { name: "SENDs of 8 bytes, ns for one".to_owned(), aim: Aim::Rate(Some(0.7)), rows }
 }
 
 fn ucx_row(name: &'static str, test: Test, cores: Cores) -> Option<Row> {
     ucx::is_there().then(|| Row::new(name, move |count| ucx::run(test, cores, count)))
 }
 
-fn large(rig: &Rc<RefCell<Rig>>, name: &'static str, direction: Direction) -> Scenario {
+fn copies(rig: &Rc<RefCell<Rig>>, len: usize, direction: Direction) -> Scenario {
     let (ours, bare) = (Rc::clone(rig), Rc::clone(rig));
     let rows = vec![
         Row::new("rxe-loop", move |count| {
-            let read = direction == Direction::Read;
             let timed = ours.borrow_mut().alone(|rig| {
-                (0..count).for_each(|_| rig.tiny.transfer(LARGE, read));
+                (0..count).for_each(|_| rig.tiny.transfer(len, direction));
             });
             sample(timed, count)
         }),
         Row::new(direction.name(), move |count| {
-            let mut memory = vec![1; LARGE];
             let timed = bare.borrow_mut().alone(|rig| {
-                let (pid, at) = (rig.near.pid(), rig.far_heap);
-                (0..count).for_each(|_| bare::transfer(pid, at, &mut memory, direction));
+                let there = (rig.near.pid(), rig.far_heap);
+                (0..count).for_each(|_| bare::transfer(&rig.tiny, there, len, direction));
             });
             sample(timed, count)
         }),
     ];
-    Scenario { name, aim: Aim::Rate(0.9), rows }
+    let aim = Aim::Rate((len == LARGE).then_some(0.9));
+    Scenario { name: format!("{direction:?} of {len} bytes, ns"), aim, rows }
 }

@@ -13,7 +13,7 @@ pub fn of(measured: &[Measured]) -> Table {
     table.load_preset(presets::UTF8_FULL_CONDENSED);
     table.set_header(["scenario", "cores", "by", "median", "quartiles", "ratio", "aim", "samples"]);
     for it in measured {
-        for at in [Placement::Near, Placement::Far] {
+        for at in [Placement::OneCore, Placement::Near, Placement::Far] {
             add_placement(&mut table, it, at);
         }
     }
@@ -28,7 +28,7 @@ fn add_placement(table: &mut Table, measured: &Measured, at: Placement) {
         let is_ours = index == 0;
         let (ratio, aim) = if is_ours { ratio(measured, at) } else { Default::default() };
         table.add_row([
-            measured.scenario.name.to_owned(),
+            measured.scenario.name.clone(),
             at.to_string(),
             row.name.to_owned(),
             format!("{:.1}", nanos.median),
@@ -44,7 +44,8 @@ fn add_placement(table: &mut Table, measured: &Measured, at: Placement) {
 fn ratio(measured: &Measured, at: Placement) -> (String, String) {
     let (aim, text) = match measured.scenario.aim {
         Aim::Time(most) => (1, format!("time ≤ {most}")),
-        Aim::Rate(least) => (-1, format!("rate ≥ {least}")),
+        Aim::Rate(Some(least)) => (-1, format!("rate ≥ {least}")),
+        Aim::Rate(None) => (-1, "rate".to_owned()),
     };
     let ratios = measured.rounds.iter().filter_map(|round| {
         let (ours, other) = (nanos(&round[0], at)?, nanos(round.get(1)?, at)?);

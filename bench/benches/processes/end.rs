@@ -13,6 +13,8 @@ use transport_rxe_loop::{
     QueuePair,
 };
 
+use super::bare::Direction;
+
 /// Receives that are posted at a time.
 pub const DEPTH: usize = 256;
 /// What posting by one call comes to.
@@ -84,6 +86,11 @@ impl End {
         let heap = unsafe { pd.register(memory.as_mut_ptr(), HEAP, access) };
         let heap = heap.expect("memory is registered");
         Self { qp, cq, region, heap, peer: None, posted: 0, sent: 0, size, yields: false }
+    }
+
+    /// Where its memory begins that is this process' alone, [`HEAP`] bytes, and stays.
+    pub const fn heap(&self) -> u64 {
+        self.heap.addr()
     }
 
     /// How the other side reaches it.
@@ -177,14 +184,13 @@ impl End {
     }
 
     /// Writes, or reads, so many bytes of the peer's own memory.
-    pub fn transfer(&mut self, len: usize, read: bool) {
+    pub fn transfer(&mut self, len: usize, direction: Direction) {
         let sges = [self.heap.sge(0, len).expect("it is inside")];
         let (addr, rkey) = self.peer().heap;
         let remote = RemoteAddr { addr, rkey };
-        let (wr, what) = if read {
-            (SendWr::read(1, &sges, remote), WcOpcode::RDMA_READ)
-        } else {
-            (SendWr::write(1, &sges, remote), WcOpcode::RDMA_WRITE)
+        let (wr, what) = match direction {
+            Direction::Read => (SendWr::read(1, &sges, remote), WcOpcode::RDMA_READ),
+            Direction::Write => (SendWr::write(1, &sges, remote), WcOpcode::RDMA_WRITE),
         };
         self.qp.post_send(&[wr]).expect("there is room");
         self.take_one(what);

@@ -4,6 +4,8 @@ use std::io;
 
 use libc::{c_ulong, c_void, iovec, process_vm_readv, process_vm_writev};
 
+use super::end::{End, HEAP};
+
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -23,14 +25,15 @@ impl Direction {
     }
 }
 
-/// Moves all of `memory` to, or from, an address of another process.
-pub fn transfer(pid: u32, at: u64, memory: &mut [u8], direction: Direction) {
+/// Moves so many bytes of an end's own memory to, or from, an address of another process.
+pub fn transfer(end: &End, (pid, at): (u32, u64), len: usize, direction: Direction) {
     const ONE: c_ulong = 1;
+    assert!(len <= HEAP, "so much there is");
     let pid = pid.try_into().expect("the system's pids have 31 bits");
-    let here = iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
-    let there = iovec { iov_base: at as usize as *mut c_void, iov_len: memory.len() };
-    // SAFETY: `here` is `memory`, which is borrowed for writing; `there` is an address of another process,
-    // of which the system sees to it that it is mapped.
+    let vector = |at: u64| iovec { iov_base: at as usize as *mut c_void, iov_len: len };
+    let (here, there) = (vector(end.heap()), vector(at));
+    // SAFETY: `here` is registered memory that stays, and that nobody looks at; the system checks the memory of
+    // the other process.
     let moved = unsafe {
         match direction {
             Direction::Write => process_vm_writev(pid, &here, ONE, &there, ONE, 0),
@@ -38,5 +41,5 @@ pub fn transfer(pid: u32, at: u64, memory: &mut [u8], direction: Direction) {
         }
     };
     let moved = usize::try_from(moved).map_err(|_| io::Error::last_os_error());
-    assert_eq!(moved.expect("the system lets it"), memory.len());
+    assert_eq!(moved.expect("the system lets it"), len);
 }

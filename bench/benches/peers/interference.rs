@@ -1,0 +1,114 @@
+//! Whether large transfers of one pair keep another pair waiting: the 99th percentile of the round trip of 8 bytes,
+//! beside that with nothing else going on, in turns.
+//!
+//! Three are busy: the two ends of the round trip, and who transfers, without a pause, 1 MiB at a time, to memory
+//! of the process of one end. On machines with two cores there would be two on one of them, and what is measured
+//! would be how the system shares a core out. So the two ends share the first core: each gives way while there is
+//! nothing for it. The second core transfers. What the two pairs still share is the device, and the memory of the
+//! machine; for how much that is, the bare system call moves the same bytes in the same place.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bench::cores::Cores;
+use comfy_table::{Table, presets};
+use hdrhistogram::Histogram;
+
+use crate::options::Options;
+use crate::processes::bare::{self, Direction};
+use crate::processes::end::{End, HEAP};
+use crate::processes::far::Order;
+use crate::processes::near::Near;
+use crate::spread::Spread;
+
+/// What the table is called by.
+pub const NAME: &str = "interference";
+
+/// Round trips of a turn, for each millisecond that a turn is to have.
+const TRIPS: u64 = 1000;
+
+/// Measures, and reports.
+pub fn measure(options: &Options, cores: Cores) -> Table {
+    let mut near = Near::start(move || cores.settle_first());
+    let (mut small, _) = near.pair(8);
+    small.yielding();
+    let (mut large, there) = near.pair(8);
+    let pid = near.pid();
+    let count = TRIPS * (options.sample_time.as_millis() as u64).max(1);
+    let mut trips = || {
+        near.tell(Order::Yield { end: 0, count });
+        let taken = round_trips(&mut small, count);
+        let () = near.answer();
+        taken
+    };
+    let rounds: Vec<[Turn; 3]> = (0..options.rounds)
+        .map(|_| {
+            let idle = trips();
+            let busy = beside(cores, &mut trips, || large.transfer(HEAP, Direction::Write));
+            let at = (pid, there.heap());
+            let bare =
+                beside(cores, &mut trips, || bare::transfer(&large, at, HEAP, Direction::Write));
+            [idle, busy, bare]
+        })
+        .collect();
+    table(&rounds)
+}
+
+/// Percentiles of a turn.
+struct Turn {
+    median: Duration,
+    p99: Duration,
+}
+
+fn round_trips(end: &mut End, count: u64) -> Turn {
+    let mut all = Histogram::<u64>::new(3).expect("three digits are possible");
+    for _ in 0..count {
+        let start = Instant::now();
+        end.ping(1);
+        all.saturating_record(start.elapsed().as_nanos() as u64);
+    }
+    let at = |quantile| Duration::from_nanos(all.value_at_quantile(quantile));
+    Turn { median: at(0.5), p99: at(0.99) }
+}
+
+/// `trips` here, while the other core does `work` again and again.
+fn beside(cores: Cores, trips: impl FnOnce() -> Turn, mut work: impl FnMut() + Send) -> Turn {
+    let (started, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            cores.settle_second();
+            while !stop.load(Ordering::Relaxed) {
+                work();
+                started.store(true, Ordering::Relaxed);
+            }
+        });
+        while !started.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        let turn = trips();
+        stop.store(true, Ordering::Relaxed);
+        turn
+    })
+}
+
+fn table(rounds: &[[Turn; 3]]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["the other core", "median, ns", "p99, ns", "p99 × idle", "quartiles"]);
+    for (row, name) in ["is idle", "transfers 1 MiB", "the same, bare"].iter().enumerate() {
+        let of = |figure: &dyn Fn(&[Turn; 3]) -> f64| {
+            Spread::of(rounds.iter().map(figure)).expect("there are rounds")
+        };
+        let nanos = |time: Duration| time.as_nanos() as f64;
+        let ratio = of(&|round| nanos(round[row].p99) / nanos(round[0].p99));
+        table.add_row([
+            (*name).to_owned(),
+            format!("{:.0}", of(&|round| nanos(round[row].median)).median),
+            format!("{:.0}", of(&|round| nanos(round[row].p99)).median),
+            format!("{:.2}", ratio.median),
+            format!("{:.2} – {:.2}", ratio.low, ratio.high),
+        ]);
+    }
+    table
+}
