@@ -234,14 +234,41 @@ impl Producer<'_> {
     /// The ring is full, or was [closed](Self::close).
     #[inline]
     pub fn push_after(&mut self, wc: &Wc, before: impl FnOnce(usize)) -> Result<(), Full> {
-        if self.looks_full() && !self.has_room_after_all() {
+        let position = self.tail.position;
+        if self.looks_full(position) && !self.has_room_after_all(position) {
             return Err(Full);
         }
-        let position = self.tail.position;
         before(self.ring.index(position));
         self.ring.place(position).write(wc);
         self.tail.position = position.wrapping_add(1);
         Ok(())
+    }
+
+    /// Stores completions, each with a number for `before`, as [`push_after`](Self::push_after) does; but
+    /// publishes none before all are written, so that a consumer that waits for the first does not take
+    /// the cache lines away meanwhile that the next ones lie in. Says for how many there was room.
+    #[inline]
+    pub fn push_run<'w>(
+        &mut self,
+        entries: impl Iterator<Item = (&'w Wc, u32)> + Clone,
+        mut before: impl FnMut(usize, u32),
+    ) -> usize {
+        let mut end = self.tail.position;
+        let mut count = 0;
+        for (wc, tag) in entries.clone() {
+            if self.looks_full(end) && !self.has_room_after_all(end) {
+                break;
+            }
+            before(self.ring.index(end), tag);
+            self.ring.place(end).prepare(wc);
+            end = end.wrapping_add(1);
+            count += 1;
+        }
+        for (wc, _) in entries.take(count) {
+            self.ring.place(self.tail.position).publish(wc);
+            self.tail.position = self.tail.position.wrapping_add(1);
+        }
+        count
     }
 
     /// Makes every later push find the ring full.
@@ -262,21 +289,22 @@ impl Producer<'_> {
         self.tail
     }
 
-    /// Whether the copy of the head leaves no room. A head that no consumer would write counts as full.
+    /// Whether the copy of the head leaves no room at a position. A head that no consumer would write counts
+    /// as full.
     #[inline(always)]
-    fn looks_full(&self) -> bool {
-        self.tail.position.wrapping_sub(self.tail.seen_head) >= self.ring.storage() as Position
+    fn looks_full(&self, position: Position) -> bool {
+        position.wrapping_sub(self.tail.seen_head) >= self.ring.storage() as Position
             && sync::intact(Site::FullCheck)
     }
 
     #[cold]
     #[inline(never)]
-    fn has_room_after_all(&mut self) -> bool {
+    fn has_room_after_all(&mut self, position: Position) -> bool {
         if self.tail.closed {
             return false;
         }
         self.tail.seen_head = sync::acquire_head(&self.ring.head.0);
-        !self.looks_full()
+        !self.looks_full(position)
     }
 }
 

@@ -38,6 +38,42 @@ fn runs_from(start: Position, storage: usize, lag: u32) {
 }
 
 #[test]
+fn p02_of_a_run_all_are_published_that_there_is_room_for() {
+    for (start, lag) in [(0, 0), (Position::MAX - 5, 2)] {
+        let (slots, head) = (slots(8), Head::new());
+        let ring = Ring::new(&slots, &head).unwrap();
+        let mut producer = ring.producer(Tail::at(start));
+        let mut consumer = ring.consumer(start, lag);
+        let (mut pushed, mut popped, mut out) = (0, 0, [Wc::default(); 8]);
+        for len in [0, 3, 1, 8, 9, 20, 5, 8] {
+            let run: Vec<_> = (pushed..pushed + len).map(wc).collect();
+            let mut numbers = Vec::new();
+            let entries = run.iter().zip(0..);
+            let stored = producer.push_run(entries, |_, number| numbers.push(number)) as u64;
+            let given_back = popped - u64::from(lag).min(popped);
+            assert!(stored == len || pushed + stored - given_back >= 8);
+            assert!(numbers.into_iter().eq(0..stored as u32));
+            pushed += stored;
+            let count = consumer.pop(&mut out[..1 + len as usize % 8]) as u64;
+            assert!(
+                out.iter()
+                    .take(count as usize)
+                    .eq((popped..popped + count).map(wc).collect::<Vec<_>>().iter())
+            );
+            popped += count;
+            assert!(pushed - popped <= 8);
+        }
+        while consumer.pop(&mut out[..1]) > 0 {
+            assert_eq!(out[0], wc(popped));
+            popped += 1;
+        }
+        assert_eq!(popped, pushed);
+        producer.close();
+        assert_eq!(producer.push_run([(&wc(0), 0)].into_iter(), |_, _| ()), 0);
+    }
+}
+
+#[test]
 fn p01_entries_come_in_order_at_every_capacity() {
     for storage in [1, 2, 4, 64, 1024] {
         for lag in [0, storage as u32 / 4] {

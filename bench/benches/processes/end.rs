@@ -278,7 +278,7 @@ impl Limit {
 
     fn check(&mut self) {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks % (1 << 16) == 0 {
+        if self.looks.is_multiple_of(1 << 16) {
             let now = Instant::now();
             assert!(*self.end.get_or_insert(now + DEADLINE) > now, "the other process is silent");
         }

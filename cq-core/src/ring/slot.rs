@@ -76,12 +76,23 @@ pub(super) struct Place<'a> {
 impl Place<'_> {
     #[inline(always)]
     pub(super) fn write(&self, wc: &Wc) {
-        let words = wc.to_words();
+        self.prepare(wc);
+        self.publish(wc);
+    }
+
+    /// The first part of [`write`](Self::write): nobody sees anything yet.
+    #[inline(always)]
+    pub(super) fn prepare(&self, wc: &Wc) {
         self.slot.tracked.write();
-        for (to, from) in self.slot.words[..LAST].iter().zip(words) {
+        for (to, from) in self.slot.words[..LAST].iter().zip(wc.to_words()) {
             sync::store(to, from);
         }
-        let last = with_generation(words[LAST], self.generation);
+    }
+
+    /// The second part: of the same completion.
+    #[inline(always)]
+    pub(super) fn publish(&self, wc: &Wc) {
+        let last = with_generation(wc.to_words()[LAST], self.generation);
         sync::publish(&self.slot.words[LAST], last);
     }
 

@@ -58,17 +58,18 @@ impl<S: Signal> Producer<'_, S> {
     #[inline]
     pub fn push_batch<'w>(
         &mut self,
-        entries: impl IntoIterator<Item = &'w Entry>,
+        entries: impl IntoIterator<Item = &'w Entry, IntoIter: Clone>,
     ) -> Result<(), Overrun> {
+        let mut entries = entries.into_iter();
         let (mut urgent, mut pushed) = (false, Ok(()));
-        for Entry { wc, tag, solicited } in entries {
-            match self.store(wc, *tag) {
-                Ok(()) => urgent |= is_urgent(wc, *solicited),
-                Err(Full) => {
-                    let overrun = self.overrun();
-                    pushed = pushed.and(Err(overrun));
-                }
-            }
+        let (all, tags) = (entries.clone().map(|entry| (&entry.wc, entry.tag)), self.tags);
+        let stored = self.ring.push_run(all, |slot, tag| tags.store(slot, tag));
+        for Entry { wc, solicited, .. } in entries.by_ref().take(stored) {
+            urgent |= is_urgent(wc, *solicited);
+        }
+        for _ in entries {
+            let overrun = self.overrun();
+            pushed = pushed.and(Err(overrun));
         }
         self.notify(|| urgent);
         pushed
