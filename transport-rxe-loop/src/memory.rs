@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use cq_core::setup::Access;
+use heapless::Vec;
 
 use crate::sync::{self, AtomicU8, AtomicU64};
 
@@ -36,8 +37,6 @@ pub struct Piece {
 }
 
 impl Piece {
-    const NONE: Self = Self { addr: 0, len: 0, key: 0 };
-
     /// One that is not mapped here.
     pub const fn far(addr: usize, len: u32, key: u32) -> Self {
         Self { addr, len, key }
@@ -72,8 +71,7 @@ pub struct Far {
 /// Memory that may be read for as long as `'w`.
 #[derive(Debug)]
 pub struct Pieces<'w> {
-    list: [Piece; MAX_SGE],
-    count: usize,
+    list: Vec<Piece, MAX_SGE>,
     len: usize,
     /// Whose the pieces are that are not mapped here, if there are any.
     far: Option<Far>,
@@ -85,8 +83,8 @@ pub struct Pieces<'w> {
 impl<'w> Pieces<'w> {
     /// Nothing.
     pub const fn new() -> Self {
-        let list = [Piece::NONE; MAX_SGE];
-        Self { list, count: 0, len: 0, far: None, has_near: false, granted: PhantomData }
+        let list = Vec::new();
+        Self { list, len: 0, far: None, has_near: false, granted: PhantomData }
     }
 
     /// The first `len` bytes of these words, or all of them.
@@ -119,9 +117,7 @@ impl<'w> Pieces<'w> {
     }
 
     fn add(&mut self, piece: Piece) {
-        if let Some(place) = self.list.get_mut(self.count) {
-            *place = piece;
-            self.count += 1;
+        if self.list.push(piece).is_ok() {
             self.len += piece.len();
         }
     }
@@ -225,9 +221,7 @@ fn copy_in_order(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
 }
 
 fn overlap(from: &Pieces<'_>, to: &Pieces<'_>) -> bool {
-    from.list[..from.count]
-        .iter()
-        .any(|from| to.list[..to.count].iter().any(|to| from.overlaps(to)))
+    from.list.iter().any(|from| to.list.iter().any(|to| from.overlaps(to)))
 }
 
 /// Up to 4 KiB by way of memory of its own. Beyond that piece by piece, which is right for one that
@@ -278,7 +272,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn at(pieces: &'a Pieces<'_>, offset: usize) -> Self {
-        let mut cursor = Self { pieces: &pieces.list[..pieces.count], offset };
+        let mut cursor = Self { pieces: &pieces.list, offset };
         if offset > 0 {
             cursor.advance(0);
         }

@@ -3,8 +3,9 @@
 #![allow(unsafe_code)]
 
 use std::ops::Range;
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::ptr::with_exposed_provenance_mut;
 
+use heapless::Vec;
 use rustix::io::Errno;
 use rustix::process::{PTracer, set_ptracer};
 
@@ -23,42 +24,39 @@ pub fn allow() {
     let _ = set_ptracer(PTracer::Any);
 }
 
-/// Ranges of memory as the system wants them.
+/// Ranges of memory as the system wants them: one more than pieces, as the last one may come in two parts.
 struct Vectors {
-    list: [libc::iovec; Self::MOST],
+    list: Vec<libc::iovec, { MAX_SGE + 1 }>,
     next: usize,
-    end: usize,
 }
 
 impl Vectors {
-    /// One more than pieces: the last one may come in two parts.
-    const MOST: usize = MAX_SGE + 1;
-
     /// No ranges.
     const fn new() -> Self {
-        let none = libc::iovec { iov_base: null_mut(), iov_len: 0 };
-        Self { list: [none; Self::MOST], next: 0, end: 0 }
+        Self { list: Vec::new(), next: 0 }
     }
 
     /// Adds the ranges of these pieces, as many as there is room for, which all are far or none.
     fn extend(&mut self, pieces: impl Iterator<Item = Piece>, far: bool) -> Result<(), Errno> {
-        for (vector, piece) in self.list[self.end..].iter_mut().zip(pieces) {
+        for piece in pieces {
             if piece.is_far() != far {
                 return Err(Errno::FAULT);
             }
             let iov_base = with_exposed_provenance_mut(piece.addr);
-            *vector = libc::iovec { iov_base, iov_len: piece.len() };
-            self.end += 1;
+            let vector = libc::iovec { iov_base, iov_len: piece.len() };
+            if self.list.push(vector).is_err() {
+                break;
+            }
         }
         Ok(())
     }
 
     fn left(&self) -> &[libc::iovec] {
-        &self.list[self.next..self.end]
+        &self.list[self.next..]
     }
 
     fn advance(&mut self, mut len: usize) {
-        while let Some(vector) = self.list[..self.end].get_mut(self.next) {
+        while let Some(vector) = self.list.get_mut(self.next) {
             if len < vector.iov_len {
                 vector.iov_base = vector.iov_base.wrapping_byte_add(len);
                 vector.iov_len -= len;
@@ -147,7 +145,7 @@ mod tests {
         std::array::from_fn(|i| AtomicU64::new(from + i as u64))
     }
 
-    fn values(words: &[AtomicU64]) -> Vec<u64> {
+    fn values(words: &[AtomicU64]) -> std::vec::Vec<u64> {
         black_box(words).iter().map(sync::load).collect()
     }
 
