@@ -102,8 +102,11 @@ impl Kicks {
 #[inline]
 fn drive(fabric: &'static Fabric, qp: u32, kicks: &mut Kicks) {
     let (slot, own) = (fabric.qp(qp), fabric.own(qp));
-    // What an alarm or a note is of may be another process' by now.
-    while fabric.is_mine(qp) && own.turn.enter() {
+    while own.turn.enter() {
+        // What an alarm or a note is of may be another process' by now. Under the turn it stays whose it is.
+        if !fabric.is_mine(qp) {
+            return own.turn.abandon();
+        }
         slot.send.copying.correct();
         if hold(fabric, slot, own, kicks) {
             return;
@@ -174,8 +177,7 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
     }
 }
 
-/// In SQD, and everything that was begun is done: says so once, if that was asked for. That is all there
-/// is to do: true.
+/// In SQD, and everything that was begun is done: says so once, if that was asked for. That is all: true.
 #[cold]
 fn drained(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> bool {
     if sync::swap_if(&slot.send.report_drained, 1, 0).is_ok() {
@@ -215,7 +217,7 @@ enum Refusal {
 /// Requests that are carried out in one go at most: one look at the peer's doors, and one lock for the
 /// completions of each side.
 const RUN: usize = 32;
-/// So many bytes end it earlier, so that the first completion need not wait long.
+/// So many bytes end it earlier: the first completion need not wait long.
 const MUCH: u64 = 16 << 10;
 
 /// The queue pair whose turn is held.
@@ -323,7 +325,6 @@ impl<'k> Initiator<'k> {
         let receive = self.peer.receive(&self.slot.send.ahead, nth).map_err(Self::halt)?;
         match land(window, self.fabric, from, &self.peer, &receive.request) {
             Ok(()) => {
-                // There is room: it was looked for.
                 let _ =
                     self.received.push(self.peer.received(&receive, from.len(), imm, solicited));
                 Ok(())
@@ -343,7 +344,6 @@ impl<'k> Initiator<'k> {
         /// In nanoseconds.
         const SOON: u64 = 50_000_000;
         let service = self.fabric.service();
-        // If there can be no alarm, the wait has none either, and fails.
         let _ = service.wake_at(self.fabric, self.me.number, service.now() + SOON);
         Halt::Waits(WaitsFor::Answer)
     }
