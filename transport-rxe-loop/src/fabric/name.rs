@@ -19,7 +19,6 @@ pub const VARIABLE: &str = "RXE_LOOP_FABRIC";
 /// Where its files are.
 pub const DIRECTORY: &str = "/dev/shm";
 
-const DEFAULT: &str = "default";
 const LONGEST: usize = 64;
 const BELL: &str = ".bell.";
 const MEMORY: &str = ".mem.";
@@ -79,7 +78,12 @@ impl FabricName {
     /// # Errors
     /// What the environment names can't be one.
     pub fn from_env() -> Result<Self, NameError> {
-        std::env::var_os(VARIABLE).map_or(Ok(Self(DEFAULT.to_owned())), Self::try_from)
+        std::env::var_os(VARIABLE).map_or_else(|| Ok(Self::unnamed()), Self::try_from)
+    }
+
+    /// The one that nobody names. Unit tests have theirs to themselves.
+    fn unnamed() -> Self {
+        Self(if cfg!(test) { format!("unit-{}", std::process::id()) } else { "default".to_owned() })
     }
 }
 
