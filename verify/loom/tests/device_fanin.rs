@@ -21,8 +21,10 @@ const OTHER: usize = 2;
 /// Steps of a push of one: the lock, the tag and five words, of which nobody knows before the entry is
 /// published, and which are all as one here; then publishing, and so on.
 const UNSEEN: std::ops::Range<u32> = 2..7;
-/// The first of them is published.
+/// It is published.
 const PUBLISHED: u32 = 8;
+/// The first of two is published, for which both are written; the second is not.
+const FIRST_PUBLISHED: u32 = 14;
 /// Three in a ring of two: two were published, settled and kept.
 const LATCHED: u32 = 20;
 /// If the consumer was armed, so that the push disarms.
@@ -155,7 +157,7 @@ fn c08_settling_comes_before_keeping() {
 
 #[test]
 fn c08_an_heir_repairs() {
-    let plan = Plan::dying_at(PUBLISHED);
+    let plan = Plan::dying_at(FIRST_PUBLISHED);
     let model = killed_in_fan_in("fan-in, killed between two", plan.death);
     for (repair, expected) in [(Repair::SettlesNothing, WRONG), (Repair::Nothing, UNORDERED)] {
         let change = format!("{repair:?}");
@@ -169,7 +171,7 @@ fn c08_an_heir_repairs() {
 /// killed too.
 fn heirs(plan: Plan) -> bool {
     let world = World::new(&[8]);
-    world.live(VICTIM, PUBLISHED, || {
+    world.live(VICTIM, FIRST_PUBLISHED, || {
         world.push(VICTIM, &[entry(0, 0), entry(0, 1)], plan, &Silent);
     });
     let (mut consumer, mut taken) = (world.consumer(0), Taken::default());
