@@ -39,7 +39,7 @@ pub fn compare<R: Device, D: Device>(
         }
         let until = Instant::now() + patience;
         let wanted = match first {
-            Outcome::Polled(count) => Some(Wanted { count, until }),
+            Outcome::Polled(count) | Outcome::Posted(count) => Some(Wanted { count, until }),
             _ => None,
         };
         let second = device.step(&step, wanted);

@@ -38,7 +38,7 @@ pub enum Outcome {
     LeftOut,
 }
 
-/// How many completions a poll has to find.
+/// How many completions a poll has to find, or receives a queue has to take.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// So many.
@@ -95,7 +95,7 @@ impl<D: Device> Machine<D> {
         machine
     }
 
-    /// Carries a step out; a poll waits for what is `wanted`.
+    /// Carries a step out; a poll waits for what is `wanted`, and posting receives for their room.
     pub fn step(&mut self, step: &Step, wanted: Option<Wanted>) -> Outcome {
         self.steps += 1;
         match step {
@@ -105,7 +105,7 @@ impl<D: Device> Machine<D> {
                 let in_err = self.qps[qp].state() == State::Err;
                 match in_err && self.dialect.lacks(Omission::ReceivesInErr) {
                     true => Outcome::LeftOut,
-                    false => self.recv(qp, list),
+                    false => self.recv(qp, list, wanted),
                 }
             }
             Step::Change(qp, change) => self.change(*qp % self.qps.len(), *change),
@@ -199,10 +199,10 @@ impl<D: Device> Machine<D> {
                 wr
             })
             .collect();
-        posted(self.qps[qp].post_send(&requests), list.len())
+        Outcome::Posted(posted(self.qps[qp].post_send(&requests), list.len()))
     }
 
-    fn recv(&mut self, qp: usize, list: &[Vec<Piece>]) -> Outcome {
+    fn recv(&mut self, qp: usize, list: &[Vec<Piece>], wanted: Option<Wanted>) -> Outcome {
         let pieces: Vec<Vec<Sge>> = list
             .iter()
             .map(|pieces| pieces.iter().map(|piece| self.sge(qp % 2, piece)).collect())
@@ -210,7 +210,18 @@ impl<D: Device> Machine<D> {
         let first = RECV | self.steps << 8;
         let requests: Vec<RecvWr<'_>> =
             (first..).zip(&pieces).map(|(wr_id, sges)| RecvWr::new(wr_id, sges)).collect();
-        posted(self.qps[qp].post_recv(&requests), list.len())
+        let mut count = 0;
+        loop {
+            let rest = &requests[count..];
+            count += posted(self.qps[qp].post_recv(rest), rest.len());
+            // A queue that fails is seen in ERR a moment before what it holds is flushed.
+            let flushes = self.qps[qp].state() == State::Err;
+            let wait = |wanted: Wanted| count < wanted.count && Instant::now() < wanted.until;
+            if !flushes || !wanted.is_some_and(wait) {
+                return Outcome::Posted(count);
+            }
+            self.pause();
+        }
     }
 
     fn change(&mut self, qp: usize, change: Change) -> Outcome {
@@ -356,6 +367,6 @@ impl<D: Device> Machine<D> {
     }
 }
 
-fn posted(result: Result<(), PostError>, all: usize) -> Outcome {
-    Outcome::Posted(result.map_or_else(|error| error.posted, |()| all))
+fn posted(result: Result<(), PostError>, all: usize) -> usize {
+    result.map_or_else(|error| error.posted, |()| all)
 }
