@@ -102,6 +102,7 @@ impl Queue {
         let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;
         sync::store_u32(&slot.generation, generation);
         sync::store_u32(&slot.reported, 0);
+        sync::store_u32(&slot.given_up, 0);
         slot.fanin.begin(place);
         Ok((queue, CqKey { index, generation }))
     }
@@ -162,7 +163,12 @@ pub fn tell(fabric: &'static Fabric, index: u32) {
 #[inline]
 pub fn push(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
     let Some(last) = entries.last() else { return };
-    let fanin = &fabric.cq(index).fanin;
+    let slot = fabric.cq(index);
+    if sync::load_u32(&slot.given_up) != 0 {
+        // Who waited once need not wait again.
+        return give_up(fabric, index, entries);
+    }
+    let fanin = &slot.fanin;
     let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
     let asked = Asked(Cell::new(false));
     let pushed = {
@@ -195,10 +201,13 @@ fn settle_all(fabric: &'static Fabric, entries: &[Entry]) {
 #[cold]
 fn give_up(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
     settle_all(fabric, entries);
-    if let Some(parts) = parts(fabric, fabric.cq(index).fanin.place()) {
-        parts.control().fail();
+    let slot = fabric.cq(index);
+    sync::store_u32(&slot.given_up, 1);
+    let queue = parts(fabric, slot.fanin.place());
+    if let Some(queue) = queue.filter(|queue| queue.control().state() == State::Running) {
+        queue.control().fail();
+        tell(fabric, index);
     }
-    tell(fabric, index);
 }
 
 /// Has what pushing to the queue at `index` will write brought here meanwhile: `landing` is where that was

@@ -121,7 +121,7 @@ impl Patience {
     const END: Duration = Duration::from_secs(2);
     /// What a little is at most: where it took longer, this process was suspended, and the holder may have been,
     /// too.
-    const STEP: Duration = Duration::from_millis(20);
+    const STEP: Duration = Duration::from_millis(200);
 
     /// Waits a little; true if it is time to see whether the holder lives.
     pub fn is_over_for_now(&mut self) -> bool {

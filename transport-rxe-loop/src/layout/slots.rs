@@ -160,6 +160,8 @@ pub struct CqSlot {
     pub generation: AtomicU32,
     /// Whether its overrun was reported.
     pub reported: AtomicU32,
+    /// Whether its lock could not be had, so that nobody pushes to it any more.
+    pub given_up: AtomicU32,
     /// Whether queue pairs have left RESET that an overrun was not spread to.
     pub newcomers: AtomicU32,
     /// What it was armed for.
