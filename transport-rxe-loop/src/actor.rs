@@ -118,6 +118,12 @@ impl Actor {
     /// Waits until it has ended. It gets no more orders.
     #[track_caller]
     pub fn ended(mut self) -> ExitStatus {
+        self.leave()
+    }
+
+    /// The same.
+    #[track_caller]
+    pub fn leave(&mut self) -> ExitStatus {
         self.orders = None;
         let mut status = None;
         until("the process ends", || {

@@ -16,6 +16,7 @@ use crate::cq;
 use crate::fabric::Fabric;
 use crate::flush;
 use crate::identity::{self, Identity};
+use crate::kicks::Kicks;
 use crate::layout::{OwnQp, QpSlot};
 use crate::memory::Pieces;
 use crate::notes;
@@ -65,35 +66,6 @@ pub fn kick_those_connected_to(fabric: &'static Fabric, number: u32) {
         if sync::load_u32(dest) == number {
             kick(fabric, index);
         }
-    }
-}
-
-/// Queue pairs that there may be work for, by number: a few of this process.
-#[derive(Debug, Default)]
-pub struct Kicks {
-    list: [u32; 4],
-    len: usize,
-}
-
-impl Kicks {
-    /// Adds one, by its number. Where that is another process' or one too many, it is noted.
-    pub fn add(&mut self, fabric: &'static Fabric, number: u32) {
-        if self.list[..self.len].contains(&number) {
-            return;
-        }
-        match self.list.get_mut(self.len) {
-            Some(place) if fabric.is_mine(number) => {
-                *place = number;
-                self.len += 1;
-            }
-            _ => notes::leave(fabric, number),
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<u32> {
-        self.len = self.len.checked_sub(1)?;
-        Some(self.list[self.len])
     }
 }
 
@@ -177,7 +149,8 @@ fn work(fabric: &'static Fabric, slot: &'static QpSlot, kicks: &mut Kicks, limit
     }
 }
 
-/// In SQD, and everything that was begun is done: says so once, if that was asked for. That is all: true.
+/// In SQD, and everything that was begun is done: says so once, if that was asked for. That is all there
+/// is to do: true.
 #[cold]
 fn drained(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> bool {
     if sync::swap_if(&slot.send.report_drained, 1, 0).is_ok() {
@@ -325,6 +298,7 @@ impl<'k> Initiator<'k> {
         let receive = self.peer.receive(&self.slot.send.ahead, nth).map_err(Self::halt)?;
         match land(window, self.fabric, from, &self.peer, &receive.request) {
             Ok(()) => {
+                // There is room: it was looked for.
                 let _ =
                     self.received.push(self.peer.received(&receive, from.len(), imm, solicited));
                 Ok(())
@@ -344,6 +318,7 @@ impl<'k> Initiator<'k> {
         /// In nanoseconds.
         const SOON: u64 = 50_000_000;
         let service = self.fabric.service();
+        // If there can be no alarm, the wait has none either, and fails.
         let _ = service.wake_at(self.fabric, self.me.number, service.now() + SOON);
         Halt::Waits(WaitsFor::Answer)
     }

@@ -173,6 +173,7 @@ cfg_if::cfg_if! {
         #[cfg(test)]
         mod hostile;
         mod identity;
+        mod kicks;
         mod layout;
         mod lock;
         mod memory;

@@ -13,10 +13,7 @@ const BITS: u32 = u64::BITS;
 pub fn leave(fabric: &'static Fabric, number: u32) {
     let qps = &fabric.tables().qps;
     let Some(place) = qps.at(number).life().place() else { return };
-    let index = qps.index(number);
-    let word = &fabric.tables().noted[(index / BITS) as usize];
-    sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
-    steps::done(Step::Noted);
+    mark(fabric, qps.index(number));
     if place == fabric.place() {
         sync::release(fabric.noted(), 1);
     } else {
@@ -24,16 +21,23 @@ pub fn leave(fabric: &'static Fabric, number: u32) {
     }
 }
 
+fn mark(fabric: &'static Fabric, index: u32) {
+    let word = &fabric.tables().noted[(index / BITS) as usize];
+    sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
+    steps::done(Step::Noted);
+}
+
 /// Has every queue pair run by its process, but for those of the process at a place, which is dead.
 #[cold]
 pub fn leave_all(fabric: &'static Fabric, dead: u16) {
     for (index, slot) in (0..).zip(fabric.tables().qps.all()) {
-        if slot.life().place() != Some(dead) {
-            leave(fabric, index);
+        if slot.life().place().is_some_and(|place| place != dead) {
+            mark(fabric, index);
         }
     }
-    // No thread of this process need come by on its own.
+    // Of this process, too, no thread need come by on its own.
     fabric.call(fabric.place());
+    fabric.others().for_each(|other| fabric.call(other.place()));
 }
 
 /// Whether any of this process may have been noted by itself; after this it has not, until it is again.

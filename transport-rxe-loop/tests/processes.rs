@@ -3,10 +3,9 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use common::process::{Actor, order, say};
 use common::{CAPS, FABRIC, open};
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::Post;
@@ -56,44 +55,26 @@ impl Sleeper {
 #[ignore = "a process of the other test"]
 fn peer() {
     let mut sleeper = Sleeper::new(&open());
-    println!("@{}", sleeper.qp.number());
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).unwrap();
-    sleeper.connect(line.trim().parse().unwrap());
-    println!("@connected");
+    say(sleeper.qp.number());
+    sleeper.connect(order().parse().unwrap());
+    say("connected");
     sleeper.sleep();
     sleeper.send();
     // Until the other one has done with it.
-    std::io::stdin().read_line(&mut line).unwrap();
-}
-
-/// What the child says after a mark, among what a test prints.
-fn said(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> String {
-    let line = lines.find_map(|line| Some(line.unwrap().split_once('@')?.1.to_owned()));
-    line.expect("the other process goes on")
-}
-
-fn start(fabric: &str) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "peer", "--ignored", "--nocapture"]).env(FABRIC, fabric);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    order();
 }
 
 #[test]
 fn x06_each_of_two_processes_is_woken_by_the_other() {
     let fabric = format!("test-{}", std::process::id());
-    let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
-    let mut sleeper = Sleeper::new(&context);
-    let mut child = start(&fabric);
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut orders = child.stdin.take().unwrap();
-    sleeper.connect(said(&mut lines).parse().unwrap());
-    writeln!(orders, "{}", sleeper.qp.number()).unwrap();
-    assert_eq!(said(&mut lines), "connected");
+    let mut sleeper = Sleeper::new(&open());
+    let mut peer = Actor::start("peer", &[(FABRIC, &fabric)]);
+    sleeper.connect(peer.number() as u32);
+    peer.order(sleeper.qp.number());
+    assert_eq!(peer.hear(), "connected");
     sleeper.send();
     sleeper.sleep();
-    drop(orders);
-    assert!(child.wait().unwrap().success());
+    peer.finish();
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! UCX's own benchmark, as Debian has it.
 
+use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bench::cores::Cores;
 
@@ -56,7 +57,7 @@ pub fn run(test: Test, cores: Cores, count: u64) -> Sample {
     };
     let ((), (), before) = on_two_cores(cores, || (), || ());
     let mut server = on_second(cores, || start(&[]));
-    thread::sleep(Duration::from_millis(100));
+    wait_for_listener(&port);
     let client = start(&[&["127.0.0.1", "-f", "-v", "-n", &count], arguments].concat());
     let output = client.wait_with_output().expect("it ends");
     let _ = server.kill();
@@ -64,6 +65,24 @@ pub fn run(test: Test, cores: Cores, count: u64) -> Sample {
     let ((), (), after) = on_two_cores(cores, || (), || ());
     let placement = if before == after { before } else { Placement::Moved };
     Sample { nanos: nanos(test, &output), placement }
+}
+
+/// Waits until somebody listens at a port, but not for ever: then the other end says that nobody does. It is
+/// not asked, since that would be a connection.
+fn wait_for_listener(port: &str) {
+    const LISTENS: &str = "0A";
+    let port = port.parse::<u16>().map_or_else(|_| String::new(), |port| format!(":{port:04X}"));
+    let is_it = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        words.len() > 3 && words[1].ends_with(&port) && words[3] == LISTENS
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let tables = || ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
+    while Instant::now() < deadline
+        && !tables().iter().flatten().any(|table| table.lines().any(is_it))
+    {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// A port that nobody had a moment ago.

@@ -24,7 +24,7 @@ pub enum Step {
     Inherited,
     /// A lock was given back; its holder may still have something to tell others.
     Left,
-    /// The next of several entries is about to be published.
+    /// The next of several entries is about to be written, or to be published.
     Publishing,
     /// Entries were published, and the arm was looked at.
     Published,

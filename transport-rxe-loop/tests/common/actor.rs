@@ -1,11 +1,7 @@
 //! A further process with an end of its own, which does what it is told, line by line.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
@@ -14,7 +10,8 @@ use transport_rxe_loop::{
     QueuePair, RangeError,
 };
 
-use super::{ALL, DEADLINE, FABRIC, open, settle};
+use super::process::{self, say};
+use super::{ALL, FABRIC, open, settle};
 
 const MEMORY: &str = "TEST_MEMORY";
 
@@ -125,10 +122,6 @@ pub fn act() {
         let numbers: Vec<u64> = rest.split(' ').filter_map(|word| word.parse().ok()).collect();
         say(stage.obey(verb, &numbers));
     }
-}
-
-fn say(what: impl std::fmt::Display) {
-    eprintln!("@{what}");
 }
 
 impl Stage {
@@ -298,9 +291,7 @@ pub fn files_of_regions(actor: &Actor) -> usize {
 
 /// An actor, as seen by the test that has started it.
 pub struct Actor {
-    child: Child,
-    orders: Option<ChildStdin>,
-    said: Receiver<String>,
+    process: process::Actor,
     fabric: String,
     /// The numbers of its queue pairs.
     pub numbers: [u32; QPS],
@@ -312,42 +303,27 @@ pub struct Actor {
 impl Actor {
     /// Starts one, with memory of a kind, that reaches that of others in a way.
     pub fn start(memory: &str, copy: &str) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "actor", "--ignored", "--nocapture", "--test-threads=1"]);
         // Each test has its own, by the thread that runs it.
         let fabric = fabric();
-        command.env(FABRIC, &fabric).env(MEMORY, memory).env(COPY, copy);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let orders = child.stdin.take();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        let (teller, said) = channel();
-        thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
-                match line.strip_prefix('@') {
-                    Some(word) => drop(teller.send(word.to_owned())),
-                    None => eprintln!("{line}"),
-                }
-            }
-        });
-        let mut actor = Self { child, orders, said, fabric, numbers: [0; QPS], addr: 0, rkey: 0 };
-        let first = actor.hear();
+        let environment = [(FABRIC, fabric.as_str()), (MEMORY, memory), (COPY, copy)];
+        let process = process::Actor::start("actor", &environment);
+        let first = process.hear();
         let mut numbers = first.split(' ').map(|word| word.parse::<u64>().unwrap());
         let mut next = || numbers.next().unwrap();
-        (actor.addr, actor.rkey) = (next(), next());
-        actor.numbers = [(); QPS].map(|()| next() as u32);
-        actor
+        let (addr, rkey) = (next(), next());
+        let numbers = [(); QPS].map(|()| next() as u32);
+        Self { process, fabric, numbers, addr, rkey }
     }
 
     /// Tells it to do something.
     pub fn tell(&mut self, order: &str) {
-        writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
+        self.process.order(order);
     }
 
     /// What it says next.
     #[track_caller]
     pub fn hear(&self) -> String {
-        self.said.recv_timeout(DEADLINE).expect("it has something to say")
+        self.process.hear()
     }
 
     /// Has it do something; says what came of it.
@@ -364,12 +340,12 @@ impl Actor {
     }
 
     pub fn pid(&self) -> rustix::process::Pid {
-        rustix::process::Pid::from_child(&self.child)
+        rustix::process::Pid::from_raw(self.process.pid()).unwrap()
     }
 
     pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.kill();
+        self.process.status();
     }
 }
 
@@ -385,15 +361,8 @@ pub fn connect((a, i): (&mut Actor, usize), (b, k): (&mut Actor, usize)) {
 impl Drop for Actor {
     fn drop(&mut self) {
         // Without orders it ends, and the last of all removes the fabric.
-        self.orders = None;
-        let start = Instant::now();
-        while !thread::panicking() && start.elapsed() < DEADLINE {
-            if let Ok(Some(_)) = self.child.try_wait() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(1));
+        if !thread::panicking() {
+            self.process.leave();
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -3,6 +3,8 @@
 
 pub mod actor;
 pub mod failing;
+#[path = "../../src/actor.rs"]
+pub mod process;
 
 use std::time::{Duration, Instant};
 
