@@ -43,7 +43,8 @@
 //!   sync: atomics, fences, which pairs with which
 //! ```
 //!
-//! `fake`, behind the feature `test-util`, is a transport that plays a script: for tests of the code above.
+//! Behind the feature `test-util`, for tests of the code above: `fake` is a transport that plays a script, `fault`
+//! lets go wrong what could go wrong with any.
 //!
 //! # The protocol in ten lines
 //! 1. The producer writes a completion into the next slot, the last word last, with Release; the slot's
@@ -70,6 +71,8 @@ pub mod async_event;
 pub mod cq;
 #[cfg(feature = "test-util")]
 pub mod fake;
+#[cfg(feature = "test-util")]
+pub mod fault;
 #[doc(hidden)]
 pub mod foreign_number;
 pub mod health;

@@ -26,6 +26,9 @@
 //! wake-up is lost by that, because the producer disarms **first and then** raises: an arm that is erased
 //! is always followed by an event, at worst by one that finds nothing (N5).
 //!
+//! An event may also be [held back](ArmWord::fire_unless) to stand for several completions; the queue then
+//! stays armed. Whoever holds one back fires in the end, by count or by time.
+//!
 //! Several producers fire by [`fire_shared`](ArmWord::fire_shared), a compare-and-swap that takes back
 //! only what was looked at. By stores, two of them would raise two events for one arm; by a swap, one that
 //! looked at Next could erase a later Solicited, for which it raises nothing. The consumer's side is the
@@ -73,17 +76,33 @@ impl ArmWord {
     /// disarming. `urgent` is a solicited receive, a failure, or the overrun (N3, O5).
     #[inline]
     pub fn fire(&self, urgent: bool, raise: impl FnOnce()) {
-        match sync::load_u32(&self.0) {
-            IDLE => {}
-            SOLICITED if !urgent => {}
-            _ if sync::intact(Site::DisarmFirst) => {
-                sync::store_u32(&self.0, IDLE);
-                raise();
-            }
-            _ => {
-                raise();
-                sync::store_u32(&self.0, IDLE);
-            }
+        self.fire_unless(urgent, |_| false, raise);
+    }
+
+    /// [`fire`](Self::fire), unless the producer `holds` the event back, knowing for what the consumer has
+    /// armed: then that stays armed.
+    #[inline]
+    pub fn fire_unless(
+        &self,
+        urgent: bool,
+        holds: impl FnOnce(Notify) -> bool,
+        raise: impl FnOnce(),
+    ) {
+        let armed = match sync::load_u32(&self.0) {
+            IDLE => return,
+            SOLICITED if !urgent => return,
+            SOLICITED => Notify::Solicited,
+            _ => Notify::Next,
+        };
+        if holds(armed) {
+            return;
+        }
+        if sync::intact(Site::DisarmFirst) {
+            sync::store_u32(&self.0, IDLE);
+            raise();
+        } else {
+            raise();
+            sync::store_u32(&self.0, IDLE);
         }
     }
 

@@ -14,10 +14,12 @@
 //! # Ok::<(), cq_core::setup::RangeError>(())
 //! ```
 
+mod address;
 mod in_use;
 mod qp;
 mod region;
 
+pub use self::address::{Destination, Gid, GlobalRoute};
 pub use self::in_use::InUse;
-pub use self::qp::{QpAttrMask, QpCaps};
-pub use self::region::{Access, RangeError, Registered};
+pub use self::qp::{QpAttrMask, QpCaps, QpType, SrqInit};
+pub use self::region::{Access, RangeError, Registered, inc_rkey};

@@ -72,7 +72,7 @@ use crate::notify::ArmWord;
 use crate::ring::shared::Reservation;
 use crate::ring::{CapacityError, Head, Slot, Tail};
 use crate::sync::{self, AtomicU32, array_of, const_unless_loom};
-use crate::transport::{CqKey, Signal};
+use crate::transport::{CqKey, Notify, Signal};
 
 /// What the two sides share besides the slots. Any bytes are valid, zeros are a new queue.
 #[derive(Debug)]
@@ -132,6 +132,20 @@ impl Control {
     /// Gives the queue up, as if it had overrun: for whoever can't push to it any more.
     pub fn fail(&self) {
         self.alerts.health.drop_one();
+    }
+
+    /// For a producer that was given no signal and has pushed: raises what the consumer armed for, if this is it,
+    /// unless it `holds` that back for later, knowing what that is. `urgent` says whether it pushed what a
+    /// consumer that armed for solicited completions waits for. Whoever holds an event back calls this again in
+    /// the end, be it without a completion.
+    pub fn notify_unless(
+        &self,
+        urgent: bool,
+        holds: impl FnOnce(Notify) -> bool,
+        raise: impl FnOnce(),
+    ) {
+        sync::push_fence();
+        self.alerts.arm.fire_unless(urgent, holds, raise);
     }
 
     /// Takes over the arm and the health of the queue that this one replaces; while neither side is at

@@ -295,6 +295,8 @@ pub enum Refused {
     InlineResult,
     /// READ and atomics are turned off for the queue pair: `max_rd_atomic` is 0 (Q7).
     NoReadAtomic,
+    /// A FLUSH that names no placement, or one that is none.
+    BadPlacement,
     /// It is a datagram, and nothing says where it goes.
     NoDestination,
     /// The queue pair takes its receives from a shared receive queue (Q9).
@@ -312,6 +314,7 @@ sentences!(Refused {
     Self::Unsupported => ("the device does not have this operation");
     Self::InlineResult => ("READ and atomics write their data, so it can't be inline: give pieces of registered memory");
     Self::NoReadAtomic => ("the queue pair's max_rd_atomic is 0, which allows no READ and no atomic: set it when going to RTS");
+    Self::BadPlacement => ("a FLUSH needs a placement: GLOBAL, PERSISTENT or both");
     Self::NoDestination => ("a datagram needs a destination: an address handle of the queue pair's own protection domain, a queue pair's number and its queue key");
     Self::SharedReceives => ("the queue pair takes its receives from a shared receive queue: post them there");
     Self::Device(code) => ("the device refused it (code {code})");

@@ -115,6 +115,21 @@ impl Wc {
         }
     }
 
+    /// A failed one whose undefined fields (C4) hold a pattern that no program can take for an answer, so that
+    /// one which reads them fails its tests.
+    #[must_use]
+    #[cold]
+    pub const fn poisoned(wr_id: u64, status: WcStatus, qp_num: u32) -> Self {
+        const POISON: u32 = 0xa5a5_a5a5;
+        Self::new(wr_id, status, qp_num)
+            .with_opcode(WcOpcode(POISON))
+            .with_byte_len(POISON)
+            .with_invalidated_rkey(POISON)
+            .with_src_qp(POISON)
+            .with_flags(WcFlags::from_bits_retain(POISON))
+            .with_path(POISON as u16, POISON as u16, POISON as u8, POISON as u8)
+    }
+
     /// The number that the request was posted with.
     #[must_use]
     pub const fn wr_id(&self) -> u64 {
@@ -198,6 +213,13 @@ impl Wc {
     #[must_use]
     pub const fn with_flags(mut self, flags: WcFlags) -> Self {
         self.wc_flags = self.wc_flags.union(flags);
+        self
+    }
+
+    /// Takes flags away; what they are about stays.
+    #[must_use]
+    pub const fn without_flags(mut self, flags: WcFlags) -> Self {
+        self.wc_flags = self.wc_flags.difference(flags);
         self
     }
 

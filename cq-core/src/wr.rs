@@ -19,6 +19,10 @@
 //! What the operations do is Q6; how many pieces a request may have and how much may be inline is up to
 //! the queue pair (Q4).
 
+mod op;
+
+pub use self::op::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
+
 /// One piece of registered local memory: `struct ibv_sge`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,15 +42,6 @@ const _: () = {
     assert!(core::mem::offset_of!(Sge, lkey) == 12);
 };
 
-/// Memory of the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RemoteAddr {
-    /// Where it starts, as an address of the peer.
-    pub addr: u64,
-    /// The remote key of the memory region that it lies in.
-    pub rkey: u32,
-}
-
 bitflags::bitflags! {
     /// `enum ibv_send_flags`. Inline is not among them: [`Data::Inline`] says it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,57 +52,6 @@ bitflags::bitflags! {
         const SIGNALED = 1 << 1;
         /// Wake a peer that armed for solicited completions only (N3).
         const SOLICITED = 1 << 2;
-    }
-}
-
-/// What a send-queue request does (Q6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SendOp {
-    /// Sends to a receive of the peer, with immediate data in network byte order if there is some.
-    Send {
-        /// Immediate data.
-        imm: Option<[u8; 4]>,
-    },
-    /// Writes to memory of the peer, which is told only if there is immediate data: that takes one of its
-    /// receives.
-    Write {
-        /// Where to.
-        remote: RemoteAddr,
-        /// Immediate data in network byte order.
-        imm: Option<[u8; 4]>,
-    },
-    /// Reads memory of the peer into the pieces of the request.
-    Read {
-        /// Where from.
-        remote: RemoteAddr,
-    },
-    /// Replaces eight bytes of the peer's memory if they hold `compare`, as one step. What they held
-    /// before comes back into the request's piece of eight bytes, in this machine's byte order.
-    CompareSwap {
-        /// Which bytes; the address is a multiple of eight.
-        remote: RemoteAddr,
-        /// What they must hold.
-        compare: u64,
-        /// What they hold then.
-        swap: u64,
-    },
-    /// Adds to eight bytes of the peer's memory, wrapping, as one step. What they held before comes back
-    /// into the request's piece of eight bytes, in this machine's byte order.
-    FetchAdd {
-        /// Which bytes; the address is a multiple of eight.
-        remote: RemoteAddr,
-        /// How much is added.
-        add: u64,
-    },
-}
-
-impl SendOp {
-    /// Whether the peer's answer is written to the pieces of the request: READ and atomics, which count
-    /// towards `max_rd_atomic` and which a FENCE waits for.
-    #[must_use]
-    pub const fn returns_data(&self) -> bool {
-        matches!(self, Self::Read { .. } | Self::CompareSwap { .. } | Self::FetchAdd { .. })
     }
 }
 
@@ -199,13 +143,56 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, SendOp::FetchAdd { remote, add }, Data::Sges(sges))
     }
 
+    /// A signaled SEND that invalidates the window whose key the receiver knows as `rkey`.
+    #[must_use]
+    pub const fn send_with_inv(wr_id: u64, sges: &'a [Sge], rkey: u32) -> Self {
+        Self::new(wr_id, SendOp::SendInvalidate { rkey }, Data::Sges(sges))
+    }
+
+    /// A signaled atomic write of the request's eight bytes.
+    #[must_use]
+    pub const fn atomic_write(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
+        Self::new(wr_id, SendOp::AtomicWrite { remote }, Data::Sges(sges))
+    }
+
+    /// A signaled atomic write of eight bytes that are copied while posting.
+    #[must_use]
+    pub const fn atomic_write_inline(wr_id: u64, bytes: &'a [u8; 8], remote: RemoteAddr) -> Self {
+        Self::new(wr_id, SendOp::AtomicWrite { remote }, Data::Inline(bytes))
+    }
+
+    /// A signaled FLUSH of `length` bytes.
+    #[must_use]
+    pub const fn flush(
+        wr_id: u64,
+        remote: RemoteAddr,
+        length: u32,
+        placement: Placement,
+        selectivity: Selectivity,
+    ) -> Self {
+        let op = SendOp::Flush { remote, length, placement, selectivity };
+        Self::new(wr_id, op, Data::Sges(&[]))
+    }
+
+    /// A signaled binding of a memory window.
+    #[must_use]
+    pub const fn bind_window(wr_id: u64, bind: WindowBind) -> Self {
+        Self::new(wr_id, SendOp::BindWindow(bind), Data::Sges(&[]))
+    }
+
+    /// A signaled invalidation of the key of a window of this side.
+    #[must_use]
+    pub const fn local_invalidate(wr_id: u64, rkey: u32) -> Self {
+        Self::new(wr_id, SendOp::LocalInvalidate { rkey }, Data::Sges(&[]))
+    }
+
     /// Any operation, signaled.
     #[must_use]
     pub const fn new(wr_id: u64, op: SendOp, data: Data<'a>) -> Self {
         Self { wr_id, op, flags: SendFlags::SIGNALED, data }
     }
 
-    /// Carries this immediate data, in network byte order; READ and atomics carry none.
+    /// Carries this immediate data, in network byte order; SEND and WRITE do, all others carry none.
     #[must_use]
     pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
         self.op = match self.op {

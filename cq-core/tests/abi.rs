@@ -1,10 +1,11 @@
 //! The numbers of `<infiniband/verbs.h>`, name by name, and each field's way into the bytes (C1, C2).
 #![cfg(not(loom))]
 
+use cq_core::setup::inc_rkey;
 use cq_core::soft::SoftCq;
 use cq_core::transport::Poll;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
-use cq_core::wr::{RemoteAddr, SendFlags, SendOp, SendWr};
+use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr};
 
 #[test]
 fn c02_statuses_by_name() {
@@ -135,4 +136,23 @@ fn requests_say_what_their_builders_are_called() {
     assert_eq!(send.with_imm([7; 4]).op, SendOp::Send { imm: Some([7; 4]) });
     let urgent = send.solicited().unsignaled();
     assert_eq!(urgent.flags, SendFlags::SOLICITED);
+    assert_eq!(SendWr::send_with_inv(1, &[], 9).op, SendOp::SendInvalidate { rkey: 9 });
+    assert_eq!(
+        SendWr::send_with_inv(1, &[], 9).with_imm([7; 4]).op,
+        SendOp::SendInvalidate { rkey: 9 }
+    );
+    assert_eq!(SendWr::atomic_write_inline(1, &[3; 8], remote).data.len(), 8);
+    let (placement, selectivity) = (Placement::GLOBAL, Selectivity::Region);
+    let flush = SendWr::flush(1, remote, 64, placement, selectivity);
+    assert_eq!(flush.op, SendOp::Flush { remote, length: 64, placement, selectivity });
+    assert!(!flush.op.carries_data() && flush.data.is_empty());
+    assert!(!SendWr::local_invalidate(1, 9).op.carries_data());
+    assert!(SendWr::atomic_write(1, &[], remote).op.carries_data());
+}
+
+#[test]
+fn q06_the_next_key_of_a_window_differs_in_its_low_byte() {
+    assert_eq!(inc_rkey(0x1234_5678), 0x1234_5679);
+    assert_eq!(inc_rkey(0x1234_56ff), 0x1234_5600);
+    assert_eq!(inc_rkey(u32::MAX), 0xffff_ff00);
 }

@@ -2,6 +2,27 @@
 
 use core::fmt;
 
+/// `enum ibv_qp_type`: what a queue pair can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum QpType {
+    /// Reliable connection: everything.
+    Rc = 2,
+    /// Unreliable connection: SEND and WRITE; what is lost is lost.
+    Uc = 3,
+    /// Unreliable datagrams: SEND of one packet, to anyone.
+    Ud = 4,
+}
+
+/// `struct ibv_srq_init_attr`: how much a shared receive queue takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SrqInit {
+    /// Receives that may be outstanding.
+    pub max_wr: u32,
+    /// Pieces of a receive.
+    pub max_sge: u32,
+}
+
 /// `struct ibv_qp_cap`: how much a queue pair takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpCaps {

@@ -16,6 +16,14 @@ bitflags::bitflags! {
         const REMOTE_READ = 1 << 2;
         /// Peers may use atomics on it.
         const REMOTE_ATOMIC = 1 << 3;
+        /// Memory windows may be bound to it.
+        const MW_BIND = 1 << 4;
+        /// Addresses count from its first byte, which is at 0.
+        const ZERO_BASED = 1 << 5;
+        /// Peers may have what they wrote made visible to all.
+        const FLUSH_GLOBAL = 1 << 8;
+        /// Peers may have what they wrote made persistent.
+        const FLUSH_PERSISTENT = 1 << 9;
         /// Everything that peers may do.
         const REMOTE = Self::REMOTE_WRITE.bits() | Self::REMOTE_READ.bits() | Self::REMOTE_ATOMIC.bits();
         /// What a device may ignore if it does not know it (Q10).
@@ -25,7 +33,7 @@ bitflags::bitflags! {
 }
 
 impl Access {
-    /// The four rights that have a name of their own.
+    /// The right to write and the three of peers that all devices know.
     pub const EVERY: Self = Self::LOCAL_WRITE.union(Self::REMOTE);
 
     /// Whether it lets peers write what this side may not: no memory is registered so (Q10).
@@ -34,6 +42,13 @@ impl Access {
         let by_peers = self.intersects(Self::REMOTE_WRITE.union(Self::REMOTE_ATOMIC));
         by_peers && !self.contains(Self::LOCAL_WRITE)
     }
+}
+
+/// The key that a memory window is to have next: the same but for its low byte (`ibv_inc_rkey(3)`).
+#[must_use]
+pub const fn inc_rkey(rkey: u32) -> u32 {
+    const LOW: u32 = 0xff;
+    rkey & !LOW | rkey.wrapping_add(1) & LOW
 }
 
 /// A registration, as requests name it. The memory does not wrap: `addr + len` is an address.

@@ -64,8 +64,8 @@ impl<S: Signal> Producer<'_, S> {
         let (mut urgent, mut pushed) = (false, Ok(()));
         let (all, tags) = (entries.clone().map(|entry| (&entry.wc, entry.tag)), self.tags);
         let stored = self.ring.push_run(all, |slot, tag| tags.store(slot, tag));
-        for Entry { wc, solicited, .. } in entries.by_ref().take(stored) {
-            urgent |= is_urgent(wc, *solicited);
+        for entry in entries.by_ref().take(stored) {
+            urgent |= entry.is_urgent();
         }
         for _ in entries {
             let overrun = self.overrun();
@@ -73,6 +73,22 @@ impl<S: Signal> Producer<'_, S> {
         }
         self.notify(|| urgent);
         pushed
+    }
+
+    /// [`push_batch`](Self::push_batch) of as many as there is room for, and says how many that is. The rest is
+    /// the caller's to drop: the queue does not overrun, and what comes later is stored once there is room.
+    #[inline]
+    pub fn push_fitting<'w>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'w Entry, IntoIter: Clone>,
+    ) -> usize {
+        let (entries, tags) = (entries.into_iter(), self.tags);
+        let all = entries.clone().map(|entry| (&entry.wc, entry.tag));
+        let stored = self.ring.push_run(all, |slot, tag| tags.store(slot, tag));
+        if stored > 0 {
+            self.notify(|| entries.take(stored).any(Entry::is_urgent));
+        }
+        stored
     }
 
     /// How many completions there is memory for.
@@ -122,6 +138,15 @@ pub struct Entry {
     pub tag: u32,
     /// Whether the message was sent SOLICITED, which counts for receives only (N3).
     pub solicited: bool,
+}
+
+impl Entry {
+    /// Whether it is what a consumer that armed for solicited completions waits for (N3).
+    #[inline]
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        is_urgent(&self.wc, self.solicited)
+    }
 }
 
 /// What a consumer that armed for solicited completions wakes up for: a solicited receive, and any

@@ -1,0 +1,42 @@
+//! Requests: refused.
+
+use super::FaultInjector;
+use super::plan::Fault;
+use crate::transport::{Post, PostError, Refused};
+use crate::wr::{RecvWr, SendWr};
+
+impl<T: Post, const N: usize> FaultInjector<T, N> {
+    /// Posts `list` up to the first request that is refused here.
+    fn post<W>(
+        &mut self,
+        list: &[W],
+        of: impl Fn(Fault) -> Option<Refused>,
+        post: impl FnOnce(&mut T, &[W]) -> Result<(), PostError>,
+    ) -> Result<(), PostError> {
+        let refused = (0..list.len()).find_map(|nth| Some((nth, self.roll(None, &of)?)));
+        let Some((posted, why)) = refused else { return post(&mut self.transport, list) };
+        if posted > 0 {
+            post(&mut self.transport, &list[..posted])?;
+        }
+        self.injected.refused += 1;
+        Err(PostError { posted, why })
+    }
+}
+
+impl<T: Post, const N: usize> Post for FaultInjector<T, N> {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let of = |fault| match fault {
+            Fault::RefuseSend(why) => Some(why),
+            _ => None,
+        };
+        self.post(list, of, |transport, list| transport.post_send(list))
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let of = |fault| match fault {
+            Fault::RefuseRecv(why) => Some(why),
+            _ => None,
+        };
+        self.post(list, of, |transport, list| transport.post_recv(list))
+    }
+}

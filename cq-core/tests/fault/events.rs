@@ -1,0 +1,62 @@
+//! Events for nothing, and twice (N5, N7).
+
+use std::time::Duration;
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::cq::CompletionQueue;
+use cq_core::fake::{Call, Script};
+use cq_core::fault::When;
+use cq_core::transport::{AsyncEvents, Block, EventError, Events};
+use cq_core::wc::Wc;
+
+use super::{KEY, faults, injector, wc};
+
+#[test]
+fn n05_an_event_comes_for_nothing() {
+    let script = Script::new(KEY);
+    let mut channel = injector(&script, &faults().spurious(When::nth(2), KEY));
+    let events = [(); 3].map(|()| channel.next());
+    assert_eq!(events, [Ok(None), Ok(Some(KEY)), Ok(None)]);
+    assert_eq!(channel.injected().to_string(), "seed 1, 1 spurious");
+}
+
+#[test]
+fn n07_an_event_comes_twice_and_is_taken_once() {
+    let script = Script::new(KEY).on_event(Ok(KEY));
+    let mut channel = injector(&script, &faults().duplicate(When::nth(1)));
+    assert_eq!(channel.next(), Ok(Some(KEY)));
+    assert_eq!(channel.block(&mut None), Ok(true), "there is one more");
+    assert_eq!([channel.next(), channel.next()], [Ok(Some(KEY)), Ok(None)]);
+    assert_eq!(script.calls(), [Call::Event, Call::Event]);
+    assert_eq!(channel.injected().to_string(), "seed 1, 1 duplicated");
+}
+
+#[test]
+fn n05_a_wait_goes_on_after_an_event_for_nothing() {
+    let script = Script::new(KEY).on_event(Ok(KEY)).on_poll(Ok(&[wc(1, 5)]));
+    let plan = faults().spurious(When::nth(1), KEY).duplicate(When::nth(1));
+    let (mut cq, mut channel) = (CompletionQueue::new(&script), injector(&script, &plan));
+    let (mut room, second) = ([Wc::default(); 4], Some(Duration::from_secs(1)));
+    assert_eq!(cq.wait(&mut room, &mut channel, second), Ok(&[wc(1, 5)][..]));
+    assert_eq!(cq.wait(&mut room, &mut channel, second), Ok(&[][..]));
+}
+
+#[test]
+fn n10_a_failure_of_the_channel_is_passed_on() {
+    let broken = EventError::Device(5);
+    let script = Script::new(KEY).on_event(Err(broken)).on_block(Err(broken));
+    let mut channel = injector(&script, &faults().spurious(When::always(), KEY));
+    assert_eq!(channel.next(), Err(broken));
+    assert_eq!(channel.block(&mut None), Err(broken));
+}
+
+#[test]
+fn asynchronous_events_come_for_nothing_and_twice() {
+    let report = |event_type, port| AsyncEvent { event_type, element: Element::Port(port) };
+    let (up, down) = (report(AsyncEventType::PORT_ACTIVE, 1), report(AsyncEventType::PORT_ERR, 1));
+    let script = Script::new(KEY).on_async(Ok(up));
+    let plan = faults().duplicate_async(When::nth(1)).spurious_async(When::nth(1), down);
+    let mut device = injector(&script, &plan);
+    let events = [(); 4].map(|()| device.next_async());
+    assert_eq!(events, [Ok(Some(up)), Ok(Some(up)), Ok(Some(down)), Ok(None)]);
+}

@@ -1,0 +1,45 @@
+//! Requests that are refused (Q4).
+
+use cq_core::fake::{Call, Script};
+use cq_core::fault::When;
+use cq_core::transport::{Post, PostError, Refused};
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::{KEY, faults, injector};
+
+const FULL: Refused = Refused::QueueFull;
+
+fn sends<const N: usize>(first: u64) -> [SendWr<'static>; N] {
+    std::array::from_fn(|nth| SendWr::send(first + nth as u64, &[]))
+}
+
+#[test]
+fn q04_what_stands_before_the_refused_one_is_posted() {
+    let script = Script::new(KEY);
+    let mut qp = injector(&script, &faults().refuse_send(When::nth(3), FULL));
+    let list = sends::<4>(1);
+    assert_eq!(qp.post_send(&list), Err(PostError { posted: 2, why: FULL }));
+    assert_eq!(script.calls(), [list[0].into(), list[1].into()]);
+    assert_eq!(qp.post_send(&list[2..]), Ok(()), "the fourth and fifth that are handed over");
+    assert_eq!(qp.injected().to_string(), "seed 1, 1 refused");
+}
+
+#[test]
+fn q04_the_first_may_be_refused() {
+    let script = Script::new(KEY);
+    let mut qp = injector(&script, &faults().refuse_recv(When::always(), FULL));
+    let receive = RecvWr::new(1, &[]);
+    assert_eq!(qp.post_recv(&[receive]), Err(PostError { posted: 0, why: FULL }));
+    assert_eq!(script.calls(), []);
+    assert_eq!(qp.post_send(&sends::<2>(1)), Ok(()), "the other queue's");
+}
+
+#[test]
+fn q04_what_the_device_refuses_itself_comes_first() {
+    let script = Script::new(KEY).on_send(Ok(1)).on_send(Err(Refused::WrongState));
+    let mut qp = injector(&script, &faults().refuse_send(When::nth(3), FULL));
+    let refused = Err(PostError { posted: 1, why: Refused::WrongState });
+    assert_eq!(qp.post_send(&sends::<4>(1)), refused);
+    assert_eq!(script.calls(), [sends::<1>(1)[0].into(), Call::Refused(2)]);
+    assert_eq!(qp.injected().refused, 0);
+}
