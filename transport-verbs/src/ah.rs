@@ -14,13 +14,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use cq_core::setup::{Gid, GlobalRoute};
 use cq_core::wc::Wc;
 use rdma_sys::{ibv_ah_attr, ibv_gid, ibv_global_route};
 use rustix::io::Errno;
 
 use crate::error::{Attempt, DeviceError};
 use crate::pd::ProtectionDomain;
-use crate::port::{Gid, Port};
+use crate::port::Port;
 use crate::sys::ah::Ah;
 
 /// How many routers a packet may pass.
@@ -39,19 +40,6 @@ pub struct AddressVector {
     pub route: Option<GlobalRoute>,
 }
 
-/// `struct ibv_global_route`: the way to a port of another subnet, or on Ethernet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GlobalRoute {
-    /// Global identifier of the other port.
-    pub gid: Gid,
-    /// Index of this port's global identifier.
-    pub sgid_index: u8,
-    /// How many routers a packet may pass.
-    pub hop_limit: u8,
-    /// Traffic class.
-    pub traffic_class: u8,
-}
-
 impl AddressVector {
     pub(crate) const NOWHERE: Self = Self { port: 0, lid: 0, sl: 0, route: None };
 
@@ -64,6 +52,7 @@ impl AddressVector {
             sgid_index: port.gid_index(),
             hop_limit: HOP_LIMIT,
             traffic_class: 0,
+            flow_label: 0,
         };
         let global = port.is_ethernet() || lid == 0;
         Self { port: port.number(), lid, sl: 0, route: global.then_some(route) }
@@ -75,13 +64,19 @@ impl AddressVector {
             Some(route) => (1, route),
             None => (
                 0,
-                GlobalRoute { gid: Gid([0; 16]), sgid_index: 0, hop_limit: 0, traffic_class: 0 },
+                GlobalRoute {
+                    gid: Gid([0; 16]),
+                    sgid_index: 0,
+                    hop_limit: 0,
+                    traffic_class: 0,
+                    flow_label: 0,
+                },
             ),
         };
         ibv_ah_attr {
             grh: ibv_global_route {
                 dgid: ibv_gid { raw: route.gid.0 },
-                flow_label: 0,
+                flow_label: route.flow_label,
                 sgid_index: route.sgid_index,
                 hop_limit: route.hop_limit,
                 traffic_class: route.traffic_class,

@@ -1,13 +1,13 @@
 //! Bringing a queue pair from RESET to RTS with usual attributes.
 
-use cq_core::setup::{Access, QpAttrMask};
+use cq_core::setup::{Access, QpAttrMask, QpType};
 
 use crate::attr::QpAttr;
 use crate::attributes::AtomicCap;
 use crate::endpoint::Endpoint;
 use crate::error::ModifyError;
 use crate::port::Port;
-use crate::qp::{QpType, QueuePair};
+use crate::qp::QueuePair;
 use crate::state::QpState;
 
 /// READs and atomics under way, where the device allows so many.
@@ -50,7 +50,7 @@ impl QueuePair {
             .sq_psn(self.psn())
             .max_rd_atomic(limits.max_qp_init_rd_atom.min(RD_ATOMIC));
         let steps = match self.qp_type() {
-            QpType::UC => {
+            QpType::Uc => {
                 [init.access(Access::REMOTE_WRITE), rtr.without(RELIABLE), rts.without(RELIABLE)]
             }
             _ => [init, rtr, rts],

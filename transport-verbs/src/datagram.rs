@@ -9,7 +9,7 @@
 //! let context = Context::open_first()?;
 //! let (port, pd) = (context.port(1)?, context.alloc_pd()?);
 //! let cq = context.create_cq(16, None)?;
-//! let mut qp = pd.create_qp(&QpInit { qp_type: QpType::UD, ..QpInit::new(&cq) })?;
+//! let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) })?;
 //! qp.activate(&port, 0x1111)?;
 //!
 //! let ah = pd.create_ah(&AddressVector::of(&port, peer.gid, peer.lid))?;
@@ -18,23 +18,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use cq_core::setup::QpType;
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendOp, SendWr};
 
 use crate::ah::AddressHandle;
-use crate::qp::{QpType, QueuePair};
+use crate::qp::QueuePair;
 use crate::sys::qp::Target;
 
 /// Where a datagram goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Destination<'a> {
-    /// The address, made in the queue pair's protection domain.
-    pub ah: &'a AddressHandle,
-    /// Number of the queue pair there.
-    pub qp_num: u32,
-    /// The queue key that it asks for.
-    pub qkey: u32,
-}
+pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
 
 /// A queue pair whose datagrams go to one destination: what [`QueuePair::to`] makes of it.
 #[derive(Debug)]
@@ -65,7 +58,7 @@ impl QueuePair {
 impl Directed<'_> {
     fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         let sends = matches!(wr.op, SendOp::Send { .. });
-        if !sends || self.qp.qp_type() != QpType::UD {
+        if !sends || self.qp.qp_type() != QpType::Ud {
             return Err(Refused::Unsupported);
         }
         self.qp.judge(wr)

@@ -15,12 +15,14 @@
 
 use std::sync::Arc;
 
+use cq_core::setup::Gid;
+
 use crate::attributes::DeviceAttr;
 use crate::channel::CompletionChannel;
 use crate::cq::Cq;
 use crate::error::{Attempt, CapacityError, DeviceError, OpenError};
 use crate::pd::ProtectionDomain;
-use crate::port::{self, Gid, Port};
+use crate::port::{self, Port};
 use crate::sys::context::{self, DeviceList};
 
 /// The names of the devices that there are.

@@ -12,7 +12,7 @@
 
 use thiserror::Error;
 
-use crate::port::Gid;
+use cq_core::setup::Gid;
 
 /// Queue pair numbers and packet numbers have this many bits.
 const BITS24: u32 = (1 << 24) - 1;

@@ -84,6 +84,12 @@
 //! then on, once it is empty, fails with [`PollError::Overrun`](cq_core::transport::PollError::Overrun) for
 //! ever (O3). A program that takes no asynchronous events is never told.
 //!
+//! # What is not offered
+//! SEND with invalidate and LOCAL_INV are posted as any operation. BIND_MW, ATOMIC_WRITE and FLUSH are refused
+//! with [`Refused::Unsupported`](cq_core::transport::Refused::Unsupported): `rdma-sys` does not have the operands
+//! of the first, and is older than the others. Completion queues that ignore overruns need a call that it
+//! misses.
+//!
 //! # Traps that are handled
 //! - An event of a type that the headers do not know is read as a number.
 //! - Every event is acknowledged: those of completion queues in batches, at the latest when their queue
@@ -128,9 +134,11 @@ mod state;
 mod sys;
 mod wait;
 
-pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};
+pub use cq_core::setup::{
+    Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpType, RangeError, SrqInit,
+};
 
-pub use crate::ah::{AddressHandle, AddressVector, GlobalRoute};
+pub use crate::ah::{AddressHandle, AddressVector};
 pub use crate::attr::QpAttr;
 pub use crate::attributes::{AtomicCap, DeviceAttr};
 pub use crate::channel::CompletionChannel;
@@ -143,7 +151,7 @@ pub use crate::error::{
 };
 pub use crate::mr::{MemoryRegion, OwnedRegion};
 pub use crate::pd::ProtectionDomain;
-pub use crate::port::{Gid, Port, PortState};
-pub use crate::qp::{QpInit, QpType, QueuePair};
-pub use crate::srq::{SharedReceiveQueue, SrqInit};
+pub use crate::port::{Port, PortState};
+pub use crate::qp::{QpInit, QueuePair};
+pub use crate::srq::SharedReceiveQueue;
 pub use crate::state::QpState;

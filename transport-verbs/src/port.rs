@@ -10,46 +10,23 @@
 //! ```
 
 use std::fmt;
-use std::net::{AddrParseError, Ipv6Addr};
-use std::str::FromStr;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use cq_core::foreign_number::foreign_number;
+use cq_core::setup::Gid;
 use rustix::io::Errno;
 
 use crate::error::{Attempt, DeviceError};
 use crate::sys::context::Context;
 use crate::sys::port::{self, GidEntry, PortAttr};
 
-/// `union ibv_gid`: the address of a port, written as an IPv6 address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Gid(
-    /// Its bytes in network order.
-    pub [u8; 16],
-);
-
-impl Gid {
-    fn is_ipv4(self) -> bool {
-        Ipv6Addr::from(self.0).to_ipv4_mapped().is_some()
-    }
-
-    fn is_link_local(self) -> bool {
-        Ipv6Addr::from(self.0).is_unicast_link_local()
-    }
+fn is_ipv4(gid: Gid) -> bool {
+    Ipv6Addr::from(gid.0).to_ipv4_mapped().is_some()
 }
 
-impl fmt::Display for Gid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Ipv6Addr::from(self.0).fmt(f)
-    }
-}
-
-impl FromStr for Gid {
-    type Err = AddrParseError;
-
-    fn from_str(text: &str) -> Result<Self, AddrParseError> {
-        Ok(Self(text.parse::<Ipv6Addr>()?.octets()))
-    }
+fn is_link_local(gid: Gid) -> bool {
+    Ipv6Addr::from(gid.0).is_unicast_link_local()
 }
 
 foreign_number! {
@@ -177,8 +154,8 @@ pub fn gids(context: &Arc<Context>, number: u8) -> Result<Vec<(u8, Gid)>, Device
 fn best(table: &[GidEntry]) -> Option<&GidEntry> {
     table.iter().min_by_key(|entry| match entry.kind {
         port::GID_ROCE_V1 => 3,
-        port::GID_ROCE_V2 if entry.gid.is_link_local() => 2,
-        port::GID_ROCE_V2 if !entry.gid.is_ipv4() => 1,
+        port::GID_ROCE_V2 if is_link_local(entry.gid) => 2,
+        port::GID_ROCE_V2 if !is_ipv4(entry.gid) => 1,
         _ => 0,
     })
 }

@@ -27,10 +27,10 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{QpAttrMask, QpCaps};
+use cq_core::setup::{QpAttrMask, QpCaps, QpType};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendWr};
-use rdma_sys::{ibv_qp_attr, ibv_qp_cap, ibv_qp_type};
+use rdma_sys::{ibv_qp_attr, ibv_qp_cap};
 
 use crate::attr::QpAttr;
 use crate::attributes::DeviceAttr;
@@ -44,24 +44,6 @@ use crate::state::QpState;
 use crate::sys::port;
 use crate::sys::post::Failure;
 use crate::sys::qp::{Parts, Qp};
-
-/// `enum ibv_qp_type`: what a queue pair can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct QpType(u32);
-
-impl QpType {
-    /// Reliable connection: everything.
-    pub const RC: Self = Self(ibv_qp_type::IBV_QPT_RC);
-    /// Unreliable connection: SEND and WRITE; what is lost is lost.
-    pub const UC: Self = Self(ibv_qp_type::IBV_QPT_UC);
-    /// Unreliable datagrams: SEND of one packet, to anyone ([`QueuePair::to`]).
-    pub const UD: Self = Self(ibv_qp_type::IBV_QPT_UD);
-
-    /// As libibverbs names it.
-    pub(crate) const fn raw(self) -> u32 {
-        self.0
-    }
-}
 
 /// `struct ibv_qp_init_attr`: what a queue pair is made of.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +67,7 @@ impl<'a> QpInit<'a> {
     /// requests each way, of one piece, or of 64 inline bytes.
     #[must_use]
     pub const fn new(cq: &'a Cq) -> Self {
-        let (qp_type, caps) = (QpType::RC, QpCaps::USUAL);
+        let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
         Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
     }
 }
@@ -250,7 +232,7 @@ impl QueuePair {
             Data::Inline(_) if returns_data => Err(Refused::InlineResult),
             Data::Inline(bytes) => refusal::of_inline(bytes.len(), &self.caps),
             Data::Sges(_) if !returns_data => Ok(()),
-            Data::Sges(_) if self.qp_type != QpType::RC => Err(Refused::Unsupported),
+            Data::Sges(_) if self.qp_type != QpType::Rc => Err(Refused::Unsupported),
             Data::Sges(_) if self.max_rd_atomic == 0 => Err(Refused::NoReadAtomic),
             Data::Sges(_) => Ok(()),
         }

@@ -19,7 +19,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cq_core::setup::InUse;
+use cq_core::setup::{InUse, SrqInit};
 use cq_core::transport::PostError;
 use cq_core::wr::RecvWr;
 
@@ -27,15 +27,6 @@ use crate::error::{Attempt, DeviceError};
 use crate::pd::ProtectionDomain;
 use crate::refusal;
 use crate::sys::srq::Srq;
-
-/// `struct ibv_srq_init_attr`: how much a shared receive queue takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SrqInit {
-    /// Receives that may be outstanding.
-    pub max_wr: u32,
-    /// Pieces of a receive.
-    pub max_sge: u32,
-}
 
 /// A shared receive queue. Its receives complete on the queue pairs that take them.
 ///

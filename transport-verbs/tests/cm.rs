@@ -39,7 +39,7 @@ fn listener() -> Option<(Listener, SocketAddr)> {
 
 /// An end on the device that the connection goes through.
 fn end_on(device: cm::Device<'_>) -> End {
-    End::new(&device.open().unwrap(), QpType::RC)
+    End::new(&device.open().unwrap(), QpType::Rc)
 }
 
 /// Sends from one to the other, and has it there.
@@ -237,7 +237,7 @@ fn a_queue_pair_of_another_device_is_refused() {
         println!("skipped: there is no second device");
         return;
     };
-    let mut end = End::new(&Context::open(&other).unwrap(), QpType::RC);
+    let mut end = End::new(&Context::open(&other).unwrap(), QpType::Rc);
     let error = route.connect(&mut end.qp, &[], LONG).unwrap_err();
     assert!(matches!(error, CmError::OtherDevice { .. }), "{error}");
     assert_eq!(end.qp.state().unwrap(), QpState::RESET);
@@ -265,13 +265,13 @@ fn connections_of_a_device_share_a_context() {
         let peer = {
             let context = context.clone();
             thread::spawn(move || {
-                let mut end = End::new(&context, QpType::RC);
+                let mut end = End::new(&context, QpType::Rc);
                 let route = cm::resolve(addr, LONG).unwrap();
                 (route.connect(&mut end.qp, &[], LONG).unwrap(), end)
             })
         };
         let mut request = listener.accept(LONG).unwrap();
-        let mut end = End::new(&context, QpType::RC);
+        let mut end = End::new(&context, QpType::Rc);
         request.init(&mut end.qp).unwrap();
         end.recv(1, 0, 32);
         let _here = request.accept(&mut end.qp, &[], LONG).unwrap();

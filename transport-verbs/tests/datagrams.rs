@@ -19,7 +19,7 @@ fn refused(result: Result<(), PostError>, why: Refused) {
 /// Two ends for datagrams, and the way from the first to the second.
 fn ends() -> Option<(End, End, AddressHandle)> {
     let context = device()?;
-    let [mut a, mut b] = [(); 2].map(|()| End::new(&context, QpType::UD));
+    let [mut a, mut b] = [(); 2].map(|()| End::new(&context, QpType::Ud));
     a.qp.activate(&a.port, QKEY).unwrap();
     b.qp.activate(&b.port, QKEY).unwrap();
     let to_b = AddressVector::of(&a.port, b.port.gid(), b.port.lid());
@@ -104,14 +104,14 @@ fn q11_an_address_handle_keeps_its_domain_in_use() {
 #[test]
 fn c07_an_address_that_leads_nowhere_is_refused() {
     let Some(context) = device() else { return };
-    let end = End::new(&context, QpType::UD);
+    let end = End::new(&context, QpType::Ud);
     let here = AddressVector::of(&end.port, end.port.gid(), end.port.lid());
     end.pd.create_ah(&AddressVector { port: 99, ..here }).unwrap_err();
 }
 
 #[test]
 fn q06_an_unreliable_connection_sends_and_writes() {
-    let Some((mut a, mut b)) = pair_of(QpType::UC) else { return };
+    let Some((mut a, mut b)) = pair_of(QpType::Uc) else { return };
     b.recv(1, 0, 64);
     let (sge, to) = ([a.region.sge(0, 8).unwrap()], b.region.remote(100).unwrap());
     a.set_word(0, 77);
@@ -128,7 +128,7 @@ fn q06_an_unreliable_connection_sends_and_writes() {
 #[test]
 fn q06_connections_take_no_destination() {
     let Some((mut a, _, _)) = ends() else { return };
-    let Some((mut uc, _)) = pair_of(QpType::UC) else { return };
+    let Some((mut uc, _)) = pair_of(QpType::Uc) else { return };
     let here = AddressVector::of(&uc.port, uc.port.gid(), uc.port.lid());
     let ah = uc.pd.create_ah(&here).unwrap();
     let to = Destination { ah: &ah, qp_num: a.qp.number(), qkey: QKEY };

@@ -188,7 +188,7 @@ fn an_endpoint_that_can_not_be_is_refused() {
 fn queue_pairs_send_as_soon_as_they_are_connected() {
     let Some(context) = common::device() else { return };
     let side = move |mut stream: TcpStream| {
-        let mut end = End::new(&context, QpType::RC);
+        let mut end = End::new(&context, QpType::Rc);
         let peer = exchange::connect_over(&mut stream, &mut end.qp, &end.port, LONG).unwrap();
         assert_ne!(peer.qp_num, end.qp.number());
         end.recv(1, 0, 32);

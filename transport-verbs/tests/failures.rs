@@ -52,7 +52,7 @@ fn q07_a_region_without_the_right() {
 #[test]
 fn q07_a_queue_pair_without_the_right() {
     let Some(context) = device() else { return };
-    let (mut a, mut b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    let (mut a, mut b) = (End::new(&context, QpType::Rc), End::new(&context, QpType::Rc));
     connect_by(&mut a, &b, &impatient());
     let to_a = a.qp.endpoint(&a.port);
     let init = QpAttr::init(&b.port, Access::REMOTE_READ);

@@ -15,7 +15,7 @@ fn refused(result: Result<(), PostError>, posted: usize, why: Refused) {
 #[test]
 fn q04_an_empty_list_posts_nothing() {
     let Some(context) = device() else { return };
-    let mut end = End::new(&context, QpType::RC);
+    let mut end = End::new(&context, QpType::Rc);
     end.qp.post_send(&[]).unwrap();
     end.qp.post_recv(&[]).unwrap();
     end.expect_nothing();
@@ -81,7 +81,7 @@ fn q04_a_list_stops_at_the_first_bad_request() {
 #[test]
 fn q04_a_full_queue_refuses() {
     let Some(context) = device() else { return };
-    let (mut a, b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    let (mut a, b) = (End::new(&context, QpType::Rc), End::new(&context, QpType::Rc));
     connect_by(&mut a, &b, &QpAttr::rts());
     for takes_sends in [true, false] {
         let posted = match takes_sends {
@@ -97,7 +97,7 @@ fn q04_a_full_queue_refuses() {
 #[test]
 fn q03_states_that_take_no_request_refuse_it_for_good() {
     let Some(context) = device() else { return };
-    let (mut a, mut b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    let (mut a, mut b) = (End::new(&context, QpType::Rc), End::new(&context, QpType::Rc));
     connect_by(&mut b, &a, &impatient());
     b.recv(1, 0, 8);
     refused(a.qp.post_recv(&[RecvWr::new(9, &[])]), 0, Refused::WrongState);
@@ -119,7 +119,7 @@ fn q03_states_that_take_no_request_refuse_it_for_good() {
 #[test]
 fn q07_reads_and_atomics_that_are_turned_off_are_refused() {
     let Some(context) = device() else { return };
-    let (mut a, b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    let (mut a, b) = (End::new(&context, QpType::Rc), End::new(&context, QpType::Rc));
     connect_by(&mut a, &b, &impatient().max_rd_atomic(0));
     let (sge, word) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
     for wr in [
@@ -140,7 +140,7 @@ fn q07_reads_and_atomics_that_are_turned_off_are_refused() {
 #[test]
 fn q06_inline_bytes_need_no_piece() {
     let Some(context) = device() else { return };
-    let mut end = End::new(&context, QpType::RC);
+    let mut end = End::new(&context, QpType::Rc);
     let caps = QpCaps { max_send_sge: 0, ..CAPS };
     end.qp = end.pd.create_qp(&QpInit { caps, ..QpInit::new(&end.cq) }).unwrap();
     let myself = end.qp.endpoint(&end.port);

@@ -35,7 +35,7 @@ impl Shared {
     /// With an end connected to each of them.
     fn connected(context: &Context) -> (Self, [End; 2]) {
         let mut shared = Self::new(context);
-        let mut ends = [(); 2].map(|()| End::new(context, QpType::RC));
+        let mut ends = [(); 2].map(|()| End::new(context, QpType::Rc));
         for (qp, end) in shared.qps.iter_mut().zip(&mut ends) {
             let peer = end.qp.endpoint(&end.port);
             let mine = qp.endpoint(&shared.port);

@@ -24,7 +24,7 @@ fn steps(end: &End, peer: &End) -> [QpAttr; 3] {
 #[test]
 fn q01_each_change_of_state_needs_its_attributes() {
     let Some(context) = device() else { return };
-    let (mut a, b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    let (mut a, b) = (End::new(&context, QpType::Rc), End::new(&context, QpType::Rc));
     let states = [QpState::RESET, QpState::INIT, QpState::RTR, QpState::RTS];
     for (step, way) in steps(&a, &b).iter().zip(states.windows(2)) {
         let given = step.mask().difference(QpAttrMask::STATE);
@@ -43,7 +43,7 @@ fn q01_each_change_of_state_needs_its_attributes() {
 #[test]
 fn q01_an_illegal_change_changes_nothing_and_says_what_was_asked() {
     let Some(context) = device() else { return };
-    let mut end = End::new(&context, QpType::RC);
+    let mut end = End::new(&context, QpType::Rc);
     let refused = end.qp.modify(&QpAttr::rts()).unwrap_err();
     assert_eq!((refused.from, refused.to), (QpState::RESET, QpState::RTS));
     let said = refused.to_string();
@@ -113,7 +113,7 @@ fn q02_reset_drops_what_is_posted() {
 #[test]
 fn q01_connect_goes_from_reset_to_rts() {
     let Some(context) = device() else { return };
-    let (mut a, mut b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    let (mut a, mut b) = (End::new(&context, QpType::Rc), End::new(&context, QpType::Rc));
     let [to_a, to_b] = [&a, &b].map(|end| end.qp.endpoint(&end.port));
     a.qp.connect(&a.port, &to_b).unwrap();
     b.qp.connect(&b.port, &to_a).unwrap();
@@ -133,7 +133,7 @@ fn q01_connect_goes_from_reset_to_rts() {
 #[test]
 fn q01_connect_leads_nowhere_without_an_address() {
     let Some(context) = device() else { return };
-    let mut a = End::new(&context, QpType::RC);
+    let mut a = End::new(&context, QpType::Rc);
     let mine = a.qp.endpoint(&a.port);
     // An index that the port's table does not have.
     let nowhere = AddressVector::of(&a.port, mine.gid, 0);
@@ -148,7 +148,7 @@ fn q01_connect_leads_nowhere_without_an_address() {
 #[test]
 fn q04_a_queue_pair_takes_at_least_what_was_asked_for() {
     let Some(context) = device() else { return };
-    let end = End::new(&context, QpType::RC);
+    let end = End::new(&context, QpType::Rc);
     let granted = end.qp.caps();
     assert!(granted.max_send_wr >= CAPS.max_send_wr && granted.max_recv_wr >= CAPS.max_recv_wr);
     assert!(granted.max_send_sge >= CAPS.max_send_sge && granted.max_recv_sge >= CAPS.max_recv_sge);
@@ -167,7 +167,7 @@ fn q04_a_queue_pair_takes_at_least_what_was_asked_for() {
 #[test]
 fn an_endpoint_is_what_the_queue_pair_and_the_port_say() {
     let Some(context) = device() else { return };
-    let (a, b) = (End::new(&context, QpType::RC), End::new(&context, QpType::RC));
+    let (a, b) = (End::new(&context, QpType::Rc), End::new(&context, QpType::Rc));
     let Endpoint { qp_num, psn, lid, gid, mtu } = a.qp.endpoint(&a.port);
     assert_eq!((qp_num, psn), (a.qp.number(), a.qp.psn()));
     assert_eq!((lid, gid, mtu), (a.port.lid(), a.port.gid(), a.port.mtu()));
@@ -178,7 +178,7 @@ fn an_endpoint_is_what_the_queue_pair_and_the_port_say() {
 #[test]
 fn q01_each_kind_of_queue_pair_has_its_own_way() {
     let Some(context) = device() else { return };
-    let (mut rc, mut ud) = (End::new(&context, QpType::RC), End::new(&context, QpType::UD));
+    let (mut rc, mut ud) = (End::new(&context, QpType::Rc), End::new(&context, QpType::Ud));
     rc.qp.activate(&rc.port, 1).unwrap_err();
     let peer = ud.qp.endpoint(&ud.port);
     ud.qp.connect(&ud.port, &peer).unwrap_err();

@@ -17,7 +17,7 @@ use rdma_sys::{
 use super::check;
 use super::context::Context;
 use crate::attributes::DeviceAttr;
-use crate::port::Gid;
+use cq_core::setup::Gid;
 
 unsafe extern "C" {
     // What the inline `ibv_query_gid_table` calls; `rdma-sys` leaves it out.

@@ -6,7 +6,8 @@ use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_mtu};
 
 use super::context::Context;
 use super::ext;
-use crate::port::{Gid, PortState};
+use crate::port::PortState;
+use cq_core::setup::Gid;
 
 /// What is known of a port.
 #[derive(Clone, Copy, Debug)]

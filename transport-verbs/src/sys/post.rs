@@ -175,7 +175,8 @@ fn count(sges: &[Sge]) -> c_int {
     c_int::try_from(sges.len()).unwrap_or(c_int::MAX)
 }
 
-/// The opcode, the immediate data and the operands of an operation.
+/// The opcode, the immediate data and the operands of an operation. There is none for BIND_MW, whose
+/// operands `rdma-sys` does not have, nor for ATOMIC_WRITE and FLUSH, which are newer than it.
 #[inline]
 fn operation(op: &SendOp) -> Option<(ibv_wr_opcode::Type, [u8; 4], wr_t)> {
     use ibv_wr_opcode as o;
@@ -188,6 +189,11 @@ fn operation(op: &SendOp) -> Option<(ibv_wr_opcode::Type, [u8; 4], wr_t)> {
     Some(match *op {
         SendOp::Send { imm: None } => (o::IBV_WR_SEND, [0; 4], rdma(none)),
         SendOp::Send { imm: Some(imm) } => (o::IBV_WR_SEND_WITH_IMM, imm, rdma(none)),
+        // A key stands where immediate data would, as a number of this machine.
+        SendOp::SendInvalidate { rkey } => {
+            (o::IBV_WR_SEND_WITH_INV, rkey.to_ne_bytes(), rdma(none))
+        }
+        SendOp::LocalInvalidate { rkey } => (o::IBV_WR_LOCAL_INV, rkey.to_ne_bytes(), rdma(none)),
         SendOp::Write { remote, imm: None } => (o::IBV_WR_RDMA_WRITE, [0; 4], rdma(remote)),
         SendOp::Write { remote, imm: Some(imm) } => {
             (o::IBV_WR_RDMA_WRITE_WITH_IMM, imm, rdma(remote))

@@ -22,7 +22,7 @@ use super::cq::Cq;
 use super::pd::Pd;
 use super::post::{self, Failure};
 use super::srq::Srq;
-use crate::qp::QpType;
+use cq_core::setup::QpType;
 
 type PostSend = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
 type PostRecv = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
@@ -72,7 +72,8 @@ impl Qp {
             recv_cq: recv_cq.raw(),
             srq: srq.map_or(ptr::null_mut(), |srq| srq.raw()),
             cap: parts.cap,
-            qp_type: parts.qp_type.raw(),
+            // Its numbers are the header's (asserted in `layout`).
+            qp_type: parts.qp_type as u32,
             sq_sig_all: parts.sq_sig_all.into(),
         };
         // SAFETY: all that it refers to is alive, and of the same opening.
@@ -85,7 +86,7 @@ impl Qp {
             raw,
             post_send: post_send.expect("every device can send"),
             post_recv: post_recv.expect("every device can receive"),
-            is_ud: parts.qp_type == QpType::UD,
+            is_ud: parts.qp_type == QpType::Ud,
             pd: Arc::clone(pd),
             _cqs: [Arc::clone(send_cq), Arc::clone(recv_cq)],
             srq: srq.cloned(),

@@ -98,13 +98,13 @@ impl End {
 
 /// Two ends, connected both ways so that what waits for a peer ends soon.
 pub fn pair() -> Option<(End, End)> {
-    pair_of(QpType::RC)
+    pair_of(QpType::Rc)
 }
 
 pub fn pair_of(qp_type: QpType) -> Option<(End, End)> {
     let context = device()?;
     let (mut a, mut b) = (End::new(&context, qp_type), End::new(&context, qp_type));
-    if qp_type == QpType::RC {
+    if qp_type == QpType::Rc {
         connect_by(&mut a, &b, &impatient());
         connect_by(&mut b, &a, &impatient());
     } else {

@@ -12,7 +12,7 @@ use cq_core::wr::SendFlags;
 
 use super::LAYOUTS;
 use crate::cm::EventKind;
-use crate::{Access, AtomicCap, PortState, QpAttrMask, QpState};
+use crate::{Access, AtomicCap, PortState, QpAttrMask, QpState, QpType};
 
 const HEADERS: &str =
     "#include <stddef.h>\n#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n";
@@ -41,7 +41,11 @@ fn constants() -> Vec<(String, u32)> {
     all.extend(flags::<Access>("IBV_ACCESS_"));
     all.extend(flags::<QpAttrMask>("IBV_QP_"));
     let newer = NEWER.map(|it| format!("IBV_WC_{}", it.name().unwrap()));
-    all.retain(|(name, _)| !newer.contains(name));
+    // Flushing came with later headers, too.
+    all.retain(|(name, _)| !newer.contains(name) && !name.starts_with("IBV_ACCESS_FLUSH_"));
+    for (name, qp_type) in [("RC", QpType::Rc), ("UC", QpType::Uc), ("UD", QpType::Ud)] {
+        all.push((format!("IBV_QPT_{name}"), qp_type as u32));
+    }
     all.push(("IBV_ACCESS_OPTIONAL_RANGE".into(), Access::OPTIONAL.bits()));
     all.push(("IBV_LINK_LAYER_ETHERNET".into(), crate::sys::port::LINK_LAYER_ETHERNET.into()));
     all

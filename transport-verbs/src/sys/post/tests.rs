@@ -165,3 +165,34 @@ fn q06_only_flags_with_a_name_reach_the_device() {
     let wr = SendWr { flags: SendFlags::from_bits_retain(!0), ..SendWr::send(1, &[]) };
     assert_eq!(made(wr, None).send_flags, SendFlags::all().bits());
 }
+
+#[test]
+fn q06_a_key_to_invalidate_stands_where_immediate_data_would() {
+    const RKEY: u32 = 0x1234_5678;
+    for (wr, opcode) in [
+        (SendWr::send_with_inv(1, &[], RKEY), ibv_wr_opcode::IBV_WR_SEND_WITH_INV),
+        (SendWr::local_invalidate(1, RKEY), ibv_wr_opcode::IBV_WR_LOCAL_INV),
+    ] {
+        let raw = send_wr(&wr, None, &mut MaybeUninit::uninit()).expect("there is the operation");
+        assert_eq!(raw.opcode, opcode);
+        // SAFETY: both are numbers of four bytes.
+        assert_eq!(unsafe { raw.imm_data_invalidated_rkey_union.invalidated_rkey }, RKEY);
+    }
+}
+
+#[test]
+fn q04_operations_that_the_binding_does_not_have_are_not_made() {
+    use cq_core::setup::Access;
+    use cq_core::wr::{Placement, Selectivity, WindowBind};
+
+    let at = RemoteAddr { addr: 8, rkey: 9 };
+    let bind =
+        WindowBind { window: 1, rkey: 2, lkey: 3, addr: 4, length: 5, access: Access::REMOTE };
+    for wr in [
+        SendWr::bind_window(1, bind),
+        SendWr::atomic_write_inline(1, &[0; 8], at),
+        SendWr::flush(1, at, 8, Placement::GLOBAL, Selectivity::Range),
+    ] {
+        assert!(send_wr(&wr, None, &mut MaybeUninit::uninit()).is_none(), "{:?}", wr.op);
+    }
+}
