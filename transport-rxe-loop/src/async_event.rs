@@ -1,4 +1,5 @@
-//! Asynchronous events: what the device reports of completion queues and queue pairs on its own account.
+//! Asynchronous events: what the device reports of completion queues, queue pairs and shared receive queues on
+//! its own account.
 //! Each opening of the device has its own, of what was made through it.
 //!
 //! ```
@@ -28,6 +29,8 @@
 //! | QP_REQ_ERR | a queue pair | a request of its peer that it does not allow put it into ERR (Q7) |
 //! | QP_ACCESS_ERR | a queue pair | a request of its peer for memory that it may not use did (Q7) |
 //! | SQ_DRAINED | a queue pair | in SQD, what had begun is done, if that was asked for |
+//! | QP_LAST_WQE_REACHED | a queue pair with a shared receive queue | in ERR, it has taken its last receive from there, once (Q9) |
+//! | SRQ_LIMIT_REACHED | a shared receive queue | fewer receives are left than its limit says, once (Q9) |
 //!
 //! They come in the order in which they happened; where one of a kind happens to an object again while
 //! nobody has read it, it comes once more after the others.
@@ -48,7 +51,9 @@ use crate::cq;
 use crate::device::Context;
 use crate::fabric::Fabric;
 use crate::identity;
+use crate::imitate;
 use crate::layout::QP_EVENTS;
+use crate::sync;
 
 /// What can be reported of a queue pair.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +62,7 @@ pub enum QpEvent {
     RequestError,
     AccessError,
     Drained,
+    LastReceive,
 }
 
 /// In the order of [`QpEvent`].
@@ -65,6 +71,7 @@ const TYPES: [AsyncEventType; QP_EVENTS] = [
     AsyncEventType::QP_REQ_ERR,
     AsyncEventType::QP_ACCESS_ERR,
     AsyncEventType::SQ_DRAINED,
+    AsyncEventType::QP_LAST_WQE_REACHED,
 ];
 
 /// From now on what happens to the queue pair at `index` is reported there.
@@ -84,6 +91,9 @@ pub fn detach_qp(bell: &Bell, index: u32) {
 /// Reports something of the queue pair with this number, if it is still there.
 #[cold]
 pub fn report_qp(fabric: &'static Fabric, number: u32, event: QpEvent) {
+    if imitate::is_silent(fabric, event) {
+        return;
+    }
     let is_there = || identity::read(fabric.qp(number)).number == number;
     bell::raise(fabric, Source::Qp(number, event as u32), is_there);
 }
@@ -94,11 +104,22 @@ pub fn report_overrun(fabric: &'static Fabric, index: u32) {
     bell::raise(fabric, Source::Overrun(index), || true);
 }
 
+/// Reports that the limit of the shared receive queue with this number was reached, if that is still there.
+#[cold]
+pub fn report_limit(fabric: &'static Fabric, srq: u32) {
+    let is_there = || sync::load_u32(&fabric.srq(srq).number) == srq;
+    bell::raise(fabric, Source::Srq(srq), is_there);
+}
+
 fn name(fabric: &'static Fabric, source: Source) -> AsyncEvent {
     match source {
         Source::Qp(index, kind) => AsyncEvent {
             event_type: TYPES[kind as usize % QP_EVENTS],
             element: Element::Qp(identity::read(fabric.qp(index)).number),
+        },
+        Source::Srq(index) => AsyncEvent {
+            event_type: AsyncEventType::SRQ_LIMIT_REACHED,
+            element: Element::Srq(sync::load_u32(&fabric.srq(index).number)),
         },
         Source::Completion(index) | Source::Overrun(index) => AsyncEvent {
             event_type: AsyncEventType::CQ_ERR,

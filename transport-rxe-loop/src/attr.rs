@@ -8,7 +8,7 @@
 //! assert!(!attr.without(QpAttrMask::PORT).mask().contains(QpAttrMask::PORT));
 //! ```
 
-use cq_core::setup::{Access, QpAttrMask};
+use cq_core::setup::{Access, QpAttrMask, QpType};
 
 use crate::device::MAX_RD_ATOMIC;
 use crate::error::ModifyError;
@@ -23,6 +23,7 @@ pub struct QpAttr {
     pub(crate) cur_state: QpState,
     pub(crate) access: Access,
     pub(crate) dest_qp_num: u32,
+    pub(crate) qkey: u32,
     pub(crate) timeout: u8,
     pub(crate) retry_cnt: u8,
     pub(crate) rnr_retry: u8,
@@ -34,11 +35,37 @@ pub struct QpAttr {
     port: u8,
     av_port: u8,
     path_mtu: u32,
-    rq_psn: u32,
-    sq_psn: u32,
+    pub(crate) rq_psn: u32,
+    pub(crate) sq_psn: u32,
 }
 
-/// Declares the methods that give one attribute each.
+/// What an attribute is.
+trait Attribute {
+    /// As a number.
+    fn number(self) -> u32;
+}
+
+macro_rules! numbers {
+    ($($type:ty: $it:ident => $number:expr;)+) => {
+        $(impl Attribute for $type {
+            fn number(self) -> u32 {
+                let $it = self;
+                $number
+            }
+        })+
+    };
+}
+
+numbers! {
+    bool: it => it.into();
+    u8: it => it.into();
+    u16: it => it.into();
+    u32: it => it;
+    QpState: it => it as u32;
+    Access: it => it.bits();
+}
+
+/// Declares the methods that give one attribute each, and those that go through all.
 macro_rules! setters {
     ($($(#[$meta:meta])* $name:ident($field:ident: $type:ty) => $flag:ident;)+) => {
         $(
@@ -50,6 +77,31 @@ macro_rules! setters {
                 self
             }
         )+
+
+        /// One attribute as a number, if it is given: a state's, the bits of rights, 1 for true.
+        ///
+        /// ```
+        /// use transport_rxe_loop::{QpAttr, QpAttrMask};
+        ///
+        /// let attr = QpAttr::new().timeout(14);
+        /// assert_eq!(attr.value(QpAttrMask::TIMEOUT), Some(14));
+        /// assert_eq!(attr.value(QpAttrMask::QKEY), None);
+        /// ```
+        #[must_use]
+        pub fn value(&self, attr: QpAttrMask) -> Option<u32> {
+            let all = [$((QpAttrMask::$flag, self.$field.number())),+];
+            let found = all.into_iter().find(|&(flag, _)| flag == attr && self.has(flag));
+            found.map(|(_, number)| number)
+        }
+
+        /// These, and what else was given before.
+        pub(crate) fn over(&self, before: Self) -> Self {
+            let mut all = before;
+            $(if self.has(QpAttrMask::$flag) {
+                all = all.$name(self.$field);
+            })+
+            all
+        }
     };
 }
 
@@ -63,6 +115,7 @@ impl QpAttr {
             cur_state: QpState::Reset,
             access: Access::empty(),
             dest_qp_num: 0,
+            qkey: 0,
             rnr_retry: 0,
             max_rd_atomic: 0,
             max_dest_rd_atomic: 0,
@@ -85,13 +138,13 @@ impl QpAttr {
         Self::new().state(state)
     }
 
-    /// RESET→INIT with everything that it needs.
+    /// RESET→INIT with everything that a connection needs.
     #[must_use]
     pub const fn init(access: Access) -> Self {
         Self::to(QpState::Init).pkey_index(0).port(1).access(access)
     }
 
-    /// INIT→RTR with everything that it needs.
+    /// INIT→RTR with everything that a reliable connection needs.
     #[must_use]
     pub const fn rtr(dest_qp_num: u32) -> Self {
         Self::to(QpState::Rtr)
@@ -103,7 +156,7 @@ impl QpAttr {
             .min_rnr_timer(12)
     }
 
-    /// RTR→RTS with everything that it needs: waits for receives as long as it takes, and half a second for
+    /// RTR→RTS with everything that a reliable connection needs: waits for receives as long as it takes, and half a second for
     /// a peer that does not answer.
     #[must_use]
     pub const fn rts() -> Self {
@@ -128,6 +181,8 @@ impl QpAttr {
         pkey_index(pkey_index: u16) => PKEY_INDEX;
         /// Port of the device: 1.
         port(port: u8) => PORT;
+        /// Queue key: what a datagram must carry to be taken.
+        qkey(qkey: u32) => QKEY;
         /// Address of the peer: this fabric has port 1 only.
         av(av_port: u8) => AV;
         /// Largest packet: 256, 512, 1024, 2048 or 4096 bytes. There are no packets here; it is checked.
@@ -172,10 +227,10 @@ impl QpAttr {
         self.mask.contains(attr)
     }
 
-    /// Judges a change of a queue pair in state `from`: the state that it leads to.
-    pub(crate) fn check(&self, from: QpState) -> Result<QpState, ModifyError> {
+    /// Judges a change of a queue pair of this type in state `from`: the state that it leads to.
+    pub(crate) fn check(&self, from: QpState, of: QpType) -> Result<QpState, ModifyError> {
         let to = if self.has(QpAttrMask::STATE) { self.state } else { from };
-        let rule = from.rule(to).ok_or(ModifyError::Illegal { from, to })?;
+        let rule = from.rule(to, of).ok_or(ModifyError::Illegal { from, to })?;
         let given = self.mask.difference(QpAttrMask::STATE);
         let missing = rule.required.difference(given);
         if !missing.is_empty() {

@@ -14,6 +14,7 @@ pub struct Estate {
     pub qps: usize,
     pub mrs: usize,
     pub cqs: usize,
+    pub srqs: usize,
     pub channels: usize,
     pub granules: usize,
 }
@@ -28,6 +29,7 @@ impl Estate {
         holders(&tables.qps).for_each(|place| count(place, |it| &mut it.qps));
         holders(&tables.mrs).for_each(|place| count(place, |it| &mut it.mrs));
         holders(&tables.cqs).for_each(|place| count(place, |it| &mut it.cqs));
+        holders(&tables.srqs).for_each(|place| count(place, |it| &mut it.srqs));
         holders(&tables.channels).for_each(|place| count(place, |it| &mut it.channels));
         tables.arena.holders().for_each(|place| count(place, |it| &mut it.granules));
         all
@@ -72,6 +74,8 @@ pub fn held(fabric: &'static Fabric) -> Vec<(String, Owner)> {
     let mut all = vec![("the sweep's".to_owned(), sweep), ("the arena's".to_owned(), arena)];
     all.extend(tables.common.stripes.iter().map(|stripe| ("a stripe".to_owned(), stripe)));
     all.extend(named("completion queue", &tables.cqs, |slot| &slot.fanin.lock));
+    all.extend(named("shared receive queue", &tables.srqs, |slot| slot.pool.lock()));
+    all.extend(named("queue pair", &tables.qps, |slot| &slot.taking));
     all.extend(named("channel", &tables.channels, |slot| &slot.lock));
     all.into_iter().filter_map(|(name, lock)| Some((name, lock.holder()?))).collect()
 }

@@ -33,6 +33,8 @@ pub enum Source {
     Completion(u32),
     /// The completion queue at this index overran.
     Overrun(u32),
+    /// The limit of the shared receive queue at this index was reached.
+    Srq(u32),
     /// Something happened to the queue pair at this index; the second number says what.
     Qp(u32, u32),
 }
@@ -48,7 +50,8 @@ impl Source {
         let (kind, index) = match self {
             Self::Completion(cq) => (0, cq),
             Self::Overrun(cq) => (1, cq),
-            Self::Qp(qp, kind) => (2 + kind % KINDS, qp),
+            Self::Srq(srq) => (2, srq),
+            Self::Qp(qp, kind) => (3 + kind % KINDS, qp),
         };
         kind << INDEX_BITS | (index & INDEX)
     }
@@ -59,21 +62,25 @@ impl Source {
         match number >> INDEX_BITS {
             0 => Self::Completion(index),
             1 => Self::Overrun(index),
-            kind => Self::Qp(index, (kind - 2) % KINDS),
+            2 => Self::Srq(index),
+            kind => Self::Qp(index, (kind - 3) % KINDS),
         }
     }
 
     /// All that there are, each once.
     fn all(fabric: &'static Fabric) -> impl Iterator<Item = Self> {
-        let (cqs, qps) = (fabric.tables().cqs.len(), fabric.tables().qps.len());
+        let tables = fabric.tables();
+        let (cqs, srqs, qps) = (tables.cqs.len(), tables.srqs.len(), tables.qps.len());
         let kinds = (0..KINDS).flat_map(move |kind| (0..qps).map(move |qp| Self::Qp(qp, kind)));
-        (0..cqs).map(Self::Completion).chain((0..cqs).map(Self::Overrun)).chain(kinds)
+        let of_cqs = (0..cqs).map(Self::Completion).chain((0..cqs).map(Self::Overrun));
+        of_cqs.chain((0..srqs).map(Self::Srq)).chain(kinds)
     }
 
     fn node(self, fabric: &'static Fabric) -> &'static EventNode {
         match self {
             Self::Completion(cq) => &fabric.cq(cq).completion,
             Self::Overrun(cq) => &fabric.cq(cq).overrun,
+            Self::Srq(srq) => &fabric.srq(srq).limit,
             Self::Qp(qp, kind) => &fabric.qp(qp).events[kind as usize % QP_EVENTS],
         }
     }
@@ -82,7 +89,7 @@ impl Source {
 /// How many sources there are.
 fn sources(fabric: &'static Fabric) -> u32 {
     let tables = fabric.tables();
-    2 * tables.cqs.len() + KINDS * tables.qps.len()
+    2 * tables.cqs.len() + tables.srqs.len() + KINDS * tables.qps.len()
 }
 
 /// The events of the channel at an index, while its lock is held.
@@ -286,10 +293,11 @@ mod tests {
     #[test]
     fn every_source_has_a_number_of_its_own() {
         for index in [0, 1, 1023, INDEX] {
-            for source in (0..KINDS)
-                .map(|kind| Source::Qp(index, kind))
-                .chain([Source::Completion(index), Source::Overrun(index)])
-            {
+            for source in (0..KINDS).map(|kind| Source::Qp(index, kind)).chain([
+                Source::Completion(index),
+                Source::Overrun(index),
+                Source::Srq(index),
+            ]) {
                 assert_eq!(Source::from_number(source.to_number()), source);
             }
         }

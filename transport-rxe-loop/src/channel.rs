@@ -73,9 +73,10 @@ impl Events for CompletionChannel {
     fn next(&mut self) -> Result<Option<CqKey>, EventError> {
         let fabric = self.bell.fabric();
         self.bell.take(|source| match source {
-            Source::Completion(index) | Source::Overrun(index) | Source::Qp(index, _) => {
-                cq::key(fabric, index)
-            }
+            Source::Completion(index)
+            | Source::Overrun(index)
+            | Source::Srq(index)
+            | Source::Qp(index, _) => cq::key(fabric, index),
         })
     }
 }

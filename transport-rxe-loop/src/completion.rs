@@ -1,11 +1,12 @@
 //! What a completion says, and what is done by its tag: its queue advances as it is published, and slots of
 //! the send queue come back as it is polled (Q5).
 
-use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
 use crate::fabric::Fabric;
 use crate::identity;
+use crate::pool;
 use crate::protocol::tag;
 use crate::sync;
 
@@ -17,34 +18,42 @@ pub fn sent(wr_id: u64, qp: u32, op: SendOp, returned: u32) -> Wc {
         SendOp::Read { .. } => WcOpcode::RDMA_READ,
         SendOp::CompareSwap { .. } => WcOpcode::COMP_SWAP,
         SendOp::FetchAdd { .. } => WcOpcode::FETCH_ADD,
+        SendOp::AtomicWrite { .. } => WcOpcode::ATOMIC_WRITE,
+        SendOp::Flush { .. } => WcOpcode::FLUSH,
+        SendOp::BindWindow(_) => WcOpcode::BIND_MW,
+        SendOp::LocalInvalidate { .. } => WcOpcode::LOCAL_INV,
         _ => WcOpcode::SEND,
     };
     Wc::new(wr_id, WcStatus::SUCCESS, qp).with_opcode(opcode).with_byte_len(returned)
 }
 
-/// A receive that a SEND used (C5, C7).
+/// What a receive was taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Took {
+    /// For the bytes of a SEND.
+    Send { imm: Option<[u8; 4]> },
+    /// For the bytes of a SEND, which took the key of a window away.
+    SendInvalidate { rkey: u32 },
+    /// To tell of a WRITE, whose bytes are elsewhere.
+    Write { imm: [u8; 4] },
+}
+
+/// A receive that was used, and so many bytes that came (C5, C7).
 #[inline]
-pub fn received(wr_id: u64, qp: u32, len: usize, imm: Option<[u8; 4]>) -> Wc {
-    let wc =
-        Wc::new(wr_id, WcStatus::SUCCESS, qp).with_opcode(WcOpcode::RECV).with_byte_len(len as u32);
-    match imm {
-        Some(imm) => wc.with_imm(imm),
-        None => wc,
+pub fn received(wr_id: u64, qp: u32, len: usize, took: Took) -> Wc {
+    let wc = Wc::new(wr_id, WcStatus::SUCCESS, qp).with_byte_len(len as u32);
+    match took {
+        Took::Send { imm: None } => wc.with_opcode(WcOpcode::RECV),
+        Took::Send { imm: Some(imm) } => wc.with_opcode(WcOpcode::RECV).with_imm(imm),
+        Took::SendInvalidate { rkey } => wc.with_opcode(WcOpcode::RECV).with_invalidated_rkey(rkey),
+        Took::Write { imm } => wc.with_opcode(WcOpcode::RECV_RDMA_WITH_IMM).with_imm(imm),
     }
 }
 
-/// A request of either queue that failed. What a failure leaves undefined (C4) holds a pattern that no
-/// program can take for an answer, so that one which reads it fails its tests.
+/// A request of either queue that failed.
 #[cold]
 pub fn failed(wr_id: u64, qp: u32, status: WcStatus) -> Wc {
-    const POISON: u32 = 0xa5a5_a5a5;
-    Wc::new(wr_id, status, qp)
-        .with_opcode(WcOpcode(POISON))
-        .with_byte_len(POISON)
-        .with_invalidated_rkey(POISON)
-        .with_src_qp(POISON)
-        .with_flags(WcFlags::from_bits_retain(POISON))
-        .with_path(POISON as u16, POISON as u16, POISON as u8, POISON as u8)
+    Wc::poisoned(wr_id, status, qp)
 }
 
 /// Whether slots of a send queue may come back with a completion: not with a receive's that succeeded.
@@ -71,6 +80,9 @@ pub fn retire(fabric: &'static Fabric, wc: &Wc, tag: u32) {
 /// time.
 #[inline]
 pub fn settle(fabric: &'static Fabric, qp: u32, tag: u32) {
+    if tag::is_pool(tag) {
+        return pool::settle(fabric, qp, tag);
+    }
     let slot = fabric.qp(qp);
     if identity::read(slot).number != qp {
         return;

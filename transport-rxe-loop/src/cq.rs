@@ -1,5 +1,6 @@
 //! Completion queues: the engine's ring in the device's memory, pushed to under a lock that no poller
-//! takes. [`resize`] moves what waits in one to another ring.
+//! takes. [`push`](mod@push) is the producers' side, [`resize`] moves what waits in one to another ring, and
+//! [`moderation`] holds events back.
 //!
 //! ```
 //! use cq_core::transport::{Arm, ArmError, Notify, Poll};
@@ -14,32 +15,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod moderation;
+mod push;
 mod resize;
 
-use std::cell::Cell;
+pub use self::push::{
+    expect_push, give_up, landing, lock, outwait_push, overrun, push, settle_all, tell,
+};
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::health::State;
 use cq_core::ring::Slot;
 use cq_core::setup::InUse;
-use cq_core::soft::{Consumer, Control, Entry, Overrun, Parts, Tag};
-use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError, Signal};
+use cq_core::soft::{Consumer, Control, Parts, Tag};
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
 use cq_core::wc::Wc;
 
 use rustix::io::Errno;
 
 use crate::arena::Extent;
-use crate::bell::{self, Bell, Source};
+use crate::bell::{Bell, Source};
 use crate::channel::CompletionChannel;
 use crate::completion;
 use crate::device::MAX_CQE;
 use crate::error::{CreateError, Limit};
 use crate::fabric::Fabric;
+use crate::imitate;
 use crate::layout::Entry as _;
-use crate::lock::{Guard, Stuck};
-use crate::overrun;
+use crate::lock::Stuck;
 use crate::protocol::fanin::Place;
-use crate::region;
+use crate::protocol::mode::Trait;
 use crate::sweep;
 use crate::sync;
 
@@ -52,6 +58,7 @@ fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Place, Extent), C
     if promised > MAX_CQE {
         return Err(CreateError::TooMany { what, asked: promised, max: MAX_CQE });
     }
+    let promised = imitate::capacity(fabric, promised, MAX_CQE);
     // A quarter more than was promised lets the consumer give slots back in larger steps.
     let storage = (promised + promised / 4).next_power_of_two();
     let bytes = size_of::<Control>() + storage as usize * (size_of::<Slot>() + size_of::<Tag>());
@@ -62,7 +69,7 @@ fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Place, Extent), C
 
 /// The queue that lies at a place; `None` if none can.
 #[inline]
-fn parts(fabric: &'static Fabric, place: Place) -> Option<Parts<'static>> {
+pub fn parts(fabric: &'static Fabric, place: Place) -> Option<Parts<'static>> {
     let storage = 1usize.checked_shl(place.log2)?;
     let slots = place.offset as usize + size_of::<Control>();
     let tags = slots.checked_add(storage.checked_mul(size_of::<Slot>())?)?;
@@ -92,7 +99,11 @@ impl Queue {
         std::ptr::eq(self.fabric, fabric)
     }
 
-    fn new(fabric: &'static Fabric, promised: u32) -> Result<(Self, CqKey), CreateError> {
+    fn new(
+        fabric: &'static Fabric,
+        promised: u32,
+        ignore_overrun: bool,
+    ) -> Result<(Self, CqKey), CreateError> {
         let (place, extent) = allocate(fabric, promised)?;
         let cqs = &fabric.tables().cqs;
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
@@ -102,7 +113,10 @@ impl Queue {
         let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;
         sync::store_u32(&slot.generation, generation);
         sync::store_u32(&slot.reported, 0);
-        sync::store_u32(&slot.given_up, 0);
+        sync::store_u32(&slot.dropped, 0);
+        slot.mode.begin(ignore_overrun);
+        slot.mode.set(Trait::LikeRxe, fabric.imitates_rxe() && !ignore_overrun);
+        slot.moderation.begin();
         slot.fanin.begin(place);
         Ok((queue, CqKey { index, generation }))
     }
@@ -111,6 +125,7 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         let slot = self.fabric.cq(self.index);
+        moderation::forget(self.fabric, self.index);
         match lock(self.fabric, self.index) {
             Ok(_guard) => slot.fanin.end(),
             // Who is suspended over it will go on with its entry and its memory: they stay until this process
@@ -122,119 +137,6 @@ impl Drop for Queue {
         }
         slot.life().end(self.fabric.place());
     }
-}
-
-/// Remembers that an event is to be raised, so that it is raised without the queue's lock.
-struct Asked(Cell<bool>);
-
-impl Signal for Asked {
-    fn raise(&self, _: CqKey) {
-        self.0.set(true);
-    }
-}
-
-/// Takes the lock of the queue at `index`. From a producer that died it is inherited: what that one had
-/// published counts, and everybody whom it concerns is told.
-#[inline]
-fn lock(fabric: &'static Fabric, index: u32) -> Result<Guard<'static>, Stuck> {
-    let fanin = &fabric.cq(index).fanin;
-    fabric.lock(&fanin.lock, || {
-        if let Some(parts) = parts(fabric, fanin.place()) {
-            let _ = fanin.repair(parts, |wc, tag| completion::settle(fabric, wc.qp_num(), tag));
-            tell(fabric, index);
-        }
-    })
-}
-
-/// Tells everybody whom the queue at `index` may concern that something may have come, or that it has
-/// overrun: a producer that died may not have got to that. Who finds nothing sleeps again (N5).
-#[cold]
-pub fn tell(fabric: &'static Fabric, index: u32) {
-    bell::raise(fabric, Source::Completion(index), || true);
-    let queue = parts(fabric, fabric.cq(index).fanin.place());
-    if queue.is_some_and(|queue| queue.control().state() != State::Running) {
-        overrun::spread_again(fabric, index);
-    }
-}
-
-/// Adds completions to the queue at `index`, settles what their tags cover, and raises the event that the
-/// queue was armed for. One that finds no room overruns the queue: the poller is told (O3), and its queue
-/// pairs fail (O4).
-#[inline]
-pub fn push(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
-    let Some(last) = entries.last() else { return };
-    let slot = fabric.cq(index);
-    if sync::load_u32(&slot.given_up) != 0 {
-        // Who waited once need not wait again.
-        return give_up(fabric, index, entries);
-    }
-    let fanin = &slot.fanin;
-    let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
-    let asked = Asked(Cell::new(false));
-    let pushed = {
-        let Ok(_guard) = lock(fabric, index) else { return give_up(fabric, index, entries) };
-        // Where a stranger wrote, there is no queue: completions are lost, but not the place of their requests.
-        let Some(parts) = parts(fabric, fanin.place()) else { return settle_all(fabric, entries) };
-        let has_channel = bell::is_attached(fabric, Source::Completion(index));
-        let mut producer = fanin.producer(parts, key(fabric, index), has_channel.then_some(&asked));
-        match entries {
-            [entry] => fanin.push(&mut producer, entry, settle),
-            entries => fanin.push_all(&mut producer, entries, settle),
-        }
-    };
-    if asked.0.get() {
-        bell::raise(fabric, Source::Completion(index), || true);
-    }
-    if let Err(Overrun { .. }) = pushed {
-        overrun::spread(fabric, index, last.wc.qp_num());
-    }
-}
-
-#[cold]
-fn settle_all(fabric: &'static Fabric, entries: &[Entry]) {
-    for Entry { wc, tag, .. } in entries {
-        completion::settle(fabric, wc.qp_num(), *tag);
-    }
-}
-
-/// Somebody who lives holds the queue's lock for ever: the queue is given up, as if it had overrun.
-#[cold]
-fn give_up(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
-    settle_all(fabric, entries);
-    let slot = fabric.cq(index);
-    sync::store_u32(&slot.given_up, 1);
-    let queue = parts(fabric, slot.fanin.place());
-    if let Some(queue) = queue.filter(|queue| queue.control().state() == State::Running) {
-        queue.control().fail();
-        tell(fabric, index);
-    }
-}
-
-/// Has what pushing to the queue at `index` will write brought here meanwhile: `landing` is where that was
-/// [expected](landing).
-#[inline]
-pub fn expect_push(fabric: &'static Fabric, index: u32, landing: u32) {
-    region::expect_write(&fabric.cq(index).fanin);
-    if let Some([slot]) = fabric.memory().slice::<Slot>(landing as usize, 1) {
-        region::expect_write(slot);
-    }
-}
-
-/// Where the next completion of the queue at `index` will lie, unless somebody else pushes one before.
-#[inline]
-pub fn landing(fabric: &'static Fabric, index: u32) -> u32 {
-    let fanin = &fabric.cq(index).fanin;
-    let place = fanin.place();
-    let slot = fanin.position() as u32 & 1u32.wrapping_shl(place.log2).wrapping_sub(1);
-    let slots = place.offset.wrapping_add(size_of::<Control>() as u32);
-    slots.wrapping_add(slot.wrapping_mul(size_of::<Slot>() as u32))
-}
-
-/// Waits until whoever is pushing to the queue at `index` is through.
-#[cold]
-pub fn outwait_push(fabric: &'static Fabric, index: u32) {
-    // Where the lock can't be had, nothing more is known than before.
-    drop(lock(fabric, index));
 }
 
 /// What the queue at `index` is called in events, while it can't go.
@@ -262,12 +164,60 @@ impl Drop for Attachment {
     }
 }
 
+/// What a completion queue is to be: see [`Context::create_cq_with`](crate::Context::create_cq_with).
+#[derive(Clone, Copy, Debug)]
+pub struct CqInit<'a> {
+    /// How many completions it holds (O1).
+    pub capacity: u32,
+    /// Where its events come; without one it can't be armed (N11).
+    pub channel: Option<&'a CompletionChannel>,
+    /// Whether completions that find no room are [dropped](Cq#ignoring-overruns), instead of failing the queue.
+    pub ignore_overrun: bool,
+}
+
+impl CqInit<'_> {
+    /// A queue without a channel, which can overrun.
+    #[must_use]
+    pub const fn new(capacity: u32) -> Self {
+        Self { capacity, channel: None, ignore_overrun: false }
+    }
+}
+
 /// A completion queue. One thread polls it at a time; it may move to another.
 ///
 /// # Overrun
 /// A completion that finds the queue full is dropped, and the queue with it: what was stored is handed out,
 /// then polling fails for ever and says how many were dropped (O3). The context gets CQ_ERR (O2), and the
 /// queue's queue pairs go to ERR, each with QP_FATAL (O4).
+///
+/// # Ignoring overruns
+/// A queue [made so](CqInit::ignore_overrun) (`IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`) drops and
+/// [counts](Self::dropped) a completion that finds no room, and nothing else happens: nobody fails, nothing is
+/// reported, polling goes on, and what comes later is stored once there is room. So between two completions that
+/// follow each other others may be missing. Whoever sleeps on it is woken for a dropped completion as for a
+/// failure. One of a send gives back its slot, and all before it, at once (Q5): it will not be polled, and nothing
+/// else need come that would.
+///
+/// ```
+/// use cq_core::transport::{Poll, Post};
+/// use cq_core::wc::Wc;
+/// use cq_core::wr::RecvWr;
+/// use transport_rxe_loop::{Context, CqInit, QpAttr, QpInit, QpState};
+///
+/// let context = Context::open("loop0")?;
+/// let mut cq = context.create_cq_with(&CqInit { ignore_overrun: true, ..CqInit::new(2) })?;
+/// let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq))?;
+/// qp.connect(qp.number())?;
+/// qp.modify(&QpAttr::to(QpState::Err))?;
+/// for wr_id in 0..10 {
+///     qp.post_recv(&[RecvWr::new(wr_id, &[])])?; // flushed at once
+/// }
+/// let polled = cq.poll(&mut [Wc::default(); 10])?;
+/// assert!(polled >= 2);
+/// assert_eq!(polled as u32 + cq.dropped(), 10);
+/// assert_eq!(cq.poll(&mut [Wc::default(); 10]), Ok(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail
@@ -287,14 +237,13 @@ pub struct Cq {
 impl Cq {
     pub(crate) fn new(
         context: &Arc<Bell>,
-        capacity: u32,
-        channel: Option<&CompletionChannel>,
+        &CqInit { capacity, channel, ignore_overrun }: &CqInit<'_>,
     ) -> Result<Self, CreateError> {
         let fabric = context.fabric();
         if channel.is_some_and(|channel| !std::ptr::eq(channel.bell().fabric(), fabric)) {
             return Err(CreateError::OtherFabric);
         }
-        let (queue, key) = Queue::new(fabric, capacity)?;
+        let (queue, key) = Queue::new(fabric, capacity, ignore_overrun)?;
         let none = CreateError::NoMemory { bytes: size_of::<Control>() };
         let place = fabric.cq(queue.index).fanin.place();
         let consumer = parts(fabric, place).ok_or(none)?.consumer(0, key, channel.is_some());
@@ -310,6 +259,16 @@ impl Cq {
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.consumer.capacity()
+    }
+
+    /// How many completions it had no room for: since it overran, or since it was made, if it ignores that.
+    #[must_use]
+    pub fn dropped(&self) -> u32 {
+        let (fabric, slot) = (self.queue.fabric, self.queue.fabric.cq(self.queue.index));
+        match parts(fabric, slot.fanin.place()).map(|queue| queue.control().state()) {
+            Some(State::Overrun { dropped }) => dropped,
+            _ => sync::load_u32(&slot.dropped),
+        }
     }
 
     /// Destroys it. Dropping does, too, once the last of its queue pairs is gone; its events end at once.

@@ -13,14 +13,19 @@
 
 use std::sync::Arc;
 
+use cq_core::setup::Gid;
+
+use crate::ah;
 use crate::bell::Bell;
 use crate::channel::CompletionChannel;
-use crate::cq::Cq;
+use crate::cq::{Cq, CqInit};
 use crate::error::{CreateError, OpenError};
 use crate::fabric::Fabric;
+use crate::fault::{Engine, Injected};
 use crate::memory::MAX_SGE;
 use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
+use crate::srq::MAX_SRQ_WR;
 
 pub(crate) const NAME: &str = "loop0";
 
@@ -32,6 +37,8 @@ pub(crate) const MAX_QP_WR: u32 = 1 << 14;
 pub(crate) const MAX_INLINE: u32 = 256;
 /// READs and atomics under way at most, either way.
 pub(crate) const MAX_RD_ATOMIC: u8 = 16;
+/// Bytes of a datagram at most.
+pub(crate) const MTU: u32 = 4096;
 /// Bytes of a message at most.
 pub(crate) const MAX_MSG_SIZE: u64 = 1 << 31;
 
@@ -54,7 +61,7 @@ pub struct Context {
     bell: Arc<Bell>,
 }
 
-/// `enum ibv_atomic_cap`: among whom COMP_SWAP and FETCH_ADD are one step.
+/// `enum ibv_atomic_cap`: among whom COMP_SWAP, FETCH_ADD and atomic writes are one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum AtomicCap {
@@ -70,6 +77,14 @@ pub enum AtomicCap {
     Global = 2,
 }
 
+/// Which memory windows a device has; among `enum ibv_device_cap_flags`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MemoryWindows {
+    /// Those of type 2 that belong to a queue pair and its protection domain; none of type 1.
+    Type2B,
+}
+
 /// What the device can do at most: `struct ibv_device_attr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -80,18 +95,38 @@ pub struct DeviceAttr {
     pub max_cq: u32,
     /// Memory regions.
     pub max_mr: u32,
+    /// Memory windows: regions and windows together are no more than either.
+    pub max_mw: u32,
+    /// Which kind of windows there is.
+    pub memory_windows: MemoryWindows,
+    /// Shared receive queues.
+    pub max_srq: u32,
     /// Completion channels and open contexts.
     pub max_channels: u32,
     /// Entries of a completion queue.
     pub max_cqe: u32,
+    /// Completions that one event can be [moderated](crate::Cq::moderate) to stand for.
+    pub max_cq_count: u16,
+    /// Microseconds that an event can be moderated to wait.
+    pub max_cq_period: u16,
     /// Requests of a send or receive queue.
     pub max_qp_wr: u32,
     /// Pieces of a request.
     pub max_sge: u32,
+    /// Receives of a shared receive queue.
+    pub max_srq_wr: u32,
+    /// Pieces of a receive of a shared receive queue.
+    pub max_srq_sge: u32,
     /// Inline bytes of a request.
     pub max_inline: u32,
     /// Bytes of a message.
     pub max_msg_size: u64,
+    /// Bytes of a packet of the device's port: of a datagram, which is one.
+    pub max_mtu: u32,
+    /// Local identifier of the port.
+    pub lid: u16,
+    /// Global identifier of the port.
+    pub gid: Gid,
     /// READs and atomics of the peer that a queue pair may have under way.
     pub max_qp_rd_atom: u8,
     /// READs and atomics of its own that a queue pair may have under way.
@@ -135,18 +170,35 @@ impl Context {
             max_qp: limits.queue_pairs,
             max_cq: limits.completion_queues,
             max_mr: limits.memory_regions,
+            max_mw: limits.memory_regions,
+            memory_windows: MemoryWindows::Type2B,
+            max_srq: limits.shared_receive_queues,
             max_channels: limits.channels,
             max_cqe: MAX_CQE,
+            max_cq_count: u16::MAX,
+            max_cq_period: u16::MAX,
             max_qp_wr: MAX_QP_WR,
             max_sge: MAX_SGE as u32,
+            max_srq_wr: MAX_SRQ_WR,
+            max_srq_sge: MAX_SGE as u32,
             max_inline: MAX_INLINE,
             max_msg_size: MAX_MSG_SIZE,
+            max_mtu: MTU,
+            lid: ah::LID,
+            gid: ah::GID,
             max_qp_rd_atom: MAX_RD_ATOMIC,
             max_qp_init_rd_atom: MAX_RD_ATOMIC,
             atomic_cap: AtomicCap::Hca,
             max_processes: limits.processes,
             fabric_bytes: limits.bytes,
         }
+    }
+
+    /// What went wrong so far in this process because it was [asked to](OpenOptions::faults); `None` if nothing
+    /// was asked for, or this is a forked child.
+    #[must_use]
+    pub fn injected(&self) -> Option<Injected> {
+        self.fabric.faults().filter(|_| self.fabric.is_ours()).map(Engine::injected)
     }
 
     /// A channel to sleep on.
@@ -166,7 +218,15 @@ impl Context {
         capacity: u32,
         channel: Option<&CompletionChannel>,
     ) -> Result<Cq, CreateError> {
-        Cq::new(&self.bell, capacity, channel)
+        self.create_cq_with(&CqInit { capacity, channel, ignore_overrun: false })
+    }
+
+    /// A completion queue with everything that can be said of it.
+    ///
+    /// # Errors
+    /// As for [`create_cq`](Self::create_cq).
+    pub fn create_cq_with(&self, init: &CqInit<'_>) -> Result<Cq, CreateError> {
+        Cq::new(&self.bell, init)
     }
 
     /// A protection domain.

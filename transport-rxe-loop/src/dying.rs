@@ -1,10 +1,13 @@
 //! Processes that die while others go on (X3): at a chosen step, at any instant, or for a while; and processes
 //! that fork.
 
+mod commons;
 mod ends;
 mod forked;
 mod line;
 // They are there only where steps are.
+#[cfg(debug_assertions)]
+mod datagrams;
 #[cfg(debug_assertions)]
 mod steps;
 mod storm;

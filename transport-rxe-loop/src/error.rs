@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::device;
 use crate::fabric::error::AttachError;
+use crate::fault::FaultsError;
 use crate::state::QpState;
 
 /// Why a device could not be opened.
@@ -32,6 +33,15 @@ pub enum OpenError {
         /// What it says.
         how: OsString,
     },
+    /// The environment asks for a device to be imitated that nobody can.
+    #[error("RXE_LOOP_IMITATE is {what:?}: say `rxe`, or unset it")]
+    UnknownImitation {
+        /// What it says.
+        what: OsString,
+    },
+    /// The environment asks for faults that there are none of.
+    #[error("RXE_LOOP_FAULTS: {0}")]
+    BadFaults(#[from] FaultsError),
     /// Its tables do not fit into its memory.
     #[error("the {bytes} bytes of the device's memory are too few for its tables")]
     NoMemory {
@@ -60,6 +70,12 @@ pub enum Limit {
     QueuePairs,
     /// Completion queues of the device.
     CompletionQueues,
+    /// Receives of a shared receive queue.
+    SrqWr,
+    /// Pieces of a receive of a shared receive queue.
+    SrqSge,
+    /// Shared receive queues of the device.
+    SharedReceiveQueues,
     /// Completion channels and open contexts of the device.
     Channels,
     /// Memory regions of the device.
@@ -77,6 +93,9 @@ impl fmt::Display for Limit {
             Self::Inline => "inline bytes",
             Self::QueuePairs => "queue pairs",
             Self::CompletionQueues => "completion queues",
+            Self::SrqWr => "shared receive requests",
+            Self::SrqSge => "shared receive scatter/gather elements",
+            Self::SharedReceiveQueues => "shared receive queues",
             Self::Channels => "channels and open contexts",
             Self::MemoryRegions => "memory regions",
         })
@@ -87,7 +106,7 @@ impl fmt::Display for Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// A completion queue has to hold something.
+    /// The queue has to hold something.
     #[error("0 {0} are too few: ask for at least 1")]
     Zero(Limit),
     /// More than the device allows.
@@ -125,6 +144,11 @@ pub enum CreateError {
     /// What it is to be made with is of another fabric, or of the process that this one was forked from.
     #[error("its queue or channel is of another fabric: make both by one opening of the device")]
     OtherFabric,
+    /// An unreliable connection was to take its receives from a shared receive queue.
+    #[error(
+        "unreliable connections have receives of their own: leave the shared receive queue out"
+    )]
+    OwnReceives,
     /// The system refused a descriptor.
     #[error("the system gave no descriptor for the channel (errno {errno})")]
     NoDescriptor {
@@ -151,6 +175,44 @@ pub enum ResizeError {
     /// It has overrun, which no size mends.
     #[error("the completion queue has overrun: destroy it, and make a larger one")]
     Overrun,
+}
+
+/// Why a completion queue's events are held back as before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ModerateError {
+    /// This process was forked from the one that opened the device.
+    #[error("the device was opened by the parent process: open it in this one, too")]
+    Forked,
+    /// A process that lives holds the queue's lock and does not give it back: it is suspended, or broken.
+    #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
+    Stuck,
+    /// There is no thread to raise the events that have waited long enough.
+    #[error("the system refuses the thread that raises events in time (errno {errno}): end some")]
+    NoThread {
+        /// What it said.
+        errno: i32,
+    },
+}
+
+/// Why the limit of a shared receive queue stays as it is (Q9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ArmLimitError {
+    /// There are never so many receives left.
+    #[error("a limit of {asked} is more than the queue's {max} receives")]
+    TooMany {
+        /// What was asked for.
+        asked: u32,
+        /// How many receives the queue takes.
+        max: u32,
+    },
+    /// A process that lives holds the queue's lock and does not give it back: it is suspended, or broken.
+    #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
+    Stuck,
+    /// This process was forked from the one whose queue it is.
+    #[error("the queue is the parent process': open the device in this one, and make another")]
+    Forked,
 }
 
 /// Why memory could not be registered (Q10).
@@ -181,7 +243,7 @@ pub enum RegisterError {
         bits: u32,
     },
     /// Every place of the device's table is taken.
-    #[error("all {max} memory regions of the device are in use: deregister some first")]
+    #[error("all {max} memory regions and windows of the device are in use: deregister some first")]
     TableFull {
         /// How many there can be.
         max: u32,

@@ -25,9 +25,11 @@ use crate::fabric::error::AttachError;
 use crate::fabric::limits::Limits;
 use crate::fabric::name::{FabricName, FabricPath};
 use crate::fabric::registry::REGISTRY;
+use crate::fault::Engine;
 use crate::fifo::Bells;
-use crate::layout::{self, ChannelSlot, CqSlot, Entry, MrSlot, OwnQp, QpSlot, Tables};
+use crate::layout::{self, ChannelSlot, CqSlot, Entry, MrSlot, OwnQp, QpSlot, SrqSlot, Tables};
 use crate::lock::{Guard, Stuck};
+use crate::open::Ways;
 use crate::place::Remains;
 use crate::protocol::lock::{Lock, Owner};
 use crate::reach::Reach;
@@ -52,18 +54,21 @@ pub struct Fabric {
     /// Queue pairs that were destroyed while their peers were suspended in the midst of a message.
     remains: Mutex<Vec<Remains>>,
     service: Service,
+    /// What is to go wrong in this process.
+    faults: Option<Engine>,
+    imitates_rxe: bool,
 }
 
 impl Fabric {
-    /// The one of this name, which is made if there is none; `wanted` is for that. `by_service` has all other
-    /// processes copy by themselves.
+    /// The one of this name, which is made if there is none; `wanted` is for that. How this process goes about
+    /// it, the first opening says.
     pub fn open(
         name: &FabricName,
         wanted: &Limits,
-        by_service: bool,
+        ways: &Ways,
     ) -> Result<&'static Self, OpenError> {
         let here = REGISTRY.attach(&FabricPath::new(name), wanted, &layout::FORMAT)?;
-        let fabric = here.device(|| Self::new(here, by_service))?;
+        let fabric = here.device(|| Self::new(here, ways))?;
         // Nobody may watch who is not connected to another process.
         sweep::look(fabric);
         Ok(fabric)
@@ -72,22 +77,35 @@ impl Fabric {
     /// The one of the unit tests.
     #[cfg(test)]
     pub fn of_tests() -> &'static Self {
-        Self::open(&FabricName::from_env().unwrap(), &Limits::default(), false).unwrap()
+        Self::open(&FabricName::from_env().unwrap(), &Limits::default(), &Ways::default()).unwrap()
     }
 
-    fn new(here: &'static Attachment, by_service: bool) -> Result<Self, OpenError> {
+    fn new(here: &'static Attachment, ways: &Ways) -> Result<Self, OpenError> {
         let limits = here.limits();
         let damaged = || OpenError::NoMemory { bytes: limits.bytes as usize };
         let tables = Tables::new(here.memory(), limits).ok_or_else(damaged)?;
         let bells = Bells::new(limits.channels);
-        let reach = Reach::new(limits, by_service).map_err(|errno| {
+        let reach = Reach::new(limits, ways.by_service).map_err(|errno| {
             AttachError::system("mapping what this process needs", here.path().file(), errno)
         })?;
         let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
         let (own, remains) = (own(limits).ok_or_else(damaged)?, Mutex::default());
-        let service = Service::new();
-        Ok(Self { here, tables, me, domains, noted, bells, reach, own, remains, service })
+        let (service, faults) = (Service::new(), ways.faults.clone().map(Engine::new));
+        Ok(Self {
+            here,
+            tables,
+            me,
+            domains,
+            noted,
+            bells,
+            reach,
+            own,
+            remains,
+            service,
+            faults,
+            imitates_rxe: ways.imitates_rxe,
+        })
     }
 
     /// Its memory.
@@ -179,6 +197,17 @@ impl Fabric {
         self.memory().slice(offset, len)
     }
 
+    /// What is to go wrong in this process, if anything is.
+    pub const fn faults(&self) -> Option<&Engine> {
+        self.faults.as_ref()
+    }
+
+    /// Whether this process has it [as Soft-RoCE](crate::imitate) is.
+    #[inline]
+    pub const fn imitates_rxe(&self) -> bool {
+        self.imitates_rxe
+    }
+
     /// What wakes those who wait for a time.
     pub const fn service(&self) -> &Service {
         &self.service
@@ -236,6 +265,12 @@ impl Fabric {
     #[inline]
     pub fn cq(&self, index: u32) -> &'static CqSlot {
         self.tables.cqs.at(index)
+    }
+
+    /// The shared receive queue at an index, or with a number. Any is harmless.
+    #[inline]
+    pub fn srq(&self, number: u32) -> &'static SrqSlot {
+        self.tables.srqs.at(number)
     }
 
     /// The channel at an index. Any is harmless.

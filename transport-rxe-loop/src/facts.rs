@@ -1,6 +1,6 @@
-//! What a table says of a memory region, and the seal on it.
+//! What a table says of a memory region or a memory window, and the seal on it.
 //!
-//! What a process says of its own regions it keeps twice: in a table of its own, by which it judges, and in
+//! What a process says of its own it keeps twice: in a table of its own, by which it judges, and in
 //! the shared one, for others. Those take nothing from there that its seal does not fit, so that what
 //! somebody scribbled is refused, and not followed.
 
@@ -27,7 +27,59 @@ impl Kind {
     }
 }
 
-/// What there is to know of a region.
+/// Who uses a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whose {
+    pub domain: u32,
+    /// The queue pair whose peer does it, with an rkey; 0 is its own side, with an lkey.
+    pub target: u32,
+}
+
+impl Whose {
+    /// The side that has the memory, for requests of its own.
+    pub const fn local(domain: u32) -> Self {
+        Self { domain, target: 0 }
+    }
+
+    /// The peer of the queue pair with this number, which belongs to this domain.
+    pub const fn peer_of(target: u32, domain: u32) -> Self {
+        Self { domain, target }
+    }
+}
+
+/// What a memory window is besides: through which queue pair alone it is used, and in which region it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The number of the queue pair, which is not 0.
+    pub qp: u32,
+    /// The key of the region.
+    pub region: u32,
+    /// The seal of the region, which another one of the same key does not have.
+    pub seal: u64,
+}
+
+impl Bound {
+    /// Whether the region that it speaks of is the one that an entry does.
+    #[inline]
+    pub fn is_in(&self, slot: &MrSlot) -> bool {
+        sync::acquire(&slot.key) == self.region && sync::load(&slot.seal) == self.seal
+    }
+
+    /// What an entry says of a region.
+    const NONE: Self = Self { qp: 0, region: 0, seal: 0 };
+
+    #[inline]
+    fn read(slot: &MrSlot) -> Option<Self> {
+        let qp = sync::load_u32(&slot.qp);
+        (qp != 0).then(|| Self {
+            qp,
+            region: sync::load_u32(&slot.region),
+            seal: sync::load(&slot.region_seal),
+        })
+    }
+}
+
+/// What there is to know of a region, or of a window that is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub key: u32,
@@ -37,6 +89,8 @@ pub struct Facts {
     /// Where it starts in the owner's process.
     pub base: u64,
     pub len: u64,
+    /// Of a window.
+    pub bound: Option<Bound>,
 }
 
 impl Facts {
@@ -48,6 +102,10 @@ impl Facts {
         sync::store_u32(&slot.access, self.access.bits());
         sync::store_u32(&slot.pd, self.domain);
         sync::store_u32(&slot.kind, self.kind as u32);
+        let Bound { qp, region, seal } = self.bound.unwrap_or(Bound::NONE);
+        sync::store_u32(&slot.qp, qp);
+        sync::store_u32(&slot.region, region);
+        sync::store(&slot.region_seal, seal);
         sync::store(&slot.seal, self.seal(holder));
         sync::release(&slot.key, self.key);
     }
@@ -64,6 +122,7 @@ impl Facts {
             kind: Kind::read(slot),
             base: sync::load(&slot.base),
             len: sync::load(&slot.len),
+            bound: Bound::read(slot),
         })
     }
 
@@ -84,12 +143,28 @@ impl Facts {
     }
 
     /// Where `len` bytes at an address begin in the region; `None` if the key is not for this domain or this
-    /// use, or if they are not all inside.
+    /// use, if they are not all inside, or if it is a window's.
     #[inline]
-    pub fn offset(&self, domain: u32, addr: u64, len: u64, needs: Access) -> Option<u64> {
-        if self.domain != domain || !self.access.contains(needs) {
+    pub fn offset(&self, whose: Whose, addr: u64, len: u64, needs: Access) -> Option<u64> {
+        if self.domain != whose.domain || !self.access.contains(needs) || self.bound.is_some() {
             return None;
         }
+        self.within(addr, len)
+    }
+
+    /// In which region `len` bytes at an address are that a window opens on; `None` if its key is not for
+    /// this queue pair or this use, if they are not all inside, or if it is no window. What writing asks of
+    /// a region, [binding](crate::mw) has.
+    pub fn bound(&self, whose: Whose, addr: u64, len: u64, needs: Access) -> Option<Bound> {
+        let bound = self.bound.filter(|bound| bound.qp == whose.target)?;
+        let needs = needs.difference(Access::LOCAL_WRITE);
+        let may = self.domain == whose.domain && self.access.contains(needs);
+        self.within(addr, len).filter(|_| may).map(|_| bound)
+    }
+
+    /// Where `len` bytes at an address begin; `None` if they are not all inside.
+    #[inline]
+    pub fn within(&self, addr: u64, len: u64) -> Option<u64> {
         let offset = addr.checked_sub(self.base)?;
         (offset.checked_add(len)? <= self.len).then_some(offset)
     }
@@ -98,12 +173,15 @@ impl Facts {
     fn seal(&self, (place, generation): (u16, u32)) -> u64 {
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        let Bound { qp, region, seal } = self.bound.unwrap_or(Bound::NONE);
         let words = [
             pair(self.key, self.access.bits()),
             pair(self.domain, self.kind as u32),
             self.base,
             self.len,
             pair(place.into(), generation),
+            pair(qp, region),
+            seal,
         ];
         words.into_iter().fold(MIX, |mixed, word| {
             let mixed = (mixed ^ word).wrapping_mul(MIX);
@@ -130,7 +208,7 @@ mod tests {
             [(4096, 4096, true), (u64::MAX - 8, 8, true), (u64::MAX - 8, 4096, false)]
         {
             let (access, kind) = (Access::REMOTE, Kind::Heap);
-            let facts = Facts { key, access, domain: 1, kind, base, len };
+            let facts = Facts { key, access, domain: 1, kind, base, len, bound: None };
             facts.write(slot, (PLACE, generation));
             assert_eq!(Facts::read_sealed(slot, key).is_some(), is_one);
         }

@@ -5,11 +5,13 @@
 use cq_core::soft::Entry;
 use cq_core::wc::WcStatus;
 
+use crate::async_event::{self, QpEvent};
 use crate::completion;
 use crate::cq;
 use crate::device::MAX_QP_WR;
 use crate::fabric::Fabric;
 use crate::layout::QpSlot;
+use crate::pool;
 use crate::protocol::tag;
 use crate::queue::Ring;
 use crate::sync;
@@ -22,7 +24,9 @@ pub fn both(fabric: &'static Fabric, slot: &'static QpSlot, number: u32, ring: &
     receives(fabric, slot, number);
 }
 
-fn sends(fabric: &'static Fabric, slot: &QpSlot, number: u32, ring: &Ring) {
+/// Flushes the send queue, of a queue pair in SQE too.
+#[cold]
+pub fn sends(fabric: &'static Fabric, slot: &QpSlot, number: u32, ring: &Ring) {
     let mut position = sync::load(&slot.send.done);
     while ring.has_any(position, sync::acquire(&slot.send.posted)) {
         let wr_id = ring.read_send(position).wr_id;
@@ -46,12 +50,30 @@ pub fn complete(
     cq::push(fabric, cq, &[Entry { wc, tag, solicited: false }]);
 }
 
-/// What the peer is in the middle of is left to it, and what is behind that is flushed when it has kicked.
-fn receives(fabric: &'static Fabric, slot: &QpSlot, number: u32) {
-    let Some(ring) = Ring::of(fabric, &slot.recv_ring) else { return };
-    if window::may_be_open(fabric, sync::load_u32(fabric.dest(number)), number) {
+/// In ERR, nothing more is taken from its shared receive queue, and nothing of that is flushed (Q9): once what
+/// was taken has completed, that is told.
+fn last_receive(fabric: &'static Fabric, slot: &QpSlot, number: u32, srq: u32) {
+    if sync::load_u32(&slot.report_last) == 0 {
         return;
     }
+    let Ok(is_taken) = pool::is_taken_for(fabric, srq, number) else {
+        // Where there can be no alarm, the next who kicks looks again.
+        let _ = fabric.service().wake_soon(fabric, number);
+        return;
+    };
+    if !is_taken && sync::swap_if(&slot.report_last, 1, 0).is_ok() {
+        async_event::report_qp(fabric, number, QpEvent::LastReceive);
+    }
+}
+
+/// What somebody is in the middle of is left to him, and what is behind that is flushed when he has kicked.
+fn receives(fabric: &'static Fabric, slot: &'static QpSlot, number: u32) {
+    let srq = sync::load_u32(&slot.srq);
+    if srq != 0 {
+        return last_receive(fabric, slot, number, srq);
+    }
+    let Some(ring) = Ring::of(fabric, &slot.recv_ring) else { return };
+    let Some(_alone) = window::alone_at(fabric, slot, number) else { return };
     let cq = sync::load_u32(&slot.recv_cq);
     // The peer may have died behind a completion that it had published.
     cq::outwait_push(fabric, cq);

@@ -24,6 +24,7 @@ const LIMITS: Limits = Limits {
     queue_pairs: 32,
     completion_queues: 32,
     memory_regions: 32,
+    shared_receive_queues: 8,
     channels: 32,
     processes: 8,
     bytes: 2 << 20,

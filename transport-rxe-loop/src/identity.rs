@@ -44,6 +44,11 @@ pub fn change(slot: &QpSlot, seen: Identity, state: QpState) -> bool {
     identity::change(&slot.identity, seen, state)
 }
 
+/// [`identity::fail_sends`].
+pub fn fail_sends(slot: &QpSlot, number: u32) {
+    identity::fail_sends(&slot.identity, number);
+}
+
 /// [`identity::fail`].
 pub fn fail(slot: &QpSlot, number: u32) -> bool {
     identity::fail(&slot.identity, number)

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 0        Header (see `fabric`), then what there is one of: Common
-//! plan     processes | noted | destinations | qps | mrs | cqs | channels | owners of the arena's granules | stages
+//! plan     processes | noted | destinations | qps | mrs | cqs | srqs | channels | owners of the arena's granules | stages
 //! arena    completion rings, send queues, receive queues, in granules of 256 bytes
 //! bytes
 //! ```
@@ -18,7 +18,7 @@ mod slots;
 mod table;
 
 pub use self::slots::{
-    ChannelSlot, CqSlot, MrSlot, OwnQp, ProcessSlot, QP_EVENTS, QpSlot, RingWords,
+    ChannelSlot, CqSlot, MrSlot, OwnQp, ProcessSlot, QP_EVENTS, QpSlot, RingWords, SrqSlot,
 };
 pub use self::table::{Entry, Table};
 
@@ -44,6 +44,7 @@ pub const FORMAT: Format = Format {
         size_of::<QpSlot>(),
         size_of::<MrSlot>(),
         size_of::<CqSlot>(),
+        size_of::<SrqSlot>(),
         size_of::<ChannelSlot>(),
         size_of::<Control>(),
         size_of::<Slot>(),
@@ -69,7 +70,7 @@ pub struct Common {
 // SAFETY: `repr(C)`, atomics alone, alignment 128.
 unsafe impl Shared for Common {}
 
-const TABLES: usize = 4;
+const TABLES: usize = 5;
 
 /// All tables.
 #[derive(Debug)]
@@ -83,6 +84,7 @@ pub struct Tables {
     pub qps: Table<QpSlot>,
     pub mrs: Table<MrSlot>,
     pub cqs: Table<CqSlot>,
+    pub srqs: Table<SrqSlot>,
     pub channels: Table<ChannelSlot>,
     pub stages: &'static [Stage],
     pub arena: Arena,
@@ -97,7 +99,7 @@ impl std::fmt::Debug for Common {
 /// Where everything begins.
 struct Plan {
     /// In the order of the tables.
-    at: [usize; 9],
+    at: [usize; 10],
     arena: usize,
 }
 
@@ -111,6 +113,7 @@ impl Plan {
             limits.queue_pairs as usize * size_of::<QpSlot>(),
             limits.memory_regions as usize * size_of::<MrSlot>(),
             limits.completion_queues as usize * size_of::<CqSlot>(),
+            limits.shared_receive_queues as usize * size_of::<SrqSlot>(),
             limits.channels as usize * size_of::<ChannelSlot>(),
             granules * size_of::<AtomicU8>(),
             STAGES * size_of::<Stage>(),
@@ -148,11 +151,12 @@ impl Tables {
             qps: Table::new(memory, next(0), at[3], limits.queue_pairs as usize)?,
             mrs: Table::new(memory, next(1), at[4], limits.memory_regions as usize)?,
             cqs: Table::new(memory, next(2), at[5], limits.completion_queues as usize)?,
-            channels: Table::new(memory, next(3), at[6], limits.channels as usize)?,
-            stages: memory.slice(at[8], STAGES)?,
+            srqs: Table::new(memory, next(3), at[6], limits.shared_receive_queues as usize)?,
+            channels: Table::new(memory, next(4), at[7], limits.channels as usize)?,
+            stages: memory.slice(at[9], STAGES)?,
             arena: Arena::new(
                 &common.arena_next,
-                memory.slice(at[7], limits.bytes as usize / GRANULE)?,
+                memory.slice(at[8], limits.bytes as usize / GRANULE)?,
                 arena,
             ),
         })

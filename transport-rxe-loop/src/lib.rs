@@ -48,7 +48,9 @@
 //!   seccomp filter, a process namespace or a program that can't be traced, the [service
 //!   thread](#the-service-thread) of the process that has the memory copies, always so if it is [asked
 //!   to](OpenOptions::copying_by_service). Registered memory that is not there any more is a wrong range.
-//! - **Atomics** are [one step](AtomicCap::Hca) for all processes of the fabric.
+//! - **Memory windows.** Their keys are good for peers in every process, and either side takes one away from the
+//!   other, whichever process that is in. [Here](MemoryWindow#how-long-a-key-lives) is how long they live.
+//! - **Atomics**, and writes that are one, are [one step](AtomicCap::Hca) for all processes of the fabric.
 //! - **Death.** A process that ends, or is killed at any instant, is found dead by the others some 20 ms
 //!   later. Its queue pairs are destroyed ones: peers see RETRY_EXC, then WR_FLUSH. What it was in the
 //!   middle of is repaired, and everything that it had is free again (X3).
@@ -69,17 +71,20 @@
 //!     |
 //!   device     Context: attributes
 //!     |
-//!     +-- pd, mr     domains, keys, rights     qp       posting, modify (attr, state), destroy
+//!     +-- pd, mr, mw domains, keys, rights     qp, srq  posting, modify (attr, state), destroy
 //!     +-- async_event, channel                   |
 //!     |     on bell: list, fifo: descriptor    place    claimed, emptied, given back
 //!     +-- cq         ring, push, poll, resize    |
 //!            ^   |                               |      +-- notes   from other processes
 //!            |   v                               v      v
-//!            | overrun  fails queue pairs --> execute    the turn; SEND  <-- service    the thread
-//!            |                                   |       onesided: WRITE, READ, atomics       |
-//!       completion <-- flush <-------------------+                                          sweep
-//!                                                |                                after a death
-//!                           peer    queue, retry | window, facts, memory
+//!            | overrun  fails queue pairs --> execute    the turn  <--------------------- service    the thread
+//!            |                                   |                                              |
+//!       completion <-- flush <-------------- initiator    requests, one by one                sweep
+//!                                                |  twosided: SEND, what takes a receive        after a death
+//!                                                |  onesided: WRITE, READ, FLUSH, atomics
+//!                                                |  local, mw: windows; unreliable, datagram: UC, UD
+//!                                                |  fault: what is asked to go wrong
+//!                     peer    queue, pool, retry | window, facts, memory
 //!                                                |   reach    bytes, in every process
 //!     ..........................................................................
 //!     fabric     file, attaching, who lives    arena    rings and queues by offset
@@ -92,19 +97,38 @@
 //! 2. Whoever finds the turn free holds it and works; others leave a kick, which makes the holder look again.
 //!    Only its own process runs a queue pair: others leave a note, and wake that one's service thread.
 //! 3. The holder takes the next requests, opens its window for copying, and only then looks at states and keys.
-//! 4. For a SEND it reads the peer's next receive, which is in flight as long as the window is open.
+//! 4. For a SEND, or a WRITE with immediate, it reads the peer's next receive, which is in flight as long as the
+//!    window is open. From a shared receive queue it takes one, under that queue's lock, and a mark says who has
+//!    it for whom: who sweeps up after the dead gives it back.
 //! 5. It moves the bytes, pushes the peer's completions, closes the window, then pushes its own.
 //! 6. Where there is no receive it leaves a mark, and looks again; who posts one sees the mark and kicks back.
 //! 7. A request whose peer does not take it waits for that kick, or for an alarm of the service thread.
 //! 8. A failure puts the queue pairs it concerns into ERR first, then completes, then kicks them to flush.
-//! 9. Flushing leaves the receives alone while the peer's window is open; who closes it looks, and kicks.
+//! 9. Flushing leaves the receives alone while the peer's window is open; who closes it looks, and kicks. Of a
+//!    shared receive queue nothing is flushed; that nothing of it is taken any more is found in the same way.
 //! 10. A completion is pushed under its queue's lock, which no poller takes; the event is raised after it.
-//!     Where it overran, the queue's queue pairs fail, and are flushed once the turn is given back.
+//!     Where it overran, the queue's queue pairs fail, and are flushed once the turn is given back. An event of
+//!     a moderated queue may be left to the next completion, or to its owner's service thread.
 //! 11. Polling a send's completion gives the slots it covers back, by the position in its tag.
 //! 12. A lock whose holder died is inherited. The ring is its log: what was published there is settled again.
 //!
 //! No thread waits for another to get its turn, none holds two turns, and no lock is held while bytes move,
-//! but for those of an atomic. Only ERR, RESET, destroying and deregistering wait, for what is under way.
+//! but for those of an atomic and of a datagram. Only ERR, RESET, destroying, deregistering, and taking the key
+//! of a memory window away wait, for what is under way; the last under its turn, when its own window for copying
+//! is closed.
+//!
+//! # Without an answer
+//! An unreliable connection ([`QpType::Uc`]) sends and writes, and waits for nothing: what its peer does not
+//! take, because there is no receive, a key is wrong, a right is missing, or the peer does not listen, is lost,
+//! and nobody hears of it. [Datagrams](QueuePair::to) ([`QpType::Ud`]) go to whoever has the number and the
+//! queue key. A receive that can't hold what comes fails with its queue pair, and the sender succeeds. What is
+//! wrong on the sender's own side fails its request and leads to [SQE](QpState::Sqe), where receives go on.
+//! Decisions:
+//! - Between two queue pairs nothing is lost that was not so, and what one sends arrives in order. Where a
+//!   process is stopped in the middle of a datagram, others to the same queue pair are lost, after each process
+//!   that sends some has waited for two seconds, once.
+//! - A READ, an atomic or a FLUSH on an unreliable queue pair is refused when posted, and so is everything but
+//!   a SEND as a datagram.
 //!
 //! # How long a request waits
 //! A receive is waited for, `rnr_retry` times the peer's `min_rnr_timer`, and an answer, `retry_cnt` + 1
@@ -119,23 +143,53 @@
 //! - A request that waits is begun, so it goes on in SQD. Time in which the process was suspended counts.
 //!   Attributes that are changed meanwhile do not.
 //!
+//! # Flushing
+//! What a request moves is where everybody sees it once the request has completed. So a FLUSH judges the
+//! rights, FLUSH_GLOBAL and FLUSH_PERSISTENT, of queue pair and region, stands as a fence, and completes. Memory
+//! is as persistent as what it lies in: the device writes nothing back.
+//!
+//! # As Soft-RoCE
+//! Programs meet devices that do not keep the contract, above all Linux' Soft-RoCE driver. [Asked
+//! to](OpenOptions::imitate_rxe), or by `RXE_LOOP_IMITATE=rxe` for programs that can't be changed, this one does
+//! what that does otherwise, so that it can be seen anywhere whether a program lives with it:
+//! - Failures hold zeros in what they leave undefined, as a SEND's success would; receives say that a route came
+//!   before them, also of connections; a SEND with invalidate sets another flag than WITH_INV.
+//! - A receive that is too small, or bad, is LOC_QP_OP and REM_OP; so is a dead local key LOC_QP_OP.
+//! - A completion queue that overruns drops, tells of each with CQ_ERR, wakes nobody, and works on. Failures
+//!   raise no event for solicited completions. Of queue pairs nothing is told but SQ_DRAINED, and that unasked.
+//! - Queues take more than was asked for, slots of send queues come back before anything is polled, atomics are
+//!   judged when posted, a wrong current state is believed.
+//!
+//! Programs that hold to the contract survive all of it, but for those that wait for an event that never comes.
+//! The table of `src/imitate.rs` has every deviation, and what of Soft-RoCE is not imitated; the conformance suite
+//! judges it by what it knows of the driver itself.
+//!
 //! # The service thread
 //! A process has one for each fabric once it needs it: for a request that has to wait for a finite time, for
-//! a queue pair whose peer belongs to another process, for a peer whose owner posts faster than others can
-//! carry its requests out. Where the system refuses it, such a wait fails with GENERAL_ERR, and others carry
-//! on by themselves. It sleeps while there is nothing to do, but as long as there are other processes that
-//! it may have to do with, it looks every 20 ms whether they live.
+//! a queue pair whose peer belongs to another process, for one that takes datagrams, for a peer whose owner
+//! posts faster than others can carry its requests out, for a completion queue with a channel that is
+//! [moderated](Cq::moderate). Where the system refuses it, such a wait fails with GENERAL_ERR, moderating is
+//! refused, and others carry on by themselves. It sleeps while there is nothing to do, but as long as there
+//! are other processes that it may have to do with, it looks every 20 ms whether they live.
 //!
 //! # Limits
 //! A fabric has room for as much as its [`Limits`] said when it was made: if nothing else, 1,024 queue pairs
-//! and completion queues, 4,096 regions, 512 channels, 64 processes and 16 MiB. [`Context::attributes`] tells
-//! what is in force. The bytes hold the tables, rings and queues of all processes. They are reserved when the
-//! fabric is made, so that shared memory that is full is an error then and no crash later; a process shows as
-//! much of them as it has used, as shared memory. What the device allocates is reserved beside them, region
-//! by region; memory of the program's own does not count.
+//! and completion queues, 4,096 regions, 256 shared receive queues, 512 channels, 64 processes and 16 MiB.
+//! [`Context::attributes`] tells what is in force. The bytes hold the tables, rings and queues of all
+//! processes. They are reserved when the fabric is made, so that shared memory that is full is an error then
+//! and no crash later; a process shows as much of them as it has used, as shared memory. What the device
+//! allocates is reserved beside them, region by region; memory of the program's own does not count.
 //!
-//! # What is not here yet
-//! WRITE with immediate, invalidation, shared receive queues, datagrams.
+//! # What a program's tests find
+//! Fields that a failure leaves undefined hold a [pattern](cq_core::wc::Wc::poisoned). Everything else that a
+//! network does to programs now and then, this device does when it is [asked to](Faults), by a seed: it fails
+//! requests, carries them out late, so that a buffer which is reused too early is seen to be, lets peers stop or have
+//! no receives, overruns queues, raises events for nothing. `RXE_LOOP_FAULTS` asks for a program that can't be
+//! changed. Tests that need no device find the like in [`cq_core::fault`].
+//!
+//! # What it does not have
+//! Memory windows of type 1, zero-based regions, multicast, alternate paths, shared receive queues that are
+//! resized, queue pairs of other types than RC, UC and UD.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are the contract's:
 //! [`verify/CONTRACT.md`](../../../verify/CONTRACT.md) in the repository says each, with its source.
@@ -150,6 +204,7 @@ cfg_if::cfg_if! {
     if #[cfg(not(loom))] {
         #[cfg(test)]
         mod actor;
+        mod ah;
         mod arena;
         mod async_event;
         mod attr;
@@ -160,7 +215,9 @@ cfg_if::cfg_if! {
         mod chance;
         mod channel;
         mod completion;
+        mod connect;
         mod cq;
+        mod datagram;
         mod device;
         #[cfg(test)]
         mod dying;
@@ -168,16 +225,21 @@ cfg_if::cfg_if! {
         mod execute;
         mod fabric;
         mod facts;
+        mod fault;
         mod fifo;
         mod flush;
         #[cfg(test)]
         mod hostile;
         mod identity;
+        mod imitate;
+        mod initiator;
         mod kicks;
+        mod local;
         mod layout;
         mod lock;
         mod memory;
         mod mr;
+        mod mw;
         mod notes;
         mod onesided;
         mod open;
@@ -185,31 +247,41 @@ cfg_if::cfg_if! {
         mod pd;
         mod peer;
         mod place;
+        mod pool;
         mod qp;
         mod queue;
         mod reach;
         mod region;
         mod retry;
         mod service;
+        mod srq;
         mod state;
         mod sweep;
+        mod twosided;
+        mod unreliable;
         mod window;
 
-        pub use cq_core::setup::{Access, InUse, QpAttrMask, QpCaps, RangeError};
+        pub use cq_core::fault::When;
+        pub use cq_core::setup::{Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpType, RangeError, SrqInit};
 
+        pub use crate::ah::{AddressError, AddressHandle, AddressVector};
         pub use crate::attr::QpAttr;
         pub use crate::channel::CompletionChannel;
-        pub use crate::cq::Cq;
-        pub use crate::device::{AtomicCap, Context, DeviceAttr, devices};
-        pub use crate::error::{CreateError, Limit, ModifyError, OpenError, RegisterError, ResizeError};
+        pub use crate::cq::{Cq, CqInit};
+        pub use crate::datagram::{Destination, Directed};
+        pub use crate::device::{AtomicCap, Context, DeviceAttr, MemoryWindows, devices};
+        pub use crate::error::{ArmLimitError, CreateError, Limit, ModerateError, ModifyError, OpenError, RegisterError, ResizeError};
         pub use crate::fabric::error::AttachError;
         pub use crate::fabric::header::NotOurs;
         pub use crate::fabric::limits::{Limits, LimitsError};
         pub use crate::fabric::name::NameError;
+        pub use crate::fault::{Faults, FaultsError, Injected};
         pub use crate::mr::{MemoryRegion, OwnedRegion};
+        pub use crate::mw::MemoryWindow;
         pub use crate::open::OpenOptions;
         pub use crate::pd::ProtectionDomain;
         pub use crate::qp::{QpInit, QueuePair};
+        pub use crate::srq::SharedReceiveQueue;
         pub use crate::state::{QpState, Rule};
     }
 }

@@ -16,6 +16,7 @@ use std::ops::Range;
 use cq_core::setup::Access;
 use heapless::Vec;
 
+use crate::facts::Whose;
 use crate::sync::{self, AtomicU8, AtomicU64};
 
 /// Pieces of a request at most.
@@ -64,14 +65,14 @@ impl Piece {
 pub struct Far {
     /// The place of its process.
     pub place: u16,
-    pub domain: u32,
+    pub whose: Whose,
     pub needs: Access,
 }
 
 /// Memory that may be read for as long as `'w`.
 #[derive(Debug)]
 pub struct Pieces<'w> {
-    list: Vec<Piece, MAX_SGE>,
+    list: Vec<Piece, MAX_SGE, u8>,
     len: usize,
     /// Whose the pieces are that are not mapped here, if there are any.
     far: Option<Far>,
@@ -90,9 +91,14 @@ impl<'w> Pieces<'w> {
     /// The first `len` bytes of these words, or all of them.
     pub fn of_words(words: &'w [AtomicU64], len: usize) -> Self {
         let mut pieces = Self::new();
-        // SAFETY: the words are borrowed for `'w`, and atomic, so they may be read and written.
-        unsafe { pieces.push(words.as_ptr() as usize, len.min(size_of_val(words)) as u32) };
+        pieces.push_words(words, len);
         pieces
+    }
+
+    /// Adds the first `len` bytes of these words, or all of them.
+    pub fn push_words(&mut self, words: &'w [AtomicU64], len: usize) {
+        // SAFETY: the words are borrowed for `'w`, and atomic, so they may be read and written.
+        unsafe { self.push(words.as_ptr() as usize, len.min(size_of_val(words)) as u32) };
     }
 
     /// Adds a piece; past [`MAX_SGE`] it is left out.
@@ -156,6 +162,11 @@ impl<'w> Pieces<'w> {
 pub struct Target<'w>(Pieces<'w>);
 
 impl<'w> Target<'w> {
+    /// Nothing.
+    pub const fn new() -> Self {
+        Self(Pieces::new())
+    }
+
     /// The first `len` bytes of these words, or all of them.
     pub fn of_words(words: &'w [AtomicU64], len: usize) -> Self {
         Self(Pieces::of_words(words, len))
@@ -174,12 +185,12 @@ impl<'w> Target<'w> {
         Self(pieces)
     }
 
-    /// These pieces, to be written to.
+    /// The pieces, for more to be added.
     ///
     /// # Safety
-    /// They are writable for `'w`.
-    pub const unsafe fn new(pieces: Pieces<'w>) -> Self {
-        Self(pieces)
+    /// Those are writable for `'w`.
+    pub const unsafe fn pieces_mut(&mut self) -> &mut Pieces<'w> {
+        &mut self.0
     }
 }
 
@@ -254,7 +265,7 @@ pub fn copy_at(from: &Pieces<'_>, from_at: usize, to: &Target<'_>, to_at: usize,
             break;
         }
         // SAFETY: both cursors have `len` bytes before them in one piece, which may be read (`push`), and
-        // the target's written (`Target::new`).
+        // the target's written (`Target::pieces_mut`).
         unsafe { move_bytes(to.addr as *mut u8, from.addr as *const u8, len) };
         left -= len;
         if left > 0 {

@@ -1,4 +1,5 @@
-//! Memory regions: what a key stands for, and who may do what with it (Q10).
+//! Memory regions: what a key stands for, and who may do what with it (Q10). [Windows](crate::mw) on them have
+//! places in the same table.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +21,8 @@ use crate::sweep;
 use crate::sync::{self, AtomicU8, AtomicU64};
 use crate::window;
 
-const KNOWN: Access = Access::EVERY.union(Access::OPTIONAL);
+const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
+const KNOWN: Access = Access::EVERY.union(FLUSH).union(Access::MW_BIND).union(Access::OPTIONAL);
 
 /// Bits that the device does not know and must not ignore.
 pub const fn unknown_bits(access: Access) -> u32 {
@@ -53,8 +55,8 @@ impl Registration {
         kind: Kind,
     ) -> Self {
         let key = place.key();
-        let facts =
-            Facts { key, access, domain: domain.number(), kind, base: addr, len: len as u64 };
+        let (number, size) = (domain.number(), len as u64);
+        let facts = Facts { key, access, domain: number, kind, base: addr, len: size, bound: None };
         // What this process goes by itself, before others hear of it.
         let holder = (place.fabric.place(), place.generation);
         facts.write(place.fabric.reach().own(place.index), holder);
@@ -66,14 +68,15 @@ impl Registration {
 
 /// A place in the table of regions.
 #[derive(Debug)]
-struct Place {
-    fabric: &'static Fabric,
-    index: u32,
-    generation: u32,
+pub struct Place {
+    pub fabric: &'static Fabric,
+    pub index: u32,
+    pub generation: u32,
 }
 
 impl Place {
-    fn claim(fabric: &'static Fabric) -> Result<Self, RegisterError> {
+    /// Claims one.
+    pub fn claim(fabric: &'static Fabric) -> Result<Self, RegisterError> {
         if !fabric.is_ours() {
             return Err(RegisterError::Forked);
         }
@@ -84,7 +87,7 @@ impl Place {
     }
 
     /// The low byte of a key tells it from the last ones of its place, and keeps it from being 0.
-    const fn key(&self) -> u32 {
+    pub const fn key(&self) -> u32 {
         self.index << 8 | (1 + self.generation % 255)
     }
 
@@ -92,7 +95,7 @@ impl Place {
     ///
     /// # Errors
     /// A process that may be in the middle of using it is suspended.
-    fn shut(&self) -> Result<(), Stuck> {
+    pub fn shut(&self) -> Result<(), Stuck> {
         if !self.fabric.is_ours() {
             return Ok(());
         }
@@ -115,6 +118,26 @@ impl Drop for Place {
 
 region_methods!(MemoryRegion);
 region_methods!(OwnedRegion);
+
+macro_rules! window_methods {
+    ($($name:ident),+) => {
+        $(
+            impl $name {
+                /// Whether a [window](crate::MemoryWindow) is bound to it. Deregistering it kills the keys of
+                /// those that are.
+                ///
+                /// # Staleness
+                /// Queue pairs bind windows, and peers invalidate them, at any time.
+                #[must_use]
+                pub fn has_windows(&self) -> bool {
+                    let fabric = self.registration.place.fabric;
+                    fabric.is_ours() && fabric.reach().windows().any_in(fabric, self.lkey())
+                }
+            }
+        )+
+    };
+}
+window_methods!(MemoryRegion, OwnedRegion);
 
 /// Memory of the caller's, registered by [`register`](crate::ProtectionDomain::register).
 ///

@@ -1,25 +1,33 @@
-//! What a request does to memory of the peer by itself: WRITE, READ and the atomics. The peer takes no
-//! part, and learns only of what it had to refuse.
+//! What a request does to memory of the peer by itself: WRITE, READ, FLUSH, the atomics, and the write that
+//! is one. The peer takes no part, and learns only of what it had to refuse.
 //!
 //! # What is wrong, in the order of judging (Q7)
 //!
 //! | what is wrong | initiator | target |
 //! |---|---|---|
-//! | WRITE: a key or a range of its own | LOC_PROT, ERR | |
-//! | atomic: its pieces are not eight bytes | LOC_LEN, ERR | |
+//! | atomic, atomic write: its pieces are not eight bytes | LOC_LEN, ERR | |
+//! | WRITE, atomic write: a key or a range of its own | LOC_PROT, ERR | |
 //! | the target's queue pair lacks the right, or takes no READ and no atomic | REM_INV_REQ, ERR | ERR |
-//! | atomic: the address is no multiple of eight, whatever the key | REM_INV_REQ, ERR | ERR |
+//! | atomic, atomic write: the address is no multiple of eight, whatever the remote key | REM_INV_REQ, ERR | ERR |
 //! | the remote key, its range, or its region's rights | REM_ACCESS, ERR | ERR |
 //! | READ, atomic: a key, a range, or a region of its own without LOCAL_WRITE | LOC_PROT, ERR | |
 //!
-//! In none of these is any memory changed. That an atomic of the wrong size fails before the peer hears of
-//! it is a decision: some cards refuse it so, others carry it out with eight bytes.
+//! In none of these is any memory changed, but for the last: where the answer of an atomic goes is looked at
+//! when it comes, and the peer's word is changed by then. That an atomic of the wrong size fails before the peer
+//! hears of it is a decision: some cards refuse it so, others carry it out with eight bytes.
+//!
+//! # Flushing
+//! Bytes are where everybody sees them once they have been moved, and requests are carried out one after the
+//! other: so a FLUSH finds done what it asks for. What is left of it is a fence, and that its rights are
+//! judged. The memory is as persistent as it is: nothing is written back.
 
 use cq_core::setup::Access;
 use cq_core::wc::WcStatus;
-use cq_core::wr::{RemoteAddr, SendOp, Sge};
+use cq_core::wr::{Placement, RemoteAddr, Selectivity, Sge};
 
-use crate::execute::{Halt, Initiator};
+use crate::facts::Whose;
+use crate::imitate;
+use crate::initiator::{Halt, Initiator};
 use crate::memory::{self, Pieces, Target};
 use crate::queue::SendRequest;
 use crate::reach::stripes::{self, Step};
@@ -32,99 +40,157 @@ const ATOMIC: u64 = 8;
 
 impl Initiator<'_> {
     /// A WRITE of `from`.
+    #[inline]
     pub fn write(
         &mut self,
         window: &Window<'_>,
         from: &Pieces<'_>,
         remote: RemoteAddr,
     ) -> Result<(), Halt> {
-        let (rights, domain) = self.peer.rights().map_err(Self::halt)?;
-        if !rights.contains(Access::REMOTE_WRITE) {
-            return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
-        }
+        let domain = self.ask(Access::REMOTE_WRITE)?;
         let len = from.len() as u64;
-        let target = [place(remote, len)];
-        let Some(to) = window.target(domain, target, Access::REMOTE_WRITE, len) else {
+        let (mut to, target) = (Target::new(), [place(remote, len)]);
+        if window.target(&mut to, domain, target, Access::REMOTE_WRITE, len).is_none() {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
-        };
+        }
         let moved = reach::copy(self.fabric, from, &to, Order::LastWordLast);
         moved.map_err(|trouble| self.troubled(trouble))
     }
 
-    /// A request whose data comes back: READ, or an atomic. Requests are carried out one after the other,
-    /// so every earlier one is done: that is all there is to a FENCE.
-    pub fn fetch(&mut self, window: &Window<'_>, request: &SendRequest) -> Result<(), Halt> {
-        match request.op {
-            SendOp::Read { remote } => self.read(window, request, remote),
-            SendOp::CompareSwap { remote, compare, swap } => {
-                self.atomic(window, request, remote, Step::CompareSwap { compare, swap })
-            }
-            SendOp::FetchAdd { remote, add } => {
-                self.atomic(window, request, remote, Step::FetchAdd { add })
-            }
-            _ => Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR)),
-        }
-    }
-
-    fn read(
+    /// A READ. Requests are carried out one after the other, so every earlier one is done: that is all there
+    /// is to a FENCE.
+    #[inline]
+    pub fn read(
         &mut self,
         window: &Window<'_>,
         request: &SendRequest,
         remote: RemoteAddr,
     ) -> Result<(), Halt> {
-        let domain = self.ask(Access::REMOTE_READ)?;
+        let domain = self.ask_for_answer(Access::REMOTE_READ)?;
+        let (mut from, mut to) = (Pieces::new(), Target::new());
         let source = [place(remote, request.payload.len())];
-        let Some(from) = window.source(domain, source, Access::REMOTE_READ) else {
+        if window.source(&mut from, domain, source, Access::REMOTE_READ).is_none() {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
-        };
-        let moved = reach::copy(self.fabric, &from, &self.answer(window, request)?, Order::Any);
+        }
+        self.answer(window, request, &mut to)?;
+        let moved = reach::copy(self.fabric, &from, &to, Order::Any);
         moved.map_err(|trouble| self.troubled(trouble))
     }
 
-    fn atomic(
+    /// An atomic.
+    pub fn atomic(
         &mut self,
         window: &Window<'_>,
         request: &SendRequest,
         remote: RemoteAddr,
         step: Step,
     ) -> Result<(), Halt> {
-        if request.payload.len() != ATOMIC {
+        if !imitate::lets_atomic_pass(self.fabric, request.payload.len()) {
             return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
         }
-        let domain = self.ask(Access::REMOTE_ATOMIC)?;
+        let domain = self.ask_for_answer(Access::REMOTE_ATOMIC)?;
         if !remote.addr.is_multiple_of(ATOMIC) {
             return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
         }
-        let Some(word) = window.word(domain, remote) else {
+        let Some(word) = window.word(domain, remote, Access::REMOTE_ATOMIC) else {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         };
-        let to = self.answer(window, request)?;
         let held = stripes::apply(self.fabric, &word, step);
         let held = [AtomicU64::new(held.map_err(|trouble| self.troubled(trouble))?)];
+        let mut to = Target::new();
+        self.answer(window, request, &mut to)?;
         memory::copy(&Pieces::of_words(&held, ATOMIC as usize), &to);
         Ok(())
     }
 
-    /// Whether the peer's queue pair lets its own do this; in which protection domain its memory lies.
-    fn ask(&mut self, right: Access) -> Result<u32, Halt> {
-        let answers = self.peer.answers();
-        let (rights, domain) = self.peer.rights().map_err(Self::halt)?;
-        if answers && rights.contains(right) {
-            Ok(domain)
+    /// A write of eight bytes in one step.
+    #[cold]
+    pub fn atomic_write(
+        &mut self,
+        window: &Window<'_>,
+        request: &SendRequest,
+        remote: RemoteAddr,
+    ) -> Result<(), Halt> {
+        const RIGHT: Access = Access::REMOTE_WRITE;
+        if request.payload.len() != ATOMIC {
+            return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
+        }
+        let mut from = Pieces::new();
+        self.source(window, &request.payload, &mut from)?;
+        let domain = self.ask(RIGHT)?;
+        if !remote.addr.is_multiple_of(ATOMIC) {
+            return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
+        }
+        let Some(word) = window.word(domain, remote, RIGHT) else {
+            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
+        };
+        let value = [AtomicU64::new(0)];
+        memory::copy(&from, &Target::of_words(&value, ATOMIC as usize));
+        let step = Step::Store { value: sync::load(&value[0]) };
+        let stored = stripes::apply(self.fabric, &word, step);
+        stored.map(drop).map_err(|trouble| self.troubled(trouble))
+    }
+
+    /// A FLUSH of so many bytes, or of the whole region.
+    #[cold]
+    pub fn flush(
+        &mut self,
+        window: &Window<'_>,
+        (remote, length): (RemoteAddr, u32),
+        placement: Placement,
+        selectivity: Selectivity,
+    ) -> Result<(), Halt> {
+        let mut needs = Access::empty();
+        needs.set(Access::FLUSH_GLOBAL, placement.contains(Placement::GLOBAL));
+        needs.set(Access::FLUSH_PERSISTENT, placement.contains(Placement::PERSISTENT));
+        let domain = self.ask(needs)?;
+        let is_there = match selectivity {
+            Selectivity::Region => window.knows(domain, remote.rkey, needs),
+            Selectivity::Range => {
+                let range = [place(remote, length.into())];
+                window.source(&mut Pieces::new(), domain, range, needs).is_some()
+            }
+        };
+        if !is_there {
+            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
+        }
+        sync::full_fence();
+        Ok(())
+    }
+
+    /// Whether the peer's queue pair lets its own do this; as whom that uses its keys.
+    #[inline]
+    pub fn ask(&mut self, right: Access) -> Result<Whose, Halt> {
+        let rights = self.peer.rights().map_err(|why| self.halt(why))?;
+        if rights.access.contains(right) {
+            Ok(rights.whose)
+        } else {
+            Err(self.refused(WcStatus::REM_INV_REQ_ERR))
+        }
+    }
+
+    /// The same, of a request that the peer answers with data.
+    #[inline]
+    fn ask_for_answer(&mut self, right: Access) -> Result<Whose, Halt> {
+        let rights = self.peer.rights().map_err(|why| self.halt(why))?;
+        if rights.answers && rights.access.contains(right) {
+            Ok(rights.whose)
         } else {
             Err(self.refused(WcStatus::REM_INV_REQ_ERR))
         }
     }
 
     /// Where the peer's answer goes.
+    #[inline]
     fn answer<'w>(
         &self,
         window: &'w Window<'_>,
         request: &SendRequest,
-    ) -> Result<Target<'w>, Halt> {
-        let domain = sync::load_u32(&self.slot.pd);
-        let pieces = request.payload.pieces();
-        window.target(domain, pieces, Access::LOCAL_WRITE, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
+        to: &mut Target<'w>,
+    ) -> Result<(), Halt> {
+        let domain = Whose::local(sync::load_u32(&self.slot.pd));
+        let (pieces, needs) = (request.payload.pieces(), Access::LOCAL_WRITE);
+        window.target(to, domain, pieces, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }
 
     /// What it means for a request that bytes of the peer's can't be moved.
@@ -145,6 +211,6 @@ impl Initiator<'_> {
 }
 
 /// Memory of the peer as a piece.
-const fn place(remote: RemoteAddr, len: u64) -> Sge {
+pub const fn place(remote: RemoteAddr, len: u64) -> Sge {
     Sge { addr: remote.addr, length: len as u32, lkey: remote.rkey }
 }

@@ -10,6 +10,8 @@ use crate::fabric::Fabric;
 use crate::fabric::error::AttachError;
 use crate::fabric::limits::Limits;
 use crate::fabric::name::FabricName;
+use crate::fault::{self, Faults};
+use crate::imitate;
 
 /// The environment variable that says how memory of other processes is reached.
 const COPY: &str = "RXE_LOOP_COPY";
@@ -38,7 +40,18 @@ const COPY: &str = "RXE_LOOP_COPY";
 pub struct OpenOptions {
     fabric: Option<String>,
     limits: Limits,
-    by_service: bool,
+    ways: Ways,
+}
+
+/// How a process goes about it, for as long as it has the fabric.
+#[derive(Clone, Debug, Default)]
+pub struct Ways {
+    /// All other processes copy by themselves.
+    pub by_service: bool,
+    /// The device is as Linux' Soft-RoCE driver.
+    pub imitates_rxe: bool,
+    /// What is to go wrong.
+    pub faults: Option<Faults>,
 }
 
 impl OpenOptions {
@@ -69,7 +82,46 @@ impl OpenOptions {
     /// the first opening of a fabric says holds for all of this process.
     #[must_use]
     pub const fn copying_by_service(mut self) -> Self {
-        self.by_service = true;
+        self.ways.by_service = true;
+        self
+    }
+
+    /// Lets go wrong what the plan says with the send requests of this process, whatever `RXE_LOOP_FAULTS` says
+    /// in the environment. What the first opening of a fabric says holds for all of this process.
+    #[must_use]
+    pub fn faults(mut self, faults: Faults) -> Self {
+        self.ways.faults = Some(faults);
+        self
+    }
+
+    /// Has the device do what Linux' Soft-RoCE driver does otherwise than [it should](crate#as-soft-roce): to see
+    /// whether a program lives with that. So does `RXE_LOOP_IMITATE=rxe` in the environment. What the first
+    /// opening of a fabric says holds for all of this process.
+    ///
+    /// ```
+    /// use cq_core::transport::{Poll, Post};
+    /// use cq_core::wc::{Wc, WcStatus};
+    /// use cq_core::wr::SendWr;
+    /// use transport_rxe_loop::{Access, OpenOptions, QpInit};
+    ///
+    /// let fabric = format!("as-rxe-{}", std::process::id());
+    /// let context = OpenOptions::new().fabric(&fabric).imitate_rxe().open("loop0")?;
+    /// let mut cq = context.create_cq(16, None)?;
+    /// assert_eq!(cq.capacity(), 31);
+    /// let pd = context.alloc_pd();
+    /// let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+    /// qp.connect(qp.number())?;
+    ///
+    /// let dead = pd.allocate(64, Access::LOCAL_WRITE)?.sge(0, 64)?;
+    /// qp.post_send(&[SendWr::send(1, &[dead])])?;
+    /// let mut room = [Wc::default(); 4];
+    /// assert_eq!(cq.poll(&mut room)?, 1);
+    /// assert_eq!(room[0].status(), WcStatus::LOC_QP_OP_ERR); // and not LOC_PROT_ERR
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn imitate_rxe(mut self) -> Self {
+        self.ways.imitates_rxe = true;
         self
     }
 
@@ -82,9 +134,14 @@ impl OpenOptions {
         if name != device::NAME {
             return Err(OpenError::NoSuchDevice { name: name.to_owned() });
         }
-        let by_service = self.by_service || service_from_env()?;
+        let mut ways = self.ways.clone();
+        ways.by_service |= service_from_env()?;
+        ways.imitates_rxe |= imitate::from_env()?;
+        if ways.faults.is_none() {
+            ways.faults = fault::from_env()?;
+        }
         let named = self.fabric.as_deref().map_or_else(FabricName::from_env, str::parse);
-        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &self.limits, by_service)?;
+        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &self.limits, &ways)?;
         Ok(Context::new(fabric, Arc::new(Bell::new(fabric)?)))
     }
 }

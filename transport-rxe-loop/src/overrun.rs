@@ -46,7 +46,7 @@ pub fn joined(fabric: &'static Fabric, slot: &QpSlot) {
 }
 
 /// Puts a queue pair into ERR, if it is one of the completion queue's.
-fn fail(fabric: &'static Fabric, slot: &'static QpSlot, cq: u32) {
+pub fn fail(fabric: &'static Fabric, slot: &'static QpSlot, cq: u32) {
     // Before its queues, so that they are its own, or it is not there any more.
     let number = identity::read(slot).number;
     let is_its = [&slot.send_cq, &slot.recv_cq].iter().any(|word| sync::load_u32(word) == cq);

@@ -15,13 +15,15 @@
 
 use std::sync::Arc;
 
-use cq_core::setup::{Access, InUse};
+use cq_core::setup::{Access, InUse, SrqInit};
 
 use crate::bell::Bell;
 use crate::error::{CreateError, RegisterError};
 use crate::fabric::Fabric;
 use crate::mr::{MemoryRegion, OwnedRegion};
+use crate::mw::MemoryWindow;
 use crate::qp::{QpInit, QueuePair};
+use crate::srq::SharedReceiveQueue;
 
 /// What regions and queue pairs remember of their protection domain.
 #[derive(Debug)]
@@ -67,6 +69,10 @@ impl ProtectionDomain {
         Self { domain: Arc::new(Domain { bell: Arc::clone(bell), number }) }
     }
 
+    pub(crate) const fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+
     /// Memory of the device's, zeroed and registered: the safe way to have some, and the fastest for other
     /// processes to reach. It is in shared memory, all of it from the beginning.
     ///
@@ -97,6 +103,14 @@ impl ProtectionDomain {
         unsafe { MemoryRegion::new(&self.domain, ptr, len, access) }
     }
 
+    /// A memory window of type 2, which is not bound.
+    ///
+    /// # Errors
+    /// Too many regions and windows.
+    pub fn alloc_mw(&self) -> Result<MemoryWindow, RegisterError> {
+        MemoryWindow::new(&self.domain)
+    }
+
     /// A queue pair, in RESET.
     ///
     /// # Errors
@@ -105,13 +119,25 @@ impl ProtectionDomain {
         QueuePair::new(&self.domain, init)
     }
 
-    /// Destroys it. Dropping does, too, once the last region and queue pair are gone.
+    /// A shared receive queue (Q9).
     ///
     /// # Errors
-    /// A region or a queue pair belongs to it; the handle comes back (EBUSY, Q11).
+    /// A capacity of 0 or past the device's limits, too many of them, no memory.
+    pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
+        SharedReceiveQueue::new(&self.domain, init)
+    }
+
+    /// Destroys it. Dropping does, too, once the last region, window, queue pair, shared receive queue and address handle are gone.
+    ///
+    /// # Errors
+    /// One of them belongs to it; the handle comes back (EBUSY, Q11).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.domain).map(drop).map_err(|domain| {
-            InUse::new(Self { domain }, "protection domain", "its memory regions and queue pairs")
+            InUse::new(
+                Self { domain },
+                "protection domain",
+                "its memory regions, windows, queue pairs, shared receive queues and address handles",
+            )
         })
     }
 }

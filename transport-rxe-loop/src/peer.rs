@@ -1,21 +1,28 @@
 //! The other end of a connection, as the initiator of a request sees it: whether it listens, its next
 //! receive, and its failing.
 
-use cq_core::setup::Access;
+use cq_core::setup::{Access, QpType};
 use cq_core::soft::Entry;
 use cq_core::wc::WcStatus;
 
 use crate::async_event::{self, QpEvent};
-use crate::completion;
+use crate::completion::{self, Took};
 use crate::cq;
 use crate::fabric::Fabric;
+use crate::facts::Whose;
 use crate::identity;
+use crate::imitate;
 use crate::layout::QpSlot;
+use crate::lock::{Guard, Stuck};
+use crate::pool;
+use crate::protocol::lock::Owner;
+use crate::protocol::pool::Taken;
 use crate::protocol::receives::Ahead;
 use crate::protocol::tag;
 use crate::queue::{RecvRequest, Ring};
 use crate::state::QpState;
 use crate::sync::{self, AtomicU32, AtomicU64};
+use crate::window;
 
 /// The queue pair that another one is connected to. It may be gone at any moment.
 #[derive(Debug)]
@@ -25,19 +32,30 @@ pub struct Peer {
     number: u32,
     /// The number of the initiator.
     from: u32,
+    /// What both have to be.
+    kind: QpType,
+}
+
+/// What a peer lets its own do.
+#[derive(Clone, Copy, Debug)]
+pub struct Rights {
+    pub access: Access,
+    /// Whether it takes READs and atomics at all.
+    pub answers: bool,
+    /// As whom its peer uses its keys.
+    pub whose: Whose,
 }
 
 /// A receive of the peer's.
 #[derive(Debug)]
 pub struct Receive {
-    position: u64,
+    /// Of its completion.
+    pub tag: u32,
+    /// If it is of a shared receive queue.
+    taken: Option<Taken>,
+    /// The protection domain of its memory.
+    pub domain: Whose,
     pub request: RecvRequest,
-}
-
-impl Receive {
-    const fn tag(&self) -> u32 {
-        tag::of_recv(self.position.wrapping_add(1))
-    }
 }
 
 /// Why a peer takes no message.
@@ -49,13 +67,15 @@ pub enum Unavailable {
     Gone,
     /// No receive is posted.
     NoReceive,
+    /// Another process lives, holds the lock of its receives, and is suspended.
+    Stuck,
 }
 
 impl Peer {
-    /// The peer with this number, of the initiator `from`.
+    /// The peer with this number, of the initiator `from`, which is of this kind.
     #[inline]
-    pub fn new(fabric: &'static Fabric, number: u32, from: u32) -> Self {
-        Self { fabric, slot: fabric.qp(number), number, from }
+    pub fn new(fabric: &'static Fabric, number: u32, from: u32, kind: QpType) -> Self {
+        Self { fabric, slot: fabric.qp(number), number, from, kind }
     }
 
     /// Its number.
@@ -63,35 +83,44 @@ impl Peer {
         self.number
     }
 
-    /// Its protection domain, while it can't go away: the initiator's window is open.
-    pub fn domain(&self) -> u32 {
-        sync::load_u32(&self.slot.pd)
+    /// Who uses its keys for requests of its own, while it can't go away: the initiator's window is open.
+    pub fn domain(&self) -> Whose {
+        Whose::local(sync::load_u32(&self.slot.pd))
     }
 
-    /// Whether it takes READs and atomics at all. To be asked before [its rights](Self::rights), which
-    /// looks whether it listens.
-    pub fn answers(&self) -> bool {
-        sync::load_u32(&self.slot.max_dest_rd_atomic) != 0
-    }
-
-    /// What it lets its peer do, and in which protection domain. Looks whether it listens after reading
-    /// them, so that they are not another's which has taken its place.
-    pub fn rights(&self) -> Result<(Access, u32), Unavailable> {
-        let rights = Access::from_bits_retain(sync::load_u32(&self.slot.access));
-        let domain = self.domain();
-        sync::read_fence();
+    /// What it lets its peer do, and as whom that uses its keys. Looks whether it listens before reading
+    /// them, so that they are no older than its state, and after, so that they are not another's which has
+    /// taken its place.
+    #[inline(always)]
+    pub fn rights(&self) -> Result<Rights, Unavailable> {
         self.listens()?;
-        Ok((rights, domain))
+        let access = Access::from_bits_retain(sync::load_u32(&self.slot.access));
+        let answers = sync::load_u32(&self.slot.max_dest_rd_atomic) != 0;
+        let whose = Whose::peer_of(self.number, sync::load_u32(&self.slot.pd));
+        sync::read_fence();
+        self.is_connected()?;
+        Ok(Rights { access, answers, whose })
     }
 
     /// Whether it takes messages of this initiator.
     #[inline]
     pub fn listens(&self) -> Result<(), Unavailable> {
+        self.is_connected()?;
+        // What has a number keeps its type.
+        let is_alike = sync::load_u32(&self.slot.qp_type) == self.kind as u32;
+        if is_alike { Ok(()) } else { Err(Unavailable::NotReady) }
+    }
+
+    /// Whether it takes messages of this initiator, if it is of its kind.
+    #[inline]
+    fn is_connected(&self) -> Result<(), Unavailable> {
         let now = identity::read(self.slot);
         match now.state {
             // Nobody has number 0, but a free place does.
-            _ if now.number != self.number || now.number == 0 => Err(Unavailable::Gone),
+            _ if now.number != self.number || now.number == 0 => Err(self.gone()),
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
+            // Datagrams come from anybody.
+            _ if self.kind == QpType::Ud => Ok(()),
             _ if sync::load_u32(self.fabric.dest(self.number)) != self.from => {
                 Err(Unavailable::NotReady)
             }
@@ -99,22 +128,83 @@ impl Peer {
         }
     }
 
+    #[cold]
+    fn gone(&self) -> Unavailable {
+        match imitate::answers_for_the_dead(self.fabric) {
+            true => Unavailable::Gone,
+            false => Unavailable::NotReady,
+        }
+    }
+
+    /// Whether it takes datagrams with this queue key.
+    pub fn takes(&self, qkey: u32) -> bool {
+        self.listens().is_ok() && sync::load_u32(&self.slot.qkey) == qkey
+    }
+
+    /// Keeps all others from taking its receives: see [`datagram`](crate::datagram).
+    ///
+    /// # Errors
+    /// Somebody who lives is in the middle of that, and suspended.
+    pub fn take_receives(&self) -> Result<Guard<'static>, Stuck> {
+        let stuck = &self.fabric.own(self.number).stuck;
+        let (holder, known) = (self.slot.taking.holder(), sync::load_u32(stuck));
+        if known != 0 {
+            if holder
+                .is_some_and(|holder| holder.to_word() == known && !self.fabric.is_dead(holder))
+            {
+                // Who waited once need not wait again.
+                return Err(Stuck);
+            }
+            sync::store_u32(stuck, 0);
+        }
+        let taken = window::take_receives(self.fabric, self.slot);
+        if taken.is_err() {
+            sync::store_u32(stuck, holder.map_or(0, Owner::to_word));
+        }
+        taken
+    }
+
     /// The `nth` of its receives that have not completed, and where that stands. If there is none, posting one
     /// will run the initiator: whether that waits for it is not asked here, since `rnr_retry` may have
-    /// changed since it began to.
+    /// changed since it began to. It is for the message that is at hand: before the window is closed it has to
+    /// be [pushed](Self::push), [refused](Self::refused) or [given back](Self::give_back).
     #[inline]
     pub fn receive(&self, ahead: &[AtomicU64; 2], nth: u64) -> Result<Receive, Unavailable> {
         self.listens()?;
+        let srq = sync::load_u32(&self.slot.srq);
+        if srq != 0 {
+            return self.shared_receive(srq);
+        }
         let (recv, capacity) = (&self.slot.recv, sync::load_u32(&self.slot.recv_capacity));
         let mut known = Ahead::from_words(ahead.each_ref().map(sync::load));
         let position = recv.completed().wrapping_add(nth);
-        let is_there = recv.has_or_starve(position, &mut known, self.number, capacity);
+        let is_there = match self.kind {
+            QpType::Rc => recv.has_or_starve(position, &mut known, self.number, capacity),
+            // Nobody waits for one.
+            QpType::Uc | QpType::Ud => recv.has(position, &mut known, self.number, capacity),
+        };
         ahead.iter().zip(known.to_words()).for_each(|(word, value)| sync::store(word, value));
         if !is_there {
             return Err(Unavailable::NoReceive);
         }
         let ring = Ring::of(self.fabric, &self.slot.recv_ring).ok_or(Unavailable::Gone)?;
-        Ok(Receive { position, request: ring.read_recv(position) })
+        let (tag, request) = (tag::of_recv(position.wrapping_add(1)), ring.read_recv(position));
+        Ok(Receive { tag, taken: None, domain: self.domain(), request })
+    }
+
+    /// The next receive of its shared receive queue.
+    #[inline(never)]
+    fn shared_receive(&self, srq: u32) -> Result<Receive, Unavailable> {
+        let (taken, request) = pool::take(self.fabric, srq, self.number, || self.listens())?;
+        let domain = Whose::local(sync::load_u32(&self.fabric.srq(srq).pd));
+        Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
+    }
+
+    /// A receive is not used after all.
+    pub fn give_back(&self, receive: &Receive) {
+        if let Some(taken) = &receive.taken {
+            pool::give_back(self.fabric, sync::load_u32(&self.slot.srq), taken);
+        }
     }
 
     /// Has what a SEND will read and write of it brought here meanwhile.
@@ -135,28 +225,22 @@ impl Peer {
 
     /// What is to be pushed of a receive that has succeeded.
     #[inline]
-    pub fn received(
-        &self,
-        receive: &Receive,
-        len: usize,
-        imm: Option<[u8; 4]>,
-        solicited: bool,
-    ) -> Entry {
-        let wc = completion::received(receive.request.wr_id, self.number, len, imm);
-        Entry { wc, tag: receive.tag(), solicited }
+    pub fn received(&self, receive: &Receive, len: usize, took: Took, solicited: bool) -> Entry {
+        let wc = completion::received(receive.request.wr_id, self.number, len, took);
+        Entry { wc, tag: receive.tag, solicited }
     }
 
     /// A receive has failed, and the peer with it.
     pub fn refused(&self, receive: &Receive, status: WcStatus) {
         self.fail();
         let wc = completion::failed(receive.request.wr_id, self.number, status);
-        self.push(&[Entry { wc, tag: receive.tag(), solicited: false }]);
+        self.push(&[Entry { wc, tag: receive.tag, solicited: false }]);
     }
 
     /// The peer goes to ERR over a request that it refuses with this status: no receive of its own tells it
-    /// why, so that is reported (Q7).
+    /// why, so that is reported (Q7). But for an unreliable one, which only overhears it.
     pub fn refuse(&self, status: WcStatus) {
-        if self.fail() {
+        if self.kind == QpType::Rc && self.fail() {
             let event = match status {
                 WcStatus::REM_ACCESS_ERR => QpEvent::AccessError,
                 _ => QpEvent::RequestError,

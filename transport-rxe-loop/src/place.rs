@@ -9,13 +9,15 @@ use crate::cq::{self, Queue};
 use crate::error::{CreateError, Limit};
 use crate::execute;
 use crate::fabric::Fabric;
+use crate::flush;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
 use crate::lock::Stuck;
 use crate::pd::Domain;
-use crate::protocol::window::Shut;
+use crate::pool;
 use crate::qp::QpInit;
 use crate::queue::{Ring, Shape};
+use crate::srq::{Shared, SharedReceiveQueue};
 use crate::state::QpState;
 use crate::sweep;
 use crate::sync;
@@ -37,10 +39,52 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Remains {
     fabric: &'static Fabric,
-    index: u32,
+    number: u32,
     _extent: Extent,
     /// In use as long as this is.
-    uses: (Arc<Domain>, Arc<Queue>, Arc<Queue>),
+    uses: Uses,
+}
+
+/// What a queue pair is made of.
+#[derive(Debug)]
+struct Uses {
+    domain: Arc<Domain>,
+    /// Where sends and receives complete.
+    cqs: [Arc<Queue>; 2],
+    srq: Option<Arc<Shared>>,
+}
+
+impl Uses {
+    fn of(domain: &Arc<Domain>, init: &QpInit<'_>) -> Self {
+        let cqs = [init.send_cq, init.recv_cq].map(|cq| Arc::clone(cq.queue()));
+        let srq = init.srq.map(|srq| Arc::clone(srq.shared()));
+        Self { domain: Arc::clone(domain), cqs, srq }
+    }
+
+    /// Writes down what there is of a queue pair that is made of this, before it has a state.
+    fn describe(&self, slot: &QpSlot, init: &QpInit<'_>) {
+        let [send_cq, recv_cq] = self.cqs.each_ref().map(|cq| cq.index());
+        for (word, value) in [
+            (&slot.qp_type, init.qp_type as u32),
+            (&slot.access, 0),
+            (&slot.qkey, 0),
+            (&slot.max_rd_atomic, 0),
+            (&slot.max_dest_rd_atomic, 0),
+            (&slot.pd, self.domain.number()),
+            (&slot.send_cq, send_cq),
+            (&slot.recv_cq, recv_cq),
+            (&slot.send_capacity, init.caps.max_send_wr),
+            (&slot.recv_capacity, init.caps.max_recv_wr),
+            (&slot.srq, self.srq()),
+        ] {
+            sync::store_u32(word, value);
+        }
+    }
+
+    /// The number of the shared receive queue; 0 if there is none.
+    fn srq(&self) -> u32 {
+        self.srq.as_ref().map_or(0, |srq| srq.number())
+    }
 }
 
 impl Place {
@@ -48,7 +92,9 @@ impl Place {
     pub fn new(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Self, CreateError> {
         let (fabric, caps) = (domain.fabric(), init.caps);
         let (send_cq, recv_cq) = (init.send_cq.queue(), init.recv_cq.queue());
-        if !(send_cq.is_of(fabric) && recv_cq.is_of(fabric)) {
+        let srq = init.srq.map(SharedReceiveQueue::shared);
+        let is_near = srq.is_none_or(|srq| srq.is_of(fabric));
+        if !(send_cq.is_of(fabric) && recv_cq.is_of(fabric) && is_near) {
             return Err(CreateError::OtherFabric);
         }
         let sends = Shape::of_sends(caps.max_send_wr, caps.max_send_sge, caps.max_inline);
@@ -66,23 +112,16 @@ impl Place {
         let slot = fabric.qp(index);
         sends.record(&slot.send_ring, at);
         recvs.record(&slot.recv_ring, recvs_at);
-        for (word, value) in [
-            (fabric.dest(index), 0),
-            (&slot.access, 0),
-            (&slot.max_rd_atomic, 0),
-            (&slot.max_dest_rd_atomic, 0),
-            (&slot.pd, domain.number()),
-            (&slot.send_cq, send_cq.index()),
-            (&slot.recv_cq, recv_cq.index()),
-            (&slot.send_capacity, caps.max_send_wr),
-            (&slot.recv_capacity, caps.max_recv_wr),
-        ] {
-            sync::store_u32(word, value);
+        let uses = Uses::of(domain, init);
+        sync::store_u32(fabric.dest(index), 0);
+        uses.describe(slot, init);
+        if let Some(faults) = fabric.faults() {
+            faults.join(index);
+            sync::store_u32(&fabric.own(index).faulty, 1);
         }
         identity::enter(slot, number);
         async_event::attach_qp(domain.bell(), index);
-        let uses = (Arc::clone(domain), Arc::clone(send_cq), Arc::clone(recv_cq));
-        let remains = Some(Remains { fabric, index, _extent: extent, uses });
+        let remains = Some(Remains { fabric, number, _extent: extent, uses });
         Ok(Self { fabric, slot, number, send_ring, recv_ring, remains })
     }
 
@@ -105,8 +144,15 @@ impl Place {
     /// # Errors
     /// Its process is suspended.
     pub fn outwait_peer(&self) -> Result<(), Stuck> {
-        let shut = Shut::after_change();
-        window::outwait(self.fabric, &shut, sync::load_u32(self.fabric.dest(self.number)))
+        window::outwait_senders(self.fabric, self.slot, self.number)
+    }
+
+    /// Flushes the sends of a queue pair in SQE, if that is not yet done. It takes no others.
+    pub fn flush_sends(&self) {
+        let turn = &self.fabric.own(self.number).turn;
+        turn.seize();
+        flush::sends(self.fabric, self.slot, self.number, &self.send_ring);
+        turn.abandon();
     }
 
     /// To RESET: both queues are emptied in silence. Of the attributes, all that can be seen before they
@@ -132,7 +178,9 @@ impl Place {
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
         self.fabric.own(self.number).turn.seize();
-        self.outwait_peer()
+        self.fabric.reach().windows().release(self.fabric, self.number);
+        self.outwait_peer()?;
+        pool::outwait(self.fabric, sync::load_u32(&self.slot.srq), self.number)
     }
 }
 
@@ -148,9 +196,15 @@ fn empty(fabric: &'static Fabric, slot: &QpSlot) {
 }
 
 impl Remains {
+    /// Whether somebody may be in the middle of a message for it.
+    fn are_in_use(&self) -> bool {
+        window::is_open_for(self.fabric, self.fabric.tables().qps.index(self.number))
+            || pool::is_taken_for(self.fabric, self.uses.srq(), self.number) != Ok(false)
+    }
+
     /// Gives the entry back.
     fn end(self) {
-        let slot = self.fabric.qp(self.index);
+        let slot = self.fabric.qp(self.number);
         empty(self.fabric, slot);
         slot.life().end(self.fabric.place());
     }
@@ -159,8 +213,7 @@ impl Remains {
 /// Gives the entries of destroyed queue pairs back whose peers have gone on, or died.
 pub fn tidy(fabric: &'static Fabric) {
     let all = mem::take(&mut *fabric.remains());
-    let (open, over): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|remains| window::is_open_for(fabric, remains.index));
+    let (open, over): (Vec<_>, Vec<_>) = all.into_iter().partition(|remains| remains.are_in_use());
     fabric.remains().extend(open);
     over.into_iter().for_each(Remains::end);
 }
@@ -170,7 +223,7 @@ impl Drop for Place {
         let Some(remains) = self.remains.take().filter(|_| self.fabric.is_ours()) else { return };
         let halted = self.halt();
         // While it has its number: an event that is being taken bears it.
-        async_event::detach_qp(remains.uses.0.bell(), self.number);
+        async_event::detach_qp(remains.uses.domain.bell(), self.number);
         identity::vacate(self.slot);
         self.fabric.own(self.number).turn.abandon();
         match halted {

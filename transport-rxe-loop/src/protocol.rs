@@ -36,8 +36,11 @@
 //! |---|---|
 //! | [`lock`] | who holds a lock, and how it is inherited |
 //! | [`fanin`] | pushing to a completion queue under its lock, repairing and resizing it |
+//! | [`mode`] | what is out of the ordinary about pushing to a completion queue |
+//! | [`moderation`] | events that are held back to stand for several completions |
 //! | [`tag`] | what the tag of a completion says, and the position that it settles |
 //! | [`receives`] | the positions of a receive queue, handed over without a lock |
+//! | [`pool`] | receives that several queue pairs share, taken under a lock |
 //! | [`window`] | moving bytes against changing states and killing keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
 //! | [`channel`], [`list`] | the sources of a channel that have events |
@@ -48,6 +51,9 @@ pub mod fanin;
 pub mod identity;
 pub mod list;
 pub mod lock;
+pub mod mode;
+pub mod moderation;
+pub mod pool;
 pub mod receives;
 pub mod state;
 pub mod steps;

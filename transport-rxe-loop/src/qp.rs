@@ -26,48 +26,43 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod change;
+mod judge;
+
 use std::sync::Arc;
 
-use cq_core::setup::{Access, QpAttrMask, QpCaps};
+use cq_core::setup::{QpAttrMask, QpCaps, QpType};
 use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendWr};
+use cq_core::wr::{RecvWr, SendWr};
 
 use crate::attr::QpAttr;
 use crate::cq::{self, Cq};
-use crate::device::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
-use crate::error::{CreateError, Limit, ModifyError};
+use crate::datagram::Way;
+use crate::device::MAX_QP_WR;
+use crate::error::{CreateError, ModifyError};
 use crate::execute;
+#[cfg(test)]
+use crate::fabric::Fabric;
 use crate::identity;
-use crate::memory::MAX_SGE;
-use crate::overrun;
+use crate::imitate;
 use crate::pd::Domain;
 use crate::place::Place;
-use crate::queue::WireOp;
+use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
 use crate::sync;
 
-/// Judges capacities by what the device allows.
-fn check(caps: &QpCaps) -> Result<(), CreateError> {
-    let limits = [
-        (Limit::SendWr, caps.max_send_wr, MAX_QP_WR),
-        (Limit::RecvWr, caps.max_recv_wr, MAX_QP_WR),
-        (Limit::SendSge, caps.max_send_sge, MAX_SGE as u32),
-        (Limit::RecvSge, caps.max_recv_sge, MAX_SGE as u32),
-        (Limit::Inline, caps.max_inline, MAX_INLINE),
-    ];
-    match limits.into_iter().find(|&(_, asked, max)| asked > max) {
-        Some((what, asked, max)) => Err(CreateError::TooMany { what, asked, max }),
-        None => Ok(()),
-    }
-}
-
-/// `struct ibv_qp_init_attr`: what a queue pair is made of. All are reliable connections.
+/// `struct ibv_qp_init_attr`: what a queue pair is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct QpInit<'a> {
+    /// What it can do.
+    pub qp_type: QpType,
     /// Where sends complete.
     pub send_cq: &'a Cq,
     /// Where receives complete; may be the same.
     pub recv_cq: &'a Cq,
+    /// Where its receives come from, if it has none of its own (Q9): then what `caps` says of receives is not
+    /// looked at.
+    pub srq: Option<&'a SharedReceiveQueue>,
     /// How much it takes.
     pub caps: QpCaps,
     /// Whether every send is signaled, whatever its flags say.
@@ -75,11 +70,12 @@ pub struct QpInit<'a> {
 }
 
 impl<'a> QpInit<'a> {
-    /// Both directions on one completion queue, with usual capacities: 128 requests each way, of one
-    /// piece, or of 64 inline bytes.
+    /// A reliable connection with both directions on one completion queue, and usual capacities: 128
+    /// requests each way, of one piece, or of 64 inline bytes.
     #[must_use]
     pub const fn new(cq: &'a Cq) -> Self {
-        Self { send_cq: cq, recv_cq: cq, caps: QpCaps::USUAL, sq_sig_all: false }
+        let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
+        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
     }
 }
 
@@ -95,9 +91,15 @@ impl<'a> QpInit<'a> {
 /// ```
 #[derive(Debug)]
 pub struct QueuePair {
-    place: Place,
+    pub(crate) place: Place,
+    qp_type: QpType,
     caps: QpCaps,
+    /// Requests that the queues take, of sends and of receives: see [`imitate::capacity`].
+    takes: [u32; 2],
     sq_sig_all: bool,
+    has_srq: bool,
+    /// What it was modified with since it was in RESET.
+    given: QpAttr,
     /// What the poller had given back when it was last looked at.
     retired: u64,
     /// Which receives had completed when that was last looked at: seldom, since another core writes it.
@@ -106,12 +108,21 @@ pub struct QueuePair {
 
 impl QueuePair {
     pub(crate) fn new(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Self, CreateError> {
-        let QpInit { caps, sq_sig_all, .. } = *init;
-        check(&caps)?;
-        let place = Place::new(domain, init)?;
+        let QpInit { qp_type, mut caps, sq_sig_all, srq, .. } = *init;
+        let has_srq = srq.is_some();
+        if has_srq {
+            (caps.max_recv_wr, caps.max_recv_sge) = (0, 0);
+            judge::check_shares(domain.fabric(), qp_type)?;
+        }
+        judge::check(&caps)?;
+        let takes = [caps.max_send_wr, caps.max_recv_wr]
+            .map(|asked| imitate::capacity(domain.fabric(), asked, MAX_QP_WR));
+        let rounded = QpCaps { max_send_wr: takes[0], max_recv_wr: takes[1], ..caps };
+        let place = Place::new(domain, &QpInit { caps: rounded, ..*init })?;
         let retired = sync::acquire(&place.slot.retired.0);
         let received = place.slot.recv.seen_completed();
-        Ok(Self { place, caps, sq_sig_all, retired, received })
+        let given = QpAttr::new();
+        Ok(Self { place, qp_type, caps, takes, sq_sig_all, has_srq, given, retired, received })
     }
 
     /// Its number, by which the peer connects to it.
@@ -120,16 +131,46 @@ impl QueuePair {
         self.place.number
     }
 
+    /// What it can do.
+    #[must_use]
+    pub const fn qp_type(&self) -> QpType {
+        self.qp_type
+    }
+
+    /// Where it is.
+    #[cfg(test)]
+    pub(crate) const fn fabric(&self) -> &'static Fabric {
+        self.place.fabric
+    }
+
     /// Its state. A failure may change it at any time.
     #[must_use]
     pub fn state(&self) -> QpState {
         identity::read(self.place.slot).state
     }
 
-    /// What it takes: what was asked for.
+    /// What it takes: what was asked for; no receives, if it has a shared receive queue.
     #[must_use]
     pub const fn caps(&self) -> QpCaps {
         self.caps
+    }
+
+    /// Its state, and every attribute that it was given since it was in RESET, as `ibv_query_qp(3)` tells them:
+    /// which they are is in the [mask](QpAttr::mask).
+    #[must_use]
+    pub fn attributes(&self) -> QpAttr {
+        self.given.state(self.state())
+    }
+
+    /// Whether a [memory window](crate::MemoryWindow) is bound to it. Resetting and destroying it kills the
+    /// keys of those that are.
+    ///
+    /// # Staleness
+    /// It binds windows, and its peer invalidates them, at any time.
+    #[must_use]
+    pub fn has_windows(&self) -> bool {
+        let fabric = self.place.fabric;
+        fabric.is_ours() && fabric.reach().windows().any_of(fabric, self.number())
     }
 
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
@@ -139,52 +180,17 @@ impl QueuePair {
     /// No such change, attributes missing or too many, values out of range: nothing was changed. Or the
     /// peer's process is suspended in the middle of a message, and the queue pair in ERR.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
-        let slot = self.place.slot;
         if !self.place.fabric.is_ours() {
             return Err(ModifyError::Forked);
         }
-        let to = loop {
-            let now = identity::read(slot);
-            let to = attr.check(now.state)?;
-            if to == QpState::Reset {
-                return self.place.reset().map_err(|_| ModifyError::PeerSuspended);
-            }
-            self.apply(attr);
-            let drains = (now.state, to) == (QpState::Rts, QpState::Sqd);
-            if drains {
-                sync::store_u32(&slot.send.report_drained, 0);
-            }
-            if identity::change(slot, now, to) {
-                // Not before: who still takes it for an earlier SQD would report this one too soon.
-                let asked = attr.has(QpAttrMask::EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
-                if drains && asked {
-                    sync::store_u32(&slot.send.report_drained, 1);
-                }
-                break to;
-            }
-        };
-        // From here on the peer's process may call for this one, or die.
-        if to == QpState::Rtr && !self.place.fabric.is_mine(attr.dest_qp_num) {
-            self.place.watch();
+        let (from, to) = self.change(attr)?;
+        if to == QpState::Reset {
+            self.given = QpAttr::new();
+            return self.place.reset().map_err(|_| ModifyError::PeerSuspended);
         }
-        if to == QpState::Init {
-            overrun::joined(self.place.fabric, slot);
-        }
-        let outwaited = if to == QpState::Err { self.place.outwait_peer() } else { Ok(()) };
-        self.place.tell();
-        outwaited.map_err(|_| ModifyError::PeerSuspended)
-    }
-
-    /// Connects to the queue pair with this number, from RESET to RTS: the peer may WRITE, READ and use
-    /// atomics, where the memory regions allow it, and sends wait for receives as long as it takes, and
-    /// half a second for the peer to be connected, too.
-    ///
-    /// # Errors
-    /// It is not in RESET, or the number is none.
-    pub fn connect(&mut self, peer: u32) -> Result<(), ModifyError> {
-        self.modify(&QpAttr::init(Access::REMOTE))?;
-        self.modify(&QpAttr::rtr(peer))?;
-        self.modify(&QpAttr::rts())
+        let once = QpAttrMask::CUR_STATE | QpAttrMask::EN_SQD_ASYNC_NOTIFY;
+        self.given = attr.without(once).over(self.given);
+        self.changed(attr, from, to)
     }
 
     /// Destroys it, as dropping does. What is outstanding is dropped; what completed stays in its
@@ -193,70 +199,40 @@ impl QueuePair {
         drop(self);
     }
 
-    fn apply(&self, attr: &QpAttr) {
-        let slot = self.place.slot;
-        for (flag, word, value) in [
-            (QpAttrMask::ACCESS_FLAGS, &slot.access, attr.access.bits()),
-            (QpAttrMask::DEST_QPN, self.place.fabric.dest(self.number()), attr.dest_qp_num),
-            (QpAttrMask::TIMEOUT, &slot.timeout, attr.timeout.into()),
-            (QpAttrMask::RETRY_CNT, &slot.retry_cnt, attr.retry_cnt.into()),
-            (QpAttrMask::RNR_RETRY, &slot.rnr_retry, attr.rnr_retry.into()),
-            (QpAttrMask::MIN_RNR_TIMER, &slot.min_rnr_timer, attr.min_rnr_timer.into()),
-            (QpAttrMask::MAX_QP_RD_ATOMIC, &slot.max_rd_atomic, attr.max_rd_atomic.into()),
-            (
-                QpAttrMask::MAX_DEST_RD_ATOMIC,
-                &slot.max_dest_rd_atomic,
-                attr.max_dest_rd_atomic.into(),
-            ),
-        ] {
-            if attr.mask().contains(flag) {
-                sync::store_u32(word, value);
-            }
-        }
-    }
-
     #[inline]
-    fn put_send(&mut self, position: u64, wr: &SendWr<'_>) -> Result<(), Refused> {
+    fn put_send(
+        &mut self,
+        position: u64,
+        wr: &SendWr<'_>,
+        way: Option<&Way>,
+    ) -> Result<(), Refused> {
         if !self.state().takes_sends() {
             return Err(Refused::WrongState);
         }
-        let returns_data = wr.op.returns_data();
-        let op = WireOp::of(wr.op).ok_or(Refused::Unsupported)?;
-        match wr.data {
-            Data::Sges(sges) if sges.len() > self.caps.max_send_sge as usize => {
-                return Err(Refused::TooManySges { max: self.caps.max_send_sge });
-            }
-            Data::Inline(_) if returns_data => return Err(Refused::InlineResult),
-            Data::Inline(bytes) if bytes.len() > self.caps.max_inline as usize => {
-                return Err(Refused::InlineTooLong { max: self.caps.max_inline });
-            }
-            data if data.len() > MAX_MSG_SIZE => {
-                return Err(Refused::TooLong { max: MAX_MSG_SIZE });
-            }
-            _ => {}
-        }
-        if returns_data && sync::load_u32(&self.place.slot.max_rd_atomic) == 0 {
-            return Err(Refused::NoReadAtomic);
-        }
+        let wired = self.judge(wr, way)?;
         if !self.has_send_slot(position) {
             return Err(Refused::QueueFull);
         }
-        self.place.send_ring.write_send(position, wr, op, self.sq_sig_all);
+        self.place.send_ring.write_send(position, wr, wired, self.sq_sig_all);
         Ok(())
     }
 
     #[inline]
     fn has_send_slot(&mut self, position: u64) -> bool {
-        let capacity = u64::from(self.caps.max_send_wr);
+        let capacity = u64::from(self.takes[0]);
         if position.wrapping_sub(self.retired) < capacity {
             return true;
         }
-        self.retired = sync::acquire(&self.place.slot.retired.0);
+        let Place { fabric, slot, .. } = self.place;
+        self.retired = sync::acquire(imitate::slots_back(fabric, slot));
         position.wrapping_sub(self.retired) < capacity
     }
 
     #[inline]
     fn put_recv(&mut self, position: u64, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        if self.has_srq {
+            return Err(Refused::SharedReceives);
+        }
         if !self.state().takes_recvs() {
             return Err(Refused::WrongState);
         }
@@ -272,7 +248,7 @@ impl QueuePair {
 
     #[inline]
     fn has_recv_slot(&mut self, position: u64) -> bool {
-        let capacity = self.caps.max_recv_wr;
+        let capacity = self.takes[1];
         let known = position.wrapping_sub(self.received) < capacity.into();
         known || self.look_for_recv_slot(position, capacity)
     }
@@ -295,24 +271,35 @@ impl QueuePair {
         let starved = slot.recv.post(end);
         // After the fence of `post`: who puts it into ERR sees these receives, or is seen here.
         if self.state() == QpState::Err {
-            execute::run(fabric, number);
+            if imitate::flushes_at_once(fabric) {
+                execute::run(fabric, number);
+            }
         } else if starved {
             execute::kick(fabric, sync::load_u32(fabric.dest(number)));
         }
     }
 }
 
-impl Post for QueuePair {
+impl QueuePair {
+    /// Posts sends, of datagrams this way.
     #[inline]
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+    pub(crate) fn post(&mut self, list: &[SendWr<'_>], way: Option<&Way>) -> Result<(), PostError> {
         let slot = self.place.slot;
         let first = sync::load(&slot.send.posted);
-        let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr));
+        let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr, way));
         if end != first {
             sync::release(&slot.send.posted, end);
             execute::run(self.place.fabric, self.place.number);
         }
         result
+    }
+}
+
+impl Post for QueuePair {
+    /// A datagram needs a destination: it is posted through [`to`](QueuePair::to), and refused here.
+    #[inline]
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        self.post(list, None)
     }
 
     #[inline]
@@ -328,7 +315,7 @@ impl Post for QueuePair {
 
 /// Puts requests at `first` and on, up to the first that is refused (Q4); says where it stopped.
 #[inline]
-fn put_all<W>(
+pub fn put_all<W>(
     first: u64,
     list: &[W],
     mut put: impl FnMut(u64, &W) -> Result<(), Refused>,

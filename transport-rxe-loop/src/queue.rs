@@ -4,42 +4,39 @@
 //! |---|---|---|
 //! | 0 | wr_id | wr_id |
 //! | 1 | operation, flags, number of pieces or inline bytes | number of pieces |
-//! | 2 | remote address | first piece … |
-//! | 3 | immediate data, or remote key | |
+//! | 2, 3 | what the operation [needs](wire) | first piece … |
 //! | 4 … | pieces of two words each, or inline bytes | |
 //!
-//! An atomic has its two operands in words 4 and 5, and its pieces behind them. A request of one piece, or
-//! of three, is as large as if there were none.
+//! An operation that needs more than two words has two operands in words 4 and 5, and its pieces behind
+//! them. A request of one piece, or of three, is as large as if there were none.
 //!
 //! A request is written by the one who posts, before the position that says so is published, and read by
 //! the one who holds the turn of its queue pair (send), or of the peer that is connected to it (receive).
 
+mod wire;
+
 use std::fmt;
 
-use cq_core::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
+use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
 
+use crate::datagram::Way;
 use crate::fabric::Fabric;
 use crate::layout::RingWords;
 use crate::memory::MAX_SGE;
+use crate::queue::wire::OPERANDS;
+pub use crate::queue::wire::WireOp;
 use crate::region;
 use crate::sync::{self, AtomicU64};
 
 const SEND_HEADER: usize = 4;
 const RECV_HEADER: usize = 2;
 const SGE_WORDS: usize = 2;
-/// Words that an atomic has before its pieces.
-const OPERANDS: usize = 2;
 
-const OP_SEND: u64 = 0;
-const OP_SEND_IMM: u64 = 1;
-const OP_WRITE: u64 = 2;
-const OP_READ: u64 = 3;
-const OP_COMPARE_SWAP: u64 = 4;
-const OP_FETCH_ADD: u64 = 5;
-const OP_MASK: u64 = 0xff;
 const FLAGS_SHIFT: u32 = 8;
 const FLAGS_MASK: u64 = 0xff;
 const INLINE: u64 = 1 << 16;
+/// Whether there are operands.
+const HAS_OPERANDS: u64 = 1 << 17;
 const COUNT_SHIFT: u32 = 32;
 
 /// How large a ring is.
@@ -53,7 +50,7 @@ impl Shape {
     /// For send requests, each in cache lines of its own.
     pub fn of_sends(requests: u32, sges: u32, inline: u32) -> Self {
         let pieces = sges as usize * SGE_WORDS;
-        let body = (pieces + OPERANDS).max(inline.div_ceil(8) as usize);
+        let body = OPERANDS + pieces.max(inline.div_ceil(8) as usize);
         Self { log2: log2(requests), stride: (SEND_HEADER + body).next_multiple_of(8) }
     }
 
@@ -129,27 +126,34 @@ impl Ring {
         self.at(position).first().into_iter().for_each(region::expect_read);
     }
 
-    /// Writes a send request, whose pieces and inline bytes fit.
+    /// Writes a send request with these bytes, whose pieces and inline bytes fit.
     #[inline]
-    pub fn write_send(&self, position: u64, wr: &SendWr<'_>, op: WireOp, signal_all: bool) {
+    pub fn write_send(
+        &self,
+        position: u64,
+        wr: &SendWr<'_>,
+        (op, data): (WireOp, Data<'_>),
+        signal_all: bool,
+    ) {
         let words = self.at(position);
         let (header, body) = words.split_at(SEND_HEADER);
-        let body = match op.operands {
-            Some(operands) => write_operands(body, operands),
-            None => body,
+        let (has_operands, body) = match op.operands {
+            Some(operands) => (HAS_OPERANDS, write_operands(body, operands)),
+            None => (0, body),
         };
         let mut flags = wr.flags;
         flags.set(SendFlags::SIGNALED, signal_all || flags.contains(SendFlags::SIGNALED));
-        let (inline, count) = match wr.data {
+        let (inline, count) = match data {
             Data::Sges(sges) => (0, write_sges(body, sges)),
             Data::Inline(bytes) => (INLINE, write_bytes(body, bytes)),
         };
         // Flags that nobody knows would run into the fields behind them.
         let flags = (u64::from(flags.bits()) & FLAGS_MASK) << FLAGS_SHIFT;
         sync::store(&header[0], wr.wr_id);
-        sync::store(&header[1], op.code | flags | inline | (count as u64) << COUNT_SHIFT);
+        let how = u64::from(op.code) | flags | inline | has_operands;
+        sync::store(&header[1], how | (count as u64) << COUNT_SHIFT);
         sync::store(&header[2], op.addr);
-        sync::store(&header[3], op.value.into());
+        sync::store(&header[3], u64::from(op.high) << 32 | u64::from(op.low));
     }
 
     /// Reads the send request at a position.
@@ -158,20 +162,28 @@ impl Ring {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
         let word = sync::load(&header[1]);
         let count = (word >> COUNT_SHIFT) as usize;
-        let code = word & OP_MASK;
-        let (operands, body) = match code {
-            OP_COMPARE_SWAP | OP_FETCH_ADD => read_operands(body),
-            _ => (None, body),
-        };
+        let (operands, body) =
+            if word & HAS_OPERANDS != 0 { read_operands(body) } else { (None, body) };
         let payload = if word & INLINE != 0 {
             Payload::Inline(body, count)
         } else {
             Payload::Sges(body, count)
         };
-        let (addr, value) = (sync::load(&header[2]), sync::load(&header[3]) as u32);
-        let op = WireOp { code, addr, value, operands };
+        let (addr, both) = (sync::load(&header[2]), sync::load(&header[3]));
+        let (low, high) = (both as u32, (both >> 32) as u32);
+        let op = WireOp { code: word as u8, addr, low, high, operands };
         let flags = SendFlags::from_bits_retain((word >> FLAGS_SHIFT & FLAGS_MASK) as u32);
         SendRequest { wr_id: sync::load(&header[0]), op: op.into(), flags, payload }
+    }
+
+    /// Reads where the SEND at a position goes, if it is a datagram.
+    pub fn read_way(&self, position: u64) -> Way {
+        let (header, body) = self.at(position).split_at(SEND_HEADER);
+        let has_label = sync::load(&header[1]) & HAS_OPERANDS != 0;
+        let operands = if has_label { read_operands(body).0 } else { None };
+        let [flow_label, _] = operands.unwrap_or_default();
+        let words = [sync::load(&header[2]), sync::load(&header[3]) >> 32];
+        Way::from_words(words, flow_label as u32)
     }
 
     /// Writes a receive request, whose pieces fit.
@@ -198,7 +210,7 @@ impl fmt::Debug for Ring {
     }
 }
 
-/// Writes what an atomic has before its pieces; the rest of the body is theirs.
+/// Writes what an operation has before its pieces; the rest of the body is theirs.
 fn write_operands(body: &[AtomicU64], operands: [u64; OPERANDS]) -> &[AtomicU64] {
     let (words, rest) = body.split_at(OPERANDS);
     words.iter().zip(operands).for_each(|(word, operand)| sync::store(word, operand));
@@ -233,52 +245,6 @@ fn write_bytes(body: &[AtomicU64], bytes: &[u8]) -> usize {
         sync::store(word, u64::from_ne_bytes(value));
     }
     bytes.len()
-}
-
-/// An operation as it lies in the queue.
-#[derive(Clone, Copy, Debug)]
-pub struct WireOp {
-    code: u64,
-    addr: u64,
-    value: u32,
-    operands: Option<[u64; OPERANDS]>,
-}
-
-impl WireOp {
-    /// `None` for an operation that this device does not have.
-    #[inline]
-    pub fn of(op: SendOp) -> Option<Self> {
-        let at = |code, remote: RemoteAddr, operands| {
-            Some(Self { code, addr: remote.addr, value: remote.rkey, operands })
-        };
-        let send = |code, value| Some(Self { code, addr: 0, value, operands: None });
-        match op {
-            SendOp::Send { imm: None } => send(OP_SEND, 0),
-            SendOp::Send { imm: Some(imm) } => send(OP_SEND_IMM, u32::from_ne_bytes(imm)),
-            SendOp::Write { remote, imm: None } => at(OP_WRITE, remote, None),
-            SendOp::Read { remote } => at(OP_READ, remote, None),
-            SendOp::CompareSwap { remote, compare, swap } => {
-                at(OP_COMPARE_SWAP, remote, Some([compare, swap]))
-            }
-            SendOp::FetchAdd { remote, add } => at(OP_FETCH_ADD, remote, Some([add, 0])),
-            _ => None,
-        }
-    }
-}
-
-impl From<WireOp> for SendOp {
-    fn from(op: WireOp) -> Self {
-        let remote = RemoteAddr { addr: op.addr, rkey: op.value };
-        let [first, second] = op.operands.unwrap_or_default();
-        match op.code {
-            OP_WRITE => Self::Write { remote, imm: None },
-            OP_READ => Self::Read { remote },
-            OP_COMPARE_SWAP => Self::CompareSwap { remote, compare: first, swap: second },
-            OP_FETCH_ADD => Self::FetchAdd { remote, add: first },
-            OP_SEND_IMM => Self::Send { imm: Some(op.value.to_ne_bytes()) },
-            _ => Self::Send { imm: None },
-        }
-    }
 }
 
 /// A send request, copied out of the queue.

@@ -31,6 +31,7 @@ use crate::fabric::limits::Limits;
 use crate::facts::Facts;
 use crate::layout::{Entry, MrSlot};
 use crate::memory::{self, Far, Pieces, Target};
+use crate::mw::Bindings;
 use crate::region::Mapping;
 use crate::sync;
 
@@ -40,6 +41,7 @@ pub struct Reach {
     foreign: Foreign,
     means: Means,
     copier: Copier,
+    windows: Bindings,
 }
 
 impl Reach {
@@ -57,6 +59,7 @@ impl Reach {
             foreign: Foreign::new(),
             means: Means::new(limits.processes, by_service),
             copier: Copier::new(),
+            windows: Bindings::default(),
         })
     }
 
@@ -70,6 +73,11 @@ impl Reach {
     #[inline]
     pub const fn foreign(&self) -> &Foreign {
         &self.foreign
+    }
+
+    /// What its memory windows are bound to.
+    pub const fn windows(&self) -> &Bindings {
+        &self.windows
     }
 
     /// What copies where the system refuses.

@@ -82,13 +82,18 @@ pub enum Verdict {
 }
 
 /// The deadline of what waits for ever.
-const FOREVER: u64 = u64::MAX;
+pub const FOREVER: u64 = u64::MAX;
 /// The deadline of what has been waited for.
 const LAST_TRY: u64 = 0;
 
 /// Whether the next request, at `position`, was begun, and had to wait.
 pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
     sync::load_u32(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position
+}
+
+/// When the wait of the queue pair's oldest request, which waits, is over.
+pub fn deadline(slot: &QpSlot) -> u64 {
+    sync::load(&slot.send.deadline)
 }
 
 /// Judges the request at `position` of the queue pair with this number, which was tried just now. Called

@@ -1,9 +1,10 @@
 //! The service thread: one of a process for each fabric. It runs queue pairs when their requests have waited
-//! long enough, or others left them to it, carries on where another thread should not be kept, copies for
-//! processes that can't reach this one's memory, and looks whether the others live.
+//! long enough, or others left them to it, carries on where another thread should not be kept, raises events
+//! that were held back, copies for processes that can't reach this one's memory, and looks whether the others
+//! live.
 //!
 //! The first request that has to wait for a finite time starts it, the first busy queue pair that is handed
-//! over, or the first one that is connected to another process'; a process in which nothing of that happens
+//! over, the first completion queue with a channel that is moderated, or the first queue pair that is connected to another process'; a process in which nothing of that happens
 //! never has it. From then on it is there until the process ends, and sleeps while there is nothing to do. As
 //! long as other processes have the fabric open, it looks after them at an [interval](WATCH). It has the signal
 //! mask of the thread that started it. A forked child has none, and needs none: its handles reach nothing.
@@ -27,6 +28,10 @@
 //! for it sees both. The alarms are under a mutex. It is taken under turns, and no turn, no lock and no system
 //! call but starting the thread comes under it; polls, pushes and requests that need not wait never see it.
 //!
+//! # Events that are held back
+//! Of each [moderated](crate::protocol::moderation) completion queue of the process the thread looks whether
+//! its event has waited long enough, and sleeps no longer than until then.
+//!
 //! # Busy queue pairs
 //! Who holds a turn and finds requests posted faster than it carries them out gives the turn back with
 //! work left, and only then puts the queue pair on a list, from which the thread takes it. In between
@@ -44,6 +49,7 @@ use rustix::thread::futex;
 use rustix::time::Timespec;
 
 use crate::bell;
+use crate::cq::moderation;
 use crate::execute;
 use crate::fabric::Fabric;
 use crate::layout::ProcessSlot;
@@ -54,6 +60,8 @@ use crate::sync;
 
 /// How often it looks whether the other processes live.
 const WATCH: Duration = Duration::from_millis(20);
+/// How long somebody who is suspended is left alone before he is asked again.
+const SOON: Duration = Duration::from_millis(50);
 
 /// What the service thread and those who need it share.
 pub struct Service {
@@ -85,6 +93,14 @@ impl Service {
         Ok(())
     }
 
+    /// [`wake_at`](Self::wake_at), soon: somebody is suspended, and nobody kicks once that goes on.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wake_soon(&self, fabric: &'static Fabric, number: u32) -> io::Result<()> {
+        self.wake_at(fabric, number, self.now() + SOON.as_nanos() as u64)
+    }
+
     /// Has the queue pair with this number run by the thread, soon. Not under its turn.
     ///
     /// # Errors
@@ -93,6 +109,20 @@ impl Service {
         self.started(fabric)?.add_busy(fabric.tables().qps.index(number));
         fabric.call(fabric.place());
         Ok(())
+    }
+
+    /// Has the thread look at the events that this completion queue of the process holds back.
+    ///
+    /// # Errors
+    /// The thread is not there yet, and the system refuses one: they would be held back for ever.
+    pub fn moderates(&self, fabric: &'static Fabric, cq: u32) -> io::Result<()> {
+        self.started(fabric)?.moderated.insert(cq);
+        Ok(())
+    }
+
+    /// This completion queue is no more.
+    pub fn forgets(&self, cq: u32) {
+        self.lock().moderated.remove(&cq);
     }
 
     /// Sees to it that there is the thread, and that it watches over the other processes.
@@ -134,15 +164,24 @@ impl Service {
             notes::take(fabric, |qp| execute::run(fabric, qp));
             copier::serve(fabric);
             bell::ring_unheard(fabric);
+            let held = self.look_at_events(fabric);
             let taken = self.lock().take(self.now());
             if let Some(qp) = taken {
                 execute::run(fabric, qp);
                 continue;
             }
-            let left = self.look(fabric);
+            let left = self.look(fabric).into_iter().chain(held).min();
             let limit = left.and_then(|left| Timespec::try_from(left).ok());
             let _ = futex::wait(calls, futex::Flags::empty(), seen, limit.as_ref());
         }
+    }
+
+    /// Raises the events that were held back long enough; says how long none of them will have been.
+    fn look_at_events(&self, fabric: &'static Fabric) -> Option<Duration> {
+        // Most processes have none, and pay nothing for it.
+        let moderated: Vec<_> = self.lock().moderated.iter().copied().collect();
+        let left = moderated.into_iter().filter_map(|cq| moderation::look(fabric, cq)).min()?;
+        Some(Duration::from_nanos(left))
     }
 
     /// Looks after the other processes, if it is time to; says how long there is nothing to do.
@@ -173,7 +212,7 @@ impl fmt::Debug for Service {
     }
 }
 
-/// Which queue pairs to run, and when. They are known by their places here, so that there can't be more
+/// Which queue pairs to run, and when, and which completion queues to look at. They are known by their places here, so that there can't be more
 /// alarms than places.
 #[derive(Default)]
 struct Agenda {
@@ -186,6 +225,8 @@ struct Agenda {
     order: BTreeSet<(u64, u32)>,
     /// Those that were handed over, each once.
     busy: VecDeque<u32>,
+    /// Completion queues that may hold events back.
+    moderated: BTreeSet<u32>,
 }
 
 impl Agenda {

@@ -3,7 +3,8 @@
 //! be done again, and the dead one keeps its place until the last is done.
 //!
 //! 1. Locks that it held are inherited, and what is under them repaired.
-//! 2. Its queue pairs lose their numbers. Whoever is connected to one is told, and fails with RETRY_EXC.
+//! 2. Its queue pairs lose their numbers. Whoever is connected to one is told, and fails with RETRY_EXC. What it
+//!    had taken from shared receive queues is given back.
 //! 3. Everybody is told of events and overruns, and every queue pair is run by its process: the dead, or a
 //!    sweeper that died over this, may have owed somebody just that.
 //! 4. Once nobody is in the middle of a request for one of its queue pairs, everything that it had is free:
@@ -20,6 +21,7 @@ use crate::identity;
 use crate::layout::{Entry, QpSlot};
 use crate::notes;
 use crate::place;
+use crate::pool;
 use crate::protocol::lock::Owner;
 use crate::protocol::steps::{self, Step};
 use crate::reach::{self, copier};
@@ -44,7 +46,7 @@ pub fn take<T>(fabric: &'static Fabric, attempt: impl Fn() -> Option<T>) -> Opti
 /// Sweeps up after a dead process; false if something of it has to stay for now.
 fn after(fabric: &'static Fabric, dead: Owner) -> bool {
     inherit(fabric, dead);
-    let is_quiet = expel(fabric, dead);
+    let is_quiet = expel(fabric, dead) & pool::sweep(fabric, dead.place());
     (0..fabric.tables().cqs.len()).for_each(|index| cq::tell(fabric, index));
     notes::leave_all(fabric, dead.place());
     let Some(_guard) = fabric.try_lock(&fabric.tables().common.sweep) else { return false };
@@ -69,7 +71,14 @@ fn inherit(fabric: &'static Fabric, dead: Owner) {
             bell::outwait(fabric, index);
         }
     }
-    let rest = tables.common.stripes.iter().chain([&tables.common.arena]);
+    for slot in tables.qps.all() {
+        if slot.taking.holder() == Some(dead) {
+            // Where it can't be had, somebody else has inherited it.
+            drop(window::take_receives(fabric, slot));
+        }
+    }
+    let pools = tables.srqs.all().iter().map(|slot| slot.pool.lock());
+    let rest = tables.common.stripes.iter().chain([&tables.common.arena]).chain(pools);
     rest.filter(|lock| lock.holder() == Some(dead)).for_each(|lock| drop(fabric.try_lock(lock)));
 }
 
@@ -110,6 +119,12 @@ fn free(fabric: &'static Fabric, place: u16) {
         slot.fanin.end();
         slot.completion.forget();
         slot.overrun.forget();
+        steps::done(Step::Swept);
+        slot.life().end(place);
+    }
+    for (_, slot) in tables.srqs.all_of(place) {
+        sync::release(&slot.number, 0);
+        slot.limit.forget();
         steps::done(Step::Swept);
         slot.life().end(place);
     }

@@ -13,11 +13,14 @@
 //! | copying counter | [`store_fenced`], holder | [`acquire_at`], who has shut it out | that the copy is over |
 //! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
 //! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |
+//! | word of a pool's slot | [`swap_if`], who settles; [`release`], under the pool's lock | [`acquire_at`], poster; [`acquire`] | that the receive's words were read |
+//! | posted receives of a pool | [`store_fenced`], poster | [`acquire_at`], taker | the receives' words, slots and order |
 //! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
 //! | word of a process | [`swap_if`], [`release`] | [`acquire`], [`swap_if`], who attaches | that nothing is left of its last owner |
 //! | newest of the open files | [`release`], who opened it | [`acquire`], anybody, a forked child too | what it says of itself |
 //! | whether queue pairs are noted | [`release`], who noted them | [`swap_if`], who runs them | that their bits are set |
 //! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
+//! | when the service thread looks at a held event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the thread | the alarm |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
 //! | whoever looks at other processes' regions | [`leave`], who did | [`acquire`], who unmaps them | that it does not look any more |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | what it says |
@@ -34,6 +37,8 @@
 //! | close the window ([`Site::CloseFence`]), look at the peer's state | change the state ([`Site::ChangeFence`]), look at the counter |
 //! | post receives ([`Site::PostFence`]), look for the mark | leave the mark ([`Site::StarveFence`]), look for receives |
 //! | post receives ([`Site::PostFence`]), look at the own state | change the state ([`Site::ChangeFence`]), look for receives |
+//! | give the lock of a queue pair's datagrams back, look at its state ([`Site::LeaveFence`]) | change the state ([`Site::ChangeFence`]), try the lock |
+//! | free what was taken for the peer, close the window ([`Site::CloseFence`]), look at its state | change the state ([`Site::ChangeFence`]), look for what is taken |
 //! | connect, look at the peer's state ([`full_fence`]) | change the state, look who is connected ([`full_fence`]) |
 
 mod site;

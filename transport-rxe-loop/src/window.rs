@@ -6,8 +6,13 @@
 //! looks at keys. Who deregisters kills the key, fences, and then waits for every counter that is odd to
 //! move on. Whichever comes second sees the other, so when a deregistration returns its key is dead and
 //! nothing moves through it any more.
+//!
+//! What a [memory window](crate::mw) opens on is looked up with the region behind it, which has to live, too: so
+//! nobody goes through one to memory that was given back, however late its own key dies.
 
 #![allow(unsafe_code)]
+
+mod shut;
 
 use std::cell::OnceCell;
 
@@ -15,95 +20,16 @@ use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
 
 use crate::fabric::Fabric;
-use crate::facts::{Facts, Kind};
-use crate::identity;
-use crate::layout::Entry;
-use crate::lock::{Backoff, Patience, Stuck};
+use crate::facts::{Facts, Kind, Whose};
 use crate::memory::{Far, Piece, Pieces, Target};
-use crate::notes;
-use crate::protocol::window::{Copying, Shut};
-use crate::reach::foreign::Visit;
+use crate::protocol::window::Copying;
+use crate::reach::foreign::{Record, Visit};
 use crate::sync::{self, AtomicU64};
 
-/// Waits until what is under way for a queue pair, if something is, is over; or its process, which is who
-/// does it. Called after a state was changed or a key has died.
-///
-/// # Errors
-/// Its process lives and does not get on with it: it is suspended.
-pub fn outwait(fabric: &'static Fabric, shut: &Shut, number: u32) -> Result<(), Stuck> {
-    let mut patience = Patience::default();
-    outwait_own(fabric, shut, number);
-    if fabric.is_mine(number) || outwait_other(fabric, shut, number, &mut patience) {
-        return Ok(());
-    }
-    Err(Stuck)
-}
+pub use self::shut::{alone_at, is_open_for, outwait_all, outwait_senders, take_receives};
 
-/// Waits until nothing is copied any more that was when this was called: for any queue pair, and for other
-/// processes by this one. Called after a key has died.
-///
-/// # Errors
-/// A process lives and does not get on with it: it is suspended.
-pub fn outwait_all(fabric: &'static Fabric) -> Result<(), Stuck> {
-    let (shut, mut patience) = (Shut::after_change(), Patience::default());
-    (0..fabric.tables().qps.len()).for_each(|index| outwait_own(fabric, &shut, index));
-    fabric.reach().copier().outwait(&shut);
-    let mut others = 0..fabric.tables().qps.len();
-    let is_over = |index| outwait_other(fabric, &shut, index, &mut patience);
-    if others.all(is_over) { Ok(()) } else { Err(Stuck) }
-}
-
-/// Waits for this process' own threads, by what it alone writes. Nobody suspends some of them for ever.
-fn outwait_own(fabric: &'static Fabric, shut: &Shut, number: u32) {
-    let mut backoff = Backoff::default();
-    // The threads of a forked child are not those that copy.
-    shut.wait(&fabric.own(number).copying, || {
-        backoff.snooze();
-        fabric.is_ours()
-    });
-}
-
-/// Waits for another process; false if that lives and does not get on.
-fn outwait_other(
-    fabric: &'static Fabric,
-    shut: &Shut,
-    number: u32,
-    patience: &mut Patience,
-) -> bool {
-    let slot = fabric.qp(number);
-    let is_others = || slot.life().place().is_some_and(|place| place != fabric.place());
-    let is_alive = || slot.life().place().is_some_and(|place| fabric.is_alive(place));
-    if !is_others() {
-        return true;
-    }
-    let is_closed = shut.wait(&slot.send.copying, || {
-        if !patience.is_over_for_now() {
-            return true;
-        }
-        // Who is not in the midst of anything says so: a stranger may have written that it is.
-        notes::leave(fabric, number);
-        is_others() && is_alive() && !patience.is_over()
-    });
-    is_closed || !is_others() || !is_alive()
-}
-
-/// Whether the queue pair with this number may be in the middle of a request for its peer, whose state was
-/// changed: it looks at that when it is through.
-pub fn may_be_open(fabric: &'static Fabric, number: u32, peer: u32) -> bool {
-    let slot = fabric.qp(number);
-    let is_open = Shut::after_change().is_open(&slot.send.copying);
-    is_open && identity::read(slot).number == number && sync::load_u32(fabric.dest(number)) == peer
-}
-
-/// Whether the peer of the queue pair at an index may be in the middle of a request for it: of one whose
-/// number was taken away.
-pub fn is_open_for(fabric: &'static Fabric, index: u32) -> bool {
-    let number = sync::load_u32(fabric.dest(index));
-    let slot = fabric.qp(number);
-    let is_its_peer = || fabric.tables().qps.index(sync::load_u32(fabric.dest(number))) == index;
-    let is_alive = || slot.life().place().is_some_and(|place| fabric.is_alive(place));
-    Shut::after_change().is_open(&slot.send.copying) && is_its_peer() && is_alive()
-}
+/// What a peer writes by.
+const WRITING: Access = Access::REMOTE_WRITE.union(Access::REMOTE_ATOMIC);
 
 /// Whose keys a window takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,42 +96,45 @@ impl<'a> Window<'a> {
         window
     }
 
-    /// These pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
-    /// Pieces of no bytes are not looked at (Q6).
+    /// Adds these pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
+    /// Pieces of no bytes are not looked at (Q6). A list is large, so it is filled where it lies.
     #[inline]
-    pub fn source(
-        &self,
-        domain: u32,
+    pub fn source<'w>(
+        &'w self,
+        into: &mut Pieces<'w>,
+        whose: Whose,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
-    ) -> Option<Pieces<'_>> {
-        self.grant(domain, sges, needs, u64::MAX)
+    ) -> Option<()> {
+        self.grant(into, whose, sges, needs, u64::MAX)
     }
 
-    /// The first `limit` bytes of these pieces, to be written; `None` if a domain may not use them: a key,
-    /// a range or a right is wrong. Pieces past the limit or of no bytes are not looked at (Q6).
+    /// Adds the first `limit` bytes of these pieces, to be written; `None` if a domain may not use them: a key,
+    /// a range or a right is wrong. A piece is judged as a whole, also where only some of it is used; pieces
+    /// past the limit or of no bytes are not looked at (Q6).
     #[inline]
-    pub fn target(
-        &self,
-        domain: u32,
+    pub fn target<'w>(
+        &'w self,
+        into: &mut Target<'w>,
+        whose: Whose,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
         limit: u64,
-    ) -> Option<Target<'_>> {
-        let pieces = self.grant(domain, sges, needs | Access::LOCAL_WRITE, limit)?;
+    ) -> Option<()> {
         // SAFETY: the regions have LOCAL_WRITE, for which `register` asks that they be writable.
-        Some(unsafe { Target::new(pieces) })
+        let pieces = unsafe { into.pieces_mut() };
+        self.grant(pieces, whose, sges, needs | Access::LOCAL_WRITE, limit)
     }
 
-    /// The eight bytes at an address, for an atomic; `None` if they are not aligned, or a domain may not
-    /// use them so.
-    pub fn word(&self, domain: u32, at: RemoteAddr) -> Option<Word<'_>> {
+    /// The eight bytes at an address, to be changed in one step; `None` if they are not aligned, or may not
+    /// be used so.
+    pub fn word(&self, whose: Whose, at: RemoteAddr, needs: Access) -> Option<Word<'_>> {
         const LEN: u32 = size_of::<AtomicU64>() as u32;
-        let needs = Access::REMOTE_ATOMIC | Access::LOCAL_WRITE;
+        let needs = needs | Access::LOCAL_WRITE;
         if !at.addr.is_multiple_of(LEN.into()) {
             return None;
         }
-        match self.find(domain, at.rkey, at.addr, LEN.into(), needs)? {
+        match self.find(whose, at.rkey, at.addr, LEN.into(), needs)? {
             // A mapping starts at a page, but nobody says that it did in its owner's process.
             At::Here(addr, kind) if addr.is_multiple_of(LEN as usize) => {
                 // SAFETY: aligned; inside a region whose key is alive and which has LOCAL_WRITE, so its
@@ -216,55 +145,63 @@ impl<'a> Window<'a> {
             }
             At::Here(..) => None,
             At::Far(place, kind) => {
-                let far = Far { place, domain, needs };
+                let far = Far { place, whose, needs };
                 let piece = Piece::far(at.addr as usize, LEN, at.rkey);
                 Some(Word::Far { far, piece, is_mapped: kind == Kind::Fabric })
             }
         }
     }
 
+    /// Whether a key is one that may be used so, wherever its memory is.
+    pub fn knows(&self, whose: Whose, key: u32, needs: Access) -> bool {
+        let own = Facts::read(self.fabric.reach().own(key >> 8), key);
+        let facts = own.or_else(|| Some(self.foreign(key)?.facts));
+        facts.is_some_and(|facts| self.find(whose, key, facts.base, 0, needs).is_some())
+    }
+
     #[inline]
-    fn grant(
-        &self,
-        domain: u32,
+    fn grant<'w>(
+        &'w self,
+        pieces: &mut Pieces<'w>,
+        whose: Whose,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
         limit: u64,
-    ) -> Option<Pieces<'_>> {
-        let mut pieces = Pieces::new();
+    ) -> Option<()> {
         let mut left = limit;
         for sge in sges {
             let len = left.min(sge.length.into());
             if len == 0 {
                 continue;
             }
-            if self.is_own(domain, sge.lkey, sge.addr, len, needs)? {
+            // All of the piece, whatever of it is used.
+            if self.is_own(whose, sge.lkey, sge.addr, sge.length.into(), needs)? {
                 // SAFETY: the range is inside a region whose key is alive, so its owner keeps it mapped
                 // and shared as `register` asks; deregistering waits until this window is closed.
                 unsafe { pieces.push(sge.addr as usize, len as u32) };
             } else {
-                self.grant_foreign(&mut pieces, domain, sge, len as u32, needs)?;
+                self.grant_foreign(pieces, whose, sge, len as u32, needs)?;
             }
             left -= len;
         }
-        Some(pieces)
+        Some(())
     }
 
     #[cold]
     fn grant_foreign(
         &self,
         pieces: &mut Pieces<'_>,
-        domain: u32,
-        Sge { addr, lkey, .. }: Sge,
+        whose: Whose,
+        Sge { addr, length, lkey }: Sge,
         len: u32,
         needs: Access,
     ) -> Option<()> {
-        match self.find_foreign(domain, lkey, addr, len.into(), needs)? {
+        match self.find_foreign(whose, lkey, addr, length.into(), needs)? {
             // SAFETY: the range is inside what is mapped here of a region whose key is alive; it stays mapped
             // until this window is closed, which holds the visit that found it.
             At::Here(addr, _) => unsafe { pieces.push(addr, len) },
             At::Far(place, _) => {
-                let far = Far { place, domain, needs };
+                let far = Far { place, whose, needs };
                 return pieces.push_far(far, addr as usize, len, lkey).then_some(());
             }
         }
@@ -274,44 +211,82 @@ impl<'a> Window<'a> {
     /// Whether so many bytes at an address are this process' own, as its own table says; `None` if
     /// they are, and may not be used so.
     #[inline]
-    fn is_own(&self, domain: u32, key: u32, addr: u64, len: u64, needs: Access) -> Option<bool> {
+    fn is_own(&self, whose: Whose, key: u32, addr: u64, len: u64, needs: Access) -> Option<bool> {
         let Some(facts) = Facts::read(self.fabric.reach().own(key >> 8), key) else {
             return Some(false);
         };
-        facts.offset(domain, addr, len, needs).map(|_| true)
+        if facts.offset(whose, addr, len, needs).is_none() {
+            self.is_in_own_window(key, whose, addr, len, needs)?;
+        }
+        Some(true)
+    }
+
+    /// Nothing if so many bytes at an address may not be used so through a memory window of this process'.
+    #[cold]
+    fn is_in_own_window(
+        &self,
+        key: u32,
+        whose: Whose,
+        addr: u64,
+        len: u64,
+        needs: Access,
+    ) -> Option<()> {
+        let facts = Facts::read(self.fabric.reach().own(key >> 8), key)?;
+        let bound = facts.bound(whose, addr, len, needs)?;
+        // Another process that takes the key away can do it there alone.
+        let is_alive = sync::acquire(&self.fabric.mr(facts.key >> 8).key) == facts.key;
+        // Whatever was read of a window that is being bound anew: it is memory of this region that lives.
+        let slot = self.fabric.reach().own(bound.region >> 8);
+        let region = Facts::read(slot, bound.region).filter(|region| region.bound.is_none())?;
+        let is_in_region = region.within(addr, len).is_some();
+        // What binding asked of the region, too.
+        let writes = needs.intersects(Access::LOCAL_WRITE | WRITING);
+        let may_write = !writes || region.access.contains(Access::LOCAL_WRITE);
+        (is_alive && is_in_region && may_write && bound.is_in(slot)).then_some(())
     }
 
     /// Where so many bytes at an address are.
     #[inline]
-    fn find(&self, domain: u32, key: u32, addr: u64, len: u64, needs: Access) -> Option<At> {
-        if self.is_own(domain, key, addr, len, needs)? {
+    fn find(&self, whose: Whose, key: u32, addr: u64, len: u64, needs: Access) -> Option<At> {
+        if self.is_own(whose, key, addr, len, needs)? {
             let kind = Kind::read(self.fabric.reach().own(key >> 8));
             return Some(At::Here(addr as usize, kind));
         }
-        self.find_foreign(domain, key, addr, len, needs)
+        self.find_foreign(whose, key, addr, len, needs)
     }
 
     #[inline(never)]
     fn find_foreign(
         &self,
-        domain: u32,
+        whose: Whose,
         key: u32,
         addr: u64,
         len: u64,
         needs: Access,
     ) -> Option<At> {
+        let record = self.foreign(key)?;
+        let (region, offset) = if record.facts.bound.is_none() {
+            (record, record.facts.offset(whose, addr, len, needs)?)
+        } else {
+            let bound = record.facts.bound(whose, addr, len, needs)?;
+            let region = self.foreign(bound.region)?;
+            (region, region.is_behind(record, &bound).then(|| region.facts.within(addr, len))??)
+        };
+        Some(match &region.memory {
+            Some(memory) => At::Here(memory.addr() + offset as usize, region.facts.kind),
+            None => At::Far(region.place, region.facts.kind),
+        })
+    }
+
+    /// What is known of another process' region.
+    fn foreign(&self, key: u32) -> Option<&Record> {
         if key == 0 || self.keys == Keys::Own {
             return None;
         }
         let foreign = self.fabric.reach().foreign();
         let visit =
             self.visit.get_or_init(|| foreign.visit(std::ptr::from_ref(self.copying) as usize));
-        let record = visit.find(self.fabric, key)?;
-        let offset = record.facts.offset(domain, addr, len, needs)?;
-        Some(match &record.memory {
-            Some(memory) => At::Here(memory.addr() + offset as usize, record.facts.kind),
-            None => At::Far(record.place, record.facts.kind),
-        })
+        visit.find(self.fabric, key)
     }
 }
 

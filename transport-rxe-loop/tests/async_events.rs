@@ -74,18 +74,19 @@ fn is_readable(context: &Context) -> bool {
 }
 
 /// One request of each kind for this place; the answers go to `here`.
-fn one_sided(here: &[Sge], remote: RemoteAddr) -> [SendWr<'_>; 4] {
+fn one_sided(here: &[Sge], remote: RemoteAddr) -> [SendWr<'_>; 5] {
     [
         SendWr::write(1, here, remote),
         SendWr::read(1, here, remote),
         SendWr::compare_swap(1, here, remote, 0, 1),
         SendWr::fetch_add(1, here, remote, 1),
+        SendWr::atomic_write(1, here, remote),
     ]
 }
 
 #[test]
 fn q07_a_bad_key_or_range_is_an_access_error_at_the_target() {
-    for kind in 0..4 {
+    for kind in 0..5 {
         for (rkey_off, offset) in [(1, 0), (0, 64)] {
             let (mut a, mut b) = Side::pair();
             let here = [a.region.sge(0, 8).unwrap()];
@@ -104,9 +105,9 @@ fn q07_a_bad_key_or_range_is_an_access_error_at_the_target() {
 fn q07_a_request_that_is_not_allowed_is_a_request_error_at_the_target() {
     // Which kinds; the target's rights, how many READs and atomics it takes, and where in its region.
     for (kinds, access, max_dest_rd_atomic, offset) in [
-        (0..4, Access::empty(), 16, 0),
+        (0..5, Access::empty(), 16, 0),
         (1..4, Access::REMOTE, 0, 0),
-        (2..4, Access::REMOTE, 16, 4),
+        (2..5, Access::REMOTE, 16, 4),
     ] {
         for kind in kinds {
             let (mut a, mut b) = (Side::new(), Side::new());

@@ -102,6 +102,52 @@ fn n03_solicited_only_wakes_for_solicited_receives_and_failures() {
 }
 
 #[test]
+fn n03_whatever_takes_a_receive_can_be_solicited() {
+    let (mut a, mut b, mut channel) = pair();
+    let (from, to) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
+    for wr in [
+        SendWr::send(2, &from),
+        SendWr::send(2, &from).with_imm([1; 4]),
+        SendWr::write(2, &from, to).with_imm([1; 4]),
+        SendWr::write(2, &[], to).with_imm([1; 4]),
+    ] {
+        assert_eq!(b.cq.arm(Notify::Solicited), Ok(Armed::Armed));
+        for solicited in [false, true] {
+            b.recv(1, 0, 64);
+            a.post(if solicited { wr.solicited() } else { wr });
+            a.expect(&[(2, S::SUCCESS)]);
+            b.expect(&[(1, S::SUCCESS)]);
+            if !solicited {
+                expect_no_event(&mut channel);
+            }
+        }
+        expect_event(&mut channel, &b);
+    }
+}
+
+#[test]
+fn n03_soliciting_means_nothing_where_no_receive_is_taken() {
+    let channel = &mut open().create_channel().unwrap();
+    let (mut a, mut b) = (on(channel), on(channel));
+    connect(&mut a, &mut b);
+    let (here, to) = ([a.region.sge(0, 8).unwrap()], b.region.remote(0).unwrap());
+    assert_eq!(a.cq.arm(Notify::Solicited), Ok(Armed::Armed));
+    assert_eq!(b.cq.arm(Notify::Solicited), Ok(Armed::Armed));
+    for wr in [
+        SendWr::write(2, &here, to),
+        SendWr::read(2, &here, to),
+        SendWr::compare_swap(2, &here, to, 0, 0),
+        SendWr::fetch_add(2, &here, to, 0),
+        SendWr::atomic_write(2, &here, to),
+    ] {
+        a.post(wr.solicited());
+        a.expect(&[(2, S::SUCCESS)]);
+        expect_no_event(channel);
+    }
+    b.expect_nothing();
+}
+
+#[test]
 fn n03_a_failed_send_wakes_too() {
     let channel = &mut open().create_channel().unwrap();
     let (mut a, mut b) = (on(channel), End::new());
@@ -232,7 +278,7 @@ fn n08_a_send_and_a_receive_queue_on_one_channel_are_armed_apart() {
     let (mut a, mut b) = (End::new(), End::new());
     let mut sends = open().create_cq(8, Some(&channel)).unwrap();
     let mut receives = open().create_cq(8, Some(&channel)).unwrap();
-    let init = QpInit { send_cq: &sends, recv_cq: &receives, caps: CAPS, sq_sig_all: false };
+    let init = QpInit { recv_cq: &receives, caps: CAPS, ..QpInit::new(&sends) };
     b.qp = b.pd.create_qp(&init).unwrap();
     connect(&mut a, &mut b);
 

@@ -32,8 +32,10 @@ fn q07_a_receive_that_is_too_small() {
 
 #[test]
 fn q07_a_bad_receive_buffer() {
-    let bad: [fn(&End) -> Sge; 4] = [
+    let bad: [fn(&End) -> Sge; 5] = [
         |b| Sge { lkey: b.region.lkey() ^ 1, ..good(b) },
+        // Though the message would fit.
+        |b| Sge { addr: b.region.addr() + 8192 - 16, length: 17, ..good(b) },
         |b| Sge { addr: b.region.addr() + 8192 - 15, ..good(b) },
         |b| Sge { addr: b.region.addr() - 1, ..good(b) },
         |b| Sge { addr: u64::MAX - 3, ..good(b) },

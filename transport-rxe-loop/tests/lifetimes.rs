@@ -15,7 +15,7 @@ fn q11_a_protection_domain_in_use_comes_back() {
     let busy = pd.destroy().unwrap_err();
     assert_eq!(
         busy.to_string(),
-        "the protection domain is still in use: destroy its memory regions and queue pairs first"
+        "the protection domain is still in use: destroy its memory regions, windows, queue pairs, shared receive queues and address handles first"
     );
     let qp = busy.handle.create_qp(&QpInit::new(&cq)).unwrap();
     drop(region);

@@ -97,7 +97,7 @@ fn o03_what_was_stored_comes_first_then_the_overrun_for_ever() {
 
 /// A queue pair of these queues, in RESET.
 fn on(pd: &ProtectionDomain, send_cq: &Cq, recv_cq: &Cq) -> QueuePair {
-    pd.create_qp(&QpInit { send_cq, recv_cq, caps: CAPS, sq_sig_all: false }).unwrap()
+    pd.create_qp(&QpInit { recv_cq, caps: CAPS, ..QpInit::new(send_cq) }).unwrap()
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn o04_many_queue_pairs_of_many_threads_fail_together() {
         // Half of them overrun the small queue by sends, half by receives.
         let both = [(&small, &large), (&large, &small)];
         let to_itself = |(send_cq, recv_cq)| {
-            let init = QpInit { send_cq, recv_cq, caps: DEEP, sq_sig_all: true };
+            let init = QpInit { recv_cq, caps: DEEP, sq_sig_all: true, ..QpInit::new(send_cq) };
             let mut qp = pd.create_qp(&init).unwrap();
             let itself = qp.number();
             qp.connect(itself).unwrap();

@@ -4,8 +4,8 @@ mod common;
 
 use common::{CAPS, End, S, connect, open, pair, pair_with};
 use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendFlags, SendWr, Sge};
-use transport_rxe_loop::{CreateError, Limit, QpCaps, QpInit};
+use cq_core::wr::{RecvWr, SendWr, Sge};
+use transport_rxe_loop::QpCaps;
 
 fn refused(posted: usize, why: Refused) -> Result<(), PostError> {
     Err(PostError { posted, why })
@@ -165,52 +165,4 @@ fn the_largest_requests_work() {
     b.expect(&[(1, S::SUCCESS), (2, S::SUCCESS)]);
     assert_eq!(b.bytes(1024, 256), bytes);
     assert_eq!(b.bytes(2048, 256), bytes);
-}
-
-#[test]
-fn capacities_past_the_limits_are_refused_by_name() {
-    let end = End::new();
-    let attributes = open().attributes();
-    let past =
-        |caps: QpCaps| end.pd.create_qp(&QpInit { caps, ..QpInit::new(&end.cq) }).unwrap_err();
-    let (wr, sge) = (attributes.max_qp_wr, attributes.max_sge);
-    for (what, max, caps) in [
-        (Limit::SendWr, wr, QpCaps { max_send_wr: wr + 1, ..CAPS }),
-        (Limit::RecvWr, wr, QpCaps { max_recv_wr: wr + 1, ..CAPS }),
-        (Limit::SendSge, sge, QpCaps { max_send_sge: sge + 1, ..CAPS }),
-        (Limit::RecvSge, sge, QpCaps { max_recv_sge: u32::MAX, ..CAPS }),
-        (Limit::Inline, attributes.max_inline, QpCaps { max_inline: u32::MAX, ..CAPS }),
-    ] {
-        match past(caps) {
-            CreateError::TooMany { what: named, max: limit, .. } => {
-                assert_eq!((named, limit), (what, max));
-            }
-            other => panic!("{what}: {other}"),
-        }
-    }
-}
-
-#[test]
-fn q04_an_operation_that_the_device_does_not_have_is_refused() {
-    let (mut a, b) = pair();
-    let target = b.region.remote(0).unwrap();
-    let write = SendWr::write_inline(1, b"x", target);
-    let error = a.qp.post_send(&[write, write.with_imm([1; 4]), write]).unwrap_err();
-    assert_eq!((error.posted, error.why), (1, Refused::Unsupported));
-    a.expect(&[(1, S::SUCCESS)]);
-}
-
-#[test]
-fn q04_flags_that_nobody_knows_change_nothing() {
-    let (mut a, mut b) = pair();
-    for bit in 3..32 {
-        b.recv(1, 0, 64);
-        let sge = [a.region.sge(0, 16).unwrap()];
-        let mut request = SendWr::send(2, &sge);
-        request.flags |= SendFlags::from_bits_retain(1 << bit);
-        a.qp.post_send(&[request]).unwrap();
-        let wc = b.expect(&[(1, S::SUCCESS)])[0];
-        assert_eq!(wc.result().unwrap().byte_len(), 16, "bit {bit}");
-        a.expect(&[(2, S::SUCCESS)]);
-    }
 }

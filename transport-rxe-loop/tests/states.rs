@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{CAPS, End, S, bring_to, connect, connect_by, pair, patient};
+use common::{CAPS, End, QKEY, S, bring_to, connect, connect_by, pair, patient};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
-use transport_rxe_loop::{Access, ModifyError, QpAttr, QpAttrMask, QpState};
+use transport_rxe_loop::{Access, ModifyError, QpAttr, QpAttrMask, QpState, QpType};
 
 /// Every attribute that there is a setter for.
 fn everything(peer: u32, from: QpState, to: QpState) -> QpAttr {
@@ -14,6 +14,7 @@ fn everything(peer: u32, from: QpState, to: QpState) -> QpAttr {
         .access(Access::REMOTE_WRITE)
         .pkey_index(0)
         .port(1)
+        .qkey(QKEY)
         .av(1)
         .path_mtu(1024)
         .dest_qp_num(peer)
@@ -33,88 +34,112 @@ fn only(attr: QpAttr, mask: QpAttrMask) -> QpAttr {
     attr.without(attr.mask().difference(mask | QpAttrMask::STATE))
 }
 
-/// The states that a reliable connection can be in.
-const REACHED: [QpState; 6] =
-    [QpState::Reset, QpState::Init, QpState::Rtr, QpState::Rts, QpState::Sqd, QpState::Err];
+const TYPES: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
+
+/// Whether a queue pair can be in a state: no reliable connection stops at SQE.
+fn is_reached(qp_type: QpType, state: QpState) -> bool {
+    qp_type != QpType::Rc || state != QpState::Sqe
+}
+
+/// A queue pair of a type in a state.
+fn end_in(qp_type: QpType, state: QpState) -> End {
+    let mut end = End::of(qp_type, CAPS);
+    let peer = end.qp.number();
+    end.bring_to(peer, state);
+    end
+}
+
+/// Every change of state of every type, possible or not.
+fn changes() -> impl Iterator<Item = (QpType, QpState, QpState)> {
+    let from = |of| QpState::ALL.into_iter().filter(move |&from| is_reached(of, from));
+    let pairs = TYPES.into_iter().flat_map(move |of| from(of).map(move |from| (of, from)));
+    pairs.flat_map(|(of, from)| QpState::ALL.into_iter().map(move |to| (of, from, to)))
+}
 
 /// The transitions of ibv_modify_qp(3), written out again.
-fn required(from: QpState, to: QpState) -> Option<QpAttrMask> {
+fn required(of: QpType, from: QpState, to: QpState) -> Option<QpAttrMask> {
     use QpState::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
+    use QpType::{Rc, Uc, Ud};
     type M = QpAttrMask;
-    Some(match (from, to) {
-        (_, Reset) => M::empty(),
-        (Reset, Err) => return None,
-        (_, Err) => M::empty(),
-        (Reset, Init) => M::PKEY_INDEX | M::PORT | M::ACCESS_FLAGS,
-        (Init, Rtr) => {
+    Some(match (from, to, of) {
+        (_, Reset, _) => M::empty(),
+        (Reset, Err, _) => return None,
+        (_, Err, _) => M::empty(),
+        (Reset, Init, Rc | Uc) => M::PKEY_INDEX | M::PORT | M::ACCESS_FLAGS,
+        (Reset, Init, Ud) => M::PKEY_INDEX | M::PORT | M::QKEY,
+        (Init, Rtr, Rc) => {
             M::AV | M::PATH_MTU | M::DEST_QPN | M::RQ_PSN | M::MAX_DEST_RD_ATOMIC | M::MIN_RNR_TIMER
         }
-        (Rtr, Rts) => M::TIMEOUT | M::RETRY_CNT | M::RNR_RETRY | M::SQ_PSN | M::MAX_QP_RD_ATOMIC,
-        (Init, Init) | (Rts, Rts) | (Rts, Sqd) | (Sqd, Rts) | (Sqd, Sqd) | (Sqe, Rts) => M::empty(),
+        (Init, Rtr, Uc) => M::AV | M::PATH_MTU | M::DEST_QPN | M::RQ_PSN,
+        (Init, Rtr, Ud) => M::empty(),
+        (Rtr, Rts, Rc) => {
+            M::TIMEOUT | M::RETRY_CNT | M::RNR_RETRY | M::SQ_PSN | M::MAX_QP_RD_ATOMIC
+        }
+        (Rtr, Rts, Uc | Ud) => M::SQ_PSN,
+        (Init, Init, _) | (Rts, Rts | Sqd, _) | (Sqd, Rts | Sqd, _) | (Sqe, Rts, _) => M::empty(),
         _ => return None,
     })
 }
 
 #[test]
 fn q01_every_transition_is_as_the_manual_lists_it() {
-    for from in REACHED {
-        for to in QpState::ALL {
-            let mut end = End::new();
-            let peer = end.qp.number();
-            bring_to(&mut end.qp, peer, from);
-            let attr = everything(peer, from, to);
-            let Some(required) = required(from, to) else {
-                let illegal = ModifyError::Illegal { from, to };
-                assert_eq!(end.qp.modify(&attr), Err(illegal));
-                assert_eq!(end.qp.modify(&QpAttr::to(to)), Err(illegal));
-                assert_eq!(end.qp.state(), from);
-                continue;
-            };
-            assert_eq!(end.qp.modify(&only(attr, required)), Ok(()), "{from} to {to}");
-            assert_eq!(end.qp.state(), to);
-        }
+    for (of, from, to) in changes() {
+        let mut end = end_in(of, from);
+        let attr = everything(end.qp.number(), from, to);
+        let Some(required) = required(of, from, to) else {
+            let illegal = ModifyError::Illegal { from, to };
+            assert_eq!(end.qp.modify(&attr), Err(illegal));
+            assert_eq!(end.qp.modify(&QpAttr::to(to)), Err(illegal));
+            assert_eq!(end.qp.state(), from);
+            continue;
+        };
+        assert_eq!(end.qp.modify(&only(attr, required)), Ok(()), "{of:?}: {from} to {to}");
+        assert_eq!(end.qp.state(), to);
     }
 }
 
 #[test]
 fn q01_every_missing_attribute_is_named_and_changes_nothing() {
-    for from in REACHED {
-        for to in QpState::ALL {
-            let required = required(from, to).unwrap_or(QpAttrMask::empty());
-            for missing in required.iter() {
-                let mut end = End::new();
-                let peer = end.qp.number();
-                bring_to(&mut end.qp, peer, from);
-                let attr = only(everything(peer, from, to), required).without(missing);
-                let error = end.qp.modify(&attr).unwrap_err();
-                assert_eq!(error, ModifyError::Missing { from, to, missing });
-                assert!(error.to_string().contains(&missing.to_string()), "{error}");
-                assert_eq!(end.qp.state(), from);
+    for (of, from, to) in changes() {
+        let required = required(of, from, to).unwrap_or(QpAttrMask::empty());
+        for missing in required.iter() {
+            let mut end = end_in(of, from);
+            let attr = only(everything(end.qp.number(), from, to), required).without(missing);
+            let error = end.qp.modify(&attr).unwrap_err();
+            assert_eq!(error, ModifyError::Missing { from, to, missing }, "{of:?}");
+            assert!(error.to_string().contains(&missing.to_string()), "{error}");
+            assert_eq!(end.qp.state(), from);
+        }
+    }
+}
+
+/// Every attribute that a change does not list is too much, one at a time; and every one that it lists is
+/// not.
+#[test]
+fn q01_superfluous_attributes_are_named_and_change_nothing() {
+    for (of, from, to) in changes() {
+        let Some(rule) = from.rule(to, of) else { continue };
+        for further in everything(0, from, to).without(QpAttrMask::STATE).mask().iter() {
+            let mut end = end_in(of, from);
+            let attr = only(everything(end.qp.number(), from, to), rule.required | further);
+            if (rule.required | rule.optional).contains(further) {
+                assert_eq!(end.qp.modify(&attr), Ok(()), "{of:?}: {from} to {to} with {further}");
+                continue;
             }
+            let error = ModifyError::Superfluous { from, to, superfluous: further };
+            assert_eq!(end.qp.modify(&attr), Err(error), "{of:?}");
+            assert_eq!(end.qp.state(), from);
         }
     }
 }
 
 #[test]
-fn q01_superfluous_attributes_are_named_and_change_nothing() {
-    for (from, to) in [(QpState::Reset, QpState::Init), (QpState::Rts, QpState::Sqd)] {
-        let mut end = End::new();
-        let peer = end.qp.number();
-        bring_to(&mut end.qp, peer, from);
-        let all = everything(peer, from, to);
-        let rule = from.rule(to).unwrap();
-        let superfluous = all.mask().difference(rule.required | rule.optional | QpAttrMask::STATE);
-        let error = ModifyError::Superfluous { from, to, superfluous };
-        assert_eq!(end.qp.modify(&all), Err(error));
-        assert_eq!(end.qp.state(), from);
-    }
-}
-
-#[test]
 fn q01_the_table_has_sqe_too() {
-    assert!(QpState::Sqe.rule(QpState::Rts).is_some());
-    for to in [QpState::Init, QpState::Rtr, QpState::Sqd, QpState::Sqe] {
-        assert_eq!(QpState::Sqe.rule(to), None);
+    for of in TYPES {
+        assert!(QpState::Sqe.rule(QpState::Rts, of).is_some());
+        for to in [QpState::Init, QpState::Rtr, QpState::Sqd, QpState::Sqe] {
+            assert_eq!(QpState::Sqe.rule(to, of), None);
+        }
     }
 }
 
@@ -235,22 +260,29 @@ fn q02_a_completion_from_before_reset_gives_no_slot_back() {
     assert_eq!(a.qp.post_send(&[SendWr::send_inline(99, b"")]), Err(full));
 }
 
+/// Every state that a queue pair of a type can be in.
+fn states() -> impl Iterator<Item = (QpType, QpState)> {
+    let all = TYPES.into_iter().flat_map(|of| QpState::ALL.map(|state| (of, state)));
+    all.filter(|&(of, state)| is_reached(of, state))
+}
+
 #[test]
 fn q03_sends_are_refused_outside_rts_sqd_and_err_and_never_run() {
-    for state in REACHED {
-        let (mut a, mut b) = (End::new(), End::new());
+    for (of, state) in states() {
+        let (mut a, mut b) = (End::of(of, CAPS), End::of(of, CAPS));
         let (peer, mine) = (b.qp.number(), a.qp.number());
-        bring_to(&mut b.qp, mine, QpState::Rts);
-        bring_to(&mut a.qp, peer, state);
-        let posted = a.qp.post_send(&[SendWr::send_inline(1, b"x")]);
+        b.bring_to(mine, QpState::Rts);
+        a.bring_to(peer, state);
+        let posted = a.try_post_to(peer, &[SendWr::send_inline(1, b"x")]);
         if matches!(state, QpState::Rts | QpState::Sqd | QpState::Err) {
-            assert_eq!(posted, Ok(()), "{state}");
+            assert_eq!(posted, Ok(()), "{of:?}: {state}");
             continue;
         }
-        assert_eq!(posted, Err(PostError { posted: 0, why: Refused::WrongState }), "{state}");
+        let refused = PostError { posted: 0, why: Refused::WrongState };
+        assert_eq!(posted, Err(refused), "{of:?}: {state}");
         a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-        bring_to(&mut a.qp, peer, QpState::Rts);
-        b.recv(2, 0, 8);
+        a.bring_to(peer, QpState::Rts);
+        b.recv(2, 0, 64);
         a.expect_nothing();
         b.expect_nothing();
     }
@@ -258,10 +290,8 @@ fn q03_sends_are_refused_outside_rts_sqd_and_err_and_never_run() {
 
 #[test]
 fn q03_receives_are_refused_in_reset_only() {
-    for state in REACHED {
-        let mut end = End::new();
-        let peer = end.qp.number();
-        bring_to(&mut end.qp, peer, state);
+    for (of, state) in states() {
+        let mut end = end_in(of, state);
         let posted = end.qp.post_recv(&[RecvWr::new(1, &[])]);
         match state {
             QpState::Reset => {
@@ -292,4 +322,39 @@ fn a_request_waits_for_a_peer_that_is_not_ready_yet() {
         a.expect(&[(1, S::SUCCESS)]);
         assert_eq!(b.bytes(0, 5), b"early");
     }
+}
+
+#[test]
+fn q01_every_attribute_is_told_until_reset() {
+    type M = QpAttrMask;
+    let (mut a, b) = (End::new(), End::new());
+    assert_eq!(a.qp.attributes(), QpAttr::to(QpState::Reset));
+    let rtr = QpAttr::rtr(b.qp.number()).rq_psn(24).path_mtu(1024);
+    for attr in [QpAttr::init(Access::REMOTE_READ), rtr, QpAttr::rts().timeout(17).sq_psn(1225)] {
+        a.qp.modify(&attr).unwrap();
+    }
+    let refused = a.qp.modify(&QpAttr::new().access(Access::REMOTE_WRITE).timeout(3));
+    assert!(refused.is_err());
+    a.qp.modify(&QpAttr::new().min_rnr_timer(7).cur_state(QpState::Rts)).unwrap();
+    let told = a.qp.attributes();
+    for (attr, value) in [
+        (M::STATE, Some(QpState::Rts as u32)),
+        (M::ACCESS_FLAGS, Some(Access::REMOTE_READ.bits())),
+        (M::PORT, Some(1)),
+        (M::DEST_QPN, Some(b.qp.number())),
+        (M::RQ_PSN, Some(24)),
+        (M::SQ_PSN, Some(1225)),
+        (M::PATH_MTU, Some(1024)),
+        (M::TIMEOUT, Some(17)),
+        (M::MIN_RNR_TIMER, Some(7)),
+        (M::QKEY, None),
+        (M::CUR_STATE, None),
+    ] {
+        assert_eq!(told.value(attr), value, "{attr}");
+    }
+    a.post(SendWr::send(1, &[common::BAD]));
+    a.expect(&[(1, S::LOC_PROT_ERR)]);
+    assert_eq!(a.qp.attributes(), told.state(QpState::Err));
+    a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    assert_eq!(a.qp.attributes(), QpAttr::to(QpState::Reset));
 }

@@ -76,6 +76,39 @@ fn q06_atomics_of_many_queue_pairs_count_exactly() {
     assert_eq!((&words[..8], &words[16..]), (&[0; 8][..], &[0; 8][..]));
 }
 
+#[test]
+fn q06_of_an_atomic_write_all_is_seen_or_nothing() {
+    const TIMES: u64 = 5_000;
+    let (pd, cq) = (open().alloc_pd(), open().create_cq(64, None).unwrap());
+    let region = pd.allocate(64, ALL).unwrap();
+    let remote = region.remote(8).unwrap();
+    let mut ends: Vec<_> = (0..3).map(|_| End::new()).collect();
+    let _targets: Vec<_> = ends.iter_mut().map(|end| target_of(end, &pd, &cq)).collect();
+    let left = AtomicU64::new(ends.len() as u64);
+    let (region, left) = (&region, &left);
+    thread::scope(|scope| {
+        for (end, byte) in ends.iter_mut().zip([0x11, 0x22, 0x33]) {
+            scope.spawn(move || {
+                end.region.write(1, &[byte; 64]).unwrap();
+                let sges = [end.region.sge(1, 3).unwrap(), end.region.sge(7, 5).unwrap()];
+                for _ in 0..TIMES {
+                    end.post(SendWr::atomic_write(1, &sges, remote));
+                    assert_eq!(settle(&mut end.cq, 1)[0].status(), S::SUCCESS);
+                }
+                left.fetch_sub(1, Relaxed);
+            });
+        }
+        let mut seen = [0; 8];
+        wait_for(|| {
+            for _ in 0..1000 {
+                region.read(8, &mut seen).unwrap();
+                assert_eq!(seen, [seen[0]; 8]);
+            }
+            left.load(Relaxed) == 0
+        });
+    });
+}
+
 /// Polls a queue that others poll too, and notes what it got; how many that were.
 fn poll(cq: &Mutex<Cq>, seen: &[AtomicU64]) -> u64 {
     let mut room = [Wc::default(); 3];

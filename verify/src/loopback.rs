@@ -93,7 +93,8 @@ impl Device for Loopback {
         init: &QpInit<'_, rxe::Cq>,
     ) -> Result<QueuePair, Refusal> {
         let QpInit { send_cq, recv_cq, caps, sq_sig_all } = *init;
-        pd.create_qp(&rxe::QpInit { send_cq, recv_cq, caps, sq_sig_all }).map_err(refusal)
+        let usual = rxe::QpInit::new(send_cq);
+        pd.create_qp(&rxe::QpInit { recv_cq, caps, sq_sig_all, ..usual }).map_err(refusal)
     }
 
     fn pause(&self) {

@@ -31,14 +31,14 @@ impl Cq {
     /// it has overrun. Nothing was changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
         let (place, extent) = super::allocate(self.queue.fabric, capacity)?;
-        self.move_to(place)?;
+        self.move_to(place, capacity)?;
         // No producer knows the old memory any more: they look it up under the lock.
         let mut mine = self.queue.extent.lock().unwrap_or_else(PoisonError::into_inner);
         drop(mem::replace(&mut *mine, extent));
         Ok(self.capacity())
     }
 
-    fn move_to(&mut self, place: Place) -> Result<(), ResizeError> {
+    fn move_to(&mut self, place: Place, asked: u32) -> Result<(), ResizeError> {
         let (fabric, index) = (self.queue.fabric, self.queue.index);
         let fanin = &fabric.cq(index).fanin;
         let _guard = super::lock(fabric, index).map_err(|_| CreateError::Stuck)?;
@@ -48,7 +48,7 @@ impl Cq {
         if old.control().state() != State::Running {
             return Err(ResizeError::Overrun);
         }
-        let (unpolled, asked) = (fanin.unpolled(&self.consumer), place.promised);
+        let unpolled = fanin.unpolled(&self.consumer);
         if unpolled > asked.into() {
             let unpolled = unpolled.try_into().unwrap_or(u32::MAX);
             return Err(ResizeError::TooFew { unpolled, asked });

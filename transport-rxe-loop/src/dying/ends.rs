@@ -3,26 +3,33 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
+use std::rc::Rc;
 use std::str::FromStr;
 
 use cq_core::setup::{Access, QpCaps};
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::Post;
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 
+use super::commons::Commons;
 use crate::attr::QpAttr;
 use crate::chance::Chance;
 use crate::cq::Cq;
+use crate::execute;
 use crate::mr::{MemoryRegion, OwnedRegion};
+use crate::notes;
 use crate::pd::ProtectionDomain;
+use crate::peer::Peer;
 use crate::qp::{QpInit, QueuePair};
 use crate::state::QpState;
-use crate::sync::AtomicU64;
+use crate::sync::{self, AtomicU64};
+use crate::window::Window;
 
-const DEPTH: usize = 8;
+pub const DEPTH: usize = 8;
 const CAPS: QpCaps = QpCaps {
     max_send_wr: DEPTH as u32,
     max_recv_wr: DEPTH as u32,
@@ -73,14 +80,14 @@ pub enum Memory {
 const BYTES: usize = 4096;
 const RIGHTS: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 
-enum Region {
+pub enum Region {
     No,
     Fabric(OwnedRegion),
     Heap(MemoryRegion),
 }
 
 impl Region {
-    fn new(pd: &ProtectionDomain, memory: Memory) -> Outcome<Self> {
+    pub fn new(pd: &ProtectionDomain, memory: Memory) -> Outcome<Self> {
         Ok(match memory {
             Memory::No => Self::No,
             Memory::Fabric => Self::Fabric(pd.allocate(BYTES, RIGHTS)?),
@@ -94,7 +101,7 @@ impl Region {
     }
 
     /// Pieces of it; none if there is no memory.
-    fn sges(&self, offset: usize, len: usize) -> Vec<Sge> {
+    pub fn sges(&self, offset: usize, len: usize) -> Vec<Sge> {
         match self {
             Self::No => Vec::new(),
             Self::Fabric(region) => vec![region.sge(offset, len).unwrap()],
@@ -120,6 +127,8 @@ pub struct End {
     /// Tells what was posted before the last connecting.
     life: u64,
     next: u64,
+    /// Where its receives come from, if it has none of its own.
+    commons: Option<Rc<RefCell<Commons>>>,
     /// Posted and not completed, and whether each is signaled.
     sends: VecDeque<(u64, bool)>,
     recvs: VecDeque<u64>,
@@ -138,6 +147,27 @@ const LIFE_AT: u32 = 32;
 impl End {
     pub fn new(pd: &ProtectionDomain, cq: &Cq, memory: Memory) -> Outcome<Self> {
         let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) })?;
+        Self::of(qp, pd, memory, None)
+    }
+
+    /// One whose receives come from there.
+    pub fn sharing(
+        pd: &ProtectionDomain,
+        cq: &Cq,
+        memory: Memory,
+        commons: &Rc<RefCell<Commons>>,
+    ) -> Outcome<Self> {
+        let init = QpInit { caps: CAPS, ..QpInit::new(cq) };
+        let qp = pd.create_qp(&QpInit { srq: Some(&commons.borrow().srq), ..init })?;
+        Self::of(qp, pd, memory, Some(Rc::clone(commons)))
+    }
+
+    fn of(
+        qp: QueuePair,
+        pd: &ProtectionDomain,
+        memory: Memory,
+        commons: Option<Rc<RefCell<Commons>>>,
+    ) -> Outcome<Self> {
         let region = Region::new(pd, memory)?;
         Ok(Self {
             qp,
@@ -145,6 +175,7 @@ impl End {
             remote: RemoteAddr { addr: 0, rkey: 0 },
             life: 0,
             next: 0,
+            commons,
             sends: VecDeque::new(),
             recvs: VecDeque::new(),
             sent: 0,
@@ -191,6 +222,9 @@ impl End {
 
     /// Posts up to so many receives, while there is room.
     pub fn post_recvs(&mut self, most: usize) -> Outcome<()> {
+        if let Some(commons) = &self.commons {
+            return commons.borrow_mut().post_recvs(most);
+        }
         for _ in 0..most.min(DEPTH - self.recvs.len()) {
             let wr_id = self.wr_id(RECV);
             self.qp.post_recv(&[RecvWr::new(wr_id, &self.region.sges(2048, 64))])?;
@@ -255,7 +289,30 @@ impl End {
             self.post_onesided(chance)?;
             self.post_send(chance.one_in(2), chance.one_in(4))?;
         }
+        if chance.one_in(4) {
+            self.hesitate();
+        }
         Ok(())
+    }
+
+    /// Takes the peer's next receive, and does not use it: as if that one did not answer.
+    fn hesitate(&mut self) {
+        let (fabric, number) = (self.qp.fabric(), self.number());
+        let (slot, turn) = (fabric.qp(number), &fabric.own(number).turn);
+        turn.seize();
+        let peer = Peer::new(fabric, sync::load_u32(fabric.dest(number)), number, slot.qp_type());
+        {
+            let _window = Window::open(fabric, number);
+            if let Ok(receive) = peer.receive(&slot.send.ahead, 0) {
+                peer.give_back(&receive);
+            }
+        }
+        if peer.has_failed() {
+            notes::leave(fabric, peer.number());
+        }
+        turn.abandon();
+        // Whoever kicked meanwhile found the turn taken.
+        execute::run(fabric, number);
     }
 
     /// Whether everything that was posted has completed.
@@ -266,6 +323,9 @@ impl End {
     /// A completion of this queue pair came.
     #[track_caller]
     pub fn completed(&mut self, wc: &Wc) {
+        if self.is_shared_receive(wc) {
+            return self.shared_completed(wc);
+        }
         if wc.wr_id() >> LIFE_AT != self.life {
             return;
         }
@@ -274,6 +334,20 @@ impl End {
         } else {
             self.send_completed(wc);
         }
+    }
+
+    /// Those of a shared receive queue belong to no life of the queue pair.
+    fn is_shared_receive(&self, wc: &Wc) -> bool {
+        self.commons.is_some() && wc.wr_id() >> LIFE_AT == 0
+    }
+
+    fn shared_completed(&mut self, wc: &Wc) {
+        if let Some(commons) = &self.commons {
+            commons.borrow_mut().completed(wc.wr_id());
+        }
+        let received = wc.result().unwrap_or_else(|failed| panic!("{failed}: {self:?}"));
+        assert_eq!(received.imm(), Some(self.received.to_be_bytes()), "{self:?} {wc:?}");
+        self.received += 1;
     }
 
     fn recv_completed(&mut self, wc: &Wc) {
@@ -318,23 +392,5 @@ impl std::fmt::Debug for End {
             .field("received", &self.received)
             .field("failure", &self.failure)
             .finish_non_exhaustive()
-    }
-}
-
-/// Hands everything that a completion queue has to the ends that it is of.
-pub fn poll(cq: &mut Cq, ends: &mut [End]) -> Outcome<usize> {
-    let mut room = [Wc::default(); 32];
-    let mut all = 0;
-    loop {
-        let count = cq.poll(&mut room)?;
-        all += count;
-        for wc in &room[..count] {
-            if let Some(end) = ends.iter_mut().find(|end| end.number() == wc.qp_num()) {
-                end.completed(wc);
-            }
-        }
-        if count < room.len() {
-            return Ok(all);
-        }
     }
 }

@@ -16,8 +16,8 @@ use cq_core::transport::{Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
-use super::ends::{Address, End, Memory, OUTSTANDING, Outcome, poll};
-use super::work::Near;
+use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
+use super::work::{Near, poll};
 use super::{FABRIC, open};
 use crate::actor::{die_with_parent, say, until};
 use crate::attr::QpAttr;

@@ -1,15 +1,18 @@
 //! The side of who goes on: its ends to one victim, what it expects when that one dies, and what is to be so
 //! after each death.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::transport::{Arm, Block, Events, Notify};
 use cq_core::wc::WcStatus;
 
-use super::ends::{Address, End, Memory, OUTSTANDING, poll};
+use super::commons::Commons;
+use super::ends::{Address, End, Memory, OUTSTANDING};
 use super::open;
-use super::work::{LINES, memory};
+use super::work::{self, LINES, moderate, poll};
 use crate::actor::{Actor, PATIENCE, until};
 use crate::audit::{self, Estate};
 use crate::chance::Chance;
@@ -25,20 +28,17 @@ pub struct Line {
     /// How to reach it, as far as it has said them.
     addresses: Vec<Address>,
     pub ends: Vec<End>,
+    commons: Rc<RefCell<Commons>>,
     cq: Cq,
     channel: CompletionChannel,
-}
-
-fn ends(pd: &ProtectionDomain, cq: &Cq) -> Vec<End> {
-    (0..LINES).map(|which| End::new(pd, cq, memory(which)).unwrap()).collect()
 }
 
 impl Line {
     pub fn new(context: &Context, pd: &ProtectionDomain, victim: Actor) -> Self {
         let channel = context.create_channel().unwrap();
         let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel)).unwrap();
-        let ends = ends(pd, &cq);
-        Self { victim, addresses: Vec::new(), ends, cq, channel }
+        let (ends, commons) = work::ends(pd, &cq, LINES).unwrap();
+        Self { victim, addresses: Vec::new(), ends, commons, cq, channel }
     }
 
     /// Listens to what the victim says; true if it has just said the last.
@@ -63,6 +63,8 @@ impl Line {
     }
 
     pub fn work(&mut self, chance: &mut Chance) {
+        moderate(&mut self.cq, chance).unwrap();
+        let _ = self.cq.arm(Notify::Next).unwrap();
         self.ends.iter_mut().for_each(|end| end.work(chance).unwrap());
         self.poll();
     }
@@ -94,6 +96,11 @@ impl Line {
             self.poll();
             thread::yield_now();
         }
+        while !self.commons.borrow().is_whole() {
+            assert!(Instant::now() < deadline, "shared receives are lost: {:#?}", self.ends);
+            self.poll();
+            thread::yield_now();
+        }
         for end in &self.ends {
             assert_eq!(end.failure, Some(WcStatus::RETRY_EXC_ERR), "{end:?}");
         }
@@ -113,10 +120,11 @@ impl Line {
 
     /// Another victim, for the same queue pairs or for others.
     pub fn replace(&mut self, pd: &ProtectionDomain, victim: Actor, anew: bool) {
+        self.poll();
         self.victim = victim;
         self.addresses.clear();
         if anew {
-            self.ends = ends(pd, &self.cq);
+            (self.ends, self.commons) = work::ends(pd, &self.cq, LINES).unwrap();
         }
     }
 }

@@ -39,15 +39,19 @@ fn at_step(step: Step) {
 
 /// A process that is killed, or stops, at a step.
 pub fn mortal(fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
+    mortal_at("dying::steps::dies", fabric, step, time, signal)
+}
+
+/// The same, which does what this test does, that calls [`die_there`].
+pub fn mortal_at(test: &str, fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
     let (step, time) = (format!("{step:?}"), time.to_string());
     let signal = signal.as_raw().to_string();
     let environment = [(FABRIC, fabric), (STEP, &step), (TIME, &time), (SIGNAL, &signal)];
-    Actor::start("dying::steps::dies", &environment)
+    Actor::start(test, &environment)
 }
 
-#[test]
-#[ignore = "a process of another test"]
-fn dies() {
+/// From here on this process ends, or stops, where its parent said.
+pub fn die_there() -> (Step, usize, bool) {
     die_with_parent();
     let name = std::env::var(STEP).expect("started by another test");
     let time = std::env::var(TIME).unwrap().parse().unwrap();
@@ -55,6 +59,13 @@ fn dies() {
     let stops = std::env::var(SIGNAL).unwrap() == Signal::STOP.as_raw().to_string();
     END.set((step, time, if stops { Signal::STOP } else { Signal::KILL })).unwrap();
     steps::hook(at_step);
+    (step, time, stops)
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn dies() {
+    let (step, time, stops) = die_there();
     let outcome = lives(step, time);
     // What others gave up while it was stopped is refused.
     assert!(stops || outcome.is_ok(), "{outcome:?}");

@@ -1,6 +1,7 @@
 //! Processes that are stopped at each step of what they do, for longer than anybody waits (X7): whoever goes
 //! on gets what it asks for, or an error, and is not kept; and who is resumed goes on without harm.
 
+use std::iter;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,10 @@ use cq_core::setup::Access;
 use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify};
 use rustix::process::Signal;
 
-use super::ends::{Address, End, Memory, OUTSTANDING, Outcome, poll};
+use super::commons::Commons;
+use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
 use super::steps::mortal;
-use super::work::{LINES, Near};
+use super::work::{LINES, Near, poll};
 use super::{FABRIC, fabric};
 use crate::actor::{Actor, NO_ORDERS, PATIENCE, die_with_parent, say, until};
 use crate::attr::QpAttr;
@@ -35,6 +37,7 @@ const LIMITS: Limits = Limits {
     queue_pairs: 64,
     completion_queues: 64,
     memory_regions: 64,
+    shared_receive_queues: 16,
     channels: 64,
     processes: 8,
     bytes: 1 << 20,
@@ -57,7 +60,10 @@ impl Survivor {
         let pd = context.alloc_pd();
         let channel = context.create_channel()?;
         let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel))?;
-        let ends = (0..LINES).map(|_| End::new(&pd, &cq, Memory::No)).collect::<Outcome<_>>()?;
+        let commons = Commons::new(&pd, Memory::No)?;
+        let sharing = |_| End::sharing(&pd, &cq, Memory::No, &commons);
+        let first = End::new(&pd, &cq, Memory::No);
+        let ends = iter::once(first).chain((1..LINES).map(sharing)).collect::<Outcome<_>>()?;
         let victim = mortal(name, step, time, Signal::STOP);
         Ok(Self { name: name.to_owned(), context, pd, channel, cq, ends, victim })
     }

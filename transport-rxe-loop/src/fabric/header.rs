@@ -24,8 +24,8 @@ const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= BYTES);
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-loop");
 /// Counts whenever what the bytes mean changes, or the locks; what they are is told by [`Format::layout`].
-pub const VERSION: u64 = 2;
-const WORDS: usize = 9;
+pub const VERSION: u64 = 3;
+const WORDS: usize = 10;
 
 /// What this build makes of a fabric's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +77,7 @@ fn numbers(limits: &Limits, format: &Format) -> [u64; WORDS] {
         limits.queue_pairs.into(),
         limits.completion_queues.into(),
         limits.memory_regions.into(),
+        limits.shared_receive_queues.into(),
         limits.channels.into(),
         limits.processes.into(),
         limits.bytes,
@@ -122,9 +123,23 @@ fn judge(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Limits, NotO
         return Err(NotOurs::Layout);
     }
     let tables = tables.map(|number| u32::try_from(number).unwrap_or(0));
-    let [queue_pairs, completion_queues, memory_regions, channels, processes] = tables;
-    let found =
-        Limits { queue_pairs, completion_queues, memory_regions, channels, processes, bytes };
+    let [
+        queue_pairs,
+        completion_queues,
+        memory_regions,
+        shared_receive_queues,
+        channels,
+        processes,
+    ] = tables;
+    let found = Limits {
+        queue_pairs,
+        completion_queues,
+        memory_regions,
+        shared_receive_queues,
+        channels,
+        processes,
+        bytes,
+    };
     match found.in_force(format.tables) {
         Ok(limits) if limits == found && bytes == len => Ok(limits),
         _ => Err(NotOurs::Damaged),
@@ -157,7 +172,7 @@ mod tests {
                     0 => NotOurs::Magic,
                     1 => NotOurs::Version { found: value },
                     2 => NotOurs::Layout,
-                    7 if (1..=254).contains(&value) => continue,
+                    8 if (1..=254).contains(&value) => continue,
                     _ => NotOurs::Damaged,
                 };
                 assert_eq!(judge(&words, limits.bytes, &FORMAT), Err(expected), "{at} {value}");

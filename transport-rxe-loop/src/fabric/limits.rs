@@ -20,8 +20,10 @@ pub struct Limits {
     pub queue_pairs: u32,
     /// Completion queues.
     pub completion_queues: u32,
-    /// Memory regions.
+    /// Memory regions and memory windows.
     pub memory_regions: u32,
+    /// Shared receive queues.
+    pub shared_receive_queues: u32,
     /// Completion channels and open contexts.
     pub channels: u32,
     /// Processes that are attached at a time, at most 254.
@@ -36,6 +38,7 @@ impl Default for Limits {
             queue_pairs: 1024,
             completion_queues: 1024,
             memory_regions: 4096,
+            shared_receive_queues: 256,
             channels: 512,
             processes: 64,
             bytes: 16 << 20,
@@ -86,6 +89,7 @@ impl Limits {
             queue_pairs: table("queue pairs", self.queue_pairs)?,
             completion_queues: table("completion queues", self.completion_queues)?,
             memory_regions: table("memory regions", self.memory_regions)?,
+            shared_receive_queues: table("shared receive queues", self.shared_receive_queues)?,
             channels: table("channels", self.channels)?,
             processes: asked,
             bytes: self.bytes.min(MAX_BYTES).next_multiple_of(PAGE),
@@ -128,6 +132,7 @@ mod tests {
                 ("queue pairs", Limits { queue_pairs: asked, ..base }),
                 ("completion queues", Limits { completion_queues: asked, ..base }),
                 ("memory regions", Limits { memory_regions: asked, ..base }),
+                ("shared receive queues", Limits { shared_receive_queues: asked, ..base }),
                 ("channels", Limits { channels: asked, ..base }),
             ] {
                 let max = MAX_ENTRIES;

@@ -5,27 +5,30 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::setup::Access;
+use cq_core::setup::{Access, SrqInit, inc_rkey};
 use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify, Poll, Post};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
 
 use super::{LIMITS, ROUND, SEED, fabric, number};
 use crate::actor::die_with_parent;
 use crate::attr::QpAttr;
 use crate::chance::Chance;
 use crate::channel::CompletionChannel;
-use crate::cq::Cq;
+use crate::cq::{Cq, CqInit};
 use crate::device::Context;
 use crate::identity;
 use crate::mr::{MemoryRegion, OwnedRegion};
+use crate::mw::MemoryWindow;
 use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
 use crate::qp::{QpInit, QueuePair};
+use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
 use crate::sync::{self, AtomicU64};
 
 const PAGE: usize = 4096;
+const OPEN: Access = Access::EVERY.union(Access::MW_BIND);
 const MARK: u64 = 0xc0ff_ee00_c0ff_ee00;
 
 /// Memory, of which the middle is registered, and nobody may write the rest.
@@ -41,7 +44,7 @@ impl Canary {
     fn register(&self, pd: &ProtectionDomain) -> Option<MemoryRegion> {
         let at = self.0[Self::WORDS..].as_ptr() as *mut u8;
         // SAFETY: atomics, which outlive the region: they are checked once it is gone.
-        unsafe { pd.register(at, PAGE, Access::LOCAL_WRITE | Access::REMOTE) }.ok()
+        unsafe { pd.register(at, PAGE, OPEN) }.ok()
     }
 
     fn check(&self) {
@@ -56,9 +59,14 @@ struct Things {
     b: QueuePair,
     cq: Cq,
     other: Cq,
+    /// Takes its receives from the shared queue.
+    c: QueuePair,
+    shared: SharedReceiveQueue,
     channel: CompletionChannel,
     owned: OwnedRegion,
     heap: MemoryRegion,
+    window: MemoryWindow,
+    second: MemoryWindow,
     context: Context,
 }
 
@@ -67,12 +75,16 @@ impl Things {
         let context = OpenOptions::new().fabric(&fabric()).limits(LIMITS).open("loop0").ok()?;
         let (channel, pd) = (context.create_channel().ok()?, context.alloc_pd());
         let cq = context.create_cq(16, Some(&channel)).ok()?;
-        let other = context.create_cq(16, None).ok()?;
+        let ignoring = CqInit { ignore_overrun: true, ..CqInit::new(4) };
+        let other = context.create_cq_with(&ignoring).ok()?;
         let init = QpInit { recv_cq: &other, ..QpInit::new(&cq) };
         let (a, b) = (pd.create_qp(&init).ok()?, pd.create_qp(&init).ok()?);
-        let owned = pd.allocate(PAGE, Access::LOCAL_WRITE | Access::REMOTE).ok()?;
+        let shared = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 2 }).ok()?;
+        let c = pd.create_qp(&QpInit { srq: Some(&shared), ..init }).ok()?;
+        let owned = pd.allocate(PAGE, OPEN).ok()?;
         let heap = canary.register(&pd)?;
-        Some(Self { a, b, cq, other, channel, owned, heap, context })
+        let (window, second) = (pd.alloc_mw().ok()?, pd.alloc_mw().ok()?);
+        Some(Self { a, b, c, shared, cq, other, channel, owned, heap, window, second, context })
     }
 
     /// The number of any queue pair that there seems to be.
@@ -103,15 +115,29 @@ impl Things {
         let len = 8 * chance.below(8);
         let sges = if chance.one_in(2) { sge(&owned, len) } else { sge(&heap, len) };
         let there = self.anywhere(chance);
-        let wr = match chance.below(6) {
+        let (key, other) = (self.window.rkey(), self.second.rkey());
+        let any = [key, other, there.rkey, sges[0].lkey][chance.below(4)];
+        let bind = |window, of: &dyn Fn(usize, usize) -> Sge| {
+            let Sge { addr, lkey, .. } = of(64, 8);
+            let (rkey, access) = (inc_rkey(window), Access::REMOTE);
+            WindowBind { window, rkey, lkey, addr, length: 64, access }
+        };
+        let wr = match chance.below(10) {
             0 => SendWr::send(1, &sges[..1]),
             1 => SendWr::write(2, &sges, there),
             2 => SendWr::read(3, &sges, there),
             3 => SendWr::fetch_add(4, &sges[1..], there, 1),
             4 => SendWr::compare_swap(5, &sges[1..], there, 0, 1),
+            5 => SendWr::bind_window(6, bind(any, &owned)),
+            6 => SendWr::bind_window(6, bind(any, &heap)),
+            7 => SendWr::local_invalidate(7, any),
+            8 => SendWr::send_with_inv(8, &sges[..1], any),
             _ => SendWr::send_inline(6, b"inline").solicited(),
         };
         let _ = self.a.post_send(&[wr]);
+        let _ = self.c.post_send(&[wr]);
+        let _ = self.shared.post_recv(&[RecvWr::new(10, &sges), RecvWr::new(11, &sges)]);
+        let _ = self.shared.arm_limit(chance.below(5) as u32);
         let _ = self.b.post_send(&[wr]);
         let _ = self.b.post_recv(&[RecvWr::new(7, &sges), RecvWr::new(8, &sges)]);
         let _ = self.a.post_recv(&[RecvWr::new(9, &sges[..1])]);
@@ -125,7 +151,8 @@ impl Things {
 
     fn change(&mut self, chance: &mut Chance) {
         let (a, b, peer) = (self.a.number(), self.b.number(), self.anybody(chance));
-        match chance.below(16) {
+        let c = self.c.number();
+        match chance.below(18) {
             0 => drop(self.a.modify(&QpAttr::to(QpState::Err))),
             1 => drop(self.b.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))),
             2 => drop(self.cq.resize(1 + chance.below(40) as u32)),
@@ -133,6 +160,11 @@ impl Things {
             4 | 5 => drop((self.a.connect(b), self.b.connect(a))),
             6 | 7 => drop(self.a.connect(peer)),
             8 => drop(self.b.connect(peer)),
+            15 => drop(self.cq.moderate(chance.below(5) as u16, chance.below(2_000) as u16)),
+            10 => drop(self.c.modify(&QpAttr::to(QpState::Err))),
+            11 => drop(self.c.modify(&QpAttr::to(QpState::Reset))),
+            12 | 13 => drop((self.a.connect(c), self.c.connect(a))),
+            14 => drop(self.c.connect(peer)),
             9 => drop(self.channel.block(&mut Some(Duration::from_millis(1)))),
             _ => {}
         }

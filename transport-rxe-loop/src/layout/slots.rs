@@ -4,19 +4,24 @@
 
 use std::fmt;
 
+use cq_core::setup::QpType;
+
 use super::table::{Entry, Life};
 use crate::lock::Turn;
 use crate::protocol::channel::EventNode;
 use crate::protocol::fanin::Fanin;
 use crate::protocol::list::List;
 use crate::protocol::lock::Lock;
+use crate::protocol::mode::Mode;
+use crate::protocol::moderation::Moderation;
+use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
 use crate::protocol::window::Copying;
 use crate::region::Shared;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// Kinds of asynchronous events that a queue pair can have.
-pub const QP_EVENTS: usize = 4;
+pub const QP_EVENTS: usize = 5;
 
 macro_rules! entries {
     ($($slot:ty),+) => {
@@ -31,7 +36,7 @@ macro_rules! entries {
         )+
     };
 }
-entries!(QpSlot, MrSlot, CqSlot, ChannelSlot);
+entries!(QpSlot, MrSlot, CqSlot, SrqSlot, ChannelSlot);
 
 // SAFETY: `repr(C)`, atomics alone, alignment 64.
 unsafe impl Shared for ProcessSlot {}
@@ -51,16 +56,22 @@ pub struct QpSlot {
     /// Number and state in one word, so that a late change can't hit a successor: see `identity`.
     pub identity: AtomicU32,
     // What the peer's process looks at.
+    /// A [`QpType`].
+    pub qp_type: AtomicU32,
     pub access: AtomicU32,
     pub pd: AtomicU32,
     pub recv_cq: AtomicU32,
     /// READs and atomics of its peer that may be under way; 0 is none at all.
     pub max_dest_rd_atomic: AtomicU32,
+    /// What datagrams have to carry to be taken.
+    pub qkey: AtomicU32,
     /// How long its peer waits for its receives.
     pub min_rnr_timer: AtomicU32,
     pub recv_ring: RingWords,
     /// Receive requests at most.
     pub recv_capacity: AtomicU32,
+    /// Number of the shared receive queue that it takes from; 0 is none.
+    pub srq: AtomicU32,
     // The rest is for its own.
     /// How long it waits for its peer, as `ibv_modify_qp(3)` encodes it.
     pub timeout: AtomicU32,
@@ -75,8 +86,26 @@ pub struct QpSlot {
     pub send: SendSide,
     pub retired: Retired,
     pub recv: Receives,
+    /// Held by who takes its receives, where that is not its peer alone: of datagrams.
+    pub taking: Lock,
+    /// Whether QP_LAST_WQE_REACHED is to be reported in ERR.
+    pub report_last: AtomicU32,
     /// What is reported of it, by kind.
     pub events: [EventNode; QP_EVENTS],
+}
+
+impl QpSlot {
+    /// What it can do. Any number is something.
+    #[inline]
+    pub fn qp_type(&self) -> QpType {
+        const UC: u32 = QpType::Uc as u32;
+        const UD: u32 = QpType::Ud as u32;
+        match sync::load_u32(&self.qp_type) {
+            UC => QpType::Uc,
+            UD => QpType::Ud,
+            _ => QpType::Rc,
+        }
+    }
 }
 
 impl fmt::Debug for QpSlot {
@@ -93,6 +122,11 @@ pub struct OwnQp {
     pub turn: Turn,
     /// The same as [`SendSide::copying`], to go by in its own process.
     pub copying: Copying,
+    /// Whether there may be [faults](crate::fault).
+    pub faulty: AtomicU32,
+    /// Of any process' queue pair: who was found suspended over its [`taking`](QpSlot::taking), as that has it; 0
+    /// is nobody.
+    pub stuck: AtomicU32,
 }
 
 // SAFETY: `repr(C)`, atomics alone, alignment 64.
@@ -133,7 +167,7 @@ pub struct SendSide {
 #[repr(C, align(128))]
 pub struct Retired(pub AtomicU64);
 
-/// A memory region.
+/// A memory region, or a memory window.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct MrSlot {
@@ -144,11 +178,16 @@ pub struct MrSlot {
     pub pd: AtomicU32,
     /// Whether it is memory of the fabric's: see [`facts`](crate::facts).
     pub kind: AtomicU32,
+    /// Of a window: the queue pair that it is bound to. 0 is a region.
+    pub qp: AtomicU32,
     /// Where it starts in the owner's process.
     pub base: AtomicU64,
     pub len: AtomicU64,
     /// That all of this was written by one who knew how.
     pub seal: AtomicU64,
+    /// Of a window: the seal of the region that it lies in, and that one's key.
+    pub region_seal: AtomicU64,
+    pub region: AtomicU32,
 }
 
 /// A completion queue, as producers know it; the consumer never looks here.
@@ -160,14 +199,42 @@ pub struct CqSlot {
     pub generation: AtomicU32,
     /// Whether its overrun was reported.
     pub reported: AtomicU32,
-    /// Whether its lock could not be had, so that nobody pushes to it any more.
-    pub given_up: AtomicU32,
+    /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
+    pub mode: Mode,
     /// Whether queue pairs have left RESET that an overrun was not spread to.
     pub newcomers: AtomicU32,
     /// What it was armed for.
     pub completion: EventNode,
     /// That it overran.
     pub overrun: EventNode,
+    /// How its events are held back.
+    pub moderation: Moderation,
+    /// Completions that a queue which ignores overruns had no room for. Under its lock.
+    pub dropped: AtomicU32,
+}
+
+/// A shared receive queue.
+#[repr(C, align(128))]
+pub struct SrqSlot {
+    life: Life,
+    /// 0 while there is none.
+    pub number: AtomicU32,
+    pub pd: AtomicU32,
+    /// Receives at most: so many slots it has.
+    pub capacity: AtomicU32,
+    /// Where the receives lie, by their slots.
+    pub ring: RingWords,
+    /// Where the words of its slots lie, and behind them the order.
+    pub slots_at: AtomicU32,
+    pub pool: Pool,
+    /// That its limit was reached.
+    pub limit: EventNode,
+}
+
+impl fmt::Debug for SrqSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SrqSlot").field("number", &self.number).finish_non_exhaustive()
+    }
 }
 
 /// A channel: the list of those that have pending events, by the numbers of [`bell`](crate::bell).

@@ -161,17 +161,45 @@ impl Fanin {
         for part in entries.chunks(producer.storage()) {
             let published =
                 producer.push_batch(part.iter().inspect(|_| steps::done(Step::Publishing)));
-            steps::done(Step::Published);
-            for run in part.chunk_by(is_of_one_queue) {
-                if let Some(Entry { wc, tag, .. }) = run.last() {
-                    settle(wc, *tag);
-                    steps::done(Step::Settled);
-                }
-            }
-            self.keep(producer.tail());
+            self.settle_part(producer, part, &mut settle);
             pushed = pushed.and(published);
         }
         pushed
+    }
+
+    /// [`push_all`](Self::push_all) of as many as there is room for, in a queue that never overruns: each of the
+    /// rest is settled all the same, and then given to `drop`.
+    pub fn push_fitting<S: Signal>(
+        &self,
+        producer: &mut Producer<'_, S>,
+        entries: &[Entry],
+        mut settle: impl FnMut(&Wc, u32),
+        mut drop: impl FnMut(&Entry),
+    ) {
+        for part in entries.chunks(producer.storage()) {
+            let stored =
+                producer.push_fitting(part.iter().inspect(|_| steps::done(Step::Publishing)));
+            self.settle_part(producer, part, &mut settle);
+            part[stored..].iter().for_each(&mut drop);
+        }
+    }
+
+    /// These are published, as far as there was room: settles them, and keeps the tail.
+    #[inline]
+    fn settle_part<S: Signal>(
+        &self,
+        producer: &Producer<'_, S>,
+        part: &[Entry],
+        settle: &mut impl FnMut(&Wc, u32),
+    ) {
+        steps::done(Step::Published);
+        for run in part.chunk_by(is_of_one_queue) {
+            if let Some(Entry { wc, tag, .. }) = run.last() {
+                settle(wc, *tag);
+                steps::done(Step::Settled);
+            }
+        }
+        self.keep(producer.tail());
     }
 
     /// For who has inherited the lock, of the ring that lies at [`place`](Self::place): settles everything
@@ -235,9 +263,11 @@ impl Fanin {
     }
 }
 
-/// Whether two completions are of the same queue of the same queue pair.
+/// Whether two completions are of the same queue of the same queue pair. Those of a pool stand for no others.
 fn is_of_one_queue(one: &Entry, next: &Entry) -> bool {
-    one.wc.qp_num() == next.wc.qp_num() && tag::is_send(one.tag) == tag::is_send(next.tag)
+    one.wc.qp_num() == next.wc.qp_num()
+        && tag::is_send(one.tag) == tag::is_send(next.tag)
+        && !tag::is_pool(one.tag)
 }
 
 /// Moves so many completions, with their tags.

@@ -94,6 +94,15 @@ fn swap_while(word: &AtomicU32, next: impl Fn(Identity) -> Option<u32>) -> bool 
     false
 }
 
+/// Puts the queue pair into SQE, if it is the one named, and in a state from where that is possible.
+pub fn fail_sends(word: &AtomicU32, number: u32) {
+    swap_while(word, |seen| {
+        let can_fail = matches!(seen.state, QpState::Rts | QpState::Sqd);
+        let failed = Identity { number, state: QpState::Sqe };
+        (seen.number == number && can_fail).then_some(failed.to_word())
+    });
+}
+
 /// Puts the queue pair into ERR if it is the one named, and in a state from where that is possible; whether
 /// it did.
 pub fn fail(word: &AtomicU32, number: u32) -> bool {
@@ -118,6 +127,18 @@ mod tests {
         let word = AtomicU32::new(0);
         enter(&word, 0x1001);
         assert!(!fail(&word, 0x1001), "it is in RESET");
+    }
+
+    #[test]
+    fn only_what_sends_goes_to_sqe() {
+        for state in QpState::ALL {
+            let word = AtomicU32::new(Identity { number: 0x1001, state }.to_word());
+            fail_sends(&word, 0x2001);
+            assert_eq!(read(&word).state, state, "another one is meant");
+            fail_sends(&word, 0x1001);
+            let fails = matches!(state, QpState::Rts | QpState::Sqd);
+            assert_eq!(read(&word).state, if fails { QpState::Sqe } else { state });
+        }
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub enum QpState {
     /// for, or that waits for its peer. Those behind it wait until the queue pair is in RTS again, whenever
     /// they were posted; receives go on.
     Sqd = 4,
-    /// The send queue failed. A reliable connection never gets here: it goes to `Err`.
+    /// The send queue failed: what was behind the failed request is flushed, and no more is taken until the
+    /// queue pair is in RTS again; receives go on. A reliable connection never gets here: it goes to `Err`.
     Sqe = 5,
     /// Failed: everything posted is flushed.
     Err = 6,

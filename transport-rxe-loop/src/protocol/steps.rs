@@ -38,12 +38,18 @@ pub enum Step {
     Adopted,
     /// Producers will find the new ring.
     Moved,
+    /// An event was held back; who is to raise it in time was not called.
+    Held,
     /// An event was counted; its source may not be in the list.
     Counted,
     /// A source was taken out of the list; it still counts its events.
     Unlinked,
     /// The list is empty, and about to be made anew.
     Cleared,
+    /// A receive of a pool is marked as taken; the next one is still this one.
+    Taken,
+    /// The next receive of a pool is one that is still marked as taken.
+    SetBack,
     /// A window was opened.
     Opened,
     /// A window was closed.
@@ -66,7 +72,7 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::Entered,
         Self::Inherited,
         Self::Left,
@@ -77,9 +83,12 @@ impl Step {
         Self::Copied,
         Self::Adopted,
         Self::Moved,
+        Self::Held,
         Self::Counted,
         Self::Unlinked,
         Self::Cleared,
+        Self::Taken,
+        Self::SetBack,
         Self::Opened,
         Self::Closed,
         Self::Changed,

@@ -1,5 +1,11 @@
 //! The tag of a completion: which queue of its queue pair it is of, and up to which position it covers
-//! that queue.
+//! that queue; or which slot of a [pool](super::pool) it is of, in which generation.
+//!
+//! | bits | send queue | receive queue | pool |
+//! |---|---|---|---|
+//! | 31 | 1 | 0 | 0 |
+//! | 30 | position | 0 | 1 |
+//! | 0–29 | position | position | slot, generation |
 //!
 //! ```
 //! use std::sync::atomic::AtomicU64;
@@ -17,6 +23,10 @@
 use crate::sync::{self, AtomicU64};
 
 const SEND: u32 = 1 << 31;
+const POOL: u32 = 1 << 30;
+const GENERATION_BITS: u32 = 16;
+/// A slot's number is shorter than that.
+pub const SLOT_BITS: u32 = 14;
 
 /// Of a completion that covers a send queue up to `end`, without it.
 #[inline]
@@ -29,7 +39,28 @@ pub const fn of_send(end: u64) -> u32 {
 #[inline]
 #[must_use]
 pub const fn of_recv(end: u64) -> u32 {
-    end as u32 & !SEND
+    end as u32 & !(SEND | POOL)
+}
+
+/// Of a completion of the receive in a slot of a pool, in this generation of it.
+#[inline]
+#[must_use]
+pub const fn of_pool(slot: u32, generation: u16) -> u32 {
+    POOL | (slot & ((1 << SLOT_BITS) - 1)) << GENERATION_BITS | generation as u32
+}
+
+/// Of which slot of a pool, in which generation. Only for who knows that it [is](is_pool) of one.
+#[inline]
+#[must_use]
+pub const fn to_pool(tag: u32) -> (u32, u16) {
+    (tag >> GENERATION_BITS & ((1 << SLOT_BITS) - 1), tag as u16)
+}
+
+/// Whether it is of a pool.
+#[inline]
+#[must_use]
+pub const fn is_pool(tag: u32) -> bool {
+    tag & (SEND | POOL) == POOL
 }
 
 /// Which of the two queues.
@@ -44,7 +75,8 @@ pub const fn is_send(tag: u32) -> bool {
 #[inline]
 #[must_use]
 pub fn past(settled: u64, tag: u32, capacity: u32) -> Option<u64> {
-    let count = tag.wrapping_sub(settled as u32) & !SEND;
+    let bits = if is_send(tag) { !SEND } else { !(SEND | POOL) };
+    let count = tag.wrapping_sub(settled as u32) & bits;
     (1..=capacity).contains(&count).then(|| settled.wrapping_add(count.into()))
 }
 

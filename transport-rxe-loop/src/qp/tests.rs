@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use cq_core::setup::Access;
 use cq_core::transport::Poll;
 use cq_core::wc::{Wc, WcStatus};
 

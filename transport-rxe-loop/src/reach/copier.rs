@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
 use rustix::thread::futex;
 use rustix::time::Timespec;
@@ -21,7 +22,7 @@ use crate::reach::stage::{Code, Outcome, ROOM, Request, STAGES, Seen, Stage, Sta
 use crate::reach::stripes::{self, Step};
 use crate::reach::{Order, Transfer, Trouble};
 use crate::sync::{self, AtomicU32};
-use crate::window::Window;
+use crate::window::{Window, Word};
 
 /// For how long a process that lives is waited for, each time that it is asked.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -73,7 +74,7 @@ pub fn serve(fabric: &'static Fabric) {
 }
 
 /// The same, if no other thread does.
-fn serve_if_nobody_does(fabric: &'static Fabric) {
+pub fn serve_if_nobody_does(fabric: &'static Fabric) {
     let _serving = match fabric.reach().copier().serving.try_lock() {
         Ok(serving) => serving,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -109,10 +110,11 @@ fn serve_all(fabric: &'static Fabric) {
 fn carry_out(fabric: &'static Fabric, stage: &Stage) -> (Outcome, u64) {
     let Some((request, pieces)) = stage.read() else { return (Outcome::Refused, 0) };
     let window = Window::open_to_own(fabric, &fabric.reach().copier().copying);
-    let Request { code, domain, needs, operands: [first, second] } = request;
+    let Request { code, whose, needs, operands: [first, second] } = request;
     let done = match code {
         Code::Write | Code::WriteLate => {
-            window.target(domain, pieces, needs, ROOM as u64).map(|to| {
+            let mut to = Target::new();
+            window.target(&mut to, whose, pieces, needs, ROOM as u64).map(|()| {
                 let from = Pieces::of_words(&stage.data, to.pieces().len());
                 if code == Code::WriteLate {
                     memory::copy_last_word_late(&from, &to);
@@ -121,34 +123,32 @@ fn carry_out(fabric: &'static Fabric, stage: &Stage) -> (Outcome, u64) {
                 }
             })
         }
-        Code::Read => window
-            .source(domain, pieces, needs)
-            .map(|from| memory::copy(&from, &Target::of_words(&stage.data, ROOM))),
-        Code::CompareSwap | Code::FetchAdd => {
-            let step = match code {
-                Code::CompareSwap => Step::CompareSwap { compare: first, swap: second },
-                _ => Step::FetchAdd { add: first },
+        Code::Read => {
+            let mut from = Pieces::new();
+            window
+                .source(&mut from, whose, pieces, needs)
+                .map(|()| memory::copy(&from, &Target::of_words(&stage.data, ROOM)))
+        }
+        Code::CompareSwap | Code::FetchAdd | Code::Store => {
+            let (step, right) = match code {
+                Code::CompareSwap => {
+                    (Step::CompareSwap { compare: first, swap: second }, Access::REMOTE_ATOMIC)
+                }
+                Code::FetchAdd => (Step::FetchAdd { add: first }, Access::REMOTE_ATOMIC),
+                _ => (Step::Store { value: first }, Access::REMOTE_WRITE),
             };
-            return atomic_here(fabric, &window, domain, pieces, step);
+            let at = pieces.map(|sge| RemoteAddr { addr: sge.addr, rkey: sge.lkey }).next();
+            let word = at.and_then(|at| window.word(whose, at, right));
+            return word.map_or((Outcome::Refused, 0), |word| atomic_here(fabric, &word, step));
         }
     };
     (done.map_or(Outcome::Refused, |()| Outcome::Done), 0)
 }
 
-fn atomic_here(
-    fabric: &'static Fabric,
-    window: &Window<'_>,
-    domain: u32,
-    mut pieces: impl Iterator<Item = Sge>,
-    step: Step,
-) -> (Outcome, u64) {
-    let at = pieces.next().map(|sge| RemoteAddr { addr: sge.addr, rkey: sge.lkey });
-    match at.and_then(|at| window.word(domain, at)) {
-        None => (Outcome::Refused, 0),
-        Some(word) => match stripes::apply(fabric, &word, step) {
-            Ok(held) => (Outcome::Done, held),
-            Err(_) => (Outcome::Later, 0),
-        },
+fn atomic_here(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> (Outcome, u64) {
+    match stripes::apply(fabric, word, step) {
+        Ok(held) => (Outcome::Done, held),
+        Err(_) => (Outcome::Later, 0),
     }
 }
 
@@ -161,7 +161,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
         Order::LastWordLast if memory::is_late(len) => Code::WriteLate,
         _ => Code::Write,
     };
-    let request = Request { code, domain: far.domain, needs: far.needs, operands: [0; 2] };
+    let request = Request { code, whose: far.whose, needs: far.needs, operands: [0; 2] };
     let mut asking = Asking::new(fabric, far.place)?;
     let mut at = range.start;
     while at < range.end {
@@ -185,8 +185,9 @@ pub fn atomic(fabric: &'static Fabric, far: Far, piece: Piece, step: Step) -> Re
     let (code, operands) = match step {
         Step::CompareSwap { compare, swap } => (Code::CompareSwap, [compare, swap]),
         Step::FetchAdd { add } => (Code::FetchAdd, [add, 0]),
+        Step::Store { value } => (Code::Store, [value, 0]),
     };
-    let request = Request { code, domain: far.domain, needs: far.needs, operands };
+    let request = Request { code, whose: far.whose, needs: far.needs, operands };
     Asking::new(fabric, far.place)?.ask(&request, std::iter::once(piece))
 }
 

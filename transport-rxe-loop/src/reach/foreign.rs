@@ -1,5 +1,5 @@
-//! What this process knows of the regions of others: a record for each that it has used, with the file of
-//! the region mapped, if it lies in one. One of the rooms where `unsafe` lives.
+//! What this process knows of the regions and windows of others: a record for each that it has used, with
+//! the file of the region mapped, if it lies in one. One of the rooms where `unsafe` lives.
 //!
 //! A record is good for as long as the region's entry in the table has its key and its seal, and there is
 //! nothing to look up but these two. Once that is over, the record is taken out of its place, and
@@ -17,12 +17,12 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::fabric::Fabric;
-use crate::facts::{Facts, Kind};
+use crate::facts::{Bound, Facts, Kind};
 use crate::reach::files;
 use crate::region::Mapping;
 use crate::sync::{self, AtomicPtr, AtomicU32};
 
-/// A region of another process.
+/// A region of another process, or a window on one.
 #[derive(Debug)]
 pub struct Record {
     pub facts: Facts,
@@ -39,6 +39,13 @@ impl Record {
     fn is_current(&self, fabric: &'static Fabric) -> bool {
         let slot = fabric.mr(self.facts.key >> 8);
         sync::acquire(&slot.key) == self.facts.key && sync::load(&slot.seal) == self.seal
+    }
+
+    /// Whether it is the region that a window was bound to.
+    pub fn is_behind(&self, window: &Self, bound: &Bound) -> bool {
+        let (mine, its) = (&self.facts, &window.facts);
+        let is_its = (self.place, mine.domain) == (window.place, its.domain);
+        is_its && self.seal == bound.seal && mine.bound.is_none()
     }
 }
 
@@ -142,7 +149,8 @@ impl Foreign {
             return Some(learned);
         }
         let memory = match (facts.kind, usize::try_from(facts.len)) {
-            (Kind::Fabric, Ok(len)) => {
+            // What a window opens on is reached by way of its region.
+            (Kind::Fabric, Ok(len)) if facts.bound.is_none() => {
                 files::map(&fabric.path().memory(index, generation), len).ok()
             }
             _ => None,

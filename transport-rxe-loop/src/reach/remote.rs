@@ -89,7 +89,7 @@ pub fn copy(
     mine.extend(here.range(range.clone()), false)?;
     theirs.extend(there.range(range.start..late), true)?;
     theirs.extend(there.range(late..range.end), true)?;
-    // SAFETY: pieces that are not far may be read (`Pieces::push`), and a target's written (`Target::new`).
+    // SAFETY: pieces that are not far may be read (`Pieces::push`), and a target's written (`Target::pieces_mut`).
     unsafe { transfer(pid, way, &mut mine, &mut theirs) }
 }
 
@@ -138,6 +138,7 @@ mod tests {
     use cq_core::setup::Access;
 
     use super::*;
+    use crate::facts::Whose;
     use crate::memory::Far;
     use crate::sync::{self, AtomicU64};
 
@@ -153,14 +154,21 @@ mod tests {
         let needs = Access::empty();
         let mut pieces = Pieces::new();
         for (addr, len) in addresses {
-            assert!(pieces.push_far(Far { place: 1, domain: 0, needs }, addr, len as u32, 1));
+            assert!(pieces.push_far(
+                Far { place: 1, whose: Whose::local(0), needs },
+                addr,
+                len as u32,
+                1
+            ));
         }
         pieces
     }
 
     fn target(pieces: Pieces<'_>) -> Target<'_> {
+        let mut target = Target::new();
         // SAFETY: atomics, or memory that is not touched from here.
-        unsafe { Target::new(pieces) }
+        *unsafe { target.pieces_mut() } = pieces;
+        target
     }
 
     fn pid() -> i32 {

@@ -25,6 +25,7 @@ use std::fmt;
 use cq_core::setup::Access;
 use cq_core::wr::Sge;
 
+use crate::facts::Whose;
 use crate::memory::MAX_SGE;
 use crate::region::Shared;
 use crate::sync::{self, AtomicU32, AtomicU64};
@@ -43,6 +44,7 @@ pub struct Stage {
     outcome: AtomicU32,
     code: AtomicU32,
     domain: AtomicU32,
+    target: AtomicU32,
     needs: AtomicU32,
     len: AtomicU32,
     operands: [AtomicU64; 2],
@@ -137,13 +139,15 @@ pub enum Code {
     CompareSwap = 4,
     /// FETCH_ADD.
     FetchAdd = 5,
+    /// An atomic write.
+    Store = 6,
 }
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub code: Code,
-    pub domain: u32,
+    pub whose: Whose,
     pub needs: Access,
     pub operands: [u64; 2],
 }
@@ -192,7 +196,8 @@ impl Stage {
             sync::store(word, operand);
         }
         sync::store_u32(&self.len, len);
-        sync::store_u32(&self.domain, request.domain);
+        sync::store_u32(&self.domain, request.whose.domain);
+        sync::store_u32(&self.target, request.whose.target);
         sync::store_u32(&self.needs, request.needs.bits());
         sync::store_u32(&self.code, request.code as u32);
     }
@@ -205,11 +210,13 @@ impl Stage {
             3 => Code::Read,
             4 => Code::CompareSwap,
             5 => Code::FetchAdd,
+            6 => Code::Store,
             _ => return None,
         };
         let operands = [sync::load(&self.operands[0]), sync::load(&self.operands[1])];
         let needs = Access::from_bits_retain(sync::load_u32(&self.needs));
-        let request = Request { code, domain: sync::load_u32(&self.domain), needs, operands };
+        let (domain, target) = (sync::load_u32(&self.domain), sync::load_u32(&self.target));
+        let request = Request { code, whose: Whose { domain, target }, needs, operands };
         let mut list = [Sge::default(); MAX_SGE];
         for (sge, words) in list.iter_mut().zip(&self.pieces) {
             let word = sync::load(&words[1]);
@@ -339,7 +346,7 @@ mod tests {
                 sync::store(&stage.word, u64::MAX << 8 | number);
                 assert!(stage.claim(1, 2).is_some());
             }
-            for code in [0, 6, u32::MAX] {
+            for code in [0, 7, u32::MAX] {
                 sync::store_u32(&stage.code, code);
                 assert!(stage.read().is_none());
             }

@@ -1,4 +1,5 @@
-//! Atomics: who else does one on the same eight bytes waits, or uses the same instructions.
+//! Atomics, and writes that are one: who else does one on the same eight bytes waits, or uses the same
+//! instructions.
 //!
 //! Memory that all map is changed by instructions. On any other there is a lock, of many for all addresses,
 //! that whoever does an atomic takes, its own process included. It is taken over from a process that died:
@@ -22,8 +23,17 @@ const LEN: usize = size_of::<u64>();
 /// What an atomic does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    CompareSwap { compare: u64, swap: u64 },
-    FetchAdd { add: u64 },
+    CompareSwap {
+        compare: u64,
+        swap: u64,
+    },
+    FetchAdd {
+        add: u64,
+    },
+    /// Says nothing of what the word held.
+    Store {
+        value: u64,
+    },
 }
 
 impl Step {
@@ -32,6 +42,10 @@ impl Step {
         match self {
             Self::CompareSwap { compare, swap } => sync::compare_swap(word, compare, swap),
             Self::FetchAdd { add } => sync::fetch_add(word, add),
+            Self::Store { value } => {
+                sync::release(word, value);
+                0
+            }
         }
     }
 }
@@ -85,9 +99,12 @@ fn step_far(
 /// The step on a word of another process. Its lock is held.
 fn remote_step(pid: i32, at: &Target<'_>, step: Step) -> Result<u64, Errno> {
     let copy = [AtomicU64::new(0)];
-    remote::copy(pid, at.pieces(), &Target::of_words(&copy, LEN), 0..LEN, LEN)?;
+    let stores = matches!(step, Step::Store { .. });
+    if !stores {
+        remote::copy(pid, at.pieces(), &Target::of_words(&copy, LEN), 0..LEN, LEN)?;
+    }
     let held = step.on(&copy[0]);
-    if sync::load(&copy[0]) != held {
+    if stores || sync::load(&copy[0]) != held {
         remote::copy(pid, &Pieces::of_words(&copy, LEN), at, 0..LEN, LEN)?;
     }
     Ok(held)

@@ -12,6 +12,8 @@ pub enum Site {
     CloseFence,
     /// No fence after a change that shuts out who has no window open.
     ChangeFence,
+    /// No fence after giving the lock of a queue pair's datagrams back.
+    LeaveFence,
     /// No fence after posting receives.
     PostFence,
     /// No fence after the mark that says that there is none.
@@ -28,6 +30,12 @@ pub enum Site {
     Settle,
     /// The taker's second look at the posted position.
     LookAgain,
+    /// The look at whether a slot of a pool is free as Relaxed.
+    SeeFree,
+    /// That who takes from a pool steps over what a dead one was taking.
+    StepOver,
+    /// That a tag settles a slot of a pool in its own generation only.
+    RightLife,
     /// That who takes over a channel's lock makes its list anew.
     Rebuild,
     /// That who takes over a channel's lock writes its descriptor.

@@ -1,13 +1,15 @@
 //! A further process with an end of its own, which does what it is told, line by line.
 
+mod windows;
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use cq_core::transport::Post;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendWr, Sge};
 use transport_rxe_loop::{
-    Access, Cq, MemoryRegion, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState,
-    QueuePair, RangeError,
+    Access, Cq, MemoryRegion, MemoryWindow, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit,
+    QpState, QueuePair, RangeError,
 };
 
 use super::process::{self, say};
@@ -23,6 +25,8 @@ pub const LEN: usize = 5 << 19;
 
 /// Queue pairs that each end has.
 const QPS: usize = 3;
+
+const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 
 /// Registered memory of either kind.
 pub enum Memory {
@@ -95,6 +99,7 @@ struct Stage {
     qp: usize,
     cq: Cq,
     memory: Option<Memory>,
+    window: Option<MemoryWindow>,
     _pd: ProtectionDomain,
 }
 
@@ -111,11 +116,12 @@ pub fn act() {
         max_inline: 64,
     };
     let qps = [(); QPS].map(|()| pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap());
-    let memory = Memory::new(&pd, is_fabric, ALL);
+    let memory = Memory::new(&pd, is_fabric, ALL | FLUSH | Access::MW_BIND);
+    let window = Some(pd.alloc_mw().unwrap());
     let remote = memory.remote();
     let [first, second, third] = qps.each_ref().map(QueuePair::number);
     say(format_args!("{} {} {first} {second} {third}", remote.addr, remote.rkey));
-    let mut stage = Stage { qps, qp: 0, cq, memory: Some(memory), _pd: pd };
+    let mut stage = Stage { qps, qp: 0, cq, memory: Some(memory), window, _pd: pd };
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
@@ -130,8 +136,9 @@ impl Stage {
         match verb {
             "connect" => {
                 let qp = &mut self.qps[self.qp];
-                qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
-                qp.connect(numbers[0] as u32).unwrap();
+                let rights = QpAttr::init(Access::REMOTE | FLUSH);
+                let way = [QpAttr::to(QpState::Reset), rights, QpAttr::rtr(numbers[0] as u32)];
+                way.iter().chain([&QpAttr::rts()]).for_each(|attr| qp.modify(attr).unwrap());
             }
             "use" => self.qp = at(0),
             "fill" => {
@@ -146,6 +153,10 @@ impl Stage {
             "poll" => return self.outcome(),
             "deregister" => self.memory = None,
             "unmap" => self.unmap(),
+            "window" => self.window = None,
+            "bind" => return self.bind(numbers),
+            "invalidate" => return self.invalidate(numbers[0] as u32),
+            "shut" => return self.shut(numbers[0] as u32),
             "add" | "lock" => self.count(verb == "lock", numbers),
             "hammer" => return self.hammer(numbers),
             "withdraw" => return self.withdraw(),
@@ -185,8 +196,17 @@ impl Stage {
         let pieces = self.pieces(&numbers[2..]);
         let wr = match verb {
             "send" => SendWr::send(1, &pieces),
+            "take" => SendWr::send_with_inv(1, &pieces, remote.rkey),
             "inline" => SendWr::send_inline(1, b"inlined!"),
             "write" => SendWr::write(1, &pieces, remote),
+            "imm" => SendWr::write(1, &pieces, remote).with_imm([1; 4]),
+            "store" => SendWr::atomic_write(1, &pieces, remote),
+            "flush" | "flushall" => {
+                let length = pieces.iter().map(|sge| sge.length).sum();
+                let whole = verb == "flushall";
+                let what = if whole { Selectivity::Region } else { Selectivity::Range };
+                SendWr::flush(1, remote, length, Placement::all(), what)
+            }
             "read" => SendWr::read(1, &pieces, remote),
             "swap" => SendWr::compare_swap(1, &pieces, remote, 5, 9),
             verb => panic!("nobody knows how to {verb}"),
@@ -198,7 +218,9 @@ impl Stage {
     /// The status of the next completion, and its length if it succeeded.
     fn outcome(&mut self) -> String {
         let wc = settle(&mut self.cq, 1)[0];
-        wc.result().map_or(format!("{:?}", wc.status()), |done| format!("ok {}", done.byte_len()))
+        let Ok(done) = wc.result() else { return format!("{:?}", wc.status()) };
+        let taken = done.invalidated_rkey().map(|rkey| format!(" without {rkey}"));
+        format!("ok {}{}", done.byte_len(), taken.unwrap_or_default())
     }
 
     /// Adds to a word of another process, so many times: by FETCH_ADD, or by READ and WRITE under a lock, which
@@ -207,7 +229,7 @@ impl Stage {
         let (word, rkey) = (numbers[0], numbers[1] as u32);
         let (word, lock) = (RemoteAddr { addr: word, rkey }, RemoteAddr { addr: word + 8, rkey });
         let held = [self.memory().sge(0, 8).unwrap()];
-        for _ in 0..numbers[2] {
+        for round in 0..numbers[2] {
             if !is_locked {
                 self.do_now(SendWr::fetch_add(1, &held, word, 1));
                 continue;
@@ -222,7 +244,10 @@ impl Stage {
             let next = self.held() + 1;
             self.memory().write(0, &next.to_ne_bytes());
             self.do_now(SendWr::write(1, &held, word));
-            self.do_now(SendWr::compare_swap(1, &held, lock, 1, 0));
+            self.do_now(match round % 2 {
+                0 => SendWr::compare_swap(1, &held, lock, 1, 0),
+                _ => SendWr::atomic_write_inline(1, &[0; 8], lock),
+            });
         }
     }
 

@@ -2,21 +2,25 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod actor;
+pub mod datagrams;
 pub mod failing;
 #[path = "../../src/actor.rs"]
 pub mod process;
+pub mod sharing;
+pub mod windows;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Arm, AsyncEvents, Poll, Post};
+use cq_core::transport::{Arm, AsyncEvents, Poll, Post, PostError};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::{
-    Access, Context, Cq, OpenError, OpenOptions, OwnedRegion, ProtectionDomain, QpAttr, QpCaps,
-    QpInit, QpState, QueuePair,
+    Access, AddressVector, Context, Cq, Destination, Faults, Limits, OpenError, OpenOptions,
+    OwnedRegion, ProtectionDomain, QpAttr, QpAttrMask, QpCaps, QpInit, QpState, QpType, QueuePair,
 };
 
 /// Longer than anything here takes, on any machine.
@@ -54,9 +58,17 @@ impl End {
     }
 
     pub fn with(caps: QpCaps) -> Self {
-        let context = open();
+        Self::of(QpType::Rc, caps)
+    }
+
+    pub fn of(qp_type: QpType, caps: QpCaps) -> Self {
+        Self::on(&open(), qp_type, caps)
+    }
+
+    /// One of this opening of the device.
+    pub fn on(context: &Context, qp_type: QpType, caps: QpCaps) -> Self {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
-        let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
+        let qp = pd.create_qp(&QpInit { qp_type, caps, ..QpInit::new(&cq) }).unwrap();
         let region = pd.allocate(8192, ALL).unwrap();
         Self { qp, cq, region, pd }
     }
@@ -71,6 +83,33 @@ impl End {
     pub fn send(&mut self, wr_id: u64, offset: usize, len: usize) {
         let sge = self.region.sge(offset, len).unwrap();
         self.qp.post_send(&[SendWr::send(wr_id, &[sge])]).unwrap();
+    }
+
+    /// Posts requests, of datagrams to the queue pair with this number.
+    pub fn try_post_to(&mut self, peer: u32, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        if self.qp.qp_type() != QpType::Ud {
+            return self.qp.post_send(list);
+        }
+        let here = open().attributes();
+        let ah = self.pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+        self.qp.to(&Destination { ah: &ah, qp_num: peer, qkey: QKEY }).post_send(list)
+    }
+
+    /// The same, which goes.
+    #[track_caller]
+    pub fn post_to(&mut self, peer: u32, list: &[SendWr<'_>]) {
+        self.try_post_to(peer, list).unwrap();
+    }
+
+    /// Brings it from RESET to `state`, on the shortest way.
+    pub fn bring_to(&mut self, peer: u32, state: QpState) {
+        if state != QpState::Sqe {
+            return bring_to(&mut self.qp, peer, state);
+        }
+        bring_to(&mut self.qp, peer, QpState::Rts);
+        self.post_to(peer, &[SendWr::send(0, &[BAD])]);
+        self.expect(&[(0, S::LOC_PROT_ERR)]);
+        assert_eq!(self.qp.state(), state);
     }
 
     /// Posts one request.
@@ -110,6 +149,29 @@ impl End {
     pub fn expect_nothing(&mut self) {
         assert_eq!(take(&mut self.cq), []);
     }
+}
+
+/// Two ends of a type in RTS, connected both ways if they are connections.
+pub fn pair_of(qp_type: QpType) -> (End, End) {
+    pair_on(&open(), qp_type)
+}
+
+/// The same, of this opening of the device.
+pub fn pair_on(context: &Context, qp_type: QpType) -> (End, End) {
+    let [mut a, mut b] = [(); 2].map(|()| End::on(context, qp_type, CAPS));
+    let numbers = (a.qp.number(), b.qp.number());
+    a.bring_to(numbers.1, QpState::Rts);
+    b.bring_to(numbers.0, QpState::Rts);
+    (a, b)
+}
+
+/// The device in a fabric where this goes wrong, which no other test uses.
+pub fn faulty(faults: Faults) -> Context {
+    static FABRICS: AtomicU32 = AtomicU32::new(0);
+    let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("faulty-{}-{nth}", std::process::id());
+    let limits = Limits { bytes: 4 << 20, ..Limits::default() };
+    OpenOptions::new().fabric(&name).limits(limits).faults(faults).open("loop0").unwrap()
 }
 
 /// Two ends, connected both ways.
@@ -160,9 +222,33 @@ pub fn let_short_times_pass() {
     a.expect(&[(1, S::RETRY_EXC_ERR)]);
 }
 
+/// What brings a queue pair from RESET to RTS: no attribute more than it needs.
+pub fn way(qp_type: QpType, peer: u32) -> [QpAttr; 3] {
+    type M = QpAttrMask;
+    let timers = M::TIMEOUT | M::RETRY_CNT | M::RNR_RETRY | M::MAX_QP_RD_ATOMIC;
+    let (init, rtr, rts) = (QpAttr::init(Access::REMOTE_WRITE), QpAttr::rtr(peer), QpAttr::rts());
+    match qp_type {
+        QpType::Rc => [init, rtr, rts],
+        QpType::Uc => {
+            [init, rtr.without(M::MAX_DEST_RD_ATOMIC | M::MIN_RNR_TIMER), rts.without(timers)]
+        }
+        QpType::Ud => [
+            init.without(M::ACCESS_FLAGS).qkey(QKEY),
+            QpAttr::to(QpState::Rtr),
+            rts.without(timers),
+        ],
+    }
+}
+
+/// The queue key of what is made ready by `bring_to`.
+pub const QKEY: u32 = 0x1111;
+
+/// A piece that no domain may use.
+pub const BAD: Sge = Sge { addr: 0, length: 8, lkey: 0 };
+
 /// Brings a queue pair from RESET to `state`, on the shortest way.
 pub fn bring_to(qp: &mut QueuePair, peer: u32, state: QpState) {
-    let way: &[QpAttr] = &[QpAttr::init(Access::REMOTE_WRITE), QpAttr::rtr(peer), QpAttr::rts()];
+    let way = way(qp.qp_type(), peer);
     let (steps, last) = match state {
         QpState::Reset => (0, None),
         QpState::Init => (1, None),

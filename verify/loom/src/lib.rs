@@ -15,6 +15,8 @@
 //! | `queue` | numbered completions, and a queue that threads can own together |
 //! | `shared` | a queue with several producers, and what each of them pushes |
 //! | `mortal` | a process that is killed, and locks that outlive it |
+//! | `receiver` | a queue pair whose receives somebody else takes, and what has completed of them |
+//! | `pool` | receives that are shared, and what has completed of them |
 //! | `fanin` | a queue that processes push to in turns, each of which can be killed |
 //! | `channel` | a bell, a channel to sleep on, and the sleeper |
 //!
@@ -29,5 +31,7 @@ pub mod channel;
 pub mod fanin;
 pub mod harness;
 pub mod mortal;
+pub mod pool;
 pub mod queue;
+pub mod receiver;
 pub mod shared;

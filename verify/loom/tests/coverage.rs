@@ -51,6 +51,7 @@ sites![DEVICE of Device:
     OpenFence,
     CloseFence,
     ChangeFence,
+    LeaveFence,
     PostFence,
     StarveFence,
     StoreFenced,
@@ -59,6 +60,9 @@ sites![DEVICE of Device:
     SeeCompleted,
     Settle,
     LookAgain,
+    SeeFree,
+    StepOver,
+    RightLife,
     Rebuild,
     RingAgain,
     MoveLast,
@@ -79,9 +83,12 @@ const MODELS: &[&str] = &[
 
 const DEVICE_MODELS: &[&str] = &[
     include_str!("device_channel.rs"),
+    include_str!("device_datagrams.rs"),
     include_str!("device_death.rs"),
     include_str!("device_fanin.rs"),
     include_str!("device_fanin_resize.rs"),
+    include_str!("device_moderation.rs"),
+    include_str!("device_pool.rs"),
     include_str!("device_receives.rs"),
     include_str!("device_window.rs"),
 ];

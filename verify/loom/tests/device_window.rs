@@ -3,110 +3,48 @@
 //! deregistering is over, no byte moves any more.
 #![cfg(loom)]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
-use loom::sync::Mutex as LoomMutex;
 use loom::thread;
-use transport_rxe_loop::protocol::identity;
-use transport_rxe_loop::protocol::receives::{Ahead, Receives};
+use transport_rxe_loop::protocol::receives::Ahead;
 use transport_rxe_loop::protocol::state::QpState;
-use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::protocol::window::{Copying, Shut};
 use transport_rxe_loop::sync::{self, AtomicU32, Site};
 use verify_loom::harness::{UNORDERED, model};
-
-const ORDER: &str = "doubled, or out of order";
-const LEFT: &str = "left behind";
-const CAPACITY: u32 = 4;
-const TARGET: u32 = 0x1001;
-
-/// How a receive completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
-    Received,
-    Flushed,
-}
+use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
 
 /// A queue pair that is connected to another, the initiator, of which there is only its counter.
 struct Pair {
-    identity: AtomicU32,
-    receives: Receives,
+    target: Receiver,
     copying: Copying,
-    turn: LoomMutex<()>,
-    /// The lock of the completion queue.
-    lock: LoomMutex<()>,
-    /// Loom does not see it.
-    completions: Mutex<Vec<(u64, How)>>,
 }
 
 impl Pair {
     /// In RTS, with so many receives.
     fn with_receives(count: u64) -> Arc<Self> {
-        let pair = Self {
-            identity: AtomicU32::new(0),
-            receives: Receives::default(),
-            copying: Copying::default(),
-            turn: LoomMutex::new(()),
-            lock: LoomMutex::new(()),
-            completions: Mutex::default(),
-        };
-        identity::enter(&pair.identity, TARGET);
-        let reset = identity::read(&pair.identity);
-        assert!(identity::change(&pair.identity, reset, QpState::Rts));
-        assert!(!pair.receives.post(count));
-        Arc::new(pair)
-    }
-
-    fn is(&self, state: QpState) -> bool {
-        identity::read(&self.identity).state == state
-    }
-
-    fn push(&self, position: u64, how: How) {
-        let _guard = self.lock.lock().unwrap();
-        let mut completions = self.completions.lock().unwrap();
-        assert_eq!(completions.len() as u64, position, "{ORDER}");
-        completions.push((position, how));
-        self.receives.settle(tag::of_recv(position + 1), CAPACITY);
+        let (target, copying) = (Receiver::with_receives(count), Copying::default());
+        Arc::new(Self { target, copying })
     }
 
     /// The initiator carries out one request, as long as the target listens.
     fn execute(&self, ahead: &mut Ahead, looks_at_close: bool) {
         self.copying.open();
-        if self.is(QpState::Rts) {
-            let position = self.receives.completed();
-            if self.receives.has(position, ahead, TARGET, CAPACITY) {
-                self.push(position, How::Received);
-            }
-        }
+        self.target.take(ahead);
         self.copying.close();
-        if looks_at_close && self.is(QpState::Err) {
+        if looks_at_close && self.target.is(QpState::Err) {
             self.flush();
         }
     }
 
     /// What who kicks the target has done: run it, in ERR.
     fn flush(&self) {
-        let _turn = self.turn.lock().unwrap();
-        if !self.is(QpState::Err) || Shut::after_change().is_open(&self.copying) {
-            return;
-        }
-        for position in self.receives.left(CAPACITY) {
-            self.push(position, How::Flushed);
-        }
+        self.target.flush(|| (!Shut::after_change().is_open(&self.copying)).then_some(()));
     }
 
     fn fail(&self) {
-        assert!(identity::fail(&self.identity, TARGET));
+        self.target.fail();
         self.flush();
-    }
-
-    /// Everything that was posted has completed, and nothing was received after the first that was flushed.
-    fn expect_all(&self) {
-        let completions = self.completions.lock().unwrap();
-        assert_eq!(completions.len() as u64, self.receives.posted(), "{LEFT}");
-        let hows = completions.iter().map(|&(_, how)| how == How::Flushed);
-        assert!(hows.is_sorted(), "{ORDER}");
     }
 }
 
@@ -121,7 +59,7 @@ fn fail_while_executing(requests: u64, looks_at_close: bool) {
     });
     pair.fail();
     initiator.join().unwrap();
-    pair.expect_all();
+    pair.target.expect_all();
 }
 
 #[test]
@@ -144,16 +82,16 @@ fn fail_while_posting(looks_after: bool) {
     let owner = thread::spawn({
         let pair = Arc::clone(&pair);
         move || {
-            let failed_before = pair.is(QpState::Err);
-            assert!(!pair.receives.post(2), "nobody starves");
-            if failed_before || looks_after && pair.is(QpState::Err) {
+            let failed_before = pair.target.is(QpState::Err);
+            assert!(!pair.target.post(2), "nobody starves");
+            if failed_before || looks_after && pair.target.is(QpState::Err) {
                 pair.flush();
             }
         }
     });
     pair.fail();
     owner.join().unwrap();
-    pair.expect_all();
+    pair.target.expect_all();
 }
 
 #[test]
@@ -230,7 +168,7 @@ fn reset(waits: bool) {
             pair.execute(&mut ahead, true);
         }
     });
-    identity::enter(&pair.identity, TARGET);
+    pair.target.enter();
     let shut = Shut::after_change();
     if waits {
         assert!(shut.wait(&pair.copying, || {
@@ -238,21 +176,14 @@ fn reset(waits: bool) {
             true
         }));
     }
-    let before = {
-        let _guard = pair.lock.lock().unwrap();
-        pair.receives.empty();
-        pair.completions.lock().unwrap().len()
-    };
-    let reset = identity::read(&pair.identity);
-    assert!(identity::change(&pair.identity, reset, QpState::Init));
+    let before = pair.target.empty();
+    pair.target.leave_reset(QpState::Init);
     initiator.join().unwrap();
-    assert_eq!(pair.completions.lock().unwrap().len(), before, "a receive of before RESET");
-    assert_eq!(pair.receives.left(CAPACITY).count(), 0);
+    pair.target.expect_none_since(before);
 }
 
 #[test]
 fn q01_no_receive_completes_after_reset() {
-    const LATE: &str = "a receive of before RESET";
     model("RESET while requests are carried out", || reset(true))
         .must_fail_without(Site::OpenFence, LATE)
         .must_fail_without(Site::ChangeFence, LATE)

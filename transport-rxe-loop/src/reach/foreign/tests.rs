@@ -2,7 +2,9 @@ use cq_core::setup::Access;
 use cq_core::wr::Sge;
 
 use super::*;
+use crate::facts::Whose;
 use crate::layout::Entry;
+use crate::memory::{Pieces, Target};
 use crate::protocol::window::Copying;
 use crate::reach;
 use crate::sync::AtomicU64;
@@ -12,6 +14,56 @@ use crate::window::Window;
 const PLACE: u16 = 60;
 const DOMAIN: u32 = 0x3d00_0001;
 const LEN: u64 = 8192;
+
+/// The number of a queue pair as if of another process.
+const QP: u32 = 0x7654;
+/// Where its window starts in the region, and how long that is.
+const AT: u64 = 1024;
+const WINDOW: u64 = 512;
+
+/// A window as if another process had bound it.
+struct ForeignWindow {
+    region: Foreigner,
+    index: u32,
+    facts: Facts,
+}
+
+impl ForeignWindow {
+    fn new() -> Self {
+        let region = Foreigner::new();
+        let mrs = &region.fabric.tables().mrs;
+        let (index, generation) = mrs.claim(PLACE).unwrap();
+        let seal = sync::load(&region.fabric.mr(region.index).seal);
+        let bound = Some(Bound { qp: QP, region: region.facts.key, seal });
+        let (key, access) = (index << 8 | 9, Access::REMOTE_WRITE | Access::REMOTE_READ);
+        let (base, len) = (region.facts.base + AT, WINDOW);
+        let facts = Facts { key, access, base, len, bound, ..region.facts };
+        facts.write(region.fabric.mr(index), (PLACE, generation));
+        Self { region, index, facts }
+    }
+
+    /// Whether the peer of a queue pair reaches a range of it.
+    fn is_reached_by(&self, whose: Whose, offset: i64, length: u32, needs: Access) -> bool {
+        let copying = Copying::default();
+        let window = Window::open_by(self.region.fabric, &copying);
+        let addr = self.facts.base.wrapping_add_signed(offset);
+        let sge = Sge { addr, length, lkey: self.facts.key };
+        window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
+    }
+
+    fn is_reached(&self, offset: i64, length: u32) -> bool {
+        let whose = Whose::peer_of(QP, DOMAIN);
+        self.is_reached_by(whose, offset, length, Access::REMOTE_WRITE)
+    }
+}
+
+impl Drop for ForeignWindow {
+    fn drop(&mut self) {
+        let slot = self.region.fabric.mr(self.index);
+        Facts::erase(slot);
+        slot.life().end(PLACE);
+    }
+}
 
 /// A region as if another process had registered it.
 struct Foreigner {
@@ -27,7 +79,8 @@ impl Foreigner {
         let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
         let memory = files::make(&fabric.path().memory(index, generation), LEN as usize).unwrap();
         let (key, access, kind) = (index << 8 | 7, Access::LOCAL_WRITE, Kind::Fabric);
-        let facts = Facts { key, access, domain: DOMAIN, kind, base: 0x7000_0000, len: LEN };
+        let facts =
+            Facts { key, access, domain: DOMAIN, kind, base: 0x7000_0000, len: LEN, bound: None };
         facts.write(fabric.mr(index), (PLACE, generation));
         Self { fabric, index, facts, memory }
     }
@@ -38,8 +91,9 @@ impl Foreigner {
         let window = Window::open_by(self.fabric, &copying);
         let addr = self.facts.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.facts.key };
-        let found = window.source(DOMAIN, [sge], Access::empty());
-        found.is_some_and(|pieces| pieces.far().is_none())
+        let mut pieces = Pieces::new();
+        let found = window.source(&mut pieces, Whose::local(DOMAIN), [sge], Access::empty());
+        found.is_some() && pieces.far().is_none()
     }
 
     /// How often its file is mapped.
@@ -107,6 +161,92 @@ fn x04_an_entry_that_was_scribbled_is_refused() {
     assert!(foreigner.is_reached(0, 8));
     sync::store(&slot.seal, 1);
     assert!(!foreigner.is_reached(0, 8));
+}
+
+#[test]
+fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
+    let window = ForeignWindow::new();
+    for (offset, length, inside) in [
+        (0, WINDOW as u32, true),
+        (WINDOW as i64 - 1, 1, true),
+        (-1, 1, false),
+        (WINDOW as i64, 1, false),
+        (1, WINDOW as u32, false),
+    ] {
+        assert_eq!(window.is_reached(offset, length), inside, "{length} at {offset}");
+    }
+    let (write, atomic) = (Access::REMOTE_WRITE, Access::REMOTE_ATOMIC);
+    for (whose, needs, may) in [
+        (Whose::peer_of(QP, DOMAIN), write, true),
+        (Whose::peer_of(QP, DOMAIN), atomic, false),
+        (Whose::peer_of(QP + 1, DOMAIN), write, false),
+        (Whose::peer_of(QP, DOMAIN + 1), write, false),
+        (Whose::local(DOMAIN), Access::LOCAL_WRITE, false),
+        (Whose::local(DOMAIN), Access::empty(), false),
+    ] {
+        assert_eq!(window.is_reached_by(whose, 0, 8, needs), may, "{whose:?} {needs:?}");
+    }
+    // It is gone with its region, and back with it: in the same of its lives only.
+    let Foreigner { fabric, index, facts, .. } = window.region;
+    let slot = fabric.mr(index);
+    let (place, generation) = slot.life().holder().unwrap();
+    Facts::erase(slot);
+    assert!(!window.is_reached(0, 8));
+    facts.write(slot, (place, generation));
+    assert!(window.is_reached(0, 8));
+    slot.life().end(PLACE);
+    let (other, next) = loop {
+        let claimed = fabric.tables().mrs.claim(PLACE).unwrap();
+        if claimed.0 == index {
+            break claimed;
+        }
+        fabric.mr(claimed.0).life().end(PLACE);
+    };
+    let _memory = files::make(&fabric.path().memory(other, next), LEN as usize).unwrap();
+    facts.write(slot, (place, next));
+    assert!(!window.is_reached(0, 8), "another region of the same key");
+}
+
+#[test]
+fn x04_a_window_that_was_scribbled_is_refused() {
+    let window = ForeignWindow::new();
+    let slot = window.region.fabric.mr(window.index);
+    for word in [&slot.key, &slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
+        let good = sync::load_u32(word);
+        for bad in [0, good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
+            if bad != good {
+                sync::store_u32(word, bad);
+                assert!(!window.is_reached(0, 8));
+            }
+        }
+        sync::store_u32(word, good);
+    }
+    for word in [&slot.base, &slot.len, &slot.seal, &slot.region_seal] {
+        let good = sync::load(word);
+        for bad in [0, good ^ 1, good.wrapping_sub(4096), u64::MAX] {
+            sync::store(word, bad);
+            assert!(!window.is_reached(0, 8));
+        }
+        sync::store(word, good);
+    }
+    // One that was sealed, and opens on more than its region has.
+    let holder = slot.life().holder().unwrap();
+    for (base, len, inside) in
+        [(0, WINDOW, true), (LEN - AT - 8, 8, true), (LEN - AT - 8, 16, false), (0, LEN, true)]
+    {
+        let facts = Facts { base: window.facts.base + base, len, ..window.facts };
+        facts.write(slot, holder);
+        let all_of_it = window.is_reached(base as i64, len as u32);
+        assert_eq!(all_of_it, inside && AT + base + len <= LEN, "{len} at {base}");
+    }
+    // Or on a window, or on nothing.
+    for region in [window.facts.key, 0, 1, u32::MAX] {
+        let bound = window.facts.bound.map(|bound| Bound { region, ..bound });
+        Facts { bound, ..window.facts }.write(slot, holder);
+        assert!(!window.is_reached(0, 8));
+    }
+    window.facts.write(slot, holder);
+    assert!(window.is_reached(0, 8));
 }
 
 #[test]

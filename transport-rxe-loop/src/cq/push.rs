@@ -1,0 +1,183 @@
+//! The producers' side: pushing under the queue's lock, whoever of any process does, and repairing what one
+//! that died left.
+
+use std::cell::Cell;
+
+use cq_core::health::State;
+use cq_core::ring::Slot;
+use cq_core::soft::{Control, Entry, Overrun};
+use cq_core::transport::{CqKey, NoSignal, Signal};
+use cq_core::wc::Wc;
+
+use super::{moderation, parts};
+use crate::bell::{self, Source};
+use crate::completion;
+use crate::fabric::Fabric;
+use crate::imitate;
+use crate::lock::{Guard, Stuck};
+use crate::overrun;
+use crate::protocol::mode::Trait;
+use crate::region;
+use crate::sync;
+
+/// Remembers that an event is to be raised, so that it is raised without the queue's lock.
+struct Asked(Cell<bool>);
+
+impl Signal for Asked {
+    fn raise(&self, _: CqKey) {
+        self.0.set(true);
+    }
+}
+
+/// Takes the lock of the queue at `index`. From a producer that died it is inherited: what that one had
+/// published counts, and everybody whom it concerns is told.
+#[inline]
+pub fn lock(fabric: &'static Fabric, index: u32) -> Result<Guard<'static>, Stuck> {
+    let fanin = &fabric.cq(index).fanin;
+    fabric.lock(&fanin.lock, || {
+        if let Some(parts) = parts(fabric, fanin.place()) {
+            let _ = fanin.repair(parts, |wc, tag| completion::settle(fabric, wc.qp_num(), tag));
+            tell(fabric, index);
+        }
+    })
+}
+
+/// Tells everybody whom the queue at `index` may concern that something may have come, or that it has
+/// overrun: a producer that died may not have got to that. Who finds nothing sleeps again (N5).
+#[cold]
+pub fn tell(fabric: &'static Fabric, index: u32) {
+    bell::raise(fabric, Source::Completion(index), || true);
+    let queue = parts(fabric, fabric.cq(index).fanin.place());
+    if queue.is_some_and(|queue| queue.control().state() != State::Running) {
+        overrun::spread_again(fabric, index);
+    }
+}
+
+/// Adds completions to the queue at `index`, settles what their tags cover, and raises the event that the
+/// queue was armed for. One that finds no room overruns the queue: the poller is told (O3), and its queue
+/// pairs fail (O4).
+#[inline]
+pub fn push(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
+    let Some(last) = entries.last() else { return };
+    let slot = fabric.cq(index);
+    if !slot.mode.is_ordinary() {
+        return push_otherwise(fabric, index, entries);
+    }
+    let fanin = &slot.fanin;
+    let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
+    let asked = Asked(Cell::new(false));
+    let pushed = {
+        let Ok(_guard) = lock(fabric, index) else { return give_up(fabric, index, entries) };
+        // Where a stranger wrote, there is no queue: completions are lost, but not the place of their requests.
+        let Some(parts) = parts(fabric, fanin.place()) else { return settle_all(fabric, entries) };
+        let has_channel = bell::is_attached(fabric, Source::Completion(index));
+        let mut producer =
+            fanin.producer(parts, super::key(fabric, index), has_channel.then_some(&asked));
+        match entries {
+            [entry] => fanin.push(&mut producer, entry, settle),
+            entries => fanin.push_all(&mut producer, entries, settle),
+        }
+    };
+    if asked.0.get() {
+        bell::raise(fabric, Source::Completion(index), || true);
+    }
+    if let Err(Overrun { .. }) = pushed {
+        overrun::spread(fabric, index, last.wc.qp_num());
+    }
+}
+
+/// [`push`] to a queue that is moderated, ignores overruns, is like Soft-RoCE's, or was given up.
+#[cold]
+#[inline(never)]
+fn push_otherwise(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
+    let Some(last) = entries.last() else { return };
+    let slot = fabric.cq(index);
+    if slot.mode.has(Trait::GivenUp) {
+        // Who waited once need not wait again.
+        return give_up(fabric, index, entries);
+    }
+    if slot.mode.has(Trait::LikeRxe) {
+        return imitate::push(fabric, index, entries);
+    }
+    let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
+    let (pushed, alert) = {
+        let Ok(_guard) = lock(fabric, index) else { return give_up(fabric, index, entries) };
+        let Some(parts) = parts(fabric, slot.fanin.place()) else {
+            return settle_all(fabric, entries);
+        };
+        let mut producer = slot.fanin.producer(parts, super::key(fabric, index), None::<NoSignal>);
+        let (mut dropped, mut pushed) = (0, Ok(()));
+        if slot.mode.has(Trait::IgnoresOverrun) {
+            slot.fanin.push_fitting(&mut producer, entries, settle, |entry| {
+                // Nobody will poll it, and nothing else may come that covers it.
+                completion::retire(fabric, &entry.wc, entry.tag);
+                dropped += 1;
+            });
+            sync::store_u32(&slot.dropped, sync::load_u32(&slot.dropped).saturating_add(dropped));
+        } else {
+            pushed = slot.fanin.push_all(&mut producer, entries, settle);
+        }
+        let lost = dropped > 0 || pushed.is_err();
+        (pushed, moderation::alert(fabric, index, parts, moderation::news(entries, lost)))
+    };
+    moderation::act(fabric, index, alert);
+    if let Err(Overrun { .. }) = pushed {
+        overrun::spread(fabric, index, last.wc.qp_num());
+    }
+}
+
+/// Completions are lost, but not the place of their requests.
+#[cold]
+pub fn settle_all(fabric: &'static Fabric, entries: &[Entry]) {
+    for Entry { wc, tag, .. } in entries {
+        completion::settle(fabric, wc.qp_num(), *tag);
+    }
+}
+
+/// Somebody who lives holds the queue's lock for ever: the queue is given up, as if it had overrun.
+#[cold]
+pub fn give_up(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
+    settle_all(fabric, entries);
+    let slot = fabric.cq(index);
+    slot.mode.set(Trait::GivenUp, true);
+    let queue = parts(fabric, slot.fanin.place());
+    if let Some(queue) = queue.filter(|queue| queue.control().state() == State::Running) {
+        queue.control().fail();
+        tell(fabric, index);
+    }
+}
+
+/// The queue at `index` overruns at the next completion, full or not; unless it ignores that.
+#[cold]
+pub fn overrun(fabric: &'static Fabric, index: u32) {
+    if !fabric.cq(index).mode.has(Trait::IgnoresOverrun) {
+        give_up(fabric, index, &[]);
+    }
+}
+
+/// Has what pushing to the queue at `index` will write brought here meanwhile: `landing` is where that was
+/// [expected](landing).
+#[inline]
+pub fn expect_push(fabric: &'static Fabric, index: u32, landing: u32) {
+    region::expect_write(&fabric.cq(index).fanin);
+    if let Some([slot]) = fabric.memory().slice::<Slot>(landing as usize, 1) {
+        region::expect_write(slot);
+    }
+}
+
+/// Where the next completion of the queue at `index` will lie, unless somebody else pushes one before.
+#[inline]
+pub fn landing(fabric: &'static Fabric, index: u32) -> u32 {
+    let fanin = &fabric.cq(index).fanin;
+    let place = fanin.place();
+    let slot = fanin.position() as u32 & 1u32.wrapping_shl(place.log2).wrapping_sub(1);
+    let slots = place.offset.wrapping_add(size_of::<Control>() as u32);
+    slots.wrapping_add(slot.wrapping_mul(size_of::<Slot>() as u32))
+}
+
+/// Waits until whoever is pushing to the queue at `index` is through; what somebody had published who died is
+/// settled by then. False where the lock can't be had: nothing more is known than before.
+#[cold]
+pub fn outwait_push(fabric: &'static Fabric, index: u32) -> bool {
+    lock(fabric, index).is_ok()
+}

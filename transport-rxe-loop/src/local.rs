@@ -1,0 +1,40 @@
+//! What a request does that concerns nobody but its own side: BIND_MW and LOCAL_INV. They need no peer, and are
+//! carried out in their order with all others, whether it is there or not.
+//!
+//! They wait for copies through a key that has died, as [`binding`](crate::mw) has it: so they are carried out
+//! between two runs, when no window for copying is open.
+
+use cq_core::wc::WcStatus;
+use cq_core::wr::SendOp;
+
+use crate::identity;
+use crate::initiator::{Halt, Halted, Initiator};
+use crate::queue::Ring;
+use crate::sync;
+
+impl Initiator<'_> {
+    /// Carries out the request that ended a run, if it is one for this side alone. What has still halted is
+    /// said.
+    #[cold]
+    pub fn by_itself(&mut self, ring: &Ring, halted: Halted) -> Option<Halted> {
+        let Halted { position, why: Halt::ByItself, .. } = halted else { return Some(halted) };
+        if identity::read(self.slot) != self.me {
+            return None;
+        }
+        let request = ring.read_send(position);
+        let (qp, windows) = (self.me.number, self.fabric.reach().windows());
+        let change = match request.op {
+            SendOp::BindWindow(bind) => {
+                let domain = sync::load_u32(&self.slot.pd);
+                windows.begin_bind(self.fabric, (qp, domain), &bind)
+            }
+            SendOp::LocalInvalidate { rkey } => windows.begin_invalidate(self.fabric, qp, rkey),
+            _ => None,
+        };
+        if !change.is_some_and(|change| change.finish(self.fabric)) {
+            return Some(Halted { why: Halt::Failed(WcStatus::MW_BIND_ERR), ..halted });
+        }
+        self.complete(&request, position);
+        None
+    }
+}

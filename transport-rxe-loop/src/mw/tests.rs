@@ -1,0 +1,145 @@
+use cq_core::setup::{Access, inc_rkey};
+use cq_core::transport::{Poll, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
+
+use super::*;
+use crate::cq::Cq;
+use crate::device::Context;
+use crate::facts::Facts;
+use crate::layout::{Entry, MrSlot};
+use crate::mr::OwnedRegion;
+use crate::pd::ProtectionDomain;
+use crate::qp::{QpInit, QueuePair};
+use crate::sync;
+
+/// A queue pair that is its own peer, and has a window for itself.
+struct Alone {
+    qp: QueuePair,
+    cq: Cq,
+    region: OwnedRegion,
+    window: MemoryWindow,
+    pd: ProtectionDomain,
+    fabric: &'static Fabric,
+}
+
+impl Alone {
+    fn new() -> Self {
+        let (fabric, context) = (Fabric::of_tests(), Context::open("loop0").unwrap());
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+        let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
+        let window = pd.alloc_mw().unwrap();
+        let mut alone = Self { qp, cq, region, window, pd, fabric };
+        alone.open();
+        alone
+    }
+
+    fn open(&mut self) {
+        let number = self.qp.number();
+        self.qp.connect(number).unwrap();
+        let bind = WindowBind {
+            window: self.window.rkey(),
+            rkey: inc_rkey(self.window.rkey()),
+            lkey: self.region.lkey(),
+            addr: self.region.addr(),
+            length: 64,
+            access: Access::REMOTE_WRITE,
+        };
+        assert_eq!(self.outcome(SendWr::bind_window(1, bind)), WcStatus::SUCCESS);
+    }
+
+    fn outcome(&mut self, wr: SendWr<'_>) -> WcStatus {
+        self.qp.post_send(&[wr]).unwrap();
+        let mut room = [Wc::default(); 1];
+        assert_eq!(self.cq.poll(&mut room), Ok(1));
+        room[0].status()
+    }
+
+    /// Whether its key lets one write. If not, the queue pair is made anew.
+    fn is_open(&mut self) -> bool {
+        let at = RemoteAddr { addr: self.region.addr(), rkey: self.window.rkey() };
+        let is_open = self.outcome(SendWr::write_inline(2, b"x", at)) == WcStatus::SUCCESS;
+        if !is_open {
+            self.qp = self.pd.create_qp(&QpInit::new(&self.cq)).unwrap();
+        }
+        is_open
+    }
+
+    /// The entry of its window that all see.
+    fn slot(&self) -> &'static MrSlot {
+        self.fabric.mr(self.window.place.index)
+    }
+}
+
+#[test]
+fn x04_who_scribbles_over_a_window_can_do_no_more_than_kill_its_key() {
+    let mut alone = Alone::new();
+    let slot = alone.slot();
+    for word in [&slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
+        for bad in [0, 1, 1 << 31, u32::MAX] {
+            sync::store_u32(word, bad);
+            assert!(alone.is_open());
+        }
+    }
+    for word in [&slot.base, &slot.len, &slot.seal, &slot.region_seal] {
+        for bad in [0, 1, u64::MAX] {
+            sync::store(word, bad);
+            assert!(alone.is_open());
+        }
+    }
+    let bad: [fn(u32) -> u32; 4] = [|_| 0, |key| key ^ 1, |key| key + 256, |_| u32::MAX];
+    for bad in bad {
+        sync::store_u32(&slot.key, bad(alone.window.rkey()));
+        assert!(!alone.is_open());
+        assert!(!alone.qp.has_windows() && !alone.region.has_windows());
+        // It is not bound then, and can be.
+        alone.open();
+        assert!(alone.is_open());
+    }
+}
+
+#[test]
+fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
+    let mut alone = Alone::new();
+    let (slot, key) = (alone.slot(), alone.window.rkey());
+    let facts = Facts::read(slot, key).unwrap();
+    assert_eq!(alone.outcome(SendWr::local_invalidate(1, key)), WcStatus::SUCCESS);
+    facts.write(slot, slot.life().holder().unwrap());
+    assert!(!alone.is_open());
+    Facts::erase(slot);
+}
+
+#[test]
+fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
+    let mut alone = Alone::new();
+    let index = alone.region.lkey() >> 8;
+    let slot = alone.fabric.reach().own(index);
+    let facts = Facts::read(slot, alone.region.lkey()).unwrap();
+    let (place, generation) = alone.fabric.mr(index).life().holder().unwrap();
+    facts.write(slot, (place, generation));
+    assert!(alone.is_open());
+    facts.write(slot, (place, generation + 255));
+    assert!(!alone.is_open());
+}
+
+#[test]
+fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
+    let mut alone = Alone::new();
+    let key = alone.window.rkey();
+    alone.qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    alone.qp.post_send(&[SendWr::send_with_inv(2, &[], key)]).unwrap();
+    let own = alone.fabric.reach().own(alone.window.place.index);
+    assert_eq!((sync::load_u32(&own.key), sync::load_u32(&alone.slot().key)), (0, 0));
+}
+
+#[test]
+fn no_window_has_the_place_whose_key_may_be_0() {
+    let context = Context::open("loop0").unwrap();
+    let pd = context.alloc_pd();
+    // More than there are places.
+    for _ in 0..2 * context.attributes().max_mw {
+        let window = pd.alloc_mw().unwrap();
+        assert_ne!(window.place.index, 0);
+    }
+}

@@ -1,0 +1,221 @@
+//! The [pools](crate::protocol::pool) of shared receive queues, as all processes see them: taking a receive
+//! for a queue pair, giving back what the dead had taken, and finding out that nothing is taken any more.
+//!
+//! Nothing here is called under the lock of a completion queue, and no other lock is taken under a pool's.
+
+use std::time::{Duration, Instant};
+
+use crate::async_event;
+use crate::cq;
+use crate::execute;
+use crate::fabric::Fabric;
+use crate::layout::{Entry, SrqSlot};
+use crate::lock::{Backoff, Patience, Stuck};
+use crate::notes;
+use crate::peer::Unavailable;
+use crate::protocol::pool::{Queue, Taken};
+use crate::protocol::steps::{self, Step};
+use crate::protocol::window::Shut;
+use crate::queue::{RecvRequest, Ring};
+use crate::sync::{self, AtomicU32, AtomicU64};
+
+/// The pool that lies in the arena, as the table says; `None` if what it says can't be.
+pub fn queue(fabric: &'static Fabric, slot: &'static SrqSlot) -> Option<Queue<'static>> {
+    at(fabric, slot, sync::load_u32(&slot.slots_at), sync::load_u32(&slot.capacity))
+}
+
+/// How many bytes the slots and the order of so many receives take.
+pub const fn bytes(capacity: u32) -> usize {
+    let order = (capacity as usize).next_power_of_two() * size_of::<AtomicU32>();
+    capacity as usize * size_of::<AtomicU64>() + order
+}
+
+/// The pool whose slots and order lie at an offset.
+pub fn at(
+    fabric: &'static Fabric,
+    slot: &'static SrqSlot,
+    offset: u32,
+    capacity: u32,
+) -> Option<Queue<'static>> {
+    let (offset, capacity) = (offset as usize, capacity as usize);
+    let order = offset.checked_add(capacity.checked_mul(size_of::<AtomicU64>())?)?;
+    let slots = fabric.in_arena(offset, capacity)?;
+    Queue::new(&slot.pool, slots, fabric.in_arena(order, capacity.checked_next_power_of_two()?)?)
+}
+
+/// The pool of the shared receive queue with this number, if it is there.
+fn numbered(fabric: &'static Fabric, srq: u32) -> Option<(&'static SrqSlot, Queue<'static>)> {
+    let slot = fabric.srq(srq);
+    let is_there = srq != 0 && sync::acquire(&slot.number) == srq;
+    is_there.then(|| queue(fabric, slot)).flatten().map(|queue| (slot, queue))
+}
+
+/// Takes a receive from the shared receive queue with this number for queue pair `target`, if `may` says,
+/// under the lock, that this one takes messages. Who shuts takers out by a state waits for the lock
+/// [then](outwait), and finds what was taken before.
+pub fn take(
+    fabric: &'static Fabric,
+    srq: u32,
+    target: u32,
+    may: impl FnOnce() -> Result<(), Unavailable>,
+) -> Result<(Taken, RecvRequest), Unavailable> {
+    let lock = fabric.srq(srq).pool.lock();
+    let (taken, ring) = {
+        let _guard = fabric.lock(lock, || {}).map_err(|Stuck| Unavailable::Stuck)?;
+        may()?;
+        // It can't go while somebody may be in the middle of a request for the queue pair.
+        let (slot, queue) = numbered(fabric, srq).ok_or(Unavailable::Gone)?;
+        let ring = Ring::of(fabric, &slot.ring).ok_or(Unavailable::Gone)?;
+        let taken = queue.take_or_starve(fabric.place(), target);
+        (taken.ok_or(Unavailable::NoReceive)?, ring)
+    };
+    if taken.reached_limit() {
+        tell_limit(fabric, srq, fabric.place());
+    }
+    Ok((taken, ring.read_recv(taken.slot().into())))
+}
+
+#[cold]
+fn tell_limit(fabric: &'static Fabric, srq: u32, debtor: u16) {
+    async_event::report_limit(fabric, srq);
+    // Who dies before this is told of once more.
+    fabric.srq(srq).pool.told(debtor);
+}
+
+/// Gives a receive back that was taken, and not used.
+#[cold]
+pub fn give_back(fabric: &'static Fabric, srq: u32, taken: &Taken) {
+    let Some((slot, queue)) = numbered(fabric, srq) else { return };
+    let starved = match fabric.lock(slot.pool.lock(), || {}) {
+        Ok(_guard) => queue.give_back(taken),
+        // It is lost: whoever holds the lock keeps all others out, too.
+        Err(Stuck) => return queue.free(taken),
+    };
+    if starved == Some(true) {
+        // Not at once: the turn of a queue pair may be held.
+        each_that_takes_from(fabric, srq, |index| notes::leave(fabric, index));
+    }
+}
+
+/// Runs whoever may wait for a receive of the shared receive queue with this number.
+#[cold]
+pub fn kick(fabric: &'static Fabric, srq: u32) {
+    each_that_takes_from(fabric, srq, |index| execute::kick(fabric, index));
+}
+
+/// Those that are connected to a queue pair of this shared receive queue, by their indices.
+fn each_that_takes_from(fabric: &'static Fabric, srq: u32, mut each: impl FnMut(u32)) {
+    sync::read_fence();
+    for (dest, index) in fabric.tables().destinations.iter().zip(0..) {
+        let number = sync::load_u32(dest);
+        if number != 0 && sync::load_u32(&fabric.qp(number).srq) == srq {
+            each(index);
+        }
+    }
+}
+
+/// A completion of queue pair `qp` with this tag is published: its receive has completed. The queue pair may
+/// have lost its number since, but not its place.
+pub fn settle(fabric: &'static Fabric, qp: u32, tag: u32) {
+    let srq = sync::load_u32(&fabric.qp(qp).srq);
+    if let Some((_, queue)) = numbered(fabric, srq) {
+        queue.settle(tag, qp);
+    }
+}
+
+/// Whether something of the shared receive queue with this number is taken for queue pair `target`, which
+/// takes no messages any more: then who took it kicks it when it is through, or who sweeps up after that one.
+///
+/// # Errors
+/// Somebody has the lock, and may be taking: for another one, and then nobody kicks.
+pub fn is_taken_for(fabric: &'static Fabric, srq: u32, target: u32) -> Result<bool, Stuck> {
+    let Some((slot, queue)) = numbered(fabric, srq) else { return Ok(false) };
+    // Who took before the state changed has marked it by now.
+    outwait_takers(fabric, slot)?;
+    // Who is through looks at the state after that: it is seen here, or sees the state.
+    let _shut = Shut::after_change();
+    Ok(queue.taken().any(|taken| taken.target() == target))
+}
+
+/// Waits for who has the lock, but not for long: turns are held meanwhile, and it is tried again.
+fn outwait_takers(fabric: &'static Fabric, slot: &SrqSlot) -> Result<(), Stuck> {
+    const LONG: Duration = Duration::from_millis(20);
+    let (start, mut backoff) = (Instant::now(), Backoff::default());
+    while fabric.try_lock(slot.pool.lock()).is_none() {
+        if start.elapsed() > LONG {
+            return Err(Stuck);
+        }
+        backoff.snooze();
+    }
+    Ok(())
+}
+
+/// Once the state says that queue pair `target` takes no messages, and no thread of this process is in the
+/// middle of a request for it: waits until nothing is taken for it.
+///
+/// # Errors
+/// Whoever has taken something lives, and does not get on with it: it is suspended.
+pub fn outwait(fabric: &'static Fabric, srq: u32, target: u32) -> Result<(), Stuck> {
+    let Some((slot, queue)) = numbered(fabric, srq) else { return Ok(()) };
+    drop(fabric.lock(slot.pool.lock(), || {})?);
+    let mut patience = Patience::default();
+    while let Some(taken) = queue.taken().find(|taken| taken.target() == target) {
+        let is_late = patience.is_over_for_now();
+        if is_late && patience.is_over() {
+            if taken.by() != fabric.place() {
+                return Err(Stuck);
+            }
+            // A stranger wrote that.
+            queue.free(&taken);
+        } else if is_late {
+            reclaim(fabric, slot, &queue, &taken);
+        }
+    }
+    Ok(())
+}
+
+/// Gives back what was taken, if the process that did is dead.
+fn reclaim(fabric: &'static Fabric, slot: &'static SrqSlot, queue: &Queue<'static>, taken: &Taken) {
+    if fabric.is_alive(taken.by()) {
+        return;
+    }
+    // What it had published has completed, and is settled by this.
+    let cq = sync::load_u32(&fabric.qp(taken.target()).recv_cq);
+    if cq::outwait_push(fabric, cq) {
+        give_back(fabric, sync::load_u32(&slot.number), taken);
+    } else {
+        // The completion queue is of no use any more, and its receives go with it.
+        queue.free(taken);
+    }
+    steps::done(Step::Swept);
+}
+
+/// Sweeps up after the process at a place, which is dead, and whose queue pairs have lost their numbers: what
+/// it had taken is given back. False while others have something of its.
+pub fn sweep(fabric: &'static Fabric, dead: u16) -> bool {
+    let mut is_quiet = true;
+    for slot in fabric.tables().srqs.all() {
+        let Some(owner) = slot.life().place() else { continue };
+        let Some(queue) = queue(fabric, slot) else { continue };
+        if fabric.is_alive(dead) {
+            // Its place is another's by now.
+            return false;
+        }
+        if owner == dead {
+            // Who is about to take sees under the lock that it may not.
+            let is_shut = fabric.lock(slot.pool.lock(), || {}).is_ok();
+            is_quiet &= is_shut && !queue.taken().any(|taken| fabric.is_alive(taken.by()));
+            continue;
+        }
+        for taken in queue.taken().filter(|taken| taken.by() == dead) {
+            reclaim(fabric, slot, &queue, &taken);
+        }
+        if slot.pool.owes() == Some(dead) {
+            tell_limit(fabric, sync::load_u32(&slot.number), dead);
+        }
+    }
+    is_quiet
+}
+
+#[cfg(test)]
+mod tests;

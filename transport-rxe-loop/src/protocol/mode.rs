@@ -1,0 +1,75 @@
+//! What is out of the ordinary about pushing to a completion queue: one word, so that producers look at one,
+//! and where it is 0 at nothing else.
+//!
+//! ```
+//! use transport_rxe_loop::protocol::mode::{Mode, Trait};
+//!
+//! let mode = Mode::default();
+//! assert!(mode.is_ordinary());
+//! mode.set(Trait::Moderated, true);
+//! mode.set(Trait::GivenUp, true);
+//! mode.set(Trait::Moderated, false);
+//! assert!(mode.has(Trait::GivenUp) && !mode.has(Trait::Moderated));
+//! ```
+//!
+//! | bit | queue | set by | cleared by |
+//! |---|---|---|---|
+//! | 0 | [given up](Trait::GivenUp) | a producer that could not have the lock | nobody |
+//! | 1 | [ignores overruns](Trait::IgnoresOverrun) | the owner, as it makes the queue | nobody |
+//! | 2 | [moderated](Trait::Moderated) | the owner | the owner |
+//! | 3 | [like Soft-RoCE's](Trait::LikeRxe) | the owner, as it makes the queue | nobody |
+//!
+//! Each bit is one of the queue's life: the next one [begins](Mode::begin) anew. Producers look without the
+//! lock, so the one that is just pushing may see a change of bit 2 late; what there is to know of
+//! moderation is under the lock.
+
+use crate::sync::{self, AtomicU32};
+
+/// The word. Any number in it is a state, 0 an ordinary queue.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Mode(AtomicU32);
+
+/// What there can be about a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Trait {
+    /// Its lock could not be had, so that nobody pushes to it any more.
+    GivenUp = 1 << 0,
+    /// Completions that find no room are dropped, and nothing else happens.
+    IgnoresOverrun = 1 << 1,
+    /// Its events may be held back.
+    Moderated = 1 << 2,
+    /// What is pushed to it is what Soft-RoCE would push, and so is what comes of it.
+    LikeRxe = 1 << 3,
+}
+
+impl Mode {
+    /// A new queue lies here.
+    pub fn begin(&self, ignores_overrun: bool) {
+        let word = if ignores_overrun { Trait::IgnoresOverrun as u32 } else { 0 };
+        sync::store_u32(&self.0, word);
+    }
+
+    /// Whether a push need not look any further.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_ordinary(&self) -> bool {
+        sync::load_u32(&self.0) == 0
+    }
+
+    /// Whether the queue is so.
+    #[must_use]
+    pub fn has(&self, which: Trait) -> bool {
+        sync::load_u32(&self.0) & which as u32 != 0
+    }
+
+    /// From now on it is, or is not.
+    pub fn set(&self, which: Trait, is: bool) {
+        let bit = which as u32;
+        sync::raise_from(&self.0, |word| {
+            let next = if is { word | bit } else { word & !bit };
+            (next != word).then_some(next)
+        });
+    }
+}

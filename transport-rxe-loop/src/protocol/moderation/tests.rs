@@ -1,0 +1,154 @@
+//! What the models don't show: counts, times, and what a stranger wrote.
+
+use cq_core::ring::Slot;
+use cq_core::soft::Parts;
+use cq_core::transport::{Arm, CqKey};
+
+use super::*;
+
+const NOW: u64 = 1 << 40;
+
+/// A queue that is moderated, and nobody pushes to.
+struct Queue {
+    control: Control,
+    slots: [Slot; 4],
+    moderation: Moderation,
+}
+
+/// One that is armed.
+fn of(count: u16, period: u16) -> Queue {
+    let queue = Queue {
+        control: Control::new(),
+        slots: [const { Slot::new() }; 4],
+        moderation: Moderation::default(),
+    };
+    let set = queue.moderation.set(&queue.control, Setting { count, period });
+    assert_eq!(set, Alert::None);
+    queue.arm(Notify::Next);
+    queue
+}
+
+impl Queue {
+    fn arm(&self, on: Notify) {
+        let parts = Parts::new(&self.control, &self.slots, &[], 4).unwrap();
+        let key = CqKey { index: 0, generation: 1 };
+        let _ = parts.consumer(0, key, true).arm(on).unwrap();
+    }
+
+    fn came(&self, all: u32, now: u64) -> Alert {
+        let news = News { all, ..News::default() };
+        self.moderation.alert(&self.control, news, || now)
+    }
+
+    fn look(&self, now: u64) -> Alert {
+        self.moderation.look(&self.control, now)
+    }
+}
+
+#[test]
+fn n12_counts_of_0_and_1_hold_nothing_back() {
+    for count in [0, 1] {
+        assert_eq!(of(count, 100).came(1, NOW), Alert::Raise);
+        assert!(!Setting { count, period: 100 }.is_any());
+    }
+}
+
+#[test]
+fn n12_what_comes_together_counts_together() {
+    let queue = of(4, 100);
+    assert_eq!(queue.came(3, NOW), Alert::Call);
+    assert_eq!(queue.came(7, NOW), Alert::Raise);
+    assert_eq!(queue.came(5, NOW), Alert::None, "not armed any more");
+}
+
+#[test]
+fn n12_only_what_was_armed_for_counts() {
+    let queue = of(2, 100);
+    queue.came(2, NOW);
+    queue.arm(Notify::Solicited);
+    let news = News { all: 5, urgent: 1, at_once: false };
+    assert_eq!(queue.moderation.alert(&queue.control, news, || NOW), Alert::Call);
+    assert_eq!(queue.came(5, NOW), Alert::None);
+    assert_eq!(queue.moderation.alert(&queue.control, news, || NOW), Alert::Raise);
+}
+
+#[test]
+fn n12_a_failure_is_not_held_back() {
+    let queue = of(u16::MAX, 100);
+    let news = News { all: 1, urgent: 0, at_once: true };
+    assert_eq!(queue.moderation.alert(&queue.control, news, || NOW), Alert::Raise);
+}
+
+#[test]
+fn n12_the_first_completion_sets_the_deadline() {
+    let queue = of(10, 100);
+    queue.came(1, NOW);
+    queue.came(1, NOW + 99_999);
+    assert_eq!(queue.look(NOW + 99_999), Alert::None);
+    assert_eq!(queue.look(NOW + 100_000), Alert::Raise);
+    assert_eq!(queue.look(NOW + 100_000), Alert::None, "it was raised");
+    assert_eq!(queue.moderation.alarm(), 0);
+}
+
+#[test]
+fn n12_a_producer_that_finds_the_time_over_raises() {
+    let queue = of(10, 100);
+    queue.came(1, NOW);
+    assert_eq!(queue.came(1, NOW + 100_000), Alert::Raise);
+    assert_eq!(queue.look(NOW + 200_000), Alert::None);
+}
+
+#[test]
+fn n12_no_period_is_not_for_ever() {
+    let queue = of(10, 0);
+    queue.came(1, NOW);
+    assert_eq!(queue.look(NOW + NO_PERIOD), Alert::Raise);
+}
+
+#[test]
+fn n13_setting_raises_what_is_held_back() {
+    let queue = of(10, 100);
+    queue.came(1, NOW);
+    let longer = Setting { count: 20, period: 100 };
+    assert_eq!(queue.moderation.set(&queue.control, longer), Alert::Raise);
+    assert_eq!(queue.look(NOW + 100_000), Alert::None);
+}
+
+#[test]
+fn the_thread_is_called_once_for_all_events_until_its_alarm() {
+    let queue = of(2, 100);
+    assert_eq!(queue.came(1, NOW), Alert::Call);
+    for later in 1..9 {
+        assert_eq!(queue.came(1, NOW + later), Alert::Raise);
+        queue.arm(Notify::Next);
+        assert_eq!(queue.came(1, NOW + later), Alert::None);
+    }
+    assert_eq!(queue.look(NOW + 100_000), Alert::None);
+    assert_eq!(queue.moderation.alarm(), NOW + 100_008);
+}
+
+#[test]
+fn an_alarm_that_nobody_answered_counts_as_none() {
+    let queue = of(2, 100);
+    assert_eq!(queue.came(1, NOW), Alert::Call);
+    assert_eq!(queue.came(1, NOW), Alert::Raise);
+    queue.arm(Notify::Next);
+    assert_eq!(queue.came(1, NOW + 100_000), Alert::Call);
+}
+
+#[test]
+fn x04_whatever_the_words_say_an_event_is_not_held_for_long() {
+    for word in [1, NOW - 1, NOW, NOW + LONGEST + 1, 1 << 63, u64::MAX] {
+        let queue = of(u16::MAX, 100);
+        sync::store(&queue.moderation.deadline, word);
+        sync::store(&queue.moderation.alarm, word);
+        sync::store_u32(&queue.moderation.held, word as u32);
+        if queue.came(1, NOW) != Alert::Raise {
+            assert!(until(queue.moderation.alarm(), NOW) <= 100_000);
+            assert_eq!(queue.look(NOW + 100_000), Alert::Raise);
+        }
+        queue.arm(Notify::Next);
+        sync::store(&queue.moderation.deadline, word);
+        assert_eq!(queue.look(NOW), Alert::Raise);
+    }
+}

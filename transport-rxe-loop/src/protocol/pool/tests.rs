@@ -1,0 +1,182 @@
+//! What a pool does step by step; that it does so in parallel is the models' to show.
+
+use super::*;
+
+const QP: u32 = 0x1001;
+const OTHER: u32 = 0x2002;
+const ME: u16 = 7;
+const SLOTS: usize = 3;
+
+struct Memory {
+    pool: Pool,
+    slots: [AtomicU64; SLOTS],
+    order: [AtomicU32; 4],
+}
+
+impl Memory {
+    /// Whose positions begin there.
+    fn at(position: u64) -> Self {
+        let memory = Self {
+            pool: Pool::default(),
+            slots: [const { AtomicU64::new(0) }; SLOTS],
+            order: [const { AtomicU32::new(u32::MAX) }; 4],
+        };
+        sync::store(&memory.pool.owner.posted, position);
+        sync::store(&memory.pool.takers.taken, position);
+        memory
+    }
+
+    fn queue(&self) -> Queue<'_> {
+        Queue::new(&self.pool, &self.slots, &self.order).unwrap()
+    }
+}
+
+/// Posts one; in which slot, and whether others are to be kicked.
+fn post(queue: &Queue<'_>, from: u32) -> Option<(u32, bool)> {
+    let slot = queue.find_free(from)?;
+    queue.put(slot, queue.posted());
+    Some((slot, queue.post(queue.posted().wrapping_add(1))))
+}
+
+fn fill(queue: &Queue<'_>) {
+    assert!((0..SLOTS as u32).all(|slot| post(queue, slot) == Some((slot, false))));
+}
+
+fn take(queue: &Queue<'_>) -> Taken {
+    queue.take(ME, QP).unwrap()
+}
+
+#[test]
+fn q09_receives_are_taken_in_their_order_and_come_back_in_any() {
+    for start in [0, u64::MAX - 1] {
+        let memory = Memory::at(start);
+        let queue = memory.queue();
+        fill(&queue);
+        assert_eq!(post(&queue, 0), None, "it is full");
+        let taken: Vec<_> = (0..SLOTS).map(|_| take(&queue)).collect();
+        assert!(taken.iter().map(Taken::slot).eq(0..SLOTS as u32));
+        assert!(queue.is_empty() && queue.take(ME, QP).is_none());
+        for at in [2, 0, 1] {
+            queue.settle(taken[at].tag(), QP);
+            assert_eq!(post(&queue, 0), Some((taken[at].slot(), false)));
+        }
+        assert!((0..SLOTS).map(|_| take(&queue).slot()).eq([2, 0, 1]));
+    }
+}
+
+#[test]
+fn q09_a_completion_settles_its_receive_once() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    post(&queue, 0);
+    let first = take(&queue);
+    queue.settle(first.tag(), OTHER);
+    assert!(queue.taken().eq([first]), "it was not taken for that one");
+    queue.settle(first.tag(), QP);
+    post(&queue, 0);
+    queue.settle(first.tag(), QP);
+    let again = take(&queue);
+    queue.settle(first.tag(), QP);
+    assert!(queue.taken().eq([again]), "that is of its last life");
+    assert_eq!((again.by(), again.target()), (ME, QP));
+}
+
+#[test]
+fn q09_what_was_not_used_is_the_next_again() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    fill(&queue);
+    let (first, second) = (take(&queue), take(&queue));
+    assert_eq!(queue.give_back(&second), Some(false));
+    assert_eq!(queue.give_back(&first), Some(false));
+    assert_eq!(queue.give_back(&first), None, "it is not taken");
+    queue.settle(second.tag(), QP);
+    assert!((0..SLOTS).map(|_| take(&queue).slot()).eq([0, 1, 2]));
+}
+
+#[test]
+fn q09_whoever_starved_is_kicked_when_one_is_given_back() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    post(&queue, 0);
+    let taken = take(&queue);
+    assert_eq!(queue.take_or_starve(ME, OTHER), None);
+    assert_eq!(queue.give_back(&taken), Some(true));
+    assert_eq!(post(&queue, 1), Some((1, false)), "that was told");
+}
+
+#[test]
+fn q09_the_limit_is_reached_once() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    fill(&queue);
+    memory.pool.arm(2);
+    assert!(!take(&queue).reached_limit(), "two are left");
+    assert_eq!((take(&queue).reached_limit(), memory.pool.limit()), (true, 0));
+    assert_eq!(memory.pool.owes(), Some(ME));
+    memory.pool.told(ME + 1);
+    assert_eq!(memory.pool.owes(), Some(ME), "that is another one");
+    memory.pool.told(ME);
+    assert_eq!(memory.pool.owes(), None);
+    assert!(!take(&queue).reached_limit());
+}
+
+#[test]
+fn x03_what_a_dead_holder_left_half_done_is_stepped_over() {
+    for gives_back in [false, true] {
+        let memory = Memory::at(0);
+        let queue = memory.queue();
+        fill(&queue);
+        let dead = take(&queue);
+        // As far as one gets that takes, or gives back.
+        sync::store(&memory.pool.takers.taken, 0);
+        if gives_back {
+            assert_eq!(queue.give_back(&dead), Some(false));
+            assert_eq!(take(&queue).slot(), 0);
+        } else {
+            assert_eq!(take(&queue).slot(), 1);
+        }
+    }
+}
+
+#[test]
+fn x03_any_number_of_dead_holders_leave_the_rest_to_be_taken() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    fill(&queue);
+    for _ in 0..2 * SLOTS {
+        let dead = take(&queue);
+        sync::store(&memory.pool.takers.taken, 0);
+        // Its completion queue is of no use any more.
+        queue.free(&dead);
+        assert!(post(&queue, 0).is_some(), "there is room");
+    }
+    assert!((0..SLOTS).all(|_| queue.take(ME, QP).is_some()));
+    assert_eq!(queue.take(ME, QP), None);
+}
+
+#[test]
+fn x04_words_that_cannot_be_lead_nowhere() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    for strange in [5, 1 << 40, u64::MAX] {
+        sync::store(&memory.pool.owner.posted, strange);
+        assert_eq!(queue.take_or_starve(ME, QP), None, "{strange}");
+    }
+    sync::store(&memory.pool.owner.posted, 4);
+    assert_eq!(queue.take(ME, QP), None, "no such slots");
+    for slot in [1, u32::MAX, 0, 1] {
+        sync::store_u32(&memory.order[slot as usize % 4], slot);
+    }
+    for word in [3, 0xff, u64::MAX, POSTED | 0xff00] {
+        memory.slots.iter().for_each(|slot| sync::store(slot, word));
+        let taken = queue.take(ME, QP);
+        assert_eq!(taken.is_some(), word & STATE == POSTED);
+        queue.settle(u32::MAX, QP);
+        queue.settle(tag::of_pool(0, u16::MAX), 0xff_ffff);
+        assert_eq!(queue.find_free(u32::MAX), None);
+    }
+    assert!(Queue::new(&memory.pool, &memory.slots, &memory.order[..3]).is_none());
+    assert!(Queue::new(&memory.pool, &memory.slots, &memory.order[..2]).is_none());
+    assert!(Queue::new(&memory.pool, &[], &memory.order).is_none());
+}

@@ -1,0 +1,36 @@
+//! Ends for datagrams.
+
+use cq_core::wr::SendWr;
+use transport_rxe_loop::{AddressHandle, AddressVector, Destination, QpType};
+
+use super::{End, QKEY, open, pair_of};
+
+/// The forty bytes before a datagram.
+pub const GRH: usize = 40;
+
+pub fn ends() -> (End, End) {
+    pair_of(QpType::Ud)
+}
+
+/// Where everybody is: without a global route, and with one.
+pub fn addresses() -> [AddressVector; 2] {
+    let here = open().attributes();
+    [AddressVector::of(here.gid, here.lid), AddressVector::of(here.gid, 0)]
+}
+
+/// Handles of both.
+pub fn handles(end: &End) -> [AddressHandle; 2] {
+    addresses().map(|address| end.pd.create_ah(&address).unwrap())
+}
+
+impl End {
+    /// Where it is, by a handle of the sender's.
+    pub fn by<'a>(&self, ah: &'a AddressHandle) -> Destination<'a> {
+        Destination { ah, qp_num: self.qp.number(), qkey: QKEY }
+    }
+
+    /// Has one small datagram sent to it.
+    pub fn hears(&self, from: &mut End, wr_id: u64) {
+        from.post_to(self.qp.number(), &[SendWr::send_inline(wr_id, &[wr_id as u8])]);
+    }
+}

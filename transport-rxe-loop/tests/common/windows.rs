@@ -1,0 +1,76 @@
+//! Memory windows: an end that lets its peer in by one.
+
+use cq_core::setup::inc_rkey;
+use cq_core::transport::Post;
+use cq_core::wr::{RemoteAddr, SendWr, WindowBind};
+use transport_rxe_loop::{Access, MemoryWindow, OwnedRegion};
+
+use super::{End, S, pair};
+
+/// What a region needs so that any window can be bound to it.
+pub const OPEN: Access = Access::LOCAL_WRITE.union(Access::MW_BIND);
+
+/// Where windows start in their regions, and how many bytes they have.
+pub const AT: usize = 1024;
+pub const LEN: usize = 512;
+
+/// A window on a region.
+pub struct Opening {
+    pub region: OwnedRegion,
+    pub window: MemoryWindow,
+}
+
+impl Opening {
+    /// A window on memory of an end, which is not bound.
+    pub fn of(end: &End) -> Self {
+        Self { region: end.pd.allocate(8192, OPEN).unwrap(), window: end.pd.alloc_mw().unwrap() }
+    }
+
+    /// How it is bound next, if nothing is wrong.
+    pub fn bind(&self, access: Access) -> WindowBind {
+        WindowBind {
+            window: self.window.rkey(),
+            rkey: inc_rkey(self.window.rkey()),
+            lkey: self.region.lkey(),
+            addr: self.region.addr() + AT as u64,
+            length: LEN as u64,
+            access,
+        }
+    }
+
+    /// Some byte that it opens on, by the key that it has.
+    pub fn at(&self, offset: usize) -> RemoteAddr {
+        RemoteAddr { addr: self.region.addr() + (AT + offset) as u64, rkey: self.window.rkey() }
+    }
+
+    /// What it opens on.
+    pub fn bytes(&self) -> [u8; LEN] {
+        let mut bytes = [0; LEN];
+        self.region.read(AT, &mut bytes).unwrap();
+        bytes
+    }
+}
+
+impl End {
+    /// Has its queue pair bind a window for its peer.
+    #[track_caller]
+    pub fn bind(&mut self, opening: &Opening, access: Access) {
+        self.post(SendWr::bind_window(70, opening.bind(access)));
+        self.expect(&[(70, S::SUCCESS)]);
+    }
+
+    /// Has its queue pair do this, of which nothing can come but this.
+    #[track_caller]
+    pub fn request(&mut self, wr: SendWr<'_>, status: S) {
+        self.qp.post_send(&[SendWr { wr_id: 71, ..wr }]).unwrap();
+        self.expect(&[(71, status)]);
+    }
+}
+
+/// Two ends, the second of which has a window for the first.
+pub fn opened(access: Access) -> (End, End, Opening) {
+    let (a, mut b) = pair();
+    let opening = Opening::of(&b);
+    b.bind(&opening, access);
+    (a, b, opening)
+}

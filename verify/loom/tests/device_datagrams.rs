@@ -1,0 +1,154 @@
+//! Many take the receives of a queue pair for datagrams, one after the other, under a lock. Each receive
+//! completes once, in order, and none is left behind when the queue pair fails (Q2, C8, C10). When RESET is over,
+//! none completes any more.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use loom::thread;
+use transport_rxe_loop::protocol::lock::{Lock, Owner};
+use transport_rxe_loop::protocol::receives::Ahead;
+use transport_rxe_loop::protocol::state::QpState;
+use transport_rxe_loop::protocol::window::Shut;
+use transport_rxe_loop::sync::{self, Site};
+use verify_loom::harness::model;
+use verify_loom::mortal::Mortal;
+use verify_loom::receiver::{LATE, LEFT, ORDER, Receiver};
+
+/// All threads are of one process.
+const ME: Owner = Owner::new(1, 1);
+
+/// What senders leave out, in a control.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Without {
+    Nothing,
+    /// Taking the lock.
+    Lock,
+    /// Looking at the state once the lock is given back.
+    LastLook,
+}
+
+/// A queue pair for datagrams.
+struct Target {
+    target: Receiver,
+    taking: Lock,
+    /// Those who wait for that.
+    waiting: Mortal,
+}
+
+/// The lock is taken by who asked whether it is free.
+struct Alone<'t>(&'t Target);
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.leave(&self.0.taking);
+    }
+}
+
+impl Target {
+    /// In RTS, with so many receives.
+    fn with_receives(count: u64) -> Arc<Self> {
+        let target = Receiver::with_receives(count);
+        Arc::new(Self { target, taking: Lock::new(), waiting: Mortal::default() })
+    }
+
+    /// Somebody brings a datagram.
+    fn take(&self, without: Without) {
+        if without != Without::Lock {
+            let _never_inherited = self.waiting.enter(&self.taking, ME);
+        }
+        self.target.take(&mut Ahead::default());
+        if without != Without::Lock {
+            self.waiting.leave(&self.taking);
+        }
+        sync::full_fence_at(Site::LeaveFence);
+        if without != Without::LastLook && self.target.is(QpState::Err) {
+            self.flush();
+        }
+    }
+
+    /// What who kicks it has done: run it, in ERR.
+    fn flush(&self) {
+        self.target.flush(|| {
+            let _shut = Shut::after_change();
+            self.taking.try_enter(ME).then(|| Alone(self))
+        });
+    }
+
+    fn fail(&self) {
+        self.target.fail();
+        self.flush();
+    }
+}
+
+/// So many send a datagram each, to a target with one receive more.
+fn send(target: &Arc<Target>, senders: usize, without: Without) -> Vec<thread::JoinHandle<()>> {
+    let send = |_| {
+        let target = Arc::clone(target);
+        thread::spawn(move || target.take(without))
+    };
+    (0..senders).map(send).collect()
+}
+
+fn fail_while_sending(senders: usize, without: Without) {
+    let target = Target::with_receives(senders as u64 + 1);
+    let senders = send(&target, senders, without);
+    target.fail();
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    target.target.expect_all();
+}
+
+#[test]
+fn q02_who_takes_datagrams_and_fails_is_flushed_behind_the_receive_in_flight() {
+    model("a queue pair fails while a datagram comes", || {
+        fail_while_sending(1, Without::Nothing);
+    })
+    .must_fail_without(Site::LeaveFence, LEFT)
+    .must_fail_without(Site::ChangeFence, LEFT)
+    .must_fail_as("the lock", ORDER, || fail_while_sending(1, Without::Lock))
+    .must_fail_as("the last look", LEFT, || fail_while_sending(1, Without::LastLook));
+    model("a queue pair fails while two datagrams come", || {
+        fail_while_sending(2, Without::Nothing);
+    })
+    .must_fail_without(Site::LeaveFence, LEFT);
+}
+
+fn send_at_once(without: Without) {
+    let target = Target::with_receives(2);
+    let senders = send(&target, 2, without);
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    target.target.expect_all();
+}
+
+#[test]
+fn c10_who_sends_at_once_takes_one_receive_after_the_other() {
+    model("two datagrams come at once", || send_at_once(Without::Nothing)).must_fail_as(
+        "the lock",
+        ORDER,
+        || send_at_once(Without::Lock),
+    );
+}
+
+/// The owner empties its queue pair, and makes it anew, while somebody sends.
+fn reset(waits: bool) {
+    let target = Target::with_receives(2);
+    let senders = send(&target, 1, Without::Nothing);
+    target.target.enter();
+    if waits {
+        let _never_inherited = target.waiting.enter(&target.taking, ME);
+        target.waiting.leave(&target.taking);
+    }
+    let before = target.target.empty();
+    target.target.leave_reset(QpState::Rts);
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    target.target.expect_none_since(before);
+}
+
+#[test]
+fn q01_no_receive_completes_after_reset_whoever_sends() {
+    model("RESET while a datagram comes", || reset(true)).must_fail_as(
+        "taking the lock once",
+        LATE,
+        || reset(false),
+    );
+}

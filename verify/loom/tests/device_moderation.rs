@@ -1,0 +1,301 @@
+//! Events that are held back: whoever sleeps is woken, by count, by the service thread, or by whoever sweeps up
+//! after the producer that was to call it.
+#![cfg(loom)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use cq_core::cq::CompletionQueue;
+use cq_core::ring::Slot;
+use cq_core::soft::{Control, Entry, Parts};
+use cq_core::sync::Site;
+use cq_core::transport::{Arm, Block, Events, NoSignal, Notify, Signal};
+use cq_core::wc::{Wc, WcStatus};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+use transport_rxe_loop::protocol::fanin::{Fanin, Place};
+use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::moderation::{Alert, Moderation, News, Setting};
+use transport_rxe_loop::sync::death;
+use verify_loom::channel::{Channel, LOST, take_some};
+use verify_loom::harness::model;
+use verify_loom::mortal::{Mortal, VICTIM};
+use verify_loom::queue::KEY;
+
+const HEIR: Owner = Owner::new(1, 1);
+const SERVICE: Owner = Owner::new(2, 1);
+
+/// What of the protocol is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    CallsNobody,
+    LooksWithoutLock,
+    RingsNobody,
+}
+
+/// How often the service thread was called, and whether it ever will be again.
+#[derive(Default)]
+struct Calls {
+    count: u32,
+    over: bool,
+}
+
+struct World {
+    fanin: Fanin,
+    control: Control,
+    slots: Vec<Slot>,
+    moderation: Moderation,
+    victim: Mortal,
+    calls: Mutex<Calls>,
+    called: Condvar,
+    channel: Channel,
+    fault: Fault,
+}
+
+impl World {
+    fn new(count: u16, fault: Fault) -> Arc<Self> {
+        let world = Self {
+            fanin: Fanin::new(),
+            control: Control::new(),
+            slots: (0..4).map(|_| Slot::new()).collect(),
+            moderation: Moderation::default(),
+            victim: Mortal::default(),
+            calls: Mutex::default(),
+            called: Condvar::new(),
+            channel: Channel::new(1),
+            fault,
+        };
+        world.fanin.begin(Place { offset: 0, log2: 2, promised: 4 });
+        let set = world.moderation.set(&world.control, Setting { count, period: 1 });
+        assert_eq!(set, Alert::None);
+        Arc::new(world)
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        Parts::new(&self.control, &self.slots, &[], 4).expect("a legal capacity")
+    }
+
+    /// True if the lock was inherited, so that the event is to be raised.
+    fn enter(&self, me: Owner) -> bool {
+        let inherited = self.victim.enter(&self.fanin.lock, me);
+        if inherited {
+            let _state = self.fanin.repair(self.parts(), |_, _| ());
+        }
+        inherited
+    }
+
+    fn raise_if(&self, is: bool) {
+        if is && death::step() {
+            self.channel.raise(KEY);
+        }
+    }
+
+    fn call(&self) {
+        if self.fault != Fault::CallsNobody && death::step() {
+            self.calls.lock().unwrap().count += 1;
+            self.called.notify_one();
+        }
+    }
+
+    /// Pushes one, at this time.
+    fn push(&self, me: Owner, now: u64) {
+        let inherited = self.enter(me);
+        let mut producer = self.fanin.producer(self.parts(), KEY, None::<NoSignal>);
+        let wc = Wc::new(now, WcStatus::SUCCESS, 1);
+        self.fanin.push(&mut producer, &Entry { wc, ..Entry::default() }, |_, _| ()).unwrap();
+        let news = News { all: 1, ..News::default() };
+        let alert = self.moderation.alert(&self.control, news, || now);
+        self.victim.leave(&self.fanin.lock);
+        self.raise_if(inherited || alert == Alert::Raise);
+        if alert == Alert::Call {
+            self.call();
+        }
+    }
+
+    /// Looks after the victim, which is dead, and says how many it had published, or anybody else.
+    fn sweep(&self) -> u64 {
+        let inherited = self.enter(HEIR);
+        let published = self.fanin.position();
+        self.victim.leave(&self.fanin.lock);
+        self.raise_if(inherited || self.fault != Fault::RingsNobody);
+        published
+    }
+
+    /// The service thread, asleep at first. Whenever it sleeps for a time, that goes by.
+    fn serve(&self) {
+        let mut seen = 0;
+        while self.wait_for_call(&mut seen) {
+            while self.moderation.alarm() != 0 {
+                self.look();
+            }
+        }
+        self.channel.hang_up();
+    }
+
+    /// False if there will be none.
+    fn wait_for_call(&self, seen: &mut u32) -> bool {
+        let mut calls = self.calls.lock().unwrap();
+        while calls.count == *seen {
+            if calls.over {
+                return false;
+            }
+            calls = self.called.wait(calls).unwrap();
+        }
+        *seen = calls.count;
+        true
+    }
+
+    fn look(&self) {
+        let look = || self.moderation.look(&self.control, self.moderation.alarm());
+        let (inherited, alert) = if self.fault == Fault::LooksWithoutLock {
+            (false, look())
+        } else {
+            let inherited = self.enter(SERVICE);
+            let alert = look();
+            self.victim.leave(&self.fanin.lock);
+            (inherited, alert)
+        };
+        self.raise_if(inherited || alert == Alert::Raise);
+    }
+
+    /// Nobody calls any more.
+    fn end(&self) {
+        self.calls.lock().unwrap().over = true;
+        self.called.notify_one();
+    }
+
+    fn arm(&self) {
+        let _ = self.parts().consumer(0, KEY, true).arm(Notify::Next).unwrap();
+    }
+
+    /// Sleeps until there is an event.
+    fn sleep(&self) {
+        let mut channel = self.channel.clone();
+        while channel.next().unwrap().is_none() {
+            channel.block(&mut None).unwrap();
+        }
+    }
+
+    /// Sleeps until so many have come.
+    fn take(&self, all: usize) {
+        let mut channel = self.channel.clone();
+        let mut cq = CompletionQueue::new(self.parts().consumer(0, KEY, true));
+        let (mut taken, mut room) = (0, [Wc::default(); 4]);
+        while taken < all {
+            taken += take_some(&mut cq, &mut channel, Notify::Next, &mut room).unwrap();
+        }
+    }
+}
+
+/// One event stands for two completions, and was raised for the two that came. The third waits for the
+/// service thread, which has been called for the first, and looks at about that time.
+fn three(fault: Fault) {
+    let world = World::new(2, fault);
+    world.arm();
+    (1..=2).for_each(|now| world.push(HEIR, now));
+    let [producer, service] = [0, 1].map(|part| {
+        let world = Arc::clone(&world);
+        thread::spawn(move || match part {
+            0 => {
+                world.push(HEIR, 3);
+                world.end();
+            }
+            _ => world.serve(),
+        })
+    });
+    world.take(3);
+    producer.join().unwrap();
+    service.join().unwrap();
+}
+
+#[test]
+fn n12_who_sleeps_is_woken_by_count_or_in_time() {
+    model("events held back", || three(Fault::None))
+        .must_fail_as("the lock for looking", LOST, || three(Fault::LooksWithoutLock))
+        .must_fail_without(Site::PushFence, LOST)
+        .must_fail_without(Site::ArmFence, LOST);
+}
+
+/// One comes, and the service thread is called for it.
+fn one(fault: Fault) {
+    let world = World::new(2, fault);
+    let producer = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            world.push(HEIR, 1);
+            world.end();
+        }
+    });
+    let service = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.serve()
+    });
+    world.take(1);
+    producer.join().unwrap();
+    service.join().unwrap();
+}
+
+#[test]
+fn n12_who_holds_an_event_back_calls() {
+    model("one event held back", || one(Fault::None))
+        .must_fail_as("calling", LOST, || one(Fault::CallsNobody));
+}
+
+/// The victim has pushed one, for which alone no event is raised by count, and was killed, while the consumer was
+/// asleep. Its heir sweeps up, and pushes one if that was not published. Says whether the victim lived.
+fn killed(death: u32, fault: Fault) -> bool {
+    let world = World::new(2, fault);
+    world.arm();
+    let lived = world.victim.live(death, || world.push(VICTIM, 1));
+    let heir = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            let published = world.sweep();
+            (published..1).for_each(|_| world.push(HEIR, 2));
+            world.end();
+        }
+    });
+    let service = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.serve()
+    });
+    world.sleep();
+    world.take(1);
+    heir.join().unwrap();
+    service.join().unwrap();
+    lived
+}
+
+/// Steps of a push of which nobody knows before the entry is published: the words of the entry.
+const UNSEEN: Range<u32> = 2..6;
+
+#[test]
+fn n12_what_a_dead_producer_holds_back_is_raised() {
+    for death in (0..).filter(|death| !UNSEEN.contains(death)) {
+        let died = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let seen = Arc::clone(&died);
+        model(format!("events held back, killed at step {death}"), move || {
+            if !killed(death, Fault::None) {
+                seen.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        });
+        if !died.load(std::sync::atomic::Ordering::Relaxed) {
+            assert!(death > UNSEEN.end, "killed nowhere");
+            return;
+        }
+    }
+}
+
+/// The step at which a push of one has set the alarm, and left the lock, but called nobody.
+const HELD: u32 = 14;
+
+#[test]
+fn n12_whoever_sweeps_up_rings() {
+    model("events held back, killed before the call", || {
+        killed(HELD, Fault::None);
+    })
+    .must_fail_as("ringing", LOST, || {
+        killed(HELD, Fault::RingsNobody);
+    });
+}

@@ -1,0 +1,294 @@
+//! Receives that several queue pairs share: each is taken once, whoever waits for one is kicked, and what a
+//! killed taker had is taken again, or has completed (Q9, X3).
+#![cfg(loom)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
+
+use cq_core::transport::{Block, Events, Signal};
+use loom::thread;
+use transport_rxe_loop::protocol::identity;
+use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::pool::Taken;
+use transport_rxe_loop::protocol::state::QpState;
+use transport_rxe_loop::protocol::window::{Copying, Shut};
+use transport_rxe_loop::sync::{AtomicU32, Site};
+use verify_loom::channel::{Channel, LOST};
+use verify_loom::harness::{UNORDERED, model};
+use verify_loom::mortal::VICTIM;
+use verify_loom::pool::{TARGET, WRONG, World};
+use verify_loom::queue::KEY;
+
+const ONE: Owner = Owner::new(1, 1);
+const OTHER: Owner = Owner::new(2, 1);
+
+/// Takes one, and sleeps as long as there is none.
+fn wait(world: &World, me: Owner, kicks: &mut Channel) -> Taken {
+    loop {
+        if let Some(taken) = world.take(me) {
+            return taken;
+        }
+        while kicks.next().unwrap().is_none() {
+            kicks.block(&mut None).unwrap();
+        }
+    }
+}
+
+/// One takes and completes until it has `all`, while the owner posts each of `batches` at once. A batch that
+/// finds no room is given up.
+fn hand_over(all: u64, batches: &'static [u64]) {
+    let (world, mut kicks) = (World::with(0), Channel::new(1));
+    let owner = thread::spawn({
+        let (world, kicks) = (Arc::clone(&world), kicks.clone());
+        move || {
+            for &batch in batches {
+                if world.post_up_to(batch) {
+                    kicks.raise(KEY);
+                }
+            }
+            kicks.hang_up();
+        }
+    });
+    for next in 0..all {
+        let taken = wait(&world, ONE, &mut kicks);
+        assert_eq!(world.read(&taken), next, "{WRONG}");
+        world.complete(&taken);
+    }
+    owner.join().unwrap();
+}
+
+#[test]
+fn q09_who_waits_for_a_shared_receive_is_kicked() {
+    model("one shared receive each time", || hand_over(2, &[1, 2]))
+        .must_fail_without(Site::PostFence, LOST)
+        .must_fail_without(Site::StarveFence, LOST)
+        .must_fail_without(Site::LookAgain, LOST)
+        .must_fail_without(Site::StoreFenced, UNORDERED)
+        .must_fail_without(Site::SeePosted, UNORDERED);
+}
+
+/// The owner fills the pool as often as it finds room, while what is in it is taken.
+fn reuse() {
+    let world = World::with(2);
+    let owner = thread::spawn({
+        let world = Arc::clone(&world);
+        move || assert!(!world.post_up_to(3), "nobody starves")
+    });
+    for next in 0..2 {
+        let taken = world.take(ONE).expect(WRONG);
+        assert_eq!(world.read(&taken), next, "{WRONG}");
+        world.complete(&taken);
+    }
+    owner.join().unwrap();
+    let posted = world.queue().posted();
+    world.drain(ONE, posted);
+}
+
+#[test]
+fn q09_a_shared_receive_is_overwritten_only_once_it_was_read() {
+    model("a full pool", reuse).must_fail_without(Site::SeeFree, UNORDERED);
+}
+
+/// Two wait for one each, and both are posted at once.
+fn two_takers() {
+    let (world, kicks) = (World::with(0), [Channel::new(1), Channel::new(1)]);
+    let takers = [(ONE, 0), (OTHER, 1)].map(|(me, which)| {
+        let (world, mut mine) = (Arc::clone(&world), kicks[which].clone());
+        thread::spawn(move || world.complete(&wait(&world, me, &mut mine)))
+    });
+    if world.post_up_to(2) {
+        kicks.iter().for_each(|it| it.raise(KEY));
+    }
+    kicks.iter().for_each(Channel::hang_up);
+    takers.into_iter().for_each(|taker| taker.join().unwrap());
+    world.drain(ONE, 2);
+}
+
+/// One takes the last receive, and gives it back; another waits for it.
+fn give_back(kicks_then: bool) {
+    let (world, mut kicks) = (World::with(1), Channel::new(1));
+    let other = thread::spawn({
+        let (world, kicks) = (Arc::clone(&world), kicks.clone());
+        move || {
+            let starved = world.take(OTHER).is_some_and(|taken| world.give_back(OTHER, &taken));
+            if starved && kicks_then {
+                kicks.raise(KEY);
+            }
+            kicks.hang_up();
+        }
+    });
+    let taken = wait(&world, ONE, &mut kicks);
+    world.complete(&taken);
+    other.join().unwrap();
+    world.drain(ONE, 1);
+}
+
+#[test]
+fn q09_all_who_wait_for_shared_receives_are_kicked() {
+    model("two takers", two_takers);
+    model("one gives back", || give_back(true))
+        .must_fail_as("kicking then", LOST, || give_back(false));
+}
+
+/// What survivors do about what the dead had taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// As the protocol has it: one of them.
+    Whole,
+    /// Two of them.
+    Twice,
+    /// Gives back before it has repaired what the dead has pushed to.
+    GivesBackFirst,
+}
+
+/// The victim takes one, and completes it or gives it back, and is killed at a step of that. A survivor takes
+/// one meanwhile; another one sweeps up. Says whether the victim came to its end.
+fn die(step: u32, gives_back: bool, care: Care) -> bool {
+    let world = World::with(2);
+    let sweep = move |world: &World, me: Owner| {
+        if care != Care::GivesBackFirst {
+            world.repair();
+        }
+        world.sweep(me, VICTIM);
+        world.repair();
+    };
+    let victim = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            world.victim.live(step, || {
+                let taken = world.take(VICTIM).expect(WRONG);
+                if gives_back {
+                    world.give_back(VICTIM, &taken);
+                } else {
+                    world.complete(&taken);
+                }
+            })
+        }
+    });
+    let survivor = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            let taken = world.take(ONE).expect(WRONG);
+            world.complete(&taken);
+            if care == Care::Twice && world.victim.is_dead() {
+                sweep(&world, ONE);
+            }
+        }
+    });
+    let lived = victim.join().unwrap();
+    sweep(&world, OTHER);
+    survivor.join().unwrap();
+    world.drain(OTHER, 2);
+    lived
+}
+
+/// Runs the model for every step at which the victim can be killed, until it lives.
+fn at_every_step(name: &str, first: u32, gives_back: bool) {
+    for step in first.. {
+        let all_lived = Arc::new(Unseen::new(true));
+        let seen = Arc::clone(&all_lived);
+        model(format!("{name}, killed at step {step}"), move || {
+            seen.fetch_and(die(step, gives_back, Care::Whole), Relaxed);
+        });
+        if all_lived.load(Relaxed) {
+            assert!(step > first.max(MARKED), "killed nowhere");
+            return;
+        }
+    }
+}
+
+#[test]
+fn x03_a_shared_receive_completes_once_whenever_its_taker_is_killed() {
+    at_every_step("take and complete", 0, false);
+}
+
+#[test]
+fn x03_a_shared_receive_is_not_lost_whenever_it_is_given_back() {
+    at_every_step("take and give back", TAKEN, true);
+}
+
+/// The lock is taken and the slot is marked, and the next one is still this one.
+const MARKED: u32 = 2;
+/// It is taken, and the lock left.
+const TAKEN: u32 = 4;
+/// Its completion is published, but the slot is still marked.
+const PUBLISHED: u32 = 5;
+
+#[test]
+fn x03_what_a_killed_taker_left_is_put_in_order() {
+    let killed_at = |step, care| {
+        move || {
+            die(step, false, care);
+        }
+    };
+    model("take, killed when the slot is marked", killed_at(MARKED, Care::Whole))
+        .must_fail_without(Site::StepOver, WRONG);
+    model("take, killed when it has, two sweep up", killed_at(TAKEN, Care::Twice));
+    model("take, killed when it is published", killed_at(PUBLISHED, Care::Whole)).must_fail_as(
+        "repairing first",
+        WRONG,
+        killed_at(PUBLISHED, Care::GivesBackFirst),
+    );
+}
+
+/// A completion is settled again, by an heir, while its slot is used again.
+fn settle_again() {
+    let world = World::with(2);
+    let first = world.take(ONE).expect(WRONG);
+    world.complete(&first);
+    let heir = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.queue().settle(first.tag(), TARGET)
+    });
+    assert!(!world.post_up_to(3), "nobody starves");
+    let taken = [1, 2].map(|_| world.take(ONE).expect(WRONG));
+    heir.join().unwrap();
+    assert_eq!(world.queue().taken().count(), taken.len(), "{WRONG}");
+    taken.iter().for_each(|taken| world.complete(taken));
+    world.drain(OTHER, 3);
+}
+
+#[test]
+fn q09_a_completion_settles_its_own_receive_alone() {
+    model("a completion is settled again", settle_again).must_fail_without(Site::RightLife, WRONG);
+}
+
+/// A queue pair fails while its peer takes and completes; one of the two sees that nothing is taken any more.
+fn last_receive() {
+    let (world, identity) = (World::with(1), Arc::new(AtomicU32::new(0)));
+    identity::enter(&identity, TARGET);
+    assert!(identity::change(&identity, identity::read(&identity), QpState::Rts));
+    let peer = thread::spawn({
+        let (world, identity) = (Arc::clone(&world), Arc::clone(&identity));
+        move || {
+            let copying = Copying::default();
+            copying.open();
+            let taken = world.take_if(ONE, || identity::read(&identity).state == QpState::Rts);
+            if let Some(taken) = &taken {
+                world.complete(taken);
+            }
+            copying.close();
+            let kicks = identity::read(&identity).state == QpState::Err;
+            (taken.is_some(), kicks)
+        }
+    });
+    assert!(identity::fail(&identity, TARGET));
+    world.pass(OTHER);
+    let _shut = Shut::after_change();
+    let is_taken = world.queue().taken().next().is_some();
+    let before = world.completed();
+    let (took, kicks) = peer.join().unwrap();
+    if is_taken {
+        assert!(kicks, "{LOST}");
+    } else {
+        assert_eq!(world.completed(), before, "{WRONG}");
+    }
+    assert_eq!(world.completed(), took.into(), "{WRONG}");
+}
+
+#[test]
+fn q09_that_the_last_receive_was_taken_is_seen() {
+    model("a peer with a pool fails", last_receive)
+        .must_fail_without(Site::CloseFence, LOST)
+        .must_fail_without(Site::ChangeFence, LOST);
+}
