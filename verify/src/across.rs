@@ -19,20 +19,21 @@
 //! A connection within one of them would show nothing that the loopback of one process does not: connecting
 //! so panics with [`WITHIN`].
 
+mod of;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{
-    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, Poll, PollError,
-    Post, PostError,
-};
+use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
+pub use self::of::Of;
+use self::of::Of::{Far as There, Near as Here};
+use self::of::either;
 use crate::device::{
-    Access, Attr, Cq, Destroy, Device, Limits, Mr, Qp, QpCaps, QpInit, Refusal, State,
+    Access, Address, Attr, Destination, Device, Limits, Qp, QpCaps, QpInit, Refusal, SrqInit, State,
 };
 use crate::far::Far;
 use crate::loopback::Loopback;
@@ -40,22 +41,13 @@ use crate::loopback::Loopback;
 /// What is said where both queue pairs of a connection are in one process.
 pub const WITHIN: &str = "this connection stays within one process";
 
-/// Something of one of the processes.
-#[derive(Debug)]
-pub enum Of<N, F> {
-    /// Of this one.
-    Near(N),
-    /// Of the other one.
-    Far(F),
-}
-use Of::{Far as There, Near as Here};
-
-/// The same of whichever it is.
-macro_rules! either {
-    ($of:expr, $one:ident => $what:expr) => {
-        match $of {
-            Here($one) => $what,
-            There($one) => $what,
+/// Made of a domain by the device that it is of.
+macro_rules! made_of {
+    ($pd:ident, $of:expr, $device:ident => $what:expr) => {
+        match (&$of, $pd) {
+            (Here($device), Here($pd)) => $what.map(Here),
+            (There($device), There($pd)) => $what.map(There),
+            _ => mixed(),
         }
     };
 }
@@ -103,6 +95,9 @@ impl Device for Across {
     type Mr = Of<<Loopback as Device>::Mr, <Far as Device>::Mr>;
     type Channel = Of<<Loopback as Device>::Channel, <Far as Device>::Channel>;
     type Cq = Of<<Loopback as Device>::Cq, <Far as Device>::Cq>;
+    type Srq = Of<<Loopback as Device>::Srq, <Far as Device>::Srq>;
+    type Ah = Of<<Loopback as Device>::Ah, <Far as Device>::Ah>;
+    type Mw = Of<<Loopback as Device>::Mw, <Far as Device>::Mw>;
     type Qp = AcrossQp;
 
     fn open() -> Self {
@@ -125,11 +120,7 @@ impl Device for Across {
     }
 
     fn register(&self, pd: &Self::Pd, len: usize, access: Access) -> Result<Self::Mr, Refusal> {
-        match (&self.0, pd) {
-            (Here(device), Here(pd)) => device.register(pd, len, access).map(Here),
-            (There(device), There(pd)) => device.register(pd, len, access).map(There),
-            _ => mixed(),
-        }
+        made_of!(pd, self.0, device => device.register(pd, len, access))
     }
 
     fn create_channel(&self) -> Self::Channel {
@@ -153,18 +144,60 @@ impl Device for Across {
         }
     }
 
-    fn create_qp(&self, pd: &Self::Pd, init: &QpInit<'_, Self::Cq>) -> Result<AcrossQp, Refusal> {
-        let QpInit { send_cq, recv_cq, caps, sq_sig_all } = *init;
-        match (&self.0, pd, send_cq, recv_cq) {
+    fn create_cq_ignoring_overrun(
+        &self,
+        capacity: u32,
+        channel: Option<&Self::Channel>,
+    ) -> Result<Self::Cq, Refusal> {
+        match (&self.0, channel) {
+            (Here(device), None) => device.create_cq_ignoring_overrun(capacity, None).map(Here),
+            (There(device), None) => device.create_cq_ignoring_overrun(capacity, None).map(There),
+            (Here(device), Some(Here(of))) => {
+                device.create_cq_ignoring_overrun(capacity, Some(of)).map(Here)
+            }
+            (There(device), Some(There(of))) => {
+                device.create_cq_ignoring_overrun(capacity, Some(of)).map(There)
+            }
+            _ => mixed(),
+        }
+    }
+
+    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Refusal> {
+        made_of!(pd, self.0, device => device.create_srq(pd, init))
+    }
+
+    fn create_qp(
+        &self,
+        pd: &Self::Pd,
+        init: &QpInit<'_, Self::Cq, Self::Srq>,
+    ) -> Result<AcrossQp, Refusal> {
+        let QpInit { qp_type, caps, sq_sig_all, .. } = *init;
+        match (&self.0, pd, init.send_cq, init.recv_cq) {
             (Here(device), Here(pd), Here(send_cq), Here(recv_cq)) => {
-                device.create_qp(pd, &QpInit { send_cq, recv_cq, caps, sq_sig_all }).map(Here)
+                let srq = init.srq.map(|srq| if let Here(srq) = srq { srq } else { mixed() });
+                let init = QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
+                device.create_qp(pd, &init).map(Here)
             }
             (There(device), There(pd), There(send_cq), There(recv_cq)) => {
-                device.create_qp(pd, &QpInit { send_cq, recv_cq, caps, sq_sig_all }).map(There)
+                let srq = init.srq.map(|srq| if let There(srq) = srq { srq } else { mixed() });
+                let init = QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
+                device.create_qp(pd, &init).map(There)
             }
             _ => mixed(),
         }
         .map(AcrossQp::new)
+    }
+
+    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Refusal> {
+        made_of!(pd, self.0, device => device.create_ah(pd, to))
+    }
+
+    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Refusal> {
+        made_of!(pd, self.0, device => device.ah_from_wc(pd, wc, grh))
+    }
+
+    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Refusal> {
+        made_of!(pd, self.0, device => device.alloc_mw(pd))
     }
 
     fn pause(&self) {
@@ -183,75 +216,6 @@ impl AsyncEvents for Across {
     }
 }
 
-impl<N: Destroy, F: Destroy> Destroy for Of<N, F> {
-    fn destroy(self) -> Result<(), Self> {
-        match self {
-            Here(object) => object.destroy().map_err(Here),
-            There(object) => object.destroy().map_err(There),
-        }
-    }
-}
-
-impl<N: Mr, F: Mr> Mr for Of<N, F> {
-    fn addr(&self) -> u64 {
-        either!(self, mr => mr.addr())
-    }
-
-    fn lkey(&self) -> u32 {
-        either!(self, mr => mr.lkey())
-    }
-
-    fn rkey(&self) -> u32 {
-        either!(self, mr => mr.rkey())
-    }
-
-    fn read(&self, offset: usize, to: &mut [u8]) {
-        either!(self, mr => mr.read(offset, to));
-    }
-
-    fn write(&self, offset: usize, from: &[u8]) {
-        either!(self, mr => mr.write(offset, from));
-    }
-}
-
-impl<N: Events, F: Events> Events for Of<N, F> {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
-        either!(self, channel => channel.next())
-    }
-}
-
-impl<N: Block, F: Block> Block for Of<N, F> {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        either!(self, channel => channel.block(left))
-    }
-}
-
-impl<N: Poll, F: Poll> Poll for Of<N, F> {
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        either!(self, cq => cq.poll(out))
-    }
-}
-
-impl<N: Arm, F: Arm> Arm for Of<N, F> {
-    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        either!(self, cq => cq.arm(on))
-    }
-
-    fn key(&self) -> CqKey {
-        either!(self, cq => cq.key())
-    }
-}
-
-impl<N: Cq, F: Cq> Cq for Of<N, F> {
-    fn capacity(&self) -> u32 {
-        either!(self, cq => cq.capacity())
-    }
-
-    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
-        either!(self, cq => cq.resize(capacity))
-    }
-}
-
 impl Post for AcrossQp {
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         either!(&mut self.qp, qp => qp.post_send(list))
@@ -262,7 +226,21 @@ impl Post for AcrossQp {
     }
 }
 
-impl Qp for AcrossQp {
+impl Qp<<Across as Device>::Ah> for AcrossQp {
+    fn post_to(
+        &mut self,
+        to: &Destination<'_, <Across as Device>::Ah>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        let Destination { ah, qp_num, qkey } = *to;
+        assert!(!self.is_beside(qp_num), "{WITHIN}");
+        match (&mut self.qp, ah) {
+            (Here(qp), Here(ah)) => qp.post_to(&Destination { ah, qp_num, qkey }, list),
+            (There(qp), There(ah)) => qp.post_to(&Destination { ah, qp_num, qkey }, list),
+            _ => mixed(),
+        }
+    }
+
     fn number(&self) -> u32 {
         self.number
     }
@@ -286,12 +264,12 @@ impl Qp for AcrossQp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::differential::{FULL, Plan, run};
+    use crate::differential::{Plan, TWO_PROCESSES, run};
     use crate::model::Model;
 
     #[test]
     fn both_ends_together_do_what_the_model_does() {
-        let plan = Plan { programs: 100, seed: 1, dialect: &FULL };
+        let plan = Plan { programs: 100, seed: 1, dialect: &TWO_PROCESSES };
         run::<Model, Across>(&plan, |_| ()).unwrap();
     }
 

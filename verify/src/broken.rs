@@ -2,18 +2,21 @@
 
 use std::collections::VecDeque;
 
-use cq_core::async_event::AsyncEvent;
+use cq_core::async_event::{AsyncEvent, AsyncEventType};
 use cq_core::transport::{
     Arm, ArmError, Armed, AsyncEvents, CqKey, EventError, Events, Notify, Poll, PollError, Post,
     PostError,
 };
-use cq_core::wc::{Wc, WcStatus as S};
+use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendWr};
 
 use crate::device::{
-    Access, Attr, Cq, Destroy, Device, Limits, Qp, QpCaps, QpInit, Refusal, State,
+    Access, Address, Attr, Cq, Destination, Destroy, Device, Limits, Qp, QpCaps, QpInit, Refusal,
+    SrqInit, State,
 };
-use crate::model::{Model, ModelChannel, ModelCq, ModelMr, ModelPd, ModelQp};
+use crate::model::{
+    Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,
+};
 
 /// A way to be broken: not at all.
 pub const NOT: u8 = 0;
@@ -25,9 +28,25 @@ pub const HANDS_OUT_TWICE: u8 = 5;
 pub const LOSES_AN_EVENT: u8 = 6;
 pub const REPORTS_NOTHING: u8 = 7;
 pub const FORGETS_TO_RESIZE: u8 = 8;
+/// What a shared receive queue holds goes with the first queue pair of it that fails.
+pub const FLUSHES_SHARED_RECEIVES: u8 = 9;
+/// `byte_len` of a datagram is that of what was sent.
+pub const FORGETS_THE_ROUTE: u8 = 10;
+pub const IGNORES_QUEUE_KEYS: u8 = 11;
+pub const REACHES_A_LIMIT_TWICE: u8 = 12;
+/// A key that was invalidated still opens the window.
+pub const KEEPS_KEYS: u8 = 13;
+/// Moderation changes nothing.
+pub const HOLDS_NOTHING_BACK: u8 = 14;
+/// A completion queue that was to ignore overruns does not.
+pub const MINDS_OVERRUNS: u8 = 15;
 
 /// The model, broken in one way.
-pub struct Broken<const HOW: u8>(Model);
+pub struct Broken<const HOW: u8> {
+    device: Model,
+    /// Reported before anything else.
+    again: Option<AsyncEvent>,
+}
 
 pub struct BrokenCq<const HOW: u8> {
     cq: ModelCq,
@@ -48,26 +67,29 @@ impl<const HOW: u8> Device for Broken<HOW> {
     type Mr = ModelMr;
     type Channel = BrokenChannel<HOW>;
     type Cq = BrokenCq<HOW>;
+    type Srq = ModelSrq;
+    type Ah = ModelAh;
+    type Mw = ModelMw;
     type Qp = BrokenQp<HOW>;
 
     fn open() -> Self {
-        Self(Model::open())
+        Self { device: Model::open(), again: None }
     }
 
     fn limits(&self) -> Limits {
-        self.0.limits()
+        self.device.limits()
     }
 
     fn alloc_pd(&self) -> ModelPd {
-        self.0.alloc_pd()
+        self.device.alloc_pd()
     }
 
     fn register(&self, pd: &ModelPd, len: usize, access: Access) -> Result<ModelMr, Refusal> {
-        self.0.register(pd, len, access)
+        self.device.register(pd, len, access)
     }
 
     fn create_channel(&self) -> BrokenChannel<HOW> {
-        BrokenChannel { channel: self.0.create_channel(), taken: 0 }
+        BrokenChannel { channel: self.device.create_channel(), taken: 0 }
     }
 
     fn create_cq(
@@ -75,29 +97,69 @@ impl<const HOW: u8> Device for Broken<HOW> {
         capacity: u32,
         channel: Option<&BrokenChannel<HOW>>,
     ) -> Result<BrokenCq<HOW>, Refusal> {
-        let cq = self.0.create_cq(capacity, channel.map(|broken| &broken.channel))?;
+        let cq = self.device.create_cq(capacity, channel.map(|broken| &broken.channel))?;
         Ok(BrokenCq { cq, again: VecDeque::new(), polled: 0 })
+    }
+
+    fn create_cq_ignoring_overrun(
+        &self,
+        capacity: u32,
+        channel: Option<&BrokenChannel<HOW>>,
+    ) -> Result<BrokenCq<HOW>, Refusal> {
+        if HOW == MINDS_OVERRUNS {
+            return self.create_cq(capacity, channel);
+        }
+        let channel = channel.map(|broken| &broken.channel);
+        let cq = self.device.create_cq_ignoring_overrun(capacity, channel)?;
+        Ok(BrokenCq { cq, again: VecDeque::new(), polled: 0 })
+    }
+
+    fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Refusal> {
+        self.device.create_srq(pd, init)
+    }
+
+    fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Refusal> {
+        self.device.create_ah(pd, to)
+    }
+
+    fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Refusal> {
+        self.device.ah_from_wc(pd, wc, grh)
+    }
+
+    fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Refusal> {
+        self.device.alloc_mw(pd)
     }
 
     fn create_qp(
         &self,
         pd: &ModelPd,
-        init: &QpInit<'_, BrokenCq<HOW>>,
+        init: &QpInit<'_, BrokenCq<HOW>, ModelSrq>,
     ) -> Result<BrokenQp<HOW>, Refusal> {
-        let QpInit { send_cq, recv_cq, mut caps, sq_sig_all } = *init;
+        let QpInit { qp_type, send_cq, recv_cq, srq, mut caps, sq_sig_all } = *init;
         caps.max_send_wr += u32::from(HOW == GIVES_A_SLOT_EARLY);
         let (send_cq, recv_cq) = (&send_cq.cq, &recv_cq.cq);
-        self.0.create_qp(pd, &QpInit { send_cq, recv_cq, caps, sq_sig_all }).map(BrokenQp)
+        let init = QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
+        self.device.create_qp(pd, &init).map(BrokenQp)
     }
 
     fn pause(&self) {
-        self.0.pause();
+        self.device.pause();
     }
 }
 
 impl<const HOW: u8> AsyncEvents for Broken<HOW> {
     fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        if HOW == REPORTS_NOTHING { Ok(None) } else { self.0.next_async() }
+        if HOW == REPORTS_NOTHING {
+            return Ok(None);
+        }
+        if let Some(event) = self.again.take() {
+            return Ok(Some(event));
+        }
+        let event = self.device.next_async()?;
+        self.again = event.filter(|event| {
+            HOW == REACHES_A_LIMIT_TWICE && event.event_type == AsyncEventType::SRQ_LIMIT_REACHED
+        });
+        Ok(event)
     }
 }
 
@@ -112,6 +174,9 @@ impl<const HOW: u8> Poll for BrokenCq<HOW> {
             self.polled += 1;
             if HOW == HANDS_OUT_TWICE && self.polled % 5 == 4 {
                 self.again.push_back(*wc);
+            }
+            if HOW == FORGETS_THE_ROUTE && wc.result().is_ok_and(|done| done.src_qp() > 0) {
+                *wc = without_route(wc);
             }
             if HOW == SWAPS_TWO_STATUSES {
                 let status = match wc.status() {
@@ -155,6 +220,10 @@ impl<const HOW: u8> Cq for BrokenCq<HOW> {
     fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
         if HOW == FORGETS_TO_RESIZE { Ok(capacity) } else { self.cq.resize(capacity) }
     }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+        if HOW == HOLDS_NOTHING_BACK { Ok(()) } else { self.cq.moderate(count, period) }
+    }
 }
 
 impl<const HOW: u8> Post for BrokenQp<HOW> {
@@ -163,7 +232,12 @@ impl<const HOW: u8> Post for BrokenQp<HOW> {
         if HOW == LOSES_SOLICITED {
             list.iter_mut().for_each(|wr| wr.flags.remove(SendFlags::SOLICITED));
         }
-        self.0.post_send(&list)
+        let result = match HOW {
+            KEEPS_KEYS => self.0.keeping_keys(|qp| qp.post_send(&list)),
+            _ => self.0.post_send(&list),
+        };
+        self.after();
+        result
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
@@ -171,7 +245,38 @@ impl<const HOW: u8> Post for BrokenQp<HOW> {
     }
 }
 
-impl<const HOW: u8> Qp for BrokenQp<HOW> {
+/// The completion of a datagram as if it had come over a connection.
+fn without_route(wc: &Wc) -> Wc {
+    const GRH: u32 = 40;
+    let done = wc.result().expect("a datagram that came");
+    Wc::new(wc.wr_id(), S::SUCCESS, wc.qp_num())
+        .with_opcode(WcOpcode::RECV)
+        .with_byte_len(done.byte_len() - GRH)
+        .with_src_qp(done.src_qp())
+        .with_path(done.pkey_index(), done.slid(), done.sl(), done.dlid_path_bits())
+        .with_flags(done.flags() & WcFlags::GRH)
+}
+
+impl<const HOW: u8> BrokenQp<HOW> {
+    /// After anything that may have made it fail.
+    fn after(&self) {
+        if HOW == FLUSHES_SHARED_RECEIVES {
+            self.0.flush_shared_receives();
+        }
+    }
+}
+
+impl<const HOW: u8> Qp<ModelAh> for BrokenQp<HOW> {
+    fn post_to(
+        &mut self,
+        to: &Destination<'_, ModelAh>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        let Destination { ah, qp_num, qkey } = *to;
+        let qkey = if HOW == IGNORES_QUEUE_KEYS { 0 } else { qkey };
+        self.0.post_to(&Destination { ah, qp_num, qkey }, list)
+    }
+
     fn number(&self) -> u32 {
         self.0.number()
     }
@@ -187,7 +292,13 @@ impl<const HOW: u8> Qp for BrokenQp<HOW> {
     }
 
     fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
-        self.0.modify(attr)
+        let mut attr = *attr;
+        if HOW == IGNORES_QUEUE_KEYS {
+            attr.qkey = attr.qkey.map(|_| 0);
+        }
+        let result = self.0.modify(&attr);
+        self.after();
+        result
     }
 }
 

@@ -14,10 +14,11 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `rules` | what can be judged: the rules of the contract's page, and why some can't be seen from here |
+//! | `rules` | what can be judged: the rules of the contract's page, and on which transport one is not |
 //! | `deviations` | where a transport is known to do something else |
 //! | `confined` | cases that can't exist on a transport |
-//! | `stand`, `expect`, `line` | the vocabulary of the cases: two connected ends, waiting with a deadline, failing |
+//! | `stand`, `plan`, `expect` | the vocabulary of the cases: two ends, how they are made, waiting with a deadline |
+//! | `line`, `changes`, `window`, `shared`, `way` | the same for failures, changes of state, memory windows, shared receives and datagrams |
 //! | `run` | running cases so that one that panics, hangs or crashes takes nothing with it |
 //! | `verdict` | what the results come to: the table, its faults |
 //! | the others | the cases of a chapter each |
@@ -27,42 +28,66 @@
 //! queues; the sizes that the device reports; that what must come does, before a deadline.
 //!
 //! To add a transport, implement [`Device`] and name it in [`TRANSPORTS`]. What fails then is either a mistake
-//! of the transport, or a case that assumes too much, or a line for [`DEVIATIONS`], which says what the
+//! of the transport, or a case that assumes too much, or a line for [`deviations`](deviations()), which says what the
 //! device does instead and how that was seen. Where a case mixes that with other facts, split it: the others
 //! go on being judged.
 
 use crate::across::Across;
 use crate::device::Device;
-use crate::loopback::Loopback;
+use crate::far::Far;
+use crate::loopback::{LikeRxe, Loopback};
 use crate::model::Model;
 
 mod arming;
+mod atomic_writes;
+mod changes;
 mod channels;
 mod completions;
 mod confined;
+mod costs;
+mod datagram_failures;
+mod datagrams;
 mod deviations;
 mod expect;
 mod failures;
 mod failures_local;
+mod flushes;
+mod ignoring;
+mod immediate;
+mod invalidation;
+mod limits;
 mod line;
+mod local_errors;
+mod moderation;
+mod numbers;
 mod objects;
 mod operations;
 mod overrun;
+mod plan;
 mod polling;
 mod posting;
+mod processes;
 mod rules;
 mod run;
 #[cfg(test)]
 mod sabotage;
+mod shared;
+mod shared_events;
+mod shared_receives;
 mod sleepers;
 mod stand;
 mod states;
 mod timers;
 mod transitions;
+mod transitions_unreliable;
+mod unreliable;
 mod verdict;
+mod way;
+mod window;
+mod windows;
 
 pub use confined::{CONFINED, Confined};
-pub use deviations::{DEVIATIONS, Deviation};
+pub use deviations::{Deviation, deviations};
 pub use rules::{Rule, hidden, rules};
 pub use run::{Outcome, Progress, run, run_here};
 pub use verdict::Verdict;
@@ -121,47 +146,83 @@ impl Runs {
 /// The columns of the table.
 pub const TRANSPORTS: &[Transport] = &[
     Transport { name: "model", cases: cases::<Model>, runs: Runs::Anywhere },
-    Transport { name: "rxe-loop", cases: cases::<Loopback>, runs: Runs::Anywhere },
-    Transport { name: RXE_LOOP_2, cases: cases::<Across>, runs: Runs::Anywhere },
+    Transport { name: RXE_LOOP, cases: on_loopback, runs: Runs::Anywhere },
+    Transport { name: LIKE_RXE, cases: real::<LikeRxe>, runs: Runs::Anywhere },
+    Transport { name: RXE_LOOP_2, cases: on_two_processes, runs: Runs::Anywhere },
     Transport { name: VERBS_RXE, cases: on_verbs, runs: Runs::OnADevice },
 ];
+
+/// The loopback.
+const RXE_LOOP: &str = "rxe-loop";
 
 /// The loopback, with the ends of every connection in two processes.
 const RXE_LOOP_2: &str = "rxe-loop, two processes";
 
+/// The loopback that imitates Soft-RoCE.
+const LIKE_RXE: &str = "rxe-loop as rxe";
+
 /// Real verbs on Linux' Soft-RoCE driver.
 const VERBS_RXE: &str = "verbs-rxe";
 
+fn on_loopback() -> Vec<Case> {
+    [real::<Loopback>(), processes::cases::<Loopback>()].concat()
+}
+
+fn on_two_processes() -> Vec<Case> {
+    [real::<Across>(), processes::cases::<Far>()].concat()
+}
+
 #[cfg(feature = "verbs")]
 fn on_verbs() -> Vec<Case> {
-    cases::<crate::verbs::Verbs>()
+    real::<crate::verbs::Verbs>()
 }
 
 /// The names of the cases; another program has to run them.
 #[cfg(not(feature = "verbs"))]
 fn on_verbs() -> Vec<Case> {
     let elsewhere = |case| Case { run: || panic!("built without the feature `verbs`"), ..case };
-    cases::<Model>().into_iter().map(elsewhere).collect()
+    real::<Model>().into_iter().map(elsewhere).collect()
 }
 
-/// Every case, for one transport.
+/// Every case, for one transport that is there to be used.
+fn real<D: Device>() -> Vec<Case> {
+    [cases::<D>(), costs::cases::<D>()].concat()
+}
+
+/// Every case that the model has, too, for one transport.
 #[must_use]
 pub fn cases<D: Device>() -> Vec<Case> {
     [
         completions::cases::<D>(),
+        numbers::cases::<D>(),
         polling::cases::<D>(),
         overrun::cases::<D>(),
+        ignoring::cases::<D>(),
         arming::cases::<D>(),
+        moderation::cases::<D>(),
         channels::cases::<D>(),
         sleepers::cases::<D>(),
         transitions::cases::<D>(),
+        transitions_unreliable::cases::<D>(),
         states::cases::<D>(),
         posting::cases::<D>(),
         operations::cases::<D>(),
+        immediate::cases::<D>(),
+        atomic_writes::cases::<D>(),
+        flushes::cases::<D>(),
+        windows::cases::<D>(),
+        invalidation::cases::<D>(),
+        shared_receives::cases::<D>(),
+        shared_events::cases::<D>(),
+        datagrams::cases::<D>(),
+        datagram_failures::cases::<D>(),
+        unreliable::cases::<D>(),
+        local_errors::cases::<D>(),
         failures::cases::<D>(),
         failures_local::cases::<D>(),
         timers::cases::<D>(),
         objects::cases::<D>(),
+        limits::cases::<D>(),
     ]
     .concat()
 }
@@ -169,6 +230,10 @@ pub fn cases<D: Device>() -> Vec<Case> {
 /// Lists the cases of a chapter.
 macro_rules! chapter {
     ($($case:ident,)+) => {
+        /// Their names.
+        #[allow(dead_code)]
+        pub const NAMES: &[&str] = &[$(stringify!($case)),+];
+
         /// The cases of this chapter.
         pub fn cases<D: $crate::device::Device>() -> Vec<$crate::conformance::Case> {
             vec![$($crate::conformance::Case { name: stringify!($case), run: $case::<D> }),+]
@@ -187,18 +252,20 @@ mod tests {
     fn names_are_unique_and_lead_to_a_rule_of_the_page() {
         let known: BTreeSet<_> = rules().into_iter().map(|rule| rule.id).collect();
         let mut names = BTreeSet::new();
-        for case in cases::<Loopback>() {
+        for case in on_loopback() {
             assert!(names.insert(case.name), "{} is there twice", case.name);
             assert!(known.contains(case.rule().as_str()), "{}: no such rule", case.name);
         }
     }
 
     #[test]
-    fn every_rule_of_the_page_has_a_case_or_a_reason_why_not() {
-        let judged: BTreeSet<_> = cases::<Loopback>().iter().map(Case::rule).collect();
-        for rule in rules() {
-            let hidden = hidden(rule.id).is_some();
-            assert!(judged.contains(rule.id) != hidden, "{}: {}", rule.id, rule.statement);
+    fn every_transport_has_a_case_of_every_rule_or_a_reason_why_not() {
+        for Transport { name, cases, .. } in TRANSPORTS {
+            let judged: BTreeSet<_> = cases().iter().map(Case::rule).collect();
+            for rule in rules() {
+                let hidden = hidden(rule.id, name).is_some();
+                assert!(judged.contains(rule.id) != hidden, "{name}, {}", rule.id);
+            }
         }
     }
 }

@@ -19,13 +19,20 @@
 //! Numbers of states, flags and attributes are those of `<infiniband/verbs.h>`. Handles are values of their
 //! own, which may move to other threads; what one refers to stays alive as long as it does.
 
-pub use cq_core::setup::{Access, QpCaps};
-use cq_core::transport::{Arm, AsyncEvents, Block, Poll, Post};
-use cq_core::wr::{RemoteAddr, Sge};
+mod absent;
+mod attr;
+
+pub use cq_core::setup::{Access, Destination, QpCaps, QpType, SrqInit};
+use cq_core::transport::{Arm, AsyncEvents, Block, Poll, Post, PostError};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
 
+pub use self::absent::Absent;
+pub use self::attr::{Attr, State};
+
 /// An open device, which reports asynchronous events about what was made through it.
-pub trait Device: AsyncEvents + Send + Sized {
+pub trait Device: AsyncEvents + Send + Sized + 'static {
     /// A protection domain.
     type Pd: Destroy + Send;
     /// A memory region, with its memory.
@@ -34,8 +41,14 @@ pub trait Device: AsyncEvents + Send + Sized {
     type Channel: Block + Destroy + Send;
     /// A completion queue.
     type Cq: Cq;
-    /// A queue pair; all are reliable connections.
-    type Qp: Qp;
+    /// A shared receive queue.
+    type Srq: Srq;
+    /// A handle of an address. Dropping destroys it.
+    type Ah: Send;
+    /// A memory window of type 2.
+    type Mw: Mw;
+    /// A queue pair.
+    type Qp: Qp<Self::Ah>;
 
     /// Opens the device once more: what is made through one opening connects to what is made through
     /// another.
@@ -72,11 +85,50 @@ pub trait Device: AsyncEvents + Send + Sized {
         channel: Option<&Self::Channel>,
     ) -> Result<Self::Cq, Refusal>;
 
+    /// A completion queue that drops what it has no room for, instead of failing (O2).
+    ///
+    /// # Errors
+    /// The capacity is out of range, or the device has no such queues.
+    fn create_cq_ignoring_overrun(
+        &self,
+        capacity: u32,
+        channel: Option<&Self::Channel>,
+    ) -> Result<Self::Cq, Refusal>;
+
+    /// A shared receive queue.
+    ///
+    /// # Errors
+    /// A capacity is out of range.
+    fn create_srq(&self, pd: &Self::Pd, init: &SrqInit) -> Result<Self::Srq, Refusal>;
+
     /// A queue pair in RESET.
     ///
     /// # Errors
     /// A capacity is out of range.
-    fn create_qp(&self, pd: &Self::Pd, init: &QpInit<'_, Self::Cq>) -> Result<Self::Qp, Refusal>;
+    fn create_qp(
+        &self,
+        pd: &Self::Pd,
+        init: &QpInit<'_, Self::Cq, Self::Srq>,
+    ) -> Result<Self::Qp, Refusal>;
+
+    /// A handle of the address of a port of this same device.
+    ///
+    /// # Errors
+    /// There is no such port.
+    fn create_ah(&self, pd: &Self::Pd, to: Address) -> Result<Self::Ah, Refusal>;
+
+    /// A handle of where a datagram came from: of its completion, and the first forty bytes of what its
+    /// receive got.
+    ///
+    /// # Errors
+    /// They are not those of a datagram.
+    fn ah_from_wc(&self, pd: &Self::Pd, wc: &Wc, grh: &[u8; 40]) -> Result<Self::Ah, Refusal>;
+
+    /// A memory window that is not bound.
+    ///
+    /// # Errors
+    /// The device has none.
+    fn alloc_mw(&self, pd: &Self::Pd) -> Result<Self::Mw, Refusal>;
 
     /// Lets the device go on by itself for a moment: one that works in real time gets the processor, a
     /// sequential one lets its clock run to the next deadline.
@@ -102,10 +154,52 @@ pub trait Cq: Poll + Arm + Destroy + Send {
     /// # Errors
     /// Fewer than wait in it, or out of range: nothing changed.
     fn resize(&mut self, capacity: u32) -> Result<u32, Refusal>;
+
+    /// Has one event stand for `count` completions, or for as many as come within `period` microseconds.
+    ///
+    /// # Errors
+    /// The device can't.
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal>;
+}
+
+/// A shared receive queue.
+pub trait Srq: Destroy + Send {
+    /// Its number, by which asynchronous events name it.
+    fn number(&self) -> u32;
+
+    /// What it takes: at least what was asked for.
+    fn caps(&self) -> SrqInit;
+
+    /// Posts a list of receives, in order.
+    ///
+    /// # Errors
+    /// Stops at the first that is refused (Q4).
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+
+    /// Asks for one SRQ_LIMIT_REACHED once fewer than `limit` receives are left; 0 asks for none (Q9).
+    ///
+    /// # Errors
+    /// It is more than the queue takes.
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal>;
+
+    /// The limit in force: 0 if there is none, or its event was raised.
+    fn limit(&self) -> u32;
+}
+
+/// A memory window. Dropping deallocates it.
+pub trait Mw: Send {
+    /// The key that it has: of who allocated it or bound it last.
+    fn rkey(&self) -> u32;
 }
 
 /// A queue pair. Dropping destroys it.
-pub trait Qp: Post + Send {
+pub trait Qp<Ah>: Post + Send {
+    /// Posts datagrams to a destination.
+    ///
+    /// # Errors
+    /// As for [`Post::post_send`].
+    fn post_to(&mut self, to: &Destination<'_, Ah>, list: &[SendWr<'_>]) -> Result<(), PostError>;
+
     /// Its number.
     fn number(&self) -> u32;
 
@@ -157,6 +251,17 @@ pub enum Refusal {
     Invalid,
     /// ENOMEM.
     NoMemory,
+    /// EOPNOTSUPP: the device has no such thing.
+    Unsupported,
+}
+
+/// A port of this same device, which has port 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// The port of this side.
+    pub port: u8,
+    /// Whether datagrams carry their global route.
+    pub global: bool,
 }
 
 /// What a device allows at most.
@@ -172,6 +277,10 @@ pub struct Limits {
     pub max_inline: u32,
     /// READs and atomics under way of one queue pair.
     pub max_rd_atomic: u8,
+    /// Requests of a shared receive queue.
+    pub max_srq_wr: u32,
+    /// Pieces of a request of a shared receive queue.
+    pub max_srq_sge: u32,
 }
 
 /// Fifteen requests each way, of four pieces, or of 64 inline bytes.
@@ -180,121 +289,25 @@ pub const SMALL_CAPS: QpCaps =
 
 /// What a queue pair is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct QpInit<'a, Cq> {
+pub struct QpInit<'a, Cq, Srq> {
+    /// What it can do.
+    pub qp_type: QpType,
     /// Where sends complete.
     pub send_cq: &'a Cq,
     /// Where receives complete; may be the same.
     pub recv_cq: &'a Cq,
+    /// Where its receives are taken from, if it has none of its own.
+    pub srq: Option<&'a Srq>,
     /// How much it takes.
     pub caps: QpCaps,
     /// Whether every send is signaled, whatever its flags say.
     pub sq_sig_all: bool,
 }
 
-impl<'a, Cq> QpInit<'a, Cq> {
-    /// Both directions on one queue, with [small](SMALL_CAPS) capacities.
+impl<'a, Cq, Srq> QpInit<'a, Cq, Srq> {
+    /// A reliable connection, both directions on one queue, with [small](SMALL_CAPS) capacities.
     pub const fn new(cq: &'a Cq) -> Self {
-        Self { send_cq: cq, recv_cq: cq, caps: SMALL_CAPS, sq_sig_all: false }
-    }
-}
-
-/// `enum ibv_qp_state`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum State {
-    Reset = 0,
-    Init = 1,
-    Rtr = 2,
-    Rts = 3,
-    Sqd = 4,
-    Sqe = 5,
-    Err = 6,
-}
-
-impl State {
-    /// Every state.
-    pub const ALL: [Self; 7] =
-        [Self::Reset, Self::Init, Self::Rtr, Self::Rts, Self::Sqd, Self::Sqe, Self::Err];
-}
-
-/// What a queue pair is modified with: `struct ibv_qp_attr`; what is `None` is not in the mask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attr {
-    /// The state to go to.
-    pub state: Option<State>,
-    /// The state that the caller takes it to be in.
-    pub cur_state: Option<State>,
-    /// Whether to report when the send queue is drained.
-    pub sqd_async_notify: Option<bool>,
-    /// What the peer may do.
-    #[serde(with = "crate::far::access")]
-    pub access: Option<Access>,
-    /// Index of the partition key.
-    pub pkey_index: Option<u16>,
-    /// Port of the device; there is port 1.
-    pub port: Option<u8>,
-    /// The peer's address: a port of this same device.
-    pub av: Option<u8>,
-    /// Largest packet, in bytes.
-    pub path_mtu: Option<u32>,
-    /// Number of the peer.
-    pub dest_qp_num: Option<u32>,
-    /// First packet number to receive.
-    pub rq_psn: Option<u32>,
-    /// First packet number to send.
-    pub sq_psn: Option<u32>,
-    /// READs and atomics of the peer that may be under way.
-    pub max_dest_rd_atomic: Option<u8>,
-    /// READs and atomics of this side that may be under way.
-    pub max_rd_atomic: Option<u8>,
-    /// How long the peer waits where no receive was posted, by the table of `ibv_modify_qp(3)`.
-    pub min_rnr_timer: Option<u8>,
-    /// How long to wait for an answer: 4.096 µs · 2^this; 0 is for ever.
-    pub timeout: Option<u8>,
-    /// How often to try again.
-    pub retry_cnt: Option<u8>,
-    /// How often to try again where no receive was posted; 7 is for ever.
-    pub rnr_retry: Option<u8>,
-}
-
-impl Attr {
-    /// To go to this state, with nothing else.
-    #[must_use]
-    pub fn to(state: State) -> Self {
-        Self { state: Some(state), ..Self::default() }
-    }
-
-    /// RESET→INIT with what it needs.
-    #[must_use]
-    pub fn init(access: Access) -> Self {
-        Self { pkey_index: Some(0), port: Some(1), access: Some(access), ..Self::to(State::Init) }
-    }
-
-    /// INIT→RTR with what it needs; a peer that finds no receive waits 0.64 ms.
-    #[must_use]
-    pub fn rtr(dest_qp_num: u32) -> Self {
-        Self {
-            av: Some(1),
-            path_mtu: Some(1024),
-            dest_qp_num: Some(dest_qp_num),
-            rq_psn: Some(0),
-            max_dest_rd_atomic: Some(4),
-            min_rnr_timer: Some(12),
-            ..Self::to(State::Rtr)
-        }
-    }
-
-    /// RTR→RTS with what it needs: waits for receives for ever, for an answer four times 0.27 s.
-    #[must_use]
-    pub fn rts() -> Self {
-        Self {
-            timeout: Some(16),
-            retry_cnt: Some(3),
-            rnr_retry: Some(7),
-            sq_psn: Some(0),
-            max_rd_atomic: Some(4),
-            ..Self::to(State::Rts)
-        }
+        let (qp_type, caps) = (QpType::Rc, SMALL_CAPS);
+        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
     }
 }

@@ -17,6 +17,7 @@
 //! | `link` | the process that is the far end, asking it, and what becomes of it |
 //! | `wire` | calls and frames, and wires that are handed over |
 //! | `words`, `access` | cq-core's words as they go over the wire |
+//! | `handles` | what is made there, as its holder here sees it |
 //! | `serve`, `objects` | the far end: answering calls by carrying them out |
 //!
 //! The far end is this same program, started with an argument of its own; it ends with its near end. One
@@ -27,6 +28,7 @@
 //! others go on.
 
 pub(crate) mod access;
+mod handles;
 mod link;
 mod objects;
 mod serve;
@@ -38,22 +40,16 @@ use std::thread;
 use std::time::Duration;
 
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{
-    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, Poll, PollError,
-    Post, PostError,
-};
+use cq_core::transport::{AsyncEvents, EventError};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
 use serde::de::DeserializeOwned;
 
+pub use self::handles::{FarAh, FarChannel, FarCq, FarMr, FarMw, FarPd, FarQp, FarSrq};
 use self::link::Link;
 pub use self::link::serve_if_asked;
-use self::objects::WC;
 use self::wire::{Call, Id, Kind};
-use self::words::{Caps, Key, Receive, Refusing, Report, Said, Send, Unarmed, Unpolled, Unread};
-use crate::device::{
-    Access, Attr, Cq, Destroy, Device, Limits, Mr, Qp, QpCaps, QpInit, Refusal, State,
-};
+use self::words::{Caps, Key, Report, SrqCaps, Unread};
+use crate::device::{Access, Address, Device, Limits, QpInit, Refusal, SrqInit};
 
 /// An object there.
 #[derive(Debug)]
@@ -99,41 +95,38 @@ impl Drop for Handle {
 #[derive(Debug)]
 pub struct Far(Handle);
 
-/// A protection domain there.
-#[derive(Debug)]
-pub struct FarPd(Handle);
-
-/// A memory region there.
-#[derive(Debug)]
-pub struct FarMr {
-    handle: Handle,
-    addr: u64,
-    lkey: u32,
-    rkey: u32,
-}
-
-/// A completion channel there.
-#[derive(Debug)]
-pub struct FarChannel(Handle);
-
-/// A completion queue there.
-#[derive(Debug)]
-pub struct FarCq {
-    handle: Handle,
-    key: CqKey,
-}
-
-/// A queue pair there.
-#[derive(Debug)]
-pub struct FarQp {
-    handle: Handle,
-    number: u32,
-    caps: QpCaps,
-}
-
 impl Far {
     fn made(&self, kind: Kind, id: Id) -> Handle {
         Handle::new(&self.0.link, kind, id)
+    }
+
+    /// Opens it in one more process, which is in this fabric.
+    #[must_use]
+    pub fn open_in(fabric: &str) -> Self {
+        Self::at(Link::new(fabric))
+    }
+
+    fn at(link: Shared<Link>) -> Self {
+        let opened = link.ask(&Call::Open, &[], Some(Duration::ZERO));
+        let (id, _) = opened.unwrap_or_else(|why| panic!("{why}"));
+        Self(Handle::new(&link, Kind::Device, id))
+    }
+
+    /// Kills the process that it was opened in. Every call about what is there panics from now on.
+    pub fn kill(&self) {
+        self.0.link.kill();
+    }
+
+    fn completion_queue(
+        &self,
+        capacity: u32,
+        channel: Option<&FarChannel>,
+        ignores_overrun: bool,
+    ) -> Result<FarCq, Refusal> {
+        let (device, channel) = (self.0.id, channel.map(|channel| channel.0.id));
+        let call = Call::CreateCq { device, capacity, channel, ignores_overrun };
+        let made: Result<(Key, _), _> = self.0.ask(&call);
+        made.map(|(key, id)| FarCq { handle: self.made(Kind::Cq, id), key: key.into() })
     }
 }
 
@@ -142,13 +135,13 @@ impl Device for Far {
     type Mr = FarMr;
     type Channel = FarChannel;
     type Cq = FarCq;
+    type Srq = FarSrq;
+    type Ah = FarAh;
+    type Mw = FarMw;
     type Qp = FarQp;
 
     fn open() -> Self {
-        let link = Link::now();
-        let opened = link.ask(&Call::Open, &[], Some(Duration::ZERO));
-        let (id, _) = opened.unwrap_or_else(|why| panic!("{why}"));
-        Self(Handle::new(&link, Kind::Device, id))
+        Self::at(Link::now())
     }
 
     fn limits(&self) -> Limits {
@@ -174,17 +167,34 @@ impl Device for Far {
     }
 
     fn create_cq(&self, capacity: u32, channel: Option<&FarChannel>) -> Result<FarCq, Refusal> {
-        let (device, channel) = (self.0.id, channel.map(|channel| channel.0.id));
-        let made: Result<(Key, _), _> = self.0.ask(&Call::CreateCq { device, capacity, channel });
-        made.map(|(key, id)| FarCq { handle: self.made(Kind::Cq, id), key: key.into() })
+        self.completion_queue(capacity, channel, false)
     }
 
-    fn create_qp(&self, pd: &FarPd, init: &QpInit<'_, FarCq>) -> Result<FarQp, Refusal> {
+    fn create_cq_ignoring_overrun(
+        &self,
+        capacity: u32,
+        channel: Option<&FarChannel>,
+    ) -> Result<FarCq, Refusal> {
+        self.completion_queue(capacity, channel, true)
+    }
+
+    fn create_srq(&self, pd: &FarPd, init: &SrqInit) -> Result<FarSrq, Refusal> {
+        let (device, pd, init) = (self.0.id, pd.0.id, (*init).into());
+        let made: Result<(_, SrqCaps, _), _> = self.0.ask(&Call::CreateSrq { device, pd, init });
+        made.map(|(number, caps, id)| {
+            let handle = self.made(Kind::Srq, id);
+            FarSrq { handle, number, caps: caps.into() }
+        })
+    }
+
+    fn create_qp(&self, pd: &FarPd, init: &QpInit<'_, FarCq, FarSrq>) -> Result<FarQp, Refusal> {
         let made: Result<(_, Caps, _), _> = self.0.ask(&Call::CreateQp {
             device: self.0.id,
             pd: pd.0.id,
+            qp_type: init.qp_type.into(),
             send_cq: init.send_cq.handle.id,
             recv_cq: init.recv_cq.handle.id,
+            srq: init.srq.map(|srq| srq.handle.id),
             caps: init.caps.into(),
             sq_sig_all: init.sq_sig_all,
         });
@@ -192,6 +202,23 @@ impl Device for Far {
             let handle = self.made(Kind::Qp, id);
             FarQp { handle, number, caps: caps.into() }
         })
+    }
+
+    fn create_ah(&self, pd: &FarPd, to: Address) -> Result<FarAh, Refusal> {
+        let made: Result<_, _> = self.0.ask(&Call::CreateAh { device: self.0.id, pd: pd.0.id, to });
+        made.map(|id| FarAh(self.made(Kind::Ah, id)))
+    }
+
+    fn ah_from_wc(&self, pd: &FarPd, wc: &Wc, grh: &[u8; 40]) -> Result<FarAh, Refusal> {
+        let call = Call::AhFromWc { device: self.0.id, pd: pd.0.id };
+        let raw = [wc.to_bytes().as_slice(), grh].concat();
+        let (made, _): (Result<_, _>, _) = self.0.ask_with(&call, &raw);
+        made.map(|id| FarAh(self.made(Kind::Ah, id)))
+    }
+
+    fn alloc_mw(&self, pd: &FarPd) -> Result<FarMw, Refusal> {
+        let made: Result<_, _> = self.0.ask(&Call::AllocMw { device: self.0.id, pd: pd.0.id });
+        made.map(|id| FarMw(self.made(Kind::Mw, id)))
     }
 
     fn pause(&self) {
@@ -204,133 +231,5 @@ impl AsyncEvents for Far {
         let event: Result<Option<Report>, Unread> =
             self.0.ask(&Call::NextAsync { device: self.0.id });
         Ok(event?.map(AsyncEvent::from))
-    }
-}
-
-impl Destroy for FarPd {
-    fn destroy(self) -> Result<(), Self> {
-        self.0.destroy().map_err(Self)
-    }
-}
-
-impl Destroy for FarChannel {
-    fn destroy(self) -> Result<(), Self> {
-        self.0.destroy().map_err(Self)
-    }
-}
-
-impl Destroy for FarCq {
-    fn destroy(self) -> Result<(), Self> {
-        let Self { handle, key } = self;
-        handle.destroy().map_err(|handle| Self { handle, key })
-    }
-}
-
-impl Mr for FarMr {
-    fn addr(&self) -> u64 {
-        self.addr
-    }
-
-    fn lkey(&self) -> u32 {
-        self.lkey
-    }
-
-    fn rkey(&self) -> u32 {
-        self.rkey
-    }
-
-    fn read(&self, offset: usize, to: &mut [u8]) {
-        let call = Call::Read { mr: self.handle.id, offset, len: to.len() };
-        let ((), bytes) = self.handle.ask_with(&call, &[]);
-        to.copy_from_slice(&bytes);
-    }
-
-    fn write(&self, offset: usize, from: &[u8]) {
-        self.handle.ask_with::<()>(&Call::Write { mr: self.handle.id, offset }, from);
-    }
-}
-
-impl Events for FarChannel {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
-        let event: Result<Option<Key>, Unread> = self.0.ask(&Call::Next { channel: self.0.id });
-        Ok(event?.map(CqKey::from))
-    }
-}
-
-impl Block for FarChannel {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        let call = Call::Block { channel: self.0.id, left: *left };
-        let answer = self.0.link.ask::<(Result<bool, Unread>, _)>(&call, &[], *left);
-        let ((woken, rest), _) = answer.unwrap_or_else(|why| panic!("{why}"));
-        *left = rest;
-        Ok(woken?)
-    }
-}
-
-impl Poll for FarCq {
-    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let room: Vec<u8> = out.iter().flat_map(|wc| wc.to_bytes()).collect();
-        let call = Call::Poll { cq: self.handle.id };
-        let (polled, room): (Result<usize, Unpolled>, _) = self.handle.ask_with(&call, &room);
-        for (wc, bytes) in out.iter_mut().zip(room.chunks_exact(WC)) {
-            *wc = Wc::from_bytes(bytes.try_into().expect("chunks of this size"));
-        }
-        Ok(polled?)
-    }
-}
-
-impl Arm for FarCq {
-    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        let call = Call::Arm { cq: self.handle.id, on: on.into() };
-        let said: Result<Said, Unarmed> = self.handle.ask(&call);
-        Ok(said?.into())
-    }
-
-    fn key(&self) -> CqKey {
-        self.key
-    }
-}
-
-impl Cq for FarCq {
-    fn capacity(&self) -> u32 {
-        self.handle.ask(&Call::Capacity { cq: self.handle.id })
-    }
-
-    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
-        self.handle.ask(&Call::Resize { cq: self.handle.id, capacity })
-    }
-}
-
-impl Post for FarQp {
-    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let list = list.iter().map(Send::from).collect();
-        let said: Result<(), Refusing> =
-            self.handle.ask(&Call::PostSend { qp: self.handle.id, list });
-        Ok(said?)
-    }
-
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let list = list.iter().map(Receive::from).collect();
-        let said: Result<(), Refusing> =
-            self.handle.ask(&Call::PostRecv { qp: self.handle.id, list });
-        Ok(said?)
-    }
-}
-
-impl Qp for FarQp {
-    fn number(&self) -> u32 {
-        self.number
-    }
-
-    fn caps(&self) -> QpCaps {
-        self.caps
-    }
-
-    fn state(&self) -> State {
-        self.handle.ask(&Call::State { qp: self.handle.id })
-    }
-
-    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
-        self.handle.ask(&Call::Modify { qp: self.handle.id, attr: *attr })
     }
 }

@@ -7,6 +7,7 @@
 //! | [`device`] | setting up in words of no transport, so that what is written once runs on each |
 //! | [`conformance`] | the cases of every rule, running them, the table rule × transport |
 //! | [`loopback`] | the loopback of one process as such a device |
+//! | `heap` | memory of a process' own, registered with the loopback |
 //! | [`far`] | the loopback of another process as such a device: every call goes there |
 //! | [`across`] | the loopback of two processes as such a device: each has one end of every connection |
 //! | `verbs` | real verbs as such a device; only with the feature of this name |
@@ -21,6 +22,7 @@ pub mod conformance;
 pub mod device;
 pub mod differential;
 pub mod far;
+mod heap;
 pub mod loopback;
 pub mod model;
 mod same_words;

@@ -1,4 +1,5 @@
-//! The loopback of one process as a [`Device`]: a translation, which decides nothing.
+//! The loopback of one process as a [`Device`], and as one that imitates Soft-RoCE: a translation, which decides
+//! nothing.
 //!
 //! ```
 //! use verify::device::{Cq, Device};
@@ -14,13 +15,19 @@ use std::thread;
 use std::time::Duration;
 
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{AsyncEvents, EventError};
+use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
-    self as rxe, CompletionChannel, Context, CreateError, OpenOptions, OwnedRegion,
-    ProtectionDomain, QpState, QueuePair, RegisterError, ResizeError,
+    self as rxe, AddressHandle, AddressVector, CompletionChannel, Context, CqInit, CreateError,
+    GlobalRoute, MemoryWindow, OpenOptions, OwnedRegion, ProtectionDomain, QpState, QueuePair,
+    RegisterError, ResizeError, SharedReceiveQueue,
 };
 
-use crate::device::{Access, Attr, Cq, Device, Limits, Qp, QpCaps, QpInit, Refusal, State};
+use crate::device::{
+    Access, Address, Attr, Cq, Destination, Device, Limits, Mw, Qp, QpCaps, QpInit, Refusal, Srq,
+    SrqInit, State,
+};
 use crate::same_words::same_words;
 
 /// What names the fabric in the environment.
@@ -32,20 +39,45 @@ pub fn fabric() -> String {
     env::var(FABRIC).unwrap_or_else(|_| format!("verify-{}", process::id()))
 }
 
-/// The device `loop0`, in the process' [fabric](fabric()).
+/// The device `loop0`, in the process' [fabric](fabric()), or in one beside it where it is like Soft-RoCE.
 #[derive(Debug)]
-pub struct Loopback(Context);
+pub struct Opening<const LIKE_RXE: bool>(Context);
 
-impl Device for Loopback {
+/// The device as it is.
+pub type Loopback = Opening<false>;
+
+/// The device as Soft-RoCE.
+pub type LikeRxe = Opening<true>;
+
+impl Loopback {
+    /// Opens it in this fabric.
+    #[must_use]
+    pub fn open_in(fabric: &str) -> Self {
+        Self::with(&OpenOptions::new().fabric(fabric))
+    }
+}
+
+impl<const LIKE_RXE: bool> Opening<LIKE_RXE> {
+    fn with(options: &OpenOptions) -> Self {
+        Self(options.open("loop0").unwrap_or_else(|error| panic!("{error}")))
+    }
+}
+
+impl<const LIKE_RXE: bool> Device for Opening<LIKE_RXE> {
     type Pd = ProtectionDomain;
     type Mr = OwnedRegion;
     type Channel = CompletionChannel;
     type Cq = rxe::Cq;
+    type Srq = SharedReceiveQueue;
+    type Ah = AddressHandle;
+    type Mw = MemoryWindow;
     type Qp = QueuePair;
 
     fn open() -> Self {
-        let opened = OpenOptions::new().fabric(&fabric()).open("loop0");
-        Self(opened.unwrap_or_else(|error| panic!("{error}")))
+        Self::with(&match LIKE_RXE {
+            false => OpenOptions::new().fabric(&fabric()),
+            true => OpenOptions::new().fabric(&format!("{}-like-rxe", fabric())).imitate_rxe(),
+        })
     }
 
     fn limits(&self) -> Limits {
@@ -56,6 +88,8 @@ impl Device for Loopback {
             max_sge: most.max_sge,
             max_inline: most.max_inline,
             max_rd_atomic: most.max_qp_init_rd_atom,
+            max_srq_wr: most.max_srq_wr,
+            max_srq_sge: most.max_srq_sge,
         }
     }
 
@@ -69,10 +103,7 @@ impl Device for Loopback {
         len: usize,
         access: Access,
     ) -> Result<OwnedRegion, Refusal> {
-        pd.allocate(len, access).map_err(|error| match error {
-            RegisterError::TableFull { .. } | RegisterError::NoMemory { .. } => Refusal::NoMemory,
-            _ => Refusal::Invalid,
-        })
+        pd.allocate(len, access).map_err(unregistered)
     }
 
     fn create_channel(&self) -> CompletionChannel {
@@ -87,14 +118,54 @@ impl Device for Loopback {
         self.0.create_cq(capacity, channel).map_err(refusal)
     }
 
+    fn create_cq_ignoring_overrun(
+        &self,
+        capacity: u32,
+        channel: Option<&CompletionChannel>,
+    ) -> Result<rxe::Cq, Refusal> {
+        let init = CqInit { capacity, channel, ignore_overrun: true };
+        self.0.create_cq_with(&init).map_err(refusal)
+    }
+
+    fn create_srq(
+        &self,
+        pd: &ProtectionDomain,
+        init: &SrqInit,
+    ) -> Result<SharedReceiveQueue, Refusal> {
+        pd.create_srq(init).map_err(refusal)
+    }
+
+    fn create_ah(&self, pd: &ProtectionDomain, to: Address) -> Result<AddressHandle, Refusal> {
+        let here = self.0.attributes();
+        let (hop_limit, traffic_class, flow_label) = (64, 0, 0);
+        let route =
+            GlobalRoute { gid: here.gid, sgid_index: 0, hop_limit, traffic_class, flow_label };
+        let route = to.global.then_some(route);
+        let there = AddressVector { port: to.port, lid: here.lid, sl: 0, route };
+        pd.create_ah(&there).map_err(|_| Refusal::Invalid)
+    }
+
+    fn ah_from_wc(
+        &self,
+        pd: &ProtectionDomain,
+        wc: &Wc,
+        grh: &[u8; 40],
+    ) -> Result<AddressHandle, Refusal> {
+        pd.ah_from_wc(wc, grh).map_err(|_| Refusal::Invalid)
+    }
+
+    fn alloc_mw(&self, pd: &ProtectionDomain) -> Result<MemoryWindow, Refusal> {
+        pd.alloc_mw().map_err(unregistered)
+    }
+
     fn create_qp(
         &self,
         pd: &ProtectionDomain,
-        init: &QpInit<'_, rxe::Cq>,
+        init: &QpInit<'_, rxe::Cq, SharedReceiveQueue>,
     ) -> Result<QueuePair, Refusal> {
-        let QpInit { send_cq, recv_cq, caps, sq_sig_all } = *init;
-        let usual = rxe::QpInit::new(send_cq);
-        pd.create_qp(&rxe::QpInit { recv_cq, caps, sq_sig_all, ..usual }).map_err(refusal)
+        let QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = *init;
+        let init = rxe::QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
+        pd.create_qp(&init).map_err(refusal)
     }
 
     fn pause(&self) {
@@ -102,7 +173,7 @@ impl Device for Loopback {
     }
 }
 
-impl AsyncEvents for Loopback {
+impl<const LIKE_RXE: bool> AsyncEvents for Opening<LIKE_RXE> {
     fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         self.0.next_async()
     }
@@ -121,9 +192,49 @@ impl Cq for rxe::Cq {
             _ => Refusal::Invalid,
         })
     }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+        self.moderate(count, period).map_err(|_| Refusal::Invalid)
+    }
 }
 
-impl Qp for QueuePair {
+impl Srq for SharedReceiveQueue {
+    fn number(&self) -> u32 {
+        self.number()
+    }
+
+    fn caps(&self) -> SrqInit {
+        self.caps()
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.post_recv(list)
+    }
+
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+        self.arm_limit(limit).map_err(|_| Refusal::Invalid)
+    }
+
+    fn limit(&self) -> u32 {
+        self.limit()
+    }
+}
+
+impl Mw for MemoryWindow {
+    fn rkey(&self) -> u32 {
+        self.rkey()
+    }
+}
+
+impl Qp<AddressHandle> for QueuePair {
+    fn post_to(
+        &mut self,
+        to: &Destination<'_, AddressHandle>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        self.to(to).post_send(list)
+    }
+
     fn number(&self) -> u32 {
         self.number()
     }
@@ -144,7 +255,16 @@ impl Qp for QueuePair {
 
 fn refusal(error: CreateError) -> Refusal {
     match error {
-        CreateError::Zero(_) | CreateError::TooMany { .. } => Refusal::Invalid,
+        CreateError::Zero(_) | CreateError::TooMany { .. } | CreateError::OwnReceives => {
+            Refusal::Invalid
+        }
         _ => Refusal::NoMemory,
+    }
+}
+
+fn unregistered(error: RegisterError) -> Refusal {
+    match error {
+        RegisterError::TableFull { .. } | RegisterError::NoMemory { .. } => Refusal::NoMemory,
+        _ => Refusal::Invalid,
     }
 }

@@ -23,6 +23,12 @@ macro_rules! same_words {
             }
         }
 
+        impl $crate::device::Destroy for $transport::SharedReceiveQueue {
+            fn destroy(self) -> Result<(), Self> {
+                Self::destroy(self).map_err(|in_use| in_use.handle)
+            }
+        }
+
         impl $crate::device::Mr for $transport::OwnedRegion {
             fn addr(&self) -> u64 {
                 self.addr()
@@ -56,6 +62,7 @@ macro_rules! same_words {
                 cur_state => cur_state by state;
                 sqd_async_notify => en_sqd_async_notify;
                 access => access;
+                qkey => qkey;
                 pkey_index => pkey_index;
                 port => port;
                 av => av by address;

@@ -17,13 +17,18 @@ use std::time::Duration;
 
 use cq_core::async_event::AsyncEvent;
 use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
+use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_verbs::{
-    self as verbs, AddressVector, CapacityError, CompletionChannel, Context, DeviceError,
-    OpenError, OwnedRegion, Port, ProtectionDomain, QpState, QueuePair, RegisterError,
+    self as verbs, AddressHandle, AddressVector, CapacityError, CompletionChannel, Context,
+    DeviceError, GlobalRoute, ModerateError, OpenError, OwnedRegion, Port, ProtectionDomain,
+    QpState, QueuePair, RegisterError, SharedReceiveQueue,
 };
 
-use crate::device::{self, Access, Attr, Cq, Device, Limits, Qp, QpCaps, QpInit, Refusal, State};
+use crate::device::{
+    self, Absent, Access, Address, Attr, Cq, Destination, Device, Limits, Qp, QpCaps, QpInit,
+    Refusal, Srq, SrqInit, State,
+};
 use crate::same_words::same_words;
 
 /// ENOMEM, whatever else the number may mean.
@@ -63,6 +68,10 @@ impl Device for Verbs {
     type Mr = OwnedRegion;
     type Channel = CompletionChannel;
     type Cq = verbs::Cq;
+    type Srq = SharedReceiveQueue;
+    type Ah = AddressHandle;
+    // The binding has no way to bind one.
+    type Mw = Absent;
     type Qp = VerbsQp;
 
     fn open() -> Self {
@@ -80,6 +89,8 @@ impl Device for Verbs {
             // No device tells. So many are taken everywhere.
             max_inline: device::SMALL_CAPS.max_inline,
             max_rd_atomic: most.max_qp_init_rd_atom,
+            max_srq_wr: most.max_srq_wr,
+            max_srq_sge: most.max_srq_sge,
         }
     }
 
@@ -112,15 +123,62 @@ impl Device for Verbs {
         self.context.create_cq(capacity, channel).map_err(|error| unfit(&error))
     }
 
+    fn create_cq_ignoring_overrun(
+        &self,
+        _: u32,
+        _: Option<&CompletionChannel>,
+    ) -> Result<verbs::Cq, Refusal> {
+        Err(Refusal::Unsupported) // it takes an extended call, which the binding misses
+    }
+
+    fn create_srq(
+        &self,
+        pd: &ProtectionDomain,
+        init: &SrqInit,
+    ) -> Result<SharedReceiveQueue, Refusal> {
+        pd.create_srq(init).map_err(|error| refusal(&error))
+    }
+
     fn create_qp(
         &self,
         pd: &ProtectionDomain,
-        init: &QpInit<'_, verbs::Cq>,
+        init: &QpInit<'_, verbs::Cq, SharedReceiveQueue>,
     ) -> Result<VerbsQp, Refusal> {
-        let QpInit { send_cq, recv_cq, caps, sq_sig_all } = *init;
-        let init = verbs::QpInit { recv_cq, caps, sq_sig_all, ..verbs::QpInit::new(send_cq) };
+        let QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = *init;
+        let init = verbs::QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
         let qp = pd.create_qp(&init).map_err(|error| refusal(&error))?;
         Ok(VerbsQp { qp, port: self.port.clone() })
+    }
+
+    fn create_ah(&self, pd: &ProtectionDomain, to: Address) -> Result<AddressHandle, Refusal> {
+        let port = &self.port;
+        let route = GlobalRoute {
+            gid: port.gid(),
+            sgid_index: port.gid_index(),
+            hop_limit: 64,
+            traffic_class: 0,
+            flow_label: 0,
+        };
+        let there = AddressVector {
+            port: to.port,
+            lid: port.lid(),
+            sl: 0,
+            route: to.global.then_some(route),
+        };
+        pd.create_ah(&there).map_err(|error| refusal(&error))
+    }
+
+    fn ah_from_wc(
+        &self,
+        pd: &ProtectionDomain,
+        wc: &Wc,
+        grh: &[u8; 40],
+    ) -> Result<AddressHandle, Refusal> {
+        pd.ah_from_wc(&self.port, wc, grh).map_err(|error| refusal(&error))
+    }
+
+    fn alloc_mw(&self, _: &ProtectionDomain) -> Result<Absent, Refusal> {
+        Err(Refusal::Unsupported)
     }
 
     fn pause(&self) {
@@ -144,6 +202,35 @@ impl Cq for verbs::Cq {
     fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
         self.resize(capacity).map_err(|error| unfit(&error))
     }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+        self.moderate(count, period).map_err(|error| match error {
+            ModerateError::Refused(error) => refusal(&error),
+            _ => Refusal::Unsupported,
+        })
+    }
+}
+
+impl Srq for SharedReceiveQueue {
+    fn number(&self) -> u32 {
+        self.number()
+    }
+
+    fn caps(&self) -> SrqInit {
+        self.caps()
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.post_recv(list)
+    }
+
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+        self.arm_limit(limit).map_err(|error| refusal(&error))
+    }
+
+    fn limit(&self) -> u32 {
+        self.limit().expect("the device tells")
+    }
 }
 
 impl Post for VerbsQp {
@@ -156,7 +243,15 @@ impl Post for VerbsQp {
     }
 }
 
-impl Qp for VerbsQp {
+impl Qp<AddressHandle> for VerbsQp {
+    fn post_to(
+        &mut self,
+        to: &Destination<'_, AddressHandle>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        self.qp.to(to).post_send(list)
+    }
+
     fn number(&self) -> u32 {
         self.qp.number()
     }

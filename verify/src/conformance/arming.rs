@@ -72,6 +72,10 @@ fn solicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
             b.recv(1, 0, 8);
             a.post(SendWr::send_inline(1, b"").with_imm([1; 4]).solicited());
         }),
+        ("a receive of a SOLICITED WRITE with immediate", Responder, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::write_inline(1, b"x", b.remote(64)).with_imm([1; 4]).solicited());
+        }),
     ]
 }
 
@@ -88,8 +92,22 @@ fn unsolicited<D: Device>() -> Vec<(&'static str, Side, Act<D>)> {
             b.recv(1, 0, 8);
             a.post(SendWr::send_inline(1, b"x").solicited());
         }),
+        ("a receive of a WRITE with immediate", Responder, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::write_inline(1, b"x", b.remote(64)).with_imm([1; 4]));
+        }),
         ("a SOLICITED WRITE", Requester, |a, b| {
             a.post(SendWr::write_inline(1, b"x", b.remote(0)).solicited());
+        }),
+        ("a SOLICITED WRITE with immediate", Requester, |a, b| {
+            b.recv(1, 0, 8);
+            a.post(SendWr::write_inline(1, b"x", b.remote(64)).with_imm([1; 4]).solicited());
+        }),
+        ("a SOLICITED READ", Requester, |a, b| {
+            a.post(SendWr::read(1, &[a.sge(0, 8)], b.remote(0)).solicited());
+        }),
+        ("a SOLICITED atomic", Requester, |a, b| {
+            a.post(SendWr::fetch_add(1, &[a.sge(0, 8)], b.remote(0), 1).solicited());
         }),
     ]
 }

@@ -19,6 +19,8 @@ super::chapter! {
     q07_the_result_of_a_read_is_never_inline,
     q07_the_target_is_told_of_memory_that_may_not_be_reached,
     q07_the_target_is_told_of_a_request_that_is_invalid,
+    q07_a_send_that_invalidates_nothing_fails_at_its_receiver,
+    q07_a_send_that_invalidates_a_region_fails_at_its_receiver,
     q07_a_failed_pair_works_again_after_reset,
 }
 
@@ -209,6 +211,23 @@ fn q07_the_target_is_told_of_a_request_that_is_invalid<D: Device>() {
         a.expect_sent(&[(1, S::REM_INV_REQ_ERR)]);
         b.expect_async(&[(AsyncEventType::QP_REQ_ERR, b.element())]);
     }
+}
+
+fn q07_a_send_that_invalidates_nothing_fails_at_its_receiver<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    invalidates_nothing(&mut a, &mut b, NO_KEY);
+}
+
+fn q07_a_send_that_invalidates_a_region_fails_at_its_receiver<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    let rkey = b.mr.rkey();
+    invalidates_nothing(&mut a, &mut b, rkey);
+    let mut other = End::<D>::near(&Plan::default());
+    b.to(State::Reset);
+    b.connect(&other.qp);
+    other.connect(&b.qp);
+    other.post(SendWr::write_inline(1, b"x", b.remote(0))); // a region's key stays
+    other.expect_sent(&[(1, S::SUCCESS)]);
 }
 
 fn q07_a_failed_pair_works_again_after_reset<D: Device>() {

@@ -99,8 +99,6 @@ fn q07_reads_and_atomics_judge_the_remote_key_first<D: Device>() {
     }
 }
 
-const ODD: Line = Line { requester: Some(S::LOC_LEN_ERR), ..LOCAL };
-
 fn q07_an_atomic_whose_result_is_shorter_than_eight_bytes<D: Device>() {
     for operation in 2..4 {
         for length in [0, 4, 7] {

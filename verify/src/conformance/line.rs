@@ -56,7 +56,7 @@ pub fn fails<D: Device>(a: &mut End<D>, b: &mut End<D>, bad: SendWr<'_>, line: L
     }
     let behind = SendWr::write_inline(3, b"never", b.remote(0));
     let list = [bad, SendWr::send_inline(2, b"never").unsignaled(), behind];
-    a.qp.post_send(&list).unwrap();
+    a.post_all(&list);
     let mut sent = a.sent(3);
     failed(&mut sent, bad.wr_id, line.requester);
     assert_eq!(sent, all([2, 3], S::WR_FLUSH_ERR), "what was behind it");
@@ -94,3 +94,18 @@ pub fn on_memory<'a>(sges: &'a [Sge], at: RemoteAddr) -> [SendWr<'a>; 4] {
 /// The right that each of these operations needs.
 pub const RIGHTS: [Access; 4] =
     [Access::REMOTE_WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC, Access::REMOTE_ATOMIC];
+
+/// The result of an atomic that has another length than eight bytes.
+pub const ODD: Line = Line { requester: Some(S::LOC_LEN_ERR), ..LOCAL };
+
+/// A SEND whose key its receiver does not take away: the bytes were taken, and the requester is done.
+#[track_caller]
+pub fn invalidates_nothing<D: Device>(a: &mut End<D>, b: &mut End<D>, rkey: u32) {
+    b.recv(1, 0, 64);
+    b.recv(2, 0, 64);
+    a.post(SendWr::send_with_inv(3, &[], rkey));
+    a.expect_sent(&[(3, S::SUCCESS)]);
+    b.expect_received(&[(1, S::REM_INV_REQ_ERR), (2, S::WR_FLUSH_ERR)]);
+    b.expect_state(State::Err);
+    assert_eq!(a.qp.state(), State::Rts, "it was answered");
+}

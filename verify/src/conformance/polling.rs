@@ -1,8 +1,11 @@
-//! Polling: P1–P8.
+//! Polling: P1–P4, P6–P8.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::thread;
+
+use cq_core::cq::CompletionQueue;
+use cq_core::transport::PollError;
 
 use super::stand::*;
 
@@ -14,6 +17,7 @@ super::chapter! {
     p03_empty_is_no_error,
     p04_room_past_the_count_keeps_what_it_held,
     p06_room_for_nothing_returns_nothing,
+    p07_a_transport_that_claims_too_much_is_refused,
     p08_threads_that_share_a_queue_get_each_completion_once,
 }
 
@@ -107,6 +111,40 @@ fn p06_room_for_nothing_returns_nothing<D: Device>() {
     complete(&mut a, &b, 0..2);
     assert_eq!(a.sent.poll(&mut []), Ok(0), "with completions waiting");
     a.expect_sent(&all(0..2, S::SUCCESS));
+}
+
+/// A transport that claims one completion more than there was room for, while it lies.
+struct Liar<T> {
+    transport: T,
+    lies: bool,
+}
+
+impl<T: Poll> Poll for Liar<T> {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        if self.lies { Ok(out.len() + 1) } else { self.transport.poll(out) }
+    }
+}
+
+fn p07_a_transport_that_claims_too_much_is_refused<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    complete(&mut a, &b, 0..3);
+    let mut cq = CompletionQueue::new(Liar { transport: a.sent, lies: true });
+    let mark = Wc::new(0xdead_beef, S::GENERAL_ERR, 77);
+    let mut room = [mark; 8];
+    for asked in [0, 1, 4] {
+        let claimed = PollError::Misbehaved { asked, returned: asked + 1 };
+        assert_eq!(cq.poll(&mut room[..asked]), Err(claimed));
+        assert_eq!(room, [mark; 8], "nothing was handed out");
+    }
+    cq.transport().lies = false;
+    let mut ids = Vec::new();
+    wait_until(&a.device, "all three are there", || {
+        let polled = cq.poll(&mut room[..4]).expect("it lies no more");
+        ids.extend(polled.iter().map(Wc::wr_id));
+        ids.len() >= 3
+    });
+    assert_eq!(ids, [0, 1, 2]);
+    assert_eq!(room[4..], [mark; 4], "past what was asked for");
 }
 
 fn p08_threads_that_share_a_queue_get_each_completion_once<D: Device>() {

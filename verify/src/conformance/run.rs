@@ -15,7 +15,7 @@ use std::time::Duration;
 #[cfg(feature = "verbs")]
 use super::Runs;
 use super::expect::{PATIENT, set_patience};
-use super::{Case, DEVIATIONS, TRANSPORTS, Transport};
+use super::{Case, TRANSPORTS, Transport, deviations};
 
 /// How long a case may take.
 const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
@@ -145,7 +145,7 @@ pub fn run_here(
     for case in (transport.cases)().iter().skip(from).filter(|case| case.name.contains(only)) {
         writeln!(out, "case {}", case.name)?;
         out.flush()?;
-        let deviates = DEVIATIONS.iter().any(|one| one.is_of(transport.name, case));
+        let deviates = deviations().any(|one| one.is_of(transport.name, case));
         set_patience(if deviates { IMPATIENT } else { PATIENT });
         let (result, hangs) = run_case(case);
         match &result {

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use crate::broken::*;
 
 /// What each of them must fail, at least.
-const CONTROLS: [(u8, &[&str]); 8] = [
+const CONTROLS: [(u8, &[&str]); 15] = [
     (
         SWAPS_TWO_STATUSES,
         &[
@@ -53,6 +53,31 @@ const CONTROLS: [(u8, &[&str]); 8] = [
         ],
     ),
     (FORGETS_TO_RESIZE, &["q12_growing_keeps_what_waits_in_order", "q12_the_new_size_is_in_force"]),
+    (FLUSHES_SHARED_RECEIVES, &["q09_it_is_not_flushed_by_err"]),
+    (
+        FORGETS_THE_ROUTE,
+        &[
+            "c07_byte_len_of_a_datagram_counts_forty_bytes_more",
+            "q06_a_receive_of_a_datagram_may_be_split_anywhere",
+        ],
+    ),
+    (IGNORES_QUEUE_KEYS, &["q06_a_datagram_of_another_queue_key_is_dropped"]),
+    (REACHES_A_LIMIT_TWICE, &["q09_the_limit_is_told_once_below_it"]),
+    (
+        KEEPS_KEYS,
+        &[
+            "q06_a_local_invalidation_shuts_a_window",
+            "q06_a_send_with_invalidate_shuts_the_window_of_its_receiver",
+        ],
+    ),
+    (HOLDS_NOTHING_BACK, &["n12_an_event_waits_for_as_many_completions_as_it_stands_for"]),
+    (
+        MINDS_OVERRUNS,
+        &[
+            "o08_what_finds_no_room_is_dropped_and_nobody_fails",
+            "o08_sends_that_find_no_room_fail_nobody",
+        ],
+    ),
 ];
 
 /// Whether each of these cases fails on the model that is broken in this way.
@@ -108,4 +133,39 @@ fn reports_that_never_come_are_noticed() {
 #[test]
 fn a_queue_that_is_not_resized_is_noticed() {
     control::<FORGETS_TO_RESIZE>();
+}
+
+#[test]
+fn shared_receives_that_are_flushed_are_noticed() {
+    control::<FLUSHES_SHARED_RECEIVES>();
+}
+
+#[test]
+fn a_route_that_is_not_counted_is_noticed() {
+    control::<FORGETS_THE_ROUTE>();
+}
+
+#[test]
+fn a_queue_key_that_is_not_looked_at_is_noticed() {
+    control::<IGNORES_QUEUE_KEYS>();
+}
+
+#[test]
+fn a_limit_that_is_reached_twice_is_noticed() {
+    control::<REACHES_A_LIMIT_TWICE>();
+}
+
+#[test]
+fn keys_that_are_not_taken_away_are_noticed() {
+    control::<KEEPS_KEYS>();
+}
+
+#[test]
+fn an_event_that_is_not_held_back_is_noticed() {
+    control::<HOLDS_NOTHING_BACK>();
+}
+
+#[test]
+fn an_overrun_that_is_not_ignored_is_noticed() {
+    control::<MINDS_OVERRUNS>();
 }

@@ -1,59 +1,34 @@
 //! What the cases are written with: two connected ends, each with an opening of the device of its own, the
-//! second a [far](Device::open_far) one, and what is expected of them. With it comes all of `expect`.
+//! second a [far](Device::open_far) one, and what is expected of them. With it comes all of `expect` and
+//! `plan`.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use cq_core::async_event::AsyncEvent;
 pub use cq_core::async_event::{AsyncEventType, Element};
+pub use cq_core::setup::inc_rkey;
 use cq_core::transport::PostError;
 pub use cq_core::transport::{Arm, CqKey, Events, Notify, Poll, Post, Refused};
-pub use cq_core::wc::{Wc, WcOpcode, WcStatus as S};
-pub use cq_core::wr::{Data, RecvWr, RemoteAddr, SendOp, SendWr, Sge};
+pub use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
+pub use cq_core::wr::{
+    Data, Placement, RecvWr, RemoteAddr, Selectivity, SendOp, SendWr, Sge, WindowBind,
+};
 
 pub use super::expect::*;
+pub use super::plan::*;
 pub use crate::device::{
-    Access, Attr, Cq, Destroy, Device, Mr, Qp, QpCaps, QpInit, Refusal, SMALL_CAPS as CAPS, State,
+    Access, Attr, Cq, Destroy, Device, Mr, Mw, Qp, QpCaps, QpInit, QpType, Refusal,
+    SMALL_CAPS as CAPS, Srq, SrqInit, State,
 };
 
 /// How many bytes an end's region has.
 pub const REGION: usize = 8192;
 
-/// How an end is made.
-#[derive(Clone, Copy)]
-pub struct Plan {
-    /// The capacities of its queue pair.
-    pub caps: QpCaps,
-    /// How many completions each of its queues holds.
-    pub cqe: u32,
-    /// Whether its queues have a channel.
-    pub channel: bool,
-    /// Whether every send is signaled.
-    pub sq_sig_all: bool,
-    /// What its region allows.
-    pub region: Access,
-    /// What its queue pair allows.
-    pub access: Access,
-    /// How it gets to RTR; the number of the peer is filled in.
-    pub rtr: Attr,
-    /// How it gets to RTS.
-    pub rts: Attr,
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        let (rtr, rts) = (Attr::rtr(0), Attr::rts());
-        let (region, access) = (Access::EVERY, Access::EVERY);
-        Self { caps: CAPS, cqe: 64, channel: false, sq_sig_all: false, region, access, rtr, rts }
-    }
-}
-
-impl Plan {
-    /// The usual one, with a channel.
-    pub fn with_channel() -> Self {
-        Self { channel: true, ..Self::default() }
-    }
-}
+/// What is said where a transport does not have the operation that a case is about.
+pub const NO_OPERATION: &str = "this transport does not have the operation";
+/// What is said where a transport does not have what a case needs.
+pub const NOT_OFFERED: &str = "this transport does not have what the case needs";
 
 /// A queue pair with all that it needs. Its sends and its receives complete on queues of their own, so that
 /// the order of what is expected is the queue's (C10).
@@ -62,6 +37,7 @@ pub struct End<D: Device> {
     pub sent: D::Cq,
     pub received: D::Cq,
     pub channel: Option<D::Channel>,
+    pub srq: Option<D::Srq>,
     pub mr: D::Mr,
     pub pd: D::Pd,
     pub device: D,
@@ -115,24 +91,35 @@ pub fn complete<D: Device>(a: &mut End<D>, b: &End<D>, ids: std::ops::Range<u64>
 impl<D: Device> End<D> {
     /// One of this plan, its queue pair in RESET, to be connected to a far one.
     pub fn near(plan: &Plan) -> Self {
-        Self::of(D::open(), plan)
+        Self::on(D::open(), plan)
     }
 
     /// One of this plan, its queue pair in RESET, to be connected to a near one.
     pub fn far(plan: &Plan) -> Self {
-        Self::of(D::open_far(), plan)
+        Self::on(D::open_far(), plan)
     }
 
-    fn of(device: D, plan: &Plan) -> Self {
+    /// One of this plan, its queue pair in RESET, of this opening of the device.
+    pub fn on(device: D, plan: &Plan) -> Self {
         let pd = device.alloc_pd();
         let channel = plan.channel.then(|| device.create_channel());
-        let cq = || device.create_cq(plan.cqe, channel.as_ref()).expect("a completion queue");
+        let cq = || {
+            offered(match plan.ignores_overrun {
+                true => device.create_cq_ignoring_overrun(plan.cqe, channel.as_ref()),
+                false => device.create_cq(plan.cqe, channel.as_ref()),
+            })
+        };
         let (sent, received) = (cq(), cq());
-        let init = QpInit { recv_cq: &received, ..QpInit::new(&sent) };
-        let init = QpInit { caps: plan.caps, sq_sig_all: plan.sq_sig_all, ..init };
-        let qp = device.create_qp(&pd, &init).expect("a queue pair");
+        let srq = plan.srq.map(|init| offered(device.create_srq(&pd, &init)));
+        let qp = queue_pair(&device, &pd, plan, [&sent, &received], srq.as_ref());
         let mr = device.register(&pd, REGION, plan.region).expect("a region");
-        Self { qp, sent, received, channel, mr, pd, device, plan: *plan, told: Vec::new() }
+        Self { qp, sent, received, channel, srq, mr, pd, device, plan: *plan, told: Vec::new() }
+    }
+
+    /// One more queue pair of the same domain and on the same queues, in RESET.
+    pub fn second(&self) -> D::Qp {
+        let cqs = [&self.sent, &self.received];
+        queue_pair(&self.device, &self.pd, &self.plan, cqs, self.srq.as_ref())
     }
 
     /// Brings its queue pair from RESET to RTS, with `peer` as its peer.
@@ -184,14 +171,25 @@ impl<D: Device> End<D> {
     /// Posts a receive of `length` bytes at `offset`.
     #[track_caller]
     pub fn recv(&mut self, wr_id: u64, offset: u64, length: u32) {
-        let sge = self.sge(offset, length);
-        assert_eq!(self.qp.post_recv(&[RecvWr::new(wr_id, &[sge])]), Ok(()), "post_recv {wr_id}");
+        let sge = [self.sge(offset, length)];
+        let list = [RecvWr::new(wr_id, &sge)];
+        let said = match &mut self.srq {
+            Some(srq) => srq.post_recv(&list),
+            None => self.qp.post_recv(&list),
+        };
+        assert_eq!(said, Ok(()), "post_recv {wr_id}");
     }
 
     /// Posts one request to the send queue.
     #[track_caller]
     pub fn post(&mut self, wr: SendWr<'_>) {
-        assert_eq!(self.try_post(wr), Ok(()), "post_send {}", wr.wr_id);
+        self.post_all(&[wr]);
+    }
+
+    /// Posts requests to the send queue.
+    #[track_caller]
+    pub fn post_all(&mut self, list: &[SendWr<'_>]) {
+        posted(self.qp.post_send(list));
     }
 
     /// Posts one request to the send queue, or not.
@@ -333,24 +331,34 @@ fn names(done: &[Wc]) -> Vec<(u64, S)> {
     done.iter().map(|wc| (wc.wr_id(), wc.status())).collect()
 }
 
-/// Brings a queue pair from RESET to `state` on the shortest way.
-pub fn bring_to(qp: &mut impl Qp, plan: &Plan, state: State, peer: u32) {
-    let rtr = Attr { dest_qp_num: Some(peer), ..plan.rtr };
-    let way = [Attr::init(plan.access), rtr, plan.rts];
-    let (steps, last) = match state {
-        State::Reset => (0, None),
-        State::Init => (1, None),
-        State::Rtr => (2, None),
-        State::Rts => (3, None),
-        State::Err => (1, Some(Attr::to(state))),
-        State::Sqd | State::Sqe => panic!("{state:?} takes more than attributes"),
-    };
-    for attr in way[..steps].iter().chain(&last) {
-        qp.modify(attr).expect("the way there is open");
+/// A queue pair of this plan, in RESET.
+fn queue_pair<D: Device>(
+    device: &D,
+    pd: &D::Pd,
+    plan: &Plan,
+    [send_cq, recv_cq]: [&D::Cq; 2],
+    srq: Option<&D::Srq>,
+) -> D::Qp {
+    let Plan { qp_type, caps, sq_sig_all, .. } = *plan;
+    offered(device.create_qp(pd, &QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all }))
+}
+
+/// What the device made, if it has such a thing.
+#[track_caller]
+pub fn offered<T>(made: Result<T, Refusal>) -> T {
+    match made {
+        Ok(made) => made,
+        Err(Refusal::Unsupported) => panic!("{NOT_OFFERED}"),
+        Err(why) => panic!("it is not made: {why:?}"),
     }
 }
 
-/// Brings a queue pair from RESET to RTS.
-pub fn connect(qp: &mut impl Qp, peer: u32) {
-    bring_to(qp, &Plan::default(), State::Rts, peer);
+/// It was posted, by a device that has the operation.
+#[track_caller]
+pub fn posted(said: Result<(), PostError>) {
+    match said {
+        Ok(()) => {}
+        Err(PostError { why: Refused::Unsupported, .. }) => panic!("{NO_OPERATION}"),
+        Err(error) => panic!("{error}"),
+    }
 }

@@ -39,6 +39,7 @@ const BARE: Attr = Attr {
     dest_qp_num: None,
     rq_psn: None,
     sq_psn: Some(0),
+    qkey: None,
     max_dest_rd_atomic: None,
     max_rd_atomic: Some(4),
     min_rnr_timer: None,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::{CONFINED, Confined, DEVIATIONS, Deviation, Outcome, Rule, TRANSPORTS, hidden, rules};
+use super::{CONFINED, Confined, Deviation, Outcome, Rule, TRANSPORTS, deviations, hidden, rules};
 
 /// How wide a statement may be on a terminal.
 const STATEMENT: usize = 64;
@@ -36,7 +36,7 @@ struct Row {
 /// What a transport came to under a rule.
 #[derive(Debug, PartialEq, Eq)]
 enum Cell {
-    /// No case can see the rule.
+    /// No case can see the rule there.
     Hidden,
     /// There is no case, though one could see it.
     Empty,
@@ -54,7 +54,7 @@ impl Verdict {
         let ran = |name: &&str| !missing.iter().any(|(missing, _)| missing == name);
         let columns = TRANSPORTS.iter().map(|transport| transport.name).filter(ran);
         let columns: Vec<_> = columns.collect();
-        let deviations = DEVIATIONS.iter().filter(|one| columns.contains(&one.transport)).copied();
+        let deviations = deviations().filter(|one| columns.contains(&one.transport));
         let confined = CONFINED.iter().filter(|one| columns.contains(&one.transport)).copied();
         let known = Known { deviations: deviations.collect(), confined: confined.collect() };
         let missing = missing.to_vec();
@@ -69,7 +69,7 @@ impl Verdict {
     ) -> Self {
         let mut faults = failures(outcomes, &known);
         faults.extend(known.deviations.iter().filter_map(|known| stale(known, outcomes)));
-        faults.extend(known.confined.iter().filter_map(|known| at_large(known, outcomes)));
+        faults.extend(known.confined.iter().flat_map(|known| at_large(known, outcomes)));
         let row = |rule: &Rule| {
             let cell = |column: &&str| cell(rule, column, outcomes, &known);
             Row { rule: *rule, cells: columns.iter().map(cell).collect() }
@@ -95,7 +95,11 @@ impl Verdict {
     /// All of it in a line.
     #[must_use]
     pub fn summary(&self) -> String {
-        let judged = self.rows.iter().filter(|row| !row.cells.contains(&Cell::Hidden)).count();
+        let judged = self
+            .rows
+            .iter()
+            .filter(|row| row.cells.iter().any(|cell| *cell != Cell::Hidden))
+            .count();
         let (columns, known) = (self.columns.join("; "), self.known.deviations.len());
         let (cases, faults) = (self.cases, self.faults.len());
         let missing = self.missing();
@@ -140,14 +144,16 @@ impl Verdict {
             row.extend(cells.iter().map(Cell::in_words));
             line(&mut page, &row);
         }
-        let _ = write!(page, "\n– cannot be seen from outside, or cannot exist there:\n\n");
+        let _ = write!(page, "\n– is not judged there, or cannot exist there:\n\n");
         for Row { rule, .. } in &self.rows {
-            if let Some(why) = hidden(rule.id) {
-                let _ = writeln!(page, "- {}: {why}.", rule.id);
+            for (column, why) in
+                self.columns.iter().filter_map(|one| Some((one, hidden(rule.id, one)?)))
+            {
+                let _ = writeln!(page, "- {} on {column}: {why}.", rule.id);
             }
         }
-        for Confined { transport, case, why, .. } in &self.known.confined {
-            let _ = writeln!(page, "- `{case}` on {transport}: {why}.");
+        for confined @ Confined { transport, why, .. } in &self.known.confined {
+            let _ = writeln!(page, "- {} on {transport}: {why}.", confined.in_words());
         }
         for (name, why) in &self.missing {
             let _ = writeln!(page, "\n**{name} did not run: {why}**");
@@ -173,8 +179,8 @@ impl Verdict {
     /// What the numbers in the table stand for; why is on the page.
     fn notes(&self) -> String {
         let mut notes = String::new();
-        for Confined { transport, case, why, .. } in &self.known.confined {
-            let _ = writeln!(notes, "– {transport}, {case}: {why}");
+        for confined @ Confined { transport, why, .. } in &self.known.confined {
+            let _ = writeln!(notes, "– {transport}, {}: {why}", confined.in_words());
         }
         for (number, known) in self.known.deviations.iter().enumerate() {
             let Deviation { transport, case, instead, .. } = known;
@@ -237,22 +243,23 @@ fn stale(deviation: &Deviation, outcomes: &[Outcome]) -> Option<String> {
     }
 }
 
-/// What is wrong with a case that is written down as one that can't exist. If it fails in another way, it
-/// is told as any other.
-fn at_large(confined: &Confined, outcomes: &[Outcome]) -> Option<String> {
-    let Confined { transport, case, .. } = confined;
-    let of = |outcome: &&Outcome| confined.is_of(outcome.transport, &outcome.case);
-    match outcomes.iter().find(of).map(|outcome| &outcome.result) {
-        None => Some(format!("{transport}: there is no case {case}, which should not exist there")),
-        Some(Ok(())) => {
-            Some(format!("{transport}: {case} can exist there: take its line out of confined.rs"))
+/// What is wrong with cases that are written down as ones that can't exist, but for other failures.
+fn at_large(confined: &Confined, outcomes: &[Outcome]) -> Vec<String> {
+    let transport = confined.transport;
+    let wrong = |case: &&str| {
+        let of = |outcome: &&Outcome| outcome.transport == transport && outcome.case.name == *case;
+        match outcomes.iter().find(of).map(|outcome| &outcome.result) {
+            None => Some(format!("there is no case {case}, which should not exist there")),
+            Some(Ok(())) => Some(format!("{case} can exist there: take it out of confined.rs")),
+            Some(Err(_)) => None,
         }
-        Some(Err(_)) => None,
-    }
+    };
+    let wrong = confined.cases.iter().filter_map(wrong);
+    wrong.map(|what| format!("{transport}: {what}")).collect()
 }
 
 fn cell(rule: &Rule, column: &str, outcomes: &[Outcome], known: &Known) -> Cell {
-    if hidden(rule.id).is_some() {
+    if hidden(rule.id, column).is_some() {
         return Cell::Hidden;
     }
     let mine = |outcome: &&Outcome| outcome.transport == column && outcome.case.rule() == rule.id;
@@ -293,105 +300,4 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RULES: [Rule; 3] = [
-        Rule { id: "C8", statement: "Every one. Once." },
-        Rule { id: "P5", statement: "No system call." },
-        Rule { id: "N6", statement: "No wake-up is lost." },
-    ];
-    use crate::conformance::Case;
-
-    const C8: &str = "c08_once";
-    const N6: &str = "n06_awake";
-    const SILENT: Deviation =
-        Deviation { transport: "a", case: N6, instead: "it sleeps", why: "it is tired" };
-
-    fn outcome(transport: &'static str, name: &'static str, result: Result<(), &str>) -> Outcome {
-        let result = result.map_err(str::to_owned);
-        Outcome { transport, case: Case { name, run: || {} }, result }
-    }
-
-    fn judge(outcomes: &[Outcome], deviations: &[Deviation]) -> Verdict {
-        let known = Known { deviations: deviations.to_vec(), ..Known::default() };
-        Verdict::judge(outcomes, &RULES, vec!["a"], known)
-    }
-
-    #[test]
-    fn a_case_that_cannot_exist_must_say_so() {
-        let alone = Confined { transport: "a", case: N6, says: "alone", why: "it takes two" };
-        let judge = |result| {
-            let known = Known { confined: vec![alone], ..Known::default() };
-            let outcomes = [outcome("a", C8, Ok(())), outcome("a", N6, result)];
-            Verdict::judge(&outcomes, &RULES, vec!["a"], known)
-        };
-        let verdict = judge(Err("alone (x.rs:1)"));
-        assert_eq!(verdict.faults(), &[] as &[String]);
-        assert!(verdict.markdown().contains("| N6 | No wake-up is lost | – |"), "and no mark");
-        assert!(
-            verdict.text().contains("it takes two") && verdict.markdown().contains("takes two")
-        );
-        assert_eq!(judge(Err("asleep")).faults(), ["a: n06_awake failed: asleep"]);
-        assert!(judge(Ok(())).faults().join("").contains("n06_awake can exist there"));
-    }
-
-    #[test]
-    fn all_that_hold_and_what_cannot_be_seen_are_no_fault() {
-        let verdict = judge(&[outcome("a", C8, Ok(())), outcome("a", N6, Ok(()))], &[]);
-        assert_eq!(verdict.faults(), &[] as &[String]);
-        assert!(verdict.markdown().contains("| C8 | Every one | ✓ 1 |"), "{}", verdict.markdown());
-        assert!(verdict.markdown().contains("| P5 | No system call | – |"));
-        assert!(verdict.summary().starts_with("0 faults"), "{}", verdict.summary());
-    }
-
-    #[test]
-    fn a_rule_without_a_case_is_a_fault() {
-        let verdict = judge(&[outcome("a", C8, Ok(()))], &[]);
-        assert_eq!(verdict.faults(), ["a: no case of N6"]);
-        assert!(verdict.text().contains("NO CASE"));
-    }
-
-    #[test]
-    fn a_failed_case_is_a_fault_with_its_reason() {
-        let verdict = judge(&[outcome("a", C8, Err("twice")), outcome("a", N6, Ok(()))], &[]);
-        assert_eq!(verdict.faults(), ["a: c08_once failed: twice"]);
-        assert!(verdict.text().contains("FAILED 1 of 1"));
-    }
-
-    #[test]
-    fn a_known_deviation_is_a_note_until_it_passes() {
-        let fails = [outcome("a", C8, Ok(())), outcome("a", N6, Err("asleep"))];
-        let verdict = judge(&fails, &[SILENT]);
-        assert_eq!(verdict.faults(), &[] as &[String]);
-        assert!(verdict.markdown().contains("✗ 0 [1]") && verdict.text().contains("it sleeps"));
-        assert!(verdict.markdown().contains("it is tired"), "{}", verdict.markdown());
-
-        let passes = [outcome("a", C8, Ok(())), outcome("a", N6, Ok(()))];
-        let faults = judge(&passes, &[SILENT]).faults().join("");
-        assert!(faults.contains("n06_awake does not deviate any more"), "{faults}");
-    }
-
-    #[test]
-    fn a_transport_that_could_not_run_is_named_with_the_reason_and_has_no_column() {
-        let verdict = Verdict::of(&[], &[("verbs-rxe", "no QEMU".to_owned())]);
-        assert!(verdict.summary().ends_with("; without verbs-rxe: no QEMU"));
-        assert!(!verdict.header().contains(&"verbs-rxe".to_owned()));
-        let about_it = |fault: &&String| fault.starts_with("verbs-rxe");
-        assert_eq!(verdict.faults().iter().find(about_it), None, "nothing was judged");
-        assert!(verdict.markdown().contains("**verbs-rxe did not run: no QEMU**"));
-    }
-
-    #[test]
-    fn notes_that_follow_each_other_are_a_range() {
-        assert_eq!(runs(&[1, 3, 4, 5, 9, 10]), ["1", "3–5", "9–10"]);
-    }
-
-    #[test]
-    fn a_deviation_of_no_case_is_a_fault() {
-        let outcomes = [outcome("a", C8, Ok(())), outcome("a", N6, Ok(()))];
-        let gone = Deviation { case: "c08_gone", ..SILENT };
-        let faults = judge(&outcomes, &[gone]).faults().join("");
-        assert!(faults.contains("there is no case c08_gone"), "{faults}");
-    }
-}
+mod tests;

@@ -34,7 +34,8 @@ pub fn compare<R: Device, D: Device>(
     let drains = (0..4).map(|cq| Step::Poll(cq, usize::MAX));
     for (nth, step) in program.steps.iter().cloned().chain(drains).enumerate() {
         let first = reference.step(&step, None);
-        for _ in 0..if program.shape.impatient { DEADLINES } else { 1 } {
+        let moderates = program.steps.iter().any(|step| matches!(step, Step::Moderate(..)));
+        for _ in 0..if program.shape.impatient || moderates { DEADLINES } else { 1 } {
             reference.pause();
         }
         let until = Instant::now() + patience;

@@ -5,13 +5,14 @@ use std::time::Instant;
 use cq_core::async_event::{AsyncEvent, Element};
 use cq_core::transport::{Arm, Events, Poll, PollError, Post, PostError};
 use cq_core::wc::Wc;
-use cq_core::wr::{self, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
+use cq_core::wr::{self, RecvWr, SendFlags, SendWr, Sge};
 
 use super::dialect::{Dialect, Omission};
-use super::end::{CQE, End, names};
+use super::end::{CQE, End, GRH};
 use super::program::*;
 use super::seen::{Completed, Done, Look, RECV};
-use crate::device::{Attr, Cq, Device, Mr, Qp, QpCaps, QpInit, State};
+use super::words::QKEY;
+use crate::device::{Attr, Cq, Destination, Device, Mr, Qp, QpCaps, QpInit, QpType, Srq, State};
 
 /// Of sizes that devices take as they are asked for.
 const CAPS: QpCaps =
@@ -58,9 +59,9 @@ pub struct Machine<D: Device> {
     /// One for each end.
     devices: [D; 2],
     // Before what they refer to.
-    qps: Vec<D::Qp>,
-    ends: [End<D>; 2],
-    shape: Shape,
+    pub(super) qps: Vec<D::Qp>,
+    pub(super) ends: [End<D>; 2],
+    pub(super) shape: Shape,
     dialect: &'static Dialect,
     steps: u64,
     look: Look,
@@ -72,16 +73,24 @@ impl<D: Device> Machine<D> {
     pub fn new(shape: &Shape, dialect: &'static Dialect) -> Self {
         let devices = [D::open(), D::open_far()];
         let full = !dialect.lacks(Omission::FullSendQueues);
-        let caps = QpCaps { max_send_wr: if full { CAPS.max_send_wr } else { MANY }, ..CAPS };
+        let caps = QpCaps {
+            max_send_wr: if full { CAPS.max_send_wr } else { MANY },
+            // The first one is where the global route goes.
+            max_recv_sge: CAPS.max_recv_sge + u32::from(shape.qp_type == QpType::Ud),
+            ..CAPS
+        };
         let pds = devices.each_ref().map(D::alloc_pd);
-        let ends = [0, 1].map(|end| End::new(&devices[end], &pds[end], shape.separate_cqs));
+        let ends =
+            [0, 1].map(|end| End::new(&devices[end], &pds[end], (shape, end), &caps, dialect));
         let qps = (0..shape.pairs * 2).map(|qp| {
             let end = &ends[qp % 2];
             let init = QpInit {
-                send_cq: &end.cqs[0],
                 recv_cq: end.cqs.last().expect("an end has a completion queue"),
                 caps,
                 sq_sig_all: shape.signal_all,
+                qp_type: shape.qp_type,
+                srq: end.srq.as_ref(),
+                ..QpInit::new(&end.cqs[0])
             };
             devices[qp % 2].create_qp(&pds[qp % 2], &init).expect("a queue pair")
         });
@@ -115,6 +124,13 @@ impl<D: Device> Machine<D> {
             },
             Step::Arm(cq, on) => Outcome::Obeyed(self.cq(*cq).arm(*on).is_ok()),
             Step::Resize(cq, capacity) => Outcome::Obeyed(self.resize(*cq, *capacity)),
+            Step::Limit(end, limit) => {
+                let srq = self.ends[*end].srq.as_mut();
+                srq.map_or(Outcome::LeftOut, |srq| Outcome::Obeyed(srq.arm_limit(*limit).is_ok()))
+            }
+            Step::Moderate(cq, count, period) => {
+                Outcome::Obeyed(self.cq(*cq).moderate(*count, *period).is_ok())
+            }
             Step::Fill(end, at, byte) => {
                 let part = vec![*byte; 16.min(MAIN - at)];
                 self.ends[*end].main.write(*at, &part);
@@ -127,6 +143,8 @@ impl<D: Device> Machine<D> {
     /// What can be seen now.
     pub fn look(&mut self) -> &Look {
         self.look.states = self.qps.iter().map(Qp::state).collect();
+        let others = |end: &End<D>| (end.nth_key(), end.srq.as_ref().map_or(0, Srq::limit));
+        self.look.others = self.ends.each_ref().map(others);
         for (index, end) in self.ends.iter_mut().enumerate() {
             while let Some(key) = end.channel.next().expect("a channel that works") {
                 let cq = end.cqs.iter().position(|cq| cq.key() == key);
@@ -136,6 +154,10 @@ impl<D: Device> Machine<D> {
         while let Some(event) = self.next_async() {
             let whose = match event.element {
                 Element::Qp(number) => (true, self.index_of(number)),
+                Element::Srq(number) => {
+                    let is = |end: &End<D>| end.srq.as_ref().map(Srq::number) == Some(number);
+                    (false, self.ends.iter().position(is))
+                }
                 Element::Cq(key) => {
                     let mut cqs = self.ends.iter().flat_map(|end| &end.cqs);
                     (false, cqs.position(|cq| cq.key() == key))
@@ -199,13 +221,28 @@ impl<D: Device> Machine<D> {
                 wr
             })
             .collect();
-        Outcome::Posted(posted(self.qps[qp].post_send(&requests), list.len()))
+        let target = list.first().map(|request| request.target);
+        let result = match (&self.ends[qp % 2].handles, target) {
+            (Some(handles), Some(Target { qp: to, knows_key, global })) => {
+                let qp_num = self.qps[to % self.qps.len()].number();
+                let qkey = QKEY ^ u32::from(!knows_key);
+                let to = Destination { ah: &handles[usize::from(global)], qp_num, qkey };
+                self.qps[qp].post_to(&to, &requests)
+            }
+            _ => self.qps[qp].post_send(&requests),
+        };
+        Outcome::Posted(posted(result, list.len()))
     }
 
     fn recv(&mut self, qp: usize, list: &[Vec<Piece>], wanted: Option<Wanted>) -> Outcome {
+        let end = &self.ends[qp % 2];
         let pieces: Vec<Vec<Sge>> = list
             .iter()
-            .map(|pieces| pieces.iter().map(|piece| self.sge(qp % 2, piece)).collect())
+            .map(|pieces| {
+                let route = (self.shape.qp_type == QpType::Ud).then(|| end.routes.sge(0, GRH));
+                let pieces = pieces.iter().map(|piece| self.sge(qp % 2, piece));
+                route.into_iter().chain(pieces).collect()
+            })
             .collect();
         let first = RECV | self.steps << 8;
         let requests: Vec<RecvWr<'_>> =
@@ -213,7 +250,11 @@ impl<D: Device> Machine<D> {
         let mut count = 0;
         loop {
             let rest = &requests[count..];
-            count += posted(self.qps[qp].post_recv(rest), rest.len());
+            let result = match &mut self.ends[qp % 2].srq {
+                Some(srq) => srq.post_recv(rest),
+                None => self.qps[qp].post_recv(rest),
+            };
+            count += posted(result, rest.len());
             // A queue that fails is seen in ERR a moment before what it holds is flushed.
             let flushes = self.qps[qp].state() == State::Err;
             let wait = |wanted: Wanted| count < wanted.count && Instant::now() < wanted.until;
@@ -239,32 +280,6 @@ impl<D: Device> Machine<D> {
         Outcome::Changed(
             attrs.iter().map(|(qp, attr)| self.qps[*qp].modify(attr).is_ok()).collect(),
         )
-    }
-
-    fn attr(&self, qp: usize, state: State) -> Attr {
-        let shape = &self.shape.ends[qp % 2];
-        let impatient = self.shape.impatient;
-        match state {
-            State::Init => Attr::init(shape.rights),
-            State::Rtr => Attr {
-                max_dest_rd_atomic: Some(shape.max_dest_rd_atomic),
-                min_rnr_timer: Some(1),
-                ..Attr::rtr(self.qps[qp ^ 1].number())
-            },
-            State::Rts => Attr {
-                max_rd_atomic: Some(shape.max_rd_atomic),
-                timeout: Some(u8::from(impatient)),
-                retry_cnt: Some(1),
-                rnr_retry: Some(match (shape.waits_for_receives, impatient) {
-                    (false, _) => 0,
-                    (true, true) => 2,
-                    (true, false) => 7,
-                }),
-                ..Attr::rts()
-            },
-            State::Sqd => Attr { sqd_async_notify: Some(true), ..Attr::to(State::Sqd) },
-            _ => Attr::to(state),
-        }
     }
 
     /// Empties the queues of an end first: what becomes of a request whose memory goes while it waits is
@@ -310,7 +325,8 @@ impl<D: Device> Machine<D> {
         let mut out = vec![Wc::default(); room];
         let count = self.cq(cq).poll(&mut out)?;
         for wc in &out[..count] {
-            let done = Done::new(wc, self.index_of(wc.qp_num()), self.dialect);
+            let datagram = self.shape.qp_type == QpType::Ud;
+            let done = Done::new(wc, |number| self.index_of(number), datagram, self.dialect);
             self.completed[done.queue()].push(done);
         }
         Ok(count)
@@ -324,46 +340,6 @@ impl<D: Device> Machine<D> {
         let cqs = &mut self.ends[cq / 2].cqs;
         let last = cqs.len() - 1;
         &mut cqs[(cq % 2).min(last)]
-    }
-
-    fn sges(&self, qp: usize, request: &Request) -> Vec<Sge> {
-        match &request.data {
-            Data::Pieces(pieces) => pieces.iter().map(|piece| self.sge(qp % 2, piece)).collect(),
-            Data::Inline(_) => Vec::new(),
-        }
-    }
-
-    fn sge(&self, end: usize, piece: &Piece) -> Sge {
-        let (base, lkey, _) = self.region(end, piece.region);
-        Sge { addr: base.wrapping_add(piece.offset), length: piece.length, lkey }
-    }
-
-    fn remote(&self, qp: usize, place: Place) -> RemoteAddr {
-        let (base, _, rkey) = self.region((qp % 2) ^ 1, place.region);
-        RemoteAddr { addr: base.wrapping_add(place.offset), rkey }
-    }
-
-    /// Address, local key and remote key of a region as `end` names it.
-    fn region(&self, end: usize, region: Region) -> (u64, u32, u32) {
-        match region {
-            Region::Main => names(&self.ends[end].main),
-            Region::Local => self.ends[end].keys[0],
-            Region::Fixed => self.ends[end].keys[1],
-            Region::Foreign => names(&self.ends[end ^ 1].main),
-            Region::Unknown => (self.ends[end].main.addr(), 0, 0),
-        }
-    }
-
-    fn op(&self, qp: usize, op: Op) -> SendOp {
-        match op {
-            Op::Send { imm } => SendOp::Send { imm },
-            Op::Write { to } => SendOp::Write { remote: self.remote(qp, to), imm: None },
-            Op::Read { from } => SendOp::Read { remote: self.remote(qp, from) },
-            Op::CompareSwap { at, compare, swap } => {
-                SendOp::CompareSwap { remote: self.remote(qp, at), compare, swap }
-            }
-            Op::FetchAdd { at, add } => SendOp::FetchAdd { remote: self.remote(qp, at), add },
-        }
     }
 }
 

@@ -19,6 +19,9 @@ pub struct Look {
     pub events: [u32; 4],
     /// How often each asynchronous event came: its number, whether it is a queue pair's, and whose.
     pub reports: BTreeMap<(u32, bool, usize), u32>,
+    /// By how much the keys of the windows differ from their first ones, and the limits of the shared
+    /// receive queues.
+    pub others: [(u8, u32); 2],
 }
 
 /// A completion, as far as it is defined.
@@ -27,8 +30,19 @@ pub struct Done {
     wr_id: u64,
     qp: Option<usize>,
     status: WcStatus,
-    /// Opcode, bytes, immediate data.
-    success: Option<(WcOpcode, Option<u32>, Option<[u8; 4]>)>,
+    success: Option<Success>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Success {
+    opcode: WcOpcode,
+    bytes: Option<u32>,
+    imm: Option<[u8; 4]>,
+    /// Whether it came with the key of a window that it took away, and with a global route.
+    invalidates: bool,
+    routed: bool,
+    /// Whose datagram it is.
+    from: Option<usize>,
 }
 
 /// The completions of each queue, in order: those of send queue `n` at `2 * n`, of its receive queue
@@ -36,14 +50,28 @@ pub struct Done {
 pub type Completed = Vec<Vec<Done>>;
 
 impl Done {
-    /// What this says, of the queue pair of this index.
-    pub fn new(wc: &Wc, qp: Option<usize>, dialect: &Dialect) -> Self {
+    /// What this says; `index` tells queue pairs by their numbers, and `datagram` whether it is one.
+    pub fn new(
+        wc: &Wc,
+        index: impl Fn(u32) -> Option<usize>,
+        datagram: bool,
+        dialect: &Dialect,
+    ) -> Self {
         let is_recv = wc.wr_id() & RECV != 0;
+        let qp = index(wc.qp_num());
         let success = wc.result().ok().map(|done| {
-            let counts = is_recv || !matches!(done.opcode(), WcOpcode::SEND | WcOpcode::RDMA_WRITE);
-            let with_imm = is_recv && done.flags().contains(WcFlags::WITH_IMM);
-            let imm = with_imm.then(|| done.imm()).flatten();
-            (done.opcode(), counts.then(|| done.byte_len()), imm)
+            let answered = [WcOpcode::RDMA_READ, WcOpcode::COMP_SWAP, WcOpcode::FETCH_ADD];
+            let counts = is_recv || answered.contains(&done.opcode());
+            let says = |flag| is_recv && done.flags().contains(flag);
+            let from_there = is_recv && datagram;
+            Success {
+                opcode: done.opcode(),
+                bytes: counts.then(|| done.byte_len()),
+                imm: if says(WcFlags::WITH_IMM) { done.imm() } else { None },
+                invalidates: says(WcFlags::WITH_INV),
+                routed: datagram && says(WcFlags::GRH),
+                from: if from_there { index(done.src_qp()) } else { None },
+            }
         });
         Self { wr_id: wc.wr_id(), qp, status: dialect.status(wc.status()), success }
     }

@@ -2,47 +2,72 @@
 //! wrong ones come one at a time.
 
 use cq_core::transport::Notify;
+use cq_core::wr::{Placement, Selectivity};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::dialect::Dialect;
 use super::program::*;
-use crate::device::{Access, State};
+use crate::device::{Access, QpType, State};
 
 const STEPS: usize = 40;
+
+/// What peers may have flushed.
+const FLUSHES: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 
 /// Any program of this dialect.
 pub fn program(dialect: &'static Dialect) -> impl Strategy<Value = Program> {
     shape().prop_flat_map(move |shape| {
         let steps = vec(step(shape.pairs * 2), 1..STEPS);
-        (Just(shape), steps).prop_map(|(shape, steps)| dialect.tame(Program { shape, steps }))
+        (Just(shape), steps)
+            .prop_map(|(shape, steps)| dialect.tame(orderly(Program { shape, steps })))
     })
+}
+
+/// Requests of two queue pairs that waited may go on together, and which of them changes the window of
+/// their end first is nobody's promise.
+fn orderly(mut program: Program) -> Program {
+    let Shape { pairs, impatient, .. } = program.shape;
+    for step in &mut program.steps {
+        if let (Step::Send(_, list), true) = (step, pairs > 1 && !impatient) {
+            list.iter_mut().filter(|request| request.op.changes_windows()).for_each(|request| {
+                request.op = Op::Send { imm: None };
+            });
+        }
+    }
+    program
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
     let ends = [end(), end()];
-    (1..=2usize, any::<bool>(), rarely(), rarely(), ends).prop_map(
-        |(pairs, separate_cqs, signal_all, impatient, ends)| Shape {
-            pairs,
-            separate_cqs,
-            signal_all,
-            impatient,
-            ends,
+    let qp_type = prop_oneof![6 => Just(QpType::Rc), 1 => Just(QpType::Uc), 1 => Just(QpType::Ud)];
+    (qp_type, 1..=2usize, any::<bool>(), rarely(), rarely(), ends).prop_map(
+        |(qp_type, pairs, separate_cqs, signal_all, impatient, mut ends)| {
+            // Unreliable connections have receives of their own.
+            ends.iter_mut().for_each(|end| end.shares_receives &= qp_type != QpType::Uc);
+            let shares = ends.iter().any(|end| end.shares_receives);
+            ends.iter_mut().for_each(|end| end.waits_for_receives &= !shares);
+            let impatient = impatient || shares;
+            Shape { qp_type, pairs, separate_cqs, signal_all, impatient, ends }
         },
     )
 }
 
 fn end() -> impl Strategy<Value = EndShape> {
     let rights = prop_oneof![
-        8 => Just(Access::EVERY),
+        8 => Just(Access::EVERY | FLUSHES),
         1 => (0..16u32).prop_map(Access::from_bits_retain),
     ];
-    (rights, any::<bool>(), often(4, 0), often(4, 0)).prop_map(
-        |(rights, waits_for_receives, max_rd_atomic, max_dest_rd_atomic)| EndShape {
-            rights,
-            waits_for_receives,
-            max_rd_atomic,
-            max_dest_rd_atomic,
+    let shares = prop_oneof![5 => Just(false), 1 => Just(true)];
+    (rights, any::<bool>(), shares, often(4, 0), often(4, 0)).prop_map(
+        |(rights, waits_for_receives, shares_receives, max_rd_atomic, max_dest_rd_atomic)| {
+            EndShape {
+                rights,
+                waits_for_receives,
+                shares_receives,
+                max_rd_atomic,
+                max_dest_rd_atomic,
+            }
         },
     )
 }
@@ -56,8 +81,12 @@ fn step(qps: usize) -> impl Strategy<Value = Step> {
         3 => (0..4usize, notify()).prop_map(|(cq, on)| Step::Arm(cq, on)),
         1 => (0..4usize, 0..20u32).prop_map(|(cq, capacity)| Step::Resize(cq, capacity)),
         2 => (0..2usize, 0..MAIN, any::<u8>()).prop_map(|(end, at, byte)| Step::Fill(end, at, byte)),
+        1 => (0..2usize, 0..4u32).prop_map(|(end, limit)| Step::Limit(end, limit)),
+        1 => (0..4usize, 0..4u16, 0..50u16)
+            .prop_map(|(cq, count, period)| Step::Moderate(cq, count, period)),
         1 => (0..2usize, own_region()).prop_map(|(end, region)| Step::Deregister(end, region)),
     ]
+    .boxed()
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -75,10 +104,11 @@ fn notify() -> impl Strategy<Value = Notify> {
 
 fn request() -> impl Strategy<Value = Request> {
     let signaled = prop_oneof![3 => Just(true), 1 => Just(false)];
-    (op_and_data(), signaled, rarely(), rarely()).prop_map(
-        |((op, data), signaled, solicited, fenced)| Request {
+    (op_and_data(), target(), signaled, rarely(), rarely()).prop_map(
+        |((op, data), target, signaled, solicited, fenced)| Request {
             op,
             data,
+            target,
             signaled,
             solicited,
             fenced,
@@ -86,13 +116,66 @@ fn request() -> impl Strategy<Value = Request> {
     )
 }
 
+fn target() -> impl Strategy<Value = Target> {
+    let knows_key = prop_oneof![9 => Just(true), 1 => Just(false)];
+    (0..4usize, knows_key, any::<bool>()).prop_map(|(qp, knows_key, global)| Target {
+        qp,
+        knows_key,
+        global,
+    })
+}
+
 fn op_and_data() -> impl Strategy<Value = (Op, Data)> {
-    let imm = proptest::option::of(any::<[u8; 4]>());
+    let imm = || proptest::option::of(any::<[u8; 4]>());
+    let eight = || {
+        let inline = any::<[u8; 8]>().prop_map(|bytes| Data::Inline(bytes.to_vec()));
+        prop_oneof![4 => word().prop_map(Data::Pieces), 3 => inline, 1 => data()]
+    };
     prop_oneof![
-        6 => (imm.prop_map(|imm| Op::Send { imm }), data()),
-        4 => (place().prop_map(|to| Op::Write { to }), data()),
+        6 => (imm().prop_map(|imm| Op::Send { imm }), data()),
+        4 => ((place(), imm()).prop_map(|(to, imm)| Op::Write { to, imm }), data()),
+        1 => (key().prop_map(|key| Op::SendInvalidate { key }), data()),
+        2 => (word_place().prop_map(|to| Op::AtomicWrite { to }), eight()),
+        3 => (window_or_flush(), Just(Data::Pieces(vec![]))),
         4 => (place().prop_map(|from| Op::Read { from }), data()),
         3 => (atomic(), prop_oneof![6 => word().prop_map(Data::Pieces), 1 => data()]),
+    ]
+    .boxed() // large values, of which the test's stack holds few
+}
+
+fn window_or_flush() -> impl Strategy<Value = Op> {
+    let placement = (0..4u32).prop_map(Placement::from_bits_retain);
+    let selectivity = prop_oneof![Just(Selectivity::Range), Just(Selectivity::Region)];
+    let access = prop_oneof![
+        4 => Just(Access::REMOTE | FLUSHES),
+        1 => (0..64u32).prop_map(Access::from_bits_retain),
+    ];
+    prop_oneof![
+        2 => (key(), piece(), access).prop_map(|(key, on, access)| Op::Bind { key, on, access }),
+        1 => key().prop_map(|key| Op::LocalInvalidate { key }),
+        1 => (place(), 0..100u32, placement, selectivity).prop_map(
+            |(at, length, placement, selectivity)| Op::Flush {
+                at,
+                length,
+                placement,
+                selectivity
+            }
+        ),
+    ]
+    .boxed()
+}
+
+/// Few, so that the right one is often hit.
+fn key() -> impl Strategy<Value = u8> {
+    0..3u8
+}
+
+/// Mostly eight aligned bytes.
+fn word_place() -> impl Strategy<Value = Place> {
+    let words = (region(), 0..SMALL as u64 / 8);
+    prop_oneof![
+        6 => words.prop_map(|(region, word)| Place { region, offset: word * 8 }),
+        1 => place(),
     ]
 }
 
@@ -131,7 +214,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
 fn word() -> impl Strategy<Value = Vec<Piece>> {
     let inside = 0..SMALL as u64 - 8;
     let cut = prop_oneof![2 => Just(8u32), 1 => 0..8u32];
-    (region(), inside, cut).prop_map(|(region, offset, cut)| {
+    (local_region(), inside, cut).prop_map(|(region, offset, cut)| {
         let at = |length| Piece { region, offset, length };
         if cut == 8 { vec![at(8)] } else { vec![at(cut), at(8 - cut)] }
     })
@@ -139,7 +222,7 @@ fn word() -> impl Strategy<Value = Vec<Piece>> {
 
 fn piece() -> impl Strategy<Value = Piece> {
     let length = prop_oneof![1 => Just(0u32), 6 => 1..64u32, 1 => 64..200u32];
-    (region(), offset(), length).prop_map(|(region, offset, length)| Piece {
+    (local_region(), offset(), length).prop_map(|(region, offset, length)| Piece {
         region,
         offset,
         length,
@@ -155,7 +238,12 @@ fn offset() -> impl Strategy<Value = u64> {
     prop_oneof![12 => 0..SMALL as u64, 12 => 0..MAIN as u64, 1 => Just(u64::MAX - 3)]
 }
 
+/// Windows open for peers.
 fn region() -> impl Strategy<Value = Region> {
+    prop_oneof![5 => local_region(), 1 => key().prop_map(Region::Window)]
+}
+
+fn local_region() -> impl Strategy<Value = Region> {
     prop_oneof![
         30 => Just(Region::Main),
         2 => Just(Region::Local),

@@ -61,14 +61,24 @@ impl Link {
     pub fn now() -> Arc<Self> {
         let mut now = held(&NOW);
         let alive = now.take().filter(|link| !matches!(*held(&link.end), End::Gone(_)));
-        let link = alive.unwrap_or_else(|| Arc::new(Self::start().expect("a far end starts")));
+        let link = alive.unwrap_or_else(|| Self::new(&fabric()));
         *now = Some(link.clone());
         link
     }
 
-    fn start() -> io::Result<Self> {
+    /// The way to a far end of its own, in this fabric.
+    pub fn new(fabric: &str) -> Arc<Self> {
+        Arc::new(Self::start(fabric).expect("a far end starts"))
+    }
+
+    fn start(fabric: &str) -> io::Result<Self> {
         let (control, far) = UnixStream::pair()?;
-        Ok(Self::to(control, start(far)?))
+        Ok(Self::to(control, start(far, fabric)?))
+    }
+
+    /// Kills what is at the far end.
+    pub fn kill(&self) {
+        self.end("it was killed".to_owned());
     }
 
     fn to(control: UnixStream, child: Option<Child>) -> Self {
@@ -142,13 +152,13 @@ impl Link {
 }
 
 /// Starts the far end: a process, or a thread where tests run, which can't be started as something else.
-fn start(control: UnixStream) -> io::Result<Option<Child>> {
+fn start(control: UnixStream, fabric: &str) -> io::Result<Option<Child>> {
     if cfg!(test) {
         thread::spawn(move || serve::<Loopback>(&control));
         return Ok(None);
     }
     let mut program = Command::new(env::current_exe()?);
-    program.arg(ARGUMENT).env(FABRIC, fabric()).stdin(OwnedFd::from(control)).stdout(Stdio::null());
+    program.arg(ARGUMENT).env(FABRIC, fabric).stdin(OwnedFd::from(control)).stdout(Stdio::null());
     Ok(Some(program.spawn()?))
 }
 
@@ -188,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_panics_there_is_told_here_and_ends_nothing() {
-        let link = Link::start().unwrap();
+        let link = Link::start(&fabric()).unwrap();
         let nothing = Call::Limits { device: 7 };
         let said = link.ask::<()>(&nothing, &[], Some(Duration::ZERO)).unwrap_err();
         assert!(said.contains("an object that is there"), "{said}");

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cq_core::transport::{Arm, Block, Events, Poll, Post};
+use cq_core::transport::{Arm, Block, Events, Poll, Post, PostError};
 use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
 use serde::Serialize;
 
 use super::wire::{self, Call, Frame, Id, Kind};
-use super::words::{Caps, Key, Refusing, Report, Said, Unarmed, Unpolled, Unread};
-use crate::device::{Access, Cq, Destroy, Device, Mr, Qp, QpInit};
+use super::words::{Caps, Key, Receive, Refusing, Report, Said, Send, SrqCaps};
+use super::words::{Unarmed, Unpolled, Unread};
+use crate::device::{Access, Cq, Destination, Destroy, Device, Mr, Mw, Qp, QpInit, Refusal, Srq};
 
 /// How many bytes a completion has.
 pub const WC: usize = size_of::<Wc>();
@@ -21,6 +23,9 @@ pub struct Objects<D: Device> {
     mrs: Table<D::Mr>,
     channels: Table<D::Channel>,
     cqs: Table<D::Cq>,
+    srqs: Table<D::Srq>,
+    ahs: Table<D::Ah>,
+    mws: Table<D::Mw>,
     qps: Table<D::Qp>,
 }
 
@@ -28,7 +33,8 @@ impl<D: Device> Default for Objects<D> {
     fn default() -> Self {
         let (devices, pds, mrs) = Default::default();
         let (channels, cqs, qps) = Default::default();
-        Self { devices, pds, mrs, channels, cqs, qps }
+        let (srqs, ahs, mws) = Default::default();
+        Self { devices, pds, mrs, channels, cqs, srqs, ahs, mws, qps }
     }
 }
 
@@ -51,12 +57,6 @@ impl<D: Device> Objects<D> {
             Call::Drop { kind, id } => self.drop(kind, id),
             Call::Destroy { kind, id } => plain(self.destroy(kind, id)),
             Call::Poll { cq } => self.poll(cq, &raw),
-            Call::Arm { cq, on } => {
-                let said = self.cqs.with(cq, |cq| cq.arm(on.into()));
-                plain(said.map(Said::from).map_err(Unarmed::from))
-            }
-            Call::Capacity { cq } => plain(self.cqs.with(cq, |cq| cq.capacity())),
-            Call::Resize { cq, capacity } => plain(self.cqs.with(cq, |cq| cq.resize(capacity))),
             Call::Next { channel } => {
                 let event = self.channels.with(channel, |channel| channel.next());
                 plain(event.map(|key| key.map(Key::from)).map_err(Unread::from))
@@ -74,10 +74,26 @@ impl<D: Device> Objects<D> {
                 self.mrs.with(mr, |mr| mr.write(offset, &raw));
                 plain(())
             }
+            Call::WindowKey { mw } => plain(self.mws.with(mw, |mw| mw.rkey())),
+            Call::AhFromWc { device, pd } => {
+                let (wc, grh) = raw.split_at(WC);
+                let grh = grh.try_into().expect("forty bytes behind a completion");
+                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
+                let made = held(&device).ah_from_wc(&held(&pd), &completion(wc), grh);
+                plain(made.map(|ah| self.ahs.add(ah)))
+            }
+            call @ (Call::Arm { .. }
+            | Call::Capacity { .. }
+            | Call::Resize { .. }
+            | Call::Moderate { .. }) => self.completion_queue(call),
             call @ (Call::PostSend { .. }
+            | Call::PostTo { .. }
             | Call::PostRecv { .. }
             | Call::State { .. }
             | Call::Modify { .. }) => self.queue_pair(call),
+            call @ (Call::PostShared { .. } | Call::ArmLimit { .. } | Call::Limit { .. }) => {
+                self.shared_queue(call)
+            }
             call => self.device(call),
         }
     }
@@ -89,6 +105,9 @@ impl<D: Device> Objects<D> {
             Kind::Mr => drop(self.mrs.take(id)),
             Kind::Channel => drop(self.channels.take(id)),
             Kind::Cq => drop(self.cqs.take(id)),
+            Kind::Srq => drop(self.srqs.take(id)),
+            Kind::Ah => drop(self.ahs.take(id)),
+            Kind::Mw => drop(self.mws.take(id)),
             Kind::Qp => drop(self.qps.take(id)),
         }
         plain(())
@@ -100,35 +119,62 @@ impl<D: Device> Objects<D> {
             Kind::Pd => self.pds.destroy(id),
             Kind::Channel => self.channels.destroy(id),
             Kind::Cq => self.cqs.destroy(id),
-            Kind::Device | Kind::Mr | Kind::Qp => panic!("{kind:?} is only ever dropped"),
+            Kind::Srq => self.srqs.destroy(id),
+            Kind::Device | Kind::Mr | Kind::Ah | Kind::Mw | Kind::Qp => {
+                panic!("{kind:?} is only ever dropped")
+            }
         }
     }
 
     /// Polls into the caller's room, all of which goes back: what is past the count is judged there.
     fn poll(&self, cq: Id, room: &[u8]) -> Frame {
-        let wc = |bytes: &[u8]| Wc::from_bytes(bytes.try_into().expect("chunks of this size"));
-        let mut room: Vec<Wc> = room.chunks_exact(WC).map(wc).collect();
+        let mut room: Vec<Wc> = room.chunks_exact(WC).map(completion).collect();
         let polled = self.cqs.with(cq, |cq| cq.poll(&mut room));
         with_raw(polled.map_err(Unpolled::from), room.into_iter().flat_map(Wc::to_bytes).collect())
+    }
+
+    fn completion_queue(&self, call: Call) -> Frame {
+        match call {
+            Call::Arm { cq, on } => {
+                let said = self.cqs.with(cq, |cq| cq.arm(on.into()));
+                plain(said.map(Said::from).map_err(Unarmed::from))
+            }
+            Call::Capacity { cq } => plain(self.cqs.with(cq, |cq| cq.capacity())),
+            Call::Resize { cq, capacity } => plain(self.cqs.with(cq, |cq| cq.resize(capacity))),
+            Call::Moderate { cq, count, period } => {
+                plain(self.cqs.with(cq, |cq| cq.moderate(count, period)))
+            }
+            call => panic!("{call:?} is about no completion queue"),
+        }
     }
 
     fn queue_pair(&self, call: Call) -> Frame {
         match call {
             Call::PostSend { qp, list } => {
-                let sges: Vec<_> = list.iter().map(|wr| wr.sges()).collect();
-                let list: Vec<_> = list.iter().zip(&sges).map(|(wr, s)| wr.request(s)).collect();
-                let said = self.qps.with(qp, |qp| qp.post_send(&list));
-                plain(said.map_err(Refusing::from))
+                sends(&list, |list| self.qps.with(qp, |qp| qp.post_send(list)))
+            }
+            Call::PostTo { qp, ah, qp_num, qkey, list } => {
+                let ah = self.ahs.get(ah);
+                let to = Destination { ah: &*held(&ah), qp_num, qkey };
+                sends(&list, |list| self.qps.with(qp, |qp| qp.post_to(&to, list)))
             }
             Call::PostRecv { qp, list } => {
-                let sges: Vec<_> = list.iter().map(|wr| wr.sges()).collect();
-                let list: Vec<_> = list.iter().zip(&sges).map(|(wr, s)| wr.request(s)).collect();
-                let said = self.qps.with(qp, |qp| qp.post_recv(&list));
-                plain(said.map_err(Refusing::from))
+                receives(&list, |list| self.qps.with(qp, |qp| qp.post_recv(list)))
             }
             Call::State { qp } => plain(self.qps.with(qp, |qp| qp.state())),
             Call::Modify { qp, attr } => plain(self.qps.with(qp, |qp| qp.modify(&attr))),
             call => panic!("{call:?} is about no queue pair"),
+        }
+    }
+
+    fn shared_queue(&self, call: Call) -> Frame {
+        match call {
+            Call::PostShared { srq, list } => {
+                receives(&list, |list| self.srqs.with(srq, |srq| srq.post_recv(list)))
+            }
+            Call::ArmLimit { srq, limit } => plain(self.srqs.with(srq, |srq| srq.arm_limit(limit))),
+            Call::Limit { srq } => plain(self.srqs.with(srq, |srq| srq.limit())),
+            call => panic!("{call:?} is about no shared receive queue"),
         }
     }
 
@@ -154,27 +200,81 @@ impl<D: Device> Objects<D> {
                 let channel = self.devices.with(device, |device| device.create_channel());
                 plain(self.channels.add(channel))
             }
-            Call::CreateCq { device, capacity, channel } => {
+            Call::CreateCq { device, capacity, channel, ignores_overrun } => {
                 let (device, channel) =
                     (self.devices.get(device), channel.map(|channel| self.channels.get(channel)));
                 let channel = channel.as_deref().map(held);
-                let cq = held(&device).create_cq(capacity, channel.as_deref());
+                let (device, channel) = (held(&device), channel.as_deref());
+                let cq = match ignores_overrun {
+                    true => device.create_cq_ignoring_overrun(capacity, channel),
+                    false => device.create_cq(capacity, channel),
+                };
                 plain(cq.map(|cq| (Key::from(cq.key()), self.cqs.add(cq))))
             }
-            Call::CreateQp { device, pd, send_cq, recv_cq, caps, sq_sig_all } => {
+            Call::CreateSrq { device, pd, init } => {
                 let (device, pd) = (self.devices.get(device), self.pds.get(pd));
-                let cqs = [send_cq, recv_cq].map(|cq| self.cqs.get(cq));
-                let send = held(&cqs[0]);
-                // A lock can't be taken twice.
-                let recv = (send_cq != recv_cq).then(|| held(&cqs[1]));
-                let recv_cq = recv.as_deref().unwrap_or(&send);
-                let init = QpInit { send_cq: &*send, recv_cq, caps: caps.into(), sq_sig_all };
-                let qp = held(&device).create_qp(&held(&pd), &init);
+                let srq = held(&device).create_srq(&held(&pd), &init.into());
+                plain(srq.map(|srq| (srq.number(), SrqCaps::from(srq.caps()), self.srqs.add(srq))))
+            }
+            call @ Call::CreateQp { .. } => {
+                let qp = self.create_qp(call);
                 plain(qp.map(|qp| (qp.number(), Caps::from(qp.caps()), self.qps.add(qp))))
+            }
+            Call::CreateAh { device, pd, to } => {
+                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
+                let made = held(&device).create_ah(&held(&pd), to);
+                plain(made.map(|ah| self.ahs.add(ah)))
+            }
+            Call::AllocMw { device, pd } => {
+                let (device, pd) = (self.devices.get(device), self.pds.get(pd));
+                let made = held(&device).alloc_mw(&held(&pd));
+                plain(made.map(|mw| self.mws.add(mw)))
             }
             call => panic!("{call:?} is about no device"),
         }
     }
+
+    fn create_qp(&self, call: Call) -> Result<D::Qp, Refusal> {
+        let Call::CreateQp { device, pd, qp_type, send_cq, recv_cq, srq, caps, sq_sig_all } = call
+        else {
+            panic!("{call:?} makes no queue pair")
+        };
+        let (device, pd) = (self.devices.get(device), self.pds.get(pd));
+        let cqs = [send_cq, recv_cq].map(|cq| self.cqs.get(cq));
+        let send = held(&cqs[0]);
+        // A lock can't be taken twice.
+        let recv = (send_cq != recv_cq).then(|| held(&cqs[1]));
+        let srq = srq.map(|srq| self.srqs.get(srq));
+        let srq = srq.as_deref().map(held);
+        let init = QpInit {
+            qp_type: qp_type.into(),
+            send_cq: &*send,
+            recv_cq: recv.as_deref().unwrap_or(&send),
+            srq: srq.as_deref(),
+            caps: caps.into(),
+            sq_sig_all,
+        };
+        held(&device).create_qp(&held(&pd), &init)
+    }
+}
+
+/// A completion from the wire.
+fn completion(bytes: &[u8]) -> Wc {
+    Wc::from_bytes(bytes.try_into().expect("as many bytes as one has"))
+}
+
+/// Posts these requests of a send queue.
+fn sends(list: &[Send], post: impl FnOnce(&[SendWr<'_>]) -> Result<(), PostError>) -> Frame {
+    let sges: Vec<_> = list.iter().map(Send::sges).collect();
+    let list: Vec<_> = list.iter().zip(&sges).map(|(wr, sges)| wr.request(sges)).collect();
+    plain(post(&list).map_err(Refusing::from))
+}
+
+/// Posts these receives.
+fn receives(list: &[Receive], post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>) -> Frame {
+    let sges: Vec<_> = list.iter().map(Receive::sges).collect();
+    let list: Vec<_> = list.iter().zip(&sges).map(|(wr, sges)| wr.request(sges)).collect();
+    plain(post(&list).map_err(Refusing::from))
 }
 
 /// The objects of a kind. A call locks what it uses; callers that share an object lock it themselves.

@@ -14,8 +14,8 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::words::{Caps, On, Receive, Send};
-use crate::device::Attr;
+use super::words::{Caps, On, Receive, Send, SrqCaps, Type};
+use crate::device::{Address, Attr};
 
 /// Names an object of its kind.
 pub type Id = u64;
@@ -33,6 +33,12 @@ pub enum Kind {
     Channel,
     /// Its `Cq`.
     Cq,
+    /// Its `Srq`.
+    Srq,
+    /// Its `Ah`.
+    Ah,
+    /// Its `Mw`.
+    Mw,
     /// Its `Qp`.
     Qp,
 }
@@ -43,27 +49,137 @@ pub enum Kind {
 #[allow(missing_docs)]
 pub enum Call {
     Open,
-    Limits { device: Id },
-    AllocPd { device: Id },
-    Register { device: Id, pd: Id, len: usize, access: u32 },
-    CreateChannel { device: Id },
-    CreateCq { device: Id, capacity: u32, channel: Option<Id> },
-    CreateQp { device: Id, pd: Id, send_cq: Id, recv_cq: Id, caps: Caps, sq_sig_all: bool },
-    NextAsync { device: Id },
-    Drop { kind: Kind, id: Id },
-    Destroy { kind: Kind, id: Id },
-    Poll { cq: Id },
-    Arm { cq: Id, on: On },
-    Capacity { cq: Id },
-    Resize { cq: Id, capacity: u32 },
-    Next { channel: Id },
-    Block { channel: Id, left: Option<Duration> },
-    PostSend { qp: Id, list: Vec<Send> },
-    PostRecv { qp: Id, list: Vec<Receive> },
-    State { qp: Id },
-    Modify { qp: Id, attr: Attr },
-    Read { mr: Id, offset: usize, len: usize },
-    Write { mr: Id, offset: usize },
+    Limits {
+        device: Id,
+    },
+    AllocPd {
+        device: Id,
+    },
+    Register {
+        device: Id,
+        pd: Id,
+        len: usize,
+        access: u32,
+    },
+    CreateChannel {
+        device: Id,
+    },
+    CreateCq {
+        device: Id,
+        capacity: u32,
+        channel: Option<Id>,
+        ignores_overrun: bool,
+    },
+    CreateSrq {
+        device: Id,
+        pd: Id,
+        init: SrqCaps,
+    },
+    CreateQp {
+        device: Id,
+        pd: Id,
+        qp_type: Type,
+        send_cq: Id,
+        recv_cq: Id,
+        srq: Option<Id>,
+        caps: Caps,
+        sq_sig_all: bool,
+    },
+    CreateAh {
+        device: Id,
+        pd: Id,
+        to: Address,
+    },
+    AhFromWc {
+        device: Id,
+        pd: Id,
+    },
+    AllocMw {
+        device: Id,
+        pd: Id,
+    },
+    NextAsync {
+        device: Id,
+    },
+    Drop {
+        kind: Kind,
+        id: Id,
+    },
+    Destroy {
+        kind: Kind,
+        id: Id,
+    },
+    Poll {
+        cq: Id,
+    },
+    Arm {
+        cq: Id,
+        on: On,
+    },
+    Capacity {
+        cq: Id,
+    },
+    Resize {
+        cq: Id,
+        capacity: u32,
+    },
+    Moderate {
+        cq: Id,
+        count: u16,
+        period: u16,
+    },
+    Next {
+        channel: Id,
+    },
+    Block {
+        channel: Id,
+        left: Option<Duration>,
+    },
+    PostSend {
+        qp: Id,
+        list: Vec<Send>,
+    },
+    PostTo {
+        qp: Id,
+        ah: Id,
+        qp_num: u32,
+        qkey: u32,
+        list: Vec<Send>,
+    },
+    PostRecv {
+        qp: Id,
+        list: Vec<Receive>,
+    },
+    PostShared {
+        srq: Id,
+        list: Vec<Receive>,
+    },
+    ArmLimit {
+        srq: Id,
+        limit: u32,
+    },
+    Limit {
+        srq: Id,
+    },
+    WindowKey {
+        mw: Id,
+    },
+    State {
+        qp: Id,
+    },
+    Modify {
+        qp: Id,
+        attr: Attr,
+    },
+    Read {
+        mr: Id,
+        offset: usize,
+        len: usize,
+    },
+    Write {
+        mr: Id,
+        offset: usize,
+    },
 }
 
 /// Longer than any frame.

@@ -4,10 +4,12 @@ use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{
     ArmError, Armed, CqKey, EventError, Notify, PollError, PostError, Refused,
 };
-use cq_core::wr::{Data, RecvWr, RemoteAddr, SendFlags, SendOp, SendWr, Sge};
+use cq_core::wr::{
+    Data, Placement, RecvWr, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr, Sge, WindowBind,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::device::QpCaps;
+use crate::device::{Access, QpCaps, QpType, SrqInit};
 
 /// Declares twins of structs.
 macro_rules! records {
@@ -42,8 +44,17 @@ records! {
         max_recv_sge: u32,
         max_inline: u32,
     }
+    SrqCaps = SrqInit { max_wr: u32, max_sge: u32, }
     Piece = Sge { addr: u64, length: u32, lkey: u32, }
     Place = RemoteAddr { addr: u64, rkey: u32, }
+    Binding = WindowBind {
+        window: u32,
+        rkey: u32,
+        lkey: u32,
+        addr: u64,
+        length: u64,
+        access: Rights,
+    }
     Refusing = PostError { posted: usize, why: Why, }
 }
 
@@ -90,6 +101,11 @@ choices! {
         Port { number = 0: u8 }
         Device {}
     }
+    Type = QpType {
+        Rc {}
+        Uc {}
+        Ud {}
+    }
     On = Notify {
         Solicited {}
         Next {}
@@ -121,31 +137,57 @@ choices! {
         NoReadAtomic {}
         NoDestination {}
         SharedReceives {}
+        BadPlacement {}
         Device { code = 0: i32 }
     }
     Op = SendOp {
         Send { imm = imm: Option<[u8; 4]> }
+        SendInvalidate { rkey = rkey: u32 }
         Write { remote = remote: Place, imm = imm: Option<[u8; 4]> }
         Read { remote = remote: Place }
         CompareSwap { remote = remote: Place, compare = compare: u64, swap = swap: u64 }
         FetchAdd { remote = remote: Place, add = add: u64 }
+        AtomicWrite { remote = remote: Place }
+        Flush {
+            remote = remote: Place,
+            length = length: u32,
+            placement = placement: Where,
+            selectivity = selectivity: Which
+        }
+        BindWindow { bind = 0: Binding }
+        LocalInvalidate { rkey = rkey: u32 }
+    }
+    Which = Selectivity {
+        Range {}
+        Region {}
     }
 }
 
-/// [`AsyncEventType`]
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Kind(u32);
+/// Declares twins of words that are a number, those without a name included (C3).
+macro_rules! numbers {
+    ($($name:ident = $of:ident: $there:expr, $back:expr;)+) => {$(
+        #[doc = concat!("[`", stringify!($of), "`]")]
+        #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+        pub struct $name(u32);
 
-impl From<AsyncEventType> for Kind {
-    fn from(of: AsyncEventType) -> Self {
-        Self(of.0)
-    }
+        impl From<$of> for $name {
+            fn from(of: $of) -> Self {
+                Self($there(of))
+            }
+        }
+
+        impl From<$name> for $of {
+            fn from(twin: $name) -> Self {
+                $back(twin.0)
+            }
+        }
+    )+};
 }
 
-impl From<Kind> for AsyncEventType {
-    fn from(twin: Kind) -> Self {
-        Self(twin.0)
-    }
+numbers! {
+    Kind = AsyncEventType: |of: AsyncEventType| of.0, AsyncEventType;
+    Rights = Access: |of: Access| of.bits(), Access::from_bits_retain;
+    Where = Placement: |of: Placement| of.bits(), Placement::from_bits_retain;
 }
 
 /// [`SendWr`]
@@ -245,6 +287,7 @@ mod tests {
             Refused::NoReadAtomic,
             Refused::NoDestination,
             Refused::SharedReceives,
+            Refused::BadPlacement,
             Refused::Device(-1),
         ]);
         survive::<PostError, Refusing>(&[PostError { posted: 3, why: Refused::QueueFull }]);
@@ -271,9 +314,17 @@ mod tests {
     }
 
     #[test]
+    fn what_things_are_made_of_survives_the_trip() {
+        survive::<QpType, Type>(&[QpType::Rc, QpType::Uc, QpType::Ud]);
+        survive::<SrqInit, SrqCaps>(&[SrqInit { max_wr: 1, max_sge: u32::MAX }]);
+    }
+
+    #[test]
     fn requests_survive_the_trip() {
         let sges = [Sge { addr: u64::MAX, length: 1, lkey: 2 }; 3];
         let at = RemoteAddr { addr: 5, rkey: u32::MAX };
+        let access = Access::REMOTE_READ | Access::from_bits_retain(1 << 19);
+        let bind = WindowBind { window: 1, rkey: 2, lkey: 3, addr: 4, length: u64::MAX, access };
         for wr in [
             SendWr::send(u64::MAX, &sges).solicited(),
             SendWr::send_inline(1, b"bytes").with_imm([1, 2, 3, 4]).unsignaled(),
@@ -281,6 +332,12 @@ mod tests {
             SendWr::read(3, &sges[..1], at),
             SendWr::compare_swap(4, &sges[..1], at, u64::MAX, 1),
             SendWr::fetch_add(5, &sges[..1], at, u64::MAX),
+            SendWr::send_with_inv(6, &sges, u32::MAX),
+            SendWr::atomic_write_inline(7, b"at a go!", at),
+            SendWr::flush(8, at, u32::MAX, Placement::from_bits_retain(7), Selectivity::Region),
+            SendWr::flush(9, at, 1, Placement::GLOBAL, Selectivity::Range),
+            SendWr::bind_window(10, bind),
+            SendWr::local_invalidate(11, 3),
         ] {
             let sent = serde_json::to_vec(&Send::from(&wr)).unwrap();
             let sent: Send = serde_json::from_slice(&sent).unwrap();

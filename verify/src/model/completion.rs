@@ -1,13 +1,17 @@
 //! Requests end (C8, C9, Q2, Q7), their completions go to their queues (P1–P6), and queues overrun
 //! (O1–O6).
 
+use std::mem;
+
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::setup::QpType;
 use cq_core::transport::PollError;
-use cq_core::wc::{Wc, WcStatus};
+use cq_core::wc::{Wc, WcOpcode, WcStatus};
+use cq_core::wr::SendOp;
 
 use super::execute::Done;
 use super::failures::Fault;
-use super::world::{Entry, Id, Request, World};
+use super::world::{Cq, Entry, Id, Request, World};
 use crate::device::{Refusal, State};
 
 impl World {
@@ -20,31 +24,28 @@ impl World {
             self.send_done(
                 number,
                 request,
-                wc.with_opcode(done.opcode).with_byte_len(done.byte_len),
+                wc.with_opcode(opcode(&request.op)).with_byte_len(done.byte_len),
             );
         }
     }
 
-    /// The oldest receive took a message. N3: whether it was sent SOLICITED.
-    pub fn receive_done(&mut self, number: Id, wc: Wc, solicited: bool) {
-        let qp = self.qps.get_mut(&number).expect("it answered");
-        qp.receives.pop_front();
-        let queue = qp.recv_cq;
-        self.push(queue, Entry { wc, retires: None }, solicited);
-    }
-
     /// The oldest send fails. First the queue pairs are in ERR, then the request completes, signaled or
-    /// not (C8), then what is behind it is flushed (Q2).
+    /// not (C8), then what is behind it is flushed (Q2). A queue pair that nobody answers goes to SQE
+    /// instead (Q1), where its receives go on.
     pub fn fail(&mut self, number: Id, fault: Fault) {
         let told = fault.consequences();
-        let peer = self.qps[&number].attr.dest_qp_num.filter(|_| told.responder_breaks);
+        let qp = self.qps.get_mut(&number).expect("it posted");
+        let peer = qp.attr.dest_qp_num.filter(|_| told.responder_breaks);
+        match qp.kind {
+            QpType::Rc => self.enter_err(number),
+            QpType::Uc | QpType::Ud => qp.state = State::Sqe,
+        }
         let request = self.end_send(number);
-        for broken in [Some(number), peer].into_iter().flatten() {
-            self.qps.get_mut(&broken).expect("a peer that refuses exists").state = State::Err;
+        if let Some(peer) = peer {
+            self.enter_err(peer);
         }
         if let (Some(peer), Some(status)) = (peer, told.receive) {
-            let wr_id = self.qps[&peer].receives[0].wr_id;
-            self.receive_done(peer, Wc::new(wr_id, status, peer), false);
+            self.receive_fails(peer, status);
         }
         self.send_done(number, &request, Wc::new(request.wr_id, told.requester, number));
         if let (Some(peer), Some(report)) = (peer, told.report) {
@@ -57,12 +58,21 @@ impl World {
 
     /// Q1, Q2: to ERR, where everything outstanding is flushed.
     pub fn break_qp(&mut self, number: Id) {
-        let qp = self.qps.get_mut(&number).expect("it exists");
-        qp.state = State::Err;
+        self.enter_err(number);
         self.flush(number);
     }
 
-    /// Q2: in ERR every outstanding request completes with WR_FLUSH, those of each queue in order.
+    /// Q9: a queue pair that has been in ERR before says nothing new.
+    fn enter_err(&mut self, number: Id) {
+        let qp = self.qps.get_mut(&number).expect("it exists");
+        if qp.state != State::Err {
+            qp.state = State::Err;
+            self.report_last_receive(number);
+        }
+    }
+
+    /// Q2: every outstanding send completes with WR_FLUSH in order, and in ERR so does every receive of
+    /// the queue pair's own. Q9: what is in a shared receive queue stays there.
     pub fn flush(&mut self, number: Id) {
         while !self.qps[&number].sends.is_empty() {
             let request = self.end_send(number);
@@ -72,9 +82,12 @@ impl World {
                 Wc::new(request.wr_id, WcStatus::WR_FLUSH_ERR, number),
             );
         }
-        while let Some(receive) = self.qps[&number].receives.front() {
-            let wc = Wc::new(receive.wr_id, WcStatus::WR_FLUSH_ERR, number);
-            self.receive_done(number, wc, false);
+        let qp = self.qps.get_mut(&number).expect("it exists");
+        if qp.state == State::Err {
+            for receive in mem::take(&mut qp.receives) {
+                let wc = Wc::new(receive.wr_id, WcStatus::WR_FLUSH_ERR, number);
+                self.receive_done(number, wc, false);
+            }
         }
     }
 
@@ -92,22 +105,38 @@ impl World {
     }
 
     /// A completion comes to its queue.
-    fn push(&mut self, queue: Id, entry: Entry, solicited: bool) {
+    pub fn push(&mut self, queue: Id, entry: Entry, solicited: bool) {
         let failed = entry.wc.status() != WcStatus::SUCCESS;
         let cq = self.cqs.get_mut(&queue).expect("queue pairs keep their queues alive");
-        let overruns = cq.dropped > 0 || cq.entries.len() == cq.capacity as usize;
-        if overruns {
+        let full = cq.entries.len() == cq.capacity as usize;
+        let finds_no_room = full || cq.has_overrun();
+        if finds_no_room {
             let first = cq.dropped == 0;
             cq.dropped = cq.dropped.saturating_add(1);
-            cq.breaks = true;
-            if first {
-                self.report_cq_err(queue);
+            if cq.ignores_overrun {
+                // O8: none may ever come that gives the slot back.
+                self.retire(&entry);
+            } else {
+                cq.breaks = true;
+                if first {
+                    self.report_cq_err(queue);
+                }
             }
         } else {
             cq.entries.push_back(entry);
         }
-        // N3; O5: an overrun wakes too.
-        self.notify(queue, solicited || failed || overruns);
+        // N3; O5: one that finds no room wakes too. N12: neither that nor a failure is held back.
+        let urgent = failed || finds_no_room;
+        self.notify(queue, solicited || urgent, urgent);
+    }
+
+    /// Q5: the slots that this completion gives back.
+    fn retire(&mut self, entry: &Entry) {
+        if let Some((number, up_to)) = entry.retires {
+            if let Some(qp) = self.qps.get_mut(&number) {
+                qp.sends_retired = qp.sends_retired.max(up_to);
+            }
+        }
     }
 
     /// O2: once for each queue.
@@ -144,18 +173,14 @@ impl World {
             return Ok(0);
         }
         let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
-        if cq.entries.is_empty() && cq.dropped > 0 {
+        if cq.entries.is_empty() && cq.has_overrun() {
             return Err(PollError::Overrun { dropped: Some(cq.dropped) });
         }
         let count = room.len().min(cq.entries.len());
-        for (place, entry) in room.iter_mut().zip(cq.entries.drain(..count)) {
+        let taken: Vec<Entry> = cq.entries.drain(..count).collect();
+        for (place, entry) in room.iter_mut().zip(taken) {
             *place = entry.wc;
-            // Q5
-            if let Some((number, up_to)) = entry.retires {
-                if let Some(qp) = self.qps.get_mut(&number) {
-                    qp.sends_retired = qp.sends_retired.max(up_to);
-                }
-            }
+            self.retire(&entry);
         }
         Ok(count)
     }
@@ -164,10 +189,32 @@ impl World {
     pub fn resize(&mut self, queue: Id, capacity: u32, most: u32) -> Result<u32, Refusal> {
         let cq = self.cqs.get_mut(&queue).expect("its handle is alive");
         let legal = (1..=most).contains(&capacity) && cq.entries.len() <= capacity as usize;
-        if !legal || cq.dropped > 0 {
+        if !legal || cq.has_overrun() {
             return Err(Refusal::Invalid);
         }
         cq.capacity = capacity;
         Ok(capacity)
+    }
+}
+
+impl Cq {
+    /// O3, O8: whether it dropped a completion that it should not have.
+    pub fn has_overrun(&self) -> bool {
+        self.dropped > 0 && !self.ignores_overrun
+    }
+}
+
+/// What the completion of a successful request says that it was.
+fn opcode(op: &SendOp) -> WcOpcode {
+    match op {
+        SendOp::Write { .. } => WcOpcode::RDMA_WRITE,
+        SendOp::Read { .. } => WcOpcode::RDMA_READ,
+        SendOp::CompareSwap { .. } => WcOpcode::COMP_SWAP,
+        SendOp::FetchAdd { .. } => WcOpcode::FETCH_ADD,
+        SendOp::AtomicWrite { .. } => WcOpcode::ATOMIC_WRITE,
+        SendOp::Flush { .. } => WcOpcode::FLUSH,
+        SendOp::BindWindow(_) => WcOpcode::BIND_MW,
+        SendOp::LocalInvalidate { .. } => WcOpcode::LOCAL_INV,
+        _ => WcOpcode::SEND,
     }
 }

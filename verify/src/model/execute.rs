@@ -1,32 +1,35 @@
-//! Carrying requests out: Q6 and, where something is wrong, Q7.
+//! Carrying requests out, in what order things are judged (Q7), and messages that take a receive (Q6).
 //!
 //! Requests of a send queue are carried out one after the other (C10), each as a whole: nothing happens
 //! in between, so that a WRITE is there before any later SEND arrives (Q8), an atomic is atomic, and a
-//! FENCE has nothing to wait for. A request that fails changes no memory.
+//! FENCE and a FLUSH have nothing to wait for. A request that fails changes no memory.
 
+use cq_core::setup::QpType;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use cq_core::wr::RemoteAddr;
+use cq_core::wr::SendOp;
 
-use super::failures::Fault;
+use super::failures::{Fault, Unanswered};
 use super::memory::Place;
 use super::time::Why;
-use super::world::{Bytes, Id, Op, Request, World};
+use super::world::{Bytes, Id, Request, World};
 use crate::device::{Access, State};
 
 /// Why a request was not carried out.
 #[derive(Debug)]
-enum Stop {
+pub enum Stop {
     /// It can't go on now.
     Wait(Why),
     /// It failed.
     Fault(Fault),
 }
 
-/// What the completion of a request says besides the fields that are always valid.
+/// What came of a request that was carried out.
+#[derive(Debug, Default)]
 pub struct Done {
-    pub opcode: WcOpcode,
     /// C7: for READ and atomics.
     pub byte_len: u32,
+    /// The queue pair whose receive failed, though the request did not.
+    pub breaks: Option<Id>,
 }
 
 impl World {
@@ -51,8 +54,10 @@ impl World {
         let Some(request) = qp.sends.front().filter(|_| sends).cloned() else {
             return false;
         };
+        let answered = qp.kind == QpType::Rc;
         let result = match self.carry_out(number, &request) {
             Ok(done) => Ok(done),
+            Err(stop) if !answered => self.unanswered(number, &request, &stop),
             Err(Stop::Fault(fault)) => Err(fault),
             Err(Stop::Wait(why)) => match self.wait_for(number, why) {
                 Ok(()) => return false,
@@ -60,7 +65,12 @@ impl World {
             },
         };
         match result {
-            Ok(done) => self.succeed(number, &request, &done),
+            Ok(done) => {
+                self.succeed(number, &request, &done);
+                if let Some(broken) = done.breaks {
+                    self.break_qp(broken);
+                }
+            }
             Err(fault) => self.fail(number, fault),
         }
         true
@@ -68,103 +78,85 @@ impl World {
 
     fn carry_out(&mut self, number: Id, request: &Request) -> Result<Done, Stop> {
         match request.op {
-            Op::Send { imm } => self.send(number, request, imm),
-            Op::Write { remote } => self.rdma_write(number, request, remote),
-            Op::Read { remote } => self.rdma_read(number, request, remote),
-            Op::CompareSwap { remote, compare, swap } => {
-                let change = |old| if old == compare { swap } else { old };
-                self.atomic(number, request, remote, WcOpcode::COMP_SWAP, change)
+            SendOp::Send { .. } if self.qps[&number].kind == QpType::Ud => {
+                self.datagram(number, request)
             }
-            Op::FetchAdd { remote, add } => {
-                let change = |old: u64| old.wrapping_add(add);
-                self.atomic(number, request, remote, WcOpcode::FETCH_ADD, change)
+            SendOp::Send { .. } => self.send(number, request, None),
+            SendOp::SendInvalidate { rkey } => self.send(number, request, Some(rkey)),
+            SendOp::Write { remote, imm } => {
+                self.rdma_write(number, request, remote, imm.is_some())
+            }
+            SendOp::Read { remote } => self.rdma_read(number, request, remote),
+            SendOp::CompareSwap { remote, compare, swap } => {
+                let change = |old| if old == compare { swap } else { old };
+                self.atomic(number, request, remote, change)
+            }
+            SendOp::FetchAdd { remote, add } => {
+                self.atomic(number, request, remote, |old| old.wrapping_add(add))
+            }
+            SendOp::AtomicWrite { remote } => self.atomic_write(number, request, remote),
+            SendOp::Flush { remote, length, placement, selectivity } => {
+                self.rdma_flush(number, remote, length, placement, selectivity)
+            }
+            SendOp::BindWindow(bind) => self.bind(number, &bind),
+            SendOp::LocalInvalidate { rkey } => self.local_invalidate(number, rkey),
+            _ => unreachable!("posting refuses what there is not"),
+        }
+    }
+
+    /// Q7 where nobody answers: the requester does not learn what went wrong elsewhere, and does not wait
+    /// for anything.
+    fn unanswered(&mut self, number: Id, request: &Request, stop: &Stop) -> Result<Done, Fault> {
+        let Stop::Fault(fault) = stop else {
+            return Ok(Done::default());
+        };
+        match fault.unanswered() {
+            Unanswered::Fails(fault) => Err(fault),
+            Unanswered::Dropped => Ok(Done::default()),
+            Unanswered::BreaksReceiver(status) => {
+                let peer = self.qps[&number].attr.dest_qp_num;
+                let to = request.target.map(|target| target.qp_num).or(peer);
+                let to = to.expect("it had a receive");
+                self.receive_fails(to, status);
+                Ok(Done { breaks: Some(to), ..Done::default() })
             }
         }
     }
 
-    /// Q6: SEND goes into the oldest receive of the peer.
-    fn send(&mut self, from: Id, request: &Request, imm: Option<[u8; 4]>) -> Result<Done, Stop> {
+    /// Q6: SEND goes into the next receive of the peer, and may take the key of one of its windows away.
+    fn send(&mut self, from: Id, request: &Request, inv: Option<u32>) -> Result<Done, Stop> {
         let bytes = self.local_bytes(from, request)?;
         let to = self.peer(from)?;
-        let qp = &self.qps[&to];
-        let receive = qp.receives.front().ok_or(Stop::Wait(Why::NoReceive))?;
-        let room: u64 = receive.pieces.iter().map(|piece| u64::from(piece.length)).sum();
-        if room < bytes.len() as u64 {
-            return Err(Stop::Fault(Fault::ReceiveTooSmall));
-        }
-        let places = self.targets(qp.pd, &receive.pieces, bytes.len() as u64);
-        let places = places.ok_or(Stop::Fault(Fault::ReceiveMemory))?;
-        let done = Wc::new(receive.wr_id, WcStatus::SUCCESS, to).with_opcode(WcOpcode::RECV);
-        // C7: without the immediate. C5.
-        let done = done.with_byte_len(bytes.len() as u32);
-        let done = imm.map_or(done, |imm| done.with_imm(imm));
-
+        let places = self.landing(to, bytes.len() as u64)?;
         self.write(&places, &bytes);
-        self.receive_done(to, done, request.solicited);
-        Ok(Done { opcode: WcOpcode::SEND, byte_len: 0 })
+        if inv.is_some_and(|rkey| !self.invalidate(to, rkey)) {
+            self.receive_fails(to, WcStatus::REM_INV_REQ_ERR);
+            return Ok(Done { breaks: Some(to), ..Done::default() });
+        }
+        self.arrived(to, request, WcOpcode::RECV, bytes.len() as u32);
+        Ok(Done::default())
     }
 
-    /// Q6: RDMA WRITE. Q7: the local key is judged before the remote one.
-    fn rdma_write(
-        &mut self,
-        from: Id,
-        request: &Request,
-        remote: RemoteAddr,
-    ) -> Result<Done, Stop> {
-        let bytes = self.local_bytes(from, request)?;
-        let to = self.allowing_peer(from, Access::REMOTE_WRITE)?;
-        if !bytes.is_empty() {
-            let pd = self.qps[&to].pd;
-            let place = self.remote(pd, remote, bytes.len() as u64, Access::REMOTE_WRITE);
-            let place = place.ok_or(Stop::Fault(Fault::RemoteMemory))?;
-            self.write(&[place], &bytes);
-        }
-        Ok(Done { opcode: WcOpcode::RDMA_WRITE, byte_len: 0 })
+    /// Where a message of this length goes: into the next receive, if there is one that takes it.
+    pub fn landing(&self, to: Id, len: u64) -> Result<Vec<Place>, Stop> {
+        let places = self.receive_places(to, len).ok_or(Stop::Wait(Why::NoReceive))?;
+        places.map_err(|status| {
+            Stop::Fault(match status {
+                WcStatus::LOC_LEN_ERR => Fault::ReceiveTooSmall,
+                _ => Fault::ReceiveMemory,
+            })
+        })
     }
 
-    /// Q6: RDMA READ. Q7: the remote key is judged before the local one.
-    fn rdma_read(&mut self, from: Id, request: &Request, remote: RemoteAddr) -> Result<Done, Stop> {
-        let len = request.len();
-        let to = self.reading_peer(from, Access::REMOTE_READ)?;
-        if len > 0 {
-            let place = self.remote(self.qps[&to].pd, remote, len, Access::REMOTE_READ);
-            let (key, range) = place.ok_or(Stop::Fault(Fault::RemoteMemory))?;
-            let answer = self.answer_places(from, request)?;
-            let bytes = self.regions[&key].bytes[range].to_vec();
-            self.write(&answer, &bytes);
-        }
-        Ok(Done { opcode: WcOpcode::RDMA_READ, byte_len: len as u32 })
-    }
-
-    /// Q6: COMP_SWAP and FETCH_ADD: what was there before is the answer, in this machine's byte order.
-    fn atomic(
-        &mut self,
-        from: Id,
-        request: &Request,
-        remote: RemoteAddr,
-        opcode: WcOpcode,
-        change: impl Fn(u64) -> u64,
-    ) -> Result<Done, Stop> {
-        if request.len() != 8 {
-            return Err(Stop::Fault(Fault::LocalLength));
-        }
-        let to = self.reading_peer(from, Access::REMOTE_ATOMIC)?;
-        // Q7: misaligned, whatever the keys.
-        if !remote.addr.is_multiple_of(8) {
-            return Err(Stop::Fault(Fault::RemoteRefusal));
-        }
-        let place = self.remote(self.qps[&to].pd, remote, 8, Access::REMOTE_ATOMIC);
-        let (key, range) = place.ok_or(Stop::Fault(Fault::RemoteMemory))?;
-        let held = &self.regions[&key].bytes[range.clone()];
-        let old = u64::from_ne_bytes(held.try_into().expect("eight bytes"));
-        let answer = self.answer_places(from, request)?;
-        self.write(&[(key, range)], &change(old).to_ne_bytes());
-        self.write(&answer, &old.to_ne_bytes());
-        Ok(Done { opcode, byte_len: 8 })
+    /// The next receive takes the message of this request, and completes. C7: without the immediate.
+    pub fn arrived(&mut self, to: Id, request: &Request, opcode: WcOpcode, byte_len: u32) {
+        let receive = self.take_receive(to);
+        let done = Wc::new(receive.wr_id, WcStatus::SUCCESS, to).with_opcode(opcode);
+        self.receive_done(to, request.with_imm(done.with_byte_len(byte_len)), request.solicited);
     }
 
     /// The bytes that the request sends.
-    fn local_bytes(&self, number: Id, request: &Request) -> Result<Vec<u8>, Stop> {
+    pub fn local_bytes(&self, number: Id, request: &Request) -> Result<Vec<u8>, Stop> {
         match &request.data {
             Bytes::Pieces(pieces) => {
                 let bytes = self.gather(self.qps[&number].pd, pieces);
@@ -174,18 +166,20 @@ impl World {
         }
     }
 
-    /// Q7: a peer answers if it exists, is ready to receive, and is connected to the requester.
-    fn peer(&self, number: Id) -> Result<Id, Stop> {
-        let to = self.qps[&number].attr.dest_qp_num.unwrap_or_default();
-        match self.qps.get(&to) {
-            None => Err(Stop::Wait(Why::Gone)),
-            Some(peer) if peer.answers() && peer.attr.dest_qp_num == Some(number) => Ok(to),
-            Some(_) => Err(Stop::Wait(Why::NotReady)),
-        }
+    /// Q7: a peer answers if it exists, is of the same type, is ready to receive, and is connected to the
+    /// requester.
+    pub fn peer(&self, number: Id) -> Result<Id, Stop> {
+        let qp = &self.qps[&number];
+        let to = qp.attr.dest_qp_num.unwrap_or_default();
+        let Some(peer) = self.qps.get(&to) else {
+            return Err(Stop::Wait(Why::Gone));
+        };
+        let connected = peer.kind == qp.kind && peer.attr.dest_qp_num == Some(number);
+        if connected && peer.answers() { Ok(to) } else { Err(Stop::Wait(Why::NotReady)) }
     }
 
     /// Q7: the right of the queue pair is judged before any key, and for no bytes too.
-    fn allowing_peer(&self, number: Id, right: Access) -> Result<Id, Stop> {
+    pub fn allowing_peer(&self, number: Id, right: Access) -> Result<Id, Stop> {
         let to = self.peer(number)?;
         if self.qps[&to].attr.access.unwrap_or_default().contains(right) {
             Ok(to)
@@ -193,32 +187,25 @@ impl World {
             Err(Stop::Fault(Fault::RemoteRefusal))
         }
     }
-
-    /// Q7: `max_dest_rd_atomic` 0 allows no READ and no atomic.
-    fn reading_peer(&self, number: Id, right: Access) -> Result<Id, Stop> {
-        let to = self.allowing_peer(number, right)?;
-        match self.qps[&to].attr.max_dest_rd_atomic {
-            Some(0) | None => Err(Stop::Fault(Fault::RemoteRefusal)),
-            Some(_) => Ok(to),
-        }
-    }
-
-    /// Where the peer's answer goes: the request's own pieces.
-    fn answer_places(&self, number: Id, request: &Request) -> Result<Vec<Place>, Stop> {
-        let Bytes::Pieces(pieces) = &request.data else {
-            unreachable!("posting refuses inline results");
-        };
-        let places = self.targets(self.qps[&number].pd, pieces, request.len());
-        places.ok_or(Stop::Fault(Fault::LocalMemory))
-    }
 }
 
 impl Request {
     /// How many bytes it moves.
-    fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         match &self.data {
             Bytes::Pieces(pieces) => pieces.iter().map(|piece| u64::from(piece.length)).sum(),
             Bytes::Inline(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// C5: what the completion of a receive says that takes this message.
+    pub fn with_imm(&self, done: Wc) -> Wc {
+        match self.op {
+            SendOp::Send { imm: Some(imm) } | SendOp::Write { imm: Some(imm), .. } => {
+                done.with_imm(imm)
+            }
+            SendOp::SendInvalidate { rkey } => done.with_invalidated_rkey(rkey),
+            _ => done,
         }
     }
 }

@@ -14,8 +14,9 @@ use cq_core::wr::{RecvWr, SendWr};
 
 use super::events::key;
 use super::opening::LIMITS;
+use super::posting::To;
 use super::world::{Id, World};
-use crate::device::{self, Attr, Destroy, QpCaps, Refusal, State};
+use crate::device::{self, Attr, Destination, Destroy, QpCaps, Refusal, SrqInit, State};
 
 /// A device, shared by its handles.
 #[derive(Default)]
@@ -100,11 +101,17 @@ handles! {
     /// A protection domain of the model.
     ModelPd: |world, id| world.pds.get_mut(&id).expect("it is held").held = false;
     /// A memory region of the model.
-    ModelMr: |world, id| world.regions.remove(&id);
+    ModelMr: |world, id| world.forget_region(id);
     /// A completion channel of the model.
     ModelChannel: |world, id| world.channels.get_mut(&id).expect("it is held").held = false;
     /// A completion queue of the model.
     ModelCq: |world, id| world.cqs.get_mut(&id).expect("it is held").held = false;
+    /// A shared receive queue of the model.
+    ModelSrq: |world, id| world.srqs.get_mut(&id).expect("it is held").held = false;
+    /// A handle of an address, of the model.
+    ModelAh: |world, id| world.handles.remove(&id);
+    /// A memory window of the model.
+    ModelMw: |world, id| world.windows.remove(&id);
     /// A queue pair of the model.
     ModelQp: |world, id| world.forget_qp(id);
 }
@@ -124,6 +131,12 @@ impl Destroy for ModelChannel {
 impl Destroy for ModelCq {
     fn destroy(self) -> Result<(), Self> {
         if self.with(|world, id| world.uses_cq(id)) { Err(self) } else { Ok(()) }
+    }
+}
+
+impl Destroy for ModelSrq {
+    fn destroy(self) -> Result<(), Self> {
+        if self.with(|world, id| world.uses_srq(id)) { Err(self) } else { Ok(()) }
     }
 }
 
@@ -180,11 +193,16 @@ impl device::Cq for ModelCq {
     fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
         self.with(|world, id| world.resize(id, capacity, LIMITS.max_cqe))
     }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+        self.with(|world, id| world.moderate(id, count, period));
+        Ok(())
+    }
 }
 
 impl Post for ModelQp {
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        self.with(|world, id| world.post_send(id, list))
+        self.with(|world, id| world.post_send(id, None, list))
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
@@ -192,7 +210,17 @@ impl Post for ModelQp {
     }
 }
 
-impl device::Qp for ModelQp {
+impl device::Qp<ModelAh> for ModelQp {
+    fn post_to(
+        &mut self,
+        to: &Destination<'_, ModelAh>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        let Destination { ah, qp_num, qkey } = *to;
+        let to = To { handle: ah.id, qp_num, qkey };
+        self.with(|world, id| world.post_send(id, Some(to), list))
+    }
+
     fn number(&self) -> u32 {
         self.id
     }
@@ -207,6 +235,34 @@ impl device::Qp for ModelQp {
 
     fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
         self.with(|world, id| world.modify(id, attr, LIMITS.max_rd_atomic))
+    }
+}
+
+impl device::Srq for ModelSrq {
+    fn number(&self) -> u32 {
+        self.id
+    }
+
+    fn caps(&self) -> SrqInit {
+        self.with(|world, id| world.srqs[&id].caps)
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.with(|world, id| world.post_srq_recv(id, list))
+    }
+
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+        self.with(|world, id| world.arm_limit(id, limit))
+    }
+
+    fn limit(&self) -> u32 {
+        self.with(|world, id| world.srqs[&id].limit)
+    }
+}
+
+impl device::Mw for ModelMw {
+    fn rkey(&self) -> u32 {
+        self.with(|world, id| world.windows[&id].rkey)
     }
 }
 

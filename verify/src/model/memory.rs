@@ -1,7 +1,8 @@
 //! Memory: who may touch which bytes (Q7, Q10), and moving them.
 //!
 //! A key is good for a queue pair whose protection domain is the region's, for bytes that lie inside the
-//! region, and for the rights that the region was registered with. Of no bytes, no key is looked at (Q6).
+//! region, and for the rights that the region was registered with. That of a window is good for what it was
+//! bound with instead, and through one queue pair only. Of no bytes, no key is looked at (Q6).
 
 use std::ops::Range;
 
@@ -19,8 +20,9 @@ const MAX_REGION: usize = 1 << 30;
 /// Q10: whether this device has what these flags ask for. The optional ones, from bit 20 to bit 29
 /// (`IBV_ACCESS_OPTIONAL_RANGE`), need not be known.
 pub fn access_is_known(access: Access) -> bool {
-    const OPTIONAL: Access = Access::from_bits_retain(0x3ff0_0000);
-    Access::EVERY.union(OPTIONAL).contains(access)
+    const OTHERS: Access =
+        Access::MW_BIND.union(Access::FLUSH_GLOBAL).union(Access::FLUSH_PERSISTENT);
+    Access::EVERY.union(OTHERS).union(Access::OPTIONAL).contains(access)
 }
 
 /// Q10: peers may not write where the owner may not.
@@ -55,27 +57,43 @@ impl World {
     }
 
     /// Where `len` bytes go that are written to local pieces in order; `None` where one of them may not be
-    /// written. Only what the bytes reach is looked at.
+    /// written. What the bytes don't reach is not looked at; a piece that they reach is, to its end.
     pub fn targets(&self, pd: Id, pieces: &[Sge], len: u64) -> Option<Vec<Place>> {
         let mut places = Vec::new();
-        let mut left = len;
-        for piece in pieces {
-            let length = left.min(piece.length.into());
-            if length > 0 {
-                let reached = Sge { length: length as u32, ..*piece };
-                places.push(self.local(pd, &reached, Access::LOCAL_WRITE)?);
-                left -= length;
+        let mut left = len as usize;
+        for piece in pieces.iter().filter(|piece| piece.length > 0) {
+            if left > 0 {
+                let (lkey, range) = self.local(pd, piece, Access::LOCAL_WRITE)?;
+                let reached = range.len().min(left);
+                places.push((lkey, range.start..range.start + reached));
+                left -= reached;
             }
         }
         Some(places)
     }
 
-    /// Where `len` bytes of the peer's memory are; `None` where they may not be used so. `pd` is that of
-    /// the peer's queue pair.
-    pub fn remote(&self, pd: Id, at: RemoteAddr, len: u64, right: Access) -> Option<Place> {
+    /// Where `len` bytes of memory are that a peer names; `None` where it may not use them so. `to` is the
+    /// queue pair that carries it out for the peer.
+    pub fn remote(&self, to: Id, at: RemoteAddr, len: u64, right: Access) -> Option<Place> {
+        match self.region_of_peers(at.rkey) {
+            Some((lkey, region)) => {
+                Some((lkey, region.inside(self.qps[&to].pd, at.addr, len, right)?))
+            }
+            None => self.through_window(to, at.rkey, at.addr, len, right),
+        }
+    }
+
+    /// Whether a peer may do this with what the key stands for, wherever in it.
+    pub fn key_allows(&self, to: Id, rkey: u32, right: Access) -> bool {
+        match self.region_of_peers(rkey) {
+            Some((_, region)) => region.inside(self.qps[&to].pd, region.addr, 0, right).is_some(),
+            None => self.bound(to, rkey, right).is_some(),
+        }
+    }
+
+    fn region_of_peers(&self, rkey: u32) -> Option<(Id, &Region)> {
         let mut regions = self.regions.iter();
-        let (&lkey, region) = regions.find(|(_, region)| region.rkey == at.rkey)?;
-        Some((lkey, inside(region, pd, at.addr, len, right)?))
+        regions.find(|(_, region)| region.rkey == rkey).map(|(lkey, region)| (*lkey, region))
     }
 
     /// Writes to places that were found before.
@@ -90,16 +108,18 @@ impl World {
 
     fn local(&self, pd: Id, piece: &Sge, right: Access) -> Option<Place> {
         let region = self.regions.get(&piece.lkey)?;
-        Some((piece.lkey, inside(region, pd, piece.addr, piece.length.into(), right)?))
+        Some((piece.lkey, region.inside(pd, piece.addr, piece.length.into(), right)?))
     }
 }
 
-/// Which bytes of the region these are, if all of them are, and domain and rights are good.
-fn inside(region: &Region, pd: Id, addr: u64, len: u64, right: Access) -> Option<Range<usize>> {
-    let start = addr.checked_sub(region.addr)?;
-    let end = start.checked_add(len)?;
-    let good = region.pd == pd && region.access.contains(right) && end <= region.bytes.len() as u64;
-    good.then_some(start as usize..end as usize)
+impl Region {
+    /// Which of its bytes these are, if all of them are, and domain and rights are good.
+    pub fn inside(&self, pd: Id, addr: u64, len: u64, right: Access) -> Option<Range<usize>> {
+        let start = addr.checked_sub(self.addr)?;
+        let end = start.checked_add(len)?;
+        let good = self.pd == pd && self.access.contains(right) && end <= self.bytes.len() as u64;
+        good.then_some(start as usize..end as usize)
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +134,9 @@ mod tests {
         assert!(!access_is_legal(Access::REMOTE_WRITE));
         assert!(!access_is_legal(Access::REMOTE_ATOMIC | Access::REMOTE_READ));
         assert!(access_is_legal(Access::from_bits_retain(1 << 20 | 1 << 29)));
+        assert!(access_is_legal(Access::MW_BIND));
+        assert!(access_is_legal(Access::FLUSH_GLOBAL | Access::FLUSH_PERSISTENT));
+        assert!(!access_is_legal(Access::ZERO_BASED));
         assert!(!access_is_legal(Access::from_bits_retain(1 << 19)));
         assert!(!access_is_legal(Access::from_bits_retain(1 << 30)));
     }
@@ -122,13 +145,13 @@ mod tests {
     fn q07_a_piece_is_inside_its_region_up_to_the_last_byte_and_no_address_wraps() {
         let region =
             Region { pd: 1, rkey: 0, addr: 1000, bytes: vec![0; 10], access: Access::LOCAL_WRITE };
-        let of = |addr, len| inside(&region, 1, addr, len, Access::LOCAL_WRITE);
+        let of = |addr, len| region.inside(1, addr, len, Access::LOCAL_WRITE);
         assert_eq!(of(1000, 10), Some(0..10));
         assert_eq!(of(1009, 1), Some(9..10));
         assert_eq!(of(1009, 2), None);
         assert_eq!(of(999, 1), None);
         assert_eq!(of(1001, u64::MAX), None);
-        assert_eq!(inside(&region, 2, 1000, 1, Access::LOCAL_WRITE), None);
-        assert_eq!(inside(&region, 1, 1000, 1, Access::REMOTE_READ), None);
+        assert_eq!(region.inside(2, 1000, 1, Access::LOCAL_WRITE), None);
+        assert_eq!(region.inside(1, 1000, 1, Access::REMOTE_READ), None);
     }
 }

@@ -6,10 +6,15 @@ use std::thread;
 
 use cq_core::async_event::AsyncEvent;
 use cq_core::transport::{AsyncEvents, EventError};
+use cq_core::wc::Wc;
 
-use super::handles::{Model, ModelChannel, ModelCq, ModelMr, ModelPd, ModelQp, Shared};
+use super::handles::{
+    Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq, Shared,
+};
 use super::world::{Channel, Cq, Id, Opening, Pd, Qp, World};
-use crate::device::{Access, Attr, Device, Limits, QpCaps, QpInit, Refusal, State};
+use crate::device::{
+    Access, Address, Attr, Device, Limits, QpCaps, QpInit, QpType, Refusal, SrqInit, State,
+};
 
 /// What this device allows at most.
 pub const LIMITS: Limits = Limits {
@@ -18,6 +23,8 @@ pub const LIMITS: Limits = Limits {
     max_sge: 16,
     max_inline: 256,
     max_rd_atomic: 16,
+    max_srq_wr: 1 << 14,
+    max_srq_sge: 16,
 };
 
 thread_local! {
@@ -30,6 +37,9 @@ impl Device for Model {
     type Mr = ModelMr;
     type Channel = ModelChannel;
     type Cq = ModelCq;
+    type Srq = ModelSrq;
+    type Ah = ModelAh;
+    type Mw = ModelMw;
     type Qp = ModelQp;
 
     fn open() -> Self {
@@ -76,47 +86,58 @@ impl Device for Model {
     }
 
     fn create_cq(&self, capacity: u32, channel: Option<&ModelChannel>) -> Result<ModelCq, Refusal> {
-        // O1: it holds what was asked for, exactly.
-        if !(1..=LIMITS.max_cqe).contains(&capacity) {
-            return Err(Refusal::Invalid);
-        }
-        if let Some(channel) = channel {
-            self.owns(&channel.shared, |world| world.channels[&channel.id].opening)?;
-        }
-        let id = self.with(|world, opening| {
-            let id = world.fresh();
-            let cq = Cq {
-                opening,
-                channel: channel.map(|channel| channel.id),
-                capacity,
-                entries: Default::default(),
-                armed: None,
-                dropped: 0,
-                breaks: false,
-                held: true,
-            };
-            world.cqs.insert(id, cq);
-            id
-        });
-        Ok(ModelCq { shared: self.shared.clone(), id })
+        self.make_cq(capacity, channel, false)
     }
 
-    fn create_qp(&self, pd: &ModelPd, init: &QpInit<'_, ModelCq>) -> Result<ModelQp, Refusal> {
-        if !in_limits(&init.caps) {
+    fn create_cq_ignoring_overrun(
+        &self,
+        capacity: u32,
+        channel: Option<&ModelChannel>,
+    ) -> Result<ModelCq, Refusal> {
+        self.make_cq(capacity, channel, true)
+    }
+
+    fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Refusal> {
+        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
+        let most = SrqInit { max_wr: LIMITS.max_srq_wr, max_sge: LIMITS.max_srq_sge };
+        let id = self.with(|world, opening| world.create_srq(opening, pd.id, *init, most))?;
+        Ok(ModelSrq { shared: self.shared.clone(), id })
+    }
+
+    fn create_qp(
+        &self,
+        pd: &ModelPd,
+        init: &QpInit<'_, ModelCq, ModelSrq>,
+    ) -> Result<ModelQp, Refusal> {
+        // Q9: there are no receives of its own.
+        let (max_recv_wr, max_recv_sge) = match init.srq {
+            Some(_) => (0, 0),
+            None => (init.caps.max_recv_wr, init.caps.max_recv_sge),
+        };
+        let caps = QpCaps { max_recv_wr, max_recv_sge, ..init.caps };
+        if !in_limits(&caps) {
             return Err(Refusal::Invalid);
         }
         self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
         for cq in [init.send_cq, init.recv_cq] {
             self.owns(&cq.shared, |world| world.cqs[&cq.id].opening)?;
         }
+        if let Some(srq) = init.srq {
+            self.owns(&srq.shared, |world| world.srqs[&srq.id].opening)?;
+            if init.qp_type == QpType::Uc {
+                return Err(Refusal::Invalid);
+            }
+        }
         let id = self.with(|world, opening| {
             let id = world.fresh();
             let qp = Qp {
                 opening,
+                kind: init.qp_type,
                 pd: pd.id,
+                srq: init.srq.map(|srq| srq.id),
                 send_cq: init.send_cq.id,
                 recv_cq: init.recv_cq.id,
-                caps: init.caps,
+                caps,
                 sq_sig_all: init.sq_sig_all,
                 state: State::Reset,
                 attr: Attr::default(),
@@ -133,6 +154,24 @@ impl Device for Model {
         Ok(ModelQp { shared: self.shared.clone(), id })
     }
 
+    fn create_ah(&self, pd: &ModelPd, to: Address) -> Result<ModelAh, Refusal> {
+        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
+        let id = self.with(|world, _| world.create_handle(pd.id, to))?;
+        Ok(ModelAh { shared: self.shared.clone(), id })
+    }
+
+    fn ah_from_wc(&self, pd: &ModelPd, wc: &Wc, grh: &[u8; 40]) -> Result<ModelAh, Refusal> {
+        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
+        let id = self.with(|world, _| world.handle_from(pd.id, wc, grh))?;
+        Ok(ModelAh { shared: self.shared.clone(), id })
+    }
+
+    fn alloc_mw(&self, pd: &ModelPd) -> Result<ModelMw, Refusal> {
+        self.owns(&pd.shared, |world| world.pds[&pd.id].opening)?;
+        let id = self.with(|world, _| world.alloc_window(pd.id));
+        Ok(ModelMw { shared: self.shared.clone(), id })
+    }
+
     fn pause(&self) {
         self.with(|world, _| {
             if let Some(deadline) = world.next_deadline() {
@@ -144,6 +183,39 @@ impl Device for Model {
 }
 
 impl Model {
+    /// O1: a completion queue holds what was asked for, exactly.
+    fn make_cq(
+        &self,
+        capacity: u32,
+        channel: Option<&ModelChannel>,
+        ignores_overrun: bool,
+    ) -> Result<ModelCq, Refusal> {
+        if !(1..=LIMITS.max_cqe).contains(&capacity) {
+            return Err(Refusal::Invalid);
+        }
+        if let Some(channel) = channel {
+            self.owns(&channel.shared, |world| world.channels[&channel.id].opening)?;
+        }
+        let id = self.with(|world, opening| {
+            let id = world.fresh();
+            let cq = Cq {
+                opening,
+                channel: channel.map(|channel| channel.id),
+                capacity,
+                entries: Default::default(),
+                armed: None,
+                moderation: Default::default(),
+                dropped: 0,
+                ignores_overrun,
+                breaks: false,
+                held: true,
+            };
+            world.cqs.insert(id, cq);
+            id
+        });
+        Ok(ModelCq { shared: self.shared.clone(), id })
+    }
+
     /// Objects are of the opening that they were made through.
     fn owns(&self, shared: &Arc<Shared>, of: impl FnOnce(&World) -> Id) -> Result<(), Refusal> {
         let own = Arc::ptr_eq(shared, &self.shared) && self.with(|world, id| of(world) == id);

@@ -1,39 +1,46 @@
-//! Posting: what is refused and what goes into the queues (Q3, Q4, Q5).
+//! Posting sends: what is refused and what goes into the queue (Q3, Q4, Q5).
 
+use cq_core::setup::QpType;
 use cq_core::transport::{PostError, Refused};
-use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr};
+use cq_core::wr::{Data, Placement, SendFlags, SendOp, SendWr};
 
-use super::world::{Bytes, Id, Op, Qp, Receive, Request, World};
+use super::datagram::{Handle, Target};
+use super::world::{Bytes, Id, Qp, Request, World};
 use crate::device::State;
 
 /// The longest message: that of the InfiniBand specification.
 const MAX_MESSAGE: u64 = 1 << 31;
 
+/// Where datagrams are to go.
+#[derive(Clone, Copy, Debug)]
+pub struct To {
+    pub handle: Id,
+    pub qp_num: u32,
+    pub qkey: u32,
+}
+
 impl World {
     /// Q4: takes the list up to the first request that is refused, then lets what it took run.
-    pub fn post_send(&mut self, number: Id, list: &[SendWr<'_>]) -> Result<(), PostError> {
+    pub fn post_send(
+        &mut self,
+        number: Id,
+        to: Option<To>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        let to = to.map(|To { handle, qp_num, qkey }| {
+            let Handle { pd, global } = self.handles[&handle];
+            (pd, Target { qp_num, qkey, global })
+        });
         let qp = self.qps.get_mut(&number).expect("its handle is alive");
-        let result = list
-            .iter()
-            .enumerate()
-            .try_for_each(|(posted, wr)| qp.take_send(wr).map_err(|why| PostError { posted, why }));
-        self.posted(number);
-        result
-    }
-
-    /// Q4, as above.
-    pub fn post_recv(&mut self, number: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let qp = self.qps.get_mut(&number).expect("its handle is alive");
-        let result = list
-            .iter()
-            .enumerate()
-            .try_for_each(|(posted, wr)| qp.take_recv(wr).map_err(|why| PostError { posted, why }));
+        let result = list.iter().enumerate().try_for_each(|(posted, wr)| {
+            qp.take_send(wr, to).map_err(|why| PostError { posted, why })
+        });
         self.posted(number);
         result
     }
 
     /// Q2: in ERR requests are flushed as soon as they are posted; otherwise what can run now does.
-    fn posted(&mut self, number: Id) {
+    pub fn posted(&mut self, number: Id) {
         if self.qps[&number].state == State::Err {
             self.flush(number);
         }
@@ -42,12 +49,15 @@ impl World {
 }
 
 impl Qp {
-    fn take_send(&mut self, wr: &SendWr<'_>) -> Result<(), Refused> {
-        let op = self.accept(wr)?;
+    /// With where it goes, if it is a datagram, and the domain that this is known in.
+    fn take_send(&mut self, wr: &SendWr<'_>, to: Option<(Id, Target)>) -> Result<(), Refused> {
+        self.accept(wr)?;
+        let target = self.directed(to)?;
         self.sends.push_back(Request {
             wr_id: wr.wr_id,
             position: self.sends_posted,
-            op,
+            op: wr.op,
+            target,
             signaled: self.sq_sig_all || wr.flags.contains(SendFlags::SIGNALED),
             solicited: wr.flags.contains(SendFlags::SOLICITED),
             data: match wr.data {
@@ -59,14 +69,46 @@ impl Qp {
         Ok(())
     }
 
-    /// What the request does, if it is not refused. Of several reasons, the first one here counts.
-    fn accept(&self, wr: &SendWr<'_>) -> Result<Op, Refused> {
+    /// A datagram has a destination, of the queue pair's own domain; nothing else has one.
+    fn directed(&self, to: Option<(Id, Target)>) -> Result<Option<Target>, Refused> {
+        match (self.kind, to) {
+            (QpType::Ud, Some((pd, target))) if pd == self.pd => Ok(Some(target)),
+            (QpType::Ud, _) => Err(Refused::NoDestination),
+            (_, None) => Ok(None),
+            (_, Some(_)) => Err(Refused::Unsupported),
+        }
+    }
+
+    /// Whether the request is refused. Of several reasons, the first one here counts.
+    fn accept(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         // Q3
         if !matches!(self.state, State::Rts | State::Sqd | State::Err) {
             return Err(Refused::WrongState);
         }
-        let op = operation(&wr.op).ok_or(Refused::Unsupported)?;
-        // Q4
+        if !is_supported(self.kind, &wr.op) {
+            return Err(Refused::Unsupported);
+        }
+        if let SendOp::Flush { placement, .. } = wr.op {
+            if placement.is_empty() || !Placement::all().contains(placement) {
+                return Err(Refused::BadPlacement);
+            }
+        }
+        if wr.op.carries_data() {
+            self.accept_data(wr)?;
+        }
+        // Q7: it would never be allowed to start.
+        if wr.op.returns_data() && self.attr.max_rd_atomic.unwrap_or(0) == 0 {
+            return Err(Refused::NoReadAtomic);
+        }
+        // Q5: done or not, a request has its slot until a completion that covers it is polled.
+        if self.sends_posted - self.sends_retired >= self.caps.max_send_wr.into() {
+            return Err(Refused::QueueFull);
+        }
+        Ok(())
+    }
+
+    /// Q4
+    fn accept_data(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
         match wr.data {
             Data::Sges(pieces) if pieces.len() > self.caps.max_send_sge as usize => {
                 return Err(Refused::TooManySges { max: self.caps.max_send_sge });
@@ -80,46 +122,22 @@ impl Qp {
         if wr.data.len() > MAX_MESSAGE {
             return Err(Refused::TooLong { max: MAX_MESSAGE });
         }
-        // Q7: it would never be allowed to start.
-        if wr.op.returns_data() && self.attr.max_rd_atomic.unwrap_or(0) == 0 {
-            return Err(Refused::NoReadAtomic);
-        }
-        // Q5: done or not, a request has its slot until a completion that covers it is polled.
-        if self.sends_posted - self.sends_retired >= self.caps.max_send_wr.into() {
-            return Err(Refused::QueueFull);
-        }
-        Ok(op)
-    }
-
-    fn take_recv(&mut self, wr: &RecvWr<'_>) -> Result<(), Refused> {
-        // Q3
-        if self.state == State::Reset {
-            return Err(Refused::WrongState);
-        }
-        // Q4
-        if wr.sges.len() > self.caps.max_recv_sge as usize {
-            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
-        }
-        // A receive has its slot until a message takes it.
-        if self.receives.len() >= self.caps.max_recv_wr as usize {
-            return Err(Refused::QueueFull);
-        }
-        self.receives.push_back(Receive { wr_id: wr.wr_id, pieces: wr.sges.to_vec() });
         Ok(())
     }
 }
 
-/// Q6: the operations that there are. FENCE needs nothing where each request is done before the next one
-/// starts.
-fn operation(op: &SendOp) -> Option<Op> {
-    match *op {
-        SendOp::Send { imm } => Some(Op::Send { imm }),
-        SendOp::Write { remote, imm: None } => Some(Op::Write { remote }),
-        SendOp::Read { remote } => Some(Op::Read { remote }),
-        SendOp::CompareSwap { remote, compare, swap } => {
-            Some(Op::CompareSwap { remote, compare, swap })
-        }
-        SendOp::FetchAdd { remote, add } => Some(Op::FetchAdd { remote, add }),
-        _ => None,
+/// Q6: whether queue pairs of this type have this operation.
+const fn is_supported(kind: QpType, op: &SendOp) -> bool {
+    match kind {
+        QpType::Rc => true,
+        QpType::Uc => matches!(
+            op,
+            SendOp::Send { .. }
+                | SendOp::SendInvalidate { .. }
+                | SendOp::Write { .. }
+                | SendOp::BindWindow(_)
+                | SendOp::LocalInvalidate { .. }
+        ),
+        QpType::Ud => matches!(op, SendOp::Send { .. }),
     }
 }

@@ -1,5 +1,7 @@
-//! The states of a queue pair and what may be changed when: Q1. The table is that of `ibv_modify_qp(3)`
-//! for reliable connections, with the optional attributes as Linux has them (`qp_state_table`).
+//! The states of a queue pair and what may be changed when: Q1. The table is that of `ibv_modify_qp(3)`,
+//! for each type of queue pair, with the optional attributes as Linux has them (`qp_state_table`).
+
+use cq_core::setup::QpType;
 
 use super::memory::access_is_known;
 use super::world::{Id, Qp, World};
@@ -25,6 +27,7 @@ bitflags::bitflags! {
         const TIMEOUT = 1 << 13;
         const RETRY_CNT = 1 << 14;
         const RNR_RETRY = 1 << 15;
+        const QKEY = 1 << 16;
     }
 }
 
@@ -47,41 +50,75 @@ impl Given {
             (attr.timeout.is_some(), Self::TIMEOUT),
             (attr.retry_cnt.is_some(), Self::RETRY_CNT),
             (attr.rnr_retry.is_some(), Self::RNR_RETRY),
+            (attr.qkey.is_some(), Self::QKEY),
         ];
         given.iter().filter(|(is, _)| *is).map(|(_, flag)| *flag).collect()
     }
 }
 
-/// The lists of attributes, by the state that they lead to.
+/// The lists of attributes that come together, for each type of queue pair.
 impl Given {
-    const INIT: Self = Self::PKEY_INDEX.union(Self::PORT).union(Self::ACCESS_FLAGS);
-    const RTR: Self = Self::AV
-        .union(Self::PATH_MTU)
-        .union(Self::DEST_QPN)
-        .union(Self::RQ_PSN)
-        .union(Self::MAX_DEST_RD_ATOMIC)
-        .union(Self::MIN_RNR_TIMER);
-    const RTS: Self = Self::TIMEOUT
-        .union(Self::RETRY_CNT)
-        .union(Self::RNR_RETRY)
-        .union(Self::SQ_PSN)
-        .union(Self::MAX_QP_RD_ATOMIC);
+    /// Who may do what here.
+    const fn rights(kind: QpType) -> Self {
+        match kind {
+            QpType::Rc | QpType::Uc => Self::ACCESS_FLAGS,
+            QpType::Ud => Self::QKEY,
+        }
+    }
+
+    const fn init(kind: QpType) -> Self {
+        Self::PKEY_INDEX.union(Self::PORT).union(Self::rights(kind))
+    }
+
+    /// What a peer sends.
+    const fn rtr(kind: QpType) -> Self {
+        let peer = Self::AV.union(Self::PATH_MTU).union(Self::DEST_QPN).union(Self::RQ_PSN);
+        match kind {
+            QpType::Rc => peer.union(Self::MAX_DEST_RD_ATOMIC).union(Self::MIN_RNR_TIMER),
+            QpType::Uc => peer,
+            QpType::Ud => Self::empty(),
+        }
+    }
+
+    /// How this side sends.
+    const fn rts(kind: QpType) -> Self {
+        match kind {
+            QpType::Rc => Self::SQ_PSN.union(Self::PATIENCE).union(Self::MAX_QP_RD_ATOMIC),
+            QpType::Uc | QpType::Ud => Self::SQ_PSN,
+        }
+    }
+
+    const PATIENCE: Self = Self::TIMEOUT.union(Self::RETRY_CNT).union(Self::RNR_RETRY);
+
     /// While requests may come in.
-    const RUNNING: Self = Self::CUR_STATE.union(Self::ACCESS_FLAGS).union(Self::MIN_RNR_TIMER);
+    const fn running(kind: QpType) -> Self {
+        let all = Self::CUR_STATE.union(Self::rights(kind));
+        match kind {
+            QpType::Rc => all.union(Self::MIN_RNR_TIMER),
+            QpType::Uc | QpType::Ud => all,
+        }
+    }
+
     /// While no request goes out.
-    const DRAINED: Self = Self::INIT
-        .union(Self::AV)
-        .union(Self::TIMEOUT)
-        .union(Self::RETRY_CNT)
-        .union(Self::RNR_RETRY)
-        .union(Self::MAX_QP_RD_ATOMIC)
-        .union(Self::MAX_DEST_RD_ATOMIC)
-        .union(Self::MIN_RNR_TIMER);
+    const fn drained(kind: QpType) -> Self {
+        let all = Self::PKEY_INDEX.union(Self::rights(kind));
+        match kind {
+            QpType::Rc => all
+                .union(Self::AV)
+                .union(Self::PORT)
+                .union(Self::PATIENCE)
+                .union(Self::MAX_QP_RD_ATOMIC)
+                .union(Self::MAX_DEST_RD_ATOMIC)
+                .union(Self::MIN_RNR_TIMER),
+            QpType::Uc => all.union(Self::AV),
+            QpType::Ud => all,
+        }
+    }
 }
 
 /// Q1: the attributes that a change must and may come with; `None` where there is no such change. A
 /// change to the state that the queue pair is in changes attributes only.
-fn attributes(from: State, to: State) -> Option<(Given, Given)> {
+fn attributes(kind: QpType, from: State, to: State) -> Option<(Given, Given)> {
     use State::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
     const NONE: Given = Given::empty();
     Some(match (from, to) {
@@ -89,15 +126,15 @@ fn attributes(from: State, to: State) -> Option<(Given, Given)> {
         // The manual page has any state; Linux refuses it, since nothing can be flushed yet.
         (Reset, Err) => return None,
         (_, Err) => (NONE, NONE),
-        (Reset, Init) => (Given::INIT, NONE),
-        (Init, Init) => (NONE, Given::INIT),
-        (Init, Rtr) => (Given::RTR, Given::ACCESS_FLAGS | Given::PKEY_INDEX),
-        (Rtr, Rts) => (Given::RTS, Given::RUNNING),
-        (Rts, Rts) | (Sqd, Rts) => (NONE, Given::RUNNING),
+        (Reset, Init) => (Given::init(kind), NONE),
+        (Init, Init) => (NONE, Given::init(kind)),
+        (Init, Rtr) => (Given::rtr(kind), Given::PKEY_INDEX | Given::rights(kind)),
+        (Rtr, Rts) => (Given::rts(kind), Given::running(kind)),
+        (Rts | Sqd, Rts) => (NONE, Given::running(kind)),
         (Rts, Sqd) => (NONE, Given::EN_SQD_ASYNC_NOTIFY),
-        (Sqd, Sqd) => (NONE, Given::DRAINED),
+        (Sqd, Sqd) => (NONE, Given::drained(kind)),
         // A reliable connection goes to ERR where others go to SQE, so that it never is there.
-        (Sqe, Rts) => (NONE, NONE),
+        (Sqe, Rts) => (NONE, Given::running(kind)),
         _ => return None,
     })
 }
@@ -127,7 +164,7 @@ impl World {
     pub fn modify(&mut self, number: Id, attr: &Attr, max_rd_atomic: u8) -> Result<(), Refusal> {
         let qp = self.qps.get_mut(&number).expect("its handle is alive");
         let to = attr.state.unwrap_or(qp.state);
-        let (required, optional) = attributes(qp.state, to).ok_or(Refusal::Invalid)?;
+        let (required, optional) = attributes(qp.kind, qp.state, to).ok_or(Refusal::Invalid)?;
         let given = Given::of(attr);
         let complete = given.contains(required) && (required | optional).contains(given);
         let assumed = attr.cur_state.is_none_or(|state| state == qp.state);
@@ -135,7 +172,10 @@ impl World {
             return Err(Refusal::Invalid);
         }
         match to {
-            State::Reset => qp.reset(),
+            State::Reset => {
+                qp.reset();
+                self.unbind_all(number);
+            }
             State::Err => self.break_qp(number),
             _ => {
                 qp.report_drained = to == State::Sqd && attr.sqd_async_notify == Some(true)
@@ -177,5 +217,6 @@ fn merge(into: &mut Attr, attr: &Attr) {
     into.min_rnr_timer = attr.min_rnr_timer.or(into.min_rnr_timer);
     into.timeout = attr.timeout.or(into.timeout);
     into.retry_cnt = attr.retry_cnt.or(into.retry_cnt);
+    into.qkey = attr.qkey.or(into.qkey);
     into.rnr_retry = attr.rnr_retry.or(into.rnr_retry);
 }

@@ -1,5 +1,6 @@
 //! Time, which is virtual: it stands still until somebody waits, and then goes straight to the next thing
-//! that it brings. What it brings is the end of a wait: for a receive, or for an answer (Q7).
+//! that it brings. What it brings is the end of a wait: for a receive, or for an answer (Q7); and events that
+//! were held back (N12).
 
 use std::time::Duration;
 
@@ -107,10 +108,10 @@ impl World {
         }
     }
 
-    /// When time brings something; never, if nobody waits with a timer.
+    /// When time brings something; never, if nobody waits with a timer and no event is held back.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let timers = self.qps.values().filter_map(|qp| qp.wait?.timer);
-        timers.map(|timer| timer.next).min()
+        let timers = self.qps.values().filter_map(|qp| qp.wait?.timer).map(|timer| timer.next);
+        timers.chain(self.cqs.values().filter_map(|cq| cq.moderation.due)).min()
     }
 
     /// Lets time go by, to `until`: each timer on the way fires, in order. While a request waits,
@@ -119,6 +120,7 @@ impl World {
     pub fn advance(&mut self, until: Duration) {
         while let Some(next) = self.next_deadline().filter(|next| *next <= until) {
             self.now = next;
+            self.raise_due();
             let numbers: Vec<Id> = self.qps.keys().copied().collect();
             for number in numbers {
                 if let Some(fault) = self.fire(number) {

@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use cq_core::async_event::AsyncEvent;
+use cq_core::setup::{QpType, SrqInit};
 use cq_core::transport::{CqKey, Notify};
 use cq_core::wc::Wc;
-use cq_core::wr::{RemoteAddr, Sge};
+use cq_core::wr::{SendOp, Sge};
 
+use super::datagram::{Handle, Target};
+use super::events::Moderation;
 use super::time::Wait;
+use super::windows::Window;
 use crate::device::{Access, Attr, QpCaps, State};
 
 /// Names an object. No number is given twice, whatever it names: keys of memory and numbers of queue
@@ -27,6 +31,9 @@ pub struct World {
     pub channels: BTreeMap<Id, Channel>,
     pub cqs: BTreeMap<Id, Cq>,
     pub qps: BTreeMap<Id, Qp>,
+    pub srqs: BTreeMap<Id, Srq>,
+    pub windows: BTreeMap<Id, Window>,
+    pub handles: BTreeMap<Id, Handle>,
     /// How many names were given.
     names: Id,
     /// How much memory was given addresses.
@@ -75,8 +82,11 @@ pub struct Cq {
     pub capacity: u32,
     pub entries: VecDeque<Entry>,
     pub armed: Option<Notify>,
+    pub moderation: Moderation,
     /// O3: how many completions were dropped; the queue has overrun if there are any.
     pub dropped: u32,
+    /// O8: dropping them is no failure.
+    pub ignores_overrun: bool,
     /// O4: whether queue pairs have yet to go to ERR for a completion that was dropped.
     pub breaks: bool,
     pub held: bool,
@@ -94,7 +104,10 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Qp {
     pub opening: Id,
+    pub kind: QpType,
     pub pd: Id,
+    /// Q9: where its receives are taken from, if it has none of its own.
+    pub srq: Option<Id>,
     pub send_cq: Id,
     pub recv_cq: Id,
     pub caps: QpCaps,
@@ -121,20 +134,12 @@ pub struct Request {
     pub wr_id: u64,
     /// Its place in the send queue, counted from the first ever posted.
     pub position: u64,
-    pub op: Op,
+    pub op: SendOp,
+    /// Where it goes, if it is a datagram.
+    pub target: Option<Target>,
     pub signaled: bool,
     pub solicited: bool,
     pub data: Bytes,
-}
-
-/// What a send does (Q6).
-#[derive(Clone, Copy, Debug)]
-pub enum Op {
-    Send { imm: Option<[u8; 4]> },
-    Write { remote: RemoteAddr },
-    Read { remote: RemoteAddr },
-    CompareSwap { remote: RemoteAddr, compare: u64, swap: u64 },
-    FetchAdd { remote: RemoteAddr, add: u64 },
 }
 
 /// The bytes of a send.
@@ -150,6 +155,19 @@ pub enum Bytes {
 pub struct Receive {
     pub wr_id: u64,
     pub pieces: Vec<Sge>,
+}
+
+/// A shared receive queue (Q9).
+#[derive(Debug)]
+pub struct Srq {
+    pub opening: Id,
+    pub pd: Id,
+    pub caps: SrqInit,
+    /// Receives that no message took, oldest first.
+    pub receives: VecDeque<Receive>,
+    /// An event is raised once fewer are left; 0 raises none.
+    pub limit: u32,
+    pub held: bool,
 }
 
 /// Space between regions that belongs to none, so that who misses one hits nothing.
@@ -172,10 +190,18 @@ impl World {
         addr
     }
 
-    /// Q11: whether a region or a queue pair refers to this domain.
+    /// Q11: whether anything was made of this domain and still is.
     pub fn uses_pd(&self, pd: Id) -> bool {
         self.regions.values().any(|region| region.pd == pd)
             || self.qps.values().any(|qp| qp.pd == pd)
+            || self.srqs.values().any(|srq| srq.pd == pd)
+            || self.windows.values().any(|window| window.pd == pd)
+            || self.handles.values().any(|handle| handle.pd == pd)
+    }
+
+    /// Q11: whether a queue pair takes from this shared receive queue.
+    pub fn uses_srq(&self, srq: Id) -> bool {
+        self.qps.values().any(|qp| qp.srq == Some(srq))
     }
 
     /// Q11, N8: whether a completion queue refers to this channel.
@@ -188,8 +214,14 @@ impl World {
         self.qps.values().any(|qp| qp.send_cq == cq || qp.recv_cq == cq)
     }
 
-    /// Removes what has neither a handle nor a user: completion queues first, since they use channels.
+    /// Removes what has neither a handle nor a user: what uses something else before that.
     pub fn sweep(&mut self) {
+        let srqs: Vec<Id> = self.srqs.keys().copied().collect();
+        for srq in srqs {
+            if !self.srqs[&srq].held && !self.uses_srq(srq) {
+                self.forget_srq(srq);
+            }
+        }
         let dead: Vec<Id> = self.cqs.keys().copied().collect();
         for cq in dead {
             if !self.cqs[&cq].held && !self.uses_cq(cq) {

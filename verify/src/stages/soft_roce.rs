@@ -107,6 +107,9 @@ const WIRED: [&[Row]; 2] = [
 /// What each test binary may take, in seconds.
 const PATIENCE: u32 = 60;
 
+/// How many lines are shown of what a task printed that failed.
+const SHOWN: usize = 60;
+
 /// What it needs beside that: the tool that counts instructions.
 pub const PACKAGES: &[&str] = &["valgrind"];
 
@@ -170,10 +173,17 @@ fn judge<'a>(ran: impl Iterator<Item = (&'a Check, &'a Ran)>) -> Result<Vec<Stri
         };
         match judged {
             Ok(shown) => words.push(format!("{name}: {shown}")),
-            Err(why) => faults.push(format!("{name}: {why}")),
+            Err(why) => faults.push(format!("{name}: {why}{}", last_words(output))),
         }
     }
-    if faults.is_empty() { Ok(words) } else { Err(Stop::Judged(faults.join("; "))) }
+    if faults.is_empty() { Ok(words) } else { Err(Stop::Judged(faults.join("\n"))) }
+}
+
+/// The end of what a task printed, below the line that tells of it.
+fn last_words(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    let tail = &lines[lines.len().saturating_sub(SHOWN)..];
+    tail.iter().flat_map(|line| ["\n  ", line]).collect()
 }
 
 /// Something was printed: its last line.
@@ -257,8 +267,9 @@ mod tests {
     #[test]
     fn what_did_not_succeed_is_not_judged_by_what_it_printed() {
         for (end, why) in [(End::Status(3), "exit status 3"), (End::Killed, "its time was over")] {
-            let fault = judged(succeeded, end, "all is well").unwrap_err();
+            let fault = judged(succeeded, end, "all is well\nso far").unwrap_err();
             assert!(fault.starts_with("it: ") && fault.contains(why), "{fault}");
+            assert!(fault.ends_with("\n  all is well\n  so far"), "{fault}");
         }
     }
 }

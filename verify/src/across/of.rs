@@ -1,0 +1,133 @@
+//! Something of one of two processes: the traits of a device's objects, for whichever it is of.
+
+use std::time::Duration;
+
+use cq_core::transport::{
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, Poll, PollError, PostError,
+};
+use cq_core::wc::Wc;
+use cq_core::wr::RecvWr;
+
+use crate::device::{Cq, Destroy, Mr, Mw, Refusal, Srq, SrqInit};
+
+/// Something of one of the processes.
+#[derive(Debug)]
+pub enum Of<N, F> {
+    /// Of this one.
+    Near(N),
+    /// Of the other one.
+    Far(F),
+}
+use Of::{Far as There, Near as Here};
+
+/// The same of whichever it is.
+macro_rules! either {
+    ($of:expr, $one:ident => $what:expr) => {
+        match $of {
+            $crate::across::Of::Near($one) => $what,
+            $crate::across::Of::Far($one) => $what,
+        }
+    };
+}
+pub(super) use either;
+
+impl<N: Destroy, F: Destroy> Destroy for Of<N, F> {
+    fn destroy(self) -> Result<(), Self> {
+        match self {
+            Here(object) => object.destroy().map_err(Here),
+            There(object) => object.destroy().map_err(There),
+        }
+    }
+}
+
+impl<N: Mr, F: Mr> Mr for Of<N, F> {
+    fn addr(&self) -> u64 {
+        either!(self, mr => mr.addr())
+    }
+
+    fn lkey(&self) -> u32 {
+        either!(self, mr => mr.lkey())
+    }
+
+    fn rkey(&self) -> u32 {
+        either!(self, mr => mr.rkey())
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        either!(self, mr => mr.read(offset, to));
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) {
+        either!(self, mr => mr.write(offset, from));
+    }
+}
+
+impl<N: Events, F: Events> Events for Of<N, F> {
+    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+        either!(self, channel => channel.next())
+    }
+}
+
+impl<N: Block, F: Block> Block for Of<N, F> {
+    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+        either!(self, channel => channel.block(left))
+    }
+}
+
+impl<N: Poll, F: Poll> Poll for Of<N, F> {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        either!(self, cq => cq.poll(out))
+    }
+}
+
+impl<N: Arm, F: Arm> Arm for Of<N, F> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        either!(self, cq => cq.arm(on))
+    }
+
+    fn key(&self) -> CqKey {
+        either!(self, cq => cq.key())
+    }
+}
+
+impl<N: Cq, F: Cq> Cq for Of<N, F> {
+    fn capacity(&self) -> u32 {
+        either!(self, cq => cq.capacity())
+    }
+
+    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
+        either!(self, cq => cq.resize(capacity))
+    }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+        either!(self, cq => cq.moderate(count, period))
+    }
+}
+
+impl<N: Srq, F: Srq> Srq for Of<N, F> {
+    fn number(&self) -> u32 {
+        either!(self, srq => srq.number())
+    }
+
+    fn caps(&self) -> SrqInit {
+        either!(self, srq => srq.caps())
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        either!(self, srq => srq.post_recv(list))
+    }
+
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+        either!(self, srq => srq.arm_limit(limit))
+    }
+
+    fn limit(&self) -> u32 {
+        either!(self, srq => srq.limit())
+    }
+}
+
+impl<N: Mw, F: Mw> Mw for Of<N, F> {
+    fn rkey(&self) -> u32 {
+        either!(self, mw => mw.rkey())
+    }
+}

@@ -1,0 +1,102 @@
+//! What a poll costs: P5.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use allocation_counter::measure;
+use cq_core::transport::PollError;
+use rustix::thread::{SecureComputingMode, gettid, set_secure_computing_mode};
+
+use super::stand::*;
+
+super::chapter! {
+    p05_polling_makes_no_system_call,
+    p05_polling_allocates_nothing,
+}
+
+/// How many completions are polled.
+const COUNT: u64 = 12;
+
+/// A queue pair's completions, more than one batch, with their end.
+fn polled_out(cq: &mut impl Poll) -> u64 {
+    let (mut room, mut count) = ([Wc::default(); 5], 0);
+    // The last ones find it empty.
+    for _ in 0..COUNT {
+        count += cq.poll(&mut room).map_or(0, |polled| polled as u64);
+    }
+    count
+}
+
+/// How many completions a thread polled that may make no system call; none where it made one. What it polled
+/// from comes back, unless it died in the middle of that.
+fn without_system_calls<T: Poll + Send + 'static>(cq: T) -> (Option<u64>, Option<T>) {
+    let queue = Arc::new(Mutex::new(Some(cq)));
+    let (theirs, over) = (queue.clone(), Arc::new(AtomicBool::new(false)));
+    let (ended, (tell, told)) = (over.clone(), mpsc::channel());
+    let count = Arc::new(Mutex::new(0));
+    let counted = count.clone();
+    let _dies = thread::spawn(move || {
+        let (mut cq, mut count) = (theirs.lock().unwrap(), counted.lock().unwrap());
+        tell.send(gettid().as_raw_pid()).expect("it is waited for");
+        set_secure_computing_mode(SecureComputingMode::Strict).expect("seccomp is there");
+        *count = polled_out(cq.as_mut().expect("it was put there"));
+        drop((cq, count));
+        ended.store(true, Ordering::Release);
+        // It can't end like others, which takes system calls: it dies here, and holds nothing.
+        thread::yield_now();
+    });
+    let thread = format!("/proc/self/task/{}", told.recv().expect("it starts"));
+    wait_for("the thread is gone", || {
+        thread::yield_now();
+        !fs::exists(&thread).expect("threads can be looked for")
+    });
+    if !over.load(Ordering::Acquire) {
+        return (None, None);
+    }
+    (Some(*count.lock().unwrap()), queue.lock().unwrap().take())
+}
+
+/// A transport that asks the system for something.
+struct Calling<T>(T);
+
+impl<T: Poll> Poll for Calling<T> {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        thread::yield_now();
+        self.0.poll(out)
+    }
+}
+
+/// A transport that polls into memory of its own.
+struct Copying<'a, T>(&'a mut T);
+
+impl<T: Poll> Poll for Copying<'_, T> {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let mut room = vec![Wc::default(); out.len()];
+        let count = self.0.poll(&mut room)?;
+        out[..count].copy_from_slice(&room[..count]);
+        Ok(count)
+    }
+}
+
+fn p05_polling_makes_no_system_call<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    complete(&mut a, &b, 0..COUNT);
+    let End { sent, qp: _qp, mr: _mr, .. } = a;
+    let (polled, cq) = without_system_calls(sent);
+    assert_eq!(polled, Some(COUNT), "all were polled, without a system call");
+    // The control: what does make one is seen.
+    let (polled, _) = without_system_calls(Calling(cq.expect("it came back")));
+    assert_eq!(polled, None, "a system call was not seen");
+}
+
+fn p05_polling_allocates_nothing<D: Device>() {
+    let (mut a, b) = pair::<D>();
+    complete(&mut a, &b, 0..COUNT);
+    let mut polled = 0;
+    let seen = measure(|| polled = polled_out(&mut a.sent));
+    assert_eq!((polled, seen.count_total), (COUNT, 0), "completions, allocations");
+    let seen = measure(|| polled = polled_out(&mut Copying(&mut a.sent)));
+    assert_eq!((polled, seen.count_total), (0, COUNT), "the control: allocations are seen");
+}

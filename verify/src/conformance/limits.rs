@@ -1,0 +1,250 @@
+//! How much there may be of everything: Q4, Q7, Q9 at their edges.
+
+use super::line::*;
+use super::stand::*;
+use crate::device::Limits;
+
+super::chapter! {
+    q01_more_reads_of_its_own_than_the_device_has_are_refused,
+    q01_more_reads_of_the_peer_than_the_device_has_are_refused,
+    q04_each_capacity_of_a_queue_pair_has_its_edges,
+    q04_a_queue_pair_may_have_as_much_as_the_device_tells,
+    q04_a_queue_of_none_takes_none,
+    q04_each_capacity_of_a_shared_queue_has_its_edges,
+    q04_a_message_of_more_than_two_gibibytes_is_refused,
+    q04_a_message_of_two_gibibytes_is_judged_by_its_memory,
+    q06_a_long_message_of_as_many_pieces_as_there_may_be,
+    q06_no_pieces_at_all,
+    q07_a_piece_that_wraps_around,
+    q07_an_atomic_without_a_piece,
+    q07_more_reads_than_may_be_under_way_take_turns,
+}
+
+/// Goes to `state`, with more READs under way than the device has refused, and as many as it has taken.
+#[track_caller]
+fn beyond_is_refused<D: Device>(state: State, with: fn(u32, u8) -> Attr) {
+    let (mut end, peer) = two::<D>();
+    let (most, peer) = (end.device.limits().max_rd_atomic, peer.qp.number());
+    let before = [State::Init, State::Rtr][usize::from(state == State::Rts)];
+    end.bring_to(before, peer);
+    for beyond in [most.saturating_add(1), u8::MAX].into_iter().filter(|beyond| *beyond > most) {
+        assert_eq!(end.qp.modify(&with(peer, beyond)), Err(Refusal::Invalid), "{beyond}");
+        assert_eq!(end.qp.state(), before);
+    }
+    assert_eq!(end.qp.modify(&with(peer, most)), Ok(()));
+}
+
+fn q01_more_reads_of_its_own_than_the_device_has_are_refused<D: Device>() {
+    let own = |_, count| Attr { max_rd_atomic: Some(count), ..Attr::rts() };
+    beyond_is_refused::<D>(State::Rts, own);
+}
+
+fn q01_more_reads_of_the_peer_than_the_device_has_are_refused<D: Device>() {
+    let peers = |peer, count| Attr { max_dest_rd_atomic: Some(count), ..Attr::rtr(peer) };
+    beyond_is_refused::<D>(State::Rtr, peers);
+}
+
+/// A capacity, with its edges: what it is called, how it is set, and the most of it.
+type Capacity = (&'static str, fn(&mut QpCaps, u32), u32);
+
+/// Every capacity of a queue pair; the most inline bytes are told by the device, or else a few.
+fn capacities(most: &Limits) -> [Capacity; 5] {
+    [
+        ("max_send_wr", |caps, value| caps.max_send_wr = value, most.max_qp_wr),
+        ("max_recv_wr", |caps, value| caps.max_recv_wr = value, most.max_qp_wr),
+        ("max_send_sge", |caps, value| caps.max_send_sge = value, most.max_sge),
+        ("max_recv_sge", |caps, value| caps.max_recv_sge = value, most.max_sge),
+        ("max_inline", |caps, value| caps.max_inline = value, most.max_inline),
+    ]
+}
+
+/// Tries a queue pair with one capacity of this value.
+#[track_caller]
+fn try_capacity<D: Device>((name, set, _): Capacity, value: u32, wanted: Result<(), Refusal>) {
+    let device = D::open();
+    let (pd, cq) = (device.alloc_pd(), device.create_cq(16, None).unwrap());
+    let mut caps = QpCaps { max_send_wr: 4, max_recv_wr: 4, ..CAPS };
+    set(&mut caps, value);
+    let said = device.create_qp(&pd, &QpInit { caps, ..QpInit::new(&cq) });
+    assert_eq!(said.map(drop), wanted, "{name} {value}");
+}
+
+fn q04_each_capacity_of_a_queue_pair_has_its_edges<D: Device>() {
+    for capacity in capacities(&D::open().limits()) {
+        let (name, _, most) = capacity;
+        try_capacity::<D>(capacity, 0, Ok(()));
+        try_capacity::<D>(capacity, 1, Ok(()));
+        try_capacity::<D>(capacity, u32::MAX, Err(Refusal::Invalid));
+        if name != "max_inline" {
+            try_capacity::<D>(capacity, most + 1, Err(Refusal::Invalid)); // not every device tells that one
+        }
+    }
+}
+
+fn q04_a_queue_pair_may_have_as_much_as_the_device_tells<D: Device>() {
+    for capacity in capacities(&D::open().limits()) {
+        try_capacity::<D>(capacity, capacity.2, Ok(()));
+    }
+}
+
+fn q04_a_queue_of_none_takes_none<D: Device>() {
+    let caps =
+        QpCaps { max_send_wr: 0, max_recv_wr: 0, max_send_sge: 0, max_recv_sge: 0, max_inline: 0 };
+    let (mut a, _b) = pair_with::<D>(&Plan { caps, ..Plan::default() }, &Plan::default());
+    for _ in 0..=a.qp.caps().max_send_wr {
+        if let Err(error) = a.try_post(SendWr::send(1, &[])) {
+            assert_eq!(error.why, Refused::QueueFull);
+            break;
+        }
+    }
+    let many = vec![RecvWr::new(1, &[]); a.qp.caps().max_recv_wr as usize + 1];
+    let error = a.qp.post_recv(&many).unwrap_err();
+    assert_eq!((error.posted + 1, error.why), (many.len(), Refused::QueueFull));
+}
+
+fn q04_each_capacity_of_a_shared_queue_has_its_edges<D: Device>() {
+    let device = D::open();
+    let pd = device.alloc_pd();
+    let most = device.limits();
+    drop(offered(device.create_srq(&pd, &SrqInit { max_wr: 1, max_sge: 1 })));
+    let one = SrqInit { max_wr: 1, max_sge: 1 };
+    for (init, fits) in [
+        (SrqInit { max_wr: 0, ..one }, false),
+        (SrqInit { max_wr: most.max_srq_wr, ..one }, true),
+        (SrqInit { max_wr: most.max_srq_wr + 1, ..one }, false),
+        (SrqInit { max_wr: u32::MAX, ..one }, false),
+        (SrqInit { max_sge: most.max_srq_sge, ..one }, true),
+        (SrqInit { max_sge: most.max_srq_sge + 1, ..one }, false),
+        (SrqInit { max_sge: u32::MAX, ..one }, false),
+    ] {
+        let wanted = if fits { Ok(()) } else { Err(Refusal::Invalid) };
+        assert_eq!(device.create_srq(&pd, &init).map(drop), wanted, "{init:?}");
+    }
+}
+
+/// Each operation that moves the bytes of these pieces.
+fn movers<'a>(pieces: &'a [Sge], at: RemoteAddr) -> [SendWr<'a>; 4] {
+    [
+        SendWr::send(1, pieces),
+        SendWr::write(1, pieces, at),
+        SendWr::write(1, pieces, at).with_imm([9; 4]),
+        SendWr::read(1, pieces, at),
+    ]
+}
+
+fn q04_a_message_of_more_than_two_gibibytes_is_refused<D: Device>() {
+    for lengths in [[1 << 30, 1 << 30, 1, 0], [u32::MAX; 4], [1 << 31, 1, 0, 0], [1 << 30; 4]] {
+        let (mut a, b) = pair::<D>();
+        let pieces = lengths.map(|length| a.sge(0, length));
+        for wr in movers(&pieces, b.remote(0)) {
+            let list = [SendWr::write_inline(2, b"x", b.remote(0)), wr];
+            let error = a.qp.post_send(&list).unwrap_err();
+            assert!(matches!(error.why, Refused::TooLong { max } if max <= 1 << 31), "{error}");
+            assert_eq!(error.posted, 1);
+            a.expect_sent(&[(2, S::SUCCESS)]);
+        }
+        assert_eq!(a.qp.state(), State::Rts);
+    }
+}
+
+fn q04_a_message_of_two_gibibytes_is_judged_by_its_memory<D: Device>() {
+    for operation in 0..2 {
+        let (mut a, mut b) = pair::<D>();
+        let pieces = [a.sge(0, 1 << 30), a.sge(0, 1 << 30)];
+        let wr = movers(&pieces, b.remote(0))[operation];
+        // The region is shorter; how that is told is judged elsewhere.
+        fails(&mut a, &mut b, wr, LOCAL.whatever_it_is_called());
+    }
+}
+
+fn q06_a_long_message_of_as_many_pieces_as_there_may_be<D: Device>() {
+    const LONG: usize = 1 << 20;
+    let device = D::open();
+    let count = device.limits().max_sge.min(16);
+    let caps = QpCaps { max_send_sge: count, max_recv_sge: count, ..CAPS };
+    let plan = Plan { caps, ..Plan::default() };
+    let (mut a, mut b) = pair_with::<D>(&plan, &plan);
+    let from = a.device.register(&a.pd, LONG, Access::EVERY).unwrap();
+    let to = b.device.register(&b.pd, LONG, Access::EVERY).unwrap();
+    let sent: Vec<u8> = (0..LONG).map(|at| (at * 7 + (at >> 12)) as u8).collect();
+    from.write(0, &sent);
+    // Pieces of different lengths, none of them even.
+    let cuts: Vec<_> = (0..=u64::from(count))
+        .map(|nth| if nth == u64::from(count) { LONG as u64 } else { nth * (60_001 + nth) })
+        .collect();
+    let pieces = |mr: &D::Mr| -> Vec<Sge> {
+        cuts.windows(2).map(|cut| mr.sge(cut[0], (cut[1] - cut[0]) as u32)).collect()
+    };
+    let (gathered, mut scattered) = (pieces(&from), pieces(&to));
+    scattered.reverse();
+    b.qp.post_recv(&[RecvWr::new(1, &scattered)]).unwrap();
+    a.post(SendWr::send(2, &gathered));
+    b.expect_received(&[(1, S::SUCCESS)]);
+    a.expect_sent(&[(2, S::SUCCESS)]);
+    let (mut got, mut next) = (vec![0; LONG], 0);
+    to.read(0, &mut got);
+    for piece in &scattered {
+        let (at, length) = ((piece.addr - to.addr()) as usize, piece.length as usize);
+        assert!(got[at..][..length] == sent[next..][..length], "{length} bytes at {at}");
+        next += length;
+    }
+    a.post(SendWr::write(3, &gathered, to.remote(0)));
+    a.expect_sent(&[(3, S::SUCCESS)]);
+    to.read(0, &mut got);
+    assert!(got == sent, "a WRITE of {count} pieces");
+    from.write(0, &vec![0; LONG]);
+    a.post(SendWr::read(4, &gathered, to.remote(0)));
+    a.expect_sent(&[(4, S::SUCCESS)]);
+    from.read(0, &mut got);
+    assert!(got == sent, "a READ of {count} pieces");
+}
+
+fn q06_no_pieces_at_all<D: Device>() {
+    let (mut a, mut b) = pair::<D>();
+    let at = RemoteAddr { addr: 1, rkey: NO_KEY };
+    b.qp.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
+    for wr in movers(&[], at) {
+        a.post(wr);
+        a.expect_sent(&[(1, S::SUCCESS)]);
+    }
+    b.expect_received(&all(1..3, S::SUCCESS));
+}
+
+fn q07_a_piece_that_wraps_around<D: Device>() {
+    for (addr, length) in [(u64::MAX - 3, 8), (u64::MAX, 1), (u64::MAX - 7, 16)] {
+        for operation in [0, 1, 3] {
+            let (mut a, mut b) = pair::<D>();
+            let pieces = [Sge { addr, length, ..a.sge(0, 8) }];
+            let wr = movers(&pieces, b.remote(0))[operation];
+            fails(&mut a, &mut b, wr, LOCAL);
+        }
+    }
+}
+
+fn q07_an_atomic_without_a_piece<D: Device>() {
+    for operation in 2..4 {
+        let (mut a, mut b) = pair::<D>();
+        let at = b.remote(8);
+        fails(&mut a, &mut b, on_memory(&[], at)[operation], ODD);
+    }
+}
+
+fn q07_more_reads_than_may_be_under_way_take_turns<D: Device>() {
+    let rts = Attr { max_rd_atomic: Some(1), ..Attr::rts() };
+    let rtr = Attr { max_dest_rd_atomic: Some(1), ..Attr::rtr(0) };
+    let plan = Plan { rtr, rts, ..Plan::default() };
+    let (mut a, b) = pair_with::<D>(&plan, &plan);
+    let (at, word) = (b.remote(0), [a.sge(0, 8)]);
+    for round in 0..5 {
+        let list: Vec<_> = (0..15)
+            .map(|id| match id % 3 {
+                0 => SendWr::read(id, &word, at),
+                1 => SendWr::fetch_add(id, &word, at, 1),
+                _ => SendWr::compare_swap(id, &word, at, u64::MAX, 0),
+            })
+            .collect();
+        a.post_all(&list);
+        a.expect_sent(&all(0..15, S::SUCCESS));
+        assert_eq!(b.bytes(0, 8), (5 * (round + 1) as u64).to_ne_bytes());
+    }
+}

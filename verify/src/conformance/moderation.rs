@@ -1,0 +1,195 @@
+//! Moderation: an event that stands for several completions (N12).
+
+use std::time::{Duration, Instant};
+
+use super::stand::*;
+
+super::chapter! {
+    n12_an_event_waits_for_as_many_completions_as_it_stands_for,
+    n12_an_event_waits_no_longer_than_its_period,
+    n12_without_a_period_nothing_is_held_back_for_ever,
+    n12_a_count_of_one_or_none_holds_nothing_back,
+    n12_a_failure_is_not_held_back,
+    n12_unsolicited_ones_do_not_count_for_who_waits_for_solicited,
+    n12_there_is_one_event_for_each_arm,
+    n12_a_queue_that_is_not_armed_raises_nothing,
+    n12_polling_takes_nothing_back,
+    n12_a_change_raises_what_is_held_back,
+    n12_moderation_survives_resizing,
+}
+
+/// The longest period there is, in microseconds.
+const LONG: u16 = u16::MAX;
+
+/// A pair with channels; the queue of the first end's sends is moderated.
+fn moderated<D: Device>(count: u16, period: u16) -> (End<D>, End<D>) {
+    let (mut a, b) = belled::<D>();
+    offered(a.sent.moderate(count, period));
+    (a, b)
+}
+
+/// Completes a send, and polls its completion. The device is not let go on by itself, so that no more time
+/// passes than that takes.
+#[track_caller]
+fn one<D: Device>(a: &mut End<D>, b: &End<D>) {
+    a.post(SendWr::write_inline(1, b"x", b.remote(0)));
+    wait_for("it completes", || !take(&mut a.sent).is_empty());
+}
+
+/// The event that is there now.
+fn now<D: Device>(end: &mut End<D>) -> Option<CqKey> {
+    end.channel.as_mut().unwrap().next().expect("the channel works")
+}
+
+/// Looks, again and again until once all was seen before the [longest](LONG) period was over: a thread may be
+/// kept from running for longer than that.
+#[track_caller]
+fn in_time(mut look: impl FnMut() -> bool, what: &str) {
+    for _ in 0..100 {
+        let start = Instant::now();
+        let so = look();
+        if start.elapsed() < Duration::from_micros(LONG.into()) {
+            assert!(so, "{what}");
+            return;
+        }
+    }
+    panic!("this machine is too slow to tell whether {what}");
+}
+
+fn n12_an_event_waits_for_as_many_completions_as_it_stands_for<D: Device>() {
+    for count in [2, 3, 8] {
+        let held = || {
+            let (mut a, b) = moderated::<D>(count, LONG);
+            let key = a.sent.key();
+            arm(&mut a.sent, Notify::Next);
+            let early = (1..count).any(|_| {
+                one(&mut a, &b);
+                now(&mut a).is_some()
+            });
+            one(&mut a, &b);
+            !early && now(&mut a) == Some(key)
+        };
+        in_time(held, "the event comes with the last of its completions, not before");
+    }
+}
+
+fn n12_an_event_waits_no_longer_than_its_period<D: Device>() {
+    let (mut a, b) = moderated::<D>(1000, 100);
+    let key = a.sent.key();
+    for _ in 0..3 {
+        arm(&mut a.sent, Notify::Next);
+        one(&mut a, &b);
+        a.expect_event(key);
+    }
+}
+
+fn n12_without_a_period_nothing_is_held_back_for_ever<D: Device>() {
+    let (mut a, b) = moderated::<D>(u16::MAX, 0);
+    let key = a.sent.key();
+    arm(&mut a.sent, Notify::Next);
+    one(&mut a, &b);
+    a.expect_event(key);
+}
+
+fn n12_a_count_of_one_or_none_holds_nothing_back<D: Device>() {
+    for count in [0, 1] {
+        let at_once = || {
+            let (mut a, b) = moderated::<D>(count, LONG);
+            let key = a.sent.key();
+            arm(&mut a.sent, Notify::Next);
+            one(&mut a, &b);
+            now(&mut a) == Some(key)
+        };
+        in_time(at_once, "the first completion raises it");
+    }
+}
+
+fn n12_a_failure_is_not_held_back<D: Device>() {
+    for on in [Notify::Next, Notify::Solicited] {
+        let at_once = || {
+            let (mut a, b) = moderated::<D>(100, LONG);
+            let key = a.sent.key();
+            arm(&mut a.sent, on);
+            one(&mut a, &b);
+            a.post(SendWr::write_inline(1, b"x", RemoteAddr { rkey: 0, ..b.remote(0) }));
+            wait_for("it fails", || !take(&mut a.sent).is_empty());
+            now(&mut a) == Some(key)
+        };
+        in_time(at_once, "a failure raises it");
+    }
+}
+
+fn n12_unsolicited_ones_do_not_count_for_who_waits_for_solicited<D: Device>() {
+    let held = || {
+        let (mut a, mut b) = belled::<D>();
+        offered(b.received.moderate(2, LONG));
+        let key = b.received.key();
+        arm(&mut b.received, Notify::Solicited);
+        let mut receive = |solicited: bool| {
+            b.recv(1, 0, 8);
+            let wr = SendWr::send_inline(1, b"x").unsignaled();
+            a.post(if solicited { wr.solicited() } else { wr });
+            wait_for("it arrives", || !take(&mut b.received).is_empty());
+            now(&mut b)
+        };
+        let early = [false, true, false, false].map(&mut receive);
+        early == [None; 4] && receive(true) == Some(key)
+    };
+    in_time(held, "the second solicited one raises it");
+}
+
+fn n12_there_is_one_event_for_each_arm<D: Device>() {
+    let (mut a, b) = moderated::<D>(2, 100);
+    let key = a.sent.key();
+    for _ in 0..5 {
+        arm(&mut a.sent, Notify::Next);
+        (0..3).for_each(|_| one(&mut a, &b));
+        a.expect_event(key);
+        (0..3).for_each(|_| one(&mut a, &b));
+        a.expect_no_event();
+    }
+}
+
+fn n12_a_queue_that_is_not_armed_raises_nothing<D: Device>() {
+    let (mut a, b) = moderated::<D>(2, 1);
+    (0..5).for_each(|_| one(&mut a, &b));
+    rest(&a.device);
+    a.expect_no_event();
+}
+
+fn n12_polling_takes_nothing_back<D: Device>() {
+    let (mut a, b) = moderated::<D>(4, 1000);
+    let key = a.sent.key();
+    arm(&mut a.sent, Notify::Next);
+    one(&mut a, &b); // it polls, too
+    a.expect_nothing();
+    a.expect_event(key);
+}
+
+fn n12_a_change_raises_what_is_held_back<D: Device>() {
+    let raised = || {
+        let (mut a, b) = moderated::<D>(100, LONG);
+        let key = a.sent.key();
+        arm(&mut a.sent, Notify::Next);
+        one(&mut a, &b);
+        let held = now(&mut a).is_none();
+        offered(a.sent.moderate(50, LONG));
+        held && now(&mut a) == Some(key)
+    };
+    in_time(raised, "a change raises it");
+}
+
+fn n12_moderation_survives_resizing<D: Device>() {
+    let held = || {
+        let (mut a, b) = moderated::<D>(3, LONG);
+        let key = a.sent.key();
+        arm(&mut a.sent, Notify::Next);
+        one(&mut a, &b);
+        a.sent.resize(32).unwrap();
+        one(&mut a, &b);
+        let early = now(&mut a).is_some();
+        one(&mut a, &b);
+        !early && now(&mut a) == Some(key)
+    };
+    in_time(held, "the third completion raises it");
+}

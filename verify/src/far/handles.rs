@@ -1,0 +1,248 @@
+//! What is made at the far end, as its holder here sees it: every call goes there.
+
+use std::time::Duration;
+
+use cq_core::transport::{
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, Poll, PollError, Post,
+    PostError,
+};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::Handle;
+use super::objects::WC;
+use super::wire::Call;
+use super::words::{Key, Receive, Refusing, Said, Send, Unarmed, Unpolled, Unread};
+use crate::device::{
+    Attr, Cq, Destination, Destroy, Mr, Mw, Qp, QpCaps, Refusal, Srq, SrqInit, State,
+};
+
+/// A protection domain there.
+#[derive(Debug)]
+pub struct FarPd(pub(super) Handle);
+
+/// A memory region there.
+#[derive(Debug)]
+pub struct FarMr {
+    pub(super) handle: Handle,
+    pub(super) addr: u64,
+    pub(super) lkey: u32,
+    pub(super) rkey: u32,
+}
+
+/// A completion channel there.
+#[derive(Debug)]
+pub struct FarChannel(pub(super) Handle);
+
+/// A completion queue there.
+#[derive(Debug)]
+pub struct FarCq {
+    pub(super) handle: Handle,
+    pub(super) key: CqKey,
+}
+
+/// A shared receive queue there.
+#[derive(Debug)]
+pub struct FarSrq {
+    pub(super) handle: Handle,
+    pub(super) number: u32,
+    pub(super) caps: SrqInit,
+}
+
+/// A handle of an address there.
+#[derive(Debug)]
+pub struct FarAh(pub(super) Handle);
+
+/// A memory window there.
+#[derive(Debug)]
+pub struct FarMw(pub(super) Handle);
+
+/// A queue pair there.
+#[derive(Debug)]
+pub struct FarQp {
+    pub(super) handle: Handle,
+    pub(super) number: u32,
+    pub(super) caps: QpCaps,
+}
+
+impl Destroy for FarPd {
+    fn destroy(self) -> Result<(), Self> {
+        self.0.destroy().map_err(Self)
+    }
+}
+
+impl Destroy for FarChannel {
+    fn destroy(self) -> Result<(), Self> {
+        self.0.destroy().map_err(Self)
+    }
+}
+
+impl Destroy for FarCq {
+    fn destroy(self) -> Result<(), Self> {
+        let Self { handle, key } = self;
+        handle.destroy().map_err(|handle| Self { handle, key })
+    }
+}
+
+impl Destroy for FarSrq {
+    fn destroy(self) -> Result<(), Self> {
+        let Self { handle, number, caps } = self;
+        handle.destroy().map_err(|handle| Self { handle, number, caps })
+    }
+}
+
+impl Mr for FarMr {
+    fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    fn lkey(&self) -> u32 {
+        self.lkey
+    }
+
+    fn rkey(&self) -> u32 {
+        self.rkey
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        let call = Call::Read { mr: self.handle.id, offset, len: to.len() };
+        let ((), bytes) = self.handle.ask_with(&call, &[]);
+        to.copy_from_slice(&bytes);
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) {
+        self.handle.ask_with::<()>(&Call::Write { mr: self.handle.id, offset }, from);
+    }
+}
+
+impl Events for FarChannel {
+    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+        let event: Result<Option<Key>, Unread> = self.0.ask(&Call::Next { channel: self.0.id });
+        Ok(event?.map(CqKey::from))
+    }
+}
+
+impl Block for FarChannel {
+    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+        let call = Call::Block { channel: self.0.id, left: *left };
+        let answer = self.0.link.ask::<(Result<bool, Unread>, _)>(&call, &[], *left);
+        let ((woken, rest), _) = answer.unwrap_or_else(|why| panic!("{why}"));
+        *left = rest;
+        Ok(woken?)
+    }
+}
+
+impl Poll for FarCq {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let room: Vec<u8> = out.iter().flat_map(|wc| wc.to_bytes()).collect();
+        let call = Call::Poll { cq: self.handle.id };
+        let (polled, room): (Result<usize, Unpolled>, _) = self.handle.ask_with(&call, &room);
+        for (wc, bytes) in out.iter_mut().zip(room.chunks_exact(WC)) {
+            *wc = Wc::from_bytes(bytes.try_into().expect("chunks of this size"));
+        }
+        Ok(polled?)
+    }
+}
+
+impl Arm for FarCq {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        let call = Call::Arm { cq: self.handle.id, on: on.into() };
+        let said: Result<Said, Unarmed> = self.handle.ask(&call);
+        Ok(said?.into())
+    }
+
+    fn key(&self) -> CqKey {
+        self.key
+    }
+}
+
+impl Cq for FarCq {
+    fn capacity(&self) -> u32 {
+        self.handle.ask(&Call::Capacity { cq: self.handle.id })
+    }
+
+    fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
+        self.handle.ask(&Call::Resize { cq: self.handle.id, capacity })
+    }
+
+    fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
+        self.handle.ask(&Call::Moderate { cq: self.handle.id, count, period })
+    }
+}
+
+impl Srq for FarSrq {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn caps(&self) -> SrqInit {
+        self.caps
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let list = list.iter().map(Receive::from).collect();
+        let said: Result<(), Refusing> =
+            self.handle.ask(&Call::PostShared { srq: self.handle.id, list });
+        Ok(said?)
+    }
+
+    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
+        self.handle.ask(&Call::ArmLimit { srq: self.handle.id, limit })
+    }
+
+    fn limit(&self) -> u32 {
+        self.handle.ask(&Call::Limit { srq: self.handle.id })
+    }
+}
+
+impl Mw for FarMw {
+    fn rkey(&self) -> u32 {
+        self.0.ask(&Call::WindowKey { mw: self.0.id })
+    }
+}
+
+impl Post for FarQp {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let list = list.iter().map(Send::from).collect();
+        let said: Result<(), Refusing> =
+            self.handle.ask(&Call::PostSend { qp: self.handle.id, list });
+        Ok(said?)
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let list = list.iter().map(Receive::from).collect();
+        let said: Result<(), Refusing> =
+            self.handle.ask(&Call::PostRecv { qp: self.handle.id, list });
+        Ok(said?)
+    }
+}
+
+impl Qp<FarAh> for FarQp {
+    fn post_to(
+        &mut self,
+        to: &Destination<'_, FarAh>,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        let Destination { ah, qp_num, qkey } = *to;
+        let (qp, ah, list) = (self.handle.id, ah.0.id, list.iter().map(Send::from).collect());
+        let said: Result<(), Refusing> =
+            self.handle.ask(&Call::PostTo { qp, ah, qp_num, qkey, list });
+        Ok(said?)
+    }
+
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn caps(&self) -> QpCaps {
+        self.caps
+    }
+
+    fn state(&self) -> State {
+        self.handle.ask(&Call::State { qp: self.handle.id })
+    }
+
+    fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
+        self.handle.ask(&Call::Modify { qp: self.handle.id, attr: *attr })
+    }
+}

@@ -1,0 +1,51 @@
+//! Memory of a process' own, from its heap, registered with the loopback. The room where `unsafe` lives.
+
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cq_core::wr::{RemoteAddr, Sge};
+use transport_rxe_loop::{Access, MemoryRegion, ProtectionDomain};
+
+/// Words of the heap, zeroed, and their registration.
+#[derive(Debug)]
+pub struct Heap {
+    // Before the memory: it is deregistered before it is freed.
+    region: MemoryRegion,
+    words: Box<[AtomicU64]>,
+}
+
+impl Heap {
+    /// So many words.
+    #[must_use]
+    pub fn new(pd: &ProtectionDomain, words: usize, access: Access) -> Self {
+        let words: Box<[_]> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let (first, len) = (words.as_ptr().cast_mut().cast(), size_of_val(&*words));
+        // SAFETY: the words stay where they are until the region was dropped, and are atomics.
+        let region = unsafe { pd.register(first, len, access) }.expect("there are regions left");
+        Self { region, words }
+    }
+
+    /// What is in this word.
+    #[must_use]
+    pub fn get(&self, index: usize) -> u64 {
+        self.words[index].load(Ordering::Relaxed)
+    }
+
+    /// Puts something into this word.
+    pub fn set(&self, index: usize, value: u64) {
+        self.words[index].store(value, Ordering::Relaxed);
+    }
+
+    /// So many words from this one on, for requests of this side.
+    #[must_use]
+    pub fn sge(&self, index: usize, words: usize) -> Sge {
+        self.region.sge(index * 8, words * 8).expect("they are inside")
+    }
+
+    /// The place of a word, for requests of the peer.
+    #[must_use]
+    pub fn remote(&self, index: usize) -> RemoteAddr {
+        self.region.remote(index * 8).expect("it is inside")
+    }
+}

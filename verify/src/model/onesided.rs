@@ -1,0 +1,154 @@
+//! What peers do to memory (Q6): WRITE, READ, atomics, FLUSH.
+
+use cq_core::wc::WcOpcode;
+use cq_core::wr::{Placement, RemoteAddr, Selectivity};
+
+use super::execute::{Done, Stop};
+use super::failures::Fault;
+use super::memory::Place;
+use super::time::Why;
+use super::world::{Bytes, Id, Request, World};
+use crate::device::Access;
+
+impl World {
+    /// RDMA WRITE. Q7: the local key is judged before the remote one, and the receive that immediate data
+    /// takes before that too.
+    pub fn rdma_write(
+        &mut self,
+        from: Id,
+        request: &Request,
+        remote: RemoteAddr,
+        with_imm: bool,
+    ) -> Result<Done, Stop> {
+        let bytes = self.local_bytes(from, request)?;
+        let to = self.allowing_peer(from, Access::REMOTE_WRITE)?;
+        if with_imm && self.next_receive(to).is_none() {
+            return Err(Stop::Wait(Why::NoReceive));
+        }
+        if !bytes.is_empty() {
+            let place = self.remote(to, remote, bytes.len() as u64, Access::REMOTE_WRITE);
+            let place = place.ok_or(Stop::Fault(match with_imm {
+                true => Fault::RemoteMemoryWithImm,
+                false => Fault::RemoteMemory,
+            }))?;
+            self.write(&[place], &bytes);
+        }
+        if with_imm {
+            // The receive's own pieces stay as they are, whatever they name. C7: the bytes written.
+            self.arrived(to, request, WcOpcode::RECV_RDMA_WITH_IMM, bytes.len() as u32);
+        }
+        Ok(Done::default())
+    }
+
+    /// RDMA READ. Q7: the remote key is judged before the local one.
+    pub fn rdma_read(
+        &mut self,
+        from: Id,
+        request: &Request,
+        remote: RemoteAddr,
+    ) -> Result<Done, Stop> {
+        let len = request.len();
+        let to = self.reading_peer(from, Access::REMOTE_READ)?;
+        if len > 0 {
+            let place = self.remote(to, remote, len, Access::REMOTE_READ);
+            let (key, range) = place.ok_or(Stop::Fault(Fault::RemoteMemory))?;
+            let answer = self.answer_places(from, request)?;
+            let bytes = self.regions[&key].bytes[range].to_vec();
+            self.write(&answer, &bytes);
+        }
+        Ok(Done { byte_len: len as u32, ..Done::default() })
+    }
+
+    /// COMP_SWAP and FETCH_ADD: what was there before is the answer, in this machine's byte order.
+    pub fn atomic(
+        &mut self,
+        from: Id,
+        request: &Request,
+        remote: RemoteAddr,
+        change: impl Fn(u64) -> u64,
+    ) -> Result<Done, Stop> {
+        if request.len() != 8 {
+            return Err(Stop::Fault(Fault::LocalLength));
+        }
+        let to = self.reading_peer(from, Access::REMOTE_ATOMIC)?;
+        let (key, range) = self.word(to, remote, Access::REMOTE_ATOMIC)?;
+        let held = &self.regions[&key].bytes[range.clone()];
+        let old = u64::from_ne_bytes(held.try_into().expect("eight bytes"));
+        self.write(&[(key, range)], &change(old).to_ne_bytes());
+        let answer = self.answer_places(from, request)?;
+        self.write(&answer, &old.to_ne_bytes());
+        Ok(Done { byte_len: 8, ..Done::default() })
+    }
+
+    /// ATOMIC_WRITE: a WRITE of eight bytes in one step. It takes nothing of `max_rd_atomic`.
+    pub fn atomic_write(
+        &mut self,
+        from: Id,
+        request: &Request,
+        remote: RemoteAddr,
+    ) -> Result<Done, Stop> {
+        if request.len() != 8 {
+            return Err(Stop::Fault(Fault::LocalLength));
+        }
+        let bytes = self.local_bytes(from, request)?;
+        let to = self.allowing_peer(from, Access::REMOTE_WRITE)?;
+        let place = self.word(to, remote, Access::REMOTE_WRITE)?;
+        self.write(&[place], &bytes);
+        Ok(Done::default())
+    }
+
+    /// FLUSH: everything earlier is there already, so that only the rights are judged. Of no bytes no key
+    /// is looked at; of a whole region, neither address nor length.
+    pub fn rdma_flush(
+        &self,
+        from: Id,
+        remote: RemoteAddr,
+        length: u32,
+        placement: Placement,
+        selectivity: Selectivity,
+    ) -> Result<Done, Stop> {
+        let right = rights(placement);
+        let to = self.allowing_peer(from, right)?;
+        let good = match selectivity {
+            Selectivity::Region => self.key_allows(to, remote.rkey, right),
+            Selectivity::Range => {
+                length == 0 || self.remote(to, remote, length.into(), right).is_some()
+            }
+        };
+        if good { Ok(Done::default()) } else { Err(Stop::Fault(Fault::RemoteMemory)) }
+    }
+
+    /// Eight bytes of the peer's memory. Q7: misaligned, whatever the key.
+    fn word(&self, to: Id, remote: RemoteAddr, right: Access) -> Result<Place, Stop> {
+        if !remote.addr.is_multiple_of(8) {
+            return Err(Stop::Fault(Fault::RemoteRefusal));
+        }
+        self.remote(to, remote, 8, right).ok_or(Stop::Fault(Fault::RemoteMemory))
+    }
+
+    /// Q7: `max_dest_rd_atomic` 0 allows no READ and no atomic.
+    fn reading_peer(&self, number: Id, right: Access) -> Result<Id, Stop> {
+        let to = self.allowing_peer(number, right)?;
+        match self.qps[&to].attr.max_dest_rd_atomic {
+            Some(0) | None => Err(Stop::Fault(Fault::RemoteRefusal)),
+            Some(_) => Ok(to),
+        }
+    }
+
+    /// Where the peer's answer goes: the request's own pieces.
+    fn answer_places(&self, number: Id, request: &Request) -> Result<Vec<Place>, Stop> {
+        let Bytes::Pieces(pieces) = &request.data else {
+            unreachable!("posting refuses inline results");
+        };
+        let places = self.targets(self.qps[&number].pd, pieces, request.len());
+        places.ok_or(Stop::Fault(Fault::LocalMemory))
+    }
+}
+
+/// What a FLUSH needs that places bytes so.
+fn rights(placement: Placement) -> Access {
+    let mut rights = Access::empty();
+    rights.set(Access::FLUSH_GLOBAL, placement.contains(Placement::GLOBAL));
+    rights.set(Access::FLUSH_PERSISTENT, placement.contains(Placement::PERSISTENT));
+    rights
+}

@@ -1,0 +1,168 @@
+//! Receives: taking them, from a queue pair's own or from the shared receive queue (Q9), and how they end.
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::setup::SrqInit;
+use cq_core::transport::{PostError, Refused};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::RecvWr;
+
+use super::memory::Place;
+use super::world::{Entry, Id, Qp, Receive, Srq, World};
+use crate::device::{Refusal, State};
+
+impl World {
+    /// The receive that the next message to this queue pair takes, and the domain that its pieces are of.
+    pub fn next_receive(&self, number: Id) -> Option<(&Receive, Id)> {
+        let qp = &self.qps[&number];
+        let (queue, pd) = match qp.srq {
+            Some(srq) => (&self.srqs[&srq].receives, self.srqs[&srq].pd),
+            None => (&qp.receives, qp.pd),
+        };
+        Some((queue.front()?, pd))
+    }
+
+    /// A message takes it. Q9: if the shared receive queue has fewer left than its limit, that is
+    /// reported, once.
+    pub fn take_receive(&mut self, number: Id) -> Receive {
+        const THERE: &str = "it was looked at before it is taken";
+        let qp = self.qps.get_mut(&number).expect(THERE);
+        let Some(number) = qp.srq else {
+            return qp.receives.pop_front().expect(THERE);
+        };
+        let srq = self.srqs.get_mut(&number).expect("its queue pairs keep it alive");
+        let receive = srq.receives.pop_front().expect(THERE);
+        if srq.receives.len() < srq.limit as usize {
+            srq.limit = 0;
+            let opening = srq.opening;
+            let element = Element::Srq(number);
+            self.report(
+                opening,
+                AsyncEvent { event_type: AsyncEventType::SRQ_LIMIT_REACHED, element },
+            );
+        }
+        receive
+    }
+
+    /// The places of `len` bytes in the next receive, if it has room for them and may be written there.
+    ///
+    /// # Errors
+    /// The status that the receive ends with, if a message of this length takes it.
+    pub fn receive_places(&self, number: Id, len: u64) -> Option<Result<Vec<Place>, WcStatus>> {
+        let (receive, pd) = self.next_receive(number)?;
+        let room: u64 = receive.pieces.iter().map(|piece| u64::from(piece.length)).sum();
+        if room < len {
+            return Some(Err(WcStatus::LOC_LEN_ERR));
+        }
+        Some(self.targets(pd, &receive.pieces, len).ok_or(WcStatus::LOC_PROT_ERR))
+    }
+
+    /// The next receive takes a message, and completes as `wc` says. N3: whether that was sent SOLICITED.
+    pub fn receive_done(&mut self, number: Id, wc: Wc, solicited: bool) {
+        let queue = self.qps[&number].recv_cq;
+        self.push(queue, Entry { wc, retires: None }, solicited);
+    }
+
+    /// The next receive takes a message and fails.
+    pub fn receive_fails(&mut self, number: Id, status: WcStatus) {
+        let wr_id = self.take_receive(number).wr_id;
+        self.receive_done(number, Wc::new(wr_id, status, number), false);
+    }
+
+    /// Q9: in ERR nothing more is taken from the shared receive queue, whose receives stay.
+    pub fn report_last_receive(&mut self, number: Id) {
+        if self.qps[&number].srq.is_some() {
+            self.report_qp(number, AsyncEventType::QP_LAST_WQE_REACHED);
+        }
+    }
+
+    /// Q4: takes receives of a queue pair's own.
+    pub fn post_recv(&mut self, number: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let qp = self.qps.get_mut(&number).expect("its handle is alive");
+        let result = list
+            .iter()
+            .enumerate()
+            .try_for_each(|(posted, wr)| qp.take_recv(wr).map_err(|why| PostError { posted, why }));
+        self.posted(number);
+        result
+    }
+
+    /// A shared receive queue.
+    pub fn create_srq(
+        &mut self,
+        opening: Id,
+        pd: Id,
+        caps: SrqInit,
+        most: SrqInit,
+    ) -> Result<Id, Refusal> {
+        if !(1..=most.max_wr).contains(&caps.max_wr) || caps.max_sge > most.max_sge {
+            return Err(Refusal::Invalid);
+        }
+        let id = self.fresh();
+        let receives = Default::default();
+        self.srqs.insert(id, Srq { opening, pd, caps, receives, limit: 0, held: true });
+        Ok(id)
+    }
+
+    /// Q4 for a shared receive queue; who waits for a receive goes on.
+    pub fn post_srq_recv(&mut self, srq: Id, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let queue = self.srqs.get_mut(&srq).expect("its handle is alive");
+        let result = list
+            .iter()
+            .enumerate()
+            .try_for_each(|(posted, wr)| queue.take(wr).map_err(|why| PostError { posted, why }));
+        self.settle();
+        result
+    }
+
+    /// Q9: 0 asks for no event; more than there can be is refused.
+    pub fn arm_limit(&mut self, srq: Id, limit: u32) -> Result<(), Refusal> {
+        let srq = self.srqs.get_mut(&srq).expect("its handle is alive");
+        if limit > srq.caps.max_wr {
+            return Err(Refusal::Invalid);
+        }
+        srq.limit = limit;
+        Ok(())
+    }
+
+    /// Removes a shared receive queue with everything in it.
+    pub fn forget_srq(&mut self, srq: Id) {
+        self.srqs.remove(&srq);
+        self.forget_reports(Element::Srq(srq));
+    }
+}
+
+impl Srq {
+    fn take(&mut self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        if wr.sges.len() > self.caps.max_sge as usize {
+            return Err(Refused::TooManySges { max: self.caps.max_sge });
+        }
+        if self.receives.len() >= self.caps.max_wr as usize {
+            return Err(Refused::QueueFull);
+        }
+        self.receives.push_back(Receive { wr_id: wr.wr_id, pieces: wr.sges.to_vec() });
+        Ok(())
+    }
+}
+
+impl Qp {
+    fn take_recv(&mut self, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        // Q3
+        if self.state == State::Reset {
+            return Err(Refused::WrongState);
+        }
+        // Q9
+        if self.srq.is_some() {
+            return Err(Refused::SharedReceives);
+        }
+        // Q4
+        if wr.sges.len() > self.caps.max_recv_sge as usize {
+            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
+        }
+        // A receive has its slot until a message takes it.
+        if self.receives.len() >= self.caps.max_recv_wr as usize {
+            return Err(Refused::QueueFull);
+        }
+        self.receives.push_back(Receive { wr_id: wr.wr_id, pieces: wr.sges.to_vec() });
+        Ok(())
+    }
+}

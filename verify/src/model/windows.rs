@@ -1,0 +1,143 @@
+//! Memory windows of type 2 (Q6): binding them, and taking their keys away.
+//!
+//! The 24 high bits of a window's key are its own for life; the low byte is the user's to choose whenever it
+//! is bound. The key is good while the window is bound, for peers only, and through the queue pair only that
+//! it was bound by.
+
+use cq_core::wr::WindowBind;
+
+use super::execute::{Done, Stop};
+use super::failures::Fault;
+use super::memory::Place;
+use super::world::{Id, World};
+use crate::device::Access;
+
+/// A memory window.
+#[derive(Debug)]
+pub struct Window {
+    pub pd: Id,
+    /// The key that it has, or had last.
+    pub rkey: u32,
+    pub bound: Option<Bound>,
+}
+
+/// What a window opens on.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    pub qp: Id,
+    pub region: Id,
+    pub addr: u64,
+    pub len: u64,
+    pub access: Access,
+}
+
+/// Bits of a key that are the user's.
+const LOW: u32 = 0xff;
+
+/// What a window may let peers do.
+const RIGHTS: Access = Access::REMOTE.union(Access::FLUSH_GLOBAL).union(Access::FLUSH_PERSISTENT);
+/// What may be asked for too, and means nothing: what lies under the window has it or not.
+const MEANINGLESS: Access = Access::LOCAL_WRITE.union(Access::MW_BIND);
+
+impl World {
+    /// A window that is not bound. Its keys are no region's: those are small numbers.
+    pub fn alloc_window(&mut self, pd: Id) -> Id {
+        let id = self.fresh();
+        let rkey = 1 << 31 | id << 8;
+        self.windows.insert(id, Window { pd, rkey, bound: None });
+        id
+    }
+
+    /// BIND_MW.
+    pub fn bind(&mut self, number: Id, bind: &WindowBind) -> Result<Done, Stop> {
+        let (id, bound) = self.binding(number, bind).ok_or(Stop::Fault(Fault::Window))?;
+        let window = self.windows.get_mut(&id).expect("it was found");
+        window.rkey = bind.rkey;
+        window.bound = Some(bound);
+        Ok(Done::default())
+    }
+
+    /// What a BIND_MW asks for, if it may be had.
+    fn binding(&self, number: Id, bind: &WindowBind) -> Option<(Id, Bound)> {
+        let pd = self.qps[&number].pd;
+        let mut windows = self.windows.iter();
+        let (&id, window) = windows.find(|(_, window)| window.rkey == bind.window)?;
+        // Bound to a queue pair it is that one's, which may bind it anew, with another key.
+        let free = window.bound.is_none_or(|old| old.qp == number && bind.rkey != window.rkey);
+        let own_key = bind.rkey & !LOW == window.rkey & !LOW;
+        let region = self.regions.get(&bind.lkey)?;
+        let writes = bind.access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
+        let needed = match writes {
+            true => Access::MW_BIND | Access::LOCAL_WRITE,
+            false => Access::MW_BIND,
+        };
+        let known = RIGHTS.union(MEANINGLESS).contains(bind.access);
+        region.inside(pd, bind.addr, bind.length, needed)?;
+        let good = window.pd == pd && free && own_key && known && bind.length > 0;
+        let WindowBind { lkey, addr, length, access, .. } = *bind;
+        good.then_some((id, Bound { qp: number, region: lkey, addr, len: length, access }))
+    }
+
+    /// LOCAL_INV.
+    pub fn local_invalidate(&mut self, number: Id, rkey: u32) -> Result<Done, Stop> {
+        match self.invalidate(number, rkey) {
+            true => Ok(Done::default()),
+            false => Err(Stop::Fault(Fault::Window)),
+        }
+    }
+
+    /// Takes the key of a window away that is bound to this queue pair; false if it is none.
+    pub fn invalidate(&mut self, number: Id, rkey: u32) -> bool {
+        let mut windows = self.windows.values_mut();
+        let its = windows.find(|window| window.is_bound(number) && window.rkey == rkey);
+        its.is_some_and(|window| window.bound.take().is_some())
+    }
+
+    /// The bytes behind the key of a window, for a request that this queue pair carries out for its peer.
+    pub fn through_window(
+        &self,
+        number: Id,
+        rkey: u32,
+        addr: u64,
+        len: u64,
+        right: Access,
+    ) -> Option<Place> {
+        let bound = self.bound(number, rkey, right)?;
+        let start = addr.checked_sub(bound.addr)?;
+        let inside = start.checked_add(len)? <= bound.len;
+        let region = &self.regions[&bound.region];
+        let pd = self.qps[&number].pd;
+        let range = region.inside(pd, addr, len, Access::empty()).filter(|_| inside)?;
+        Some((bound.region, range))
+    }
+
+    /// What this key opens on for the peer of this queue pair, if it allows that at all.
+    pub fn bound(&self, number: Id, rkey: u32, right: Access) -> Option<Bound> {
+        let mut windows = self.windows.values();
+        let its = windows.find(|window| window.is_bound(number) && window.rkey == rkey);
+        its?.bound.filter(|bound| bound.access.contains(right))
+    }
+
+    /// Queue pairs that are gone or in RESET have no windows.
+    pub fn unbind_all(&mut self, number: Id) {
+        self.unbind(|bound| bound.qp == number);
+    }
+
+    /// Removes a region; nothing opens on it any more.
+    pub fn forget_region(&mut self, lkey: Id) {
+        self.regions.remove(&lkey);
+        self.unbind(|bound| bound.region == lkey);
+    }
+
+    fn unbind(&mut self, which: impl Fn(&Bound) -> bool) {
+        for window in self.windows.values_mut() {
+            window.bound = window.bound.filter(|bound| !which(bound));
+        }
+    }
+}
+
+impl Window {
+    fn is_bound(&self, number: Id) -> bool {
+        self.bound.is_some_and(|bound| bound.qp == number)
+    }
+}
