@@ -1,0 +1,1 @@
+//! What `<infiniband/verbs.h>` declares, by its names.
