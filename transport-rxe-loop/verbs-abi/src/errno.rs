@@ -1,0 +1,165 @@
+//! Errors as C sees them: for each reason of the Rust API the number that the manual pages name.
+
+use std::ffi::c_int;
+use std::ptr;
+
+use cq_core::transport::{ArmError, EventError, PollError, Refused};
+use transport_rxe_loop::{
+    AddressError, ArmLimitError, CreateError, ModerateError, ModifyError, OpenError, RegisterError,
+    ResizeError,
+};
+
+/// A number of `<errno.h>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub c_int);
+
+impl Errno {
+    /// A wrong argument.
+    pub const INVAL: Self = Self(libc::EINVAL);
+    /// No such object (any more).
+    pub const NOENT: Self = Self(libc::ENOENT);
+    /// Too many, or no memory.
+    pub const NOMEM: Self = Self(libc::ENOMEM);
+    /// Something uses it, or a lock can't be had.
+    pub const BUSY: Self = Self(libc::EBUSY);
+    /// The device does not have this.
+    pub const OPNOTSUPP: Self = Self(libc::EOPNOTSUPP);
+    /// Memory that is not there.
+    pub const FAULT: Self = Self(libc::EFAULT);
+    /// Nothing there now.
+    pub const AGAIN: Self = Self(libc::EAGAIN);
+    /// The device, or this process' part of it, is gone: in a forked child.
+    pub const NODEV: Self = Self(libc::ENODEV);
+    /// The queue failed.
+    pub const IO: Self = Self(libc::EIO);
+
+    /// What the system said last.
+    pub fn last() -> Self {
+        Self(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+    }
+
+    /// Leaves it in `errno`, for C.
+    fn leave(self) {
+        // SAFETY: the address of this thread's `errno`, which is always there.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
+impl From<rustix::io::Errno> for Errno {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self(errno.raw_os_error())
+    }
+}
+
+/// 0, or the number, which is in `errno` then, too.
+pub fn status(result: Result<(), Errno>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(errno) => {
+            errno.leave();
+            errno.0
+        }
+    }
+}
+
+/// The pointer, or null, and the number in `errno`.
+pub fn pointer<T>(result: Result<*mut T, Errno>) -> *mut T {
+    result.unwrap_or_else(|errno| {
+        errno.leave();
+        ptr::null_mut()
+    })
+}
+
+/// The number that was asked for, or -1, and the errno's in `errno`.
+pub fn minus_one(result: Result<c_int, Errno>) -> c_int {
+    result.unwrap_or_else(|errno| {
+        errno.leave();
+        -1
+    })
+}
+
+/// What was asked for, or the errno's number below 0, as `ibv_poll_cq(3)` says it.
+#[inline]
+pub fn negative(result: Result<c_int, Errno>) -> c_int {
+    result.unwrap_or_else(|errno| {
+        errno.leave();
+        -errno.0
+    })
+}
+
+/// Declares which error is which number.
+macro_rules! numbers {
+    ($($error:ty { $($pattern:pat => $errno:expr;)+ })+) => {
+        $(impl From<$error> for Errno {
+            fn from(error: $error) -> Self {
+                match error { $($pattern => $errno,)+ }
+            }
+        })+
+    };
+}
+
+// What these enumerations get later is a wrong argument until it is told from one here.
+numbers! {
+    OpenError {
+        OpenError::NoSuchDevice { .. } => Errno::NODEV;
+        OpenError::NoChannel(why) => why.into();
+        OpenError::NoMemory { .. } => Errno::NOMEM;
+        OpenError::NoFabric(_) => Errno::IO;
+        _ => Errno::INVAL;
+    }
+    CreateError {
+        CreateError::TableFull { .. } | CreateError::NoMemory { .. } => Errno::NOMEM;
+        CreateError::Stuck => Errno::BUSY;
+        CreateError::Forked => Errno::NODEV;
+        CreateError::NoDescriptor { errno } => Errno(errno);
+        CreateError::OwnReceives => Errno::OPNOTSUPP;
+        _ => Errno::INVAL;
+    }
+    ResizeError {
+        ResizeError::Refused(why) => why.into();
+        _ => Errno::INVAL;
+    }
+    ModerateError {
+        ModerateError::Forked => Errno::NODEV;
+        ModerateError::Stuck => Errno::BUSY;
+        ModerateError::NoThread { errno } => Errno(errno);
+        _ => Errno::INVAL;
+    }
+    ArmLimitError {
+        ArmLimitError::Forked => Errno::NODEV;
+        ArmLimitError::Stuck => Errno::BUSY;
+        _ => Errno::INVAL;
+    }
+    RegisterError {
+        RegisterError::Forked => Errno::NODEV;
+        RegisterError::TableFull { .. } | RegisterError::SharedMemoryFull { .. } => Errno::NOMEM;
+        RegisterError::NoMemory { errno, .. } => Errno(errno);
+        RegisterError::OutOfRange { .. } => Errno::FAULT;
+        _ => Errno::INVAL;
+    }
+    ModifyError {
+        ModifyError::Forked => Errno::NODEV;
+        ModifyError::PeerSuspended => Errno::BUSY;
+        _ => Errno::INVAL;
+    }
+    AddressError {
+        _ => Errno::INVAL;
+    }
+    ArmError {
+        ArmError::Device(code) => Errno(code);
+        _ => Errno::INVAL;
+    }
+    EventError {
+        EventError::Device(code) => Errno(code);
+        _ => Errno::IO;
+    }
+    PollError {
+        PollError::Device(code) => Errno(code);
+        _ => Errno::IO;
+    }
+    Refused {
+        Refused::QueueFull => Errno::NOMEM;
+        Refused::Device(code) => Errno(code);
+        _ => Errno::INVAL;
+    }
+}

@@ -1,0 +1,307 @@
+//! Where the C structures of objects live, each with the Rust object behind it.
+//!
+//! A slot stays where it is for the rest of the process, and is used again. So whatever pointer a program hands
+//! in, it is judged by its address before anything is read through it; and one that was destroyed is found to
+//! be so (Q11), as long as nothing new is in its place.
+//!
+//! ```text
+//!   pointer --find--> slot --with--> object      EINVAL: null      ENOENT: no such slot, another handle, empty
+//! ```
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::errno::Errno;
+
+/// Slots of the first chunk; each further chunk has twice as many.
+const FIRST: usize = 64;
+/// As many chunks as indices of 31 bits need.
+const CHUNKS: usize = 25;
+
+/// A kind of object.
+pub trait Kind: Send + Sized + 'static {
+    /// The C structure, with what lies around what programs see of it.
+    type Public;
+    /// What programs have a pointer to: a part of that.
+    type Face;
+    /// Where in [`Public`](Self::Public) it begins.
+    const FACE: usize = 0;
+    /// Where in [`Public`](Self::Public) its handle is, an `u32`, if it has one.
+    const HANDLE: Option<usize>;
+    /// What can be reached without the object's lock, and after its end.
+    type Side: Default + Send + Sync;
+}
+
+/// The place of an object.
+pub struct Slot<T: Kind> {
+    /// C's to read and write; zeroed until it is first used.
+    public: UnsafeCell<MaybeUninit<T::Public>>,
+    side: T::Side,
+    object: Mutex<Option<T>>,
+    index: u32,
+}
+
+// SAFETY: `public` is only handed out as a pointer; what is read and written through it is raw memory that C
+// shares with us. Everything else is `Sync` by itself.
+unsafe impl<T: Kind> Sync for Slot<T> {}
+// SAFETY: as above: no part of it belongs to a thread.
+unsafe impl<T: Kind> Send for Slot<T> {}
+
+/// All objects of a kind.
+pub struct Table<T: Kind> {
+    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    unused: Mutex<Unused>,
+}
+
+/// Which slots hold nothing.
+struct Unused {
+    /// Those that were used before.
+    again: Vec<u32>,
+    /// The first that never was.
+    next: u32,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T: Kind> Table<T> {
+    /// An empty one.
+    pub const fn new() -> Self {
+        if let Some(at) = T::HANDLE {
+            assert!(at + size_of::<u32>() <= size_of::<T::Public>());
+        }
+        assert!(T::FACE + size_of::<T::Face>() <= size_of::<T::Public>());
+        Self {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            unused: Mutex::new(Unused { again: Vec::new(), next: 0 }),
+        }
+    }
+
+    /// Gives an object a place. What C sees of it is made with the handle that it gets.
+    ///
+    /// # Errors
+    /// ENOMEM: every index is taken.
+    pub fn insert(
+        &'static self,
+        object: T,
+        public: impl FnOnce(u32) -> T::Public,
+    ) -> Result<&'static Slot<T>, Errno> {
+        let index = {
+            let mut unused = lock(&self.unused);
+            let fresh = unused.next;
+            match unused.again.pop() {
+                Some(index) => index,
+                None if chunk_of(fresh).0 < CHUNKS => {
+                    unused.next += 1;
+                    fresh
+                }
+                None => return Err(Errno::NOMEM),
+            }
+        };
+        let (chunk, at) = chunk_of(index);
+        let slots = self.chunks[chunk].get_or_init(|| chunk_at(chunk));
+        let slot = slots.get(at).ok_or(Errno::NOMEM)?;
+        // SAFETY: the slot is nobody's else: its index was unused, and C has no pointer to what is there.
+        unsafe { slot.public().write(public(index)) };
+        *lock(&slot.object) = Some(object);
+        Ok(slot)
+    }
+
+    /// The slot behind a pointer that C hands in, which may be anything.
+    ///
+    /// # Errors
+    /// EINVAL: it is null. ENOENT: there is no slot, or its handle is not what it was given.
+    #[inline]
+    pub fn find(&'static self, face: *const T::Face) -> Result<&'static Slot<T>, Errno> {
+        if face.is_null() {
+            return Err(Errno::INVAL);
+        }
+        let slot = self.at(face.addr().wrapping_sub(T::FACE)).ok_or(Errno::NOENT)?;
+        if slot.handle() == slot.index { Ok(slot) } else { Err(Errno::NOENT) }
+    }
+
+    /// The slot whose public part begins at this address.
+    #[inline]
+    fn at(&'static self, address: usize) -> Option<&'static Slot<T>> {
+        for slots in self.chunks.iter().map_while(OnceLock::get) {
+            let first = slots.as_ptr().addr() + std::mem::offset_of!(Slot<T>, public);
+            let from_first = address.wrapping_sub(first);
+            if from_first % size_of::<Slot<T>>() == 0 {
+                if let Some(slot) = slots.get(from_first / size_of::<Slot<T>>()) {
+                    return Some(slot);
+                }
+            }
+        }
+        None
+    }
+
+    /// Gives the place of an object back that has [ended](Slot::end).
+    pub fn free(&'static self, slot: &'static Slot<T>) {
+        lock(&self.unused).again.push(slot.index);
+    }
+}
+
+impl<T: Kind> Slot<T> {
+    fn new(index: u32) -> Self {
+        Self {
+            public: UnsafeCell::new(MaybeUninit::zeroed()),
+            side: T::Side::default(),
+            object: Mutex::new(None),
+            index,
+        }
+    }
+
+    /// The C structure with what is around it. It is never freed; C may write it at any time.
+    #[inline]
+    pub const fn public(&self) -> *mut T::Public {
+        self.public.get().cast()
+    }
+
+    /// What C has a pointer to.
+    #[inline]
+    pub const fn face(&self) -> *mut T::Face {
+        self.public().wrapping_byte_add(T::FACE).cast()
+    }
+
+    /// What is not behind the lock.
+    #[inline]
+    pub const fn side(&self) -> &T::Side {
+        &self.side
+    }
+
+    /// What C's structure says that the handle is.
+    #[inline]
+    fn handle(&self) -> u32 {
+        let Some(at) = T::HANDLE else { return self.index };
+        // SAFETY: inside of the public part, which is initialized (zeroed at least) and never freed. C lays it out
+        // aligned; volatile, because C may write it meanwhile.
+        unsafe { self.public().byte_add(at).cast::<u32>().read_volatile() }
+    }
+
+    /// Works with the object, alone.
+    ///
+    /// # Errors
+    /// ENOENT: there is none any more.
+    #[inline]
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Result<R, Errno> {
+        lock(&self.object).as_mut().map(work).ok_or(Errno::NOENT)
+    }
+
+    /// Ends the object, or keeps it if `end` hands it back. Its place stays taken until it is
+    /// [freed](Table::free).
+    ///
+    /// # Errors
+    /// ENOENT: there is none any more. Why `end` handed it back.
+    pub fn end(&self, end: impl FnOnce(T) -> Result<(), (T, Errno)>) -> Result<(), Errno> {
+        let mut place = lock(&self.object);
+        let object = place.take().ok_or(Errno::NOENT)?;
+        end(object).map_err(|(object, why)| {
+            *place = Some(object);
+            why
+        })
+    }
+}
+
+/// Which chunk an index is in, and where there.
+const fn chunk_of(index: u32) -> (usize, usize) {
+    let chunk = (index as usize / FIRST + 1).ilog2() as usize;
+    (chunk, index as usize - FIRST * ((1 << chunk) - 1))
+}
+
+fn chunk_at<T: Kind>(chunk: usize) -> Box<[Slot<T>]> {
+    let first = FIRST * ((1 << chunk) - 1);
+    (first..first + (FIRST << chunk)).map(|index| Slot::new(index as u32)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    #[repr(C)]
+    struct Public {
+        before: u64,
+        seen: u64,
+        handle: u32,
+    }
+
+    struct Object(u64);
+
+    impl Kind for Object {
+        type Public = Public;
+        type Face = u64;
+        const FACE: usize = std::mem::offset_of!(Public, seen);
+        const HANDLE: Option<usize> = Some(std::mem::offset_of!(Public, handle));
+        type Side = ();
+    }
+
+    fn public(handle: u32) -> Public {
+        Public { before: 1, seen: 2, handle }
+    }
+
+    fn destroy(table: &'static Table<Object>, face: *const u64) -> Result<(), Errno> {
+        let slot = table.find(face)?;
+        slot.end(|_| Ok(()))?;
+        table.free(slot);
+        Ok(())
+    }
+
+    #[test]
+    fn every_object_has_a_place_that_is_found_by_its_address() {
+        static TABLE: Table<Object> = Table::new();
+        let slots: Vec<_> = (0..1000).map(|n| TABLE.insert(Object(n), public).unwrap()).collect();
+        for (n, slot) in slots.iter().enumerate() {
+            let found = TABLE.find(slot.face()).unwrap();
+            assert_eq!(found.with(|object| object.0), Ok(n as u64));
+        }
+    }
+
+    #[test]
+    fn q11_what_is_not_an_object_is_told() {
+        static TABLE: Table<Object> = Table::new();
+        let face = TABLE.insert(Object(1), public).unwrap().face();
+        let elsewhere = 0;
+        let wrong = [&raw const elsewhere, face.wrapping_byte_add(1), face.wrapping_sub(1)];
+        for pointer in wrong {
+            assert_eq!(TABLE.find(pointer).err(), Some(Errno::NOENT));
+        }
+        assert_eq!(TABLE.find(ptr::null()).err(), Some(Errno::INVAL));
+        // A slot that was never used has a handle of 0, which is another's.
+        let unused = face.wrapping_byte_add(size_of::<Slot<Object>>());
+        assert_eq!(TABLE.find(unused).err(), Some(Errno::NOENT));
+        assert!(TABLE.find(face).is_ok());
+    }
+
+    #[test]
+    fn q11_a_garbled_handle_is_told_and_mended() {
+        static TABLE: Table<Object> = Table::new();
+        let slot = TABLE.insert(Object(1), public).unwrap();
+        let handle = slot.public().wrapping_byte_add(16).cast::<u32>();
+        // SAFETY: the handle of a slot, which nobody else uses.
+        unsafe { handle.write(0xdead_beef) };
+        assert_eq!(TABLE.find(slot.face()).err(), Some(Errno::NOENT));
+        // SAFETY: as above.
+        unsafe { handle.write(0) };
+        assert!(TABLE.find(slot.face()).is_ok());
+    }
+
+    #[test]
+    fn q11_what_is_destroyed_is_gone_and_its_place_is_used_again() {
+        static TABLE: Table<Object> = Table::new();
+        let face = TABLE.insert(Object(1), public).unwrap().face();
+        assert_eq!(destroy(&TABLE, face), Ok(()));
+        assert_eq!(destroy(&TABLE, face), Err(Errno::NOENT));
+        assert_eq!(TABLE.insert(Object(2), public).unwrap().face(), face);
+    }
+
+    #[test]
+    fn what_is_in_use_stays() {
+        static TABLE: Table<Object> = Table::new();
+        let slot = TABLE.insert(Object(1), public).unwrap();
+        assert_eq!(slot.end(|object| Err((object, Errno::BUSY))), Err(Errno::BUSY));
+        assert_eq!(slot.with(|object| object.0), Ok(1));
+    }
+}
