@@ -1,1 +1,51 @@
-//! What `<infiniband/verbs.h>` declares, by its names.
+//! What `<infiniband/verbs.h>` declares and this library shares with C programs, by its names: structures,
+//! unions and numbers of libibverbs 44, on 64-bit Linux. No logic, and nothing that no verb here reads or
+//! writes.
+//!
+//! | module | has |
+//! |---|---|
+//! | `numbers` | enumerations, as integers: programs write them, so any number is legal |
+//! | `device` | devices, ports, addresses of ports, and their attributes |
+//! | `objects` | what handles point to, and events |
+//! | `attributes` | what objects are made, changed and queried with |
+//! | `work` | work requests |
+//! | `extended` | queue pairs and completion queues with functions of their own |
+//! | `context` | the tables of functions that the header's inline functions call |
+//!
+//! Numbers that cq-core has as the header has them are not declared again. They are of the same layout, or have
+//! C's bits: [`WcFlags`](cq_core::wc::WcFlags), [`SendFlags`](cq_core::wr::SendFlags) but for those in
+//! `numbers`, [`Access`](cq_core::setup::Access), [`QpAttrMask`](cq_core::setup::QpAttrMask),
+//! [`Placement`](cq_core::wr::Placement) and [`Selectivity`](cq_core::wr::Selectivity).
+//!
+//! Every structure has a `ZEROED`. Unions that C declares without a name are a field here, named as their first
+//! member, which the other shares; those inside structures are types of their own.
+#![allow(
+    // As C has them.
+    non_camel_case_types,
+    non_snake_case,
+    // C programs read and write them; not every one is named by a verb.
+    dead_code,
+)]
+
+#[macro_use]
+mod declare;
+
+mod attributes;
+mod context;
+mod device;
+mod extended;
+mod numbers;
+mod objects;
+mod work;
+
+pub use self::attributes::*;
+pub use self::context::*;
+pub use self::device::*;
+pub use self::extended::*;
+pub use self::numbers::*;
+pub use self::objects::*;
+pub use self::work::*;
+
+pub use cq_core::async_event::AsyncEventType as ibv_event_type;
+pub use cq_core::wc::{Wc as ibv_wc, WcOpcode as ibv_wc_opcode, WcStatus as ibv_wc_status};
+pub use cq_core::wr::Sge as ibv_sge;
