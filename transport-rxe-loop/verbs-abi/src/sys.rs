@@ -17,6 +17,9 @@
 //! `numbers`, [`Access`](cq_core::setup::Access), [`QpAttrMask`](cq_core::setup::QpAttrMask),
 //! [`Placement`](cq_core::wr::Placement) and [`Selectivity`](cq_core::wr::Selectivity).
 //!
+//! `cargo verify layout` shows every size, offset and value to a C compiler that reads the header; the table it goes
+//! by comes from the declarations themselves.
+//!
 //! Every structure has a `ZEROED`. Unions that C declares without a name are a field here, named as their first
 //! member, which the other shares; those inside structures are types of their own.
 #![allow(
@@ -34,6 +37,8 @@ mod attributes;
 mod context;
 mod device;
 mod extended;
+#[cfg(test)]
+mod layout;
 mod numbers;
 mod objects;
 mod work;

@@ -7,6 +7,7 @@ pub struct Layout {
     pub c: &'static str,
     pub size: usize,
     pub align: usize,
+    /// Where newer headers add fields.
     pub grows: Grows,
     pub fields: &'static [Field],
 }
@@ -18,7 +19,7 @@ pub struct Field {
     pub size: usize,
 }
 
-/// Where newer headers add fields.
+/// An end of a structure.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Grows {

@@ -15,6 +15,8 @@ pub const IBV_SYSFS_PATH_MAX: usize = 256;
 /// declared nowhere, and was the whole structure when `port_cap_flags2` was not there yet.
 pub const COMPAT_PORT_ATTR_LEN: usize = offset_of!(ibv_port_attr, port_cap_flags2);
 
+const _: () = assert!(COMPAT_PORT_ATTR_LEN == offset_of!(ibv_port_attr, flags) + 1);
+
 structures! {
     /// A union in C, whose other member is two numbers of 64 bits.
     #[repr(align(8))]

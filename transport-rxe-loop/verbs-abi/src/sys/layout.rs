@@ -1,0 +1,102 @@
+//! Every declaration, shown to a C compiler that reads `<infiniband/verbs.h>`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use super::declare::{Field, Grows, Layout};
+use super::{attributes, context, device, extended, numbers, objects, work};
+use super::{ibv_sge, ibv_wc};
+
+const HEADERS: &str = "#include <stddef.h>\n#include <infiniband/verbs.h>\n";
+
+/// cq-core's, which has their fields as constants of its own.
+const OF_CQ_CORE: &[Layout] =
+    &[whole::<ibv_wc>("struct ibv_wc"), whole::<ibv_sge>("struct ibv_sge")];
+
+const LAYOUTS: [&[Layout]; 7] = [
+    attributes::LAYOUTS,
+    context::LAYOUTS,
+    device::LAYOUTS,
+    extended::LAYOUTS,
+    objects::LAYOUTS,
+    work::LAYOUTS,
+    OF_CQ_CORE,
+];
+
+const fn whole<T>(c: &'static str) -> Layout {
+    Layout { c, size: size_of::<T>(), align: align_of::<T>(), grows: Grows::Nowhere, fields: &[] }
+}
+
+/// Something that C must agree to: an expression and its value here.
+type Claim = (String, i128);
+
+fn of_layout(layout: &Layout) -> Vec<Claim> {
+    let c = layout.c;
+    let mut claims = vec![(format!("_Alignof({c})"), layout.align as i128)];
+    if layout.grows == Grows::Nowhere {
+        claims.push((format!("sizeof({c})"), layout.size as i128));
+    }
+    claims.extend(layout.fields.iter().flat_map(|field| of_field(layout, field)));
+    claims
+}
+
+fn of_field(layout: &Layout, field: &Field) -> [Claim; 2] {
+    let (c, name) = (layout.c, field.name.trim_start_matches("r#"));
+    let place = match layout.grows {
+        // Counted from the end, which stays.
+        Grows::AtFront => {
+            (format!("sizeof({c}) - offsetof({c}, {name})"), layout.size - field.offset)
+        }
+        Grows::Nowhere | Grows::AtEnd => (format!("offsetof({c}, {name})"), field.offset),
+    };
+    let size = (format!("sizeof((({c} *)0)->{name})"), field.size);
+    [place, size].map(|(what, value)| (what, value as i128))
+}
+
+fn claims() -> Vec<Claim> {
+    let layouts = LAYOUTS.iter().copied().flatten().flat_map(of_layout);
+    let numbers = numbers::NUMBERS.iter().map(|&(name, value)| (name.to_owned(), value));
+    layouts.chain(numbers).collect()
+}
+
+/// A C program that compiles only if every claim is true there.
+fn program(claims: &[Claim]) -> String {
+    let mut text = HEADERS.to_owned();
+    for (what, value) in claims {
+        writeln!(text, "_Static_assert({what} == {value}, \"{what} is not {value}\");").unwrap();
+    }
+    text
+}
+
+fn compile(program: &str) -> Output {
+    let mut compiler = Command::new("cc")
+        .args(["-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", "-x", "c", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a C compiler called cc");
+    compiler.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
+    compiler.wait_with_output().unwrap()
+}
+
+#[test]
+#[ignore = "needs libibverbs-dev: cargo verify layout runs it"]
+fn c01_c02_layouts_and_numbers_are_those_of_the_c_header() {
+    let claims = claims();
+    let checked = compile(&program(&claims));
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    println!("compared {} sizes, offsets and numbers", claims.len());
+}
+
+#[test]
+#[ignore = "needs libibverbs-dev: cargo verify layout runs it"]
+fn every_claim_that_is_wrong_is_found() {
+    let wrong: Vec<Claim> = claims().into_iter().map(|(what, value)| (what, value + 1)).collect();
+    let checked = compile(&program(&wrong));
+    let said = String::from_utf8_lossy(&checked.stderr);
+    assert!(!checked.status.success());
+    for (what, value) in wrong {
+        assert!(said.contains(&format!("\"{what} is not {value}\"")), "nobody misses {what}");
+    }
+}
