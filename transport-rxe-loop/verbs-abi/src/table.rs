@@ -5,25 +5,28 @@
 //! be so (Q11), as long as nothing new is in its place.
 //!
 //! ```text
-//!   pointer --find--> slot --with--> object      EINVAL: null      ENOENT: no such slot, another handle, empty
+//!   pointer --find--> slot --with--> object      EINVAL: null
+//!                                                ENOENT: no such slot, another handle or context, empty
 //! ```
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::errno::Errno;
 
 /// Slots of the first chunk; each further chunk has twice as many.
 const FIRST: usize = 64;
-/// As many chunks as indices of 31 bits need.
-const CHUNKS: usize = 25;
+/// How many chunks there can be.
+const CHUNKS: usize = 11;
 
 /// A kind of object.
 pub trait Kind: Send + Sized + 'static {
     /// The C structure, with what lies around what programs see of it.
     type Public;
-    /// What programs have a pointer to: a part of that.
+    /// What programs have a pointer to: a part of that. It begins with a pointer to what it belongs to: an object
+    /// to its context, a context to its device.
     type Face;
     /// Where in [`Public`](Self::Public) it begins.
     const FACE: usize = 0;
@@ -40,6 +43,8 @@ pub struct Slot<T: Kind> {
     side: T::Side,
     object: Mutex<Option<T>>,
     index: u32,
+    /// Where what it belongs to is; written before C gets a pointer to it.
+    owner: AtomicUsize,
 }
 
 // SAFETY: `public` is only handed out as a pointer; what is read and written through it is raw memory that C
@@ -67,12 +72,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<T: Kind> Table<T> {
+    /// How many there can be at a time.
+    pub const MAX: u32 = (FIRST * ((1 << CHUNKS) - 1)) as u32;
+
     /// An empty one.
     pub const fn new() -> Self {
         if let Some(at) = T::HANDLE {
             assert!(at + size_of::<u32>() <= size_of::<T::Public>());
         }
         assert!(T::FACE + size_of::<T::Face>() <= size_of::<T::Public>());
+        assert!(size_of::<usize>() <= size_of::<T::Face>());
         Self {
             chunks: [const { OnceLock::new() }; CHUNKS],
             unused: Mutex::new(Unused { again: Vec::new(), next: 0 }),
@@ -93,7 +102,7 @@ impl<T: Kind> Table<T> {
             let fresh = unused.next;
             match unused.again.pop() {
                 Some(index) => index,
-                None if chunk_of(fresh).0 < CHUNKS => {
+                None if fresh < Self::MAX => {
                     unused.next += 1;
                     fresh
                 }
@@ -105,6 +114,8 @@ impl<T: Kind> Table<T> {
         let slot = slots.get(at).ok_or(Errno::NOMEM)?;
         // SAFETY: the slot is nobody's else: its index was unused, and C has no pointer to what is there.
         unsafe { slot.public().write(public(index)) };
+        // Whoever finds it has the pointer that comes of this, so nothing has to be ordered here.
+        slot.owner.store(slot.claimed_owner(), Ordering::Relaxed);
         *lock(&slot.object) = Some(object);
         Ok(slot)
     }
@@ -112,14 +123,16 @@ impl<T: Kind> Table<T> {
     /// The slot behind a pointer that C hands in, which may be anything.
     ///
     /// # Errors
-    /// EINVAL: it is null. ENOENT: there is no slot, or its handle is not what it was given.
+    /// EINVAL: it is null. ENOENT: there is no slot, or its handle or context is not what it was given.
     #[inline]
     pub fn find(&'static self, face: *const T::Face) -> Result<&'static Slot<T>, Errno> {
         if face.is_null() {
             return Err(Errno::INVAL);
         }
         let slot = self.at(face.addr().wrapping_sub(T::FACE)).ok_or(Errno::NOENT)?;
-        if slot.handle() == slot.index { Ok(slot) } else { Err(Errno::NOENT) }
+        let is_as_given = slot.handle() == slot.index
+            && slot.claimed_owner() == slot.owner.load(Ordering::Relaxed);
+        if is_as_given { Ok(slot) } else { Err(Errno::NOENT) }
     }
 
     /// The slot whose public part begins at this address.
@@ -150,6 +163,7 @@ impl<T: Kind> Slot<T> {
             side: T::Side::default(),
             object: Mutex::new(None),
             index,
+            owner: AtomicUsize::new(0),
         }
     }
 
@@ -178,6 +192,13 @@ impl<T: Kind> Slot<T> {
         // SAFETY: inside of the public part, which is initialized (zeroed at least) and never freed. C lays it out
         // aligned; volatile, because C may write it meanwhile.
         unsafe { self.public().byte_add(at).cast::<u32>().read_volatile() }
+    }
+
+    /// What C's structure says that it belongs to.
+    #[inline]
+    fn claimed_owner(&self) -> usize {
+        // SAFETY: as above; what programs see begins with a pointer.
+        unsafe { self.face().cast::<usize>().read_volatile() }
     }
 
     /// Works with the object, alone.
@@ -276,16 +297,28 @@ mod tests {
     }
 
     #[test]
-    fn q11_a_garbled_handle_is_told_and_mended() {
+    fn q11_a_garbled_handle_or_context_is_told_and_mended() {
         static TABLE: Table<Object> = Table::new();
         let slot = TABLE.insert(Object(1), public).unwrap();
-        let handle = slot.public().wrapping_byte_add(16).cast::<u32>();
-        // SAFETY: the handle of a slot, which nobody else uses.
-        unsafe { handle.write(0xdead_beef) };
-        assert_eq!(TABLE.find(slot.face()).err(), Some(Errno::NOENT));
-        // SAFETY: as above.
-        unsafe { handle.write(0) };
+        let set = |seen, handle| {
+            // SAFETY: the public part of a slot, which nobody else uses.
+            unsafe { slot.public().write(Public { before: 1, seen, handle }) };
+        };
+        for (seen, handle) in [(2, 0xdead_beef), (3, 0), (3, 7)] {
+            set(seen, handle);
+            assert_eq!(TABLE.find(slot.face()).err(), Some(Errno::NOENT));
+        }
+        set(2, 0);
         assert!(TABLE.find(slot.face()).is_ok());
+    }
+
+    #[test]
+    fn there_is_a_most_and_then_no_memory() {
+        static TABLE: Table<Object> = Table::new();
+        for n in 0..Table::<Object>::MAX {
+            assert!(TABLE.insert(Object(n.into()), public).is_ok());
+        }
+        assert_eq!(TABLE.insert(Object(0), public).err(), Some(Errno::NOMEM));
     }
 
     #[test]
