@@ -40,14 +40,14 @@ macro_rules! first {
 }
 
 /// Declares structures and unions: `struct name = "what C calls it, if otherwise" in Grows { fields }`. Fields
-/// after `+ newer` came after libibverbs 44, and are not compared.
+/// after `+ outside` are not in the header of libibverbs 44, and are not compared.
 macro_rules! structures {
     ($(
         $(#[$meta:meta])*
         $kind:ident $name:ident $(= $c:literal)? $(in $grows:ident)? {
             $($(#[$field_meta:meta])* $field:ident: $type:ty,)*
         }
-        $(+ newer { $($(#[$newer_meta:meta])* $newer:ident: $newer_type:ty,)* })?
+        $(+ outside { $($(#[$outside_meta:meta])* $outside:ident: $outside_type:ty,)* })?
     )+) => {
         $(
             $(#[$meta])*
@@ -55,7 +55,7 @@ macro_rules! structures {
             #[derive(Clone, Copy)]
             pub $kind $name {
                 $($(#[$field_meta])* pub $field: $type,)*
-                $($($(#[$newer_meta])* pub $newer: $newer_type,)*)?
+                $($($(#[$outside_meta])* pub $outside: $outside_type,)*)?
             }
 
             impl $name {
@@ -84,21 +84,21 @@ macro_rules! structures {
     };
 }
 
-/// Declares enumerations: `name: integer { constants }`, a type and its values. Those after `+ newer` came after
-/// libibverbs 44, and are not compared.
+/// Declares enumerations: `name: integer { constants }`, a type and its values. Those after `+ outside` are not
+/// in the header of libibverbs 44, and are not compared.
 macro_rules! numbers {
     ($(
         $(#[$meta:meta])*
         $name:ident: $type:ty {
             $($constant:ident = $value:expr,)*
         }
-        $(+ newer { $($newer:ident = $newer_value:expr,)* })?
+        $(+ outside { $($outside:ident = $outside_value:expr,)* })?
     )+) => {
         $(
             $(#[$meta])*
             pub type $name = $type;
             $(pub const $constant: $name = $value;)*
-            $($(pub const $newer: $name = $newer_value;)*)?
+            $($(pub const $outside: $name = $outside_value;)*)?
         )+
 
         #[cfg(test)]

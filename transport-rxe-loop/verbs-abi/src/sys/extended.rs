@@ -67,7 +67,7 @@ structures! {
         wr_abort: of_qp!(),
         /// rkey, remote address, eight bytes.
         wr_atomic_write: of_qp!(u32, u64, *const c_void),
-    } + newer {
+    } + outside {
         /// rkey, remote address, length, `ibv_placement_type`, `ibv_selectivity_level`.
         wr_flush: of_qp!(u32, u64, usize, u8, u8),
     }

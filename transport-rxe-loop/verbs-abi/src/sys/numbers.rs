@@ -22,6 +22,11 @@ numbers! {
         IBV_GID_TYPE_IB = 0,
     }
 
+    /// Of `ibv_query_gid_type`, which no header declares, but rdma-core's own programs call.
+    ibv_gid_type_sysfs: c_uint {} + outside {
+        IBV_GID_TYPE_SYSFS_IB_ROCE_V1 = 0,
+    }
+
     ibv_device_cap_flags: c_uint {
         IBV_DEVICE_CURR_QP_STATE_MOD = 1 << 7,
         IBV_DEVICE_SYS_IMAGE_GUID = 1 << 11,
@@ -32,7 +37,7 @@ numbers! {
     }
 
     /// Flags that `ibv_query_device_ex(3)` alone tells; they have no `IBV_` names.
-    ib_uverbs_device_cap_flags: u64 {} + newer {
+    ib_uverbs_device_cap_flags: u64 {} + outside {
         IB_UVERBS_DEVICE_ATOMIC_WRITE = 1 << 40,
         IB_UVERBS_DEVICE_FLUSH_GLOBAL = 1 << 38,
         IB_UVERBS_DEVICE_FLUSH_PERSISTENT = 1 << 39,
@@ -125,7 +130,7 @@ numbers! {
         IBV_QP_EX_WITH_SEND_WITH_INV = 1 << 9,
         IBV_QP_EX_WITH_TSO = 1 << 10,
         IBV_QP_EX_WITH_ATOMIC_WRITE = 1 << 12,
-    } + newer {
+    } + outside {
         IBV_QP_EX_WITH_FLUSH = 1 << 11,
     }
 
@@ -157,7 +162,7 @@ numbers! {
         IBV_WR_BIND_MW = 8,
         IBV_WR_SEND_WITH_INV = 9,
         IBV_WR_ATOMIC_WRITE = 15,
-    } + newer {
+    } + outside {
         IBV_WR_FLUSH = 14,
     }
 
