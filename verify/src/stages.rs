@@ -5,6 +5,8 @@ use crate::run::{Job, Stop, cargo, cargo_with_cfg, flags};
 
 mod bare_metal;
 mod conformance;
+mod exports;
+mod layout;
 mod loom;
 mod soft_roce;
 mod storms;
@@ -23,7 +25,7 @@ pub struct Stage {
 }
 
 /// All stages, in the order in which they run: what fails soonest comes first.
-pub static STAGES: [Stage; 10] = [
+pub static STAGES: [Stage; 11] = [
     Stage { name: "fmt", shows: "every file is as rustfmt writes it", packages: &[], run: fmt },
     Stage {
         name: "clippy",
@@ -42,6 +44,12 @@ pub static STAGES: [Stage; 10] = [
         shows: "the documentation builds without a warning, every link in it leads somewhere",
         packages: &[],
         run: doc,
+    },
+    Stage {
+        name: "layout",
+        shows: "the C ABI has the structures, numbers and names of libibverbs",
+        packages: &[layout::PACKAGES],
+        run: layout::run,
     },
     Stage {
         name: "loom",

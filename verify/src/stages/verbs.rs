@@ -45,13 +45,17 @@ pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
 }
 
 /// The programs in cargo's messages.
-fn executables(messages: &str) -> Vec<Program> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+fn executables(lines: &str) -> Vec<Program> {
     let program = |message: Value| {
         let name = message["target"]["name"].as_str()?.to_owned();
         Some(Program { name, path: message["executable"].as_str()?.into() })
     };
-    messages.filter_map(program).collect()
+    messages(lines).filter_map(program).collect()
+}
+
+/// Cargo's messages, a line each.
+pub fn messages(lines: &str) -> impl Iterator<Item = Value> {
+    lines.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
 /// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of

@@ -1,0 +1,147 @@
+//! The names that a shared library exports, and whether those of `librxe_loop_verbs.so` are libibverbs'.
+//!
+//! A program's calls go to ours, which comes first. A name that ours does not have is the real library's, which
+//! takes our objects for its own.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSymbol, SymbolSection};
+
+use crate::run::Stop;
+
+/// The versions of names that anybody may use. What is IBVERBS_PRIVATE is for drivers, which make objects of
+/// their own.
+const PUBLIC: &str = "IBVERBS_1.";
+
+/// Private, yet programs of rdma-core use it: `ibv_devinfo`, pyverbs.
+const USED_BY_PROGRAMS: [&str; 1] = ["ibv_query_gid_type"];
+
+/// Public names that stay the real library's, since none is given an object of ours: structures of the kernel
+/// are copied to and from the caller's own, files are read by their paths, and a driver, which brings devices of
+/// its own, is registered.
+const HARMLESS: [&str; 7] = [
+    "ibv_copy_ah_attr_from_kern",
+    "ibv_copy_path_rec_from_kern",
+    "ibv_copy_path_rec_to_kern",
+    "ibv_copy_qp_attr_from_kern",
+    "ibv_get_sysfs_path",
+    "ibv_read_sysfs_file",
+    "ibv_register_driver",
+];
+
+/// What a library exports: each name with its version, none where the library has no versions.
+pub struct Exports(BTreeSet<(String, String)>);
+
+impl Exports {
+    /// Reads the library at `path`.
+    pub fn of(path: &Path) -> Result<Self, Stop> {
+        let cannot = |why: &dyn std::fmt::Display| {
+            Stop::Judged(format!("cannot read the names of {}: {why}", path.display()))
+        };
+        let bytes = fs::read(path).map_err(|error| cannot(&error))?;
+        Self::in_elf(&bytes).map_err(|error| cannot(&error))
+    }
+
+    fn in_elf(bytes: &[u8]) -> object::Result<Self> {
+        let file = ElfFile64::<Endianness>::parse(bytes)?;
+        let sections = file.elf_section_table();
+        let versions = sections.versions(file.endian(), bytes)?.unwrap_or_default();
+        let mut exports = BTreeSet::new();
+        for symbol in file.dynamic_symbols() {
+            // The names of versions are absolute.
+            let absolute = symbol.section() == SymbolSection::Absolute;
+            if symbol.is_undefined() || symbol.is_local() || absolute {
+                continue;
+            }
+            let index = versions.version_index(file.endian(), symbol.index());
+            let version = versions.version(index.index())?;
+            let version = version.map_or(String::new(), |it| lossy(it.name()));
+            exports.insert((lossy(symbol.name_bytes()?), version));
+        }
+        Ok(Self(exports))
+    }
+
+    fn names(&self) -> BTreeSet<&str> {
+        self.0.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The names that our library may have.
+    fn public(&self) -> BTreeSet<&str> {
+        let may = |(name, version): &&(String, String)| {
+            version.starts_with(PUBLIC) || USED_BY_PROGRAMS.contains(&name.as_str())
+        };
+        self.0.iter().filter(may).map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+fn lossy(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// How many names ours has, if it has every one of theirs that takes objects, and none but theirs.
+pub fn judge(ours: &Exports, theirs: &Exports) -> Result<usize, Stop> {
+    let (ours, public) = (ours.names(), theirs.public());
+    if public.is_empty() {
+        return Err(Stop::Unshown("libibverbs has no public name"));
+    }
+    let missing = public.difference(&ours).filter(|name| !HARMLESS.contains(name)).copied();
+    let stray = ours.difference(&public).copied();
+    let (missing, stray): (Vec<_>, Vec<_>) = (missing.collect(), stray.collect());
+    if missing.is_empty() && stray.is_empty() {
+        return Ok(ours.len());
+    }
+    let (missing, stray) = (missing.join(" "), stray.join(" "));
+    Err(Stop::Judged(format!(
+        "names that are missing: [{missing}]; that are not libibverbs': [{stray}]"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(exports: &[(&str, &str)]) -> Exports {
+        Exports(exports.iter().map(|&(name, version)| (name.into(), version.into())).collect())
+    }
+
+    fn theirs() -> Exports {
+        library(&[
+            ("ibv_open_device", "IBVERBS_1.0"),
+            ("ibv_open_device", "IBVERBS_1.1"),
+            ("ibv_query_gid_type", "IBVERBS_PRIVATE_34"),
+            ("ibv_register_driver", "IBVERBS_1.1"),
+            ("verbs_set_ops", "IBVERBS_PRIVATE_34"),
+        ])
+    }
+
+    #[test]
+    fn a_library_with_every_name_that_takes_objects_is_right() {
+        let ours = library(&[("ibv_open_device", ""), ("ibv_query_gid_type", "")]);
+        assert_eq!(judge(&ours, &theirs()).unwrap(), 2);
+    }
+
+    #[test]
+    fn a_missing_name_and_a_stray_one_are_told() {
+        let ours = library(&[("ibv_open_device", ""), ("verbs_set_ops", "")]);
+        let said = judge(&ours, &theirs()).unwrap_err().to_string();
+        assert!(
+            said.contains("[ibv_query_gid_type]") && said.contains("[verbs_set_ops]"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_library_without_public_names_shows_nothing() {
+        let nothing = library(&[]);
+        assert!(matches!(judge(&nothing, &nothing), Err(Stop::Unshown(_))));
+    }
+
+    #[test]
+    fn what_is_no_library_is_an_error() {
+        let said = Exports::of(Path::new(file!())).map(|_| ()).unwrap_err().to_string();
+        assert!(said.contains("exports.rs"), "{said}");
+    }
+}
