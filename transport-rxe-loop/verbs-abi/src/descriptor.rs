@@ -1,12 +1,16 @@
 //! The descriptors that programs see: of completion channels, and of asynchronous events.
 //!
-//! The device's own must never block, and programs decide by `fcntl(2)` whether theirs does. So theirs is one of
-//! `epoll(7)` that watches the device's: it is readable as long as that is, and its flags are the program's.
+//! The device's own must never block, and programs decide by `fcntl(2)` whether theirs does. So theirs is a second
+//! opening of the same FIFO: it is readable as long as the other is, and its flags are the program's.
+//!
+//! Waiting must not take out of the FIFO what others wait for, and has to be restarted after a signal exactly
+//! where `read(2)` is, which `poll(2)` never is: `tee(2)` does both.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 
-use rustix::event::{PollFd, PollFlags, epoll, poll};
-use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
 use crate::errno::Errno;
 
@@ -15,14 +19,13 @@ use crate::errno::Errno;
 pub struct Descriptor(OwnedFd);
 
 impl Descriptor {
-    /// One that is readable as long as `device` is, which stays open as long as this.
+    /// One that is readable as long as the FIFO `device` is, which stays open as long as this.
     ///
     /// # Errors
-    /// EMFILE, ENFILE, ENOMEM: the system has none.
+    /// EMFILE, ENFILE: the system has none. ENOENT: `/proc` is not there.
     pub fn over(device: BorrowedFd<'_>) -> Result<Self, Errno> {
-        let descriptor = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&descriptor, device, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-        Ok(Self(descriptor))
+        let path = format!("/proc/self/fd/{}", device.as_raw_fd());
+        Ok(Self(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
     /// Its number.
@@ -31,22 +34,36 @@ impl Descriptor {
     }
 }
 
-/// Waits as the program wants it, by the flags of its descriptor, until that is readable.
+/// Waits until the descriptor is readable, if its flags say that the program wants to.
 ///
 /// # Errors
-/// EAGAIN: it does not want to wait. EINTR: a signal came.
+/// EAGAIN: it does not want to, and there is nothing. EINTR: a signal came whose handler does not have calls restarted.
 pub fn wait(descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
-    if fcntl_getfl(descriptor)?.contains(OFlags::NONBLOCK) {
-        return Err(Errno::AGAIN);
+    let (reader, writer) = scratch()?;
+    if tee(descriptor, writer, 1, SpliceFlags::empty())? > 0 {
+        rustix::io::read(reader, &mut [0; 1])?;
     }
-    let fd = descriptor.as_fd();
-    poll(&mut [PollFd::new(&fd, PollFlags::IN)], None)?;
     Ok(())
+}
+
+/// Where `tee` puts what nobody wants; everybody takes out what they put in.
+fn scratch() -> Result<(BorrowedFd<'static>, BorrowedFd<'static>), Errno> {
+    static PIPE: OnceLock<(OwnedFd, OwnedFd)> = OnceLock::new();
+    if PIPE.get().is_none() {
+        // Who comes second closes its own again.
+        let _second = PIPE.set(pipe_with(PipeFlags::CLOEXEC)?);
+    }
+    let (reader, writer) = PIPE.get().ok_or(Errno::IO)?;
+    Ok((reader.as_fd(), writer.as_fd()))
 }
 
 #[cfg(test)]
 mod tests {
-    use rustix::event::Timespec;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fs::fcntl_setfl;
     use rustix::pipe::pipe;
 
@@ -64,10 +81,29 @@ mod tests {
         let descriptor = Descriptor::over(reader.as_fd()).unwrap();
         assert!(!is_readable(&descriptor));
         rustix::io::write(&writer, &[1]).unwrap();
-        assert!(is_readable(&descriptor) && is_readable(&descriptor));
+        assert!(is_readable(&descriptor));
+        // Waiting takes nothing out.
         wait(descriptor.0.as_fd()).unwrap();
+        wait(descriptor.0.as_fd()).unwrap();
+        assert!(is_readable(&descriptor));
         rustix::io::read(&reader, &mut [0; 1]).unwrap();
         assert!(!is_readable(&descriptor));
+    }
+
+    #[test]
+    fn n10_whoever_waits_is_woken() {
+        let (reader, writer) = pipe().unwrap();
+        let descriptor = Descriptor::over(reader.as_fd()).unwrap();
+        let (woken, is_woken) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..40 {
+                scope.spawn(|| woken.send(wait(descriptor.0.as_fd())).unwrap());
+            }
+            rustix::io::write(&writer, &[1]).unwrap();
+            for _ in 0..40 {
+                assert_eq!(is_woken.recv_timeout(Duration::from_secs(20)), Ok(Ok(())));
+            }
+        });
     }
 
     #[test]

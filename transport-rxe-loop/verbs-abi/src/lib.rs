@@ -2,6 +2,7 @@
 
 mod acks;
 mod arg;
+mod descriptor;
 mod errno;
 mod gate;
 mod sys;
