@@ -1,0 +1,66 @@
+//! Open devices, and the tables of functions that the header's inline functions call.
+//!
+//! What a table does not have is NULL, where those functions say EOPNOTSUPP by themselves.
+
+use std::mem::offset_of;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use transport_rxe_loop::Context;
+
+use crate::descriptor::Descriptor;
+use crate::errno::Errno;
+use crate::names::Names;
+use crate::sys::{VERBS_ABI_IS_EXTENDED, ibv_context, ibv_context_ops, ibv_device, verbs_context};
+use crate::table::{Kind, Table};
+
+/// An opening of the device. What is made through it keeps what it needs of it, so that it may be closed first.
+pub struct Opening {
+    /// What it opened.
+    pub device: Context,
+    /// What its events name.
+    pub names: Arc<Names>,
+    /// `async_fd`: readable while there are asynchronous events.
+    pub events: Descriptor,
+}
+
+impl Kind for Opening {
+    type Public = verbs_context;
+    type Face = ibv_context;
+    const FACE: usize = offset_of!(verbs_context, context);
+    const HANDLE: Option<usize> = None;
+    type Side = ();
+}
+
+/// Those of this process.
+pub static OPENINGS: Table<Opening> = Table::new();
+
+/// What all contexts have of functions that every header knows.
+const OPS: ibv_context_ops = ibv_context_ops { ..ibv_context_ops::ZEROED };
+
+/// What all contexts have of functions that came later.
+const EXTENDED: verbs_context =
+    verbs_context { sz: size_of::<verbs_context>(), ..verbs_context::ZEROED };
+
+impl Opening {
+    /// Gives it a place, and programs a pointer there.
+    ///
+    /// # Errors
+    /// EMFILE, ENFILE, ENOMEM: no descriptor for its events, or no place.
+    pub fn publish(context: Context, device: *mut ibv_device) -> Result<*mut ibv_context, Errno> {
+        let events = Descriptor::over(context.as_fd())?;
+        let public = ibv_context {
+            device,
+            ops: OPS,
+            // No file of the system's stands behind it.
+            cmd_fd: -1,
+            async_fd: events.number(),
+            num_comp_vectors: 1,
+            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+            abi_compat: VERBS_ABI_IS_EXTENDED,
+        };
+        let opening = Self { device: context, names: Arc::default(), events };
+        let slot = OPENINGS.insert(opening, |_| verbs_context { context: public, ..EXTENDED })?;
+        Ok(slot.face())
+    }
+}

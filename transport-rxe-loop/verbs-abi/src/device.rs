@@ -1,0 +1,206 @@
+//! Which devices there are; opening and closing them.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_char, c_int};
+use std::io::{self, Write};
+use std::ptr;
+use std::sync::LazyLock;
+
+use transport_rxe_loop::{Context, devices};
+
+use crate::context::{OPENINGS, Opening};
+use crate::errno::{Errno, minus_one, pointer};
+use crate::sys::{IBV_NODE_CA, IBV_TRANSPORT_IB, ibv_context, ibv_device};
+use crate::words::fixed;
+
+/// The globally unique identifier of the device, in network order: the half of its port's global identifier that
+/// names the interface, as InfiniBand makes the two.
+pub const GUID: u64 = u64::from_ne_bytes(*b"\x02lo\xff\xfeop\0");
+
+/// A device, as long as the process lives: pointers to it stay good when a list of them is freed.
+struct Device {
+    name: &'static str,
+    /// C's to read.
+    public: UnsafeCell<ibv_device>,
+}
+
+// SAFETY: `public` is handed out as a pointer only, and nobody here reads or writes it.
+unsafe impl Sync for Device {}
+// SAFETY: as above; it belongs to no thread.
+unsafe impl Send for Device {}
+
+static DEVICES: LazyLock<Box<[Device]>> =
+    LazyLock::new(|| devices().into_iter().map(Device::new).collect());
+
+impl Device {
+    /// No path leads to it: the system does not know of it.
+    fn new(name: &'static str) -> Self {
+        let public = UnsafeCell::new(ibv_device {
+            node_type: IBV_NODE_CA,
+            transport_type: IBV_TRANSPORT_IB,
+            name: fixed(name),
+            ..ibv_device::ZEROED
+        });
+        Self { name, public }
+    }
+
+    /// The device behind a pointer of C's, which may be anything.
+    fn find(device: *const ibv_device) -> Result<&'static Self, Errno> {
+        if device.is_null() {
+            return Err(Errno::INVAL);
+        }
+        let found = DEVICES.iter().find(|known| ptr::eq(known.public.get(), device));
+        found.ok_or(Errno::NOENT)
+    }
+
+    /// Opens it as the environment says. Programs tell nobody why that failed, so this does.
+    fn open(&self) -> Result<*mut ibv_context, Errno> {
+        let context = Context::open(self.name).map_err(|why| {
+            // Who closed it does not want to know.
+            let _ = writeln!(io::stderr(), "{}: {why}", self.name);
+            Errno::from(why)
+        })?;
+        Opening::publish(context, self.public.get())
+    }
+}
+
+/// `ibv_get_device_list(3)`: this library's devices, and no others that the machine may have. ENOMEM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_list(num_devices: *mut c_int) -> *mut *mut ibv_device {
+    // The C library's, which finds out the size by itself when it is freed. SAFETY: any size may be asked for.
+    let list = unsafe { libc::calloc(DEVICES.len() + 1, size_of::<*mut ibv_device>()) };
+    let list = list.cast::<*mut ibv_device>();
+    if list.is_null() {
+        return pointer(Err(Errno::NOMEM));
+    }
+    for (at, device) in DEVICES.iter().enumerate() {
+        // SAFETY: there is room for every device, and for the null that is there already.
+        unsafe { list.add(at).write(device.public.get()) };
+    }
+    if !num_devices.is_null() {
+        // SAFETY: C's word: there is room for a number.
+        unsafe { num_devices.write(DEVICES.len() as c_int) };
+    }
+    list
+}
+
+/// `ibv_free_device_list(3)`. The devices stay.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_free_device_list(list: *mut *mut ibv_device) {
+    // SAFETY: C's word: null, or a list that was made above, which nobody uses any more.
+    unsafe { libc::free(list.cast()) };
+}
+
+/// `ibv_get_device_name(3)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_name(device: *mut ibv_device) -> *const c_char {
+    pointer(Device::find(device).map(|known| {
+        let public = known.public.get();
+        // SAFETY: a device, which lives for ever.
+        unsafe { (&raw mut (*public).name).cast::<c_char>() }
+    }))
+}
+
+/// `ibv_get_device_guid(3)`, in network order; 0 if there is no such device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_guid(device: *mut ibv_device) -> u64 {
+    Device::find(device).map_or(0, |_| GUID)
+}
+
+/// `ibv_get_device_index(3)`: none, since the system has not numbered it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_index(_device: *mut ibv_device) -> c_int {
+    -1
+}
+
+/// `ibv_open_device(3)`. EINVAL, ENOENT: no device. ENODEV, EIO, ENOMEM, EMFILE, …: why there is no fabric, or no place in it,
+/// or no descriptor; EINVAL: the environment says what nobody understands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_open_device(device: *mut ibv_device) -> *mut ibv_context {
+    pointer(Device::find(device).and_then(Device::open))
+}
+
+/// `ibv_close_device(3)`. -1 with EINVAL, ENOENT: it is not open. What was made through it works on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
+    minus_one(close_device(context).map(|()| 0))
+}
+
+fn close_device(context: *const ibv_context) -> Result<(), Errno> {
+    let slot = OPENINGS.find(context)?;
+    slot.end(|opening| {
+        drop(opening);
+        Ok(())
+    })?;
+    OPENINGS.free(slot);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+    use std::os::fd::BorrowedFd;
+
+    use super::*;
+    use crate::test::{device, open};
+
+    #[test]
+    fn the_list_ends_with_null_and_the_devices_outlive_it() {
+        let mut count = -1;
+        // SAFETY: there is room for the number, and the list is as long as it says.
+        let (first, end) = unsafe {
+            let list = ibv_get_device_list(&raw mut count);
+            let ends = (list.read(), list.add(1).read());
+            ibv_free_device_list(list);
+            ends
+        };
+        assert_eq!(count, 1);
+        assert!(end.is_null());
+        // SAFETY: a device's name.
+        let name = unsafe { CStr::from_ptr(ibv_get_device_name(first)) };
+        assert_eq!(name, c"loop0");
+        assert_eq!(first, device());
+    }
+
+    #[test]
+    fn what_is_no_device_has_neither_name_nor_number_and_is_not_opened() {
+        let foreign = device().wrapping_add(1);
+        // SAFETY: any pointer may be asked about.
+        unsafe {
+            for none in [ptr::null_mut(), foreign] {
+                assert!(ibv_get_device_name(none).is_null());
+                assert_eq!(ibv_get_device_guid(none), 0);
+                assert!(ibv_open_device(none).is_null());
+            }
+            assert_eq!(ibv_get_device_guid(device()).to_be() >> 56, 2);
+            assert_eq!(ibv_get_device_index(device()), -1);
+        }
+    }
+
+    #[test]
+    fn q11_what_is_closed_is_not_closed_again() {
+        let context = open();
+        // SAFETY: any pointer may be closed.
+        unsafe {
+            assert_eq!(ibv_close_device(context), 0);
+            assert_eq!(ibv_close_device(context), -1);
+            assert_eq!(Errno::last(), Errno::NOENT);
+            assert_eq!(ibv_close_device(ptr::null_mut()), -1);
+            assert_eq!(Errno::last(), Errno::INVAL);
+        }
+    }
+
+    #[test]
+    fn an_open_device_is_what_the_header_takes_for_one() {
+        let context = open();
+        // SAFETY: contexts stay where they are.
+        let public = unsafe { context.as_ref() }.unwrap();
+        assert_eq!(public.device, device());
+        assert_eq!(public.abi_compat.addr(), usize::MAX);
+        // SAFETY: the descriptor is open as long as the context.
+        let events = unsafe { BorrowedFd::borrow_raw(public.async_fd) };
+        assert!(rustix::io::fcntl_getfd(events).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+        // SAFETY: any pointer may be closed.
+        assert_eq!(unsafe { ibv_close_device(context) }, 0);
+    }
+}
