@@ -13,6 +13,7 @@ use crate::errno::Errno;
 use crate::names::Names;
 use crate::sys::{VERBS_ABI_IS_EXTENDED, ibv_context, ibv_context_ops, ibv_device, verbs_context};
 use crate::table::{Kind, Table};
+use crate::{mw, port, query};
 
 /// An opening of the device. What is made through it keeps what it needs of it, so that it may be closed first.
 pub struct Opening {
@@ -36,11 +37,20 @@ impl Kind for Opening {
 pub static OPENINGS: Table<Opening> = Table::new();
 
 /// What all contexts have of functions that every header knows.
-const OPS: ibv_context_ops = ibv_context_ops { ..ibv_context_ops::ZEROED };
+const OPS: ibv_context_ops = ibv_context_ops {
+    alloc_mw: Some(mw::alloc_mw),
+    bind_mw: Some(mw::bind_mw),
+    dealloc_mw: Some(mw::dealloc_mw),
+    ..ibv_context_ops::ZEROED
+};
 
 /// What all contexts have of functions that came later.
-const EXTENDED: verbs_context =
-    verbs_context { sz: size_of::<verbs_context>(), ..verbs_context::ZEROED };
+const EXTENDED: verbs_context = verbs_context {
+    query_device_ex: Some(query::query_device_ex),
+    query_port: Some(port::query_port),
+    sz: size_of::<verbs_context>(),
+    ..verbs_context::ZEROED
+};
 
 impl Opening {
     /// Gives it a place, and programs a pointer there.
@@ -52,8 +62,8 @@ impl Opening {
         let public = ibv_context {
             device,
             ops: OPS,
-            // No file of the system's stands behind it.
-            cmd_fd: -1,
+            // There is no other descriptor, and programs duplicate this one to import the device.
+            cmd_fd: events.number(),
             async_fd: events.number(),
             num_comp_vectors: 1,
             mutex: libc::PTHREAD_MUTEX_INITIALIZER,

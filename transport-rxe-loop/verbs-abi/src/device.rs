@@ -39,6 +39,7 @@ impl Device {
             node_type: IBV_NODE_CA,
             transport_type: IBV_TRANSPORT_IB,
             name: fixed(name),
+            dev_name: fixed(name),
             ..ibv_device::ZEROED
         });
         Self { name, public }
@@ -113,8 +114,8 @@ pub unsafe extern "C" fn ibv_get_device_index(_device: *mut ibv_device) -> c_int
     -1
 }
 
-/// `ibv_open_device(3)`. EINVAL, ENOENT: no device. ENODEV, EIO, ENOMEM, EMFILE, …: why there is no fabric, or no place in it,
-/// or no descriptor; EINVAL: the environment says what nobody understands.
+/// `ibv_open_device(3)`. EINVAL, ENOENT: no device. EINVAL: the environment says what nobody understands. EIO: no
+/// fabric can be had. ENODEV, ENOMEM, EMFILE, ENFILE: no place in it, or no descriptor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_open_device(device: *mut ibv_device) -> *mut ibv_context {
     pointer(Device::find(device).and_then(Device::open))
@@ -123,17 +124,11 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut ibv_device) -> *mut ibv_co
 /// `ibv_close_device(3)`. -1 with EINVAL, ENOENT: it is not open. What was made through it works on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
-    minus_one(close_device(context).map(|()| 0))
-}
-
-fn close_device(context: *const ibv_context) -> Result<(), Errno> {
-    let slot = OPENINGS.find(context)?;
-    slot.end(|opening| {
+    let closed = OPENINGS.destroy(context, |opening| {
         drop(opening);
         Ok(())
-    })?;
-    OPENINGS.free(slot);
-    Ok(())
+    });
+    minus_one(closed.map(|()| 0))
 }
 
 #[cfg(test)]

@@ -1,13 +1,20 @@
 //! `librxe_loop_verbs.so`: libibverbs' C ABI over the loopback device.
 
 mod acks;
+mod ah;
 mod arg;
-mod descriptor;
 mod context;
+mod descriptor;
 mod device;
 mod errno;
 mod gate;
+mod mr;
+mod mw;
 mod names;
+mod pd;
+mod port;
+mod probe;
+mod query;
 mod sys;
 mod table;
 #[cfg(test)]

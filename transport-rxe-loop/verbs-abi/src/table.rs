@@ -150,6 +150,21 @@ impl<T: Kind> Table<T> {
         None
     }
 
+    /// [Finds](Self::find) an object that no event names, [ends](Slot::end) it, and gives its place back.
+    ///
+    /// # Errors
+    /// As for both.
+    pub fn destroy(
+        &'static self,
+        face: *const T::Face,
+        end: impl FnOnce(T) -> Result<(), (T, Errno)>,
+    ) -> Result<(), Errno> {
+        let slot = self.find(face)?;
+        slot.end(end)?;
+        self.free(slot);
+        Ok(())
+    }
+
     /// Gives the place of an object back that has [ended](Slot::end).
     pub fn free(&'static self, slot: &'static Slot<T>) {
         lock(&self.unused).again.push(slot.index);
@@ -263,13 +278,6 @@ mod tests {
         Public { before: 1, seen: 2, handle }
     }
 
-    fn destroy(table: &'static Table<Object>, face: *const u64) -> Result<(), Errno> {
-        let slot = table.find(face)?;
-        slot.end(|_| Ok(()))?;
-        table.free(slot);
-        Ok(())
-    }
-
     #[test]
     fn every_object_has_a_place_that_is_found_by_its_address() {
         static TABLE: Table<Object> = Table::new();
@@ -325,8 +333,8 @@ mod tests {
     fn q11_what_is_destroyed_is_gone_and_its_place_is_used_again() {
         static TABLE: Table<Object> = Table::new();
         let face = TABLE.insert(Object(1), public).unwrap().face();
-        assert_eq!(destroy(&TABLE, face), Ok(()));
-        assert_eq!(destroy(&TABLE, face), Err(Errno::NOENT));
+        assert_eq!(TABLE.destroy(face, |_| Ok(())), Ok(()));
+        assert_eq!(TABLE.destroy(face, |_| Ok(())), Err(Errno::NOENT));
         assert_eq!(TABLE.insert(Object(2), public).unwrap().face(), face);
     }
 

@@ -1,10 +1,12 @@
 //! What the tests share.
 
+use std::mem::offset_of;
 use std::ptr;
 use std::sync::Once;
 
 use crate::device::{ibv_free_device_list, ibv_get_device_list, ibv_open_device};
-use crate::sys::{ibv_context, ibv_device};
+use crate::pd::ibv_alloc_pd;
+use crate::sys::{VERBS_ABI_IS_EXTENDED, ibv_context, ibv_device, ibv_pd, verbs_context};
 
 /// The device.
 pub fn device() -> *mut ibv_device {
@@ -29,4 +31,24 @@ pub fn open() -> *mut ibv_context {
     let context = unsafe { ibv_open_device(device()) };
     assert!(!context.is_null());
     context
+}
+
+/// A protection domain of an opening of its own.
+pub fn domain() -> *mut ibv_pd {
+    // SAFETY: any pointer may be handed in.
+    let pd = unsafe { ibv_alloc_pd(open()) };
+    assert!(!pd.is_null());
+    pd
+}
+
+/// The functions around a context, found as the header's inline functions find them.
+pub fn extended(context: *mut ibv_context) -> &'static verbs_context {
+    // SAFETY: contexts stay where they are, inside of this.
+    unsafe {
+        assert_eq!((*context).abi_compat, VERBS_ABI_IS_EXTENDED);
+        let around = context.wrapping_byte_sub(offset_of!(verbs_context, context));
+        let extended = around.cast::<verbs_context>().as_ref().unwrap();
+        assert_eq!(extended.sz, size_of::<verbs_context>());
+        extended
+    }
 }

@@ -1,0 +1,234 @@
+//! Address handles: where datagrams go.
+
+use std::ffi::c_int;
+use std::mem::offset_of;
+
+use cq_core::setup::{Gid, GlobalRoute};
+use cq_core::wc::WcFlags;
+use transport_rxe_loop::{AddressHandle, AddressVector};
+
+use crate::arg::{given, put};
+use crate::context::OPENINGS;
+use crate::errno::{Errno, minus_one, pointer, status};
+use crate::pd::make_in;
+use crate::sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_global_route, ibv_grh, ibv_pd, ibv_wc};
+use crate::table::{Kind, Table};
+use crate::{port, query};
+
+/// A handle of an address.
+pub struct Address {
+    /// Which keeps its domain.
+    pub handle: AddressHandle,
+}
+
+impl Kind for Address {
+    type Public = ibv_ah;
+    type Face = ibv_ah;
+    const HANDLE: Option<usize> = Some(offset_of!(ibv_ah, handle));
+    type Side = ();
+}
+
+/// Those of this process.
+pub static ADDRESSES: Table<Address> = Table::new();
+
+/// An address, from C. One port has one path and one rate, so those fields say nothing.
+pub fn address(attr: &ibv_ah_attr) -> AddressVector {
+    let ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class } = attr.grh;
+    let gid = Gid(dgid.raw);
+    let route = GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label };
+    let route = (attr.is_global != 0).then_some(route);
+    AddressVector { port: attr.port_num, lid: attr.dlid, sl: attr.sl, route }
+}
+
+/// The same for C.
+pub fn attr(address: &AddressVector) -> ibv_ah_attr {
+    let &AddressVector { port, lid, sl, route } = address;
+    let grh = route.map_or(ibv_global_route::ZEROED, |route| {
+        let GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label } = route;
+        let dgid = query::gid(gid);
+        ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
+    });
+    let is_global = route.is_some().into();
+    ibv_ah_attr { grh, dlid: lid, sl, is_global, port_num: port, ..ibv_ah_attr::ZEROED }
+}
+
+/// `ibv_create_ah(3)`. EINVAL, ENOENT: no domain. EINVAL: no attributes, or they lead nowhere. ENOMEM: too many.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
+    // SAFETY: C's word: null, or attributes.
+    let to = unsafe { given(attr) }.map(address);
+    pointer(to.and_then(|to| create_ah(pd, &to)))
+}
+
+fn create_ah(pd: *mut ibv_pd, to: &AddressVector) -> Result<*mut ibv_ah, Errno> {
+    let (handle, context) = make_in(pd, |domain| domain.create_ah(to))?;
+    Ok(ADDRESSES.insert(Address { handle }, |handle| ibv_ah { context, pd, handle })?.face())
+}
+
+/// `ibv_init_ah_from_wc(3)`. -1 with EINVAL, ENOENT: no context, no such port, no completion, or not that of a
+/// datagram that came in, no route where it says that one came before it, no room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_init_ah_from_wc(
+    context: *mut ibv_context,
+    port_num: u8,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+    ah_attr: *mut ibv_ah_attr,
+) -> c_int {
+    let is_open = OPENINGS.find(context).and_then(|slot| slot.with(|_| ()));
+    // SAFETY: C's word: each is null, or what it should be.
+    let from = is_open.and_then(|()| unsafe { from_wc((wc, grh), port_num) });
+    // SAFETY: C's word: null, or room for the attributes.
+    minus_one(from.and_then(|from| unsafe { put(ah_attr, attr(&from)) }).map(|()| 0))
+}
+
+/// `ibv_create_ah_from_wc(3)`. EINVAL, ENOENT: no domain, or as for [`ibv_init_ah_from_wc`]. ENOMEM: too many.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_create_ah_from_wc(
+    pd: *mut ibv_pd,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+    port_num: u8,
+) -> *mut ibv_ah {
+    // SAFETY: C's word: each is null, or what it should be.
+    let from = unsafe { from_wc((wc, grh), port_num) };
+    pointer(from.and_then(|from| create_ah(pd, &from)))
+}
+
+/// The way back to where a datagram came from. Its route is only looked at if the completion says that there is
+/// one.
+///
+/// # Safety
+/// Each pointer is null, or points to what it should; the second only if it is looked at.
+unsafe fn from_wc(
+    (wc, grh): (*const ibv_wc, *const ibv_grh),
+    port_num: u8,
+) -> Result<AddressVector, Errno> {
+    port::check(port_num.into())?;
+    // SAFETY: the caller's word.
+    let wc = unsafe { given(wc) }?;
+    let has_route = wc.result().is_ok_and(|done| done.flags().contains(WcFlags::GRH));
+    // SAFETY: the caller's word; bytes need no alignment, which a receive buffer may not have.
+    let route = if has_route { unsafe { given(grh.cast()) }? } else { &[0; size_of::<ibv_grh>()] };
+    Ok(AddressVector { port: port_num, ..AddressVector::from_wc(wc, route)? })
+}
+
+/// `ibv_destroy_ah(3)`. EINVAL, ENOENT: no handle. Requests that were posted with it go on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_destroy_ah(ah: *mut ibv_ah) -> c_int {
+    status(ADDRESSES.destroy(ah, |Address { handle }| {
+        handle.destroy();
+        Ok(())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use cq_core::wc::{WcOpcode, WcStatus};
+
+    use super::*;
+    use crate::pd::ibv_dealloc_pd;
+    use crate::query::attributes;
+    use crate::test::{domain, open};
+
+    /// The way to the only port there is.
+    fn here(with_route: bool) -> ibv_ah_attr {
+        let found = attributes(open()).unwrap();
+        attr(&AddressVector::of(found.gid, if with_route { 0 } else { found.lid }))
+    }
+
+    /// The completion of a datagram, with the header that may have come before it.
+    fn arrived(flags: WcFlags) -> (ibv_wc, ibv_grh) {
+        let found = attributes(open()).unwrap();
+        let wc = ibv_wc::new(1, WcStatus::SUCCESS, 5).with_opcode(WcOpcode::RECV).with_flags(flags);
+        let wc = wc.with_path(0, found.lid, 3, 0);
+        let gid = query::gid(found.gid);
+        let version_tclass_flow = (6_u32 << 28 | 0xa5 << 20 | 0x1_2345).to_be();
+        let grh =
+            ibv_grh { version_tclass_flow, hop_limit: 9, sgid: gid, dgid: gid, ..ibv_grh::ZEROED };
+        (wc, grh)
+    }
+
+    #[test]
+    fn q11_a_handle_keeps_its_domain_until_it_is_destroyed() {
+        let pd = domain();
+        for with_route in [false, true] {
+            let mut to = here(with_route);
+            // SAFETY: any pointer may be handed in.
+            unsafe {
+                let ah = ibv_create_ah(pd, &raw mut to);
+                assert_eq!((*ah).pd, pd);
+                assert_eq!(ibv_dealloc_pd(pd), libc::EBUSY);
+                assert_eq!(ibv_destroy_ah(ah), 0);
+                assert_eq!(ibv_destroy_ah(ah), libc::ENOENT);
+            }
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { ibv_dealloc_pd(pd) }, 0);
+    }
+
+    #[test]
+    fn an_address_that_leads_nowhere_is_refused() {
+        let (pd, right) = (domain(), here(true));
+        let grh = ibv_global_route { sgid_index: 1, ..right.grh };
+        for mut wrong in [
+            ibv_ah_attr { port_num: 0, ..right },
+            ibv_ah_attr { port_num: 2, ..right },
+            ibv_ah_attr { dlid: 9, ..right },
+            ibv_ah_attr { is_global: 0, ..right },
+            ibv_ah_attr { grh, ..right },
+        ] {
+            // SAFETY: attributes.
+            assert!(unsafe { ibv_create_ah(pd, &raw mut wrong) }.is_null());
+            assert_eq!(Errno::last(), Errno::INVAL);
+        }
+        // SAFETY: null is no attributes.
+        assert!(unsafe { ibv_create_ah(pd, ptr::null_mut()) }.is_null());
+        assert_eq!(Errno::last(), Errno::INVAL);
+    }
+
+    #[test]
+    fn c07_a_datagram_leads_back_by_the_way_it_came() {
+        let (context, mut to) = (open(), ibv_ah_attr::ZEROED);
+        let (mut wc, _) = arrived(WcFlags::empty());
+        // SAFETY: a completion, and room for attributes; without a route, the pointer to it is not looked at.
+        let answer = unsafe {
+            ibv_init_ah_from_wc(context, 1, &raw mut wc, ptr::dangling_mut(), &raw mut to)
+        };
+        assert_eq!((answer, to.is_global, to.dlid, to.sl), (0, 0, here(false).dlid, 3));
+
+        let (mut wc, mut grh) = arrived(WcFlags::GRH);
+        // SAFETY: a completion, a route, and room for attributes.
+        let answer =
+            unsafe { ibv_init_ah_from_wc(context, 1, &raw mut wc, &raw mut grh, &raw mut to) };
+        assert_eq!((answer, to.is_global, to.port_num), (0, 1, 1));
+        assert_eq!(to.grh.dgid.raw, grh.sgid.raw);
+        assert_eq!((to.grh.flow_label, to.grh.traffic_class), (0x1_2345, 0xa5));
+        // SAFETY: as above.
+        let ah = unsafe { ibv_create_ah_from_wc(domain(), &raw mut wc, &raw mut grh, 1) };
+        assert!(!ah.is_null());
+    }
+
+    #[test]
+    fn c04_a_failure_leads_nowhere() {
+        let (context, mut to) = (open(), ibv_ah_attr::ZEROED);
+        let (mut right, mut grh) = arrived(WcFlags::GRH);
+        let mut failed = ibv_wc::new(1, WcStatus::WR_FLUSH_ERR, 5).with_flags(WcFlags::GRH);
+        let mut sent = right.with_opcode(WcOpcode::SEND);
+        let none = ptr::null_mut();
+        for (port, wc, grh) in [
+            (1, &raw mut failed, &raw mut grh),
+            (1, &raw mut sent, &raw mut grh),
+            (1, &raw mut right, ptr::null_mut()),
+            (2, &raw mut right, &raw mut grh),
+            (1, none, &raw mut grh),
+        ] {
+            // SAFETY: each pointer is null, or to what it should be.
+            let answer = unsafe { ibv_init_ah_from_wc(context, port, wc, grh, &raw mut to) };
+            assert_eq!(answer, -1);
+            assert_eq!(Errno::last(), Errno::INVAL);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Memory regions.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::mem::offset_of;
+
+use cq_core::setup::Access;
+use transport_rxe_loop::{MemoryRegion, ProtectionDomain};
+
+use crate::errno::{Errno, pointer, status};
+use crate::pd::{DOMAINS, make_in};
+use crate::probe;
+use crate::sys::{ibv_mr, ibv_pd};
+use crate::table::{Kind, Table};
+
+/// A registration.
+pub struct Region {
+    /// Which keeps its domain.
+    pub region: MemoryRegion,
+}
+
+impl Kind for Region {
+    type Public = ibv_mr;
+    type Face = ibv_mr;
+    const HANDLE: Option<usize> = Some(offset_of!(ibv_mr, handle));
+    type Side = ();
+}
+
+/// Those of this process.
+pub static REGIONS: Table<Region> = Table::new();
+
+/// `ibv_reg_mr(3)`. EINVAL, ENOENT: no domain. EINVAL: no bytes, or rights that don't go together, or are not
+/// known (Q10). EFAULT: the memory is not there, or can't be written. ENOMEM: too many. ENODEV: a forked child.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_reg_mr(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut ibv_mr {
+    pointer(reg_mr(pd, (addr, length), access.cast_unsigned()))
+}
+
+/// `ibv_reg_mr_iova(3)`. As [`ibv_reg_mr`]; EOPNOTSUPP: requests are to know the memory by another address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_reg_mr_iova(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_int,
+) -> *mut ibv_mr {
+    // SAFETY: as for this function.
+    unsafe { ibv_reg_mr_iova2(pd, addr, length, iova, access.cast_unsigned()) }
+}
+
+/// What the header makes of `ibv_reg_mr(3)` and `ibv_reg_mr_iova(3)` where there may be optional rights. As
+/// those.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_reg_mr_iova2(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_uint,
+) -> *mut ibv_mr {
+    if iova != addr.addr() as u64 {
+        return pointer(Err(Errno::OPNOTSUPP));
+    }
+    pointer(reg_mr(pd, (addr, length), access))
+}
+
+fn reg_mr(
+    pd: *mut ibv_pd,
+    (addr, length): (*mut c_void, usize),
+    access: c_uint,
+) -> Result<*mut ibv_mr, Errno> {
+    let access = Access::from_bits_retain(access);
+    // Not while others wait for the domain: it may take long.
+    DOMAINS.find(pd)?;
+    if length > 0 {
+        probe::check(addr, length, access)?;
+    }
+    // SAFETY: the memory is there and may be used so; that it stays so, and that the program takes what happens
+    // to it for a device's doing, is what registering asks of it.
+    let register =
+        |domain: &ProtectionDomain| unsafe { domain.register(addr.cast(), length, access) };
+    let (region, context) = make_in(pd, register)?;
+    let (lkey, rkey) = (region.lkey(), region.rkey());
+    let public = |handle| ibv_mr { context, pd, addr, length, handle, lkey, rkey };
+    Ok(REGIONS.insert(Region { region }, public)?.face())
+}
+
+/// `ibv_dereg_mr(3)`. EINVAL, ENOENT: no region. EBUSY: a memory window is bound to it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
+    status(REGIONS.destroy(mr, |Region { region }| {
+        if region.has_windows() {
+            return Err((Region { region }, Errno::BUSY));
+        }
+        region.deregister();
+        Ok(())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::pd::ibv_dealloc_pd;
+    use crate::test::domain;
+
+    const ALL: c_int = Access::EVERY.bits() as c_int;
+
+    /// Registers memory that lives for ever; the errno if that is refused.
+    fn register(pd: *mut ibv_pd, len: usize, access: c_int) -> Result<*mut ibv_mr, Errno> {
+        let memory = Box::leak(vec![0_u8; 4096].into_boxed_slice());
+        // SAFETY: the memory stays.
+        let mr = unsafe { ibv_reg_mr(pd, memory.as_mut_ptr().cast(), len, access) };
+        if mr.is_null() { Err(Errno::last()) } else { Ok(mr) }
+    }
+
+    #[test]
+    fn a_region_says_what_was_registered() {
+        let pd = domain();
+        let mr = register(pd, 4096, ALL).unwrap();
+        // SAFETY: regions stay where they are.
+        let public = unsafe { mr.read() };
+        assert_eq!((public.pd, public.length), (pd, 4096));
+        assert_ne!(public.lkey, 0);
+        // SAFETY: any pointer may be handed in.
+        unsafe {
+            assert_eq!(public.context, (*pd).context);
+            assert_eq!(ibv_dealloc_pd(pd), libc::EBUSY);
+            assert_eq!(ibv_dereg_mr(mr), 0);
+            assert_eq!(ibv_dereg_mr(mr), libc::ENOENT);
+            assert_eq!(ibv_dealloc_pd(pd), 0);
+        }
+    }
+
+    #[test]
+    fn q10_rights_that_do_not_go_together_are_refused() {
+        let pd = domain();
+        let bits = |access: Access| access.bits() as c_int;
+        for (access, answer) in [
+            (bits(Access::REMOTE_WRITE), Some(Errno::INVAL)),
+            (bits(Access::REMOTE_ATOMIC), Some(Errno::INVAL)),
+            (bits(Access::ZERO_BASED), Some(Errno::INVAL)),
+            (1 << 6, Some(Errno::INVAL)),
+            (bits(Access::REMOTE_READ), None),
+            (0, None),
+            (ALL | 1 << 20 | 1 << 29, None),
+        ] {
+            assert_eq!(register(pd, 64, access).err(), answer, "{access:#x}");
+        }
+    }
+
+    #[test]
+    fn q10_memory_that_is_not_there_is_a_fault() {
+        let pd = domain();
+        assert_eq!(register(pd, 0, ALL).err(), Some(Errno::INVAL));
+        assert_eq!(register(pd, 1 << 46, ALL).err(), Some(Errno::FAULT));
+        assert_eq!(register(pd, usize::MAX, ALL).err(), Some(Errno::FAULT));
+        assert_eq!(register(ptr::null_mut(), 64, ALL).err(), Some(Errno::INVAL));
+        let constant = ptr::from_ref(&[0_u8; 64]).cast_mut().cast();
+        // SAFETY: constants stay.
+        unsafe {
+            assert!(ibv_reg_mr(pd, constant, 64, ALL).is_null());
+            assert_eq!(Errno::last(), Errno::FAULT);
+            assert!(!ibv_reg_mr(pd, constant, 64, 0).is_null());
+        }
+    }
+
+    #[test]
+    fn memory_is_known_by_its_own_address_only() {
+        let (pd, memory) = (domain(), Box::leak(Box::new([0_u64; 8])));
+        let (addr, access) = (ptr::from_mut(memory).cast(), Access::EVERY.bits());
+        let at = memory.as_ptr().addr() as u64;
+        // SAFETY: the memory stays.
+        unsafe {
+            assert!(!ibv_reg_mr_iova(pd, addr, 64, at, ALL).is_null());
+            assert!(!ibv_reg_mr_iova2(pd, addr, 64, at, access | 1 << 20).is_null());
+            assert!(ibv_reg_mr_iova2(pd, addr, 64, 0, access).is_null());
+        }
+        assert_eq!(Errno::last(), Errno::OPNOTSUPP);
+    }
+}

@@ -1,0 +1,120 @@
+//! Protection domains.
+
+use std::ffi::c_int;
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use transport_rxe_loop::ProtectionDomain;
+
+use crate::context::{OPENINGS, Opening};
+use crate::errno::{Errno, pointer, status};
+use crate::names::Names;
+use crate::sys::{ibv_context, ibv_pd};
+use crate::table::{Kind, Slot, Table};
+
+/// A protection domain, with what things that are made in it need of the opening.
+pub struct Domain {
+    /// The domain.
+    pub pd: ProtectionDomain,
+    /// What the opening's events name.
+    pub names: Arc<Names>,
+    /// Which opening that is: what C sees of it stays.
+    pub opening: &'static Slot<Opening>,
+}
+
+impl Kind for Domain {
+    type Public = ibv_pd;
+    type Face = ibv_pd;
+    const HANDLE: Option<usize> = Some(offset_of!(ibv_pd, handle));
+    type Side = ();
+}
+
+/// Those of this process.
+pub static DOMAINS: Table<Domain> = Table::new();
+
+/// `ibv_alloc_pd(3)`. EINVAL, ENOENT: no context. ENOMEM: too many.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
+    pointer(alloc_pd(context))
+}
+
+fn alloc_pd(context: *const ibv_context) -> Result<*mut ibv_pd, Errno> {
+    let opening = OPENINGS.find(context)?;
+    let domain = opening.with(|open| Domain {
+        pd: open.device.alloc_pd(),
+        names: Arc::clone(&open.names),
+        opening,
+    })?;
+    let public = |handle| ibv_pd { context: opening.face(), handle };
+    Ok(DOMAINS.insert(domain, public)?.face())
+}
+
+/// `ibv_dealloc_pd(3)`. EINVAL, ENOENT: no domain. EBUSY: something belongs to it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int {
+    status(DOMAINS.destroy(pd, |domain| {
+        let Domain { pd, names, opening } = domain;
+        pd.destroy().map_err(|used| (Domain { pd: used.handle, names, opening }, Errno::BUSY))
+    }))
+}
+
+/// Makes something in a domain. With it comes the context that it belongs to.
+///
+/// # Errors
+/// EINVAL, ENOENT: no domain. Why it could not be made.
+pub fn make_in<T, E: Into<Errno>>(
+    pd: *const ibv_pd,
+    make: impl FnOnce(&ProtectionDomain) -> Result<T, E>,
+) -> Result<(T, *mut ibv_context), Errno> {
+    let (made, opening) = DOMAINS.find(pd)?.with(|domain| (make(&domain.pd), domain.opening))?;
+    Ok((made.map_err(E::into)?, opening.face()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::device::ibv_close_device;
+    use crate::mw::{alloc_mw, dealloc_mw};
+    use crate::sys::IBV_MW_TYPE_2;
+    use crate::test::{domain, open};
+
+    #[test]
+    fn q11_what_is_deallocated_is_gone() {
+        let pd = domain();
+        // SAFETY: any pointer may be handed in.
+        unsafe {
+            assert_eq!(ibv_dealloc_pd(pd), 0);
+            assert_eq!(ibv_dealloc_pd(pd), libc::ENOENT);
+            assert_eq!(ibv_dealloc_pd(ptr::null_mut()), libc::EINVAL);
+        }
+    }
+
+    #[test]
+    fn q11_what_is_in_use_stays() {
+        let pd = domain();
+        // SAFETY: any pointer may be handed in.
+        unsafe {
+            let window = alloc_mw(pd, IBV_MW_TYPE_2);
+            assert_eq!(ibv_dealloc_pd(pd), libc::EBUSY);
+            assert_eq!(dealloc_mw(window), 0);
+            assert_eq!(ibv_dealloc_pd(pd), 0);
+        }
+    }
+
+    #[test]
+    fn a_domain_outlives_its_opening() {
+        let context = open();
+        // SAFETY: any pointer may be handed in.
+        unsafe {
+            let pd = ibv_alloc_pd(context);
+            assert_eq!(ibv_close_device(context), 0);
+            let window = alloc_mw(pd, IBV_MW_TYPE_2);
+            assert!(!window.is_null());
+            assert_eq!((dealloc_mw(window), ibv_dealloc_pd(pd)), (0, 0));
+            assert!(ibv_alloc_pd(context.wrapping_byte_add(8)).is_null());
+        }
+        assert_eq!(Errno::last(), Errno::NOENT);
+    }
+}

@@ -1,0 +1,297 @@
+//! The port of the device: its attributes, and its tables of addresses and partition keys, of one entry each.
+
+use std::ffi::{c_int, c_uint};
+
+use transport_rxe_loop::DeviceAttr;
+
+use crate::arg::put;
+use crate::errno::{Errno, minus_one, status};
+use crate::query::{attributes, gid, put_sized};
+use crate::sys::{
+    COMPAT_PORT_ATTR_LEN, IBV_GID_TYPE_IB, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_256, IBV_PORT_ACTIVE,
+    ibv_context, ibv_gid, ibv_gid_entry, ibv_mtu, ibv_port_attr,
+};
+
+/// Its number, and how many there are.
+pub const PORT: u8 = 1;
+/// How many partition keys it has.
+pub const PKEYS: u16 = 1;
+/// How many global identifiers it has.
+const GIDS: u32 = 1;
+/// The default partition, as a full member; the same in network order.
+const PKEY: u16 = 0xffff;
+
+/// `IBV_PORT_PHYS_STATE_LINK_UP` of the specification, which the header has no name for.
+const LINK_UP: u8 = 5;
+/// Four lanes of 25 Gb/s, as the specification numbers them. Nothing is ever as slow as it says.
+const WIDTH_4X: u8 = 2;
+const SPEED_EDR: u8 = 32;
+
+/// What the device says of itself, if it has such a port.
+fn at_port(context: *const ibv_context, port: u32) -> Result<DeviceAttr, Errno> {
+    let found = attributes(context)?;
+    check(port).map(|()| found)
+}
+
+/// Whether there is such a port.
+///
+/// # Errors
+/// EINVAL: there is none.
+pub fn check(port: u32) -> Result<(), Errno> {
+    if port == PORT.into() { Ok(()) } else { Err(Errno::INVAL) }
+}
+
+/// `ibv_query_port(3)`, for headers that know no more of a port. EINVAL, ENOENT: no context, no such port, no
+/// room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_port(
+    context: *mut ibv_context,
+    port_num: u8,
+    port_attr: *mut ibv_port_attr,
+) -> c_int {
+    // SAFETY: C's word: null, or room for as much.
+    unsafe { query_port(context, port_num, port_attr, COMPAT_PORT_ATTR_LEN) }
+}
+
+/// `ibv_query_port(3)`. EINVAL, ENOENT: no context, no such port, no room.
+pub unsafe extern "C" fn query_port(
+    context: *mut ibv_context,
+    port_num: u8,
+    port_attr: *mut ibv_port_attr,
+    port_attr_len: usize,
+) -> c_int {
+    let found = at_port(context, port_num.into());
+    // SAFETY: C's word: null, or room for so many bytes.
+    status(found.and_then(|found| unsafe { put_sized(port_attr, port_attr_len, &attr(&found)) }))
+}
+
+fn attr(found: &DeviceAttr) -> ibv_port_attr {
+    ibv_port_attr {
+        state: IBV_PORT_ACTIVE,
+        max_mtu: mtu(found.max_mtu),
+        active_mtu: mtu(found.max_mtu),
+        gid_tbl_len: GIDS as c_int,
+        max_msg_sz: found.max_msg_size.try_into().unwrap_or(u32::MAX),
+        pkey_tbl_len: PKEYS,
+        lid: found.lid,
+        max_vl_num: 1,
+        active_width: WIDTH_4X,
+        active_speed: SPEED_EDR,
+        phys_state: LINK_UP,
+        link_layer: IBV_LINK_LAYER_INFINIBAND,
+        ..ibv_port_attr::ZEROED
+    }
+}
+
+/// `enum ibv_mtu` doubles from 256 on.
+const fn mtu(bytes: u32) -> ibv_mtu {
+    IBV_MTU_256 + (bytes / 256).ilog2()
+}
+
+/// `ibv_query_gid(3)`. -1 with EINVAL, ENOENT: no context, no such port or index, no room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_gid(
+    context: *mut ibv_context,
+    port_num: u8,
+    index: c_int,
+    gid: *mut ibv_gid,
+) -> c_int {
+    let found = entry(context, port_num.into(), index.cast_unsigned());
+    // SAFETY: C's word: null, or room for one.
+    minus_one(found.and_then(|found| unsafe { put(gid, found.gid) }).map(|()| 0))
+}
+
+/// An entry of the table of global identifiers.
+fn entry(context: *const ibv_context, port: u32, index: u32) -> Result<ibv_gid_entry, Errno> {
+    let found = at_port(context, port)?;
+    if index >= GIDS {
+        return Err(Errno::INVAL);
+    }
+    let (gid_index, port_num, gid_type) = (index, port, IBV_GID_TYPE_IB);
+    let gid = gid(found.gid);
+    // No network interface of the system's stands behind it.
+    Ok(ibv_gid_entry { gid, gid_index, port_num, gid_type, ndev_ifindex: 0 })
+}
+
+/// Whether flags and size are those of today: flags are for later, and no header knew less of an entry.
+fn check_entry(flags: u32, entry_size: usize) -> Result<(), Errno> {
+    match flags {
+        0 if entry_size >= size_of::<ibv_gid_entry>() => Ok(()),
+        0 => Err(Errno::INVAL),
+        _ => Err(Errno::OPNOTSUPP),
+    }
+}
+
+/// `ibv_query_gid_ex(3)`. EINVAL, ENOENT: no context, no such port or index, no room. EOPNOTSUPP: flags.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _ibv_query_gid_ex(
+    context: *mut ibv_context,
+    port_num: u32,
+    gid_index: u32,
+    entry: *mut ibv_gid_entry,
+    flags: u32,
+    entry_size: usize,
+) -> c_int {
+    let found =
+        check_entry(flags, entry_size).and_then(|()| self::entry(context, port_num, gid_index));
+    // SAFETY: C's word: null, or room for so many bytes.
+    status(found.and_then(|found| unsafe { put_sized(entry, entry_size, &found) }))
+}
+
+/// `ibv_query_gid_table(3)`. Below 0, EINVAL, ENOENT: no context, no room for all of it; EOPNOTSUPP: flags.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _ibv_query_gid_table(
+    context: *mut ibv_context,
+    entries: *mut ibv_gid_entry,
+    max_entries: usize,
+    flags: u32,
+    entry_size: usize,
+) -> isize {
+    if max_entries < GIDS as usize {
+        return -(status(Err(Errno::INVAL)) as isize);
+    }
+    // SAFETY: C's word: null, or room for an entry at least.
+    let all = unsafe { _ibv_query_gid_ex(context, PORT.into(), 0, entries, flags, entry_size) };
+    if all == 0 { GIDS as isize } else { -(all as isize) }
+}
+
+/// What `ibv_devinfo(1)` and pyverbs ask for by a name that is private to libibverbs: how packets with an
+/// identifier look. InfiniBand's are the first kind. -1 with EINVAL, ENOENT: no context, no such port or index, no
+/// room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_gid_type(
+    context: *mut ibv_context,
+    port_num: u8,
+    index: c_uint,
+    kind: *mut c_uint,
+) -> c_int {
+    let found = entry(context, port_num.into(), index);
+    // SAFETY: C's word: null, or room for one.
+    minus_one(found.and_then(|found| unsafe { put(kind, found.gid_type) }).map(|()| 0))
+}
+
+/// `ibv_query_pkey(3)`, in network order. -1 with EINVAL, ENOENT: no context, no such port or index, no room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_pkey(
+    context: *mut ibv_context,
+    port_num: u8,
+    index: c_int,
+    pkey: *mut u16,
+) -> c_int {
+    let is_there = (0..PKEYS.into()).contains(&index);
+    let found = at_port(context, port_num.into()).and_then(|_| {
+        // SAFETY: C's word: null, or room for one.
+        if is_there { unsafe { put(pkey, PKEY) } } else { Err(Errno::INVAL) }
+    });
+    minus_one(found.map(|()| 0))
+}
+
+/// `ibv_get_pkey_index(3)`, of a key in network order. -1 with EINVAL, ENOENT: no context, no such port or key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_pkey_index(
+    context: *mut ibv_context,
+    port_num: u8,
+    pkey: u16,
+) -> c_int {
+    let index = if pkey == PKEY { Ok(0) } else { Err(Errno::INVAL) };
+    minus_one(at_port(context, port_num.into()).and(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::sys::IBV_MTU_4096;
+    use crate::test::{extended, open};
+
+    const ENTRY: usize = size_of::<ibv_gid_entry>();
+
+    fn table(context: *mut ibv_context, max_entries: usize, flags: u32) -> (isize, ibv_gid_entry) {
+        let mut room = ibv_gid_entry::ZEROED;
+        // SAFETY: there is room for one entry, which is all there are.
+        let count =
+            unsafe { _ibv_query_gid_table(context, &raw mut room, max_entries, flags, ENTRY) };
+        (count, room)
+    }
+
+    #[test]
+    fn the_port_is_active_and_says_what_the_rust_api_says() {
+        let (context, mut attr) = (open(), ibv_port_attr::ZEROED);
+        let query = extended(context).query_port.unwrap();
+        // SAFETY: there is room for the attributes.
+        assert_eq!(unsafe { query(context, 1, &raw mut attr, size_of_val(&attr)) }, 0);
+        assert_eq!((attr.state, attr.max_mtu), (IBV_PORT_ACTIVE, IBV_MTU_4096));
+        let found = attributes(context).unwrap();
+        assert_eq!((attr.lid, u64::from(attr.max_msg_sz)), (found.lid, found.max_msg_size));
+        for none in [0, 2, 255] {
+            // SAFETY: as above.
+            let answer = unsafe { query(context, none, &raw mut attr, size_of_val(&attr)) };
+            assert_eq!(answer, libc::EINVAL);
+        }
+    }
+
+    #[test]
+    fn the_exported_query_writes_no_more_than_old_headers_have() {
+        let mut attr = ibv_port_attr { port_cap_flags2: 7, ..ibv_port_attr::ZEROED };
+        // SAFETY: there is room for the attributes.
+        assert_eq!(unsafe { ibv_query_port(open(), 1, &raw mut attr) }, 0);
+        assert_eq!((attr.state, attr.port_cap_flags2), (IBV_PORT_ACTIVE, 7));
+    }
+
+    #[test]
+    fn every_way_to_ask_gives_the_same_identifier() {
+        let (context, mut gid) = (open(), ibv_gid { raw: [0; 16] });
+        let (mut entry, mut kind) = (ibv_gid_entry::ZEROED, 7);
+        // SAFETY: there is room for what is asked.
+        unsafe {
+            assert_eq!(ibv_query_gid(context, 1, 0, &raw mut gid), 0);
+            assert_eq!(_ibv_query_gid_ex(context, 1, 0, &raw mut entry, 0, ENTRY), 0);
+            assert_eq!(ibv_query_gid_type(context, 1, 0, &raw mut kind), 0);
+            assert_eq!(ibv_query_gid_type(context, 1, 1, &raw mut kind), -1);
+        }
+        assert_eq!((kind, entry.gid_type), (IBV_GID_TYPE_IB, IBV_GID_TYPE_IB));
+        assert_eq!(gid.raw, attributes(context).unwrap().gid.0);
+        assert_eq!((entry.gid.raw, entry.port_num), (gid.raw, 1));
+        let (count, first) = table(context, 8, 0);
+        assert_eq!((count, first.gid.raw), (1, gid.raw));
+    }
+
+    #[test]
+    fn identifiers_that_are_not_there_are_refused() {
+        let (context, mut gid) = (open(), ibv_gid { raw: [0; 16] });
+        let mut entry = ibv_gid_entry::ZEROED;
+        // SAFETY: there is room for what is asked.
+        unsafe {
+            for (port, index) in [(1, 1), (1, -1), (0, 0), (2, 0)] {
+                assert_eq!(ibv_query_gid(context, port, index, &raw mut gid), -1);
+                assert_eq!(Errno::last(), Errno::INVAL);
+            }
+            assert_eq!(ibv_query_gid(context, 1, 0, ptr::null_mut()), -1);
+            for (index, flags, size, answer) in [
+                (1, 0, ENTRY, libc::EINVAL),
+                (0, 0, ENTRY - 1, libc::EINVAL),
+                (0, 1, ENTRY, libc::EOPNOTSUPP),
+            ] {
+                let entry = &raw mut entry;
+                assert_eq!(_ibv_query_gid_ex(context, 1, index, entry, flags, size), answer);
+            }
+        }
+        assert_eq!(table(context, 0, 0).0, -libc::EINVAL as isize);
+        assert_eq!(table(context, 8, 1).0, -libc::EOPNOTSUPP as isize);
+    }
+
+    #[test]
+    fn the_only_partition_is_the_default_one() {
+        let (context, mut pkey) = (open(), 0);
+        // SAFETY: there is room for a key.
+        unsafe {
+            assert_eq!(ibv_query_pkey(context, 1, 0, &raw mut pkey), 0);
+            assert_eq!(ibv_get_pkey_index(context, 1, pkey), 0);
+            assert_eq!(ibv_query_pkey(context, 1, 1, &raw mut pkey), -1);
+            assert_eq!(ibv_query_pkey(context, 2, 0, &raw mut pkey), -1);
+            assert_eq!(ibv_get_pkey_index(context, 1, 1), -1);
+        }
+        assert_eq!(u16::from_be(pkey), 0xffff);
+    }
+}

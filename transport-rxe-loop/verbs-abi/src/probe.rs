@@ -1,0 +1,166 @@
+//! Whether memory that a program registers is there. The device trusts who registers, and a program that is
+//! wrong is to hear EFAULT and not to crash when something arrives.
+//!
+//! `MADV_POPULATE_WRITE` of `madvise(2)`, or `_READ` where the device is to read only, answers for a range of any
+//! size in one call: the system makes each page ready as the first access to it would, and changes no byte,
+//! whatever other threads write meanwhile. That finds holes, guards, memory without the right to write, and mappings
+//! that go past the end of their file. It costs what pinning does, which registering for hardware is: for a page
+//! that was used before, about a quarter of a microsecond.
+//!
+//! The other ways say less, or cost more. `mincore(2)` knows holes, but no rights; `process_vm_readv(2)` knows
+//! the right to read, page by page; nothing that writes can be used; and `/proc/self/maps` is to be read whole,
+//! however little is registered. Linux before 5.14, and sandboxes that refuse the advice, are left with
+//! `mincore`.
+
+use std::ffi::c_void;
+use std::sync::LazyLock;
+
+use cq_core::setup::Access;
+use rustix::mm::{Advice, madvise};
+
+use crate::errno::Errno;
+
+/// Pages that `mincore` is asked about at once: a byte for each.
+const AT_ONCE: usize = 4096;
+
+/// Bytes of a page.
+pub fn page_size() -> usize {
+    // SAFETY: asks for a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+/// Whether `len` bytes at `addr` are memory that may be used with these rights.
+///
+/// # Errors
+/// EFAULT: they are not.
+pub fn check(addr: *mut c_void, len: usize, access: Access) -> Result<(), Errno> {
+    let before = addr.addr() % page_size();
+    let len = len.checked_add(before).ok_or(Errno::FAULT)?;
+    let start = addr.wrapping_byte_sub(before);
+    let is_there = if *CAN_POPULATE { populate(start, len, access) } else { is_mapped(start, len) };
+    if is_there { Ok(()) } else { Err(Errno::FAULT) }
+}
+
+/// Whether the system knows the advice and lets us give it: asked of memory that is there for certain.
+static CAN_POPULATE: LazyLock<bool> = LazyLock::new(|| {
+    let here = 0_u8;
+    let addr = (&raw const here).cast_mut().cast::<c_void>();
+    populate(addr.wrapping_byte_sub(addr.addr() % page_size()), 1, Access::empty())
+});
+
+/// Makes whole pages from here on ready; false if one of them can't be.
+fn populate(start: *mut c_void, len: usize, access: Access) -> bool {
+    let is_written = access.contains(Access::LOCAL_WRITE);
+    let advice = if is_written { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+    // SAFETY: no byte changes by this, and no mapping; where there is no memory it fails.
+    unsafe { madvise(start, len, advice) }.is_ok()
+}
+
+/// Whether whole pages from here on are mapped, whatever may be done with them.
+fn is_mapped(start: *mut c_void, len: usize) -> bool {
+    let mut answers = [0; AT_ONCE];
+    let step = AT_ONCE * page_size();
+    (0..len).step_by(step).all(|at| {
+        let addr = start.wrapping_byte_add(at);
+        // SAFETY: no byte is touched there; there is room for as many answers as pages are asked about.
+        unsafe { libc::mincore(addr, step.min(len - at), answers.as_mut_ptr()) == 0 }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::ptr;
+
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
+
+    use super::*;
+
+    const PAGES: usize = 4;
+    const READ: Access = Access::empty();
+    const WRITE: Access = Access::LOCAL_WRITE;
+
+    /// Some pages, for ever.
+    fn pages() -> *mut c_void {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let len = PAGES * page_size();
+        // SAFETY: new memory, where the system likes.
+        unsafe { mmap_anonymous(ptr::null_mut(), len, prot, MapFlags::PRIVATE).unwrap() }
+    }
+
+    fn third(pages: *mut c_void) -> *mut c_void {
+        pages.wrapping_byte_add(2 * page_size())
+    }
+
+    /// What is said of all the pages, and of those before the third.
+    fn said(pages: *mut c_void, access: Access) -> (Result<(), Errno>, Result<(), Errno>) {
+        let before = 2 * page_size();
+        (check(pages, PAGES * page_size(), access), check(pages, before, access))
+    }
+
+    #[test]
+    fn memory_that_is_there_is_found_and_left_as_it_is() {
+        let pages = pages();
+        // SAFETY: memory of this test's.
+        unsafe { pages.cast::<u8>().add(100).write(42) };
+        for (at, len) in [(0, PAGES * page_size()), (1, 1), (page_size() - 1, 2)] {
+            assert_eq!(check(pages.wrapping_byte_add(at), len, WRITE), Ok(()));
+            assert_eq!(check(pages.wrapping_byte_add(at), len, READ), Ok(()));
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { pages.cast::<u8>().add(100).read() }, 42);
+        assert!(*CAN_POPULATE || is_mapped(pages, PAGES * page_size()));
+    }
+
+    #[test]
+    fn holes_are_found_in_either_way() {
+        let pages = pages();
+        // SAFETY: nobody uses it.
+        unsafe { munmap(third(pages), page_size()).unwrap() };
+        for access in [READ, WRITE] {
+            assert_eq!(said(pages, access), (Err(Errno::FAULT), Ok(())));
+        }
+        assert!(!is_mapped(pages, PAGES * page_size()));
+        assert!(is_mapped(pages, 2 * page_size()));
+        assert_eq!(check(ptr::null_mut(), 1, READ), Err(Errno::FAULT));
+        assert_eq!(
+            check(ptr::null_mut::<c_void>().wrapping_byte_sub(1), usize::MAX, READ),
+            Err(Errno::FAULT)
+        );
+    }
+
+    #[test]
+    fn guards_and_memory_that_can_not_be_written_are_found() {
+        if !*CAN_POPULATE {
+            return;
+        }
+        let pages = pages();
+        let protect = |flags| {
+            // SAFETY: nobody uses it.
+            unsafe { mprotect(third(pages), page_size(), flags).unwrap() };
+        };
+        protect(MprotectFlags::READ);
+        assert_eq!(said(pages, READ), (Ok(()), Ok(())));
+        assert_eq!(said(pages, WRITE), (Err(Errno::FAULT), Ok(())));
+        protect(MprotectFlags::empty());
+        assert_eq!(said(pages, READ), (Err(Errno::FAULT), Ok(())));
+    }
+
+    #[test]
+    fn a_file_that_ends_too_early_is_found() {
+        if !*CAN_POPULATE {
+            return;
+        }
+        let file = File::from(memfd_create("probe", MemfdFlags::CLOEXEC).unwrap());
+        ftruncate(&file, 2 * page_size() as u64).unwrap();
+        let (prot, len) = (ProtFlags::READ | ProtFlags::WRITE, PAGES * page_size());
+        // SAFETY: new memory, where the system likes; nobody reads past the file's end.
+        let pages =
+            unsafe { mmap(ptr::null_mut(), len, prot, MapFlags::SHARED, &file, 0).unwrap() };
+        for access in [READ, WRITE] {
+            assert_eq!(said(pages, access), (Err(Errno::FAULT), Ok(())));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What the device can do at most.
+
+use std::ffi::c_int;
+
+use cq_core::setup::Gid;
+use transport_rxe_loop::{DeviceAttr, MemoryWindows};
+
+use crate::ah::Address;
+use crate::arg::{given, put};
+use crate::context::OPENINGS;
+use crate::device::GUID;
+use crate::errno::{Errno, status};
+use crate::pd::Domain;
+use crate::sys::{
+    IB_UVERBS_DEVICE_ATOMIC_WRITE, IB_UVERBS_DEVICE_FLUSH_GLOBAL,
+    IB_UVERBS_DEVICE_FLUSH_PERSISTENT, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS,
+    IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SYS_IMAGE_GUID,
+    ibv_context, ibv_cq_moderation_caps, ibv_device_attr, ibv_device_attr_ex, ibv_gid,
+    ibv_query_device_ex_input,
+};
+use crate::table::Table;
+use crate::words::fixed;
+use crate::{port, probe};
+
+/// What the device says of itself.
+///
+/// # Errors
+/// EINVAL, ENOENT: the context is none.
+pub fn attributes(context: *const ibv_context) -> Result<DeviceAttr, Errno> {
+    OPENINGS.find(context)?.with(|opening| opening.device.attributes())
+}
+
+/// A global identifier, as C has it.
+pub const fn gid(Gid(raw): Gid) -> ibv_gid {
+    ibv_gid { raw }
+}
+
+/// `ibv_query_device(3)`. EINVAL, ENOENT: no context, or no room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_device(
+    context: *mut ibv_context,
+    device_attr: *mut ibv_device_attr,
+) -> c_int {
+    let found = attributes(context);
+    // SAFETY: C's word: null, or room for the attributes.
+    status(found.and_then(|found| unsafe { put(device_attr, attr(&found)) }))
+}
+
+/// `ibv_query_device_ex(3)`. EINVAL, ENOENT: no context, no room, or something is asked for that no header of today
+/// knows.
+pub unsafe extern "C" fn query_device_ex(
+    context: *mut ibv_context,
+    input: *const ibv_query_device_ex_input,
+    attr: *mut ibv_device_attr_ex,
+    attr_size: usize,
+) -> c_int {
+    // SAFETY: C's word: null, or what to ask for.
+    let asks_more = unsafe { given(input) }.is_ok_and(|input| input.comp_mask != 0);
+    if asks_more || attr_size < size_of::<ibv_device_attr>() {
+        return status(Err(Errno::INVAL));
+    }
+    let found = attributes(context);
+    // SAFETY: C's word: null, or room for so many bytes.
+    status(found.and_then(|found| unsafe { put_sized(attr, attr_size, &attr_ex(&found)) }))
+}
+
+/// Puts a structure where C wants it, or the beginning of it, or more than it has, which is 0.
+///
+/// # Errors
+/// EINVAL: the pointer is null.
+///
+/// # Safety
+/// If it is not null, there is room for `size` bytes.
+pub unsafe fn put_sized<T>(pointer: *mut T, size: usize, value: &T) -> Result<(), Errno> {
+    if pointer.is_null() {
+        return Err(Errno::INVAL);
+    }
+    let known = size.min(size_of::<T>());
+    let to = pointer.cast::<u8>();
+    // SAFETY: the caller's word, and `known` bytes of the value.
+    unsafe {
+        to.copy_from_nonoverlapping((&raw const *value).cast(), known);
+        to.add(known).write_bytes(0, size - known);
+    }
+    Ok(())
+}
+
+fn int(count: u32) -> c_int {
+    c_int::try_from(count).unwrap_or(c_int::MAX)
+}
+
+/// What there are none of (multicast groups, end-to-end contexts, …) is 0.
+fn attr(found: &DeviceAttr) -> ibv_device_attr {
+    ibv_device_attr {
+        fw_ver: fixed(env!("CARGO_PKG_VERSION")),
+        node_guid: GUID,
+        sys_image_guid: GUID,
+        // What such identifiers begin with is whose they are.
+        vendor_id: (u64::from_be(GUID) >> 40) as u32,
+        vendor_part_id: 1,
+        max_mr_size: usize::MAX as u64,
+        // Memory is registered byte by byte: any page will do.
+        page_size_cap: !(probe::page_size() as u64 - 1),
+        max_qp: int(found.max_qp),
+        max_qp_wr: int(found.max_qp_wr),
+        device_cap_flags: capabilities(found),
+        max_sge: int(found.max_sge),
+        max_sge_rd: int(found.max_sge),
+        max_cq: int(found.max_cq),
+        max_cqe: int(found.max_cqe),
+        max_mr: int(found.max_mr),
+        max_pd: int(Table::<Domain>::MAX),
+        max_qp_rd_atom: found.max_qp_rd_atom.into(),
+        max_res_rd_atom: int(found.max_qp.saturating_mul(found.max_qp_rd_atom.into())),
+        max_qp_init_rd_atom: found.max_qp_init_rd_atom.into(),
+        atomic_cap: found.atomic_cap as u32,
+        max_mw: int(found.max_mw),
+        max_ah: int(Table::<Address>::MAX),
+        max_srq: int(found.max_srq),
+        max_srq_wr: int(found.max_srq_wr),
+        max_srq_sge: int(found.max_srq_sge),
+        max_pkeys: port::PKEYS,
+        phys_port_cnt: port::PORT,
+        ..ibv_device_attr::ZEROED
+    }
+}
+
+fn attr_ex(found: &DeviceAttr) -> ibv_device_attr_ex {
+    let by_requests = IB_UVERBS_DEVICE_ATOMIC_WRITE
+        | IB_UVERBS_DEVICE_FLUSH_GLOBAL
+        | IB_UVERBS_DEVICE_FLUSH_PERSISTENT;
+    ibv_device_attr_ex {
+        orig_attr: attr(found),
+        device_cap_flags_ex: by_requests | u64::from(capabilities(found)),
+        cq_mod_caps: ibv_cq_moderation_caps {
+            max_cq_count: found.max_cq_count,
+            max_cq_period: found.max_cq_period,
+        },
+        phys_port_cnt_ex: port::PORT.into(),
+        ..ibv_device_attr_ex::ZEROED
+    }
+}
+
+/// A current state is compared when a queue pair is modified; a peer without a receive is told so; keys are
+/// invalidated by requests.
+fn capabilities(found: &DeviceAttr) -> u32 {
+    let windows = match found.memory_windows {
+        MemoryWindows::Type2B => IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+        _ => 0,
+    };
+    windows
+        | IBV_DEVICE_CURR_QP_STATE_MOD
+        | IBV_DEVICE_RC_RNR_NAK_GEN
+        | IBV_DEVICE_SYS_IMAGE_GUID
+        | IBV_DEVICE_MEM_MGT_EXTENSIONS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::test::{extended, open};
+
+    /// By the function that the header's inline one calls.
+    fn query_ex(
+        context: *mut ibv_context,
+        comp_mask: u32,
+        size: usize,
+    ) -> (c_int, ibv_device_attr_ex) {
+        let mut attr = ibv_device_attr_ex::ZEROED;
+        attr.phys_port_cnt_ex = 99;
+        let query = extended(context).query_device_ex.unwrap();
+        let input = ibv_query_device_ex_input { comp_mask };
+        // SAFETY: there is room for so many bytes.
+        let answer = unsafe { query(context, &raw const input, &raw mut attr, size) };
+        (answer, attr)
+    }
+
+    #[test]
+    fn the_device_says_what_the_rust_api_says() {
+        let context = open();
+        let mut attr = ibv_device_attr::ZEROED;
+        // SAFETY: there is room for the attributes.
+        assert_eq!(unsafe { ibv_query_device(context, &raw mut attr) }, 0);
+        let found = attributes(context).unwrap();
+        assert_eq!(attr.max_qp as u32, found.max_qp);
+        assert_eq!(attr.max_cqe as u32, found.max_cqe);
+        assert_eq!((attr.atomic_cap, attr.phys_port_cnt), (1, 1));
+        assert_ne!((attr.node_guid, attr.vendor_id), (0, 0));
+        assert_eq!(attr.max_pd as u32, Table::<Domain>::MAX);
+        assert_eq!(attr.fw_ver.map(|byte| byte as u8)[..2], *b"0.");
+        // SAFETY: null is no room, and is not written to.
+        assert_eq!(unsafe { ibv_query_device(context, ptr::null_mut()) }, libc::EINVAL);
+    }
+
+    #[test]
+    fn q11_no_context_is_told_from_a_stale_one() {
+        let mut attr = ibv_device_attr::ZEROED;
+        let foreign = (&raw mut attr).cast();
+        // SAFETY: there is room for the attributes; any pointer may be asked.
+        unsafe {
+            assert_eq!(ibv_query_device(ptr::null_mut(), &raw mut attr), libc::EINVAL);
+            assert_eq!(ibv_query_device(foreign, &raw mut attr), libc::ENOENT);
+        }
+    }
+
+    #[test]
+    fn the_node_is_named_as_its_port() {
+        let interface = attributes(open()).unwrap().gid.0[8..].try_into().unwrap();
+        assert_eq!(GUID, u64::from_ne_bytes(interface));
+    }
+
+    #[test]
+    fn headers_of_any_age_get_as_much_as_they_know() {
+        let whole = size_of::<ibv_device_attr_ex>();
+        let context = open();
+        let (answer, attr) = query_ex(context, 0, whole);
+        assert_eq!((answer, attr.phys_port_cnt_ex), (0, 1));
+        let plain = u64::from(attr.orig_attr.device_cap_flags);
+        assert_eq!(attr.device_cap_flags_ex & plain, plain);
+        assert_eq!(attr.cq_mod_caps.max_cq_count, u16::MAX);
+
+        let (answer, attr) = query_ex(context, 0, size_of::<ibv_device_attr>());
+        assert_eq!((answer, attr.phys_port_cnt_ex), (0, 99));
+        assert_eq!(query_ex(context, 0, size_of::<ibv_device_attr>() - 1).0, libc::EINVAL);
+        assert_eq!(query_ex(context, 1, whole).0, libc::EINVAL);
+    }
+
+    #[test]
+    fn what_a_newer_header_has_more_is_0() {
+        let mut room = [7_u32; 4];
+        // SAFETY: there is room for four numbers, of which the first is the value.
+        unsafe { put_sized(room.as_mut_ptr(), 12, &5).unwrap() };
+        assert_eq!(room, [5, 0, 0, 7]);
+    }
+}
