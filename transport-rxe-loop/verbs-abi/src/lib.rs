@@ -1,12 +1,14 @@
 //! `librxe_loop_verbs.so`: libibverbs' C ABI over the loopback device.
 
+mod absent;
 mod acks;
 mod ah;
 mod arg;
-mod context;
 mod descriptor;
+mod context;
 mod device;
 mod errno;
+mod fork;
 mod gate;
 mod mr;
 mod mw;
@@ -15,6 +17,7 @@ mod pd;
 mod port;
 mod probe;
 mod query;
+mod rate;
 mod sys;
 mod table;
 #[cfg(test)]

@@ -1,6 +1,77 @@
-//! What numbers are called, and how fast rates are.
+//! What numbers are called. What cq-core has a name for, C gets the same.
 
-use std::ffi::c_char;
+use std::ffi::{CStr, CString, c_char};
+use std::fmt::Display;
+use std::sync::LazyLock;
+
+use crate::sys::{
+    IBV_NODE_CA, IBV_NODE_RNIC, IBV_NODE_ROUTER, IBV_NODE_SWITCH, IBV_NODE_UNSPECIFIED,
+    IBV_NODE_USNIC, IBV_NODE_USNIC_UDP, IBV_PORT_ACTIVE, IBV_PORT_ACTIVE_DEFER, IBV_PORT_ARMED,
+    IBV_PORT_DOWN, IBV_PORT_INIT, IBV_PORT_NOP, ibv_event_type, ibv_node_type, ibv_port_state,
+    ibv_wc_status,
+};
+
+/// What a number without a name is called.
+const UNKNOWN: &CStr = c"unknown";
+
+/// Numbers with their texts, as C strings, for the rest of the process.
+type Texts<T> = LazyLock<Vec<(T, CString)>>;
+
+static STATUSES: Texts<ibv_wc_status> = LazyLock::new(|| texts(ibv_wc_status::KNOWN));
+static EVENTS: Texts<ibv_event_type> = LazyLock::new(|| texts(ibv_event_type::KNOWN));
+
+fn texts<T: Copy + Display>(known: &[T]) -> Vec<(T, CString)> {
+    let text = |number: &T| CString::new(number.to_string()).unwrap_or_default();
+    known.iter().map(|number| (*number, text(number))).collect()
+}
+
+fn text<T: PartialEq>(texts: &'static Texts<T>, number: &T) -> *const c_char {
+    let found = texts.iter().find(|(known, _)| known == number);
+    found.map_or(UNKNOWN, |(_, text)| text).as_ptr()
+}
+
+/// `ibv_wc_status_str(3)` (C12).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_wc_status_str(status: ibv_wc_status) -> *const c_char {
+    text(&STATUSES, &status)
+}
+
+/// `ibv_event_type_str(3)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_event_type_str(event: ibv_event_type) -> *const c_char {
+    text(&EVENTS, &event)
+}
+
+/// `ibv_node_type_str(3)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_node_type_str(node_type: ibv_node_type) -> *const c_char {
+    let text = match node_type {
+        IBV_NODE_CA => c"InfiniBand channel adapter",
+        IBV_NODE_SWITCH => c"InfiniBand switch",
+        IBV_NODE_ROUTER => c"InfiniBand router",
+        IBV_NODE_RNIC => c"iWARP NIC",
+        IBV_NODE_USNIC => c"usNIC",
+        IBV_NODE_USNIC_UDP => c"usNIC UDP",
+        IBV_NODE_UNSPECIFIED => c"unspecified",
+        _ => UNKNOWN,
+    };
+    text.as_ptr()
+}
+
+/// `ibv_port_state_str(3)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_port_state_str(port_state: ibv_port_state) -> *const c_char {
+    let text = match port_state {
+        IBV_PORT_NOP => c"no state change (NOP)",
+        IBV_PORT_DOWN => c"down",
+        IBV_PORT_INIT => c"init",
+        IBV_PORT_ARMED => c"armed",
+        IBV_PORT_ACTIVE => c"active",
+        IBV_PORT_ACTIVE_DEFER => c"active defer",
+        _ => UNKNOWN,
+    };
+    text.as_ptr()
+}
 
 /// Text in a field of fixed size, with a zero at the end; what does not fit is left out.
 pub fn fixed<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
@@ -8,4 +79,53 @@ pub fn fixed<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
     let room = field.iter_mut().take(SIZE.saturating_sub(1));
     room.zip(text.bytes()).for_each(|(to, byte)| *to = byte as c_char);
     field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: *const c_char) -> &'static str {
+        // SAFETY: a constant text.
+        unsafe { CStr::from_ptr(text) }.to_str().unwrap()
+    }
+
+    #[test]
+    fn c12_every_status_has_its_text_and_others_are_unknown() {
+        for status in ibv_wc_status::KNOWN {
+            // SAFETY: any number may be asked about.
+            assert_eq!(said(unsafe { ibv_wc_status_str(*status) }), status.to_string());
+        }
+        // SAFETY: as above.
+        unsafe {
+            assert_eq!(said(ibv_wc_status_str(ibv_wc_status(0))), "success");
+            assert_eq!(
+                said(ibv_wc_status_str(ibv_wc_status(12))),
+                "transport retry counter exceeded"
+            );
+            assert_eq!(said(ibv_wc_status_str(ibv_wc_status(24))), "unknown");
+            assert_eq!(said(ibv_wc_status_str(ibv_wc_status(u32::MAX))), "unknown");
+        }
+    }
+
+    #[test]
+    fn events_nodes_and_ports_have_texts_and_others_are_unknown() {
+        // SAFETY: any number may be asked about.
+        unsafe {
+            assert_eq!(said(ibv_event_type_str(ibv_event_type(0))), "CQ error");
+            assert_eq!(said(ibv_event_type_str(ibv_event_type(16))), "last WQE reached");
+            assert_eq!(said(ibv_event_type_str(ibv_event_type(20))), "unknown");
+            assert_eq!(said(ibv_node_type_str(IBV_NODE_CA)), "InfiniBand channel adapter");
+            assert_eq!(said(ibv_node_type_str(-1)), "unknown");
+            assert_eq!(said(ibv_node_type_str(0)), "unknown");
+            assert_eq!(said(ibv_port_state_str(IBV_PORT_ACTIVE)), "active");
+            assert_eq!(said(ibv_port_state_str(6)), "unknown");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_still_ends() {
+        assert_eq!(fixed::<4>("loop0").map(|byte| byte as u8), *b"loo\0");
+        assert_eq!(fixed::<4>("").map(|byte| byte as u8), [0; 4]);
+    }
 }
