@@ -137,7 +137,7 @@ mod tests {
     use std::os::fd::BorrowedFd;
 
     use super::*;
-    use crate::test::{device, open};
+    use crate::test::{alone, device, open};
 
     #[test]
     fn the_list_ends_with_null_and_the_devices_outlive_it() {
@@ -197,5 +197,24 @@ mod tests {
         assert!(rustix::io::fcntl_getfd(events).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
         // SAFETY: any pointer may be closed.
         assert_eq!(unsafe { ibv_close_device(context) }, 0);
+    }
+
+    #[test]
+    #[ignore = "the environment is wrong: the next test runs it in a process of its own"]
+    fn does_not_open() {
+        // SAFETY: a device.
+        assert!(unsafe { ibv_open_device(device()) }.is_null());
+        assert_eq!(Errno::last(), Errno::INVAL);
+    }
+
+    #[test]
+    fn x07_why_it_does_not_open_is_said_once() {
+        for (variable, value) in [("RXE_LOOP_COPY", "fast"), ("RXE_LOOP_FAULTS", "all")] {
+            let run = alone("device::tests::does_not_open", &[(variable, value)]);
+            let said = String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success(), "{said}");
+            assert_eq!(said.matches(variable).count(), 1, "{said}");
+            assert!(said.starts_with("loop0: "), "{said}");
+        }
     }
 }

@@ -106,8 +106,17 @@ pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
 mod tests {
     use std::ptr;
 
+    use cq_core::setup::inc_rkey;
+    use cq_core::transport::{Poll, Post};
+    use cq_core::wc::Wc;
+    use cq_core::wr::{SendWr, WindowBind};
+    use transport_rxe_loop::{QpInit, QueuePair};
+
     use super::*;
+    use crate::context::OPENINGS;
+    use crate::mw::{alloc_mw, dealloc_mw};
     use crate::pd::ibv_dealloc_pd;
+    use crate::sys::{IBV_MW_TYPE_2, ibv_mw};
     use crate::test::domain;
 
     const ALL: c_int = Access::EVERY.bits() as c_int;
@@ -183,5 +192,43 @@ mod tests {
             assert!(ibv_reg_mr_iova2(pd, addr, 64, 0, access).is_null());
         }
         assert_eq!(Errno::last(), Errno::OPNOTSUPP);
+    }
+
+    /// Binds a window to a region, by the Rust API; the queue pair keeps it bound.
+    fn bind(pd: *mut ibv_pd, (mr, mw): (*mut ibv_mr, *mut ibv_mw)) -> QueuePair {
+        // SAFETY: both stay where they are.
+        let (mr, mw) = unsafe { (mr.read(), mw.read()) };
+        let device = OPENINGS.find(mr.context).unwrap().with(|open| open.device.clone()).unwrap();
+        let mut cq = device.create_cq(4, None).unwrap();
+        let (mut qp, _) = make_in(pd, |domain| domain.create_qp(&QpInit::new(&cq))).unwrap();
+        qp.connect(qp.number()).unwrap();
+        let bind = WindowBind {
+            window: mw.rkey,
+            rkey: inc_rkey(mw.rkey),
+            lkey: mr.lkey,
+            addr: mr.addr.addr() as u64,
+            length: mr.length as u64,
+            access: Access::REMOTE_READ,
+        };
+        qp.post_send(&[SendWr::bind_window(1, bind)]).unwrap();
+        let mut done = [Wc::default()];
+        assert_eq!(cq.poll(&mut done), Ok(1));
+        done[0].result().unwrap();
+        qp
+    }
+
+    #[test]
+    fn q11_a_region_stays_as_long_as_a_window_is_bound_to_it() {
+        let pd = domain();
+        let mr = register(pd, 64, ALL | Access::MW_BIND.bits() as c_int).unwrap();
+        // SAFETY: any pointer may be handed in.
+        unsafe {
+            let mw = alloc_mw(pd, IBV_MW_TYPE_2);
+            let qp = bind(pd, (mr, mw));
+            assert_eq!(ibv_dereg_mr(mr), libc::EBUSY);
+            assert_eq!((dealloc_mw(mw), ibv_dereg_mr(mr)), (0, 0));
+            drop(qp);
+            assert_eq!(ibv_dealloc_pd(pd), 0);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests share.
 
 use std::mem::offset_of;
+use std::process::{Command, Output};
 use std::ptr;
 use std::sync::Once;
 
@@ -51,4 +52,13 @@ pub fn extended(context: *mut ibv_context) -> &'static verbs_context {
         assert_eq!(extended.sz, size_of::<verbs_context>());
         extended
     }
+}
+
+/// Runs an ignored test of this binary alone in a process of its own, in this environment besides the usual one.
+pub fn alone(test: &str, environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
+    let run = command.envs(environment.iter().copied()).output().unwrap();
+    assert!(String::from_utf8_lossy(&run.stdout).contains("running 1 test"), "{test}");
+    run
 }
