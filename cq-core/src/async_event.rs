@@ -44,7 +44,7 @@ foreign_number! {
         /// A port went down.
         PORT_ERR = 10, "port error";
         /// A port's local identifier changed.
-        LID_CHANGE = 11, "LID changed";
+        LID_CHANGE = 11, "LID change";
         /// A port's table of partition keys changed.
         PKEY_CHANGE = 12, "P_Key change";
         /// A port has another subnet manager.
@@ -60,12 +60,12 @@ foreign_number! {
         /// A port's table of global identifiers changed.
         GID_CHANGE = 18, "GID table change";
         /// A work queue failed.
-        WQ_FATAL = 19, "fatal error";
+        WQ_FATAL = 19, "WQ fatal";
     }
 }
 
 impl fmt::Display for AsyncEventType {
-    /// What it says in words; "unknown" for a number without a name.
+    /// The text of `ibv_event_type_str(3)`; "unknown" for a number without one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.text().unwrap_or("unknown"))
     }

@@ -114,6 +114,7 @@ mod tests {
         unsafe {
             assert_eq!(said(ibv_event_type_str(ibv_event_type(0))), "CQ error");
             assert_eq!(said(ibv_event_type_str(ibv_event_type(16))), "last WQE reached");
+            assert_eq!(said(ibv_event_type_str(ibv_event_type(11))), "LID change");
             assert_eq!(said(ibv_event_type_str(ibv_event_type(20))), "unknown");
             assert_eq!(said(ibv_node_type_str(IBV_NODE_CA)), "InfiniBand channel adapter");
             assert_eq!(said(ibv_node_type_str(-1)), "unknown");
