@@ -1,4 +1,6 @@
 //! How fast rates are. A rate is so many lanes of a generation of InfiniBand.
+//!
+//! Those of 14 and 25 Gb/s are no multiples of 2.5; neither is the one of 28, which libibverbs takes for eleven.
 
 use std::ffi::c_int;
 
