@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::ptr;
 use std::sync::LazyLock;
 
-use transport_rxe_loop::{Context, devices};
+use transport_rxe_loop::{Limits, OpenOptions, devices};
 
 use crate::context::{OPENINGS, Opening};
 use crate::errno::{Errno, minus_one, pointer};
@@ -16,6 +16,11 @@ use crate::words::fixed;
 /// The globally unique identifier of the device, in network order: the half of its port's global identifier that
 /// names the interface, as InfiniBand makes the two.
 pub const GUID: u64 = u64::from_ne_bytes(*b"\x02lo\xff\xfeop\0");
+
+/// How large a fabric is that such a program makes. C programs are told what one object can have at most and take
+/// it, or as many usual ones as there can be, where a Rust program says what it needs. The 64 MiB of shared memory
+/// that containers have hold it.
+const BYTES: u64 = 48 << 20;
 
 /// A device, as long as the process lives: pointers to it stay good when a list of them is freed.
 struct Device {
@@ -56,7 +61,8 @@ impl Device {
 
     /// Opens it as the environment says. Programs tell nobody why that failed, so this does.
     fn open(&self) -> Result<*mut ibv_context, Errno> {
-        let context = Context::open(self.name).map_err(|why| {
+        let limits = Limits { bytes: BYTES, ..Limits::default() };
+        let context = OpenOptions::new().limits(limits).open(self.name).map_err(|why| {
             // Who closed it does not want to know.
             let _ = writeln!(io::stderr(), "{}: {why}", self.name);
             Errno::from(why)
@@ -197,6 +203,15 @@ mod tests {
         assert!(rustix::io::fcntl_getfd(events).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
         // SAFETY: any pointer may be closed.
         assert_eq!(unsafe { ibv_close_device(context) }, 0);
+    }
+
+    #[test]
+    fn two_queues_of_the_largest_size_fit() {
+        let opening = OPENINGS.find(open()).unwrap();
+        let device = opening.with(|opening| opening.device.clone()).unwrap();
+        let most = device.attributes().max_cqe;
+        let queues = [most; 2].map(|capacity| device.create_cq(capacity, None));
+        assert!(queues.iter().all(Result::is_ok), "{queues:?}");
     }
 
     #[test]
