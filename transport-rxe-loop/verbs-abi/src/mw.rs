@@ -45,7 +45,7 @@ fn alloc_type_2(pd: *mut ibv_pd) -> Result<*mut ibv_mw, Errno> {
 
 /// `ibv_dealloc_mw(3)`, also of one that is bound. EINVAL, ENOENT: no window.
 pub unsafe extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
-    status(WINDOWS.destroy(mw, |window| {
+    status(WINDOWS.destroy(mw, |Window { window }| {
         drop(window);
         Ok(())
     }))

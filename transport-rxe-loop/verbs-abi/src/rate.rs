@@ -1,6 +1,7 @@
 //! How fast rates are. A rate is so many lanes of a generation of InfiniBand.
 //!
-//! Those of 14 and 25 Gb/s are no multiples of 2.5; neither is the one of 28, which libibverbs takes for eleven.
+//! Lanes of 14.0625 and 25.78125 Gb/s are no multiples of 2.5; nor are two of the former, which libibverbs takes
+//! for eleven times that.
 
 use std::ffi::c_int;
 
