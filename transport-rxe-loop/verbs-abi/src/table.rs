@@ -1,8 +1,8 @@
 //! Where the C structures of objects live, each with the Rust object behind it.
 //!
-//! A slot stays where it is for the rest of the process, and is used again. So whatever pointer a program hands
-//! in, it is judged by its address before anything is read through it; and one that was destroyed is found to
-//! be so (Q11), as long as nothing new is in its place.
+//! A slot stays where it is for the rest of the process, and is used again, but not soon. So whatever pointer a
+//! program hands in, it is judged by its address before anything is read through it; and one that was destroyed is
+//! found to be so (Q11), as long as nothing new is in its place.
 //!
 //! ```text
 //!   pointer --find--> slot --with--> object      EINVAL: null
@@ -10,6 +10,7 @@
 //! ```
 
 use std::cell::UnsafeCell;
+use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,6 +19,8 @@ use crate::errno::Errno;
 
 /// Slots of the first chunk; each further chunk has twice as many.
 const FIRST: usize = 64;
+/// How many slots rest before one is used again: who destroys an object twice, or late, destroys no other's.
+const RESTING: usize = 64;
 /// How many chunks there can be.
 const CHUNKS: usize = 11;
 
@@ -61,10 +64,21 @@ pub struct Table<T: Kind> {
 
 /// Which slots hold nothing.
 struct Unused {
-    /// Those that were used before.
-    again: Vec<u32>,
+    /// Those that were used before, longest ago first.
+    again: VecDeque<u32>,
     /// The first that never was.
     next: u32,
+}
+
+impl Unused {
+    /// Takes one of `max`.
+    fn take(&mut self, max: u32) -> Option<u32> {
+        if self.again.len() > RESTING || self.next == max {
+            return self.again.pop_front();
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,7 +98,7 @@ impl<T: Kind> Table<T> {
         assert!(size_of::<usize>() <= size_of::<T::Face>());
         Self {
             chunks: [const { OnceLock::new() }; CHUNKS],
-            unused: Mutex::new(Unused { again: Vec::new(), next: 0 }),
+            unused: Mutex::new(Unused { again: VecDeque::new(), next: 0 }),
         }
     }
 
@@ -97,18 +111,7 @@ impl<T: Kind> Table<T> {
         object: T,
         public: impl FnOnce(u32) -> T::Public,
     ) -> Result<&'static Slot<T>, Errno> {
-        let index = {
-            let mut unused = lock(&self.unused);
-            let fresh = unused.next;
-            match unused.again.pop() {
-                Some(index) => index,
-                None if fresh < Self::MAX => {
-                    unused.next += 1;
-                    fresh
-                }
-                None => return Err(Errno::NOMEM),
-            }
-        };
+        let index = lock(&self.unused).take(Self::MAX).ok_or(Errno::NOMEM)?;
         let (chunk, at) = chunk_of(index);
         let slots = self.chunks[chunk].get_or_init(|| chunk_at(chunk));
         let slot = slots.get(at).ok_or(Errno::NOMEM)?;
@@ -167,7 +170,7 @@ impl<T: Kind> Table<T> {
 
     /// Gives the place of an object back that has [ended](Slot::end).
     pub fn free(&'static self, slot: &'static Slot<T>) {
-        lock(&self.unused).again.push(slot.index);
+        lock(&self.unused).again.push_back(slot.index);
     }
 }
 
@@ -330,12 +333,23 @@ mod tests {
     }
 
     #[test]
-    fn q11_what_is_destroyed_is_gone_and_its_place_is_used_again() {
+    fn q11_what_is_destroyed_is_gone_and_its_place_is_used_again_later() {
         static TABLE: Table<Object> = Table::new();
         let face = TABLE.insert(Object(1), public).unwrap().face();
         assert_eq!(TABLE.destroy(face, |_| Ok(())), Ok(()));
-        assert_eq!(TABLE.destroy(face, |_| Ok(())), Err(Errno::NOENT));
+        for n in 0..RESTING {
+            let other = TABLE.insert(Object(n as u64), public).unwrap().face();
+            assert_ne!(other, face);
+            assert_eq!(TABLE.destroy(face, |_| Ok(())), Err(Errno::NOENT));
+            assert_eq!(TABLE.destroy(other, |_| Ok(())), Ok(()));
+        }
         assert_eq!(TABLE.insert(Object(2), public).unwrap().face(), face);
+    }
+
+    #[test]
+    fn the_last_place_is_used_again_at_once() {
+        let mut unused = Unused { again: VecDeque::from([7]), next: 9 };
+        assert_eq!([unused.take(10), unused.take(10), unused.take(10)], [Some(9), Some(7), None]);
     }
 
     #[test]
