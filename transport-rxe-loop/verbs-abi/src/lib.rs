@@ -22,4 +22,5 @@ mod sys;
 mod table;
 #[cfg(test)]
 mod test;
+mod wait;
 mod words;

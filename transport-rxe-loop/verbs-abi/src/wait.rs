@@ -1,0 +1,224 @@
+//! Waiting for an event. Programs know it as a `read(2)` of a descriptor that they see, and count on what that
+//! does: O_NONBLOCK is heeded, a signal ends it unless its handler has calls restarted, and a thread that waits can
+//! be cancelled.
+//!
+//! It must not take out of the FIFO what others wait for. `tee(2)` does not, and is like `read(2)` in all of the
+//! above, where `poll(2)` is never restarted.
+
+use std::ffi::{c_int, c_uint};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::errno::Errno;
+
+/// What looking for an event found.
+#[derive(Clone, Copy)]
+pub enum Look<T> {
+    /// One.
+    Found(T),
+    /// None. This descriptor of the program's is readable once there may be one.
+    Nothing(RawFd),
+}
+
+/// Looks until there is an event, and waits in between, where the program wants that. Being woken for nothing, and
+/// finding that somebody else took the event, goes round.
+///
+/// A thread may be cancelled here (`pthread_cancel(3)`). That is sound as long as nothing that is to be dropped is
+/// in any frame: so both types are [`Copy`], and callers have nothing else, either.
+///
+/// # Errors
+/// EAGAIN: the program does not want to wait. EINTR: a signal came, whose handler does not have calls restarted.
+/// EBADF: the program has closed the descriptor. Why `look` failed.
+pub fn until_found<T: Copy>(look: impl Fn() -> Result<Look<T>, Errno> + Copy) -> Result<T, Errno> {
+    loop {
+        match look()? {
+            Look::Found(event) => return Ok(event),
+            Look::Nothing(descriptor) => wait(descriptor)?,
+        }
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// `tee(2)`. The C library unwinds a thread out of it that is cancelled.
+    fn tee(from: c_int, to: c_int, len: usize, flags: c_uint) -> isize;
+}
+
+/// Waits until the descriptor is readable, or can't become it. It is a number, since the program may close it.
+fn wait(descriptor: RawFd) -> Result<(), Errno> {
+    let (reader, writer) = scratch()?;
+    // SAFETY: any numbers will do, and it has no pointers.
+    match unsafe { tee(descriptor, writer.as_raw_fd(), 1, 0) } {
+        ..0 => Err(Errno::last()),
+        0 => Ok(()),
+        1.. => Ok(rustix::io::read(reader, &mut [0; 1]).map(drop)?),
+    }
+}
+
+/// Where `tee` puts what nobody wants; everybody takes out what they put in.
+fn scratch() -> Result<&'static (OwnedFd, OwnedFd), Errno> {
+    static PIPE: OnceLock<(OwnedFd, OwnedFd)> = OnceLock::new();
+    if PIPE.get().is_none() {
+        // Who comes second closes its own again.
+        let _second = PIPE.set(pipe_with(PipeFlags::CLOEXEC)?);
+    }
+    PIPE.get().ok_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_void;
+    use std::mem::MaybeUninit;
+    use std::os::unix::thread::JoinHandleExt;
+    use std::ptr;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::mpsc;
+    use std::thread::{self, JoinHandle};
+    use std::time::{Duration, Instant};
+
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use rustix::pipe::pipe;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn is_readable(descriptor: RawFd) -> bool {
+        let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one of them.
+        unsafe { libc::poll(&raw mut watched, 1, 0) == 1 }
+    }
+
+    fn look(descriptor: RawFd) -> Result<Look<()>, Errno> {
+        Ok(if is_readable(descriptor) { Look::Found(()) } else { Look::Nothing(descriptor) })
+    }
+
+    #[test]
+    fn n10_whoever_waits_is_woken() {
+        let (reader, writer) = pipe().unwrap();
+        let reader = reader.as_raw_fd();
+        let (woken, is_woken) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..40 {
+                scope.spawn(|| woken.send(until_found(|| look(reader))).unwrap());
+            }
+            rustix::io::write(&writer, &[1]).unwrap();
+            for _ in 0..40 {
+                assert_eq!(is_woken.recv_timeout(LIMIT), Ok(Ok(())));
+            }
+        });
+    }
+
+    #[test]
+    fn n10_a_program_that_does_not_want_to_wait_is_told_so() {
+        let (reader, _writer) = pipe().unwrap();
+        fcntl_setfl(&reader, OFlags::NONBLOCK).unwrap();
+        assert_eq!(until_found(|| look(reader.as_raw_fd())), Err(Errno::AGAIN));
+    }
+
+    #[test]
+    fn x7_what_the_program_has_closed_is_not_waited_for() {
+        let nothing = || Ok(Look::<()>::Nothing(-1));
+        assert_eq!(until_found(nothing), Err(Errno(libc::EBADF)));
+    }
+
+    /// How often the handler ran.
+    static HANDLED: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn handle(_: c_int) {
+        HANDLED.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// From now on SIGUSR1 is handled.
+    fn install(flags: c_int) {
+        // SAFETY: all zeros are an action.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = handle as extern "C" fn(c_int) as usize;
+        action.sa_flags = flags;
+        // SAFETY: the handler does what any may do.
+        let done = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()) };
+        assert_eq!(done, 0);
+    }
+
+    /// Signals the thread until it is `done`.
+    fn signal_until(thread: &JoinHandle<Result<(), Errno>>, done: impl Fn() -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        while !done() {
+            assert!(Instant::now() < deadline, "the signal does not arrive");
+            // SAFETY: nobody has joined it.
+            unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGUSR1) };
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn x7_a_signal_ends_the_wait_unless_its_handler_restarts_calls() {
+        let (reader, writer) = pipe().unwrap();
+        let descriptor = reader.as_raw_fd();
+        let waiter = || thread::spawn(move || until_found(|| look(descriptor)));
+
+        install(libc::SA_RESTART);
+        let thread = waiter();
+        signal_until(&thread, || HANDLED.load(Ordering::Relaxed) >= 100);
+        rustix::io::write(&writer, &[1]).unwrap();
+        assert_eq!(thread.join().unwrap(), Ok(()));
+
+        rustix::io::read(&reader, &mut [0; 1]).unwrap();
+        install(0);
+        let thread = waiter();
+        signal_until(&thread, || thread.is_finished());
+        assert_eq!(thread.join().unwrap(), Err(Errno(libc::EINTR)));
+    }
+
+    /// What a thread that is to be cancelled knows.
+    struct Doomed {
+        descriptor: RawFd,
+        looked: AtomicBool,
+    }
+
+    extern "C-unwind" fn wait_for_ever(doomed: *mut c_void) -> *mut c_void {
+        // SAFETY: it lives until this thread was joined.
+        let doomed = unsafe { &*doomed.cast::<Doomed>() };
+        let found = until_found(|| {
+            doomed.looked.store(true, Ordering::Relaxed);
+            look(doomed.descriptor)
+        });
+        assert!(found.is_err());
+        ptr::null_mut()
+    }
+
+    unsafe extern "C-unwind" {
+        fn pthread_create(
+            thread: *mut libc::pthread_t,
+            attributes: *const libc::pthread_attr_t,
+            start: extern "C-unwind" fn(*mut c_void) -> *mut c_void,
+            argument: *mut c_void,
+        ) -> c_int;
+        fn pthread_tryjoin_np(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int;
+    }
+
+    #[test]
+    fn a_thread_that_waits_can_be_cancelled() {
+        let (reader, _writer) = pipe().unwrap();
+        let mut doomed = Doomed { descriptor: reader.as_raw_fd(), looked: AtomicBool::new(false) };
+        let (mut thread, mut result) = (0, ptr::null_mut());
+        let deadline = Instant::now() + LIMIT;
+        // SAFETY: what it is given lives until it was joined; it holds nothing when it is cancelled.
+        unsafe {
+            let argument = (&raw mut doomed).cast();
+            assert_eq!(pthread_create(&raw mut thread, ptr::null(), wait_for_ever, argument), 0);
+            while !(*argument.cast::<Doomed>()).looked.load(Ordering::Relaxed) {
+                assert!(Instant::now() < deadline, "it does not begin");
+                thread::yield_now();
+            }
+            assert_eq!(libc::pthread_cancel(thread), 0);
+            while pthread_tryjoin_np(thread, &raw mut result) != 0 {
+                assert!(Instant::now() < deadline, "it does not end");
+                thread::yield_now();
+            }
+        }
+        // PTHREAD_CANCELED
+        assert_eq!(result.addr(), usize::MAX);
+    }
+}
