@@ -2,6 +2,7 @@
 //!
 //! What a table does not have is NULL, where those functions say EOPNOTSUPP by themselves.
 
+use std::ffi::c_int;
 use std::mem::offset_of;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::errno::Errno;
 use crate::names::Names;
 use crate::sys::{VERBS_ABI_IS_EXTENDED, ibv_context, ibv_context_ops, ibv_device, verbs_context};
 use crate::table::{Kind, Table};
-use crate::{mw, port, query};
+use crate::{cq, cq_ex, mw, port, query};
 
 /// An opening of the device. What is made through it keeps what it needs of it, so that it may be closed first.
 pub struct Opening {
@@ -36,16 +37,23 @@ impl Kind for Opening {
 /// Those of this process.
 pub static OPENINGS: Table<Opening> = Table::new();
 
+/// How many completion vectors there are: nobody is interrupted, so one stands for all.
+pub const COMP_VECTORS: c_int = 1;
+
 /// What all contexts have of functions that every header knows.
 const OPS: ibv_context_ops = ibv_context_ops {
     alloc_mw: Some(mw::alloc_mw),
     bind_mw: Some(mw::bind_mw),
     dealloc_mw: Some(mw::dealloc_mw),
+    poll_cq: Some(cq::poll_cq),
+    req_notify_cq: Some(cq::req_notify_cq),
     ..ibv_context_ops::ZEROED
 };
 
 /// What all contexts have of functions that came later.
 const EXTENDED: verbs_context = verbs_context {
+    create_cq_ex: Some(cq_ex::create_cq_ex),
+    modify_cq: Some(cq::modify_cq),
     query_device_ex: Some(query::query_device_ex),
     query_port: Some(port::query_port),
     sz: size_of::<verbs_context>(),
@@ -65,7 +73,7 @@ impl Opening {
             // There is no other descriptor, and programs duplicate this one to import the device.
             cmd_fd: events.number(),
             async_fd: events.number(),
-            num_comp_vectors: 1,
+            num_comp_vectors: COMP_VECTORS,
             mutex: libc::PTHREAD_MUTEX_INITIALIZER,
             abi_compat: VERBS_ABI_IS_EXTENDED,
         };

@@ -1,5 +1,7 @@
 //! What the tests share.
 
+pub mod traffic;
+
 use std::mem::offset_of;
 use std::process::{Command, Output};
 use std::ptr;

@@ -72,6 +72,24 @@ structures! {
         wr_flush: of_qp!(u32, u64, usize, u8, u8),
     }
 
+    /// What [`ibv_wc`] is made of.
+    struct ibv_wc_fields = "struct ibv_wc" {
+        wr_id: u64,
+        status: ibv_wc_status,
+        opcode: ibv_wc_opcode,
+        vendor_err: u32,
+        byte_len: u32,
+        /// In network byte order, or `invalidated_rkey` in this machine's.
+        imm_data: u32,
+        qp_num: u32,
+        src_qp: u32,
+        wc_flags: c_uint,
+        pkey_index: u16,
+        slid: u16,
+        sl: u8,
+        dlid_path_bits: u8,
+    }
+
     struct ibv_poll_cq_attr {
         comp_mask: u32,
     }
