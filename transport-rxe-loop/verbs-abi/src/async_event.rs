@@ -95,3 +95,5 @@ fn acknowledge(ibv_async_event { element, event_type }: ibv_async_event) {
     }
 }
 
+#[cfg(test)]
+mod tests;

@@ -160,7 +160,7 @@ impl Queue {
         loop {
             let room = most.min(asked - polled);
             // SAFETY: the caller's word. What C has not written there are some bytes, and any bytes are an
-            // `ibv_wc`; polling looks at none of them.
+            // `ibv_wc`; polling looks at none of them, and writes as many as come.
             let out = unsafe { slice::from_raw_parts_mut(out.add(polled).as_ptr(), room) };
             let count = match self.cq.poll(out) {
                 // The failure stays, and is told next time.
@@ -176,7 +176,7 @@ impl Queue {
 }
 
 /// `ibv_destroy_cq(3)`, once every event of it is acknowledged (N7). EINVAL, ENOENT: no queue. EBUSY: a queue pair
-/// or shared receive queue uses it.
+/// uses it, which is judged before that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
     status(destroy_cq(cq))
@@ -259,3 +259,5 @@ pub unsafe extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_att
     }))
 }
 
+#[cfg(test)]
+mod tests;

@@ -200,3 +200,5 @@ const FUNCTIONS: ibv_cq_ex = ibv_cq_ex {
     ..ibv_cq_ex::ZEROED
 };
 
+#[cfg(test)]
+mod tests;

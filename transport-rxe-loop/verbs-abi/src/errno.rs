@@ -26,8 +26,6 @@ impl Errno {
     pub const OPNOTSUPP: Self = Self(libc::EOPNOTSUPP);
     /// Memory that is not there.
     pub const FAULT: Self = Self(libc::EFAULT);
-    /// Nothing there now.
-    pub const AGAIN: Self = Self(libc::EAGAIN);
     /// The device, or this process' part of it, is gone: in a forked child.
     pub const NODEV: Self = Self(libc::ENODEV);
     /// The queue failed.

@@ -1,5 +1,6 @@
 //! What the tests share.
 
+pub mod strict;
 pub mod traffic;
 
 use std::mem::offset_of;

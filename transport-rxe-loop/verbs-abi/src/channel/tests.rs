@@ -19,10 +19,16 @@ fn next_event(channel: *mut ibv_comp_channel) -> Option<*mut ibv_cq> {
             Some(cq)
         }
         Err(why) => {
-            assert_eq!(why, Errno::AGAIN);
+            assert_eq!(why, Errno(libc::EAGAIN));
             None
         }
     }
+}
+
+/// The context that a channel was made in.
+fn open_of(channel: *mut ibv_comp_channel) -> *mut ibv_context {
+    // SAFETY: a channel.
+    unsafe { (*channel).context }
 }
 
 fn destroy(cq: *mut ibv_cq) -> c_int {
@@ -43,12 +49,6 @@ fn n1_an_armed_queue_raises_one_event_at_the_next_completion() {
     assert_eq!(next_event(channel), Some(cq));
     assert_eq!(next_event(channel), None);
     assert_eq!(wr_ids(&poll(cq, 16).unwrap()), [1, 2, 3]);
-}
-
-/// The context that a channel was made in.
-fn open_of(channel: *mut ibv_comp_channel) -> *mut ibv_context {
-    // SAFETY: a channel.
-    unsafe { (*channel).context }
 }
 
 #[test]
@@ -84,6 +84,34 @@ fn n5_an_event_may_find_its_queue_empty() {
     assert_eq!(poll(cq, 16).unwrap().len(), 1);
     assert_eq!(next_event(channel), Some(cq));
     assert_eq!(poll(cq, 16), Ok(vec![]));
+}
+
+#[test]
+fn n6_who_arms_polls_and_sleeps_gets_everything() {
+    const ALL: u64 = 2000;
+    let channel = channel(open());
+    let cq = queue(open_of(channel), 4096, channel);
+    let (mut traffic, shared) = (Traffic::to(cq), (Shared(channel), Shared(cq)));
+    let (polled, was_polled) = mpsc::channel();
+    assert_eq!(arm(cq, false), 0);
+    let consumer = thread::spawn(move || {
+        let (channel, cq) = (shared.0.get(), shared.1.get());
+        let mut left = ALL as usize;
+        while left > 0 {
+            assert_eq!(next_event(channel), Some(cq));
+            assert_eq!(arm(cq, false), 0);
+            let completions = wr_ids(&poll(cq, 4096).unwrap());
+            left -= completions.len();
+            polled.send(completions).unwrap();
+        }
+    });
+    traffic.complete_each(0..ALL);
+    let mut all = Vec::new();
+    while all.len() < ALL as usize {
+        all.extend(was_polled.recv_timeout(LIMIT).unwrap());
+    }
+    assert_eq!(all, (0..ALL).collect::<Vec<_>>());
+    consumer.join().unwrap();
 }
 
 #[test]

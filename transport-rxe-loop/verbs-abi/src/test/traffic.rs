@@ -137,11 +137,6 @@ impl Traffic {
         Self { qp, sent }
     }
 
-    /// Its number.
-    pub fn number(&self) -> u32 {
-        self.qp.number()
-    }
-
     fn receive(&mut self, wr_id: u64, send: SendWr<'_>) {
         self.qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
         self.qp.post_send(&[send]).unwrap();

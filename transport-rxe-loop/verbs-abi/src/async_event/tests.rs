@@ -1,0 +1,141 @@
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::mpsc;
+use std::thread;
+
+use super::*;
+use crate::cq::ibv_destroy_cq;
+use crate::device::ibv_close_device;
+use crate::sys::ibv_cq;
+use crate::test::open;
+use crate::test::traffic::{LIMIT, Shared, Traffic, never_wait_for, poll, queue, until};
+
+/// An opening whose events are not waited for.
+fn hasty() -> *mut ibv_context {
+    let context = open();
+    // SAFETY: a context.
+    never_wait_for(unsafe { (*context).async_fd });
+    context
+}
+
+fn event(context: *mut ibv_context) -> Result<ibv_async_event, Errno> {
+    let mut event = ibv_async_event::ZEROED;
+    // SAFETY: there is room for one.
+    match unsafe { ibv_get_async_event(context, &raw mut event) } {
+        0 => Ok(event),
+        failed => {
+            assert_eq!(failed, -1);
+            Err(Errno::last())
+        }
+    }
+}
+
+/// The queue that an event says has overrun.
+fn overrun_of(event: &ibv_async_event) -> *mut ibv_cq {
+    assert_eq!(event.event_type, ibv_event_type::CQ_ERR);
+    // SAFETY: an event of a completion queue.
+    unsafe { event.element.cq }
+}
+
+fn acknowledge_twice(mut event: ibv_async_event) {
+    for _ in 0..2 {
+        // SAFETY: an event.
+        unsafe { ibv_ack_async_event(&raw mut event) };
+    }
+}
+
+/// A queue that has overrun, and whose queue pairs are gone.
+fn overrun(context: *mut ibv_context) -> *mut ibv_cq {
+    let cq = queue(context, 4, ptr::null_mut());
+    let mut traffic = Traffic::to(cq);
+    (0..20).for_each(|wr_id| traffic.fail(wr_id));
+    cq
+}
+
+fn destroy(cq: *mut ibv_cq) -> c_int {
+    // SAFETY: any pointer may be handed in.
+    unsafe { ibv_destroy_cq(cq) }
+}
+
+#[test]
+fn o2_an_overrun_names_its_queue_once() {
+    let context = hasty();
+    assert_eq!(event(context).err(), Some(Errno(libc::EAGAIN)));
+    let (first, second) = (overrun(context), overrun(context));
+    let told = [(); 2].map(|()| event(context).unwrap());
+    assert_eq!(told.each_ref().map(overrun_of), [first, second]);
+    assert_eq!(event(context).err(), Some(Errno(libc::EAGAIN)));
+    told.into_iter().for_each(acknowledge_twice); // Q11
+    assert_eq!([destroy(first), destroy(second)], [0; 2]);
+}
+
+#[test]
+fn n7_destroying_waits_until_the_event_is_acknowledged() {
+    let context = open();
+    let cq = overrun(context);
+    let told = event(context).unwrap();
+    assert_eq!(overrun_of(&told), cq);
+    let (shared, (over, is_over)) = (Shared(cq), mpsc::channel());
+    let destroyer = thread::spawn(move || over.send(destroy(shared.get())).unwrap());
+    until("the queue is being destroyed", || poll(cq, 1) == Err(Errno::NOENT));
+    assert!(is_over.try_recv().is_err());
+    acknowledge_twice(told);
+    assert_eq!(is_over.recv_timeout(LIMIT), Ok(0));
+    destroyer.join().unwrap();
+}
+
+#[test]
+fn n7_events_that_nobody_read_go_with_their_object() {
+    let context = hasty();
+    let (gone, there) = (overrun(context), overrun(context));
+    assert_eq!(destroy(gone), 0);
+    assert_eq!(event(context).map(|told| overrun_of(&told)), Ok(there));
+    assert_eq!(event(context).err(), Some(Errno(libc::EAGAIN)));
+}
+
+#[test]
+fn o5_who_waits_for_events_sleeps_until_there_is_one() {
+    let context = open();
+    let (shared, (woken, is_woken)) = (Shared(context), mpsc::channel());
+    let waiter = thread::spawn(move || {
+        woken.send(overrun_of(&event(shared.get()).unwrap()).addr()).unwrap();
+    });
+    assert!(is_woken.try_recv().is_err());
+    let cq = overrun(context);
+    assert_eq!(is_woken.recv_timeout(LIMIT), Ok(cq.addr()));
+    waiter.join().unwrap();
+}
+
+#[test]
+fn events_come_to_the_opening_that_their_object_was_made_in() {
+    let (one, other) = (hasty(), hasty());
+    let cq = overrun(one);
+    assert_eq!(event(other).err(), Some(Errno(libc::EAGAIN)));
+    assert_eq!(event(one).map(|told| overrun_of(&told)), Ok(cq));
+}
+
+#[test]
+fn q11_what_is_not_open_has_no_events() {
+    let context = open();
+    // SAFETY: any pointer may be handed in.
+    unsafe {
+        assert_eq!(ibv_get_async_event(context, ptr::null_mut()), -1);
+        assert_eq!(Errno::last(), Errno::INVAL);
+        ibv_ack_async_event(ptr::null_mut());
+        assert_eq!(ibv_close_device(context), 0);
+    }
+    assert_eq!(event(context).err(), Some(Errno::NOENT));
+    assert_eq!(event(ptr::null_mut()).err(), Some(Errno::INVAL));
+}
+
+#[test]
+fn q11_acknowledging_what_is_no_event_is_harmless() {
+    let context = hasty();
+    let cq = overrun(context);
+    let element = ibv_async_event_element { cq };
+    for event_type in (0..=20).chain([u32::MAX]).map(ibv_event_type) {
+        // Of what it names, or of something else.
+        acknowledge_twice(ibv_async_event { element, event_type });
+    }
+    assert_eq!(event(context).map(|told| overrun_of(&told)), Ok(cq));
+}
