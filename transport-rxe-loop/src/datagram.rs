@@ -53,12 +53,11 @@ mod arrive;
 pub(crate) mod grh;
 mod way;
 
-use cq_core::transport::{Post, PostError, Refused};
-use cq_core::wr::{RecvWr, SendOp, SendWr};
+use cq_core::transport::{Post, PostError};
+use cq_core::wr::{RecvWr, SendWr};
 
 use crate::ah::AddressHandle;
 use crate::qp::QueuePair;
-use crate::sync;
 
 pub use self::way::Way;
 
@@ -91,31 +90,18 @@ impl QueuePair {
     }
 }
 
-impl Directed<'_> {
-    /// What can't go this way, whatever it is.
-    fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
-        let sends = matches!(wr.op, SendOp::Send { .. });
-        if !sends || self.qp.qp_type() != cq_core::setup::QpType::Ud {
-            return Err(Refused::Unsupported);
-        }
-        let domain = sync::load_u32(&self.qp.place.slot.pd);
-        if self.destination.ah.domain() == domain { Ok(()) } else { Err(Refused::NoDestination) }
-    }
-}
-
 impl Post for Directed<'_> {
     /// Datagrams carry SEND, with or without immediate data; everything else is refused.
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let Destination { ah, qp_num, qkey } = self.destination;
-        let way = Way::new(ah.address(), qp_num, qkey);
-        let judged = list
-            .iter()
-            .enumerate()
-            .find_map(|(posted, wr)| self.judge(wr).err().map(|why| PostError { posted, why }));
-        let fine = judged.as_ref().map_or(list.len(), |refused| refused.posted);
-        self.qp.post(&list[..fine], Some(&way))?;
-        judged.map_or(Ok(()), Err)
+        let mut batch = self.qp.batch();
+        let mut put = |(posted, wr)| {
+            let refused = |why| PostError { posted, why };
+            batch.put_to(wr, &self.destination).map_err(refused)
+        };
+        let result = list.iter().enumerate().try_for_each(&mut put);
+        batch.post();
+        result
     }
 
     #[inline]

@@ -280,7 +280,7 @@ cfg_if::cfg_if! {
         pub use crate::mw::MemoryWindow;
         pub use crate::open::OpenOptions;
         pub use crate::pd::ProtectionDomain;
-        pub use crate::qp::{QpInit, QueuePair};
+        pub use crate::qp::{Batch, QpInit, QueuePair};
         pub use crate::srq::SharedReceiveQueue;
         pub use crate::state::{QpState, Rule};
     }

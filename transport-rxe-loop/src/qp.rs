@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch;
 mod change;
 mod judge;
 
@@ -50,6 +51,8 @@ use crate::place::Place;
 use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
 use crate::sync;
+
+pub use self::batch::Batch;
 
 /// `struct ibv_qp_init_attr`: what a queue pair is made of.
 #[derive(Clone, Copy, Debug)]
@@ -264,6 +267,20 @@ impl QueuePair {
         }
     }
 
+    /// How many sends were posted: the position of the next one.
+    #[inline]
+    fn posted_sends(&self) -> u64 {
+        sync::load(&self.place.slot.send.posted)
+    }
+
+    /// Hands over sends up to `end`, and carries them out.
+    #[inline]
+    fn publish_sends(&self, end: u64) {
+        let Place { fabric, slot, number, .. } = self.place;
+        sync::release(&slot.send.posted, end);
+        execute::run(fabric, number);
+    }
+
     /// Hands over receives up to `end`, and runs whoever waited for that.
     #[inline]
     fn publish_recvs(&self, end: u64) {
@@ -280,26 +297,16 @@ impl QueuePair {
     }
 }
 
-impl QueuePair {
-    /// Posts sends, of datagrams this way.
-    #[inline]
-    pub(crate) fn post(&mut self, list: &[SendWr<'_>], way: Option<&Way>) -> Result<(), PostError> {
-        let slot = self.place.slot;
-        let first = sync::load(&slot.send.posted);
-        let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr, way));
-        if end != first {
-            sync::release(&slot.send.posted, end);
-            execute::run(self.place.fabric, self.place.number);
-        }
-        result
-    }
-}
-
 impl Post for QueuePair {
     /// A datagram needs a destination: it is posted through [`to`](QueuePair::to), and refused here.
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        self.post(list, None)
+        let first = self.posted_sends();
+        let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr, None));
+        if end != first {
+            self.publish_sends(end);
+        }
+        result
     }
 
     #[inline]

@@ -47,6 +47,31 @@ fn q04_a_message_past_the_devices_limit_is_refused() {
 }
 
 #[test]
+fn q04_a_batch_is_posted_whole_or_not_at_all() {
+    let (mut a, mut b) = pair();
+    (0..8).for_each(|wr_id| b.recv(wr_id, 0, 64));
+    let good = |wr_id| SendWr::send_inline(wr_id, b"good");
+
+    {
+        let mut batch = a.qp.batch();
+        (10..18).for_each(|wr_id| batch.put(&good(wr_id)).unwrap());
+        assert_eq!(batch.put(&good(18)), Err(Refused::QueueFull));
+    }
+    a.expect_nothing();
+    b.expect_nothing();
+
+    // Nor did what was forgotten cost a slot; and what is refused is left out of what is posted.
+    let mut batch = a.qp.batch();
+    batch.put(&good(20)).unwrap();
+    let refused = batch.put(&SendWr::send_inline(21, &[0; 65]));
+    assert_eq!(refused, Err(Refused::InlineTooLong { max: 64 }));
+    batch.post();
+    (22..29).for_each(|wr_id| batch.put(&good(wr_id)).unwrap());
+    batch.post();
+    a.expect(&[20, 22, 23, 24, 25, 26, 27, 28].map(|wr_id| (wr_id, S::SUCCESS)));
+}
+
+#[test]
 fn q04_a_full_receive_queue_refuses() {
     let (mut a, mut b) = pair();
     for wr_id in 0..8 {
