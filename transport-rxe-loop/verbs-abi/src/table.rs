@@ -129,13 +129,23 @@ impl<T: Kind> Table<T> {
     /// EINVAL: it is null. ENOENT: there is no slot, or its handle or context is not what it was given.
     #[inline]
     pub fn find(&'static self, face: *const T::Face) -> Result<&'static Slot<T>, Errno> {
-        if face.is_null() {
-            return Err(Errno::INVAL);
-        }
-        let slot = self.at(face.addr().wrapping_sub(T::FACE)).ok_or(Errno::NOENT)?;
+        let slot = self.named(face)?;
         let is_as_given = slot.handle() == slot.index
             && slot.claimed_owner() == slot.owner.load(Ordering::Relaxed);
         if is_as_given { Ok(slot) } else { Err(Errno::NOENT) }
+    }
+
+    /// The slot behind a pointer in a request, by its address alone: what C wrote there is not judged, as no
+    /// device looks at it.
+    ///
+    /// # Errors
+    /// EINVAL: it is null. ENOENT: there is no slot.
+    #[inline]
+    pub fn named(&'static self, face: *const T::Face) -> Result<&'static Slot<T>, Errno> {
+        if face.is_null() {
+            return Err(Errno::INVAL);
+        }
+        self.at(face.addr().wrapping_sub(T::FACE)).ok_or(Errno::NOENT)
     }
 
     /// The slot whose public part begins at this address.
@@ -226,6 +236,14 @@ impl<T: Kind> Slot<T> {
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Result<R, Errno> {
         lock(&self.object).as_mut().map(work).ok_or(Errno::NOENT)
+    }
+
+    /// Takes the object out, for its end. Its place stays taken until it is [freed](Table::free).
+    ///
+    /// # Errors
+    /// ENOENT: there is none any more.
+    pub fn take(&self) -> Result<T, Errno> {
+        lock(&self.object).take().ok_or(Errno::NOENT)
     }
 
     /// Ends the object, or keeps it if `end` hands it back. Its place stays taken until it is
