@@ -14,7 +14,7 @@ use crate::errno::Errno;
 use crate::names::Names;
 use crate::sys::{VERBS_ABI_IS_EXTENDED, ibv_context, ibv_context_ops, ibv_device, verbs_context};
 use crate::table::{Kind, Table};
-use crate::{cq, cq_ex, mw, port, query};
+use crate::{cq, cq_ex, mw, port, post, qp, query, srq};
 
 /// An opening of the device. What is made through it keeps what it needs of it, so that it may be closed first.
 pub struct Opening {
@@ -47,12 +47,17 @@ const OPS: ibv_context_ops = ibv_context_ops {
     dealloc_mw: Some(mw::dealloc_mw),
     poll_cq: Some(cq::poll_cq),
     req_notify_cq: Some(cq::req_notify_cq),
+    post_srq_recv: Some(srq::post_srq_recv),
+    post_send: Some(post::post_send),
+    post_recv: Some(post::post_recv),
     ..ibv_context_ops::ZEROED
 };
 
 /// What all contexts have of functions that came later.
 const EXTENDED: verbs_context = verbs_context {
     create_cq_ex: Some(cq_ex::create_cq_ex),
+    create_qp_ex: Some(qp::create_qp_ex),
+    get_srq_num: Some(srq::get_srq_num),
     modify_cq: Some(cq::modify_cq),
     query_device_ex: Some(query::query_device_ex),
     query_port: Some(port::query_port),

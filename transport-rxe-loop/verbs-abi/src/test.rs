@@ -1,5 +1,7 @@
 //! What the tests share.
 
+pub mod allocations;
+pub mod ends;
 pub mod strict;
 pub mod traffic;
 

@@ -1,0 +1,157 @@
+//! Attributes of queue pairs: `struct ibv_qp_attr` and what the device has for it, both ways.
+
+use std::ffi::c_int;
+
+use cq_core::setup::{Access, QpAttrMask, QpCaps};
+use transport_rxe_loop::{QpAttr, QpState};
+
+use crate::arg::given;
+use crate::errno::{Errno, status};
+use crate::qp::{PAIRS, Pair};
+use crate::sys::{
+    IBV_MIG_MIGRATED, IBV_MTU_256, IBV_MTU_4096, ibv_ah_attr, ibv_mtu, ibv_qp, ibv_qp_attr,
+    ibv_qp_cap, ibv_qp_state,
+};
+
+/// Bytes of the smallest packet there is an [`ibv_mtu`] for.
+const SMALLEST: u32 = 256;
+/// The only port.
+const PORT: u8 = 1;
+
+/// What the device has no attribute for.
+const ABSENT: QpAttrMask = QpAttrMask::ALT_PATH
+    .union(QpAttrMask::PATH_MIG_STATE)
+    .union(QpAttrMask::CAP)
+    .union(QpAttrMask::RATE_LIMIT);
+
+/// `ibv_modify_qp(3)`. EINVAL: no such change, attributes missing, too many, unknown or out of range; nothing was
+/// changed (Q1). EOPNOTSUPP: capacities, another path, a rate. EBUSY: the peer's process is suspended in the middle
+/// of a message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_modify_qp(
+    qp: *mut ibv_qp,
+    attr: *mut ibv_qp_attr,
+    attr_mask: c_int,
+) -> c_int {
+    // SAFETY: C's word: nobody changes it during the call.
+    status(unsafe { given(attr) }.and_then(|attr| modify_qp(qp, attr, attr_mask)))
+}
+
+fn modify_qp(qp: *const ibv_qp, attr: &ibv_qp_attr, mask: c_int) -> Result<(), Errno> {
+    let slot = PAIRS.find(qp)?;
+    let mask = QpAttrMask::from_bits(mask.cast_unsigned()).ok_or(Errno::INVAL)?;
+    let wanted = of_c(attr, mask)?;
+    slot.with(|pair| {
+        pair.qp.modify(&wanted)?;
+        let state = pair.qp.state();
+        if state == QpState::Reset {
+            pair.path = ibv_ah_attr::ZEROED;
+        } else if mask.contains(QpAttrMask::AV) {
+            pair.path = attr.ah_attr;
+        }
+        // SAFETY: the state of the public part, a number that C and this library write.
+        unsafe { (&raw mut (*slot.face()).state).write_volatile(state as ibv_qp_state) };
+        Ok(())
+    })?
+}
+
+/// The attributes that C gives, as the device has them.
+fn of_c(attr: &ibv_qp_attr, mask: QpAttrMask) -> Result<QpAttr, Errno> {
+    if mask.intersects(ABSENT) {
+        return Err(Errno::OPNOTSUPP);
+    }
+    mask.iter().try_fold(QpAttr::new(), |all, flag| one_of_c(all, attr, flag))
+}
+
+/// One more of them.
+fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr, Errno> {
+    Ok(match flag {
+        QpAttrMask::STATE => all.state(state_of_c(attr.qp_state)?),
+        QpAttrMask::CUR_STATE => all.cur_state(state_of_c(attr.cur_qp_state)?),
+        QpAttrMask::EN_SQD_ASYNC_NOTIFY => all.en_sqd_async_notify(attr.en_sqd_async_notify != 0),
+        QpAttrMask::ACCESS_FLAGS => all.access(Access::from_bits_retain(attr.qp_access_flags)),
+        QpAttrMask::PKEY_INDEX => all.pkey_index(attr.pkey_index),
+        QpAttrMask::PORT => all.port(attr.port_num),
+        QpAttrMask::QKEY => all.qkey(attr.qkey),
+        QpAttrMask::AV => all.av(attr.ah_attr.port_num),
+        QpAttrMask::PATH_MTU => all.path_mtu(bytes_of_c(attr.path_mtu)?),
+        QpAttrMask::TIMEOUT => all.timeout(attr.timeout),
+        QpAttrMask::RETRY_CNT => all.retry_cnt(attr.retry_cnt),
+        QpAttrMask::RNR_RETRY => all.rnr_retry(attr.rnr_retry),
+        QpAttrMask::RQ_PSN => all.rq_psn(attr.rq_psn),
+        QpAttrMask::MAX_QP_RD_ATOMIC => all.max_rd_atomic(attr.max_rd_atomic),
+        QpAttrMask::MIN_RNR_TIMER => all.min_rnr_timer(attr.min_rnr_timer),
+        QpAttrMask::SQ_PSN => all.sq_psn(attr.sq_psn),
+        QpAttrMask::MAX_DEST_RD_ATOMIC => all.max_dest_rd_atomic(attr.max_dest_rd_atomic),
+        QpAttrMask::DEST_QPN => all.dest_qp_num(attr.dest_qp_num),
+        _ => return Err(Errno::INVAL),
+    })
+}
+
+fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
+    let found = QpState::ALL.into_iter().find(|&state| state as ibv_qp_state == number);
+    found.ok_or(Errno::INVAL)
+}
+
+fn bytes_of_c(mtu: ibv_mtu) -> Result<u32, Errno> {
+    match mtu {
+        IBV_MTU_256..=IBV_MTU_4096 => Ok(SMALLEST << (mtu - IBV_MTU_256)),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// What a queue pair was given, and its state, for C: whatever it was not given is 0.
+pub fn to_c(pair: &Pair) -> ibv_qp_attr {
+    let given = pair.qp.attributes();
+    let value = |flag| given.value(flag).unwrap_or_default();
+    // Every one fits where it came from.
+    let byte = |flag| value(flag) as u8;
+    let mtu = given.value(QpAttrMask::PATH_MTU);
+    let state = value(QpAttrMask::STATE);
+    ibv_qp_attr {
+        qp_state: state,
+        cur_qp_state: state,
+        path_mtu: mtu.map_or(0, |bytes| IBV_MTU_256 + (bytes / SMALLEST).ilog2()),
+        path_mig_state: IBV_MIG_MIGRATED,
+        qkey: value(QpAttrMask::QKEY),
+        rq_psn: value(QpAttrMask::RQ_PSN),
+        sq_psn: value(QpAttrMask::SQ_PSN),
+        dest_qp_num: value(QpAttrMask::DEST_QPN),
+        qp_access_flags: value(QpAttrMask::ACCESS_FLAGS),
+        cap: caps_to_c(pair.qp.caps()),
+        ah_attr: pair.path,
+        max_rd_atomic: byte(QpAttrMask::MAX_QP_RD_ATOMIC),
+        max_dest_rd_atomic: byte(QpAttrMask::MAX_DEST_RD_ATOMIC),
+        min_rnr_timer: byte(QpAttrMask::MIN_RNR_TIMER),
+        port_num: PORT,
+        timeout: byte(QpAttrMask::TIMEOUT),
+        retry_cnt: byte(QpAttrMask::RETRY_CNT),
+        rnr_retry: byte(QpAttrMask::RNR_RETRY),
+        ..ibv_qp_attr::ZEROED
+    }
+}
+
+/// Capacities, as C gives them.
+pub const fn caps_of_c(cap: ibv_qp_cap) -> QpCaps {
+    QpCaps {
+        max_send_wr: cap.max_send_wr,
+        max_recv_wr: cap.max_recv_wr,
+        max_send_sge: cap.max_send_sge,
+        max_recv_sge: cap.max_recv_sge,
+        max_inline: cap.max_inline_data,
+    }
+}
+
+/// Capacities, for C.
+pub const fn caps_to_c(caps: QpCaps) -> ibv_qp_cap {
+    ibv_qp_cap {
+        max_send_wr: caps.max_send_wr,
+        max_recv_wr: caps.max_recv_wr,
+        max_send_sge: caps.max_send_sge,
+        max_recv_sge: caps.max_recv_sge,
+        max_inline_data: caps.max_inline,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Changing states and attributes, as C programs do (Q1).
+
+use std::ptr;
+
+use super::*;
+use crate::sys::{
+    IBV_MTU_512, IBV_MTU_1024, IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QPS_RTR, IBV_QPS_RTS,
+    IBV_QPS_SQD, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_global_route,
+};
+use crate::test::ends::{End, QKEY, attributes, pair, way};
+
+type M = QpAttrMask;
+
+/// What the public structure says.
+fn state(end: &End) -> ibv_qp_state {
+    // SAFETY: a queue pair.
+    unsafe { (*end.qp).state }
+}
+
+#[test]
+fn q01_each_type_goes_from_reset_to_rts_and_back() {
+    for qp_type in [IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD] {
+        let end = End::new(qp_type);
+        for _ in 0..2 {
+            for (to, mask) in way(qp_type) {
+                let attr = attributes(to, end.number());
+                for missing in mask.difference(M::STATE).iter() {
+                    assert_eq!(end.modify(&attr, mask.difference(missing)), libc::EINVAL);
+                    assert_ne!(state(&end), to);
+                }
+                assert_eq!(end.modify(&attr, mask), 0);
+                assert_eq!((state(&end), end.query().0.qp_state), (to, to));
+            }
+            for to in [IBV_QPS_ERR, IBV_QPS_RESET] {
+                assert_eq!(end.modify(&attributes(to, 0), M::STATE), 0);
+                assert_eq!(state(&end), to);
+            }
+        }
+    }
+}
+
+#[test]
+fn q01_what_was_given_is_told_and_can_be_given_again() {
+    let end = End::new(IBV_QPT_RC);
+    let grh = ibv_global_route { flow_label: 5, hop_limit: 6, ..ibv_global_route::ZEROED };
+    for (to, mask) in way(IBV_QPT_RC) {
+        let mut attr = attributes(to, 77);
+        (attr.ah_attr.grh, attr.ah_attr.sl, attr.ah_attr.is_global) = (grh, 7, 1);
+        assert_eq!(end.modify(&attr, mask), 0);
+    }
+    let (told, _) = end.query();
+    assert_eq!((told.path_mtu, told.dest_qp_num, told.port_num), (IBV_MTU_1024, 77, 1));
+    assert_eq!((told.rq_psn, told.sq_psn), (0x12_3456, 0x65_4321));
+    assert_eq!((told.max_rd_atomic, told.max_dest_rd_atomic), (3, 4));
+    assert_eq!((told.min_rnr_timer, told.timeout), (12, 14));
+    assert_eq!((told.retry_cnt, told.rnr_retry), (6, 5));
+    assert_eq!(told.qp_access_flags, Access::REMOTE.bits());
+    let path = told.ah_attr;
+    assert_eq!((path.sl, path.is_global, path.dlid, path.port_num), (7, 1, 1, 1));
+    assert_eq!((path.grh.flow_label, path.grh.hop_limit), (5, 6));
+
+    assert_eq!(end.modify(&attributes(IBV_QPS_RESET, 0), M::STATE), 0);
+    let (forgot, _) = end.query();
+    assert_eq!((forgot.path_mtu, forgot.dest_qp_num, forgot.ah_attr.sl), (0, 0, 0));
+    for (qp_state, mask) in way(IBV_QPT_RC) {
+        assert_eq!(end.modify(&ibv_qp_attr { qp_state, ..told }, mask), 0);
+    }
+    assert_eq!(end.query().0.sq_psn, told.sq_psn);
+}
+
+#[test]
+fn q01_a_queue_key_is_told() {
+    let end = End::new(IBV_QPT_UD);
+    end.connect(0);
+    assert_eq!(end.query().0.qkey, QKEY);
+    let attr = ibv_qp_attr { qkey: 9, ..ibv_qp_attr::ZEROED };
+    assert_eq!(end.modify(&attr, M::QKEY), 0);
+    assert_eq!((end.query().0.qkey, state(&end)), (9, IBV_QPS_RTS));
+}
+
+#[test]
+fn q01_what_the_mask_does_not_name_is_not_looked_at() {
+    let end = End::new(IBV_QPT_RC);
+    let nonsense = ibv_qp_attr {
+        cur_qp_state: 99,
+        path_mtu: 99,
+        qp_access_flags: u32::MAX,
+        ..attributes(IBV_QPS_INIT, u32::MAX)
+    };
+    let mask = M::STATE | M::PKEY_INDEX | M::PORT | M::ACCESS_FLAGS;
+    assert_eq!(end.modify(&nonsense, mask), libc::EINVAL);
+    assert_eq!(end.modify(&ibv_qp_attr { qp_access_flags: 0, ..nonsense }, mask), 0);
+    assert_eq!(end.modify(&ibv_qp_attr { qp_state: IBV_QPS_ERR, ..nonsense }, M::STATE), 0);
+}
+
+#[test]
+fn q01_numbers_that_nobody_knows_change_nothing() {
+    let end = End::new(IBV_QPT_RC);
+    let [(init, mask), (rtr, to_peer), _] = way(IBV_QPT_RC);
+    for unknown in [7, 99, u32::MAX] {
+        assert_eq!(end.modify(&attributes(unknown, 0), mask), libc::EINVAL, "state {unknown}");
+        let attr = ibv_qp_attr { cur_qp_state: unknown, ..attributes(IBV_QPS_ERR, 0) };
+        assert_eq!(end.modify(&attr, M::CUR_STATE), libc::EINVAL);
+    }
+    assert_eq!(state(&end), IBV_QPS_RESET);
+    assert_eq!(end.modify(&attributes(init, 0), mask), 0);
+    for path_mtu in [0, 6, u32::MAX] {
+        let attr = ibv_qp_attr { path_mtu, ..attributes(rtr, 1) };
+        assert_eq!(end.modify(&attr, to_peer), libc::EINVAL, "mtu {path_mtu}");
+    }
+    let attr = ibv_qp_attr { path_mtu: IBV_MTU_512, ..attributes(rtr, 1) };
+    for bit in [21, 24, 26, 30] {
+        let mask = to_peer | M::from_bits_retain(1 << bit);
+        assert_eq!(end.modify(&attr, mask), libc::EINVAL, "bit {bit}");
+    }
+    assert_eq!((state(&end), end.query().0.path_mtu), (IBV_QPS_INIT, 0));
+    assert_eq!(end.modify(&attr, to_peer), 0);
+    assert_eq!((state(&end), end.query().0.path_mtu), (IBV_QPS_RTR, IBV_MTU_512));
+}
+
+#[test]
+fn q01_what_the_device_does_not_have_is_told() {
+    let (end, _peer) = pair(IBV_QPT_RC);
+    for absent in [M::CAP, M::RATE_LIMIT, M::ALT_PATH, M::PATH_MIG_STATE] {
+        let attr = attributes(IBV_QPS_RTS, 0);
+        assert_eq!(end.modify(&attr, M::STATE | absent), libc::EOPNOTSUPP, "{absent}");
+    }
+}
+
+#[test]
+fn q01_a_path_to_another_port_is_refused() {
+    let end = End::new(IBV_QPT_RC);
+    let [(init, mask), (rtr, to_peer), _] = way(IBV_QPT_RC);
+    assert_eq!(end.modify(&attributes(init, 0), mask), 0);
+    let mut attr = attributes(rtr, 1);
+    attr.ah_attr.port_num = 2;
+    assert_eq!(end.modify(&attr, to_peer), libc::EINVAL);
+    assert_eq!(end.query().0.ah_attr.port_num, 0);
+}
+
+#[test]
+fn q01_a_send_queue_is_drained_and_goes_on() {
+    let (end, _peer) = pair(IBV_QPT_RC);
+    let attr = ibv_qp_attr { en_sqd_async_notify: 1, ..attributes(IBV_QPS_SQD, 0) };
+    assert_eq!(end.modify(&attr, M::STATE | M::EN_SQD_ASYNC_NOTIFY), 0);
+    assert_eq!((state(&end), end.query().0.qp_state), (IBV_QPS_SQD, IBV_QPS_SQD));
+    let back = ibv_qp_attr { cur_qp_state: IBV_QPS_SQD, ..attributes(IBV_QPS_RTS, 0) };
+    assert_eq!(end.modify(&back, M::STATE | M::CUR_STATE), 0);
+    assert_eq!(state(&end), IBV_QPS_RTS);
+}
+
+#[test]
+fn q11_garbled_handles_and_null_pointers_are_told() {
+    let end = End::new(IBV_QPT_RC);
+    let mut attr = attributes(IBV_QPS_ERR, 0);
+    // SAFETY: any pointer may be handed in; nobody else uses the handle.
+    unsafe {
+        assert_eq!(ibv_modify_qp(ptr::null_mut(), &raw mut attr, 1), libc::EINVAL);
+        assert_eq!(ibv_modify_qp(end.qp, ptr::null_mut(), 1), libc::EINVAL);
+        (*end.qp).handle ^= 0xdead_beef;
+        assert_eq!(ibv_modify_qp(end.qp, &raw mut attr, 1), libc::ENOENT);
+        (*end.qp).handle ^= 0xdead_beef;
+    }
+}

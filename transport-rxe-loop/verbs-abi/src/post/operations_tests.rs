@@ -1,0 +1,262 @@
+//! What each operation does, asked for as C programs do (Q6, Q7).
+
+use std::ptr;
+
+use cq_core::setup::Access;
+use cq_core::wc::{WcFlags, WcOpcode, WcStatus as S};
+
+use crate::ah::ibv_destroy_ah;
+use crate::mw::dealloc_mw;
+use crate::sys::{
+    IBV_QPT_RC, IBV_QPT_UD, IBV_SEND_INLINE, IBV_WR_ATOMIC_CMP_AND_SWP,
+    IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE, IBV_WR_BIND_MW, IBV_WR_LOCAL_INV,
+    IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM,
+    IBV_WR_SEND_WITH_INV, ibv_ah, ibv_mr, ibv_mw, ibv_mw_bind_info, ibv_send_wr,
+    ibv_send_wr_atomic, ibv_send_wr_bind_mw, ibv_send_wr_rdma, ibv_send_wr_ud, ibv_wr_opcode,
+};
+use crate::test::ends::{End, QKEY, pair, recv, send};
+
+const IMM: [u8; 4] = [0, 0, 0x12, 0x34];
+
+/// To bytes of this end's memory.
+fn at(end: &End, offset: usize, wr: ibv_send_wr, opcode: ibv_wr_opcode) -> ibv_send_wr {
+    let mut wr = ibv_send_wr { opcode, ..wr };
+    wr.wr.rdma = ibv_send_wr_rdma { remote_addr: end.addr(offset), rkey: end.rkey() };
+    wr
+}
+
+#[test]
+fn q06_writes_and_reads_reach_the_memory_of_the_peer() {
+    let (a, b) = pair(IBV_QPT_RC);
+    a.write(0, b"from a");
+    b.write(500, b"from b");
+    let (out, back) = ([a.sge(0, 6)], [a.sge(100, 6)]);
+    let mut list = [
+        at(&b, 0, send(1, &out), IBV_WR_RDMA_WRITE),
+        at(&b, 500, send(2, &back), IBV_WR_RDMA_READ),
+    ];
+    assert_eq!(a.post_send(&mut list), Ok(()));
+    a.expect(&[(1, S::SUCCESS), (2, S::SUCCESS)]);
+    assert_eq!((b.read(0, 6), a.read(100, 6)), (b"from a".to_vec(), b"from b".to_vec()));
+}
+
+#[test]
+fn c05_immediate_data_arrives_byte_by_byte() {
+    let (a, b) = pair(IBV_QPT_RC);
+    (0..2).for_each(|wr_id| b.recv(wr_id, 0, 8));
+    let wr = ibv_send_wr { imm_data: u32::from_ne_bytes(IMM), ..send(1, &[]) };
+    let mut list = [
+        ibv_send_wr { opcode: IBV_WR_SEND_WITH_IMM, ..wr },
+        at(&b, 0, wr, IBV_WR_RDMA_WRITE_WITH_IMM),
+    ];
+    assert_eq!(a.post_send(&mut list), Ok(()));
+    for wc in b.expect(&[(0, S::SUCCESS), (1, S::SUCCESS)]) {
+        assert_eq!(wc.result().unwrap().imm(), Some(IMM));
+    }
+}
+
+#[test]
+fn q06_atomics_change_eight_bytes_and_return_them() {
+    let (a, b) = pair(IBV_QPT_RC);
+    b.write(64, &5_u64.to_ne_bytes());
+    let (first, second, third) = ([a.sge(0, 8)], [a.sge(8, 8)], [a.sge(16, 8)]);
+    let atomic = |sges, opcode, compare_add, swap| {
+        let mut wr = ibv_send_wr { opcode, ..send(1, sges) };
+        let (remote_addr, rkey) = (b.addr(64), b.rkey());
+        wr.wr.atomic = ibv_send_wr_atomic { remote_addr, compare_add, swap, rkey };
+        wr
+    };
+    a.write(16, &99_u64.to_ne_bytes());
+    let mut list = [
+        atomic(&first, IBV_WR_ATOMIC_FETCH_AND_ADD, 2, 0),
+        atomic(&second, IBV_WR_ATOMIC_CMP_AND_SWP, 7, 9),
+        at(&b, 72, send(1, &third), IBV_WR_ATOMIC_WRITE),
+    ];
+    assert_eq!(a.post_send(&mut list), Ok(()));
+    a.expect(&[(1, S::SUCCESS); 3]);
+    let words = |end: &End, offset| {
+        let word = |at| u64::from_ne_bytes(end.read(at, 8).try_into().unwrap());
+        (word(offset), word(offset + 8))
+    };
+    assert_eq!((words(&a, 0), words(&b, 64)), ((5, 7), (9, 99)));
+}
+
+fn datagram(ah: *mut ibv_ah, remote_qpn: u32, wr: ibv_send_wr) -> ibv_send_wr {
+    let mut wr = wr;
+    wr.wr.ud = ibv_send_wr_ud { ah, remote_qpn, remote_qkey: QKEY };
+    wr
+}
+
+#[test]
+fn q06_datagrams_go_where_each_says() {
+    let ((a, b), (c, _d)) = (pair(IBV_QPT_UD), pair(IBV_QPT_UD));
+    let ah = a.address();
+    (0..2).for_each(|wr_id| b.recv(wr_id, 0, 100));
+    c.recv(9, 0, 100);
+    let sges = [a.sge(200, 8)];
+    let with_imm = ibv_send_wr {
+        opcode: IBV_WR_SEND_WITH_IMM,
+        imm_data: u32::from_ne_bytes(IMM),
+        ..send(2, &sges)
+    };
+    let inline = ibv_send_wr { send_flags: IBV_SEND_INLINE, ..send(3, &sges) };
+    let mut list = [
+        datagram(ah, b.number(), send(1, &sges)),
+        datagram(ah, b.number(), with_imm),
+        datagram(ah, c.number(), inline),
+    ];
+    assert_eq!(a.post_send(&mut list), Ok(()));
+    let came = b.expect(&[(0, S::SUCCESS), (1, S::SUCCESS)]);
+    assert_eq!(came[0].result().unwrap().src_qp(), a.number());
+    assert_eq!(came[1].result().unwrap().imm(), Some(IMM));
+    c.expect(&[(9, S::SUCCESS)]);
+    a.expect(&[(1, S::SUCCESS), (2, S::SUCCESS)]);
+    // SAFETY: any pointer may be handed in.
+    assert_eq!(unsafe { ibv_destroy_ah(ah) }, 0);
+}
+
+#[test]
+fn q11_an_address_that_is_none_is_told() {
+    let (a, b) = pair(IBV_QPT_UD);
+    let post = |ah| a.post_send(&mut [datagram(ah, b.number(), send(1, &[]))]);
+    assert_eq!(post(ptr::null_mut()), Err((libc::EINVAL, 0)));
+    assert_eq!(post(a.pd.cast()), Err((libc::ENOENT, 0)));
+    let ah = a.address();
+    // What C wrote into it is not looked at here. SAFETY: nobody else uses it.
+    unsafe { (*ah).handle ^= 0xdead_beef };
+    assert_eq!(post(ah), Ok(()));
+    // SAFETY: as above.
+    unsafe {
+        (*ah).handle ^= 0xdead_beef;
+        assert_eq!(ibv_destroy_ah(ah), 0);
+    }
+    assert_eq!(post(ah), Err((libc::ENOENT, 0)));
+    let elsewhere = b.address();
+    assert_eq!(post(elsewhere), Err((libc::EINVAL, 0)));
+    // SAFETY: as above.
+    assert_eq!(unsafe { ibv_destroy_ah(elsewhere) }, 0);
+    a.expect(&[(1, S::SUCCESS)]);
+}
+
+#[test]
+fn q06_other_operations_are_no_datagrams() {
+    let (a, b) = pair(IBV_QPT_UD);
+    // Where an address would be, there is none.
+    let mut list = [at(&b, 0, send(1, &[]), IBV_WR_RDMA_WRITE)];
+    assert_eq!(a.post_send(&mut list), Err((libc::EINVAL, 0)));
+}
+
+fn key(mw: *mut ibv_mw) -> u32 {
+    // SAFETY: a window, or what was one.
+    unsafe { (*mw).rkey }
+}
+
+/// Opens a window on 64 bytes at 1024 of a region.
+fn binding(end: &End, mw: *mut ibv_mw, rkey: u32, mr: *mut ibv_mr) -> ibv_send_wr {
+    let mw_access_flags = Access::REMOTE_WRITE.bits();
+    let bind_info = ibv_mw_bind_info { mr, addr: end.addr(1024), length: 64, mw_access_flags };
+    let bind_mw = ibv_send_wr_bind_mw { mw, rkey, bind_info };
+    ibv_send_wr { opcode: IBV_WR_BIND_MW, bind_mw, ..send(7, &[]) }
+}
+
+fn invalidating(rkey: u32) -> ibv_send_wr {
+    ibv_send_wr { opcode: IBV_WR_LOCAL_INV, imm_data: rkey, ..send(8, &[]) }
+}
+
+#[test]
+fn q06_a_window_has_its_own_key_with_the_low_byte_that_was_asked_for() {
+    let (a, b) = pair(IBV_QPT_RC);
+    let mw = b.window();
+    let before = key(mw);
+    for low in [0, 17, 0xff] {
+        let mut list = [binding(&b, mw, 0x1234_5600 | low, b.mr)];
+        assert_eq!(b.post_send(&mut list), Ok(()));
+        b.expect(&[(7, S::SUCCESS)]);
+        assert_eq!(key(mw), before & !0xff | low);
+
+        let mut write = at(&b, 1024, send(1, &[]), IBV_WR_RDMA_WRITE);
+        write.wr.rdma.rkey = key(mw);
+        assert_eq!(a.post_send(&mut [write]), Ok(()));
+        a.expect(&[(1, S::SUCCESS)]);
+        assert_eq!(b.post_send(&mut [invalidating(key(mw))]), Ok(()));
+        b.expect(&[(8, S::SUCCESS)]);
+    }
+    // SAFETY: any pointer may be handed in.
+    assert_eq!(unsafe { dealloc_mw(mw) }, 0);
+}
+
+#[test]
+fn q06_a_list_binds_a_window_again_and_again() {
+    let (_a, b) = pair(IBV_QPT_RC);
+    let mw = b.window();
+    let keys = [1, 2].map(|low| key(mw) & !0xff | low);
+    let mut list = [
+        binding(&b, mw, keys[0], b.mr),
+        invalidating(keys[0]),
+        binding(&b, mw, keys[1], b.mr),
+        invalidating(keys[1]),
+    ];
+    assert_eq!(b.post_send(&mut list), Ok(()));
+    b.expect(&[(7, S::SUCCESS), (8, S::SUCCESS), (7, S::SUCCESS), (8, S::SUCCESS)]);
+    assert_eq!(key(mw), keys[1]);
+}
+
+#[test]
+fn q11_a_window_or_region_that_is_none_is_told() {
+    let (_a, b) = pair(IBV_QPT_RC);
+    let mw = b.window();
+    let before = key(mw);
+    for (window, region, errno) in [
+        (ptr::null_mut(), b.mr, libc::EINVAL),
+        (b.pd.cast(), b.mr, libc::ENOENT),
+        (mw, b.pd.cast(), libc::ENOENT),
+    ] {
+        let mut list = [binding(&b, window, 1, region)];
+        assert_eq!(b.post_send(&mut list), Err((errno, 0)));
+    }
+    assert_eq!(key(mw), before);
+    // What C wrote into them is not looked at here.
+    let garble = || {
+        // SAFETY: nobody else uses them.
+        unsafe {
+            (*mw).handle ^= 0xdead_beef;
+            (*b.mr).handle ^= 0xdead_beef;
+        }
+    };
+    garble();
+    assert_eq!(b.post_send(&mut [binding(&b, mw, 1, b.mr)]), Ok(()));
+    b.expect(&[(7, S::SUCCESS)]);
+    garble();
+}
+
+#[test]
+fn q07_a_window_without_a_region_can_not_be_bound() {
+    let (_a, b) = pair(IBV_QPT_RC);
+    assert_eq!(b.post_send(&mut [binding(&b, b.window(), 1, ptr::null_mut())]), Ok(()));
+    b.expect(&[(7, S::MW_BIND_ERR)]);
+}
+
+#[test]
+fn q06_a_send_takes_the_key_of_a_window_away() {
+    let (a, b) = pair(IBV_QPT_RC);
+    let mw = b.window();
+    assert_eq!(b.post_send(&mut [binding(&b, mw, 3, b.mr)]), Ok(()));
+    assert_eq!(b.post_recv(&mut [recv(4, &[])]), Ok(()));
+    let taking = ibv_send_wr { opcode: IBV_WR_SEND_WITH_INV, imm_data: key(mw), ..send(1, &[]) };
+    assert_eq!(a.post_send(&mut [taking]), Ok(()));
+    a.expect(&[(1, S::SUCCESS)]);
+    let came = b.expect(&[(7, S::SUCCESS), (4, S::SUCCESS)]);
+    let done = came[1].result().unwrap();
+    assert_eq!((done.opcode(), done.flags()), (WcOpcode::RECV, WcFlags::WITH_INV));
+    assert_eq!(done.invalidated_rkey(), Some(key(mw)));
+}
+
+#[test]
+fn q11_a_queue_pair_goes_with_windows_bound() {
+    let (_a, mut b) = pair(IBV_QPT_RC);
+    let mw = b.window();
+    assert_eq!(b.post_send(&mut [binding(&b, mw, 3, b.mr)]), Ok(()));
+    assert_eq!(b.destroy_qp(), 0);
+    // SAFETY: any pointer may be handed in.
+    assert_eq!(unsafe { dealloc_mw(mw) }, 0);
+}

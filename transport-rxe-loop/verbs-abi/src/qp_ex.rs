@@ -1,0 +1,294 @@
+//! The functions that a queue pair carries with it, to post with: `ibv_wr_start(3)` and those that follow it.
+//!
+//! Between `ibv_wr_start` and `ibv_wr_complete` or `ibv_wr_abort` a thread has the queue pair's functions for
+//! itself. What it asks for is [written down](draft), and posted as a whole: none of the functions between fails,
+//! and what went wrong is told at the end.
+
+mod draft;
+
+use std::ffi::{c_int, c_void};
+
+use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp};
+use transport_rxe_loop::QueuePair;
+
+pub use self::draft::Draft;
+use self::draft::WORD;
+use crate::ah::ADDRESSES;
+use crate::arg::given;
+use crate::errno::{Errno, status};
+use crate::mw::{WINDOWS, Window};
+use crate::post::convert::{Gathered, bind, memory, pieces};
+use crate::qp::{PAIRS, Pair};
+use crate::sys::{
+    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+    IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH,
+    IBV_QP_EX_WITH_LOCAL_INV, IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_RDMA_WRITE,
+    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
+    IBV_QP_EX_WITH_SEND_WITH_INV, ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp_ex,
+    ibv_sge,
+};
+use crate::table::Slot;
+
+/// All of them.
+pub const FUNCTIONS: ibv_qp_ex = ibv_qp_ex {
+    wr_atomic_cmp_swp: Some(wr_atomic_cmp_swp),
+    wr_atomic_fetch_add: Some(wr_atomic_fetch_add),
+    wr_bind_mw: Some(wr_bind_mw),
+    wr_local_inv: Some(wr_local_inv),
+    wr_rdma_read: Some(wr_rdma_read),
+    wr_rdma_write: Some(wr_rdma_write),
+    wr_rdma_write_imm: Some(wr_rdma_write_imm),
+    wr_send: Some(wr_send),
+    wr_send_imm: Some(wr_send_imm),
+    wr_send_inv: Some(wr_send_inv),
+    wr_send_tso: Some(wr_send_tso),
+    wr_set_ud_addr: Some(wr_set_ud_addr),
+    wr_set_xrc_srqn: Some(wr_set_xrc_srqn),
+    wr_set_inline_data: Some(wr_set_inline_data),
+    wr_set_inline_data_list: Some(wr_set_inline_data_list),
+    wr_set_sge: Some(wr_set_sge),
+    wr_set_sge_list: Some(wr_set_sge_list),
+    wr_start: Some(wr_start),
+    wr_complete: Some(wr_complete),
+    wr_abort: Some(wr_abort),
+    wr_atomic_write: Some(wr_atomic_write),
+    wr_flush: Some(wr_flush),
+    ..ibv_qp_ex::ZEROED
+};
+
+/// `ibv_wr_start(3)`.
+unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
+    let Ok(slot) = PAIRS.find(qp.cast()) else { return };
+    slot.side().gate.enter();
+    if slot.with(|pair| pair.draft.begin()).is_err() {
+        slot.side().gate.leave();
+    }
+}
+
+/// `ibv_wr_complete(3)`. EINVAL: nothing was started. Otherwise as `ibv_post_send(3)`; EOPNOTSUPP: an operation that the
+/// queue pair was not made with. Nothing was posted then.
+unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
+    status(end(qp, |Pair { qp, draft, .. }| draft.post(qp)))
+}
+
+/// `ibv_wr_abort(3)`.
+unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
+    // There is nobody to tell that nothing was started.
+    let _ = end(qp, |_| Ok(()));
+}
+
+/// Ends what was started, and lets the next one in.
+fn end(qp: *mut ibv_qp_ex, last: impl FnOnce(&mut Pair) -> Result<(), Errno>) -> Result<(), Errno> {
+    let slot = PAIRS.named(qp.cast())?;
+    let result = slot.with(|pair| pair.draft.end().then(|| last(pair)))?;
+    let Some(result) = result else {
+        // Whoever is in now, is another one; or the queue pair was no good to begin with.
+        return Err(PAIRS.find(qp.cast()).err().unwrap_or(Errno::INVAL));
+    };
+    slot.side().gate.leave();
+    result
+}
+
+/// Goes on with what was started; if nothing was, that is told at the end.
+fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&mut Draft, &QueuePair)) {
+    let _ =
+        PAIRS.named(qp.cast()).and_then(|slot| slot.with(|Pair { qp, draft, .. }| work(draft, qp)));
+}
+
+/// Does so, if nothing is wrong with what C gave for it.
+fn with_given<T>(qp: *mut ibv_qp_ex, given: Result<T, Errno>, work: impl FnOnce(&mut Draft, T)) {
+    with(qp, |draft, _| match given {
+        Ok(given) => work(draft, given),
+        Err(why) => draft.fail(why),
+    });
+}
+
+/// Has it fail.
+fn fail(qp: *mut ibv_qp_ex, why: Errno) {
+    with(qp, |draft, _| draft.fail(why));
+}
+
+/// Begins a request.
+fn add(qp: *mut ibv_qp_ex, needs: u64, op: SendOp) {
+    add_as(qp, needs, |_| Ok((op, None)));
+}
+
+/// Begins a request, which depends on those before.
+fn add_as(
+    qp: *mut ibv_qp_ex,
+    needs: u64,
+    op: impl FnOnce(&Draft) -> Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
+) {
+    with(qp, |draft, _| {
+        // SAFETY: that is a queue pair: C has written these for this request.
+        let (wr_id, wr_flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
+        let op = op(draft);
+        draft.add(needs, (wr_id, wr_flags), op);
+    });
+}
+
+/// `ibv_wr_send(3)`.
+unsafe extern "C" fn wr_send(qp: *mut ibv_qp_ex) {
+    add(qp, IBV_QP_EX_WITH_SEND, SendOp::Send { imm: None });
+}
+
+/// `ibv_wr_send_imm(3)`.
+unsafe extern "C" fn wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) {
+    let imm = Some(imm_data.to_ne_bytes());
+    add(qp, IBV_QP_EX_WITH_SEND_WITH_IMM, SendOp::Send { imm });
+}
+
+/// `ibv_wr_send_inv(3)`.
+unsafe extern "C" fn wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) {
+    add(qp, IBV_QP_EX_WITH_SEND_WITH_INV, SendOp::SendInvalidate { rkey });
+}
+
+/// `ibv_wr_rdma_write(3)`.
+unsafe extern "C" fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
+    let remote = RemoteAddr { addr, rkey };
+    add(qp, IBV_QP_EX_WITH_RDMA_WRITE, SendOp::Write { remote, imm: None });
+}
+
+/// `ibv_wr_rdma_write_imm(3)`.
+unsafe extern "C" fn wr_rdma_write_imm(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32) {
+    let (remote, imm) = (RemoteAddr { addr, rkey }, Some(imm_data.to_ne_bytes()));
+    add(qp, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, SendOp::Write { remote, imm });
+}
+
+/// `ibv_wr_rdma_read(3)`.
+unsafe extern "C" fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
+    add(qp, IBV_QP_EX_WITH_RDMA_READ, SendOp::Read { remote: RemoteAddr { addr, rkey } });
+}
+
+/// `ibv_wr_atomic_cmp_swp(3)`.
+unsafe extern "C" fn wr_atomic_cmp_swp(
+    qp: *mut ibv_qp_ex,
+    rkey: u32,
+    addr: u64,
+    compare: u64,
+    swap: u64,
+) {
+    let remote = RemoteAddr { addr, rkey };
+    add(qp, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, SendOp::CompareSwap { remote, compare, swap });
+}
+
+/// `ibv_wr_atomic_fetch_add(3)`.
+unsafe extern "C" fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, add: u64) {
+    let remote = RemoteAddr { addr, rkey };
+    self::add(qp, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, SendOp::FetchAdd { remote, add });
+}
+
+/// `ibv_wr_atomic_write`: its eight bytes are copied.
+unsafe extern "C" fn wr_atomic_write(
+    qp: *mut ibv_qp_ex,
+    rkey: u32,
+    addr: u64,
+    bytes: *const c_void,
+) {
+    let remote = RemoteAddr { addr, rkey };
+    add(qp, IBV_QP_EX_WITH_ATOMIC_WRITE, SendOp::AtomicWrite { remote });
+    // SAFETY: C's word: eight bytes.
+    with_given(qp, unsafe { memory(bytes.cast(), WORD) }, Draft::set_bytes);
+}
+
+/// `ibv_wr_flush`.
+unsafe extern "C" fn wr_flush(
+    qp: *mut ibv_qp_ex,
+    rkey: u32,
+    addr: u64,
+    length: usize,
+    placement: u8,
+    selectivity: u8,
+) {
+    let levels = [Selectivity::Range, Selectivity::Region];
+    let level = levels.into_iter().find(|&level| level as u32 == selectivity.into());
+    let Some((length, selectivity)) = u32::try_from(length).ok().zip(level) else {
+        return fail(qp, Errno::INVAL);
+    };
+    let remote = RemoteAddr { addr, rkey };
+    let placement = Placement::from_bits_retain(placement.into());
+    add(qp, IBV_QP_EX_WITH_FLUSH, SendOp::Flush { remote, length, placement, selectivity });
+}
+
+/// `ibv_wr_local_inv(3)`.
+unsafe extern "C" fn wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) {
+    add(qp, IBV_QP_EX_WITH_LOCAL_INV, SendOp::LocalInvalidate { rkey });
+}
+
+/// `ibv_wr_bind_mw(3)`.
+unsafe extern "C" fn wr_bind_mw(
+    qp: *mut ibv_qp_ex,
+    mw: *mut ibv_mw,
+    rkey: u32,
+    info: *const ibv_mw_bind_info,
+) {
+    add_as(qp, IBV_QP_EX_WITH_BIND_MW, |draft| {
+        let window = WINDOWS.named(mw)?;
+        // SAFETY: C's word: what the window is to open on.
+        let op = bind(window, draft.key_of(window), rkey, unsafe { given(info) }?)?;
+        Ok((op, Some(window)))
+    });
+}
+
+/// `ibv_wr_send_tso(3)`: no queue pair has it.
+unsafe extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _: *mut c_void, _: u16, _: u16) {
+    fail(qp, Errno::OPNOTSUPP);
+}
+
+/// `ibv_wr_set_ud_addr(3)`.
+unsafe extern "C" fn wr_set_ud_addr(
+    qp: *mut ibv_qp_ex,
+    ah: *mut ibv_ah,
+    remote_qpn: u32,
+    remote_qkey: u32,
+) {
+    with_given(qp, ADDRESSES.named(ah), |draft, ah| draft.set_to((ah, remote_qpn, remote_qkey)));
+}
+
+/// `ibv_wr_set_xrc_srqn(3)`: no queue pair has it.
+unsafe extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, _: u32) {
+    fail(qp, Errno::OPNOTSUPP);
+}
+
+/// `ibv_wr_set_sge(3)`.
+unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
+    with(qp, |draft, _| draft.set_sges(&[ibv_sge { addr, length, lkey }]));
+}
+
+/// `ibv_wr_set_sge_list(3)`.
+unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, sg_list: *const ibv_sge) {
+    with(qp, |draft, qp| {
+        // SAFETY: C's word: so many pieces.
+        match unsafe { pieces(sg_list, num_sge, qp.caps().max_send_sge) } {
+            Ok(sges) => draft.set_sges(sges),
+            Err(why) => draft.fail(why),
+        }
+    });
+}
+
+/// `ibv_wr_set_inline_data(3)`.
+unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *mut c_void, length: usize) {
+    // SAFETY: C's word: so many bytes, in one place.
+    unsafe { wr_set_inline_data_list(qp, 1, &ibv_data_buf { addr, length }) };
+}
+
+/// `ibv_wr_set_inline_data_list(3)`.
+unsafe extern "C" fn wr_set_inline_data_list(
+    qp: *mut ibv_qp_ex,
+    num_buf: usize,
+    buf_list: *const ibv_data_buf,
+) {
+    if buf_list.is_null() && num_buf > 0 {
+        return fail(qp, Errno::INVAL);
+    }
+    // SAFETY: C's word: so many places.
+    let place = |at| unsafe { &*buf_list.add(at) };
+    let places =
+        (0..num_buf).map(place).map(|place| (place.addr.cast_const().cast(), place.length));
+    // SAFETY: C's word: so many bytes at each.
+    let bytes = unsafe { Gathered::of(places) };
+    with_given(qp, bytes, |draft, bytes| draft.set_bytes(bytes.bytes()));
+}
+
+#[cfg(test)]
+mod tests;

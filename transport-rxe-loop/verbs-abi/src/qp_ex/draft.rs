@@ -1,0 +1,210 @@
+//! What is asked for between `ibv_wr_start(3)` and `ibv_wr_complete(3)`, until it is posted as a whole.
+
+use std::ffi::c_uint;
+use std::mem;
+
+use cq_core::setup::{QpCaps, QpType};
+use cq_core::wr::{Data, SendFlags, SendOp, SendWr};
+use transport_rxe_loop::{Batch, QueuePair};
+
+use crate::errno::Errno;
+use crate::mw::Window;
+use crate::post::convert::{To, flags, put, renew};
+use crate::sys::{
+    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+    IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH,
+    IBV_QP_EX_WITH_LOCAL_INV, IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_RDMA_WRITE,
+    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
+    IBV_QP_EX_WITH_SEND_WITH_INV, ibv_sge,
+};
+use crate::table::Slot;
+
+/// Operations that datagrams have.
+const OF_DATAGRAMS: u64 = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+/// Those that connections of either kind have.
+const OF_CONNECTIONS: u64 = OF_DATAGRAMS
+    | IBV_QP_EX_WITH_SEND_WITH_INV
+    | IBV_QP_EX_WITH_RDMA_WRITE
+    | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
+    | IBV_QP_EX_WITH_BIND_MW
+    | IBV_QP_EX_WITH_LOCAL_INV;
+/// Those that reliable connections have.
+const OF_RELIABLE: u64 = OF_CONNECTIONS
+    | IBV_QP_EX_WITH_RDMA_READ
+    | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
+    | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
+    | IBV_QP_EX_WITH_ATOMIC_WRITE
+    | IBV_QP_EX_WITH_FLUSH;
+
+/// Bytes of an atomic write, which lie in the request.
+pub const WORD: usize = size_of::<u64>();
+
+/// Requests that are not posted yet. It grows when it has to, and keeps its memory.
+pub struct Draft {
+    /// The operations that were asked for when the queue pair was made; `None` if it has no functions of its own.
+    ops: Option<u64>,
+    is_begun: bool,
+    /// What went wrong first.
+    wrong: Option<Errno>,
+    requests: Vec<Request>,
+    /// The data of all of them.
+    sges: Vec<ibv_sge>,
+    bytes: Vec<u8>,
+}
+
+struct Request {
+    wr_id: u64,
+    op: SendOp,
+    flags: SendFlags,
+    data: Place,
+    to: Option<To>,
+    /// The one that it binds.
+    window: Option<&'static Slot<Window>>,
+}
+
+/// Where the data of a request is: so much, from there on.
+#[derive(Clone, Copy)]
+enum Place {
+    Sges { first: usize, count: usize },
+    Inline { first: usize, count: usize },
+}
+
+impl Draft {
+    /// Nothing, for a queue pair of this type.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP: the type does not have all of the operations.
+    pub fn new(qp_type: QpType, ops: Option<u64>) -> Result<Self, Errno> {
+        let all = match qp_type {
+            QpType::Rc => OF_RELIABLE,
+            QpType::Uc => OF_CONNECTIONS,
+            QpType::Ud => OF_DATAGRAMS,
+        };
+        if ops.unwrap_or_default() & !all != 0 {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let (requests, sges, bytes) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { ops, is_begun: false, wrong: None, requests, sges, bytes })
+    }
+
+    /// Whether the queue pair has functions of its own.
+    pub const fn has_ops(&self) -> bool {
+        self.ops.is_some()
+    }
+
+    /// Capacities of which the operations can be had: an atomic write's bytes are inline.
+    pub fn suffice(&self, caps: QpCaps) -> QpCaps {
+        let least = if self.has(IBV_QP_EX_WITH_ATOMIC_WRITE) { WORD as u32 } else { 0 };
+        QpCaps { max_inline: caps.max_inline.max(least), ..caps }
+    }
+
+    fn has(&self, op: u64) -> bool {
+        self.ops.is_some_and(|ops| ops & op != 0)
+    }
+
+    /// Begins anew.
+    pub fn begin(&mut self) {
+        self.forget();
+        self.is_begun = true;
+    }
+
+    /// Whether it was begun; ends it.
+    pub fn end(&mut self) -> bool {
+        mem::take(&mut self.is_begun)
+    }
+
+    fn forget(&mut self) {
+        self.wrong = None;
+        self.requests.clear();
+        self.sges.clear();
+        self.bytes.clear();
+    }
+
+    /// Something went wrong: nothing of it will be posted.
+    pub fn fail(&mut self, why: Errno) {
+        self.wrong.get_or_insert(why);
+    }
+
+    /// Adds a request, if its operation was asked for, and what it does could be understood.
+    pub fn add(
+        &mut self,
+        needs: u64,
+        (wr_id, wr_flags): (u64, c_uint),
+        op: Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
+    ) {
+        if !self.is_begun {
+            return;
+        }
+        if !self.has(needs) {
+            return self.fail(Errno::OPNOTSUPP);
+        }
+        match op.and_then(|op| Ok((op, flags(wr_flags)?))) {
+            Ok(((op, window), flags)) => {
+                let data = Place::Sges { first: 0, count: 0 };
+                self.requests.push(Request { wr_id, op, flags, data, to: None, window });
+            }
+            Err(why) => self.fail(why),
+        }
+    }
+
+    /// Gives the last request something.
+    fn set(&mut self, give: impl FnOnce(&mut Request)) {
+        match self.requests.last_mut() {
+            Some(last) => give(last),
+            None => self.fail(Errno::INVAL),
+        }
+    }
+
+    /// Gives the last request its pieces.
+    pub fn set_sges(&mut self, sges: &[ibv_sge]) {
+        let first = self.sges.len();
+        self.sges.extend_from_slice(sges);
+        self.set(|last| last.data = Place::Sges { first, count: sges.len() });
+    }
+
+    /// Gives the last request its bytes.
+    pub fn set_bytes(&mut self, bytes: &[u8]) {
+        let first = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.set(|last| last.data = Place::Inline { first, count: bytes.len() });
+    }
+
+    /// Gives the last request its destination.
+    pub fn set_to(&mut self, to: To) {
+        self.set(|last| last.to = Some(to));
+    }
+
+    /// The key that a window will have once everything here is done, if something here binds it.
+    pub fn key_of(&self, window: &'static Slot<Window>) -> Option<u32> {
+        let binds =
+            |request: &&Request| request.window.is_some_and(|bound| std::ptr::eq(bound, window));
+        match self.requests.iter().rev().find(binds)?.op {
+            SendOp::BindWindow(bind) => Some(bind.rkey),
+            _ => None,
+        }
+    }
+
+    /// Posts everything, or nothing.
+    ///
+    /// # Errors
+    /// What went wrong first: while it was written, or with a request, as when it is posted.
+    pub fn post(&self, qp: &mut QueuePair) -> Result<(), Errno> {
+        if let Some(why) = self.wrong {
+            return Err(why);
+        }
+        let mut batch = qp.batch();
+        self.requests.iter().try_for_each(|request| self.put(&mut batch, request))?;
+        batch.post();
+        self.requests.iter().for_each(|Request { op, window, .. }| renew(op, *window));
+        Ok(())
+    }
+
+    fn put(&self, batch: &mut Batch<'_>, request: &Request) -> Result<(), Errno> {
+        let data = match request.data {
+            Place::Sges { first, count } => Data::Sges(&self.sges[first..first + count]),
+            Place::Inline { first, count } => Data::Inline(&self.bytes[first..first + count]),
+        };
+        let &Request { wr_id, op, flags, to, .. } = request;
+        put(batch, &SendWr { wr_id, op, flags, data }, to)
+    }
+}

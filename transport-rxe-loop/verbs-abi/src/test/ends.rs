@@ -1,0 +1,329 @@
+//! Queue pairs for the tests, made, connected and used as a C program does it: through exported functions, and the
+//! tables that the header's inline functions call.
+
+use std::ffi::c_int;
+use std::time::{Duration, Instant};
+use std::{mem, ptr};
+
+use cq_core::setup::{Access, QpAttrMask};
+
+use crate::ah::ibv_create_ah;
+use crate::cq::{ibv_create_cq, ibv_destroy_cq};
+use crate::device::ibv_close_device;
+use crate::errno::Errno;
+use crate::modify::ibv_modify_qp;
+use crate::mr::{ibv_dereg_mr, ibv_reg_mr};
+use crate::mw::alloc_mw;
+use crate::pd::{ibv_alloc_pd, ibv_dealloc_pd};
+use crate::qp::{ibv_create_qp, ibv_destroy_qp, ibv_query_qp};
+use crate::sys::{
+    IBV_MTU_1024, IBV_MW_TYPE_2, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QPT_UC,
+    IBV_QPT_UD, IBV_WR_SEND, ibv_ah, ibv_ah_attr, ibv_context, ibv_context_ops, ibv_cq, ibv_mr,
+    ibv_mw, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type,
+    ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_wc, ibv_wc_status,
+};
+use crate::test::open;
+
+/// Longer than anything here takes.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// The queue key of datagrams.
+pub const QKEY: u32 = 0x1111;
+/// Bytes of an end's region.
+pub const MEMORY: usize = 8192;
+
+pub const CAP: ibv_qp_cap = ibv_qp_cap {
+    max_send_wr: 24,
+    max_recv_wr: 24,
+    max_send_sge: 4,
+    max_recv_sge: 4,
+    max_inline_data: 64,
+};
+
+/// A queue pair with everything that it needs, for itself.
+pub struct End {
+    pub context: *mut ibv_context,
+    pub pd: *mut ibv_pd,
+    pub cq: *mut ibv_cq,
+    pub qp: *mut ibv_qp,
+    pub mr: *mut ibv_mr,
+    memory: *mut u8,
+}
+
+// SAFETY: C's objects belong to no thread.
+unsafe impl Send for End {}
+// SAFETY: as above; each has its own lock.
+unsafe impl Sync for End {}
+
+impl End {
+    /// One of this type, in RESET.
+    pub fn new(qp_type: ibv_qp_type) -> Self {
+        Self::with(|mut init, _| {
+            init.qp_type = qp_type;
+            // SAFETY: what it is made of.
+            unsafe { ibv_create_qp(init.qp_context.cast(), &raw mut init) }
+        })
+    }
+
+    /// One with the queue pair that this makes, of what is usual; its `qp_context` is the domain.
+    pub fn with(create: impl FnOnce(ibv_qp_init_attr, *mut ibv_context) -> *mut ibv_qp) -> Self {
+        let access = (Access::EVERY | Access::MW_BIND).bits() as c_int;
+        let memory = Box::leak(Box::new([0_u8; MEMORY])).as_mut_ptr();
+        // SAFETY: any pointer may be handed in; the memory stays.
+        unsafe {
+            let context = open();
+            let pd = ibv_alloc_pd(context);
+            let cq = ibv_create_cq(context, 256, ptr::null_mut(), ptr::null_mut(), 0);
+            let mr = ibv_reg_mr(pd, memory.cast(), MEMORY, access);
+            let init = ibv_qp_init_attr {
+                qp_context: pd.cast(),
+                send_cq: cq,
+                recv_cq: cq,
+                cap: CAP,
+                qp_type: IBV_QPT_RC,
+                ..ibv_qp_init_attr::ZEROED
+            };
+            let qp = create(init, context);
+            assert!(!cq.is_null() && !mr.is_null() && !qp.is_null(), "{:?}", Errno::last());
+            Self { context, pd, cq, qp, mr, memory }
+        }
+    }
+
+    /// `ibv_destroy_qp`, before its end.
+    pub fn destroy_qp(&mut self) -> c_int {
+        // SAFETY: any pointer may be handed in.
+        unsafe { ibv_destroy_qp(mem::replace(&mut self.qp, ptr::null_mut())) }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        // SAFETY: a queue pair, or what was one; nobody changes its number.
+        unsafe { (*self.qp).qp_num }
+    }
+
+    fn ops(&self) -> &ibv_context_ops {
+        // SAFETY: a context, or what was one.
+        unsafe { &(*self.context).ops }
+    }
+
+    /// Brings it from RESET to RTS, connected to the queue pair with this number.
+    pub fn connect(&self, peer: u32) {
+        // SAFETY: as of the number.
+        let qp_type = unsafe { (*self.qp).qp_type };
+        for (state, mask) in way(qp_type) {
+            assert_eq!(self.modify(&attributes(state, peer), mask), 0, "to {state}");
+        }
+    }
+
+    /// `ibv_modify_qp`.
+    pub fn modify(&self, attr: &ibv_qp_attr, mask: QpAttrMask) -> c_int {
+        let attr = ptr::from_ref(attr).cast_mut();
+        // SAFETY: attributes, which are read only.
+        unsafe { ibv_modify_qp(self.qp, attr, mask.bits() as c_int) }
+    }
+
+    /// `ibv_query_qp`.
+    pub fn query(&self) -> (ibv_qp_attr, ibv_qp_init_attr) {
+        let (mut attr, mut init) = (ibv_qp_attr::ZEROED, ibv_qp_init_attr::ZEROED);
+        // SAFETY: room for both.
+        assert_eq!(unsafe { ibv_query_qp(self.qp, &raw mut attr, 0, &raw mut init) }, 0);
+        (attr, init)
+    }
+
+    /// A piece of its memory.
+    pub fn sge(&self, offset: usize, length: u32) -> ibv_sge {
+        // SAFETY: a region, or what was one.
+        let lkey = unsafe { (*self.mr).lkey };
+        ibv_sge { addr: self.addr(offset), length, lkey }
+    }
+
+    /// Where in memory that is.
+    pub fn addr(&self, offset: usize) -> u64 {
+        self.memory.wrapping_add(offset).expose_provenance() as u64
+    }
+
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { (*self.mr).rkey }
+    }
+
+    /// A handle of the only port's address, in its domain.
+    pub fn address(&self) -> *mut ibv_ah {
+        let mut to = ibv_ah_attr { dlid: 1, port_num: 1, ..ibv_ah_attr::ZEROED };
+        // SAFETY: attributes.
+        let ah = unsafe { ibv_create_ah(self.pd, &raw mut to) };
+        assert!(!ah.is_null());
+        ah
+    }
+
+    /// A window in its domain.
+    pub fn window(&self) -> *mut ibv_mw {
+        // SAFETY: any pointer may be handed in.
+        let mw = unsafe { alloc_mw(self.pd, IBV_MW_TYPE_2) };
+        assert!(!mw.is_null());
+        mw
+    }
+
+    /// What is in its memory.
+    pub fn read(&self, offset: usize, length: usize) -> Vec<u8> {
+        assert!(offset + length <= MEMORY);
+        // SAFETY: inside of the memory, which nothing is under way to.
+        (offset..offset + length).map(|at| unsafe { self.memory.add(at).read_volatile() }).collect()
+    }
+
+    /// Writes into its memory.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= MEMORY);
+        for (at, byte) in bytes.iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { self.memory.add(offset + at).write_volatile(*byte) };
+        }
+    }
+
+    /// `ibv_post_send` of a list that begins with the first; which one is bad, if one is.
+    pub fn post_send(&self, list: &mut [ibv_send_wr]) -> Result<(), (c_int, usize)> {
+        link(list, |wr, next| wr.next = next);
+        let mut bad = ptr::null_mut();
+        // SAFETY: a list, and room for a pointer.
+        let status =
+            unsafe { self.ops().post_send.unwrap()(self.qp, list.as_mut_ptr(), &raw mut bad) };
+        named(status, bad, list)
+    }
+
+    /// `ibv_post_recv`, so.
+    pub fn post_recv(&self, list: &mut [ibv_recv_wr]) -> Result<(), (c_int, usize)> {
+        link(list, |wr, next| wr.next = next);
+        let mut bad = ptr::null_mut();
+        // SAFETY: as above.
+        let status =
+            unsafe { self.ops().post_recv.unwrap()(self.qp, list.as_mut_ptr(), &raw mut bad) };
+        named(status, bad, list)
+    }
+
+    /// Posts a receive of so many bytes.
+    pub fn recv(&self, wr_id: u64, offset: usize, length: u32) {
+        let sge = self.sge(offset, length);
+        assert_eq!(self.post_recv(&mut [recv(wr_id, &[sge])]), Ok(()));
+    }
+
+    /// So many completions.
+    #[track_caller]
+    pub fn completions(&self, count: usize) -> Vec<ibv_wc> {
+        let (mut all, begin) = (Vec::new(), Instant::now());
+        while all.len() < count {
+            let mut wc = ibv_wc::default();
+            // SAFETY: room for one.
+            let polled = unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, &raw mut wc) };
+            assert!(polled >= 0 && begin.elapsed() < DEADLINE, "{polled}, {all:?}");
+            all.extend((polled == 1).then_some(wc));
+        }
+        all
+    }
+
+    /// Exactly these completions, and no more.
+    #[track_caller]
+    pub fn expect(&self, wanted: &[(u64, ibv_wc_status)]) -> Vec<ibv_wc> {
+        let all = self.completions(wanted.len());
+        let seen: Vec<_> = all.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+        assert_eq!(seen, wanted);
+        let mut more = ibv_wc::default();
+        // SAFETY: room for one.
+        assert_eq!(unsafe { self.ops().poll_cq.unwrap()(self.cq, 1, &raw mut more) }, 0);
+        all
+    }
+}
+
+impl Drop for End {
+    /// Destroys what the test left.
+    fn drop(&mut self) {
+        // SAFETY: any pointer may be handed in; nobody uses these any more.
+        unsafe {
+            ibv_destroy_qp(self.qp);
+            ibv_dereg_mr(self.mr);
+            ibv_destroy_cq(self.cq);
+            ibv_dealloc_pd(self.pd);
+            ibv_close_device(self.context);
+        }
+    }
+}
+
+/// Two ends of a type, each connected to the other.
+pub fn pair(qp_type: ibv_qp_type) -> (End, End) {
+    let (a, b) = (End::new(qp_type), End::new(qp_type));
+    a.connect(b.number());
+    b.connect(a.number());
+    (a, b)
+}
+
+/// Every attribute that there is, for this state and peer.
+pub fn attributes(qp_state: ibv_qp_state, dest_qp_num: u32) -> ibv_qp_attr {
+    ibv_qp_attr {
+        qp_state,
+        dest_qp_num,
+        path_mtu: IBV_MTU_1024,
+        qkey: QKEY,
+        rq_psn: 0x12_3456,
+        sq_psn: 0x65_4321,
+        qp_access_flags: Access::REMOTE.bits(),
+        ah_attr: ibv_ah_attr { dlid: 1, port_num: 1, ..ibv_ah_attr::ZEROED },
+        max_rd_atomic: 3,
+        max_dest_rd_atomic: 4,
+        min_rnr_timer: 12,
+        port_num: 1,
+        timeout: 14,
+        retry_cnt: 6,
+        rnr_retry: 5,
+        ..ibv_qp_attr::ZEROED
+    }
+}
+
+/// Which of them each step from RESET to RTS takes.
+pub fn way(qp_type: ibv_qp_type) -> [(ibv_qp_state, QpAttrMask); 3] {
+    type M = QpAttrMask;
+    let (place, to_peer) = (M::PKEY_INDEX | M::PORT, M::AV | M::PATH_MTU | M::DEST_QPN | M::RQ_PSN);
+    let (init, rtr, rts) = match qp_type {
+        IBV_QPT_UD => (place | M::QKEY, M::empty(), M::SQ_PSN),
+        IBV_QPT_UC => (place | M::ACCESS_FLAGS, to_peer, M::SQ_PSN),
+        _ => (
+            place | M::ACCESS_FLAGS,
+            to_peer | M::MAX_DEST_RD_ATOMIC | M::MIN_RNR_TIMER,
+            M::SQ_PSN | M::MAX_QP_RD_ATOMIC | M::TIMEOUT | M::RETRY_CNT | M::RNR_RETRY,
+        ),
+    };
+    [(IBV_QPS_INIT, init), (IBV_QPS_RTR, rtr), (IBV_QPS_RTS, rts)]
+        .map(|(state, mask)| (state, mask | M::STATE))
+}
+
+/// A signaled SEND of these pieces.
+pub fn send(wr_id: u64, sges: &[ibv_sge]) -> ibv_send_wr {
+    ibv_send_wr {
+        wr_id,
+        sg_list: sges.as_ptr().cast_mut(),
+        num_sge: sges.len() as c_int,
+        opcode: IBV_WR_SEND,
+        send_flags: cq_core::wr::SendFlags::SIGNALED.bits(),
+        ..ibv_send_wr::ZEROED
+    }
+}
+
+/// A receive into these pieces.
+pub fn recv(wr_id: u64, sges: &[ibv_sge]) -> ibv_recv_wr {
+    let (sg_list, num_sge) = (sges.as_ptr().cast_mut(), sges.len() as c_int);
+    ibv_recv_wr { wr_id, sg_list, num_sge, ..ibv_recv_wr::ZEROED }
+}
+
+/// Makes a list of an array.
+pub fn link<W>(list: &mut [W], set: impl Fn(&mut W, *mut W)) {
+    let first = list.as_mut_ptr();
+    for (at, wr) in list.iter_mut().enumerate().rev().skip(1) {
+        set(wr, first.wrapping_add(at + 1));
+    }
+}
+
+/// The answer to a list, with the place of the bad request in it.
+pub fn named<W>(status: c_int, bad: *const W, list: &[W]) -> Result<(), (c_int, usize)> {
+    if status == 0 {
+        return Ok(());
+    }
+    assert_eq!(Errno::last().0, status);
+    Err((status, list.iter().position(|wr| ptr::eq(wr, bad)).expect("one of the list")))
+}
