@@ -72,7 +72,7 @@ structures! {
         wr_flush: of_qp!(u32, u64, usize, u8, u8),
     }
 
-    /// What [`ibv_wc`] is made of.
+    /// What `struct ibv_wc` is made of.
     struct ibv_wc_fields = "struct ibv_wc" {
         wr_id: u64,
         status: ibv_wc_status,
