@@ -3,11 +3,14 @@
 use crate::guest;
 use crate::run::{Job, Stop, cargo, cargo_with_cfg, flags};
 
+mod abi;
+mod artifacts;
 mod bare_metal;
 mod conformance;
 mod exports;
 mod layout;
 mod loom;
+mod preload;
 mod soft_roce;
 mod storms;
 mod verbs;
@@ -25,7 +28,7 @@ pub struct Stage {
 }
 
 /// All stages, in the order in which they run: what fails soonest comes first.
-pub static STAGES: [Stage; 11] = [
+pub static STAGES: [Stage; 12] = [
     Stage { name: "fmt", shows: "every file is as rustfmt writes it", packages: &[], run: fmt },
     Stage {
         name: "clippy",
@@ -50,6 +53,12 @@ pub static STAGES: [Stage; 11] = [
         shows: "the C ABI has the structures, numbers and names of libibverbs",
         packages: &[layout::PACKAGES],
         run: layout::run,
+    },
+    Stage {
+        name: "abi",
+        shows: "programs that know libibverbs only run unchanged on the loopback, Debian's and perftest's",
+        packages: &[abi::PACKAGES],
+        run: abi::run,
     },
     Stage {
         name: "loom",
@@ -168,6 +177,16 @@ fn differential(job: &mut Job) -> Result<String, Stop> {
     let (across, _what_they_did) = across.split_once(':').unwrap_or((&across, ""));
     let within = programs(&[])?;
     Ok(format!("between processes {across}; {within}"))
+}
+
+/// How many lines are shown of what something printed that failed.
+const SHOWN: usize = 60;
+
+/// The end of what something printed, below the line that tells of it.
+fn last_words(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    let tail = &lines[lines.len().saturating_sub(SHOWN)..];
+    tail.iter().flat_map(|line| ["\n  ", line]).collect()
 }
 
 /// The sum over all test binaries in libtest's output.

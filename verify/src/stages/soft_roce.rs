@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{conformance, tests_passed, verbs};
+use super::{conformance, last_words, tests_passed, verbs};
 use crate::guest::tasks::{End, Ran, Task};
 use crate::guest::{Guest, Load, Program};
 use crate::run::{Job, Stop};
@@ -107,9 +107,6 @@ const WIRED: [&[Row]; 2] = [
 /// What each test binary may take, in seconds.
 const PATIENCE: u32 = 60;
 
-/// How many lines are shown of what a task printed that failed.
-const SHOWN: usize = 60;
-
 /// What it needs beside that: the tool that counts instructions.
 pub const PACKAGES: &[&str] = &["valgrind"];
 
@@ -177,13 +174,6 @@ fn judge<'a>(ran: impl Iterator<Item = (&'a Check, &'a Ran)>) -> Result<Vec<Stri
         }
     }
     if faults.is_empty() { Ok(words) } else { Err(Stop::Judged(faults.join("\n"))) }
-}
-
-/// The end of what a task printed, below the line that tells of it.
-fn last_words(output: &str) -> String {
-    let lines: Vec<&str> = output.lines().collect();
-    let tail = &lines[lines.len().saturating_sub(SHOWN)..];
-    tail.iter().flat_map(|line| ["\n  ", line]).collect()
 }
 
 /// Something was printed: its last line.

@@ -6,9 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-
-use super::tests_passed;
+use super::{artifacts, tests_passed};
 use crate::guest::Program;
 use crate::run::{Job, Stop, cargo as plain_cargo, flags};
 
@@ -38,24 +36,8 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 
 /// The programs that cargo builds when told these `words`.
 pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
-    let mut cargo = cargo(words);
-    cargo.arg("--message-format=json-render-diagnostics");
-    let messages = job.ask(&format!("cargo {words}"), &mut cargo)?;
-    Ok(executables(&messages))
-}
-
-/// The programs in cargo's messages.
-fn executables(lines: &str) -> Vec<Program> {
-    let program = |message: Value| {
-        let name = message["target"]["name"].as_str()?.to_owned();
-        Some(Program { name, path: message["executable"].as_str()?.into() })
-    };
-    messages(lines).filter_map(program).collect()
-}
-
-/// Cargo's messages, a line each.
-pub fn messages(lines: &str) -> impl Iterator<Item = Value> {
-    lines.lines().filter_map(|line| serde_json::from_str(line).ok())
+    let messages = artifacts::build(job, &format!("cargo {words}"), &mut cargo(words))?;
+    Ok(artifacts::executables(&messages))
 }
 
 /// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of
@@ -89,15 +71,6 @@ fn libclang(folders: &[&str]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn programs_are_found_in_cargos_messages() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"bench"},"executable":null}
-{"reason":"compiler-artifact","target":{"name":"cqperf"},"executable":"/t/release/cqperf"}
-{"reason":"build-finished","success":true}"#;
-        let [Program { name, path }] = &executables(messages)[..] else { panic!("not one") };
-        assert_eq!((name.as_str(), path.to_str()), ("cqperf", Some("/t/release/cqperf")));
-    }
 
     #[test]
     fn a_folder_without_the_library_is_passed_over() {

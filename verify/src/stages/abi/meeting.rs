@@ -1,0 +1,194 @@
+//! Running one row of the list: a program alone, or a server and its client.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::figures::{self, Figure};
+use super::judge::{self, Judge};
+use super::list::{Kind, Row};
+use super::place::Place;
+use super::port;
+use super::side::{DEADLINE, Said, Side, wait_for};
+use crate::run::Stop;
+
+/// How long the other one may go on once one has failed: what it says may be the reason.
+const GRACE: Duration = Duration::from_secs(1);
+/// Where the server waits.
+const HOST: &str = "127.0.0.1";
+/// What a server says whose port somebody else has.
+const TAKEN: &str = "Couldn't listen to port";
+
+/// Runs it: what the programs said and how they ended, those of a pair with the server first.
+pub fn run(row: &Row, place: &Place<'_>) -> Result<Vec<Said>, Stop> {
+    match row.kind {
+        Kind::Alone(_) => {
+            let mut side = place.start("it", &row.words())?;
+            wait_for(DEADLINE, || side.ended())?;
+            Ok(vec![side.finish()?])
+        }
+        Kind::Watching(judge) => Ok(vec![watch(place.start("it", &row.words())?, judge)?]),
+        Kind::PingPong { .. } | Kind::Measured { .. } => {
+            let met = meet(&row.words(), place)?;
+            let taken = met[0].output.contains(TAKEN);
+            Ok((if taken { meet(&row.words(), place)? } else { met }).into())
+        }
+    }
+}
+
+/// Ends what waits once it has said what it must.
+fn watch(mut side: Side, judge: Judge) -> io::Result<Said> {
+    let ready = wait_for(DEADLINE, || {
+        let (over, said) = (side.ended()?.is_some(), judge(&side.output()?).is_ok());
+        Ok((over || said).then_some(!over))
+    })?;
+    if ready == Some(true) {
+        side.terminate()?;
+        wait_for(DEADLINE, || side.ended())?;
+    }
+    side.finish()
+}
+
+/// Starts the server, and its client once it listens.
+fn meet(words: &[String], place: &Place<'_>) -> Result<[Said; 2], Stop> {
+    let port = port::free()?;
+    let server = [words, &["-p".to_owned(), port.to_string()]].concat();
+    let client = [&server[..], &[HOST.to_owned()]].concat();
+    let mut server = place.start("server", &server)?;
+    let listens = wait_for(DEADLINE, || match port::is_listened_to(port, server.id())? {
+        true => Ok(Some(true)),
+        false => Ok(server.ended()?.map(|_| false)),
+    })?;
+    if listens != Some(true) {
+        let output = "it was not started, since the server did not listen".to_owned();
+        return Ok([server.finish()?, Said { output, end: None }]);
+    }
+    let mut client = place.start("client", &client)?;
+    await_both(&mut server, &mut client)?;
+    Ok([server.finish()?, client.finish()?])
+}
+
+/// Waits until both have ended, or their time is over; only a moment where one has failed.
+fn await_both(a: &mut Side, b: &mut Side) -> io::Result<()> {
+    let mut ends = || io::Result::Ok([a.ended()?, b.ended()?]);
+    let failed = |end: &Option<ExitStatus>| end.is_some_and(|status| !status.success());
+    let over = wait_for(DEADLINE, || {
+        let ends = ends()?;
+        let both = ends.iter().all(Option::is_some);
+        Ok((both || ends.iter().any(failed)).then_some(both))
+    })?;
+    if over == Some(false) {
+        wait_for(GRACE, || Ok(ends()?.iter().all(Option::is_some).then_some(())))?;
+    }
+    Ok(())
+}
+
+/// What the programs of this row showed, if all did what they must.
+pub fn judge(row: &Row, said: &[Said]) -> Result<Vec<Figure>, String> {
+    let mut outputs = said.iter().map(|Said { output, .. }| output.as_str());
+    let names: &[&str] = if said.len() == 1 { &["it"] } else { &["the server", "the client"] };
+    for (who, Said { end, .. }) in names.iter().zip(said) {
+        ended_well(&row.kind, *end).map_err(|why| format!("{who}: {why}"))?;
+    }
+    match row.kind {
+        Kind::Alone(judge) | Kind::Watching(judge) => {
+            outputs.map(judge).collect::<Result<Vec<()>, _>>().map(|_| Vec::new())
+        }
+        Kind::PingPong { size, count } => {
+            outputs.map(|output| judge::pingpong(size, count, output)).collect()
+        }
+        Kind::Measured { size, .. } => {
+            figures::measured(&size.each(), outputs.next_back().unwrap_or_default())
+        }
+    }
+}
+
+fn ended_well(kind: &Kind, end: Option<ExitStatus>) -> Result<(), String> {
+    let status = end.ok_or("its time was over")?;
+    let well = match kind {
+        Kind::Watching(_) => status.signal() == Some(Signal::TERM.as_raw()),
+        _ => status.success(),
+    };
+    if well { Ok(()) } else { Err(status.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::super::list::Size;
+    use super::super::side::tests::file;
+    use super::*;
+
+    const fn row(kind: Kind) -> Row {
+        Row { program: "it", options: "", kind, always: true }
+    }
+
+    const TWO: Row = row(Kind::PingPong { size: 1, count: 2 });
+    const PONG: &str =
+        "4 bytes in 0.00 seconds = 1.00 Mbit/sec\n2 iters in 0.00 seconds = 3.00 usec/iter\n";
+
+    fn said(output: &str, end: Option<i32>) -> Said {
+        Said { output: output.to_owned(), end: end.map(ExitStatus::from_raw) }
+    }
+
+    #[test]
+    fn both_sides_must_end_well_and_say_what_they_did() {
+        let judged = |server, client| judge(&TWO, &[server, client]).map(|figures| figures.len());
+        assert_eq!(judged(said(PONG, Some(0)), said(PONG, Some(0))), Ok(2));
+        assert!(judged(said(PONG, Some(0)), said("", Some(0))).is_err(), "nothing was said");
+        let failed = judged(said(PONG, Some(1 << 8)), said(PONG, Some(0)));
+        assert_eq!(failed.unwrap_err(), "the server: exit status: 1");
+        let killed = judged(said(PONG, Some(0)), said(PONG, None));
+        assert_eq!(killed.unwrap_err(), "the client: its time was over");
+    }
+
+    #[test]
+    fn of_a_pair_that_measures_the_client_says_what() {
+        let table = "#bytes #iterations BW average[MB/sec]\n8 5 2.5\n";
+        let measured = row(Kind::Measured { size: Size::OfAtomics, count: 5 });
+        let judged = |client| judge(&measured, &[said("", Some(0)), said(client, Some(0))]);
+        assert_eq!(judged(table).unwrap()[0].value, 2.5);
+        assert!(judged("").is_err());
+    }
+
+    #[test]
+    fn what_watches_must_be_ended_by_the_signal() {
+        let watching = row(Kind::Watching(judge::watching));
+        let line = "loop0: async event FD 3\n";
+        let judged = |line, end| judge(&watching, &[said(line, end)]);
+        assert!(judged(line, Some(Signal::TERM.as_raw())).is_ok());
+        assert!(judged(line, Some(0)).is_err(), "it ended by itself");
+        assert!(judged(line, Some(Signal::KILL.as_raw())).is_err(), "by another one");
+        assert!(judged("", Some(Signal::TERM.as_raw())).is_err(), "it watched nothing");
+    }
+
+    /// Awaits two shells that run these scripts.
+    fn awaited(name: &str, scripts: [&str; 2]) -> [Said; 2] {
+        let files = [0, 1].map(|side| file(&format!("{name}-{side}")));
+        let start = |side: usize| {
+            let mut command = Command::new("sh");
+            Side::start(command.args(["-c", scripts[side]]), files[side].clone()).unwrap()
+        };
+        let (mut a, mut b) = (start(0), start(1));
+        await_both(&mut a, &mut b).unwrap();
+        let said = [a.finish().unwrap(), b.finish().unwrap()];
+        for file in files {
+            fs::remove_file(file).unwrap();
+        }
+        said
+    }
+
+    #[test]
+    fn who_waits_for_one_that_failed_is_killed_and_so_is_who_takes_too_long() {
+        let [failed, waits] = awaited("fails", ["echo why; exit 1", "exec sleep 1000"]);
+        assert_eq!((failed.output.as_str(), failed.end.unwrap().code()), ("why\n", Some(1)));
+        assert_eq!(waits.end, None);
+        let [ended, hangs] = awaited("hangs", ["true", "exec sleep 1000"]);
+        assert!(ended.end.unwrap().success() && hangs.end.is_none());
+    }
+}

@@ -1,0 +1,145 @@
+//! A program under way: what it says goes to a file, and its time is limited.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::run::Stop;
+
+/// How long a program may take.
+pub const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
+/// Between two looks at what is waited for.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A program that was started. It is gone when this is.
+pub struct Side {
+    child: Child,
+    said: PathBuf,
+}
+
+/// What a program said, on both streams, and how it ended: if by itself.
+#[derive(Debug)]
+pub struct Said {
+    /// What it printed.
+    pub output: String,
+    /// How it ended; nothing where it had to be killed.
+    pub end: Option<ExitStatus>,
+}
+
+impl Side {
+    /// Starts it; what it says goes to this file.
+    pub fn start(command: &mut Command, said: PathBuf) -> Result<Self, Stop> {
+        let file = File::create(&said)?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let what = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn().map_err(|error| Stop::Start { what, error })?;
+        Ok(Self { child, said })
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has said so far.
+    pub fn output(&self) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(&self.said)?).into_owned())
+    }
+
+    /// How it ended, once it has.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Asks it to end, by the signal that does so.
+    pub fn terminate(&self) -> io::Result<()> {
+        let id = Pid::from_child(&self.child);
+        Ok(kill_process(id, Signal::TERM)?)
+    }
+
+    /// What it said and how it ended; where it has not, it is killed.
+    pub fn finish(mut self) -> io::Result<Said> {
+        let end = self.ended()?;
+        self.kill();
+        Ok(Said { output: self.output()?, end })
+    }
+
+    fn kill(&mut self) {
+        // It fails where it has ended, which is as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Looks again and again until there is something to be seen: that, or nothing where there was none in time.
+pub fn wait_for<T>(
+    limit: Duration,
+    mut look: impl FnMut() -> io::Result<Option<T>>,
+) -> io::Result<Option<T>> {
+    let start = Instant::now();
+    loop {
+        let seen = look()?;
+        if seen.is_some() || start.elapsed() > limit {
+            return Ok(seen);
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::env;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process;
+
+    use super::*;
+
+    /// A file of its own for a test.
+    pub fn file(name: &str) -> PathBuf {
+        env::temp_dir().join(format!("verify-{}-{name}", process::id()))
+    }
+
+    fn shell(name: &str, script: &str) -> Side {
+        Side::start(Command::new("sh").args(["-c", script]), file(name)).unwrap()
+    }
+
+    #[test]
+    fn what_a_program_says_on_both_streams_is_kept_with_its_end() {
+        let mut side = shell("says", "echo one; echo two >&2; exit 3");
+        let end = wait_for(DEADLINE, || side.ended()).unwrap();
+        let said = side.finish().unwrap();
+        assert_eq!((said.output.as_str(), end), ("one\ntwo\n", said.end));
+        assert_eq!(said.end.unwrap().code(), Some(3));
+        fs::remove_file(file("says")).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed_and_has_no_end() {
+        let mut side = shell("hangs", "exec sleep 1000");
+        let id = side.id();
+        assert_eq!(wait_for(Duration::ZERO, || side.ended()).unwrap(), None);
+        assert_eq!(side.finish().unwrap().end, None);
+        assert!(!fs::exists(format!("/proc/{id}")).unwrap(), "it is still there");
+        fs::remove_file(file("hangs")).unwrap();
+    }
+
+    #[test]
+    fn a_program_can_be_asked_to_end() {
+        let mut side = shell("waits", "exec sleep 1000");
+        side.terminate().unwrap();
+        let end = wait_for(DEADLINE, || side.ended()).unwrap().unwrap();
+        assert_eq!(end.signal(), Some(Signal::TERM.as_raw()));
+        fs::remove_file(file("waits")).unwrap();
+    }
+}
