@@ -131,6 +131,9 @@ pub struct Transport {
 pub enum Runs {
     /// On any machine.
     Anywhere,
+    /// On any machine with libibverbs, by a program that is built with the feature `verbs`, and that loads the
+    /// loopback's library of the same calls before it.
+    Preloaded,
     /// Where there is an RDMA device, by a program that is built with the feature `verbs`.
     OnADevice,
 }
@@ -149,6 +152,7 @@ pub const TRANSPORTS: &[Transport] = &[
     Transport { name: RXE_LOOP, cases: on_loopback, runs: Runs::Anywhere },
     Transport { name: LIKE_RXE, cases: real::<LikeRxe>, runs: Runs::Anywhere },
     Transport { name: RXE_LOOP_2, cases: on_two_processes, runs: Runs::Anywhere },
+    Transport { name: VERBS_LOOP, cases: on_verbs, runs: Runs::Preloaded },
     Transport { name: VERBS_RXE, cases: on_verbs, runs: Runs::OnADevice },
 ];
 
@@ -160,6 +164,9 @@ const RXE_LOOP_2: &str = "rxe-loop, two processes";
 
 /// The loopback that imitates Soft-RoCE.
 const LIKE_RXE: &str = "rxe-loop as rxe";
+
+/// Real verbs on the loopback, by its C ABI.
+const VERBS_LOOP: &str = "verbs-loop";
 
 /// Real verbs on Linux' Soft-RoCE driver.
 const VERBS_RXE: &str = "verbs-rxe";

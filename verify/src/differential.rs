@@ -31,7 +31,7 @@ mod strategy;
 mod tally;
 mod words;
 
-pub use self::dialect::{Dialect, FULL, Omission, SOFT_ROCE, TWO_PROCESSES, Why};
+pub use self::dialect::{Dialect, FULL, Omission, SOFT_ROCE, TWO_PROCESSES, VERBS_LOOP, Why};
 pub use self::judge::Difference;
 pub use self::program::{
     Change, Data, EndShape, MAIN, Op, Piece, Place, Program, Region, Request, SMALL, Shape, Step,

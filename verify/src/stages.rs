@@ -7,6 +7,7 @@ mod abi;
 mod artifacts;
 mod bare_metal;
 mod conformance;
+mod differential;
 mod exports;
 mod layout;
 mod loom;
@@ -74,9 +75,9 @@ pub static STAGES: [Stage; 12] = [
     },
     Stage {
         name: "differential",
-        shows: "random programs do the same on the loopback, also between processes, and on the model",
+        shows: "random programs do the same on the loopback, between processes and by its C ABI too, and on the model",
         packages: &[],
-        run: differential,
+        run: differential::run,
     },
     Stage {
         name: "bare-metal",
@@ -164,19 +165,6 @@ fn doc(job: &mut Job) -> Result<String, Stop> {
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     Ok("no warnings".into())
-}
-
-fn differential(job: &mut Job) -> Result<String, Stop> {
-    let mut programs = |options: &[&str]| {
-        let cargo_run =
-            ["run", "--quiet", "--release", "-p", "verify", "--bin", "differential", "--"];
-        let output = job.run("differential", &mut cargo(&[&cargo_run, options].concat()))?;
-        output.lines().last().map(str::to_owned).ok_or(Stop::Unshown("no program ran"))
-    };
-    let across = programs(&["--transport", "loop2", "--programs", "500"])?;
-    let (across, _what_they_did) = across.split_once(':').unwrap_or((&across, ""));
-    let within = programs(&[])?;
-    Ok(format!("between processes {across}; {within}"))
 }
 
 /// How many lines are shown of what something printed that failed.

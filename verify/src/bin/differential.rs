@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use verify::across::Across;
-use verify::differential::{FULL, Plan, SOFT_ROCE, TWO_PROCESSES, run};
+use verify::differential::{FULL, Plan, SOFT_ROCE, TWO_PROCESSES, VERBS_LOOP, run};
 use verify::far;
 use verify::loopback::Loopback;
 use verify::model::Model;
@@ -20,7 +20,9 @@ With --transport loop2 the ends of every connection are in two processes of this
 own account, so every step is waited for.
 
 With --transport verbs the device is the one that the environment's VERBS_DEVICE names, or the first. The
-programs leave out what Soft-RoCE is known to do otherwise, and say so.
+programs leave out what Soft-RoCE is known to do otherwise, and say so. With --transport verbs-loop it is the
+loopback, by the C ABI that is loaded before libibverbs (LD_PRELOAD), of which the programs leave out
+only what the binding does not have.
 
 Exit status: 0 all agreed, 1 one did not, 2 usage, 3 there is no such device, or
 this program was built without it.";
@@ -50,6 +52,8 @@ enum Transport {
     Loop2,
     /// A device of libibverbs
     Verbs,
+    /// The loopback as a device of libibverbs
+    VerbsLoop,
 }
 
 fn main() -> ExitCode {
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         Transport::Loop => (programs.unwrap_or(2000), &FULL),
         Transport::Loop2 => (programs.unwrap_or(2000), &TWO_PROCESSES),
         Transport::Verbs => (programs.unwrap_or(200), &SOFT_ROCE),
+        Transport::VerbsLoop => (programs.unwrap_or(2000), &VERBS_LOOP),
     };
     if let Err(why) = available(transport) {
         let _ = writeln!(io::stderr(), "error: {why}");
@@ -79,9 +84,11 @@ fn main() -> ExitCode {
         Transport::Loop => run::<Model, Loopback>(&plan, progress),
         Transport::Loop2 => run::<Model, Across>(&plan, progress),
         #[cfg(feature = "verbs")]
-        Transport::Verbs => run::<Model, verify::verbs::Verbs>(&plan, progress),
+        Transport::Verbs | Transport::VerbsLoop => {
+            run::<Model, verify::verbs::Verbs>(&plan, progress)
+        }
         #[cfg(not(feature = "verbs"))]
-        Transport::Verbs => unreachable!("it is not available"),
+        Transport::Verbs | Transport::VerbsLoop => unreachable!("it is not available"),
     };
     bar.finish_and_clear();
     // `println!` would panic where the reader is gone.
@@ -103,10 +110,14 @@ fn available(transport: Transport) -> Result<(), String> {
     match transport {
         Transport::Loop | Transport::Loop2 => Ok(()),
         #[cfg(feature = "verbs")]
-        Transport::Verbs => verify::verbs::check().map_err(|error| error.to_string()),
+        Transport::Verbs | Transport::VerbsLoop => {
+            verify::verbs::check().map_err(|error| error.to_string())
+        }
         #[cfg(not(feature = "verbs"))]
-        Transport::Verbs => Err("this program was built without libibverbs: build it with \
+        Transport::Verbs | Transport::VerbsLoop => {
+            Err("this program was built without libibverbs: build it with \
              `--features verbs`, which needs libibverbs-dev and librdmacm-dev"
-            .to_owned()),
+                .to_owned())
+        }
     }
 }

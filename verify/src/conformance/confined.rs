@@ -4,8 +4,8 @@
 
 use super::stand::{NO_OPERATION, NOT_OFFERED};
 use super::{
-    Case, Outcome, RXE_LOOP_2, VERBS_RXE, atomic_writes, flushes, ignoring, invalidation,
-    moderation, windows,
+    Case, Outcome, RXE_LOOP_2, VERBS_LOOP, VERBS_RXE, atomic_writes, flushes, ignoring,
+    invalidation, moderation, windows,
 };
 use crate::across::WITHIN;
 
@@ -61,22 +61,33 @@ pub const CONFINED: &[Confined] = &[
         says: WITHIN,
         why: "what goes to its own queue pair stays in its process",
     },
-    verbs(atomic_writes::NAMES, NO_OPERATION, NEWER),
-    verbs(flushes::NAMES, NO_OPERATION, NEWER),
-    verbs(windows::NAMES, NOT_OFFERED, UNBOUND),
-    verbs(invalidation::NAMES, NOT_OFFERED, UNBOUND),
-    verbs(&["q06_a_window_opens_for_an_unreliable_connection"], NOT_OFFERED, UNBOUND),
-    verbs(moderation::NAMES, NOT_OFFERED, "rxe has no modify_cq: EOPNOTSUPP"),
-    verbs(
-        ignoring::NAMES,
-        NOT_OFFERED,
-        "queues that ignore overruns are made by an extended call, which rdma-sys misses",
-    ),
+    on_rxe(atomic_writes::NAMES, NO_OPERATION, NEWER),
+    on_rxe(flushes::NAMES, NO_OPERATION, NEWER),
+    on_rxe(windows::NAMES, NOT_OFFERED, UNBOUND),
+    on_rxe(invalidation::NAMES, NOT_OFFERED, UNBOUND),
+    on_rxe(OF_UNRELIABLE_WINDOWS, NOT_OFFERED, UNBOUND),
+    on_rxe(moderation::NAMES, NOT_OFFERED, "rxe has no modify_cq: EOPNOTSUPP"),
+    on_rxe(ignoring::NAMES, NOT_OFFERED, MISSED),
+    on_loop(atomic_writes::NAMES, NO_OPERATION, "the operation is newer than rdma-sys"),
+    on_loop(flushes::NAMES, NO_OPERATION, "the operation is newer than rdma-sys"),
+    on_loop(windows::NAMES, NOT_OFFERED, UNBOUND),
+    on_loop(invalidation::NAMES, NOT_OFFERED, UNBOUND),
+    on_loop(OF_UNRELIABLE_WINDOWS, NOT_OFFERED, UNBOUND),
+    on_loop(ignoring::NAMES, NOT_OFFERED, MISSED),
 ];
 
+const OF_UNRELIABLE_WINDOWS: &[&str] = &["q06_a_window_opens_for_an_unreliable_connection"];
 const NEWER: &str = "the operation is newer than rdma-sys and than rxe of Linux 6.1";
 const UNBOUND: &str = "rdma-sys does not have the operands of BIND_MW";
+const MISSED: &str =
+    "queues that ignore overruns are made by an extended call, which rdma-sys misses";
 
-const fn verbs(cases: &'static [&'static str], says: &'static str, why: &'static str) -> Confined {
+const fn on_rxe(cases: Cases, says: &'static str, why: &'static str) -> Confined {
     Confined { transport: VERBS_RXE, cases, says, why }
 }
+
+const fn on_loop(cases: Cases, says: &'static str, why: &'static str) -> Confined {
+    Confined { transport: VERBS_LOOP, cases, says, why }
+}
+
+type Cases = &'static [&'static str];

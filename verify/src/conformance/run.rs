@@ -137,7 +137,7 @@ pub fn run_here(
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
     #[cfg(feature = "verbs")]
-    if transport.runs == Runs::OnADevice {
+    if transport.runs != Runs::Anywhere {
         crate::verbs::check().map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
     }
     panic::set_hook(Box::new(note_panic));

@@ -26,6 +26,8 @@ pub enum Why {
     Undefined(&'static str),
     /// The conformance suite judges it there, case by case.
     Judged,
+    /// The binding to C does not have these.
+    Unbound(&'static str),
 }
 
 /// Declares what can be left out, and what it is called.
@@ -57,7 +59,8 @@ omissions! {
     Fences: "FENCE";
     BadSources: "sends and writes of memory that can't be read";
     LostResults: "results of atomics that have nowhere to go";
-    Extensions: "windows, atomic writes, FLUSH, immediate data of WRITE, and moderation";
+    Newer: "windows, atomic writes, and FLUSH";
+    Extensions: "immediate data of WRITE, and moderation";
     Unreliable: "unreliable connections and datagrams";
     SharedReceives: "shared receive queues";
     NearDatagrams: "datagrams to a queue pair of the same end";
@@ -69,6 +72,7 @@ impl fmt::Display for Why {
         match self {
             Self::Deviates(case) => write!(f, "the device deviates: {case}"),
             Self::Undefined(what) => write!(f, "not specified: {what}"),
+            Self::Unbound(what) => write!(f, "rdma-sys does not have {what}"),
             Self::Judged => f.write_str("the conformance suite judges it"),
         }
     }
@@ -112,6 +116,12 @@ pub static TWO_PROCESSES: Dialect = Dialect {
 const WHEN_OVER: Why =
     Why::Undefined("when a request is over; so each step is waited for before the next");
 
+/// What reaches the loopback through its C ABI.
+pub static VERBS_LOOP: Dialect = Dialect {
+    left_out: &[(Omission::Newer, Why::Unbound("BIND_MW, ATOMIC_WRITE and FLUSH"))],
+    alike: &[],
+};
+
 /// What Soft-RoCE does as the specification says.
 pub static SOFT_ROCE: Dialect = Dialect {
     left_out: &[
@@ -127,6 +137,7 @@ pub static SOFT_ROCE: Dialect = Dialect {
             Why::Deviates("q07_the_target_is_told_of_memory_that_may_not_be_reached"),
         ),
         (Omission::OddAtomics, Why::Deviates("q07_an_atomic_that_is_not_aligned")),
+        (Omission::Newer, Why::Judged),
         (Omission::Extensions, Why::Judged),
         (Omission::Unreliable, Why::Judged),
         (Omission::SharedReceives, Why::Judged),
@@ -189,7 +200,7 @@ impl Dialect {
         }
         for end in ends {
             end.shares_receives &= !self.lacks(Omission::SharedReceives);
-            if self.lacks(Omission::Extensions) {
+            if self.lacks(Omission::Newer) {
                 end.rights &= Access::EVERY;
             }
         }
@@ -223,8 +234,11 @@ impl Dialect {
     }
 
     fn request(&self, request: &mut Request) {
-        if self.lacks(Omission::Extensions) {
-            without_extensions(&mut request.op);
+        if self.lacks(Omission::Newer) {
+            without_the_newer(&mut request.op);
+        }
+        if let (Op::Write { imm, .. }, true) = (&mut request.op, self.lacks(Omission::Extensions)) {
+            *imm = None;
         }
         request.fenced &= !self.lacks(Omission::Fences);
         if let Data::Pieces(pieces) = &mut request.data {
@@ -268,10 +282,10 @@ impl Dialect {
 }
 
 /// What all devices know, where this is something else.
-fn without_extensions(op: &mut Op) {
+fn without_the_newer(op: &mut Op) {
     match op {
-        Op::Write { imm, .. } => *imm = None,
-        Op::Send { .. } | Op::Read { .. } | Op::CompareSwap { .. } | Op::FetchAdd { .. } => {}
+        Op::Send { .. } | Op::Write { .. } | Op::Read { .. } => {}
+        Op::CompareSwap { .. } | Op::FetchAdd { .. } => {}
         _ => *op = Op::Send { imm: None },
     }
 }

@@ -41,7 +41,7 @@ impl<D: Device> End<D> {
         dialect: &Dialect,
     ) -> Self {
         let region = |len, access| device.register(pd, len, access).expect("a region");
-        let extended = !dialect.lacks(Omission::Extensions);
+        let extended = !dialect.lacks(Omission::Newer);
         let window = extended.then(|| device.alloc_mw(pd).expect("a window"));
         let more = Access::MW_BIND | Access::FLUSH_GLOBAL | Access::FLUSH_PERSISTENT;
         let main = region(MAIN, Access::EVERY | if extended { more } else { Access::empty() });

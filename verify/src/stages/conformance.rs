@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use verify::conformance::{self, Outcome, Progress, Runs, TRANSPORTS, Transport, Verdict};
 
+use super::preload::Tools;
 use super::verbs;
 use crate::guest::tasks::Task;
 use crate::guest::{self, Guest, Load};
@@ -53,16 +54,20 @@ fn on(transport: &Transport, job: &mut Job) -> Result<Vec<Outcome>, Stop> {
     match transport.runs {
         Runs::Anywhere => {
             let program = env::current_exe()?;
-            let process = |from: usize| {
-                let mut command = Command::new(&program);
-                command.args(["--cases", transport.name, "--from", &from.to_string()]);
-                command.stderr(Stdio::null());
-                Ok(command)
-            };
-            cases(transport, process, job)
+            cases(transport, |from| Ok(of(transport, from, Command::new(&program))), job)
+        }
+        Runs::Preloaded => {
+            let tools = Tools::build(job)?;
+            cases(transport, |from| Ok(of(transport, from, tools.command("verify")?)), job)
         }
         Runs::OnADevice => in_a_guest(transport, job),
     }
+}
+
+/// The command of a program of this package that runs the cases from this number on.
+fn of(transport: &Transport, from: usize, mut program: Command) -> Command {
+    program.args(["--cases", transport.name, "--from", &from.to_string()]).stderr(Stdio::null());
+    program
 }
 
 /// Runs the cases on the transports that need a device, and judges these alone.
@@ -72,7 +77,9 @@ pub fn on_devices(job: &mut Job) -> Result<String, Stop> {
     for transport in TRANSPORTS {
         match transport.runs {
             Runs::OnADevice => outcomes.extend(in_a_guest(transport, job)?),
-            Runs::Anywhere => others.push((transport.name, "it needs no device".to_owned())),
+            Runs::Anywhere | Runs::Preloaded => {
+                others.push((transport.name, "it needs no device".to_owned()))
+            }
         }
     }
     match Verdict::of(&outcomes, &others).faults() {
@@ -84,8 +91,7 @@ pub fn on_devices(job: &mut Job) -> Result<String, Stop> {
 /// Runs the cases of a transport that needs a device. A case that takes the guest along costs a reboot.
 fn in_a_guest(transport: &Transport, job: &mut Job) -> Result<Vec<Outcome>, Stop> {
     Packages::default().ensure(&[verbs::PACKAGES, guest::PACKAGES].concat(), job)?;
-    let programs =
-        verbs::build(job, &format!("build --release --bin verify {}", verbs::SELECTION))?;
+    let programs = verbs::tools(job)?;
     let command = r#"exec verify --cases "$transport" --from "$from""#.to_owned();
     let task = Task { name: LIST.to_owned(), seconds: CASES, command };
     let lists = vec![(LIST, vec![task])];

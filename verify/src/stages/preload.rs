@@ -1,11 +1,14 @@
 //! Programs that know libibverbs only, on the loopback: the library of its C ABI, loaded before libibverbs.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 
 use verify::loopback::FABRIC;
 
-use super::artifacts;
+use super::{artifacts, verbs};
+use crate::guest::Program;
+use crate::packages::Packages;
 use crate::run::{Job, Stop, cargo};
 
 /// The one device that such a program finds.
@@ -32,4 +35,28 @@ pub fn onto<'a>(command: &'a mut Command, library: &Path, fabric: &str) -> &'a m
         command.env_remove(variable);
     }
     command.env("LD_PRELOAD", library).env(FABRIC, fabric)
+}
+
+/// The programs of this package that are built for real verbs, and the library.
+pub struct Tools {
+    programs: Vec<Program>,
+    library: PathBuf,
+}
+
+impl Tools {
+    /// Builds them. Where libibverbs is missing and can't be installed, that is a reason to skip.
+    pub fn build(job: &mut Job) -> Result<Self, Stop> {
+        Packages::default().ensure(verbs::PACKAGES, job)?;
+        Ok(Self { programs: verbs::tools(job)?, library: build(job)? })
+    }
+
+    /// The command of the program of this `name`, with the loopback as its device.
+    pub fn command(&self, name: &str) -> io::Result<Command> {
+        let program = self.programs.iter().find(|program| program.name == name);
+        let program = program.ok_or_else(|| io::Error::other(format!("cargo built no {name}")))?;
+        let mut command = Command::new(&program.path);
+        onto(&mut command, &self.library, &format!("verify-abi-{}", process::id()));
+        command.env(verbs::DEVICE, DEVICE);
+        Ok(command)
+    }
 }

@@ -17,6 +17,9 @@ pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config",
 pub const SELECTION: &str = "-p transport-verbs -p transport-verbs-requirements -p bench -p verify \
                              --features=bench/verbs,verify/verbs";
 
+/// What names the device in the environment.
+pub const DEVICE: &str = "VERBS_DEVICE";
+
 /// The binding's generator reads headers with libclang, and panics with one that is newer than these.
 const LIBCLANG: [&str; 2] = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-15/lib"];
 
@@ -40,6 +43,11 @@ pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
     Ok(artifacts::executables(&messages))
 }
 
+/// The programs of this package, as what needs libibverbs has them.
+pub fn tools(job: &mut Job) -> Result<Vec<Program>, Stop> {
+    build(job, &format!("build --release --bin verify --bin differential {SELECTION}"))
+}
+
 /// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of
 /// its own: with other features it would replace this very program.
 fn cargo(words: &str) -> Command {
@@ -47,7 +55,7 @@ fn cargo(words: &str) -> Command {
     command.env("CARGO_TARGET_DIR", "target/verbs");
     // What is built here goes to a guest's memory, and nobody debugs it there.
     command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    for device in ["VERBS_DEVICE", "VERBS_ADDR"] {
+    for device in [DEVICE, "VERBS_ADDR"] {
         command.env_remove(device);
     }
     if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
