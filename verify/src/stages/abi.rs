@@ -82,7 +82,7 @@ fn one(
     job.log(&format!("$ {what}"))?;
     for Said { output, end } in &said {
         let end = end.map_or_else(|| "killed".to_owned(), |status| status.to_string());
-        job.log(&format!("{output}({end})"))?;
+        job.log(&format!("{}\n({end})", output.trim_end()))?;
     }
     let all: String = said.iter().map(|said| said.output.as_str()).collect();
     let judged = meeting::judge(row, &said);
