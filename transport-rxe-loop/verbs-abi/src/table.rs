@@ -151,16 +151,15 @@ impl<T: Kind> Table<T> {
     /// The slot whose public part begins at this address.
     #[inline]
     fn at(&'static self, address: usize) -> Option<&'static Slot<T>> {
-        for slots in self.chunks.iter().map_while(OnceLock::get) {
-            let first = slots.as_ptr().addr() + std::mem::offset_of!(Slot<T>, public);
-            let from_first = address.wrapping_sub(first);
-            if from_first % size_of::<Slot<T>>() == 0 {
-                if let Some(slot) = slots.get(from_first / size_of::<Slot<T>>()) {
-                    return Some(slot);
-                }
-            }
-        }
-        None
+        // Most programs never have more.
+        let first = self.chunks[0].get()?;
+        slot_at(first, address).or_else(|| self.at_in_others(address))
+    }
+
+    #[inline(never)]
+    fn at_in_others(&'static self, address: usize) -> Option<&'static Slot<T>> {
+        let others = self.chunks[1..].iter().map_while(OnceLock::get);
+        others.filter_map(|slots| slot_at(slots, address)).next()
     }
 
     /// [Finds](Self::find) an object that no event names, [ends](Slot::end) it, and gives its place back.
@@ -259,6 +258,15 @@ impl<T: Kind> Slot<T> {
             why
         })
     }
+}
+
+/// The slot of a chunk whose public part begins at this address.
+#[inline]
+fn slot_at<T: Kind>(slots: &'static [Slot<T>], address: usize) -> Option<&'static Slot<T>> {
+    let first = slots.as_ptr().addr() + std::mem::offset_of!(Slot<T>, public);
+    let from_first = address.wrapping_sub(first);
+    let is_one = from_first.is_multiple_of(size_of::<Slot<T>>());
+    slots.get(from_first / size_of::<Slot<T>>()).filter(|_| is_one)
 }
 
 /// Which chunk an index is in, and where there.
