@@ -71,7 +71,6 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Why it is refused, as when it is posted (Q4); the batch stays as it was.
-    #[inline]
     pub fn put(&mut self, wr: &SendWr<'_>) -> Result<(), Refused> {
         self.put_along(wr, None)
     }
@@ -80,7 +79,6 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Why it is refused, as when it is posted [to](QueuePair::to) this destination; the batch stays as it was.
-    #[inline]
     pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
         self.qp.judge_destination(wr, to)?;
         self.put_along(wr, Some(&Way::new(to.ah.address(), to.qp_num, to.qkey)))

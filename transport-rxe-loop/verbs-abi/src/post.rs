@@ -12,14 +12,15 @@ use cq_core::wr::{Data, RecvWr, SendOp, SendWr};
 use heapless::Vec;
 use transport_rxe_loop::{Batch, QpType, QueuePair};
 
-use self::convert::{Gathered, To, bind, bytes, flags, operation, pieces, put, renew};
+use self::convert::{Gathered, To, bind, bytes, flags, operation, pieces, put_to, renew};
 use crate::ah::ADDRESSES;
 use crate::arg::given;
 use crate::errno::{Errno, status};
 use crate::mw::WINDOWS;
 use crate::qp::PAIRS;
 use crate::sys::{
-    IBV_SEND_INLINE, IBV_WR_BIND_MW, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_send_wr_bind_mw,
+    IBV_SEND_INLINE, IBV_WR_BIND_MW, IBV_WR_LOCAL_INV, ibv_qp, ibv_recv_wr, ibv_send_wr,
+    ibv_send_wr_bind_mw,
 };
 
 /// Receives that are handed over together.
@@ -174,49 +175,38 @@ unsafe fn add(
     max_sge: u32,
     qp_type: QpType,
 ) -> Result<(), Errno> {
-    if wr.opcode == IBV_WR_BIND_MW {
-        return add_bind(batch, wr);
+    if matches!(wr.opcode, IBV_WR_BIND_MW | IBV_WR_LOCAL_INV) {
+        return add_local(batch, wr);
     }
-    // SAFETY: the caller's word.
-    let op = unsafe { operation(wr) }?;
-    let mut room = None;
-    let data = if op.carries_data() {
-        // SAFETY: as above.
-        unsafe { data(wr, max_sge, &mut room) }?
-    } else {
-        Data::Sges(&[])
-    };
-    let request = SendWr { wr_id: wr.wr_id, op, flags: flags(wr.send_flags)?, data };
-    if qp_type != QpType::Ud || !matches!(op, SendOp::Send { .. }) {
-        return put(batch, &request, None);
-    }
-    // SAFETY: as above.
-    let to = unsafe { destination(wr) }?;
-    put(batch, &request, Some(to))
-}
-
-/// The data of a send; in `room`, if it has to be gathered.
-///
-/// # Safety
-/// As of [`sends`].
-#[inline]
-unsafe fn data<'w>(
-    wr: &'w ibv_send_wr,
-    max_sge: u32,
-    room: &'w mut Option<Gathered>,
-) -> Result<Data<'w>, Errno> {
     // SAFETY: the caller's word.
     let sges = unsafe { pieces(wr.sg_list, wr.num_sge, max_sge) }?;
-    if wr.send_flags & IBV_SEND_INLINE == 0 {
-        return Ok(Data::Sges(sges));
-    }
-    if let [piece] = sges {
+    let gathered;
+    let data = match sges {
+        _ if wr.send_flags & IBV_SEND_INLINE == 0 => Data::Sges(sges),
+        [] => Data::Inline(&[]),
         // SAFETY: as above.
-        return Ok(Data::Inline(unsafe { bytes(piece) }?));
-    }
+        [piece] => Data::Inline(unsafe { bytes(piece) }?),
+        _ => {
+            // SAFETY: as above.
+            gathered = unsafe { Gathered::of_pieces(sges) }?;
+            Data::Inline(gathered.bytes())
+        }
+    };
+    let (wr_id, flags) = (wr.wr_id, flags(wr.send_flags)?);
     // SAFETY: as above.
-    let gathered = unsafe { Gathered::of_pieces(sges) }?;
-    Ok(Data::Inline(room.insert(gathered).bytes()))
+    unsafe {
+        operation(
+            wr,
+            #[inline(always)]
+            |op| {
+                let request = SendWr { wr_id, op, flags, data };
+                if qp_type != QpType::Ud || !matches!(op, SendOp::Send { .. }) {
+                    return Ok(batch.put(&request)?);
+                }
+                put_to(batch, &request, destination(wr)?)
+            },
+        )
+    }
 }
 
 /// Where a datagram goes.
@@ -229,18 +219,22 @@ unsafe fn destination(wr: &ibv_send_wr) -> Result<To, Errno> {
     Ok((ADDRESSES.named(to.ah)?, to.remote_qpn, to.remote_qkey))
 }
 
-/// Translates the binding of a window, and adds it. What came before is posted first: it may give the window
-/// its key.
+/// Translates what is about windows of this side, and adds it. What came before is posted first: it may give a
+/// window its key.
 #[cold]
-fn add_bind(batch: &mut Batch<'_>, wr: &ibv_send_wr) -> Result<(), Errno> {
-    batch.post();
-    let ibv_send_wr_bind_mw { mw, rkey, bind_info } = &wr.bind_mw;
-    let window = WINDOWS.named(*mw)?;
-    let op = bind(window, None, *rkey, bind_info)?;
-    let request =
-        SendWr { flags: flags(wr.send_flags)?, ..SendWr::new(wr.wr_id, op, Data::Sges(&[])) };
-    put(batch, &request, None)?;
-    renew(&op, Some(window));
+fn add_local(batch: &mut Batch<'_>, wr: &ibv_send_wr) -> Result<(), Errno> {
+    let (window, op) = match wr.opcode {
+        IBV_WR_BIND_MW => {
+            batch.post();
+            let ibv_send_wr_bind_mw { mw, rkey, bind_info } = &wr.bind_mw;
+            let window = WINDOWS.named(*mw)?;
+            (Some(window), bind(window, None, *rkey, bind_info)?)
+        }
+        _ => (None, SendOp::LocalInvalidate { rkey: wr.imm_data }),
+    };
+    let (wr_id, flags, data) = (wr.wr_id, flags(wr.send_flags)?, Data::Sges(&[]));
+    batch.put(&SendWr { wr_id, op, flags, data })?;
+    renew(&op, window);
     Ok(())
 }
 

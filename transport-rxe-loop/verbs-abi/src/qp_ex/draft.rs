@@ -9,7 +9,7 @@ use transport_rxe_loop::{Batch, QueuePair};
 
 use crate::errno::Errno;
 use crate::mw::Window;
-use crate::post::convert::{To, flags, put, renew};
+use crate::post::convert::{To, flags, put_to, renew};
 use crate::sys::{
     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
     IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH,
@@ -205,6 +205,10 @@ impl Draft {
             Place::Inline { first, count } => Data::Inline(&self.bytes[first..first + count]),
         };
         let &Request { wr_id, op, flags, to, .. } = request;
-        put(batch, &SendWr { wr_id, op, flags, data }, to)
+        let request = SendWr { wr_id, op, flags, data };
+        match to {
+            Some(to) => put_to(batch, &request, to),
+            None => Ok(batch.put(&request)?),
+        }
     }
 }
