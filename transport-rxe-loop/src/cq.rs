@@ -49,6 +49,15 @@ use crate::protocol::mode::Trait;
 use crate::sweep;
 use crate::sync;
 
+/// The slots of a queue that is to hold so many completions: a quarter more lets the consumer give them back in
+/// larger steps.
+const fn slots(promised: u32) -> u32 {
+    (promised + promised / 4).next_power_of_two()
+}
+
+// The largest queue wastes none.
+const _: () = assert!(slots(MAX_CQE) < slots(MAX_CQE + 1));
+
 /// Memory for a queue that is to hold so many completions, new: its zeros are an empty queue.
 fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Place, Extent), CreateError> {
     let what = Limit::Cqe;
@@ -59,11 +68,10 @@ fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Place, Extent), C
         return Err(CreateError::TooMany { what, asked: promised, max: MAX_CQE });
     }
     let promised = imitate::capacity(fabric, promised, MAX_CQE);
-    // A quarter more than was promised lets the consumer give slots back in larger steps.
-    let storage = (promised + promised / 4).next_power_of_two();
-    let bytes = size_of::<Control>() + storage as usize * (size_of::<Slot>() + size_of::<Tag>());
+    let slots = slots(promised);
+    let bytes = size_of::<Control>() + slots as usize * (size_of::<Slot>() + size_of::<Tag>());
     let extent = Extent::allocate(fabric, bytes)?;
-    let log2 = storage.trailing_zeros();
+    let log2 = slots.trailing_zeros();
     Ok((Place { offset: extent.offset(), log2, promised }, extent))
 }
 

@@ -61,7 +61,7 @@ fn a_device_without_memory_says_so() {
         }
     };
     assert!(matches!(error, CreateError::NoMemory { .. }), "{error}");
-    assert!(!cqs.is_empty());
+    assert!(cqs.len() >= 2, "one of the largest takes all");
     drop(cqs);
     context.create_cq(context.attributes().max_cqe, None).unwrap();
 }
