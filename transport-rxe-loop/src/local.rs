@@ -1,8 +1,8 @@
 //! What a request does that concerns nobody but its own side: BIND_MW and LOCAL_INV. They need no peer, and are
 //! carried out in their order with all others, whether it is there or not.
 //!
-//! They wait for copies through a key that has died, as [`binding`](crate::mw) has it: so they are carried out
-//! between two runs, when no window for copying is open.
+//! A LOCAL_INV waits for copies through the key that it kills, as [`binding`](crate::mw) has it: so these are
+//! carried out between two runs, when no window for copying is open.
 
 use cq_core::wc::WcStatus;
 use cq_core::wr::SendOp;
@@ -23,15 +23,17 @@ impl Initiator<'_> {
         }
         let request = ring.read_send(position);
         let (qp, windows) = (self.me.number, self.fabric.reach().windows());
-        let change = match request.op {
+        let is_done = match request.op {
             SendOp::BindWindow(bind) => {
                 let domain = sync::load_u32(&self.slot.pd);
-                windows.begin_bind(self.fabric, (qp, domain), &bind)
+                windows.bind(self.fabric, (qp, domain), &bind)
             }
-            SendOp::LocalInvalidate { rkey } => windows.begin_invalidate(self.fabric, qp, rkey),
-            _ => None,
+            SendOp::LocalInvalidate { rkey } => windows
+                .begin_invalidate(self.fabric, qp, rkey)
+                .is_some_and(|closing| closing.finish(self.fabric)),
+            _ => false,
         };
-        if !change.is_some_and(|change| change.finish(self.fabric)) {
+        if !is_done {
             return Some(Halted { why: Halt::Failed(WcStatus::MW_BIND_ERR), ..halted });
         }
         self.complete(&request, position);

@@ -59,25 +59,25 @@ pub use self::binding::{Bindings, take};
 /// after that, its key is dead, and nothing moves through it any more.
 ///
 /// # Why binding fails
-/// With MW_BIND_ERR, as any failure of a queue pair's own side:
+/// With MW_BIND_ERR, as any failure of a queue pair's own side, and the window stays as it is:
 /// - There is no such window in the queue pair's protection domain, or it does not have that key.
-/// - It is bound to another queue pair.
-/// - The new key is not of the window: all but its low byte stays. Or it is the one that the window is bound
-///   by; with another, a window is bound anew, which kills the old one.
+/// - It is bound already, to whichever queue pair and under whichever key. Before it can be bound again, that key
+///   has to be dead, as below; until then it stays good.
+/// - The new key is not of the window: all but its low byte stays.
 /// - There is no such region in the domain, or it has no MW_BIND; or no LOCAL_WRITE, and the peer is to write or
 ///   use atomics. What else the peer is let do, the region need not allow.
 /// - The range is empty, or not inside the region.
 /// - Rights that no window gives. LOCAL_WRITE and MW_BIND are none, but may be said.
 ///
 /// LOCAL_INV fails so if no window is bound to its queue pair by that key. The key of a region is none, for
-/// either. Both fail so, too, if the old key is dead, but the peer's process is suspended in the middle of
-/// using it, for two seconds: nobody can say then that nothing comes through it any more.
+/// either. It fails so, too, if the key is dead, but the peer's process is suspended in the middle of using it,
+/// for two seconds: nobody can say then that nothing comes through it any more.
 ///
 /// # How long a key lives
-/// Until the window is bound anew, invalidated by either side, or deallocated; until its region is deregistered;
-/// and until its queue pair is reset or destroyed. A SEND_WITH_INV kills it before the receive completes. If
-/// there is no such window, the sender hears nothing of it: the bytes are there, but the receive ends
-/// REM_INV_REQ, and its queue pair in ERR.
+/// Until the window is invalidated by either side, or deallocated; until its region is deregistered; and until
+/// its queue pair is reset or destroyed. A SEND_WITH_INV kills it before the receive completes. If there is no
+/// such window, the sender hears nothing of it: the bytes are there, but the receive ends REM_INV_REQ, and its
+/// queue pair in ERR.
 ///
 /// # Misuse
 /// Deallocating it twice does not compile:

@@ -235,7 +235,7 @@ impl<'a> Window<'a> {
         let bound = facts.bound(whose, addr, len, needs)?;
         // Another process that takes the key away can do it there alone.
         let is_alive = sync::acquire(&self.fabric.mr(facts.key >> 8).key) == facts.key;
-        // Whatever was read of a window that is being bound anew: it is memory of this region that lives.
+        // Whatever was read of a window that is being bound again: it is memory of this region that lives.
         let slot = self.fabric.reach().own(bound.region >> 8);
         let region = Facts::read(slot, bound.region).filter(|region| region.bound.is_none())?;
         let is_in_region = region.within(addr, len).is_some();

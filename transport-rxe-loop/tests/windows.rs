@@ -152,30 +152,45 @@ fn q07_a_window_is_as_writable_as_its_region() {
 }
 
 #[test]
-fn q06_binding_anew_kills_the_old_key() {
-    let (mut a, mut b, opening) = opened(Access::REMOTE);
-    let old = opening.at(0);
-    b.bind(&opening, Access::REMOTE_WRITE);
-    assert_ne!(opening.window.rkey(), old.rkey);
-    assert!(is_open(&mut a, opening.at(0)));
-    expect_dead(a, old);
-    // By the same key it is not.
-    let (mut a, mut b, opening) = opened(Access::REMOTE);
-    let same = WindowBind { rkey: opening.window.rkey(), ..opening.bind(Access::REMOTE) };
-    assert!(is_open(&mut a, opening.at(0)));
-    b.request(SendWr::bind_window(1, same), S::MW_BIND_ERR);
+fn q07_a_window_that_is_bound_is_not_bound_again() {
+    type Change = fn(&mut WindowBind);
+    let changes: [Change; 4] = [
+        |_| (),
+        |bind| bind.rkey = bind.window,
+        |bind| bind.length = 8,
+        |bind| bind.access = Access::REMOTE_READ,
+    ];
+    for change in changes {
+        // Unreliable, so that the peer still comes in when this has failed.
+        let (mut a, mut b) = common::pair_of(QpType::Uc);
+        let opening = Opening::of(&b);
+        b.bind(&opening, Access::REMOTE_WRITE);
+        let (at, mut again) = (opening.at(0), opening.bind(Access::REMOTE_WRITE));
+        change(&mut again);
+        b.request(SendWr::bind_window(1, again), S::MW_BIND_ERR);
+        assert_eq!((b.qp.state(), opening.window.rkey()), (QpState::Sqe, at.rkey));
+        a.request(SendWr::write_inline(1, b"old", at), S::SUCCESS);
+        assert_eq!(&opening.bytes()[..3], b"old", "its key stays good");
+        // Until that is taken away.
+        b.qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+        b.request(SendWr::local_invalidate(1, at.rkey), S::SUCCESS);
+        b.request(SendWr::bind_window(1, again), S::SUCCESS);
+    }
 }
 
 #[test]
 fn q06_a_window_is_bound_as_often_as_one_likes_and_never_by_key_0() {
-    let (mut a, mut b) = pair();
-    let openings: Vec<_> = (0..4).map(|_| Opening::of(&b)).collect();
-    for round in 0..300 {
-        let opening = &openings[round % openings.len()];
-        b.bind(opening, Access::REMOTE_WRITE);
+    let (mut a, mut b, opening) = opened(Access::REMOTE_WRITE);
+    let old = opening.at(0);
+    for round in 1..=300 {
+        let invalidate = SendWr::local_invalidate(1, opening.window.rkey());
+        let bind = SendWr::bind_window(2, opening.bind(Access::REMOTE_WRITE));
+        b.qp.post_send(&[invalidate, bind]).unwrap();
+        b.expect(&[(1, S::SUCCESS), (2, S::SUCCESS)]);
         assert_ne!(opening.window.rkey(), 0);
         assert!(is_open(&mut a, opening.at(round)));
     }
+    expect_dead(a, old);
 }
 
 #[test]

@@ -58,7 +58,8 @@ fn q06_a_peer_in_another_process_goes_through_a_window() {
         let word = b.ask(&format!("word {at}")).parse::<u64>().unwrap();
         a.expect(&format!("add {there} {key} 5"), "done");
         b.expect(&format!("word {at}"), &word.wrapping_add(5).to_string());
-        // Bound anew to less, by another key.
+        // Bound again, to less, by another key.
+        b.expect(&format!("invalidate {key}"), "ok 0");
         let less = open(&mut b, at, 64, RIGHTS);
         a.expect(&format!("write {there} {less} 0 64"), "ok 0");
         a.expect(&format!("write {there} {key} 0 64"), "REM_ACCESS_ERR");

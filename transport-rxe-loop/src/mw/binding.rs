@@ -2,9 +2,9 @@
 //!
 //! | state | its key | left by |
 //! |---|---|---|
-//! | Free | dead | BIND_MW, to Changing |
-//! | To | alive; or its peer has taken it away, or its region is gone: then it is as Free | BIND_MW and LOCAL_INV, to Changing; SEND_WITH_INV of a peer in this process, and RESET and the end of the queue pair, to Free |
-//! | Changing | dead | who began that, to To or Free |
+//! | Free | dead | BIND_MW, to To |
+//! | To | alive; or its peer has taken it away, or its region is gone: then it is as Free | LOCAL_INV, to Closing; SEND_WITH_INV of a peer in this process, and RESET and the end of the queue pair, to Free |
+//! | Closing | dead | the LOCAL_INV that began that, to Free |
 //!
 //! This is in memory of this process' own, by which it judges. What others go by is the window's entry in the
 //! table of regions, [sealed](crate::facts). A peer of another process takes the key out of that entry, and can't
@@ -12,8 +12,8 @@
 //! the entry can kill the key, and no more.
 //!
 //! # Waiting
-//! Once a key is dead, what still goes through it is waited for, as deregistering does, before the request
-//! completes or the window opens on something else. Only the peer of the queue pair that the window is
+//! Once a LOCAL_INV has killed a key, what still goes through it is waited for, as deregistering does, before
+//! the request completes and the window can be bound again. Only the peer of the queue pair that the window is
 //! bound to can be at that. Whoever waits for it has the turn of that queue pair, and its own
 //! [window for copying](crate::window) closed: two who take each other's keys away do not wait for each
 //! other, and a queue pair that is connected to itself does not wait at all. For a SEND_WITH_INV nobody is
@@ -53,7 +53,7 @@ struct Entry {
 enum State {
     Free,
     To(Bound),
-    Changing { qp: u32 },
+    Closing,
 }
 
 impl Entry {
@@ -74,10 +74,21 @@ impl Entry {
         matches!(self.state(fabric), State::To(bound) if bound.qp == qp)
     }
 
+    /// Gives it the key that it says, by which it is bound from now on.
+    fn open(&mut self, fabric: &'static Fabric, facts: &Facts) {
+        let (index, holder) = (self.key >> 8, (fabric.place(), self.generation));
+        // What it was bound to before may still be there, where a peer took the key away, or a region ended.
+        erase(fabric, index);
+        facts.write(fabric.reach().own(index), holder);
+        facts.write(fabric.mr(index), holder);
+        self.key = facts.key;
+        self.state = facts.bound.map_or(State::Free, State::To);
+    }
+
     /// Kills its key.
-    fn unbind(&mut self, fabric: &'static Fabric) {
+    fn close(&mut self, fabric: &'static Fabric, state: State) {
         erase(fabric, self.key >> 8);
-        self.state = State::Free;
+        self.state = state;
     }
 }
 
@@ -128,41 +139,33 @@ impl Bindings {
     pub fn release(&self, fabric: &'static Fabric, qp: u32) {
         let mut entries = self.lock();
         let bound = entries.values_mut().filter(|entry| entry.is_bound_to(fabric, qp));
-        bound.for_each(|entry| entry.unbind(fabric));
+        bound.for_each(|entry| entry.close(fabric, State::Free));
     }
 
-    /// Begins to bind a window to a queue pair of this domain, whose turn is held, and whose window for
-    /// copying is open; `None` if it can't be bound so.
-    pub fn begin_bind(
+    /// Binds a window to a queue pair of this domain, whose turn is held; false if it can't be bound so.
+    pub fn bind(
         &self,
         fabric: &'static Fabric,
         (qp, domain): (u32, u32),
         bind: &WindowBind,
-    ) -> Option<Change> {
+    ) -> bool {
         let mut entries = self.lock();
-        let entry = entries.get_mut(&(bind.window >> 8))?;
+        let Some(entry) = entries.get_mut(&(bind.window >> 8)) else { return false };
         let is_it = (entry.key, entry.domain) == (bind.window, domain);
         let keeps_place = bind.window >> 8 == bind.rkey >> 8;
-        let may = match entry.state(fabric) {
-            State::Free => true,
-            State::To(bound) => bound.qp == qp && bind.rkey != bind.window,
-            State::Changing { .. } => false,
-        };
-        let next = Some(facts(fabric, (qp, domain), bind)?);
-        (is_it && keeps_place && may).then(|| {
-            let change = entry.change(fabric, qp, next);
-            entry.key = bind.rkey;
-            change
-        })
+        let may = is_it && keeps_place && entry.state(fabric) == State::Free;
+        let facts = facts(fabric, (qp, domain), bind).filter(|_| may);
+        facts.map(|facts| entry.open(fabric, &facts)).is_some()
     }
 
     /// Begins to take its key away from a window that is bound to a queue pair, whose turn is held; `None`
     /// if none is that has it.
-    pub fn begin_invalidate(&self, fabric: &'static Fabric, qp: u32, rkey: u32) -> Option<Change> {
+    pub fn begin_invalidate(&self, fabric: &'static Fabric, qp: u32, rkey: u32) -> Option<Closing> {
         let mut entries = self.lock();
-        let entry = entries.get_mut(&(rkey >> 8))?;
-        let is_it = entry.key == rkey && entry.is_bound_to(fabric, qp);
-        is_it.then(|| entry.change(fabric, qp, None))
+        let found = entries.get_mut(&(rkey >> 8));
+        let entry = found.filter(|entry| entry.key == rkey && entry.is_bound_to(fabric, qp))?;
+        entry.close(fabric, State::Closing);
+        Some(Closing { index: rkey >> 8, generation: entry.generation, qp })
     }
 
     /// Takes its key away from a window that is bound to a queue pair of this process, for the peer of that
@@ -171,21 +174,11 @@ impl Bindings {
         let mut entries = self.lock();
         let found = entries.get_mut(&(rkey >> 8));
         let entry = found.filter(|entry| entry.key == rkey && entry.is_bound_to(fabric, qp));
-        entry.map(|entry| entry.unbind(fabric)).is_some()
+        entry.map(|entry| entry.close(fabric, State::Free)).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Entry {
-    fn change(&mut self, fabric: &'static Fabric, qp: u32, next: Option<Facts>) -> Change {
-        let index = self.key >> 8;
-        let waits = matches!(self.state(fabric), State::To(_));
-        erase(fabric, index);
-        self.state = State::Changing { qp };
-        Change { index, generation: self.generation, qp, waits, next }
     }
 }
 
@@ -210,37 +203,27 @@ fn facts(fabric: &'static Fabric, (qp, domain): (u32, u32), bind: &WindowBind) -
     })
 }
 
-/// A change that has begun: the key that the window had is dead.
+/// A window whose key a LOCAL_INV has killed, and through which something may still go.
 #[derive(Debug)]
 #[must_use]
-pub struct Change {
+pub struct Closing {
     index: u32,
     generation: u32,
     qp: u32,
-    /// Whether something may go through the old key.
-    waits: bool,
-    /// What it says then; nothing if it is not bound any more.
-    next: Option<Facts>,
 }
 
-impl Change {
-    /// Ends it, once nothing goes through the old key any more. The turn of the queue pair is held, and its
-    /// window for copying is closed; false if it could not be ended: the peer's process is suspended, or the
-    /// window was deallocated. The window is not bound then.
+impl Closing {
+    /// Ends it, once nothing goes through the key any more. The turn of the queue pair is held, and its
+    /// window for copying is closed; false if the peer's process is suspended, or the window was
+    /// deallocated. It is not bound, either way.
     pub fn finish(self, fabric: &'static Fabric) -> bool {
-        let is_over = !self.waits || outwait(fabric, self.qp).is_ok();
+        let is_over = outwait(fabric, self.qp).is_ok();
         let mut entries = fabric.reach().windows().lock();
         let found = entries.get_mut(&self.index);
         let Some(entry) = found.filter(|entry| entry.generation == self.generation) else {
             return false;
         };
         entry.state = State::Free;
-        if let Some(facts) = self.next.filter(|_| is_over) {
-            let holder = (fabric.place(), self.generation);
-            facts.write(fabric.reach().own(self.index), holder);
-            facts.write(fabric.mr(self.index), holder);
-            entry.state = facts.bound.map_or(State::Free, State::To);
-        }
         is_over
     }
 }

@@ -38,6 +38,10 @@ impl Alone {
     fn open(&mut self) {
         let number = self.qp.number();
         self.qp.connect(number).unwrap();
+        assert_eq!(self.bind(), WcStatus::SUCCESS);
+    }
+
+    fn bind(&mut self) -> WcStatus {
         let bind = WindowBind {
             window: self.window.rkey(),
             rkey: inc_rkey(self.window.rkey()),
@@ -46,7 +50,7 @@ impl Alone {
             length: 64,
             access: Access::REMOTE_WRITE,
         };
-        assert_eq!(self.outcome(SendWr::bind_window(1, bind)), WcStatus::SUCCESS);
+        self.outcome(SendWr::bind_window(1, bind))
     }
 
     fn outcome(&mut self, wr: SendWr<'_>) -> WcStatus {
@@ -108,6 +112,19 @@ fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
     facts.write(slot, slot.life().holder().unwrap());
     assert!(!alone.is_open());
     Facts::erase(slot);
+}
+
+#[test]
+fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
+    let mut alone = Alone::new();
+    let (windows, key) = (alone.fabric.reach().windows(), alone.window.rkey());
+    let closing = windows.begin_invalidate(alone.fabric, alone.qp.number(), key).unwrap();
+    assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
+    assert_eq!(alone.window.rkey(), key);
+    assert!(closing.finish(alone.fabric));
+    alone.qp = alone.pd.create_qp(&QpInit::new(&alone.cq)).unwrap();
+    alone.open();
+    assert!(alone.is_open());
 }
 
 #[test]

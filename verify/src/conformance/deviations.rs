@@ -86,6 +86,7 @@ const OF_IMITATION: &[Deviation] = &[
         NOT_THERE,
     ),
     imitation("q07_a_window_is_no_local_memory", "LOC_QP_OP, not LOC_PROT", NOT_THERE),
+    imitation("q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good", TO_ERR, NOT_THERE),
     imitation(
         "q07_a_send_with_invalidate_fails_as_any_send",
         "it does, with Soft-RoCE's statuses",

@@ -9,7 +9,7 @@ super::chapter! {
     c06_a_local_invalidation_is_told_by_its_opcode,
     q06_a_local_invalidation_shuts_a_window,
     q06_a_local_invalidation_needs_no_peer,
-    q06_a_window_that_was_shut_can_be_bound_anew,
+    q06_a_window_that_was_shut_can_be_bound_again,
     q06_a_send_with_invalidate_shuts_the_window_of_its_receiver,
     q06_a_send_with_invalidate_brings_its_bytes_first,
     q06_a_send_with_invalidate_wakes_who_waits_for_solicited,
@@ -74,16 +74,19 @@ fn q06_a_local_invalidation_needs_no_peer<D: Device>() {
     b.expect_sent(&[(1, S::SUCCESS)]);
 }
 
-fn q06_a_window_that_was_shut_can_be_bound_anew<D: Device>() {
-    let (mut a, mut b, mw, mut rkey) = open::<D>();
-    for id in 0..10 {
+fn q06_a_window_that_was_shut_can_be_bound_again<D: Device>() {
+    let (mut a, mut b, mw, first) = open::<D>();
+    let mut rkey = first;
+    for id in 0..300 {
         b.post(SendWr::local_invalidate(id, rkey));
         b.expect_sent(&[(id, S::SUCCESS)]);
-        let binds = WindowBind { window: rkey, rkey: inc_rkey(rkey), ..opens_all(&b, &mw) };
+        let binds = opens_all(&b, &mw);
+        assert_eq!(binds.window, rkey, "it has the key that it had last");
         bind(&mut b, binds);
         rkey = binds.rkey;
         is_open(&mut a, &b, rkey);
     }
+    is_shut(&mut a, &mut b, first);
 }
 
 fn q06_a_send_with_invalidate_shuts_the_window_of_its_receiver<D: Device>() {
@@ -105,7 +108,7 @@ fn q06_a_send_with_invalidate_brings_its_bytes_first<D: Device>() {
         a.expect_sent(&[(2, S::SUCCESS)]);
         b.expect_received(&[(1, S::SUCCESS)]);
         assert_eq!(b.bytes(1024, 256), [round; 256]);
-        let binds = WindowBind { window: rkey, rkey: inc_rkey(rkey), ..opens_all(&b, &mw) };
+        let binds = opens_all(&b, &mw);
         bind(&mut b, binds);
         rkey = binds.rkey;
     }

@@ -13,14 +13,15 @@ super::chapter! {
     q06_bindings_keep_their_place_among_other_requests,
     q06_a_binding_needs_no_peer,
     q06_a_binding_looks_at_no_piece,
-    q06_a_window_that_is_bound_anew_has_its_new_key_only,
-    q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_anew,
+    q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_again,
     q07_a_window_that_is_not_bound_opens_nothing,
     q07_a_window_opens_no_more_than_its_range,
     q07_a_window_opens_no_more_than_its_rights,
     q07_a_window_opens_for_its_own_queue_pair_only,
     q07_a_window_is_no_local_memory,
     q07_a_window_that_can_not_be_bound,
+    q07_a_window_that_is_bound_can_not_be_bound_again,
+    q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good,
     q07_a_binding_to_memory_that_it_may_not_open,
     q07_a_binding_with_rights_that_it_can_not_give,
     q10_a_window_is_shut_when_its_region_is_gone,
@@ -106,12 +107,16 @@ fn q06_bindings_keep_their_place_among_other_requests<D: Device>() {
     a.expect_sent(&[(4, S::SUCCESS)]);
     b.send(5); // nobody receives: what is behind it waits
     let later = WindowBind { window: binds.rkey, rkey: inc_rkey(binds.rkey), ..binds };
-    b.post(SendWr::bind_window(6, later));
+    b.post(SendWr::local_invalidate(6, binds.rkey));
+    b.post(SendWr::bind_window(7, later));
     b.expect_silence();
-    a.post(SendWr::write_inline(7, b"x", at));
-    a.expect_sent(&[(7, S::SUCCESS)]);
-    a.recv(8, 0, 8);
-    b.expect_sent(&all(5..7, S::SUCCESS));
+    a.post(SendWr::write_inline(8, b"x", at));
+    a.expect_sent(&[(8, S::SUCCESS)]);
+    a.recv(9, 0, 8);
+    b.expect_sent(&all(5..8, S::SUCCESS));
+    let at = RemoteAddr { rkey: later.rkey, ..at };
+    a.post(SendWr::write_inline(10, b"x", at));
+    a.expect_sent(&[(10, S::SUCCESS)]);
 }
 
 fn q06_a_binding_needs_no_peer<D: Device>() {
@@ -131,21 +136,7 @@ fn q06_a_binding_looks_at_no_piece<D: Device>() {
     b.expect_sent(&[(1, S::SUCCESS)]);
 }
 
-fn q06_a_window_that_is_bound_anew_has_its_new_key_only<D: Device>() {
-    let (mut a, mut b) = openable::<D>();
-    let mw = window(&b);
-    let mut binds = opens_all(&b, &mw);
-    bind(&mut b, binds);
-    for _ in 0..300 {
-        binds = WindowBind { window: binds.rkey, rkey: inc_rkey(binds.rkey), ..binds };
-        bind(&mut b, binds);
-    }
-    a.post(SendWr::write_inline(1, b"x", RemoteAddr { rkey: binds.rkey, ..b.remote(0) }));
-    a.expect_sent(&[(1, S::SUCCESS)]);
-    is_shut(&mut a, &mut b, binds.window);
-}
-
-fn q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_anew<D: Device>() {
+fn q06_a_window_of_a_queue_pair_that_is_gone_can_be_bound_again<D: Device>() {
     let (_a, mut b) = openable::<D>();
     let mw = window(&b);
     let first = opens_all(&b, &mw);
@@ -223,7 +214,7 @@ fn q07_a_window_is_no_local_memory<D: Device>() {
 }
 
 fn q07_a_window_that_can_not_be_bound<D: Device>() {
-    for case in 0..7 {
+    for case in 0..6 {
         let (mut a, mut b) = openable::<D>();
         let (mw, gone) = (window(&b), window(&b).rkey());
         let other = b.device.alloc_pd();
@@ -236,10 +227,6 @@ fn q07_a_window_that_can_not_be_bound<D: Device>() {
             2 => WindowBind { window: gone, rkey: inc_rkey(gone), ..binds },
             3 => WindowBind { window: foreign.rkey(), rkey: inc_rkey(foreign.rkey()), ..binds },
             4 => WindowBind { rkey: upper, ..binds },
-            5 => {
-                bind(&mut b, binds);
-                WindowBind { window: binds.rkey, ..binds } // the key that it has
-            }
             _ => {
                 let mut second = b.second();
                 connect(&mut second, a.qp.number());
@@ -254,6 +241,49 @@ fn q07_a_window_that_can_not_be_bound<D: Device>() {
             }
         };
         fails(&mut b, &mut a, SendWr::bind_window(1, bad), UNBOUND);
+    }
+}
+
+/// What binds a window again that is bound so: under another key and under the same, to other bytes, with other
+/// rights.
+fn again(binds: &WindowBind) -> [WindowBind; 4] {
+    let again = WindowBind { window: binds.rkey, rkey: inc_rkey(binds.rkey), ..*binds };
+    [
+        again,
+        WindowBind { rkey: binds.rkey, ..again },
+        WindowBind { length: 8, ..again },
+        WindowBind { access: Access::REMOTE_READ, ..again },
+    ]
+}
+
+fn q07_a_window_that_is_bound_can_not_be_bound_again<D: Device>() {
+    for case in 0..4 {
+        let (mut a, mut b) = openable::<D>();
+        let mw = window(&b);
+        let binds = opens_all(&b, &mw);
+        bind(&mut b, binds);
+        fails(&mut b, &mut a, SendWr::bind_window(1, again(&binds)[case]), UNBOUND);
+        assert_eq!(mw.rkey(), binds.rkey);
+    }
+}
+
+/// An unreliable queue pair whose request fails goes on to serve its peer.
+fn q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good<D: Device>() {
+    let region = Access::EVERY | Access::MW_BIND;
+    let (mut a, mut b) =
+        pair_with::<D>(&Plan::of(QpType::Uc), &Plan { region, ..Plan::of(QpType::Uc) });
+    let mw = window(&b);
+    let binds = opens_all(&b, &mw);
+    bind(&mut b, binds);
+    for (again, byte) in again(&binds).into_iter().zip(1..) {
+        b.post(SendWr::bind_window(1, again));
+        b.expect_sent(&[(1, S::MW_BIND_ERR)]);
+        b.expect_state(State::Sqe);
+        let at = RemoteAddr { rkey: binds.rkey, ..b.remote(64) };
+        a.post(SendWr::write_inline(2, &[byte], at));
+        a.expect_sent(&[(2, S::SUCCESS)]);
+        wait_until(&b.device, "the byte arrives", || b.bytes(64, 1) == [byte]);
+        b.to(State::Rts);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The 24 high bits of a window's key are its own for life; the low byte is the user's to choose whenever it
 //! is bound. The key is good while the window is bound, for peers only, and through the queue pair only that
-//! it was bound by.
+//! it was bound by. As long as it is good the window can't be bound again.
 
 use cq_core::wr::WindowBind;
 
@@ -62,8 +62,6 @@ impl World {
         let pd = self.qps[&number].pd;
         let mut windows = self.windows.iter();
         let (&id, window) = windows.find(|(_, window)| window.rkey == bind.window)?;
-        // Bound to a queue pair it is that one's, which may bind it anew, with another key.
-        let free = window.bound.is_none_or(|old| old.qp == number && bind.rkey != window.rkey);
         let own_key = bind.rkey & !LOW == window.rkey & !LOW;
         let region = self.regions.get(&bind.lkey)?;
         let writes = bind.access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
@@ -73,7 +71,7 @@ impl World {
         };
         let known = RIGHTS.union(MEANINGLESS).contains(bind.access);
         region.inside(pd, bind.addr, bind.length, needed)?;
-        let good = window.pd == pd && free && own_key && known && bind.length > 0;
+        let good = window.pd == pd && window.bound.is_none() && own_key && known && bind.length > 0;
         let WindowBind { lkey, addr, length, access, .. } = *bind;
         good.then_some((id, Bound { qp: number, region: lkey, addr, len: length, access }))
     }
