@@ -8,7 +8,7 @@ use cq_core::transport::{
     PostError,
 };
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
-use cq_core::wr::{RecvWr, SendFlags, SendWr};
+use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::device::{
     Access, Address, Attr, Cq, Destination, Destroy, Device, Limits, Qp, QpCaps, QpInit, Refusal,
@@ -40,6 +40,10 @@ pub const KEEPS_KEYS: u8 = 13;
 pub const HOLDS_NOTHING_BACK: u8 = 14;
 /// A completion queue that was to ignore overruns does not.
 pub const MINDS_OVERRUNS: u8 = 15;
+/// A window that is bound can be bound again.
+pub const REBINDS: u8 = 16;
+/// A window can't be bound again by the queue pair that took its key away.
+pub const BINDS_ONCE: u8 = 17;
 
 /// The model, broken in one way.
 pub struct Broken<const HOW: u8> {
@@ -55,7 +59,11 @@ pub struct BrokenCq<const HOW: u8> {
     polled: u32,
 }
 
-pub struct BrokenQp<const HOW: u8>(ModelQp);
+pub struct BrokenQp<const HOW: u8> {
+    qp: ModelQp,
+    /// Whether it was to take a key away.
+    invalidated: bool,
+}
 
 pub struct BrokenChannel<const HOW: u8> {
     channel: ModelChannel,
@@ -139,7 +147,7 @@ impl<const HOW: u8> Device for Broken<HOW> {
         caps.max_send_wr += u32::from(HOW == GIVES_A_SLOT_EARLY);
         let (send_cq, recv_cq) = (&send_cq.cq, &recv_cq.cq);
         let init = QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
-        self.device.create_qp(pd, &init).map(BrokenQp)
+        self.device.create_qp(pd, &init).map(|qp| BrokenQp { qp, invalidated: false })
     }
 
     fn pause(&self) {
@@ -232,16 +240,23 @@ impl<const HOW: u8> Post for BrokenQp<HOW> {
         if HOW == LOSES_SOLICITED {
             list.iter_mut().for_each(|wr| wr.flags.remove(SendFlags::SOLICITED));
         }
+        if HOW == BINDS_ONCE {
+            list.iter_mut().for_each(|wr| self.spoil(&mut wr.op));
+        }
         let result = match HOW {
-            KEEPS_KEYS => self.0.keeping_keys(|qp| qp.post_send(&list)),
-            _ => self.0.post_send(&list),
+            KEEPS_KEYS => self.qp.keeping_keys(|qp| qp.post_send(&list)),
+            REBINDS => {
+                self.qp.unbind_what_is_bound_by(&list);
+                self.qp.post_send(&list)
+            }
+            _ => self.qp.post_send(&list),
         };
         self.after();
         result
     }
 
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        self.0.post_recv(list)
+        self.qp.post_recv(list)
     }
 }
 
@@ -261,7 +276,16 @@ impl<const HOW: u8> BrokenQp<HOW> {
     /// After anything that may have made it fail.
     fn after(&self) {
         if HOW == FLUSHES_SHARED_RECEIVES {
-            self.0.flush_shared_receives();
+            self.qp.flush_shared_receives();
+        }
+    }
+
+    /// Binds nothing, once a key was taken away.
+    fn spoil(&mut self, op: &mut SendOp) {
+        match op {
+            SendOp::LocalInvalidate { .. } => self.invalidated = true,
+            SendOp::BindWindow(bind) if self.invalidated => bind.length = 0,
+            _ => {}
         }
     }
 }
@@ -274,21 +298,21 @@ impl<const HOW: u8> Qp<ModelAh> for BrokenQp<HOW> {
     ) -> Result<(), PostError> {
         let Destination { ah, qp_num, qkey } = *to;
         let qkey = if HOW == IGNORES_QUEUE_KEYS { 0 } else { qkey };
-        self.0.post_to(&Destination { ah, qp_num, qkey }, list)
+        self.qp.post_to(&Destination { ah, qp_num, qkey }, list)
     }
 
     fn number(&self) -> u32 {
-        self.0.number()
+        self.qp.number()
     }
 
     fn caps(&self) -> QpCaps {
-        let QpCaps { max_send_wr, .. } = self.0.caps();
+        let QpCaps { max_send_wr, .. } = self.qp.caps();
         let max_send_wr = max_send_wr - u32::from(HOW == GIVES_A_SLOT_EARLY);
-        QpCaps { max_send_wr, ..self.0.caps() }
+        QpCaps { max_send_wr, ..self.qp.caps() }
     }
 
     fn state(&self) -> State {
-        self.0.state()
+        self.qp.state()
     }
 
     fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
@@ -296,7 +320,7 @@ impl<const HOW: u8> Qp<ModelAh> for BrokenQp<HOW> {
         if HOW == IGNORES_QUEUE_KEYS {
             attr.qkey = attr.qkey.map(|_| 0);
         }
-        let result = self.0.modify(&attr);
+        let result = self.qp.modify(&attr);
         self.after();
         result
     }

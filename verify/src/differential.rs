@@ -159,6 +159,8 @@ mod tests {
         control::<FORGETS_THE_ROUTE>(&FULL);
         control::<IGNORES_QUEUE_KEYS>(&FULL);
         control::<REACHES_A_LIMIT_TWICE>(&FULL);
+        control::<REBINDS>(&FULL);
+        control::<BINDS_ONCE>(&FULL);
     }
 
     /// Those that break nothing of what is left out.

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use crate::broken::*;
 
 /// What each of them must fail, at least.
-const CONTROLS: [(u8, &[&str]); 15] = [
+const CONTROLS: [(u8, &[&str]); 17] = [
     (
         SWAPS_TWO_STATUSES,
         &[
@@ -78,6 +78,14 @@ const CONTROLS: [(u8, &[&str]); 15] = [
             "o08_sends_that_find_no_room_fail_nobody",
         ],
     ),
+    (
+        REBINDS,
+        &[
+            "q07_a_window_that_is_bound_can_not_be_bound_again",
+            "q07_the_key_of_a_window_that_was_to_be_bound_again_stays_good",
+        ],
+    ),
+    (BINDS_ONCE, &["q06_a_window_that_was_shut_can_be_bound_again"]),
 ];
 
 /// Whether each of these cases fails on the model that is broken in this way.
@@ -168,4 +176,14 @@ fn an_event_that_is_not_held_back_is_noticed() {
 #[test]
 fn an_overrun_that_is_not_ignored_is_noticed() {
     control::<MINDS_OVERRUNS>();
+}
+
+#[test]
+fn a_window_that_is_bound_twice_is_noticed() {
+    control::<REBINDS>();
+}
+
+#[test]
+fn a_window_that_is_bound_once_only_is_noticed() {
+    control::<BINDS_ONCE>();
 }

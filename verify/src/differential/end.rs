@@ -69,20 +69,16 @@ impl<D: Device> End<D> {
         }
     }
 
-    /// A key of its window: the first one, or so many behind it.
-    pub const fn key(&self, nth: u8) -> u32 {
+    /// A key of its window: the one that it has now, or so many behind it.
+    pub fn key(&self, nth: u8) -> u32 {
         const LOW: u32 = 0xff;
-        self.first_key & !LOW | self.first_key.wrapping_add(nth as u32) & LOW
-    }
-
-    /// The key that its window has now.
-    pub fn present_key(&self) -> u32 {
-        self.window.as_ref().map_or(0, Mw::rkey)
+        let present = self.window.as_ref().map_or(0, Mw::rkey);
+        present & !LOW | present.wrapping_add(nth.into()) & LOW
     }
 
     /// Which of its keys the window has.
     pub fn nth_key(&self) -> u8 {
-        self.present_key().wrapping_sub(self.first_key) as u8
+        self.key(0).wrapping_sub(self.first_key) as u8
     }
 
     /// Deregisters one of its regions. Whether it was still there.

@@ -118,7 +118,8 @@ pub struct Target {
     pub global: bool,
 }
 
-/// What a request does. A `key` is one of the keys of an end's window: so many behind its first one.
+/// What a request does. A `key` is one of the keys of an end's window: so many behind the one that it has when
+/// the request is posted.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Op {
@@ -166,7 +167,7 @@ pub enum Region {
     Foreign,
     /// A key that never was.
     Unknown,
-    /// What the window of the end opens on that is asked, by one of its keys.
+    /// What the window of the end opens on that is asked, by a key as those of requests.
     Window(u8),
 }
 

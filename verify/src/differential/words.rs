@@ -64,7 +64,7 @@ impl<D: Device> Machine<D> {
                 let end = &self.ends[qp % 2];
                 let Sge { addr, length, lkey } = self.sge(qp % 2, &on);
                 SendOp::BindWindow(WindowBind {
-                    window: end.present_key(),
+                    window: end.key(0),
                     rkey: end.key(key),
                     lkey,
                     addr,

@@ -2,6 +2,7 @@
 
 use cq_core::transport::PostError;
 use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{SendOp, SendWr};
 
 use super::ModelQp;
 use crate::device::State;
@@ -18,6 +19,17 @@ impl ModelQp {
             for receive in receives {
                 let wc = Wc::new(receive.wr_id, WcStatus::WR_FLUSH_ERR, number);
                 world.receive_done(number, wc, false);
+            }
+        });
+    }
+
+    /// As if what these requests bind were not bound, if it is bound to this queue pair.
+    pub fn unbind_what_is_bound_by(&self, list: &[SendWr<'_>]) {
+        self.with(|world, number| {
+            for wr in list {
+                if let SendOp::BindWindow(bind) = wr.op {
+                    world.invalidate(number, bind.window);
+                }
             }
         });
     }
