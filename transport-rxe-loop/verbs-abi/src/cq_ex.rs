@@ -79,10 +79,10 @@ fn ignores_overrun(init: &ibv_cq_init_attr_ex) -> Result<bool, Errno> {
     Ok(flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN != 0)
 }
 
-/// The place of a queue; what is none is EINVAL always, since ENOENT means that a queue is empty.
+/// The place of a queue; where ENOENT would be told, EINVAL is, since the former means that a queue is empty.
 #[inline]
 fn find(cq: *const ibv_cq_ex) -> Result<&'static Slot<Queue>, Errno> {
-    QUEUES.find(cq.cast()).map_err(|_| Errno::INVAL)
+    QUEUES.find(cq.cast()).map_err(|why| if why == Errno::NOENT { Errno::INVAL } else { why })
 }
 
 /// Polls the next completion, for who has the gate.

@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::errno::Errno;
+use crate::wait;
 
 /// A descriptor for a program.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ impl Descriptor {
     /// # Errors
     /// EMFILE, ENFILE: the system has none. ENOENT: `/proc` is not there.
     pub fn over(device: BorrowedFd<'_>) -> Result<Self, Errno> {
+        wait::prepare()?;
         let path = format!("/proc/self/fd/{}", device.as_raw_fd());
         Ok(Self(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?))
     }

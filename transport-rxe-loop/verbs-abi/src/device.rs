@@ -10,6 +10,7 @@ use transport_rxe_loop::{Limits, OpenOptions, devices};
 
 use crate::context::{OPENINGS, Opening};
 use crate::errno::{Errno, minus_one, pointer};
+use crate::fork;
 use crate::sys::{IBV_NODE_CA, IBV_TRANSPORT_IB, ibv_context, ibv_device};
 use crate::words::fixed;
 
@@ -61,6 +62,7 @@ impl Device {
 
     /// Opens it as the environment says. Programs tell nobody why that failed, so this does.
     fn open(&self) -> Result<*mut ibv_context, Errno> {
+        fork::watch()?;
         let limits = Limits { bytes: BYTES, ..Limits::default() };
         let context = OpenOptions::new().limits(limits).open(self.name).map_err(|why| {
             // Who closed it does not want to know.

@@ -49,6 +49,11 @@ static CAN_POPULATE: LazyLock<bool> = LazyLock::new(|| {
     populate(addr.wrapping_byte_sub(addr.addr() % page_size()), 1, Access::empty())
 });
 
+/// Asks that, if nobody has: who is forked in the middle of asking waits for ever.
+pub fn prepare() {
+    LazyLock::force(&CAN_POPULATE);
+}
+
 /// Makes whole pages from here on ready; false if one of them can't be.
 fn populate(start: *mut c_void, len: usize, access: Access) -> bool {
     let is_written = access.contains(Access::LOCAL_WRITE);

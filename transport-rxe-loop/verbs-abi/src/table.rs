@@ -7,6 +7,7 @@
 //! ```text
 //!   pointer --find--> slot --with--> object      EINVAL: null
 //!                                                ENOENT: no such slot, another handle or context, empty
+//!                                                ENODEV: no such slot, in a forked child
 //! ```
 
 use std::cell::UnsafeCell;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::errno::Errno;
+use crate::fork::{self, Renewed};
 
 /// Slots of the first chunk; each further chunk has twice as many.
 const FIRST: usize = 64;
@@ -56,8 +58,12 @@ unsafe impl<T: Kind> Sync for Slot<T> {}
 // SAFETY: as above: no part of it belongs to a thread.
 unsafe impl<T: Kind> Send for Slot<T> {}
 
-/// All objects of a kind.
-pub struct Table<T: Kind> {
+/// All objects of a kind that this process has made; a forked child begins with none, whatever locks other
+/// threads of its parent held.
+pub struct Table<T: Kind>(Renewed<Places<T>>);
+
+/// Where they are.
+struct Places<T: Kind> {
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     unused: Mutex<Unused>,
 }
@@ -81,6 +87,13 @@ impl Unused {
     }
 }
 
+impl<T: Kind> Places<T> {
+    const fn none() -> Self {
+        let unused = Unused { again: VecDeque::new(), next: 0 };
+        Self { chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused) }
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -96,10 +109,16 @@ impl<T: Kind> Table<T> {
         }
         assert!(T::FACE + size_of::<T::Face>() <= size_of::<T::Public>());
         assert!(size_of::<usize>() <= size_of::<T::Face>());
-        Self {
-            chunks: [const { OnceLock::new() }; CHUNKS],
-            unused: Mutex::new(Unused { again: VecDeque::new(), next: 0 }),
-        }
+        Self(Renewed::new(Places::none()))
+    }
+
+    /// Forgets all objects, which stay in memory, and whatever locks they had.
+    ///
+    /// # Safety
+    /// As of [`Renewed::renew`].
+    pub unsafe fn forget_all(&'static self) {
+        // SAFETY: the caller's word.
+        unsafe { self.0.renew(Places::none()) };
     }
 
     /// Gives an object a place. What C sees of it is made with the handle that it gets.
@@ -111,9 +130,10 @@ impl<T: Kind> Table<T> {
         object: T,
         public: impl FnOnce(u32) -> T::Public,
     ) -> Result<&'static Slot<T>, Errno> {
-        let index = lock(&self.unused).take(Self::MAX).ok_or(Errno::NOMEM)?;
+        let places = self.0.get();
+        let index = lock(&places.unused).take(Self::MAX).ok_or(Errno::NOMEM)?;
         let (chunk, at) = chunk_of(index);
-        let slots = self.chunks[chunk].get_or_init(|| chunk_at(chunk));
+        let slots = places.chunks[chunk].get_or_init(|| chunk_at(chunk));
         let slot = slots.get(at).ok_or(Errno::NOMEM)?;
         // SAFETY: the slot is nobody's else: its index was unused, and C has no pointer to what is there.
         unsafe { slot.public().write(public(index)) };
@@ -126,7 +146,8 @@ impl<T: Kind> Table<T> {
     /// The slot behind a pointer that C hands in, which may be anything.
     ///
     /// # Errors
-    /// EINVAL: it is null. ENOENT: there is no slot, or its handle or context is not what it was given.
+    /// EINVAL: it is null. ENOENT: there is no slot, or its handle or context is not what it was given. ENODEV:
+    /// there is no slot, and this is a forked child, whose parent may have it.
     #[inline]
     pub fn find(&'static self, face: *const T::Face) -> Result<&'static Slot<T>, Errno> {
         let slot = self.named(face)?;
@@ -139,26 +160,27 @@ impl<T: Kind> Table<T> {
     /// device looks at it.
     ///
     /// # Errors
-    /// EINVAL: it is null. ENOENT: there is no slot.
+    /// EINVAL: it is null. ENOENT, ENODEV: there is no slot, as for [`find`](Self::find).
     #[inline]
     pub fn named(&'static self, face: *const T::Face) -> Result<&'static Slot<T>, Errno> {
         if face.is_null() {
             return Err(Errno::INVAL);
         }
-        self.at(face.addr().wrapping_sub(T::FACE)).ok_or(Errno::NOENT)
+        self.at(face.addr().wrapping_sub(T::FACE)).ok_or_else(fork::nothing_there)
     }
 
     /// The slot whose public part begins at this address.
     #[inline]
     fn at(&'static self, address: usize) -> Option<&'static Slot<T>> {
         // Most programs never have more.
-        let first = self.chunks[0].get()?;
-        slot_at(first, address).or_else(|| self.at_in_others(address))
+        let first = self.0.get().chunks[0].get().and_then(|slots| slot_at(slots, address));
+        first.or_else(|| self.at_in_others(address))
     }
 
     #[inline(never)]
     fn at_in_others(&'static self, address: usize) -> Option<&'static Slot<T>> {
-        let others = self.chunks[1..].iter().map_while(OnceLock::get);
+        // The first of a chunk may come before the last of the one before.
+        let others = self.0.get().chunks[1..].iter().filter_map(OnceLock::get);
         others.filter_map(|slots| slot_at(slots, address)).next()
     }
 
@@ -179,7 +201,7 @@ impl<T: Kind> Table<T> {
 
     /// Gives the place of an object back that has [ended](Slot::end).
     pub fn free(&'static self, slot: &'static Slot<T>) {
-        lock(&self.unused).again.push_back(slot.index);
+        lock(&self.0.get().unused).again.push_back(slot.index);
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::errno::Errno;
+use crate::fork::Renewed;
 
 /// What looking for an event found.
 #[derive(Clone, Copy)]
@@ -56,14 +57,34 @@ fn wait(descriptor: RawFd) -> Result<(), Errno> {
     }
 }
 
+/// A forked child has its own: it may end between putting something in and taking it out.
+static SCRATCH: Renewed<OnceLock<(OwnedFd, OwnedFd)>> = Renewed::new(OnceLock::new());
+
 /// Where `tee` puts what nobody wants; everybody takes out what they put in.
 fn scratch() -> Result<&'static (OwnedFd, OwnedFd), Errno> {
-    static PIPE: OnceLock<(OwnedFd, OwnedFd)> = OnceLock::new();
-    if PIPE.get().is_none() {
+    let pipe = SCRATCH.get();
+    if pipe.get().is_none() {
         // Who comes second closes its own again.
-        let _second = PIPE.set(pipe_with(PipeFlags::CLOEXEC)?);
+        let _second = pipe.set(pipe_with(PipeFlags::CLOEXEC)?);
     }
-    PIPE.get().ok_or(Errno::IO)
+    pipe.get().ok_or(Errno::IO)
+}
+
+/// Sees to it that waiting does not fail for want of a descriptor.
+///
+/// # Errors
+/// EMFILE, ENFILE.
+pub fn prepare() -> Result<(), Errno> {
+    scratch().map(drop)
+}
+
+/// Has the next one who waits make another one.
+///
+/// # Safety
+/// As of [`Renewed::renew`].
+pub unsafe fn renew() {
+    // SAFETY: the caller's word.
+    unsafe { SCRATCH.renew(OnceLock::new()) };
 }
 
 #[cfg(test)]
