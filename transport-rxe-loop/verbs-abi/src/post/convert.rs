@@ -69,10 +69,10 @@ fn extent(piece: &ibv_sge) -> (*const u8, usize) {
     (ptr::with_exposed_provenance(piece.addr as usize), piece.length as usize)
 }
 
-/// Bytes that C has.
+/// Bytes that C has, to be copied into a request.
 ///
 /// # Errors
-/// EINVAL: they would begin at null.
+/// EINVAL: they would begin at null, or are more than any queue pair takes inline.
 ///
 /// # Safety
 /// If that is not null, so many bytes are there, which nobody changes as long as the result is used.
@@ -80,9 +80,9 @@ fn extent(piece: &ibv_sge) -> (*const u8, usize) {
 pub unsafe fn memory<'a>(first: *const u8, length: usize) -> Result<&'a [u8], Errno> {
     match (first.is_null(), length) {
         (_, 0) => Ok(&[]),
-        (true, _) => Err(Errno::INVAL),
         // SAFETY: the caller's word.
-        (false, _) => Ok(unsafe { slice::from_raw_parts(first, length) }),
+        (false, 1..=MAX_INLINE) => Ok(unsafe { slice::from_raw_parts(first, length) }),
+        _ => Err(Errno::INVAL),
     }
 }
 
