@@ -123,7 +123,8 @@ pub unsafe extern "C" fn ibv_get_device_index(_device: *mut ibv_device) -> c_int
 }
 
 /// `ibv_open_device(3)`. EINVAL, ENOENT: no device. EINVAL: the environment says what nobody understands. EIO: no
-/// fabric can be had. ENODEV, ENOMEM, EMFILE, ENFILE: no place in it, or no descriptor.
+/// fabric can be had. ENODEV, ENOMEM, EMFILE, ENFILE: no place in it, no room for it, or no descriptor. Or what
+/// the system says of its file: EACCES, EROFS.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_open_device(device: *mut ibv_device) -> *mut ibv_context {
     pointer(Device::find(device).and_then(Device::open))
@@ -214,6 +215,24 @@ mod tests {
         let most = device.attributes().max_cqe;
         let queues = [most; 2].map(|capacity| device.create_cq(capacity, None));
         assert!(queues.iter().all(Result::is_ok), "{queues:?}");
+    }
+
+    #[test]
+    #[ignore = "limits its process: the next test runs it in one of its own"]
+    fn has_no_descriptors() {
+        let none = libc::rlimit { rlim_cur: 3, rlim_max: 3 };
+        // SAFETY: a limit; a device.
+        unsafe {
+            assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none), 0);
+            assert!(ibv_open_device(device()).is_null());
+        }
+        assert_eq!(Errno::last(), Errno(libc::EMFILE));
+    }
+
+    #[test]
+    fn x07_without_descriptors_it_does_not_open() {
+        let run = alone("device::tests::has_no_descriptors", &[]);
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::ptr;
 
 use cq_core::transport::{ArmError, EventError, PollError, Refused};
 use transport_rxe_loop::{
-    AddressError, ArmLimitError, CreateError, ModerateError, ModifyError, OpenError, RegisterError,
-    ResizeError,
+    AddressError, ArmLimitError, AttachError, CreateError, ModerateError, ModifyError, OpenError,
+    RegisterError, ResizeError,
 };
 
 /// A number of `<errno.h>`.
@@ -102,8 +102,15 @@ numbers! {
         OpenError::NoSuchDevice { .. } => Errno::NODEV;
         OpenError::NoChannel(why) => why.into();
         OpenError::NoMemory { .. } => Errno::NOMEM;
-        OpenError::NoFabric(_) => Errno::IO;
+        OpenError::NoFabric(why) => why.into();
         _ => Errno::INVAL;
+    }
+    AttachError {
+        AttachError::Name(_) | AttachError::Limits(_) => Errno::INVAL;
+        AttachError::Full { .. } | AttachError::TooManyProcesses { .. } => Errno::NOMEM;
+        AttachError::NoDescriptor { errno } => Errno(errno);
+        AttachError::ReadOnly { errno, .. } | AttachError::System { errno, .. } => Errno(errno);
+        _ => Errno::IO;
     }
     CreateError {
         CreateError::TableFull { .. } | CreateError::NoMemory { .. } => Errno::NOMEM;
