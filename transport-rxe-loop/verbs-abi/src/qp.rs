@@ -10,7 +10,7 @@ use cq_core::setup::{QpCaps, QpType};
 use transport_rxe_loop::{Cq, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
 
 use crate::acks::Acks;
-use crate::arg::{changed, given, put};
+use crate::arg::{changed, put};
 use crate::context::OPENINGS;
 use crate::cq::{QUEUES, Queue};
 use crate::errno::{Errno, pointer, status};
@@ -236,9 +236,9 @@ pub unsafe extern "C" fn ibv_query_qp(
 
 fn query_qp(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno> {
     let slot = PAIRS.find(qp)?;
-    // SAFETY: the public part, as C has it; nobody changes it meanwhile.
-    let ibv_qp { qp_context, send_cq, recv_cq, srq, qp_type, .. } = *unsafe { given(slot.face()) }?;
     slot.with(|pair| {
+        // SAFETY: the public part, which this library changes under the lock only, and C does not.
+        let ibv_qp { qp_context, send_cq, recv_cq, srq, qp_type, .. } = unsafe { *slot.face() };
         let attr = modify::to_c(pair);
         // SAFETY: its state, a number that C and this library write.
         unsafe { (&raw mut (*slot.face()).state).write_volatile(attr.qp_state) };
