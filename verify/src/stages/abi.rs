@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 
 use self::figures::{Figure, Line};
-use self::list::{LIST, Row};
+use self::list::{Kind, LIST, Row};
 use self::place::{Folder, Place, Round};
 use self::side::Said;
 use super::{last_words, preload};
@@ -85,7 +85,15 @@ fn one(
         job.log(&format!("{}\n({end})", output.trim_end()))?;
     }
     let all: String = said.iter().map(|said| said.output.as_str()).collect();
-    let judged = meeting::judge(row, &said);
+    let judged = meeting::judge(row, &said).and_then(|figures| {
+        // What a signal ends can't put away what it had.
+        let may_leave = matches!(row.kind, Kind::Watching(_));
+        match &place.left_behind() {
+            Ok(left) if left.is_empty() || may_leave => Ok(figures),
+            Ok(left) => Err(format!("it leaves {left:?} behind")),
+            Err(error) => Err(format!("shared memory can't be read: {error}")),
+        }
+    });
     Ok(judged.map(|mut figures| figures.pop()).map_err(|why| why + &last_words(&all)))
 }
 

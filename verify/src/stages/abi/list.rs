@@ -118,6 +118,10 @@ const fn measured(program: &'static str, options: &'static str, size: Size, coun
 const SMALL: Size = Size::Of(8);
 const LARGE: Size = Size::Of(65_536);
 
+/// Few for each of all sizes: between two of them these programs measure the pace of the clock, for a quarter of
+/// a second.
+const FEW: u64 = 10;
+
 /// Everything. What is run in every round has each program once.
 pub const LIST: &[Row] = &[
     alone("ibv_devices", "", Alone(judge::devices)),
@@ -147,35 +151,33 @@ pub const LIST: &[Row] = &[
     pingpong("ibv_srq_pingpong", "-c -e", 4096, 200),
     measured("ib_send_lat", "", SMALL, 1000).in_every_round(),
     measured("ib_send_lat", "-e", SMALL, 1000),
-    measured("ib_send_lat", "", Size::All, 20),
+    measured("ib_send_lat", "", Size::All, FEW),
     measured("ib_send_lat", "-c UC", SMALL, 1000),
     measured("ib_send_lat", "-c UD", SMALL, 1000),
-    measured("ib_send_lat", "--use_old_post_send", SMALL, 1000),
     measured("ib_send_lat", "--use-srq", SMALL, 1000),
     measured("ib_write_lat", "", SMALL, 1000).in_every_round(),
-    measured("ib_write_lat", "", Size::All, 20),
+    measured("ib_write_lat", "", Size::All, FEW),
     measured("ib_write_lat", "-c UC", SMALL, 1000),
-    measured("ib_write_lat", "--use_old_post_send", SMALL, 1000),
     measured("ib_read_lat", "", SMALL, 1000).in_every_round(),
     measured("ib_read_lat", "-e", SMALL, 1000),
-    measured("ib_read_lat", "", Size::All, 20),
+    measured("ib_read_lat", "", Size::All, FEW),
     measured("ib_atomic_lat", "", Size::OfAtomics, 1000).in_every_round(),
     measured("ib_atomic_lat", "-A CMP_AND_SWAP", Size::OfAtomics, 1000),
     measured("ib_atomic_lat", "-e", Size::OfAtomics, 1000),
     measured("ib_send_bw", "", LARGE, 1000).in_every_round(),
     measured("ib_send_bw", "-e", LARGE, 1000),
-    measured("ib_send_bw", "", Size::All, 20),
+    measured("ib_send_bw", "", Size::All, FEW),
     measured("ib_send_bw", "-b", LARGE, 1000),
     measured("ib_send_bw", "-q 4", LARGE, 250),
     measured("ib_send_bw", "-b -q 4", LARGE, 250),
     measured("ib_send_bw", "-l 8", LARGE, 1000),
     measured("ib_write_bw", "", LARGE, 1000).in_every_round(),
-    measured("ib_write_bw", "", Size::All, 20),
+    measured("ib_write_bw", "", Size::All, FEW),
     measured("ib_write_bw", "-b", LARGE, 1000),
     measured("ib_write_bw", "-q 4", LARGE, 250),
     measured("ib_read_bw", "", LARGE, 1000).in_every_round(),
     measured("ib_read_bw", "-e", LARGE, 1000),
-    measured("ib_read_bw", "", Size::All, 20),
+    measured("ib_read_bw", "", Size::All, FEW),
     measured("ib_read_bw", "-b", LARGE, 1000),
     measured("ib_read_bw", "-q 4", LARGE, 250),
     measured("ib_atomic_bw", "", Size::OfAtomics, 1000).in_every_round(),
