@@ -87,8 +87,8 @@ pub struct QueuePair {
     qp_type: QpType,
     caps: QpCaps,
     psn: u32,
-    /// The last state that it was brought to from here. By itself the device brings it to SQE or ERR only,
-    /// from a state that takes requests, and those take them, too.
+    /// The last state that it was brought to from here. By itself the device brings it to ERR only, from a state
+    /// that takes requests, and that takes them, too; or to SQE, where it refuses sends itself.
     state: QpState,
     /// As it was set last: going to RTS always sets it.
     max_rd_atomic: u8,
@@ -238,9 +238,17 @@ impl QueuePair {
         }
     }
 
+    /// Why the device refused it: where nothing else is wrong, that may be the state to which a failure brought
+    /// the queue pair (Q3).
     #[cold]
     pub(crate) fn explain(&self, failure: &Failure, list: &[SendWr<'_>]) -> PostError {
-        refusal::of_send(failure, list, &self.caps, self.longest)
+        let error = refusal::of_send(failure, list, &self.caps, self.longest);
+        match error.why {
+            Refused::Device(_) if self.state().is_ok_and(|state| !state.takes_sends()) => {
+                PostError { why: Refused::WrongState, ..error }
+            }
+            _ => error,
+        }
     }
 }
 

@@ -34,7 +34,7 @@ foreign_number! {
 impl QpState {
     /// Whether post_send takes requests (Q3).
     pub(crate) const fn takes_sends(self) -> bool {
-        self.0 >= Self::RTS.0
+        self.0 >= Self::RTS.0 && self.0 != Self::SQE.0
     }
 
     /// Whether post_recv takes requests (Q3).

@@ -4,7 +4,7 @@
 //! | polled by | until |
 //! |---|---|
 //! | the device's own function | who reads events is told of an overrun ([`Polling::overran`]) |
-//! | one that says OVERRUN where the device's finds nothing | it has been said to who polls ([`Polling::ended`]) |
+//! | one that says OVERRUN where the device's finds nothing, or fails | it has been said to who polls ([`Polling::ended`]) |
 //! | one that says OVERRUN | ever: some devices go on with a queue that has been emptied, but it is done (O3) |
 
 #![allow(unsafe_code)]
@@ -107,7 +107,7 @@ impl Polling {
         self.0.load(Ordering::Relaxed) == poll_overrun as PollFn as *mut ()
     }
 
-    /// From now on a poll that finds nothing returns [`OVERRUN`]. A device may report it for each
+    /// From now on a poll that finds nothing, or fails, returns [`OVERRUN`]. A device may report it for each
     /// completion that it drops, also after the end.
     pub fn overran(&self) {
         let overrun =
@@ -141,7 +141,8 @@ unsafe fn device_poll(context: *mut ibv_context) -> PollFn {
     unsafe { (*context).ops.poll_cq }.expect("every device can poll")
 }
 
-/// Polls a queue that overran: what was stored before comes first (O3).
+/// Polls a queue that overran: what was stored before comes first (O3). A device that fails then does so because of
+/// that.
 ///
 /// # Safety
 /// As [`Polling::poll`].
@@ -149,7 +150,7 @@ unsafe extern "C" fn poll_overrun(cq: *mut ibv_cq, room: c_int, out: *mut ibv_wc
     // SAFETY: as the caller promises; a queue's context is open.
     let polled = unsafe { device_poll((*cq).context)(cq, room, out) };
     match polled {
-        0 if room > 0 => OVERRUN,
+        ..=0 if room > 0 => OVERRUN,
         polled => polled,
     }
 }
@@ -195,6 +196,25 @@ mod tests {
         polling.overran();
         assert_eq!([2, 2, 2].map(&mut poll), [1, OVERRUN, OVERRUN]);
         assert_eq!(poll(0), 0, "asking for none is no error (P6)");
+    }
+
+    #[test]
+    fn o03_a_device_that_fails_once_it_was_told_of_has_overrun() {
+        unsafe extern "C" fn fails(_: *mut ibv_cq, _: c_int, _: *mut ibv_wc) -> c_int {
+            -5
+        }
+        // SAFETY: of integers, pointers and optional functions zero is a value.
+        let (mut context, mut cq): (ibv_context, ibv_cq) =
+            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+        context.ops.poll_cq = Some(fails);
+        cq.context = &mut context;
+        // SAFETY: it is alive to the end of the test.
+        let polling = unsafe { Polling::new(&mut context) };
+        // SAFETY: so is the queue, and the device's function writes no completion.
+        let mut poll = || unsafe { polling.poll(&mut cq, 1, ptr::null_mut()) };
+        assert_eq!(poll(), -5, "nobody knows why");
+        polling.overran();
+        assert_eq!(poll(), OVERRUN);
     }
 
     #[test]
