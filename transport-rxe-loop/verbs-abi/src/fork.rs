@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// What the child says of this.
+    /// What the child says of this; false if it comes to no good end. Panics never: somebody waits for this.
     fn said_by_child(inherited: Inherited) -> bool {
         // SAFETY: the child does what a program with threads may do after a fork, as far as this library is
         // concerned, which is what is tested; it ends without a word.
@@ -220,11 +220,10 @@ mod tests {
                 libc::_exit(finds_no_use(inherited).into());
             }
             let mut status = -1;
-            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            libc::waitpid(child, &raw mut status, 0);
             status
         };
-        assert!(libc::WIFEXITED(status), "{status:#x}");
-        libc::WEXITSTATUS(status) == 1
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 1
     }
 
     /// Alone, so that the locks are held that are to be held while it forks, and no others.
