@@ -308,3 +308,19 @@ fn p05_posting_allocates_nothing_once_there_is_room() {
     assert_eq!(allocations::during(work), 0);
     taking();
 }
+
+#[test]
+fn q06_a_length_that_nothing_has_is_told() {
+    let (a, _b) = pair(IBV_QPT_RC, SEND);
+    let f = Functions::of(&a);
+    let mut byte = 0_u8;
+    f.start();
+    f.request(1, |qp| {
+        // SAFETY: a queue pair with functions; so much is refused before any of it is looked at.
+        unsafe {
+            qp.wr_send.unwrap()(f.0);
+            qp.wr_set_inline_data.unwrap()(f.0, (&raw mut byte).cast(), usize::MAX);
+        }
+    });
+    assert_eq!(f.complete(), libc::EINVAL);
+}
