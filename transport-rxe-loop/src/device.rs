@@ -96,7 +96,8 @@ pub struct DeviceAttr {
     pub max_cq: u32,
     /// Memory regions.
     pub max_mr: u32,
-    /// Memory windows: regions and windows together are no more than either.
+    /// Memory windows, one less than there are regions: no window has the place of the first. Regions and windows
+    /// together are no more than `max_mr`.
     pub max_mw: u32,
     /// Which kind of windows there is.
     pub memory_windows: MemoryWindows,
@@ -171,7 +172,7 @@ impl Context {
             max_qp: limits.queue_pairs,
             max_cq: limits.completion_queues,
             max_mr: limits.memory_regions,
-            max_mw: limits.memory_regions,
+            max_mw: limits.memory_regions - 1,
             memory_windows: MemoryWindows::Type2B,
             max_srq: limits.shared_receive_queues,
             max_channels: limits.channels,

@@ -48,6 +48,13 @@ fn a_full_device_says_what_it_is_full_of() {
         let full = RegisterError::TableFull { max: attributes.max_mr };
         assert_eq!(pd.allocate(8, ALL).unwrap_err(), full);
         drop(mrs);
+
+        let mws: Vec<_> = (0..attributes.max_mw).map(|_| pd.alloc_mw().unwrap()).collect();
+        assert_eq!(pd.alloc_mw().unwrap_err(), full);
+        // The one place that no window has.
+        let last = pd.allocate(8, ALL).unwrap();
+        assert_eq!(pd.allocate(8, ALL).unwrap_err(), full);
+        drop((mws, last));
     }
 }
 
