@@ -22,6 +22,10 @@ use crate::table::Table;
 use crate::words::fixed;
 use crate::{port, probe};
 
+/// How many regions there can be beside all the windows that C programs are told of: the device has places for both
+/// together, and a window without a region is good for nothing.
+const TO_BIND: u32 = 64;
+
 /// What the device says of itself.
 ///
 /// # Errors
@@ -98,6 +102,7 @@ fn attr(found: &DeviceAttr) -> ibv_device_attr {
         // What such identifiers begin with is whose they are.
         vendor_id: (u64::from_be(GUID) >> 40) as u32,
         vendor_part_id: 1,
+        hw_ver: 1,
         max_mr_size: usize::MAX as u64,
         // Memory is registered byte by byte: any page will do.
         page_size_cap: !(probe::page_size() as u64 - 1),
@@ -114,7 +119,7 @@ fn attr(found: &DeviceAttr) -> ibv_device_attr {
         max_res_rd_atom: int(found.max_qp.saturating_mul(found.max_qp_rd_atom.into())),
         max_qp_init_rd_atom: found.max_qp_init_rd_atom.into(),
         atomic_cap: found.atomic_cap as u32,
-        max_mw: int(found.max_mw),
+        max_mw: int(found.max_mw.saturating_sub(TO_BIND)),
         max_ah: int(Table::<Address>::MAX),
         max_srq: int(found.max_srq),
         max_srq_wr: int(found.max_srq_wr),
@@ -187,7 +192,8 @@ mod tests {
         assert_eq!(attr.max_qp as u32, found.max_qp);
         assert_eq!(attr.max_cqe as u32, found.max_cqe);
         assert_eq!((attr.atomic_cap, attr.phys_port_cnt), (1, 1));
-        assert_ne!((attr.node_guid, attr.vendor_id), (0, 0));
+        assert!(attr.node_guid != 0 && attr.vendor_id != 0 && attr.hw_ver != 0);
+        assert_eq!(attr.max_mw as u32 + TO_BIND, found.max_mw);
         assert_eq!(attr.max_pd as u32, Table::<Domain>::MAX);
         assert_eq!(attr.fw_ver.map(|byte| byte as u8)[..2], *b"0.");
         // SAFETY: null is no room, and is not written to.
