@@ -87,8 +87,8 @@ pub struct QueuePair {
     qp_type: QpType,
     caps: QpCaps,
     psn: u32,
-    /// The last state that it was brought to from here. By itself the device brings it to ERR only, from a state
-    /// that takes requests, and that takes them, too; or to SQE, where it refuses sends itself.
+    /// The last state that it was brought to from here. By itself the device brings it to ERR, which takes every
+    /// request, and to SQE, where it refuses sends itself.
     state: QpState,
     /// As it was set last: going to RTS always sets it.
     max_rd_atomic: u8,
@@ -224,7 +224,7 @@ impl QueuePair {
     /// overlook that they can't take it.
     #[inline]
     pub(crate) fn judge(&self, wr: &SendWr<'_>) -> Result<(), Refused> {
-        if !self.state.takes_sends() {
+        if !self.state.takes_sends() && !self.has_failed() {
             return Err(Refused::WrongState);
         }
         let returns_data = wr.op.returns_data();
@@ -236,6 +236,12 @@ impl QueuePair {
             Data::Sges(_) if self.max_rd_atomic == 0 => Err(Refused::NoReadAtomic),
             Data::Sges(_) => Ok(()),
         }
+    }
+
+    /// Whether it is in ERR, where sends are flushed (Q2): a request of its peer can bring it there from RTR.
+    #[cold]
+    fn has_failed(&self) -> bool {
+        self.state().is_ok_and(|state| state == QpState::ERR)
     }
 
     /// Why the device refused it: where nothing else is wrong, that may be the state to which a failure brought

@@ -2,11 +2,13 @@
 
 use std::thread;
 
+use super::line::NO_KEY;
 use super::stand::*;
 
 super::chapter! {
     q02_err_flushes_both_queues_in_order,
     q02_err_flushes_sends_that_are_posted_later,
+    q02_err_flushes_sends_that_are_posted_after_a_failure_in_rtr,
     q02_err_flushes_receives_that_are_posted_later,
     q02_err_flushes_from_every_state,
     q02_err_flushes_once,
@@ -45,6 +47,17 @@ fn q02_err_flushes_sends_that_are_posted_later<D: Device>() {
         a.expect_sent(&[(round, S::WR_FLUSH_ERR), (100 + round, S::WR_FLUSH_ERR)]);
     }
     assert_eq!(b.bytes(0, 1), [0], "nothing was carried out");
+}
+
+fn q02_err_flushes_sends_that_are_posted_after_a_failure_in_rtr<D: Device>() {
+    let (mut a, mut b) = two::<D>();
+    a.bring_to(State::Rtr, b.qp.number());
+    b.connect(&a.qp);
+    b.post(SendWr::write_inline(1, b"x", RemoteAddr { rkey: NO_KEY, ..a.remote(0) }));
+    b.expect_sent(&[(1, S::REM_ACCESS_ERR)]);
+    a.expect_state(State::Err);
+    a.send(2);
+    a.expect_sent(&[(2, S::WR_FLUSH_ERR)]);
 }
 
 fn q02_err_flushes_receives_that_are_posted_later<D: Device>() {

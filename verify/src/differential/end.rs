@@ -69,10 +69,11 @@ impl<D: Device> End<D> {
         }
     }
 
-    /// A key of its window: the one that it has now, or so many behind it.
+    /// A key of its window: the one that it has now, or so many behind it. Without a window, the one that nothing
+    /// has.
     pub fn key(&self, nth: u8) -> u32 {
         const LOW: u32 = 0xff;
-        let present = self.window.as_ref().map_or(0, Mw::rkey);
+        let Some(present) = self.window.as_ref().map(Mw::rkey) else { return 0 };
         present & !LOW | present.wrapping_add(nth.into()) & LOW
     }
 
