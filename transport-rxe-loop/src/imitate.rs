@@ -26,7 +26,7 @@
 //! | Q7 | SEND with invalidate on an unreliable connection is LOC_QP_OP | [`carries_invalidations`] |
 //! | Q7 | an atomic that is not aligned, or of fewer than eight bytes, is refused (EINVAL); of more it succeeds | [`judge`], [`lets_atomic_pass`] |
 //! | Q7 | a datagram longer than a packet succeeds, and is dropped | [`drops_long`] |
-//! | Q7 | a peer that is gone does not answer: the timers tell, and without one nobody | [`answers_for_the_dead`] |
+//! | Q7 | without a timeout nobody tells that a peer is gone | [`answers_for_the_dead`] |
 //! | Q9 | unreliable connections may take shared receives | `qp::judge::check_shares` |
 //! | Q7, Q9 | no event is told of a queue pair but SQ_DRAINED | [`is_silent`] |
 //!
@@ -201,7 +201,7 @@ pub const fn drops_long(fabric: &Fabric) -> bool {
     fabric.imitates_rxe()
 }
 
-/// Whether a queue pair that is gone counts as one that does not answer.
+/// Whether it is known of a queue pair that it is gone, and not only that it does not answer.
 pub const fn answers_for_the_dead(fabric: &Fabric) -> bool {
     !fabric.imitates_rxe()
 }

@@ -219,7 +219,7 @@ impl<'k> Initiator<'k> {
     #[cold]
     pub fn halt(&self, why: Unavailable) -> Halt {
         match why {
-            Unavailable::Gone => Halt::Failed(WcStatus::RETRY_EXC_ERR),
+            Unavailable::Gone => Halt::Waits(WaitsFor::Nobody),
             Unavailable::NoReceive => Halt::Waits(WaitsFor::Receive),
             Unavailable::NotReady => Halt::Waits(WaitsFor::Answer),
             Unavailable::Stuck => self.unanswered(),

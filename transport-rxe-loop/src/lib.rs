@@ -52,8 +52,9 @@
 //!   other, whichever process that is in. [Here](MemoryWindow#how-long-a-key-lives) is how long they live.
 //! - **Atomics**, and writes that are one, are [one step](AtomicCap::Hca) for all processes of the fabric.
 //! - **Death.** A process that ends, or is killed at any instant, is found dead by the others some 20 ms
-//!   later. Its queue pairs are destroyed ones: peers see RETRY_EXC, then WR_FLUSH. What it was in the
-//!   middle of is repaired, and everything that it had is free again (X3).
+//!   later. Its queue pairs are destroyed ones: peers see RETRY_EXC, [when their timers say
+//!   so](#how-long-a-request-waits), then WR_FLUSH. What it was in the middle of is repaired, and everything that
+//!   it had is free again (X3).
 //! - **Suspension.** The queue pairs of a process that is stopped stay; it does not answer where it has to do
 //!   something itself. Who waits for a lock that it holds, or for what it is in the middle of, does so for two
 //!   seconds at most, and then fails; but deregistering memory of the program's own takes as long as that lasts.
@@ -136,8 +137,8 @@
 //! RETRY_EXC. `rnr_retry` 7 and `timeout` 0 are for ever. Nothing is lost here, so the peer does
 //! not answer while it is in RESET, INIT or ERR, or connected to another, or while its process is stopped and
 //! has to copy; it may come back in time, and the request goes on. Decisions:
-//! - A peer that was destroyed, whose process died, or that never was, ends a request at once, whatever the
-//!   timers.
+//! - A peer that was destroyed, whose process died, or that never was, does not answer either; but nobody waits
+//!   for it for ever: with `timeout` 0 the request fails at once.
 //! - A request that waits for a receive has as long for an answer, once its peer stops answering, as if it
 //!   were new; and the other way round.
 //! - A request that waits is begun, so it goes on in SQD. Time in which the process was suspended counts.

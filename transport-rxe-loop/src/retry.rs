@@ -5,8 +5,10 @@
 //! |---|---|---|---|
 //! | [`Receive`](WaitsFor::Receive) | the peer has none | `rnr_retry` times the *peer's* `min_rnr_timer`; 7 is for ever | RNR_RETRY_EXC |
 //! | [`Answer`](WaitsFor::Answer) | it is not in RTR, has failed, or is connected elsewhere | `retry_cnt` + 1 times 4.096 us · 2^`timeout`; 0 is for ever | RETRY_EXC |
+//! | [`Nobody`](WaitsFor::Nobody) | it was destroyed, or never was | as long as for an answer; who would wait for ever fails at once | RETRY_EXC |
 //!
-//! A peer that was destroyed never answers: whoever waits for it fails at once, whatever its timers.
+//! A peer that goes away while it is waited for is still the one that does not answer: what began as a wait for
+//! an answer ends when it would have.
 //!
 //! # The wait
 //! Three words of the queue pair, of which only the holder of its turn knows anything:
@@ -14,7 +16,7 @@
 //! | `waits_for` | `deadline` | the request at `waits_at` | left by |
 //! |---|---|---|---|
 //! | 0 | – | nobody has waited yet | the first wait |
-//! | Receive, Answer | [`FOREVER`] | waits for a kick | another wait |
+//! | Receive, Answer | [`FOREVER`] | waits for a kick | another wait, or the peer's going away |
 //! | Receive, Answer | a time | waits for a kick or the [service](crate::service)'s alarm | the first try that fails at or after that time, to the last try |
 //! | Receive, Answer | [`LAST_TRY`] | is being tried for the last time | another wait, or its failing |
 //!
@@ -45,13 +47,23 @@ pub enum WaitsFor {
     Receive = 1,
     /// The peer does not answer.
     Answer = 2,
+    /// There is no peer.
+    Nobody = 3,
 }
 
 impl WaitsFor {
+    /// What stands in the queue pair's word.
+    const fn to_word(self) -> u32 {
+        match self {
+            Self::Receive => Self::Receive as u32,
+            Self::Answer | Self::Nobody => Self::Answer as u32,
+        }
+    }
+
     const fn status(self) -> WcStatus {
         match self {
             Self::Receive => WcStatus::RNR_RETRY_EXC_ERR,
-            Self::Answer => WcStatus::RETRY_EXC_ERR,
+            Self::Answer | Self::Nobody => WcStatus::RETRY_EXC_ERR,
         }
     }
 
@@ -63,7 +75,7 @@ impl WaitsFor {
                 let peer = fabric.qp(sync::load_u32(fabric.dest(number)));
                 for_receive(sync::load_u32(&slot.rnr_retry), sync::load_u32(&peer.min_rnr_timer))
             }
-            Self::Answer => {
+            Self::Answer | Self::Nobody => {
                 for_answer(sync::load_u32(&slot.retry_cnt), sync::load_u32(&slot.timeout))
             }
         }
@@ -101,27 +113,43 @@ pub fn deadline(slot: &QpSlot) -> u64 {
 #[cold]
 pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
     let slot = fabric.qp(number);
-    let (wait, service) = (&slot.send, fabric.service());
-    if has_begun(slot, position) && sync::load_u32(&wait.waits_for) == waits_for as u32 {
-        return match sync::load(&wait.deadline) {
-            LAST_TRY => Verdict::Fail(waits_for.status()),
-            FOREVER => Verdict::Wait,
-            deadline if service.now() < deadline => Verdict::Wait,
-            _ => {
-                sync::store(&wait.deadline, LAST_TRY);
-                Verdict::TryAgain
-            }
-        };
-    }
-    let deadline = match waits_for.patience(fabric, number) {
-        None => FOREVER,
-        Some(Duration::ZERO) => return Verdict::Fail(waits_for.status()),
-        Some(patience) => service.now() + patience.as_nanos() as u64,
+    let has_waited =
+        has_begun(slot, position) && sync::load_u32(&slot.send.waits_for) == waits_for.to_word();
+    let until = if has_waited {
+        deadline(slot)
+    } else {
+        match waits_for.patience(fabric, number) {
+            None => FOREVER,
+            Some(Duration::ZERO) => LAST_TRY,
+            Some(patience) => fabric.service().now() + patience.as_nanos() as u64,
+        }
     };
-    sync::store_u32(&wait.waits_for, waits_for as u32);
+    match until {
+        LAST_TRY => Verdict::Fail(waits_for.status()),
+        FOREVER if waits_for == WaitsFor::Nobody => Verdict::Fail(waits_for.status()),
+        until if !has_waited => begin(fabric, number, position, waits_for, until),
+        FOREVER => Verdict::Wait,
+        until if fabric.service().now() < until => Verdict::Wait,
+        _ => {
+            sync::store(&slot.send.deadline, LAST_TRY);
+            Verdict::TryAgain
+        }
+    }
+}
+
+/// The request at `position` waits from now on, at most until then.
+fn begin(
+    fabric: &'static Fabric,
+    number: u32,
+    position: u64,
+    waits_for: WaitsFor,
+    until: u64,
+) -> Verdict {
+    let wait = &fabric.qp(number).send;
+    sync::store_u32(&wait.waits_for, waits_for.to_word());
     sync::store(&wait.waits_at, position);
-    sync::store(&wait.deadline, deadline);
-    if deadline != FOREVER && service.wake_at(fabric, number, deadline).is_err() {
+    sync::store(&wait.deadline, until);
+    if until != FOREVER && fabric.service().wake_at(fabric, number, until).is_err() {
         return Verdict::Fail(WcStatus::GENERAL_ERR);
     }
     Verdict::Wait

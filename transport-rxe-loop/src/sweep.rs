@@ -3,8 +3,8 @@
 //! be done again, and the dead one keeps its place until the last is done.
 //!
 //! 1. Locks that it held are inherited, and what is under them repaired.
-//! 2. Its queue pairs lose their numbers. Whoever is connected to one is told, and fails with RETRY_EXC. What it
-//!    had taken from shared receive queues is given back.
+//! 2. Its queue pairs lose their numbers. Whoever is connected to one is told, and fails
+//!    with RETRY_EXC when its timers say so. What it had taken from shared receive queues is given back.
 //! 3. Everybody is told of events and overruns, and every queue pair is run by its process: the dead, or a
 //!    sweeper that died over this, may have owed somebody just that.
 //! 4. Once nobody is in the middle of a request for one of its queue pairs, everything that it had is free:

@@ -189,20 +189,53 @@ fn q07_a_peer_that_answers_in_time() {
     }
 }
 
-#[test]
-fn q07_a_dead_peer_ends_a_wait_whatever_its_timers() {
-    for rts in [patient(), QpAttr::rts().timeout(31)] {
-        let (mut waits_for_receive, b) = pair_by(&rts, 0);
-        waits_for_receive.send(1, 0, 8);
+/// Requests whose peer goes away: before they are posted, while they wait for a receive, and for an answer.
+fn widows(rts: &QpAttr) -> Vec<End> {
+    let (mut posts_late, b) = pair_by(rts, 0);
+    b.qp.destroy();
+    posts_late.send(1, 0, 8);
+    let (mut waits_for_receive, b) = pair_by(rts, 0);
+    waits_for_receive.send(1, 0, 8);
+    b.qp.destroy();
+    let wait_for_answers = SILENCES.map(|silence| {
+        let (mut waits_for_answer, b) = silent(rts, silence);
+        waits_for_answer.send(1, 0, 8);
         b.qp.destroy();
-        waits_for_receive.expect(&[(1, S::RETRY_EXC_ERR)]);
-        for silence in SILENCES {
-            let (mut waits_for_answer, b) = silent(&rts, silence);
-            waits_for_answer.send(1, 0, 8);
-            b.qp.destroy();
-            waits_for_answer.expect(&[(1, S::RETRY_EXC_ERR)]);
-        }
+        waits_for_answer
+    });
+    [posts_late, waits_for_receive].into_iter().chain(wait_for_answers).collect()
+}
+
+#[test]
+fn q07_a_peer_that_is_gone_ends_what_would_wait_for_ever() {
+    for mut widow in widows(&patient()) {
+        widow.expect(&[(1, S::RETRY_EXC_ERR)]);
     }
+}
+
+#[test]
+fn q07_a_peer_that_is_gone_does_not_answer_in_time() {
+    for mut widow in widows(&impatient().rnr_retry(7)) {
+        widow.expect(&[(1, S::RETRY_EXC_ERR)]);
+    }
+    let mut widows = widows(&QpAttr::rts().timeout(31)); // more than a day
+    let_short_times_pass();
+    for widow in &mut widows {
+        widow.expect_nothing();
+        widow.qp.modify(&QpAttr::to(Failed)).unwrap();
+        widow.expect(&[(1, S::WR_FLUSH_ERR)]);
+    }
+}
+
+#[test]
+fn q07_a_peer_that_is_gone_ends_a_wait_that_began_without_a_timeout() {
+    let (mut a, b) = unanswered(&patient());
+    a.send(1, 0, 8);
+    for attr in [QpAttr::to(Sqd), QpAttr::to(Sqd).timeout(31)] {
+        a.qp.modify(&attr).unwrap();
+    }
+    b.qp.destroy();
+    a.expect(&[(1, S::RETRY_EXC_ERR)]);
 }
 
 #[test]

@@ -29,8 +29,7 @@
 //!
 //! What the device itself does otherwise than some hardware, its own documentation says: requests that a queue pair
 //! can't carry out, or in a state that takes none, are refused when they are posted (EINVAL), not dropped; regions of no
-//! bytes are refused; a peer that is gone ends a request at once, whatever the timers. So a program that ends while
-//! its peer still sends makes that fail, as `ibv_srq_pingpong` with several queue pairs does now and then.
+//! bytes are refused; a peer that is gone ends a request without a timeout at once.
 //!
 //! Programs that open libibverbs by `dlopen(3)`, and look its functions up there, are not reached by LD_PRELOAD.
 //!

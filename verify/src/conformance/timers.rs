@@ -11,6 +11,7 @@ super::chapter! {
     q07_what_takes_no_receive_does_not_wait_for_one,
     q07_a_peer_that_is_gone_does_not_answer,
     q07_a_peer_that_goes_while_it_is_waited_for,
+    q07_a_peer_that_is_gone_is_waited_for_as_one_that_does_not_answer,
     q07_a_peer_that_is_gone_ends_even_endless_waits,
     q07_a_peer_in_err_does_not_answer,
     q07_a_peer_that_is_not_ready_does_not_answer,
@@ -166,6 +167,15 @@ fn q07_a_peer_that_is_gone_does_not_answer<D: Device>() {
 
 fn q07_a_peer_that_goes_while_it_is_waited_for<D: Device>() {
     peer_goes::<D>(SHORT, true);
+}
+
+fn q07_a_peer_that_is_gone_is_waited_for_as_one_that_does_not_answer<D: Device>() {
+    let (mut a, b) = pair_by::<D>(Attr { timeout: Some(31), ..BARE }); // more than a day
+    drop(b);
+    a.send(1);
+    a.expect_sent(&[]);
+    a.to(State::Err);
+    a.expect_sent(&[(1, S::WR_FLUSH_ERR)]);
 }
 
 fn q07_a_peer_that_is_gone_ends_even_endless_waits<D: Device>() {

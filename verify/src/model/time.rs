@@ -69,25 +69,28 @@ impl World {
     /// # Errors
     /// There is no time to wait.
     pub fn wait_for(&mut self, number: Id, why: Why) -> Result<(), Fault> {
-        let patience = self.patience(number, why);
-        let now = self.now;
-        let qp = self.qps.get_mut(&number).expect("it posted");
-        let timer = match patience {
-            Patience::None => return Err(why.fault()),
-            Patience::Rounds { period, rounds } => {
-                Some(Timer { next: now + period, period, rounds })
-            }
-            Patience::ForEver => None,
+        let (now, fault) = (self.now, why.fault());
+        let begun = self.qps[&number].wait.filter(|wait| wait.fault == fault);
+        let timer = match begun {
+            Some(wait) => wait.timer,
+            None => match self.patience(number, why) {
+                Patience::None => return Err(fault),
+                Patience::Rounds { period, rounds } => {
+                    Some(Timer { next: now + period, period, rounds })
+                }
+                Patience::ForEver => None,
+            },
         };
-        if qp.wait.is_none_or(|wait| wait.fault != why.fault()) {
-            qp.wait = Some(Wait { fault: why.fault(), timer });
+        if why == Why::Gone && timer.is_none() {
+            return Err(fault);
         }
+        self.qps.get_mut(&number).expect("it posted").wait = Some(Wait { fault, timer });
         Ok(())
     }
 
     /// Q7: for a receive, `rnr_retry` times what the responder asks for, where 7 is for ever; for an
-    /// answer, the first time and `retry_cnt` more times 4.096 µs · 2^`timeout`, where 0 is for ever. A peer
-    /// that does not exist is not waited for.
+    /// answer, the first time and `retry_cnt` more times 4.096 µs · 2^`timeout`, where 0 is for ever, unless
+    /// there is nobody who could answer.
     fn patience(&self, number: Id, why: Why) -> Patience {
         let attr = &self.qps[&number].attr;
         match (why, attr.rnr_retry.unwrap_or(0), attr.timeout.unwrap_or(0)) {
@@ -99,9 +102,8 @@ impl World {
                 let period = Duration::from_micros(10 * RNR[usize::from(timer) % RNR.len()]);
                 Patience::Rounds { period, rounds: rnr_retry.into() }
             }
-            (Why::Gone, ..) => Patience::None,
-            (Why::NotReady, _, 0) => Patience::ForEver,
-            (Why::NotReady, _, timeout) => {
+            (Why::NotReady | Why::Gone, _, 0) => Patience::ForEver,
+            (Why::NotReady | Why::Gone, _, timeout) => {
                 let period = Duration::from_nanos(4096 << timeout);
                 Patience::Rounds { period, rounds: u32::from(attr.retry_cnt.unwrap_or(0)) + 1 }
             }
