@@ -7,6 +7,7 @@ use transport_rxe_loop::{QpAttr, QpState};
 
 use crate::arg::given;
 use crate::errno::{Errno, status};
+use crate::port;
 use crate::qp::{PAIRS, Pair};
 use crate::sys::{
     IBV_MIG_MIGRATED, IBV_MTU_256, IBV_MTU_4096, ibv_ah_attr, ibv_mtu, ibv_qp, ibv_qp_attr,
@@ -73,7 +74,7 @@ fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr,
         QpAttrMask::PKEY_INDEX => all.pkey_index(attr.pkey_index),
         QpAttrMask::PORT => all.port(attr.port_num),
         QpAttrMask::QKEY => all.qkey(attr.qkey),
-        QpAttrMask::AV => all.av(attr.ah_attr.port_num),
+        QpAttrMask::AV => all.av(port_of_c(&attr.ah_attr)?),
         QpAttrMask::PATH_MTU => all.path_mtu(bytes_of_c(attr.path_mtu)?),
         QpAttrMask::TIMEOUT => all.timeout(attr.timeout),
         QpAttrMask::RETRY_CNT => all.retry_cnt(attr.retry_cnt),
@@ -91,6 +92,14 @@ fn one_of_c(all: QpAttr, attr: &ibv_qp_attr, flag: QpAttrMask) -> Result<QpAttr,
 fn state_of_c(number: ibv_qp_state) -> Result<QpState, Errno> {
     let found = QpState::ALL.into_iter().find(|&state| state as ibv_qp_state == number);
     found.ok_or(Errno::INVAL)
+}
+
+/// The port that a path begins at: all that the device asks of the way to a peer, which its number finds.
+fn port_of_c(path: &ibv_ah_attr) -> Result<u8, Errno> {
+    if path.is_global != 0 {
+        port::check_gid(path.grh.sgid_index.into())?;
+    }
+    Ok(path.port_num)
 }
 
 fn bytes_of_c(mtu: ibv_mtu) -> Result<u32, Errno> {

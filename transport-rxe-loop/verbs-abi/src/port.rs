@@ -41,6 +41,14 @@ pub fn check(port: u32) -> Result<(), Errno> {
     if port == PORT.into() { Ok(()) } else { Err(Errno::INVAL) }
 }
 
+/// Whether the port has a global identifier at this index.
+///
+/// # Errors
+/// EINVAL: it has none.
+pub fn check_gid(index: u32) -> Result<(), Errno> {
+    if index < GIDS { Ok(()) } else { Err(Errno::INVAL) }
+}
+
 /// `ibv_query_port(3)`, for headers that know no more of a port. EINVAL, ENOENT: no context, no such port, no
 /// room.
 #[unsafe(no_mangle)]
@@ -104,9 +112,7 @@ pub unsafe extern "C" fn ibv_query_gid(
 /// An entry of the table of global identifiers.
 fn entry(context: *const ibv_context, port: u32, index: u32) -> Result<ibv_gid_entry, Errno> {
     let found = at_port(context, port)?;
-    if index >= GIDS {
-        return Err(Errno::INVAL);
-    }
+    check_gid(index)?;
     let (gid_index, port_num, gid_type) = (index, port, IBV_GID_TYPE_IB);
     let gid = gid(found.gid);
     // No network interface of the system's stands behind it.

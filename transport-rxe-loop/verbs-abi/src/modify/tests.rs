@@ -128,14 +128,21 @@ fn q01_what_the_device_does_not_have_is_told() {
 }
 
 #[test]
-fn q01_a_path_to_another_port_is_refused() {
+fn q01_a_path_from_another_port_or_identifier_is_refused() {
     let end = End::new(IBV_QPT_RC);
     let [(init, mask), (rtr, to_peer), _] = way(IBV_QPT_RC);
     assert_eq!(end.modify(&attributes(init, 0), mask), 0);
-    let mut attr = attributes(rtr, 1);
-    attr.ah_attr.port_num = 2;
-    assert_eq!(end.modify(&attr, to_peer), libc::EINVAL);
-    assert_eq!(end.query().0.ah_attr.port_num, 0);
+    let attr = attributes(rtr, 1);
+    let path = attr.ah_attr;
+    let grh = ibv_global_route { sgid_index: 1, ..ibv_global_route::ZEROED };
+    for wrong in [ibv_ah_attr { port_num: 2, ..path }, ibv_ah_attr { is_global: 1, grh, ..path }] {
+        let attr = ibv_qp_attr { ah_attr: wrong, ..attr };
+        assert_eq!(end.modify(&attr, to_peer), libc::EINVAL);
+        assert_eq!((state(&end), end.query().0.ah_attr.port_num), (IBV_QPS_INIT, 0));
+    }
+    // Without a route nobody looks at it.
+    let attr = ibv_qp_attr { ah_attr: ibv_ah_attr { grh, ..path }, ..attr };
+    assert_eq!(end.modify(&attr, to_peer), 0);
 }
 
 #[test]
