@@ -64,11 +64,13 @@ fn a_port_is_active_and_has_the_gid_that_it_says() {
 #[test]
 fn the_best_gid_of_soft_roce_is_the_one_of_its_ipv4_address() {
     let Some(context) = device() else { return };
-    let port = context.port(1).unwrap();
-    if context.name().starts_with("rxe") {
-        assert!(port.is_ethernet());
-        assert!(port.gid().to_string().starts_with("::ffff:"), "{}", port.gid());
+    if !context.name().starts_with("rxe") {
+        println!("skipped: the device is not Soft-RoCE");
+        return;
     }
+    let port = context.port(1).unwrap();
+    assert!(port.is_ethernet());
+    assert!(port.gid().to_string().starts_with("::ffff:"), "{}", port.gid());
 }
 
 #[test]
