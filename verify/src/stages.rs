@@ -9,7 +9,9 @@ mod bare_metal;
 mod conformance;
 mod differential;
 mod exports;
+mod fabric;
 mod layout;
+mod libtest;
 mod loom;
 mod preload;
 mod soft_roce;
@@ -87,7 +89,7 @@ pub static STAGES: [Stage; 12] = [
     },
     Stage {
         name: "verbs",
-        shows: "what needs libibverbs builds, with its documentation, without a warning; its tests pass",
+        shows: "what needs libibverbs builds, with its documentation, without a warning; its tests pass, also on the loopback",
         packages: &[verbs::PACKAGES],
         run: verbs::run,
     },
@@ -152,7 +154,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
     let output = job.run("cargo test", &mut cargo(&["test"]))?;
     let mut narrow = cargo_with_cfg("cq_core_word32", &["test", "-p", "cq-core"]);
     let narrow = job.run("cargo test of cq-core without 64-bit atomics", &mut narrow)?;
-    match (tests_passed(&output), tests_passed(&narrow)) {
+    match (libtest::passed(&output), libtest::passed(&narrow)) {
         (0, _) | (_, 0) => Err(Stop::Unshown("no test ran")),
         (passed, narrow) => Ok(format!("{passed} tests, {narrow} without 64-bit atomics")),
     }
@@ -177,31 +179,9 @@ fn last_words(output: &str) -> String {
     tail.iter().flat_map(|line| ["\n  ", line]).collect()
 }
 
-/// The sum over all test binaries in libtest's output.
-fn tests_passed(output: &str) -> u32 {
-    let results = output.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
-    results.filter_map(|rest| rest.split_once(" passed")?.0.parse::<u32>().ok()).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tests_are_summed_over_binaries() {
-        let output = "\
-running 12 tests
-test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
-   Doc-tests cq_core
-test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
-";
-        assert_eq!(tests_passed(output), 15);
-    }
-
-    #[test]
-    fn output_without_a_result_counts_no_test() {
-        assert_eq!(tests_passed("running 0 tests\ntest result: FAILED. 4 passed; 1 failed"), 0);
-    }
 
     #[test]
     fn the_list_has_one_line_a_stage_and_says_what_runs_by_name_only() {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::exports::{Exports, judge};
-use super::{preload, tests_passed};
+use super::libtest::passed;
+use super::preload;
 use crate::run::{Job, Stop, cargo};
 
 /// What brings the header, and the library itself.
@@ -24,7 +25,7 @@ fn layouts(job: &mut Job) -> Result<String, Stop> {
     tests.args(["--", "--ignored", "--show-output", "sys::layout"]);
     let output = job.run("cargo test of the layouts", &mut tests)?;
     let compared = output.lines().find(|line| line.starts_with("compared "));
-    match (tests_passed(&output), compared) {
+    match (passed(&output), compared) {
         (2.., Some(compared)) => Ok(compared.to_owned()),
         _ => Err(Stop::Unshown("not both the comparison and its negative control ran")),
     }

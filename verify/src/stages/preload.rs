@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process::Command;
 
 use verify::loopback::FABRIC;
 
+use super::fabric::Fabric;
 use super::{artifacts, verbs};
 use crate::guest::Program;
 use crate::packages::Packages;
@@ -30,24 +31,35 @@ pub fn build(job: &mut Job) -> Result<PathBuf, Stop> {
 }
 
 /// Has the program of this command load the `library`, and meet others in this `fabric`.
-pub fn onto<'a>(command: &'a mut Command, library: &Path, fabric: &str) -> &'a mut Command {
+pub fn onto<'a>(command: &'a mut Command, library: &Path, fabric: &Fabric) -> &'a mut Command {
     for variable in VARIABLES {
         command.env_remove(variable);
     }
-    command.env("LD_PRELOAD", library).env(FABRIC, fabric)
+    command.env("LD_PRELOAD", library).env(FABRIC, fabric.name())
 }
 
-/// The programs of this package that are built for real verbs, and the library.
+/// Programs that are built for real verbs, the library, and where they meet.
 pub struct Tools {
     programs: Vec<Program>,
     library: PathBuf,
+    fabric: Fabric,
 }
 
 impl Tools {
-    /// Builds them. Where libibverbs is missing and can't be installed, that is a reason to skip.
+    /// Builds those of this package. Where libibverbs is missing and can't be installed, that is a reason to skip.
     pub fn build(job: &mut Job) -> Result<Self, Stop> {
         Packages::default().ensure(verbs::PACKAGES, job)?;
-        Ok(Self { programs: verbs::tools(job)?, library: build(job)? })
+        Self::of(verbs::tools(job)?, job)
+    }
+
+    /// These programs. Builds the library.
+    pub fn of(programs: Vec<Program>, job: &mut Job) -> Result<Self, Stop> {
+        Ok(Self { programs, library: build(job)?, fabric: Fabric::new() })
+    }
+
+    /// Where they meet.
+    pub const fn fabric(&self) -> &Fabric {
+        &self.fabric
     }
 
     /// The command of the program of this `name`, with the loopback as its device.
@@ -55,8 +67,8 @@ impl Tools {
         let program = self.programs.iter().find(|program| program.name == name);
         let program = program.ok_or_else(|| io::Error::other(format!("cargo built no {name}")))?;
         let mut command = Command::new(&program.path);
-        onto(&mut command, &self.library, &format!("verify-abi-{}", process::id()));
-        command.env(verbs::DEVICE, DEVICE);
+        onto(&mut command, &self.library, &self.fabric);
+        command.env(verbs::DEVICE, DEVICE).env_remove(verbs::ADDR);
         Ok(command)
     }
 }

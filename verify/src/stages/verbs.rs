@@ -1,14 +1,17 @@
 //! What needs libibverbs: the transport over it, and what of the others reaches it by their feature `verbs`. No
-//! device is needed here; the tests that want one say so and pass.
+//! device is needed here: tests that want one say so and pass, and then run on the loopback (`preloaded`).
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{artifacts, tests_passed};
+use super::artifacts;
+use super::libtest::passed;
 use crate::guest::Program;
 use crate::run::{Job, Stop, cargo as plain_cargo, flags};
+
+mod preloaded;
 
 /// What it is built with.
 pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config", "libclang-14-dev"];
@@ -17,8 +20,13 @@ pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config",
 pub const SELECTION: &str = "-p transport-verbs -p transport-verbs-requirements -p bench -p verify \
                              --features=bench/verbs,verify/verbs";
 
+/// What makes the tests of the transport, in cargo's words.
+pub const TESTS: &str = "test --no-run --tests -p transport-verbs";
+
 /// What names the device in the environment.
 pub const DEVICE: &str = "VERBS_DEVICE";
+/// What names an address of it, for librdmacm.
+pub const ADDR: &str = "VERBS_ADDR";
 
 /// The binding's generator reads headers with libclang, and panics with one that is newer than these.
 const LIBCLANG: [&str; 2] = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-15/lib"];
@@ -31,9 +39,12 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     let output = job.run("cargo test", &mut cargo(&format!("test {SELECTION}")))?;
-    match tests_passed(&output) {
+    match passed(&output) {
         0 => Err(Stop::Unshown("no test ran")),
-        passed => Ok(format!("no warnings, {passed} tests without a device")),
+        passed => {
+            let preloaded = preloaded::run(job)?;
+            Ok(format!("no warnings, {passed} tests without a device, {preloaded}"))
+        }
     }
 }
 
@@ -55,9 +66,7 @@ fn cargo(words: &str) -> Command {
     command.env("CARGO_TARGET_DIR", "target/verbs");
     // What is built here goes to a guest's memory, and nobody debugs it there.
     command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    for device in [DEVICE, "VERBS_ADDR"] {
-        command.env_remove(device);
-    }
+    command.env_remove(DEVICE).env_remove(ADDR);
     if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
         command.env("LIBCLANG_PATH", path);
     }

@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::geteuid;
 
 use super::side::Side;
 use crate::run::Stop;
+use crate::stages::fabric::Fabric;
 use crate::stages::preload;
 
 /// Once through the list.
@@ -90,19 +90,13 @@ impl Drop for Folder {
 pub struct Place<'a> {
     folder: &'a Folder,
     round: Round,
-    fabric: String,
+    fabric: Fabric,
 }
-
-/// Where fabrics lie.
-const SHARED_MEMORY: &str = "/dev/shm";
 
 impl<'a> Place<'a> {
     /// A new one.
     pub fn new(folder: &'a Folder, round: Round) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // The last character is no digit: one is never the beginning of another.
-        Self { folder, round, fabric: format!("abi-{}-{number}-", process::id()) }
+        Self { folder, round, fabric: Fabric::new() }
     }
 
     /// As whom.
@@ -121,25 +115,9 @@ impl<'a> Place<'a> {
         Side::start(&mut command, self.folder.path.join(side))
     }
 
-    /// What is left in shared memory of the programs that met here.
-    pub fn left_behind(&self) -> io::Result<Vec<PathBuf>> {
-        let mut left = Vec::new();
-        for entry in fs::read_dir(SHARED_MEMORY)? {
-            let path = entry?.path();
-            if path.to_string_lossy().contains(&format!(".{}", self.fabric)) {
-                left.push(path);
-            }
-        }
-        Ok(left)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        for path in self.left_behind().unwrap_or_default() {
-            // A program that was killed leaves it; who may not remove it leaves it, too.
-            let _ = fs::remove_file(path);
-        }
+    /// The fabric where they meet.
+    pub const fn fabric(&self) -> &Fabric {
+        &self.fabric
     }
 }
 
@@ -162,14 +140,7 @@ mod tests {
             assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
         }
         let path = folder.path.clone();
-        let places = [Place::new(&folder, AS_IS), Place::new(&folder, BY_SERVICE)];
-        assert_ne!(places[0].fabric, places[1].fabric);
-        let file = format!("{SHARED_MEMORY}/rxe-loop.0.{}.mem.1.2", places[0].fabric);
-        fs::write(&file, "").unwrap();
-        assert_eq!(places[0].left_behind().unwrap(), [PathBuf::from(&file)]);
-        assert_eq!(places[1].left_behind().unwrap(), [] as [PathBuf; 0]);
-        drop(places);
         drop(folder);
-        assert!(!fs::exists(&file).unwrap() && !fs::exists(path).unwrap());
+        assert!(!fs::exists(path).unwrap());
     }
 }

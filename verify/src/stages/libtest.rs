@@ -1,0 +1,103 @@
+//! What libtest says of a program's tests. One that does not find what it needs prints `skipped: ` and the reason,
+//! and passes: it is told from those that ran only where their output is shown.
+
+use std::collections::BTreeMap;
+
+/// Has libtest show what tests printed that passed.
+pub const SHOWING: &str = "--show-output";
+
+/// How many tests there were.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Tests {
+    /// That ran, and passed.
+    pub ran: u32,
+    /// That were skipped, by the reason that they gave first.
+    pub skipped: BTreeMap<String, u32>,
+}
+
+impl Tests {
+    /// Those of a program that succeeded. An error where none ran, or one was skipped for a reason that is not among
+    /// these.
+    pub fn judge(output: &str, reasons: &[&str]) -> Result<Self, String> {
+        let unknown = |reason: &&str| !reasons.contains(reason);
+        if let Some(reason) = output.lines().filter_map(reason).find(unknown) {
+            return Err(format!("a test was skipped that must not be: {reason}"));
+        }
+        let skipped = skipped(output);
+        match passed(output).saturating_sub(skipped.values().sum()) {
+            0 => Err("no test ran".into()),
+            ran => Ok(Self { ran, skipped }),
+        }
+    }
+}
+
+/// The sum over all test binaries.
+pub fn passed(output: &str) -> u32 {
+    let results = output.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
+    results.filter_map(|rest| rest.split_once(" passed")?.0.parse::<u32>().ok()).sum()
+}
+
+fn reason(line: &str) -> Option<&str> {
+    line.strip_prefix("skipped: ")
+}
+
+fn skipped(output: &str) -> BTreeMap<String, u32> {
+    let mut all = BTreeMap::new();
+    let mut is_told = false;
+    for line in output.lines() {
+        if line.starts_with("---- ") {
+            // Here begins what another test printed.
+            is_told = false;
+        } else if let (Some(reason), false) = (reason(line), is_told) {
+            *all.entry(reason.to_owned()).or_default() += 1;
+            is_told = true;
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREE: &str = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured\n";
+
+    fn said(test: &str, text: &str) -> String {
+        format!("---- {test} stdout ----\n{text}\n\n")
+    }
+
+    #[test]
+    fn tests_are_summed_over_binaries() {
+        let output = "\
+running 12 tests
+test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+   Doc-tests cq_core
+test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+        assert_eq!(passed(output), 15);
+    }
+
+    #[test]
+    fn output_without_a_result_counts_no_test() {
+        assert_eq!(passed("running 0 tests\ntest result: FAILED. 4 passed; 1 failed"), 0);
+        assert!(Tests::judge("running 0 tests\n", &[]).is_err());
+    }
+
+    #[test]
+    fn what_was_skipped_did_not_run() {
+        let output = said("a", "skipped: no wire\nskipped: no wire") + &said("b", "words") + THREE;
+        let tests = Tests::judge(&output, &["no wire"]).unwrap();
+        assert_eq!(tests, Tests { ran: 2, skipped: [("no wire".to_owned(), 1)].into() });
+        let all = ["a", "b", "c"].map(|test| said(test, "skipped: no wire")).concat() + THREE;
+        assert_eq!(Tests::judge(&all, &["no wire"]), Err("no test ran".to_owned()));
+    }
+
+    #[test]
+    fn a_reason_that_nobody_knows_is_a_fault_wherever_it_stands() {
+        let behind = said("a", "skipped: no wire\nskipped: no time") + THREE;
+        let alone = format!("skipped: no time\n{THREE}");
+        for output in [behind, alone] {
+            assert!(Tests::judge(&output, &["no wire"]).unwrap_err().ends_with("no time"));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The transport's own tests on the loopback, by its C ABI: the device is there on every machine.
+
+use std::collections::BTreeMap;
+
+use super::TESTS;
+use crate::run::{Job, Stop};
+use crate::stages::last_words;
+use crate::stages::libtest::{SHOWING, Tests};
+use crate::stages::preload::Tools;
+
+/// Why tests are skipped there, in their words, and why that is so.
+const SKIPPED: [(&str, &str); 3] = [
+    ("VERBS_ADDR names no address of a device", "librdmacm needs the kernel"),
+    ("the device has no memory windows of type 1", "its windows are of type 2"),
+    ("the device is not Soft-RoCE", "its identifiers are InfiniBand's"),
+];
+/// And why on some machines.
+const ON_SOME: (&str, &str) = ("librdmacm has its module", "a test sees how it fails without");
+
+/// Runs them, one program after the other: how many ran, and how many did not.
+pub fn run(job: &mut Job) -> Result<String, Stop> {
+    let programs = super::build(job, TESTS)?;
+    let names: Vec<_> = programs.iter().map(|program| program.name.clone()).collect();
+    let tools = Tools::of(programs, job)?;
+    let mut all = Tests::default();
+    for name in names {
+        let tests = one(&tools, &name, job)?;
+        all.ran += tests.ran;
+        for (reason, count) in tests.skipped {
+            *all.skipped.entry(reason).or_default() += count;
+        }
+    }
+    in_words(&all, job.asked_for).map_err(Stop::Judged)
+}
+
+/// Runs the tests of the program of this name.
+fn one(tools: &Tools, name: &str, job: &mut Job) -> Result<Tests, Stop> {
+    let mut command = tools.command(name)?;
+    let output = job.run(&format!("{name} by the C ABI"), command.arg(SHOWING))?;
+    let reasons: Vec<_> = known().map(|(reason, _)| reason).collect();
+    let tests = Tests::judge(&output, &reasons);
+    tests
+        .and_then(|tests| tools.fabric().is_gone().map(|()| tests))
+        .map_err(|why| Stop::Judged(format!("{name} by the C ABI: {why}{}", last_words(&output))))
+}
+
+/// What came of them, with the reasons for who asked; an error where one of these is none any more.
+fn in_words(Tests { ran, skipped }: &Tests, reasons: bool) -> Result<String, String> {
+    if let Some((gone, _)) = SKIPPED.iter().find(|(reason, _)| !skipped.contains_key(*reason)) {
+        return Err(format!("no test is skipped any more by the C ABI because {gone}"));
+    }
+    let count: u32 = skipped.values().sum();
+    let summary = format!("{ran} by the C ABI, where {count} are skipped");
+    Ok(if reasons { summary + &lines(skipped) } else { summary })
+}
+
+fn lines(skipped: &BTreeMap<String, u32>) -> String {
+    let line = |(reason, why)| {
+        let count = skipped.get(reason)?;
+        Some(format!("\n{count} skipped: {reason} ({why})"))
+    };
+    known().filter_map(line).collect()
+}
+
+fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SKIPPED.into_iter().chain([ON_SOME])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_that_nobody_gives_any_more_is_a_fault() {
+        let skipped = SKIPPED.map(|(reason, _)| (reason.to_owned(), 2)).into();
+        let mut tests = Tests { ran: 7, skipped };
+        assert_eq!(in_words(&tests, false).unwrap(), "7 by the C ABI, where 6 are skipped");
+        assert_eq!(in_words(&tests, true).unwrap().lines().count(), 1 + SKIPPED.len());
+        tests.skipped.insert(ON_SOME.0.to_owned(), 1);
+        assert!(in_words(&tests, true).unwrap().contains("1 skipped: librdmacm"));
+        tests.skipped.pop_first();
+        assert!(in_words(&tests, false).is_err());
+    }
+}
