@@ -17,7 +17,7 @@ use std::time::Duration;
 use cq_core::async_event::AsyncEvent;
 use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
 use cq_core::wc::Wc;
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::SendWr;
 use transport_rxe_loop::{
     self as rxe, AddressHandle, AddressVector, CompletionChannel, Context, CqInit, CreateError,
     GlobalRoute, MemoryWindow, OpenOptions, OwnedRegion, ProtectionDomain, QpState, QueuePair,
@@ -25,7 +25,7 @@ use transport_rxe_loop::{
 };
 
 use crate::device::{
-    Access, Address, Attr, Cq, Destination, Device, Limits, Mw, Qp, QpCaps, QpInit, Refusal, Srq,
+    Access, Address, Attr, Cq, Destination, Device, Limits, Mw, Qp, QpCaps, QpInit, Refusal,
     SrqInit, State,
 };
 use crate::same_words::same_words;
@@ -179,7 +179,7 @@ impl<const LIKE_RXE: bool> AsyncEvents for Opening<LIKE_RXE> {
     }
 }
 
-same_words!(rxe, u8);
+same_words!(rxe, u8, rxe::SharedReceiveQueue::limit);
 
 impl Cq for rxe::Cq {
     fn capacity(&self) -> u32 {
@@ -195,28 +195,6 @@ impl Cq for rxe::Cq {
 
     fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
         self.moderate(count, period).map_err(|_| Refusal::Invalid)
-    }
-}
-
-impl Srq for SharedReceiveQueue {
-    fn number(&self) -> u32 {
-        self.number()
-    }
-
-    fn caps(&self) -> SrqInit {
-        self.caps()
-    }
-
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        self.post_recv(list)
-    }
-
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
-        self.arm_limit(limit).map_err(|_| Refusal::Invalid)
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit()
     }
 }
 

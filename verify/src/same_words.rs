@@ -2,9 +2,10 @@
 //! into the words of [`device`](crate::device) once for all of them.
 
 /// Implements the traits of handles for the transport `$transport`, whose queue pairs take an `$av` as the
-/// peer's address, and makes functions that translate what things are made with.
+/// peer's address, and of whose shared receive queues `$limit` finds the limit; and makes functions that
+/// translate what things are made with.
 macro_rules! same_words {
-    ($transport:ident, $av:ty) => {
+    ($transport:ident, $av:ty, $limit:expr) => {
         impl $crate::device::Destroy for $transport::ProtectionDomain {
             fn destroy(self) -> Result<(), Self> {
                 Self::destroy(self).map_err(|in_use| in_use.handle)
@@ -26,6 +27,31 @@ macro_rules! same_words {
         impl $crate::device::Destroy for $transport::SharedReceiveQueue {
             fn destroy(self) -> Result<(), Self> {
                 Self::destroy(self).map_err(|in_use| in_use.handle)
+            }
+        }
+
+        impl $crate::device::Srq for $transport::SharedReceiveQueue {
+            fn number(&self) -> u32 {
+                self.number()
+            }
+
+            fn caps(&self) -> $crate::device::SrqInit {
+                self.caps()
+            }
+
+            fn post_recv(
+                &mut self,
+                list: &[cq_core::wr::RecvWr<'_>],
+            ) -> Result<(), cq_core::transport::PostError> {
+                self.post_recv(list)
+            }
+
+            fn arm_limit(&mut self, limit: u32) -> Result<(), $crate::device::Refusal> {
+                self.arm_limit(limit).map_err(|_| $crate::device::Refusal::Invalid)
+            }
+
+            fn limit(&self) -> u32 {
+                $limit(self)
             }
         }
 

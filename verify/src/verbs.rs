@@ -27,7 +27,7 @@ use transport_verbs::{
 
 use crate::device::{
     self, Absent, Access, Address, Attr, Cq, Destination, Device, Limits, Qp, QpCaps, QpInit,
-    Refusal, Srq, SrqInit, State,
+    Refusal, SrqInit, State,
 };
 use crate::same_words::same_words;
 
@@ -192,7 +192,7 @@ impl AsyncEvents for Verbs {
     }
 }
 
-same_words!(verbs, AddressVector);
+same_words!(verbs, AddressVector, limit);
 
 impl Cq for verbs::Cq {
     fn capacity(&self) -> u32 {
@@ -208,28 +208,6 @@ impl Cq for verbs::Cq {
             ModerateError::Refused(error) => refusal(&error),
             _ => Refusal::Unsupported,
         })
-    }
-}
-
-impl Srq for SharedReceiveQueue {
-    fn number(&self) -> u32 {
-        self.number()
-    }
-
-    fn caps(&self) -> SrqInit {
-        self.caps()
-    }
-
-    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        self.post_recv(list)
-    }
-
-    fn arm_limit(&mut self, limit: u32) -> Result<(), Refusal> {
-        self.arm_limit(limit).map_err(|error| refusal(&error))
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit().expect("the device tells")
     }
 }
 
@@ -272,6 +250,10 @@ impl Qp<AddressHandle> for VerbsQp {
         let attributes = attributes(attr, |state| QpState(state as u32), same_port);
         self.qp.modify(&attributes).map_err(|_| Refusal::Invalid)
     }
+}
+
+fn limit(srq: &SharedReceiveQueue) -> u32 {
+    srq.limit().expect("the device tells")
 }
 
 fn unfit(error: &CapacityError) -> Refusal {
