@@ -256,6 +256,16 @@ pub enum RegisterError {
         /// How much was needed.
         len: usize,
     },
+    /// The process may not make a file of that length, as what the device allocates lies in one.
+    #[error(
+        "files of this process may have {limit} bytes, and the region's takes {len}: raise that (`ulimit -f`), or register memory of your own"
+    )]
+    FileSizeLimit {
+        /// How much was needed.
+        len: usize,
+        /// How much there may be.
+        limit: u64,
+    },
     /// The system has no memory to give.
     #[error("the system gave no {len} bytes of memory (errno {errno})")]
     NoMemory {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, open as open_file, unlink};
 use rustix::io::{Errno, read, retry_on_intr, write};
 
+use crate::descriptor::above_streams;
 use crate::protocol::steps::{self, Step};
 
 /// Makes one of this name, and opens it. What has the name is left over, and removed.
@@ -22,7 +23,7 @@ pub fn make(path: &Path) -> Result<OwnedFd, Errno> {
 /// it is told off by a signal for having no reader. What is no FIFO of this user's is not opened.
 pub fn open(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = retry_on_intr(|| open_file(path, flags, Mode::empty()))?;
+    let fd = above_streams(|| retry_on_intr(|| open_file(path, flags, Mode::empty())))?;
     let stat = fstat(&fd)?;
     let is_fifo = FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
     let is_mine = stat.st_uid == rustix::process::geteuid().as_raw();

@@ -89,7 +89,8 @@
 //!                                                |   reach    bytes, in every process
 //!     ..........................................................................
 //!     fabric     file, attaching, who lives    arena    rings and queues by offset
-//!     layout     tables by index               region   the mapping
+//!     descriptor which numbers are kept        region   the mapping
+//!     layout     tables by index
 //!     protocol   the words that processes share, for loom    lock, sync    who may do what, when
 //! ```
 //!
@@ -177,9 +178,10 @@
 //! A fabric has room for as much as its [`Limits`] said when it was made: if nothing else, 1,024 queue pairs
 //! and completion queues, 4,096 regions, 256 shared receive queues, 512 channels, 64 processes and 16 MiB.
 //! [`Context::attributes`] tells what is in force. The bytes hold the tables, rings and queues of all
-//! processes. They are reserved when the fabric is made, so that shared memory that is full is an error then
-//! and no crash later; a process shows as much of them as it has used, as shared memory. What the device
-//! allocates is reserved beside them, region by region; memory of the program's own does not count.
+//! processes. They are reserved when the fabric is made, so that shared memory that is full, or a limit for the
+//! size of files (`ulimit -f`), is an error then and no crash later; a process shows as much of them as it has
+//! used, as shared memory. What the device allocates is reserved beside them, region by region; memory of the
+//! program's own does not count.
 //!
 //! # What a program's tests find
 //! Fields that a failure leaves undefined hold a [pattern](cq_core::wc::Wc::poisoned). Everything else that a
@@ -219,6 +221,8 @@ cfg_if::cfg_if! {
         mod connect;
         mod cq;
         mod datagram;
+        #[doc(hidden)]
+        pub mod descriptor;
         mod device;
         #[cfg(test)]
         mod dying;

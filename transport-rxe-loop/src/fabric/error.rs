@@ -45,6 +45,18 @@ pub enum AttachError {
         /// How long it has to be.
         bytes: u64,
     },
+    /// The process may not make a file of that length.
+    #[error(
+        "files of this process may have {limit} bytes, and {path:?} takes {bytes}: raise that (`ulimit -f`), or ask for a smaller fabric"
+    )]
+    FileSizeLimit {
+        /// The file.
+        path: PathBuf,
+        /// How long it has to be.
+        bytes: u64,
+        /// How long it may be.
+        limit: u64,
+    },
     /// The process or the system has no descriptor left.
     #[error("there is no file descriptor left (errno {errno}): close some, or raise the limit")]
     NoDescriptor {

@@ -10,9 +10,11 @@ use rustix::fs::{
     open, statat, unlink,
 };
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
 use super::error::AttachError;
 use super::name::FabricPath;
+use crate::descriptor::above_streams;
 
 /// What is reserved at a time: a signal undoes no more than this.
 const CHUNK: u64 = 1 << 16;
@@ -88,7 +90,7 @@ fn judge(path: &FabricPath, stat: &Stat) -> Result<(), AttachError> {
 /// is the caller's to see.
 pub fn open_found(path: &FabricPath) -> Result<Option<OwnedFd>, AttachError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    match retry_on_intr(|| open(path.file(), flags, Mode::empty())) {
+    match above_streams(|| retry_on_intr(|| open(path.file(), flags, Mode::empty()))) {
         Ok(fd) => Ok(Some(fd)),
         // It was found before, so these tell that something else has taken its place.
         Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => Ok(None),
@@ -100,11 +102,14 @@ pub fn open_found(path: &FabricPath) -> Result<Option<OwnedFd>, AttachError> {
 pub fn make(path: &FabricPath, bytes: u64) -> Result<OwnedFd, AttachError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(MODE);
-    let fd =
-        retry_on_intr(|| open(path.directory(), flags, mode)).map_err(|errno| match errno {
-            Errno::NOSPC => AttachError::Full { path: path.file(), bytes },
-            errno => unusable(path, "making", errno),
-        })?;
+    if let Some(limit) = size_limit(bytes) {
+        return Err(AttachError::FileSizeLimit { path: path.file(), bytes, limit });
+    }
+    let made = above_streams(|| retry_on_intr(|| open(path.directory(), flags, mode)));
+    let fd = made.map_err(|errno| match errno {
+        Errno::NOSPC => AttachError::Full { path: path.file(), bytes },
+        errno => unusable(path, "making", errno),
+    })?;
     // Whatever the umask left of the mode.
     fchmod(&fd, mode)
         .map_err(|errno| AttachError::system("setting the mode", path.file(), errno))?;
@@ -118,6 +123,12 @@ pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), 
         Errno::NOSPC | Errno::NOMEM | Errno::FBIG => AttachError::Full { path: path.file(), bytes },
         errno => AttachError::system("reserving the bytes", path.file(), errno),
     })
+}
+
+/// What files of this process may have at most, if that is less than `bytes`: growing one past it ends the
+/// process by SIGXFSZ, so who makes a file looks first.
+pub fn size_limit(bytes: u64) -> Option<u64> {
+    getrlimit(Resource::Fsize).current.filter(|&limit| limit < bytes)
 }
 
 /// Reserves the first `bytes` bytes of a file, as far as they are not.

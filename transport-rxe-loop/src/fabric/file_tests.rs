@@ -137,6 +137,8 @@ fn actor() {
         "parent of a survivor" => forks::parent_of_a_survivor(&path),
         "parent in the middle" => forks::parent_in_the_middle(&path),
         "no descriptor" => system::no_descriptor(&path),
+        "no streams" => system::no_streams(&path),
+        "short files" => system::short_files(&path),
         "interrupted" => system::interrupted(&directory),
         "crowd" => system::crowd(directory),
         "little memory" => system::little_memory(&directory),

@@ -22,6 +22,9 @@ const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// # Errors
 /// There is no room, or what the system says; nothing is left behind.
 pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
+    if let Some(limit) = file::size_limit(len as u64) {
+        return Err(RegisterError::FileSizeLimit { len, limit });
+    }
     let memory = create(path).and_then(|file| {
         steps::done(Step::Made);
         let memory = prepare(file.as_fd(), len);

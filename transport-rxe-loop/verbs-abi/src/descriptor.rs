@@ -7,6 +7,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::{Mode, OFlags, open};
+use transport_rxe_loop::descriptor::above_streams;
 
 use crate::errno::Errno;
 use crate::wait;
@@ -23,7 +24,8 @@ impl Descriptor {
     pub fn over(device: BorrowedFd<'_>) -> Result<Self, Errno> {
         wait::prepare()?;
         let path = format!("/proc/self/fd/{}", device.as_raw_fd());
-        Ok(Self(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?))
+        let opening = || open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        Ok(Self(above_streams(opening)?))
     }
 
     /// Its number.

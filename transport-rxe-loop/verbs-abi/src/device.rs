@@ -123,8 +123,8 @@ pub unsafe extern "C" fn ibv_get_device_index(_device: *mut ibv_device) -> c_int
 }
 
 /// `ibv_open_device(3)`. EINVAL, ENOENT: no device. EINVAL: the environment says what nobody understands. EIO: no
-/// fabric can be had. ENODEV, ENOMEM, EMFILE, ENFILE: no place in it, no room for it, or no descriptor. Or what
-/// the system says of its file: EACCES, EROFS.
+/// fabric can be had. ENODEV, ENOMEM, EMFILE, ENFILE: no place in it, no room for it, or no descriptor. EFBIG: the
+/// process may not make so long a file. Or what the system says of its file: EACCES, EROFS.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_open_device(device: *mut ibv_device) -> *mut ibv_context {
     pointer(Device::find(device).and_then(Device::open))
@@ -146,6 +146,7 @@ mod tests {
     use std::os::fd::BorrowedFd;
 
     use super::*;
+    use crate::channel::ibv_create_comp_channel;
     use crate::test::{alone, device, open};
 
     #[test]
@@ -233,6 +234,53 @@ mod tests {
     fn x07_without_descriptors_it_does_not_open() {
         let run = alone("device::tests::has_no_descriptors", &[]);
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+    }
+
+    #[test]
+    #[ignore = "limits its process: the next test runs it in one of its own"]
+    fn may_make_no_long_files() {
+        let short = libc::rlimit { rlim_cur: 1 << 20, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: a limit; a device.
+        unsafe {
+            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &raw const short), 0);
+            assert!(ibv_open_device(device()).is_null());
+        }
+        assert_eq!(Errno::last(), Errno::FBIG);
+    }
+
+    #[test]
+    fn x07_a_limit_for_the_size_of_files_is_said_and_no_signal() {
+        let fabric = format!("abi-{}-short", std::process::id());
+        let run = alone("device::tests::may_make_no_long_files", &[("RXE_LOOP_FABRIC", &fabric)]);
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success() && said.contains("ulimit -f"), "{said}");
+    }
+
+    /// Whether the number is a descriptor, and one that the next program does not get.
+    fn kept(number: c_int) -> Option<bool> {
+        // SAFETY: any number may be asked about.
+        let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+        (flags >= 0).then_some(flags & libc::FD_CLOEXEC != 0)
+    }
+
+    #[test]
+    #[ignore = "closes its streams: the next test runs it in a process of its own"]
+    fn has_no_streams() {
+        let before: Vec<_> = (3..64).filter(|&number| kept(number).is_none()).collect();
+        // SAFETY: nobody prints before this ends, at once.
+        unsafe {
+            (0..3).for_each(|number| assert_eq!(libc::close(number), 0));
+            let channel = ibv_create_comp_channel(open());
+            let is_kept = (0..3).all(|number| kept(number).is_none())
+                && before.into_iter().filter_map(kept).all(|is_closed| is_closed);
+            libc::_exit((!channel.is_null() && is_kept).into());
+        }
+    }
+
+    #[test]
+    fn x07_no_descriptor_of_the_device_is_a_standard_stream_or_inherited() {
+        let run = alone("device::tests::has_no_streams", &[]);
+        assert_eq!(run.status.code(), Some(1));
     }
 
     #[test]

@@ -24,6 +24,8 @@ impl Errno {
     pub const BUSY: Self = Self(libc::EBUSY);
     /// The device does not have this.
     pub const OPNOTSUPP: Self = Self(libc::EOPNOTSUPP);
+    /// The process' limit for files is below what a file of the device takes.
+    pub const FBIG: Self = Self(libc::EFBIG);
     /// Memory that is not there.
     pub const FAULT: Self = Self(libc::EFAULT);
     /// The device, or this process' part of it, is gone: in a forked child.
@@ -108,6 +110,7 @@ numbers! {
     AttachError {
         AttachError::Name(_) | AttachError::Limits(_) => Errno::INVAL;
         AttachError::Full { .. } | AttachError::TooManyProcesses { .. } => Errno::NOMEM;
+        AttachError::FileSizeLimit { .. } => Errno::FBIG;
         AttachError::NoDescriptor { errno } => Errno(errno);
         AttachError::ReadOnly { errno, .. } | AttachError::System { errno, .. } => Errno(errno);
         _ => Errno::IO;
@@ -138,6 +141,7 @@ numbers! {
     RegisterError {
         RegisterError::Forked => Errno::NODEV;
         RegisterError::TableFull { .. } | RegisterError::SharedMemoryFull { .. } => Errno::NOMEM;
+        RegisterError::FileSizeLimit { .. } => Errno::FBIG;
         RegisterError::NoMemory { errno, .. } => Errno(errno);
         RegisterError::OutOfRange { .. } => Errno::FAULT;
         _ => Errno::INVAL;

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
 use rustix::pipe::{PipeFlags, pipe_with};
+use transport_rxe_loop::descriptor::above_streams;
 
 use crate::errno::Errno;
 use crate::fork::Renewed;
@@ -65,7 +66,7 @@ fn scratch() -> Result<&'static (OwnedFd, OwnedFd), Errno> {
     let pipe = SCRATCH.get();
     if pipe.get().is_none() {
         // Who comes second closes its own again.
-        let _second = pipe.set(pipe_with(PipeFlags::CLOEXEC)?);
+        let _second = pipe.set(above_streams(|| pipe_with(PipeFlags::CLOEXEC))?);
     }
     pipe.get().ok_or(Errno::IO)
 }

@@ -11,6 +11,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::super::file;
 use super::*;
+use crate::error::RegisterError;
+use crate::reach::files;
 use crate::sync::{AtomicU32 as Word, store_u32};
 
 /// Lets an actor play its part alone, to its end; false if it can't be played here.
@@ -38,6 +40,57 @@ pub fn no_descriptor(path: &FabricPath) {
 #[test]
 fn x07_without_a_descriptor_there_is_an_error() {
     alone("no descriptor", &Directory::new());
+}
+
+/// Attaches to one that another process uses, and makes one, as a program that was started without its standard
+/// streams.
+pub fn no_streams(path: &FabricPath) {
+    let streams = [0, 1, 2].map(|number| {
+        // SAFETY: numbers, which nobody else uses meanwhile.
+        let kept = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 10) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::close(number) }, 0);
+        kept
+    });
+    let attached =
+        [attach(path), attach(&self::path(path.directory(), "y"))].map(|here| here.is_ok());
+    // SAFETY: as above.
+    let free = [0, 1, 2].map(|number| unsafe { libc::fcntl(number, libc::F_GETFD) } == -1);
+    for (number, kept) in (0..).zip(streams) {
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::dup2(kept, number) }, number);
+    }
+    assert_eq!((attached, free), ([true; 2], [true; 3]));
+    say("done");
+}
+
+#[test]
+fn x07_no_descriptor_of_the_device_is_a_standard_stream() {
+    let directory = Directory::new();
+    attach(&directory.path()).unwrap();
+    alone("no streams", &directory);
+}
+
+/// Whose files may have no more than half of what the fabric takes.
+pub fn short_files(path: &FabricPath) {
+    let usual = getrlimit(Resource::Fsize);
+    let (limit, bytes) = (limits().bytes / 2, limits().bytes);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(limit), ..usual }).unwrap();
+    let refused = AttachError::FileSizeLimit { path: path.file(), bytes, limit };
+    assert_eq!(attach(path).unwrap_err(), refused);
+    let (region, len) = (path.memory(0, 0), bytes as usize);
+    assert_eq!(files::make(&region, len).unwrap_err(), RegisterError::FileSizeLimit { len, limit });
+    files::make(&region, limit as usize).unwrap();
+    // What others made may be longer.
+    attach(&self::path(path.directory(), "y")).unwrap();
+    say("done");
+}
+
+#[test]
+fn x07_a_limit_for_the_size_of_files_is_an_error_and_no_signal() {
+    let directory = Directory::new();
+    attach(&path(&directory.0, "y")).unwrap();
+    alone("short files", &directory);
 }
 
 extern "C" fn nothing(_: libc::c_int) {}
