@@ -165,6 +165,15 @@ impl QueuePair {
         self.given.state(self.state())
     }
 
+    /// Whether all sends that were posted to it have been carried out, flushed or dropped.
+    ///
+    /// # Staleness
+    /// True stays so until something is posted; of what was posted before, nothing will change any more then.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        sync::acquire(&self.place.slot.send.done) == self.posted_sends()
+    }
+
     /// Whether a [memory window](crate::MemoryWindow) is bound to it. Resetting and destroying it kills the
     /// keys of those that are.
     ///

@@ -67,6 +67,12 @@ impl QueuePair {
 }
 
 impl Batch<'_> {
+    /// The queue pair, to be asked.
+    #[must_use]
+    pub const fn queue_pair(&self) -> &QueuePair {
+        self.qp
+    }
+
     /// Adds a request.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::mem::offset_of;
 
-use transport_rxe_loop::{MemoryWindow, ProtectionDomain};
+use transport_rxe_loop::{MemoryWindow, ProtectionDomain, QueuePair};
 
 use crate::errno::{Errno, pointer, status};
 use crate::pd::make_in;
@@ -13,7 +13,32 @@ use crate::table::{Kind, Table};
 /// A memory window.
 pub struct Window {
     /// Which keeps its domain.
-    pub window: MemoryWindow,
+    window: MemoryWindow,
+    promised: Option<Promise>,
+}
+
+/// The key that a window gets from a request which may wait yet.
+#[derive(Clone, Copy)]
+struct Promise {
+    key: u32,
+    /// The number of the queue pair that it was posted to.
+    qp_num: u32,
+}
+
+impl Window {
+    /// The key that it will have when this queue pair comes to what is posted next: requests of C name windows, and
+    /// those of the device their keys. Where something failed before it, it is flushed, whatever its key.
+    pub fn key_behind(&self, qp: &QueuePair) -> u32 {
+        // Asked for first: the window's own key is the last one, once nothing more is to come.
+        let promised = if qp.is_drained() { None } else { self.promised };
+        let its = promised.filter(|promise| promise.qp_num == qp.number());
+        its.map_or_else(|| self.window.rkey(), |promise| promise.key)
+    }
+
+    /// A request that gives it this key was posted to a queue pair.
+    pub const fn promise(&mut self, key: u32, qp: &QueuePair) {
+        self.promised = Some(Promise { key, qp_num: qp.number() });
+    }
 }
 
 impl Kind for Window {
@@ -40,12 +65,12 @@ fn alloc_type_2(pd: *mut ibv_pd) -> Result<*mut ibv_mw, Errno> {
     let (window, context) = make_in(pd, ProtectionDomain::alloc_mw)?;
     let rkey = window.rkey();
     let public = |handle| ibv_mw { context, pd, rkey, handle, r#type: IBV_MW_TYPE_2 };
-    Ok(WINDOWS.insert(Window { window }, public)?.face())
+    Ok(WINDOWS.insert(Window { window, promised: None }, public)?.face())
 }
 
 /// `ibv_dealloc_mw(3)`, also of one that is bound. EINVAL, ENOENT: no window.
 pub unsafe extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
-    status(WINDOWS.destroy(mw, |Window { window }| {
+    status(WINDOWS.destroy(mw, |Window { window, .. }| {
         drop(window);
         Ok(())
     }))

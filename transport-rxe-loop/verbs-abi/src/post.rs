@@ -219,8 +219,8 @@ unsafe fn destination(wr: &ibv_send_wr) -> Result<To, Errno> {
     Ok((ADDRESSES.named(to.ah)?, to.remote_qpn, to.remote_qkey))
 }
 
-/// Translates what is about windows of this side, and adds it. What came before is posted first: it may give a
-/// window its key.
+/// Translates what is about windows of this side, and adds it. What came before is posted first, so that the queue
+/// pair tells what is to be done before it.
 #[cold]
 fn add_local(batch: &mut Batch<'_>, wr: &ibv_send_wr) -> Result<(), Errno> {
     let (window, op) = match wr.opcode {
@@ -228,13 +228,14 @@ fn add_local(batch: &mut Batch<'_>, wr: &ibv_send_wr) -> Result<(), Errno> {
             batch.post();
             let ibv_send_wr_bind_mw { mw, rkey, bind_info } = &wr.bind_mw;
             let window = WINDOWS.named(*mw)?;
-            (Some(window), bind(window, None, *rkey, bind_info)?)
+            let key = window.with(|window| window.key_behind(batch.queue_pair()))?;
+            (Some(window), bind(key, *rkey, bind_info)?)
         }
         _ => (None, SendOp::LocalInvalidate { rkey: wr.imm_data }),
     };
     let (wr_id, flags, data) = (wr.wr_id, flags(wr.send_flags)?, Data::Sges(&[]));
     batch.put(&SendWr { wr_id, op, flags, data })?;
-    renew(&op, window);
+    renew(&op, window, batch.queue_pair());
     Ok(())
 }
 

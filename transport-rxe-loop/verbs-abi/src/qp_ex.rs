@@ -110,19 +110,19 @@ fn fail(qp: *mut ibv_qp_ex, why: Errno) {
 
 /// Begins a request.
 fn add(qp: *mut ibv_qp_ex, needs: u64, op: SendOp) {
-    add_as(qp, needs, |_| Ok((op, None)));
+    add_as(qp, needs, |_, _| Ok((op, None)));
 }
 
 /// Begins a request, which depends on those before.
 fn add_as(
     qp: *mut ibv_qp_ex,
     needs: u64,
-    op: impl FnOnce(&Draft) -> Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
+    op: impl FnOnce(&Draft, &QueuePair) -> Result<(SendOp, Option<&'static Slot<Window>>), Errno>,
 ) {
-    with(qp, |draft, _| {
+    with(qp, |draft, pair| {
         // SAFETY: that is a queue pair: C has written these for this request.
         let (wr_id, wr_flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
-        let op = op(draft);
+        let op = op(draft, pair);
         draft.add(needs, (wr_id, wr_flags), op);
     });
 }
@@ -222,10 +222,11 @@ unsafe extern "C" fn wr_bind_mw(
     rkey: u32,
     info: *const ibv_mw_bind_info,
 ) {
-    add_as(qp, IBV_QP_EX_WITH_BIND_MW, |draft| {
+    add_as(qp, IBV_QP_EX_WITH_BIND_MW, |draft, qp| {
         let window = WINDOWS.named(mw)?;
+        let key = window.with(|window| window.key_behind(qp))?;
         // SAFETY: C's word: what the window is to open on.
-        let op = bind(window, draft.key_of(window), rkey, unsafe { given(info) }?)?;
+        let op = bind(draft.key_of(window).unwrap_or(key), rkey, unsafe { given(info) }?)?;
         Ok((op, Some(window)))
     });
 }

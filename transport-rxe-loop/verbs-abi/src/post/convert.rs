@@ -6,7 +6,7 @@ use std::{ptr, slice};
 use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, SendFlags, SendOp, SendWr, WindowBind};
 use heapless::Vec;
-use transport_rxe_loop::{Batch, Destination};
+use transport_rxe_loop::{Batch, Destination, QueuePair};
 
 use crate::ah::Address;
 use crate::errno::Errno;
@@ -180,32 +180,28 @@ unsafe fn atomic(wr: &ibv_send_wr) -> SendOp {
     }
 }
 
-/// Binding a window, by the key that it has or will have. Of the new key, its low byte counts: the rest is the
-/// window's. No region has the key 0: without one, the request fails as the device has it.
+/// Binding a window by the key that it has then. Of the new key, its low byte counts: the rest is the window's. No
+/// region has the key 0: without one, the request fails as the device has it.
 ///
 /// # Errors
-/// ENOENT: a window or a region that is none (any more).
+/// ENOENT: a region that is none (any more).
 #[cold]
-pub fn bind(
-    window: &'static Slot<Window>,
-    key: Option<u32>,
-    rkey: u32,
-    info: &ibv_mw_bind_info,
-) -> Result<SendOp, Errno> {
-    let now = window.with(|window| window.window.rkey())?;
+pub fn bind(window: u32, rkey: u32, info: &ibv_mw_bind_info) -> Result<SendOp, Errno> {
     let lkey = match info.mr.is_null() {
         true => 0,
         false => REGIONS.named(info.mr)?.with(|region| region.region.lkey())?,
     };
     let access = Access::from_bits_retain(info.mw_access_flags);
     let &ibv_mw_bind_info { addr, length, .. } = info;
-    let (window, rkey) = (key.unwrap_or(now), now & !LOW | rkey & LOW);
+    let rkey = window & !LOW | rkey & LOW;
     Ok(SendOp::BindWindow(WindowBind { window, rkey, lkey, addr, length, access }))
 }
 
-/// Tells C the key that a window gets, once the request that binds it is posted.
-pub fn renew(op: &SendOp, window: Option<&'static Slot<Window>>) {
+/// Tells C, and the window, the key that it gets, once the request that binds it is posted.
+pub fn renew(op: &SendOp, window: Option<&'static Slot<Window>>, qp: &QueuePair) {
     if let (SendOp::BindWindow(bind), Some(window)) = (op, window) {
+        // One that was deallocated meanwhile gets none.
+        let _ = window.with(|window| window.promise(bind.rkey, qp));
         // SAFETY: a number of the public part, which C and this library write.
         unsafe { (&raw mut (*window.face()).rkey).write_volatile(bind.rkey) };
     }

@@ -8,11 +8,12 @@ use cq_core::wc::{WcFlags, WcOpcode, WcStatus as S};
 use crate::ah::ibv_destroy_ah;
 use crate::mw::dealloc_mw;
 use crate::sys::{
-    IBV_QPT_RC, IBV_QPT_UD, IBV_SEND_INLINE, IBV_WR_ATOMIC_CMP_AND_SWP,
-    IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE, IBV_WR_BIND_MW, IBV_WR_LOCAL_INV,
-    IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM,
-    IBV_WR_SEND_WITH_INV, ibv_ah, ibv_mr, ibv_mw, ibv_mw_bind_info, ibv_send_wr,
-    ibv_send_wr_atomic, ibv_send_wr_bind_mw, ibv_send_wr_rdma, ibv_send_wr_ud, ibv_wr_opcode,
+    IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_SEND_INLINE,
+    IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE, IBV_WR_BIND_MW,
+    IBV_WR_LOCAL_INV, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+    IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, ibv_ah, ibv_mr, ibv_mw, ibv_mw_bind_info,
+    ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_bind_mw, ibv_send_wr_rdma, ibv_send_wr_ud,
+    ibv_wr_opcode,
 };
 use crate::test::ends::{End, QKEY, pair, recv, send};
 
@@ -199,6 +200,45 @@ fn q06_a_list_binds_a_window_again_and_again() {
     assert_eq!(b.post_send(&mut list), Ok(()));
     b.expect(&[(7, S::SUCCESS), (8, S::SUCCESS), (7, S::SUCCESS), (8, S::SUCCESS)]);
     assert_eq!(key(mw), keys[1]);
+}
+
+#[test]
+fn q06_a_window_that_waits_to_be_bound_can_be_asked_to_be_bound_again_behind_that() {
+    let (_a, b) = pair(IBV_QPT_RC);
+    let mw = b.window();
+    b.to(IBV_QPS_SQD);
+    for low in [0x71, 0x72] {
+        let key = key(mw) & !0xff | low;
+        assert_eq!(b.post_send(&mut [binding(&b, mw, key, b.mr)]), Ok(()));
+        assert_eq!(b.post_send(&mut [invalidating(key)]), Ok(()));
+    }
+    b.to(IBV_QPS_RTS);
+    b.expect(&[(7, S::SUCCESS), (8, S::SUCCESS), (7, S::SUCCESS), (8, S::SUCCESS)]);
+}
+
+#[test]
+fn q07_a_window_is_not_bound_twice_whenever_that_is_asked_for() {
+    for waits in [false, true] {
+        // Unreliable, so that it can go on after that.
+        let (_a, b) = pair(IBV_QPT_UC);
+        let mw = b.window();
+        let first = key(mw) & !0xff | 0x71;
+        if waits {
+            b.to(IBV_QPS_SQD);
+        }
+        for low in [0x71, 0x72] {
+            assert_eq!(b.post_send(&mut [binding(&b, mw, low, b.mr)]), Ok(()));
+        }
+        if waits {
+            b.to(IBV_QPS_RTS);
+        }
+        b.expect(&[(7, S::SUCCESS), (7, S::MW_BIND_ERR)]);
+        // Its key is the one that it was bound by, whatever was promised since.
+        b.to(IBV_QPS_RTS);
+        assert_eq!(b.post_send(&mut [invalidating(first), binding(&b, mw, 0x73, b.mr)]), Ok(()));
+        b.expect(&[(8, S::SUCCESS), (7, S::SUCCESS)]);
+        assert_eq!(key(mw), first + 2);
+    }
 }
 
 #[test]

@@ -195,7 +195,8 @@ impl Draft {
         let mut batch = qp.batch();
         self.requests.iter().try_for_each(|request| self.put(&mut batch, request))?;
         batch.post();
-        self.requests.iter().for_each(|Request { op, window, .. }| renew(op, *window));
+        let qp = batch.queue_pair();
+        self.requests.iter().for_each(|Request { op, window, .. }| renew(op, *window, qp));
         Ok(())
     }
 

@@ -11,8 +11,8 @@ use crate::ah::ibv_destroy_ah;
 use crate::mw::dealloc_mw;
 use crate::qp::{create_qp_ex, ibv_qp_to_qp_ex};
 use crate::sys::{
-    IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_QPT_RC, IBV_QPT_UD, ibv_qp_init_attr,
-    ibv_qp_init_attr_ex, ibv_qp_type,
+    IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC,
+    IBV_QPT_UD, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_type,
 };
 use crate::test::allocations;
 use crate::test::ends::{CAP, End, QKEY, send};
@@ -199,6 +199,27 @@ fn q06_windows_are_bound_and_lose_their_keys() {
     assert_eq!(a.expect(&[(4, S::SUCCESS)])[0].result().unwrap().invalidated_rkey(), Some(key()));
     // SAFETY: any pointer may be handed in.
     assert_eq!(unsafe { dealloc_mw(mw) }, 0);
+}
+
+#[test]
+fn q06_a_window_that_waits_to_be_bound_can_be_asked_to_be_bound_again_behind_that() {
+    let (a, _b) = pair(IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV);
+    let (f, mw) = (Functions::of(&a), a.window());
+    let mw_access_flags = Access::REMOTE_READ.bits();
+    let info = ibv_mw_bind_info { mr: a.mr, addr: a.addr(0), length: 8, mw_access_flags };
+    a.to(IBV_QPS_SQD);
+    for rkey in [0x71, 0x72] {
+        f.start();
+        // SAFETY: a queue pair with functions, and a window.
+        f.request(1, |qp| unsafe { qp.wr_bind_mw.unwrap()(f.0, mw, rkey, &raw const info) });
+        assert_eq!(f.complete(), 0);
+        f.start();
+        // SAFETY: as above.
+        f.request(2, |qp| unsafe { qp.wr_local_inv.unwrap()(f.0, (*mw).rkey) });
+        assert_eq!(f.complete(), 0);
+    }
+    a.to(IBV_QPS_RTS);
+    a.expect(&[(1, S::SUCCESS), (2, S::SUCCESS), (1, S::SUCCESS), (2, S::SUCCESS)]);
 }
 
 #[test]

@@ -121,6 +121,11 @@ impl End {
         unsafe { ibv_modify_qp(self.qp, attr, mask.bits() as c_int) }
     }
 
+    /// Brings it to a state that asks for nothing else.
+    pub fn to(&self, state: ibv_qp_state) {
+        assert_eq!(self.modify(&attributes(state, 0), QpAttrMask::STATE), 0);
+    }
+
     /// `ibv_query_qp`.
     pub fn query(&self) -> (ibv_qp_attr, ibv_qp_init_attr) {
         let (mut attr, mut init) = (ibv_qp_attr::ZEROED, ibv_qp_init_attr::ZEROED);
