@@ -351,17 +351,17 @@ impl Consumer<'_> {
         out: &mut [Wc],
         mut each: impl FnMut(usize, usize, &Wc),
     ) -> usize {
-        let (ring, mut position) = (self.ring, self.position);
+        let (ring, mut position, mut next) = (self.ring, self.position, self.next);
         let mut count = 0;
         for room in out {
-            let Some(wc) = ring.place(position).read() else { break };
+            let Some(wc) = next.read() else { break };
             each(count, ring.index(position), &wc);
             *room = wc;
             position = position.wrapping_add(1);
+            next = ring.place(position);
             count += 1;
         }
-        self.position = position;
-        self.next = ring.place(position);
+        (self.position, self.next) = (position, next);
         count
     }
 

@@ -66,6 +66,7 @@ pub enum Data<'a> {
 
 impl Data<'_> {
     /// How many bytes there are.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {

@@ -147,6 +147,7 @@ impl QueuePair {
     }
 
     /// Its state. A failure may change it at any time.
+    #[inline]
     #[must_use]
     pub fn state(&self) -> QpState {
         identity::read(self.place.slot).state

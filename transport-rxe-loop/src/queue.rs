@@ -224,6 +224,7 @@ fn read_operands(body: &[AtomicU64]) -> (Option<[u64; OPERANDS]>, &[AtomicU64]) 
     }
 }
 
+#[inline]
 fn write_sges(body: &[AtomicU64], sges: &[Sge]) -> usize {
     for (words, sge) in body.chunks_exact(SGE_WORDS).zip(sges) {
         sync::store(&words[0], sge.addr);
@@ -238,13 +239,27 @@ fn read_sge(words: &[AtomicU64]) -> Sge {
     Sge { addr: sync::load(&words[0]), length: (word >> 32) as u32, lkey: word as u32 }
 }
 
+#[inline]
 fn write_bytes(body: &[AtomicU64], bytes: &[u8]) -> usize {
-    for (word, bytes) in body.iter().zip(bytes.chunks(8)) {
-        let mut value = [0; 8];
-        value[..bytes.len()].copy_from_slice(bytes);
-        sync::store(word, u64::from_ne_bytes(value));
+    let mut left = bytes;
+    for word in body {
+        let Some((whole, rest)) = left.split_first_chunk() else {
+            if !left.is_empty() {
+                write_last_bytes(word, left);
+            }
+            break;
+        };
+        sync::store(word, u64::from_ne_bytes(*whole));
+        left = rest;
     }
     bytes.len()
+}
+
+/// Writes fewer bytes than a word has.
+fn write_last_bytes(word: &AtomicU64, bytes: &[u8]) {
+    let mut padded = [0; size_of::<u64>()];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    sync::store(word, u64::from_ne_bytes(padded));
 }
 
 /// A send request, copied out of the queue.

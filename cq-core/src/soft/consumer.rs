@@ -51,7 +51,7 @@ impl Consumer<'_> {
     ///
     /// # Errors
     /// [`PollError::Overrun`], once everything that was stored has been handed out (O3).
-    #[inline]
+    #[inline(always)]
     pub fn poll_for(
         &mut self,
         out: &mut [Wc],
@@ -105,16 +105,19 @@ impl Consumer<'_> {
         }
     }
 
-    #[inline]
     pub(super) fn take_tagged(
         &mut self,
         out: &mut [Wc],
         matter: &impl Fn(&Wc) -> bool,
         each: &mut impl FnMut(&Wc, u32),
     ) -> usize {
+        // Most ask for one: known to be that, it needs neither loop nor array.
+        if let [_] = out {
+            return self.take_chunk::<1>(out, matter, each);
+        }
         let mut count = 0;
         for room in out.chunks_mut(CHUNK) {
-            let taken = self.take_chunk(room, matter, each);
+            let taken = self.take_chunk::<CHUNK>(room, matter, each);
             count += taken;
             // More may have come by now: that is the next poll's, or there would be a gap.
             if taken < room.len() {
@@ -124,14 +127,15 @@ impl Consumer<'_> {
         count
     }
 
+    /// For room for `MOST` at most.
     #[inline]
-    fn take_chunk(
+    fn take_chunk<const MOST: usize>(
         &mut self,
         room: &mut [Wc],
         matter: &impl Fn(&Wc) -> bool,
         each: &mut impl FnMut(&Wc, u32),
     ) -> usize {
-        let (mut tags, kept) = ([0; CHUNK], self.tags);
+        let (mut tags, kept) = ([0; MOST], self.tags);
         let count = self.ring.copy(room, |nth, slot, wc| {
             if matter(wc) {
                 tags[nth] = kept.load(slot);
@@ -140,7 +144,7 @@ impl Consumer<'_> {
         if sync::intact(Site::ReleaseFirst) {
             self.ring.release();
         }
-        room[..count].iter().zip(tags).for_each(|(wc, tag)| each(wc, tag));
+        room[..count].iter().zip(&tags).for_each(|(wc, &tag)| each(wc, tag));
         if !sync::intact(Site::ReleaseFirst) {
             self.ring.release();
         }

@@ -77,6 +77,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Why it is refused, as when it is posted (Q4); the batch stays as it was.
+    #[inline]
     pub fn put(&mut self, wr: &SendWr<'_>) -> Result<(), Refused> {
         self.put_along(wr, None)
     }
