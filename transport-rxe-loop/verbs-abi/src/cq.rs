@@ -153,25 +153,44 @@ impl Queue {
     ///
     /// # Safety
     /// There is room for as many as are asked for.
-    #[inline]
+    #[inline(always)]
     unsafe fn poll_into(&mut self, out: NonNull<ibv_wc>, asked: usize) -> Result<usize, Errno> {
-        let most = self.cq.capacity() as usize;
-        let mut polled = 0;
-        loop {
-            let room = most.min(asked - polled);
+        if asked <= self.cq.capacity() as usize {
             // SAFETY: the caller's word. What C has not written there are some bytes, and any bytes are an
             // `ibv_wc`; polling looks at none of them, and writes as many as come.
-            let out = unsafe { slice::from_raw_parts_mut(out.add(polled).as_ptr(), room) };
-            let count = match self.cq.poll(out) {
+            return Ok(self.cq.poll(unsafe { slice::from_raw_parts_mut(out.as_ptr(), asked) })?);
+        }
+        // SAFETY: the caller's word.
+        unsafe { self.poll_in_parts(out, asked) }
+    }
+
+    /// As [`poll_into`](Self::poll_into), for more than the queue promises to hold.
+    ///
+    /// # Errors
+    /// As above.
+    ///
+    /// # Safety
+    /// As above.
+    #[cold]
+    unsafe fn poll_in_parts(&mut self, out: NonNull<ibv_wc>, asked: usize) -> Result<usize, Errno> {
+        let most = self.cq.capacity() as usize;
+        let mut polled = 0;
+        while polled < asked {
+            let room = most.min(asked - polled);
+            // SAFETY: the caller's word: so much room is there behind what came.
+            match unsafe { self.poll_into(out.add(polled), room) } {
+                Ok(came) => {
+                    polled += came;
+                    if came < room {
+                        break;
+                    }
+                }
                 // The failure stays, and is told next time.
-                Err(_) if polled > 0 => return Ok(polled),
-                count => count?,
-            };
-            polled += count;
-            if count < room || polled == asked {
-                return Ok(polled);
+                Err(_) if polled > 0 => break,
+                Err(why) => return Err(why),
             }
         }
+        Ok(polled)
     }
 }
 
@@ -230,9 +249,12 @@ unsafe fn poll(cq: *const ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> Result
     if asked == 0 {
         return Ok(0);
     }
-    let out = NonNull::new(wc).filter(|out| out.is_aligned()).ok_or(Errno::INVAL)?;
+    let out = NonNull::new(wc).ok_or(Errno::INVAL)?;
+    if !out.is_aligned() {
+        return Err(Errno::INVAL);
+    }
     // SAFETY: the caller's word.
-    slot.with(|queue| unsafe { queue.poll_into(out, asked) })?.map(|polled| polled as c_int)
+    slot.with(|queue| negative(unsafe { queue.poll_into(out, asked) }.map(|came| came as c_int)))
 }
 
 /// `ibv_req_notify_cq(3)`. Programs poll again after this (N2), so what may have been missed is not told. EINVAL:

@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none), 0);
             assert!(ibv_open_device(device()).is_null());
         }
-        assert_eq!(Errno::last(), Errno(libc::EMFILE));
+        assert_eq!(Errno::last(), Errno::of(libc::EMFILE));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Errors as C sees them: for each reason of the Rust API the number that the manual pages name.
 
 use std::ffi::c_int;
+use std::num::NonZero;
 use std::ptr;
 
 use cq_core::transport::{ArmError, EventError, PollError, Refused};
@@ -9,55 +10,71 @@ use transport_rxe_loop::{
     RegisterError, ResizeError,
 };
 
-/// A number of `<errno.h>`.
+/// A number of `<errno.h>`, which is never 0: so what may fail and says nothing else is one number, as it is in C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errno(pub c_int);
+pub struct Errno(NonZero<c_int>);
 
 impl Errno {
     /// A wrong argument.
-    pub const INVAL: Self = Self(libc::EINVAL);
+    pub const INVAL: Self = Self::of(libc::EINVAL);
     /// No such object (any more).
-    pub const NOENT: Self = Self(libc::ENOENT);
+    pub const NOENT: Self = Self::of(libc::ENOENT);
     /// Too many, or no memory.
-    pub const NOMEM: Self = Self(libc::ENOMEM);
+    pub const NOMEM: Self = Self::of(libc::ENOMEM);
     /// Something uses it, or a lock can't be had.
-    pub const BUSY: Self = Self(libc::EBUSY);
+    pub const BUSY: Self = Self::of(libc::EBUSY);
     /// The device does not have this.
-    pub const OPNOTSUPP: Self = Self(libc::EOPNOTSUPP);
+    pub const OPNOTSUPP: Self = Self::of(libc::EOPNOTSUPP);
     /// The process' limit for files is below what a file of the device takes.
-    pub const FBIG: Self = Self(libc::EFBIG);
+    pub const FBIG: Self = Self::of(libc::EFBIG);
     /// Memory that is not there.
-    pub const FAULT: Self = Self(libc::EFAULT);
+    pub const FAULT: Self = Self::of(libc::EFAULT);
     /// The device, or this process' part of it, is gone: in a forked child.
-    pub const NODEV: Self = Self(libc::ENODEV);
+    pub const NODEV: Self = Self::of(libc::ENODEV);
     /// The queue failed.
-    pub const IO: Self = Self(libc::EIO);
+    pub const IO: Self = Self(NonZero::new(libc::EIO).unwrap());
+
+    /// What a number says; what is no error, and was told as one, is EIO.
+    pub const fn of(number: c_int) -> Self {
+        match NonZero::new(number) {
+            Some(number) => Self(number),
+            None => Self::IO,
+        }
+    }
+
+    /// The number.
+    #[inline]
+    pub const fn number(self) -> c_int {
+        self.0.get()
+    }
 
     /// What the system said last.
     pub fn last() -> Self {
-        Self(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+        Self::of(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
     }
 
     /// Leaves it in `errno`, for C.
+    #[cold]
     fn leave(self) {
         // SAFETY: the address of this thread's `errno`, which is always there.
-        unsafe { *libc::__errno_location() = self.0 };
+        unsafe { *libc::__errno_location() = self.number() };
     }
 }
 
 impl From<rustix::io::Errno> for Errno {
     fn from(errno: rustix::io::Errno) -> Self {
-        Self(errno.raw_os_error())
+        Self::of(errno.raw_os_error())
     }
 }
 
 /// 0, or the number, which is in `errno` then, too.
+#[inline]
 pub fn status(result: Result<(), Errno>) -> c_int {
     match result {
         Ok(()) => 0,
         Err(errno) => {
             errno.leave();
-            errno.0
+            errno.number()
         }
     }
 }
@@ -83,7 +100,7 @@ pub fn minus_one(result: Result<c_int, Errno>) -> c_int {
 pub fn negative(result: Result<c_int, Errno>) -> c_int {
     result.unwrap_or_else(|errno| {
         errno.leave();
-        -errno.0
+        -errno.number()
     })
 }
 
@@ -91,6 +108,9 @@ pub fn negative(result: Result<c_int, Errno>) -> c_int {
 macro_rules! numbers {
     ($($error:ty { $($pattern:pat => $errno:expr;)+ })+) => {
         $(impl From<$error> for Errno {
+            // Off the way of what succeeds.
+            #[cold]
+            #[inline(never)]
             fn from(error: $error) -> Self {
                 match error { $($pattern => $errno,)+ }
             }
@@ -111,15 +131,15 @@ numbers! {
         AttachError::Name(_) | AttachError::Limits(_) => Errno::INVAL;
         AttachError::Full { .. } | AttachError::TooManyProcesses { .. } => Errno::NOMEM;
         AttachError::FileSizeLimit { .. } => Errno::FBIG;
-        AttachError::NoDescriptor { errno } => Errno(errno);
-        AttachError::ReadOnly { errno, .. } | AttachError::System { errno, .. } => Errno(errno);
+        AttachError::NoDescriptor { errno } => Errno::of(errno);
+        AttachError::ReadOnly { errno, .. } | AttachError::System { errno, .. } => Errno::of(errno);
         _ => Errno::IO;
     }
     CreateError {
         CreateError::TableFull { .. } | CreateError::NoMemory { .. } => Errno::NOMEM;
         CreateError::Stuck => Errno::BUSY;
         CreateError::Forked => Errno::NODEV;
-        CreateError::NoDescriptor { errno } => Errno(errno);
+        CreateError::NoDescriptor { errno } => Errno::of(errno);
         CreateError::OwnReceives => Errno::OPNOTSUPP;
         _ => Errno::INVAL;
     }
@@ -130,7 +150,7 @@ numbers! {
     ModerateError {
         ModerateError::Forked => Errno::NODEV;
         ModerateError::Stuck => Errno::BUSY;
-        ModerateError::NoThread { errno } => Errno(errno);
+        ModerateError::NoThread { errno } => Errno::of(errno);
         _ => Errno::INVAL;
     }
     ArmLimitError {
@@ -142,7 +162,7 @@ numbers! {
         RegisterError::Forked => Errno::NODEV;
         RegisterError::TableFull { .. } | RegisterError::SharedMemoryFull { .. } => Errno::NOMEM;
         RegisterError::FileSizeLimit { .. } => Errno::FBIG;
-        RegisterError::NoMemory { errno, .. } => Errno(errno);
+        RegisterError::NoMemory { errno, .. } => Errno::of(errno);
         RegisterError::OutOfRange { .. } => Errno::FAULT;
         _ => Errno::INVAL;
     }
@@ -155,20 +175,20 @@ numbers! {
         _ => Errno::INVAL;
     }
     ArmError {
-        ArmError::Device(code) => Errno(code);
+        ArmError::Device(code) => Errno::of(code);
         _ => Errno::INVAL;
     }
     EventError {
-        EventError::Device(code) => Errno(code);
+        EventError::Device(code) => Errno::of(code);
         _ => Errno::IO;
     }
     PollError {
-        PollError::Device(code) => Errno(code);
+        PollError::Device(code) => Errno::of(code);
         _ => Errno::IO;
     }
     Refused {
         Refused::QueueFull => Errno::NOMEM;
-        Refused::Device(code) => Errno(code);
+        Refused::Device(code) => Errno::of(code);
         _ => Errno::INVAL;
     }
 }

@@ -68,7 +68,7 @@ pub fn watch() -> Result<(), Errno> {
     // Hearing of a fork twice does no harm. SAFETY: `in_child` does only what a forked child may do.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
         0 => IS_WATCHED.store(true, Ordering::Relaxed),
-        errno => return Err(Errno(errno)),
+        errno => return Err(Errno::of(errno)),
     }
     Ok(())
 }

@@ -13,8 +13,10 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix_futex_sync::Mutex;
 
 use crate::errno::Errno;
 use crate::fork::{self, Renewed};
@@ -94,10 +96,6 @@ impl<T: Kind> Places<T> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<T: Kind> Table<T> {
     /// How many there can be at a time.
     pub const MAX: u32 = (FIRST * ((1 << CHUNKS) - 1)) as u32;
@@ -131,7 +129,7 @@ impl<T: Kind> Table<T> {
         public: impl FnOnce(u32) -> T::Public,
     ) -> Result<&'static Slot<T>, Errno> {
         let places = self.0.get();
-        let index = lock(&places.unused).take(Self::MAX).ok_or(Errno::NOMEM)?;
+        let index = places.unused.lock().take(Self::MAX).ok_or(Errno::NOMEM)?;
         let (chunk, at) = chunk_of(index);
         let slots = places.chunks[chunk].get_or_init(|| chunk_at(chunk));
         let slot = slots.get(at).ok_or(Errno::NOMEM)?;
@@ -139,7 +137,7 @@ impl<T: Kind> Table<T> {
         unsafe { slot.public().write(public(index)) };
         // Whoever finds it has the pointer that comes of this, so nothing has to be ordered here.
         slot.owner.store(slot.claimed_owner(), Ordering::Relaxed);
-        *lock(&slot.object) = Some(object);
+        *slot.object.lock() = Some(object);
         Ok(slot)
     }
 
@@ -163,10 +161,8 @@ impl<T: Kind> Table<T> {
     /// EINVAL: it is null. ENOENT, ENODEV: there is no slot, as for [`find`](Self::find).
     #[inline]
     pub fn named(&'static self, face: *const T::Face) -> Result<&'static Slot<T>, Errno> {
-        if face.is_null() {
-            return Err(Errno::INVAL);
-        }
-        self.at(face.addr().wrapping_sub(T::FACE)).ok_or_else(fork::nothing_there)
+        let slot = self.at(face.addr().wrapping_sub(T::FACE));
+        slot.ok_or_else(|| if face.is_null() { Errno::INVAL } else { fork::nothing_there() })
     }
 
     /// The slot whose public part begins at this address.
@@ -201,7 +197,7 @@ impl<T: Kind> Table<T> {
 
     /// Gives the place of an object back that has [ended](Slot::end).
     pub fn free(&'static self, slot: &'static Slot<T>) {
-        lock(&self.0.get().unused).again.push_back(slot.index);
+        self.0.get().unused.lock().again.push_back(slot.index);
     }
 }
 
@@ -256,7 +252,7 @@ impl<T: Kind> Slot<T> {
     /// ENOENT: there is none any more.
     #[inline]
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Result<R, Errno> {
-        lock(&self.object).as_mut().map(work).ok_or(Errno::NOENT)
+        self.object.lock().as_mut().map(work).ok_or(Errno::NOENT)
     }
 
     /// Takes the object out, for its end. Its place stays taken until it is [freed](Table::free).
@@ -264,7 +260,7 @@ impl<T: Kind> Slot<T> {
     /// # Errors
     /// ENOENT: there is none any more.
     pub fn take(&self) -> Result<T, Errno> {
-        lock(&self.object).take().ok_or(Errno::NOENT)
+        self.object.lock().take().ok_or(Errno::NOENT)
     }
 
     /// Ends the object, or keeps it if `end` hands it back. Its place stays taken until it is
@@ -273,7 +269,7 @@ impl<T: Kind> Slot<T> {
     /// # Errors
     /// ENOENT: there is none any more. Why `end` handed it back.
     pub fn end(&self, end: impl FnOnce(T) -> Result<(), (T, Errno)>) -> Result<(), Errno> {
-        let mut place = lock(&self.object);
+        let mut place = self.object.lock();
         let object = place.take().ok_or(Errno::NOENT)?;
         end(object).map_err(|(object, why)| {
             *place = Some(object);
@@ -303,108 +299,4 @@ fn chunk_at<T: Kind>(chunk: usize) -> Box<[Slot<T>]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::ptr;
-
-    use super::*;
-
-    #[repr(C)]
-    struct Public {
-        before: u64,
-        seen: u64,
-        handle: u32,
-    }
-
-    struct Object(u64);
-
-    impl Kind for Object {
-        type Public = Public;
-        type Face = u64;
-        const FACE: usize = std::mem::offset_of!(Public, seen);
-        const HANDLE: Option<usize> = Some(std::mem::offset_of!(Public, handle));
-        type Side = ();
-    }
-
-    fn public(handle: u32) -> Public {
-        Public { before: 1, seen: 2, handle }
-    }
-
-    #[test]
-    fn every_object_has_a_place_that_is_found_by_its_address() {
-        static TABLE: Table<Object> = Table::new();
-        let slots: Vec<_> = (0..1000).map(|n| TABLE.insert(Object(n), public).unwrap()).collect();
-        for (n, slot) in slots.iter().enumerate() {
-            let found = TABLE.find(slot.face()).unwrap();
-            assert_eq!(found.with(|object| object.0), Ok(n as u64));
-        }
-    }
-
-    #[test]
-    fn q11_what_is_not_an_object_is_told() {
-        static TABLE: Table<Object> = Table::new();
-        let face = TABLE.insert(Object(1), public).unwrap().face();
-        let elsewhere = 0;
-        let wrong = [&raw const elsewhere, face.wrapping_byte_add(1), face.wrapping_sub(1)];
-        for pointer in wrong {
-            assert_eq!(TABLE.find(pointer).err(), Some(Errno::NOENT));
-        }
-        assert_eq!(TABLE.find(ptr::null()).err(), Some(Errno::INVAL));
-        // A slot that was never used has a handle of 0, which is another's.
-        let unused = face.wrapping_byte_add(size_of::<Slot<Object>>());
-        assert_eq!(TABLE.find(unused).err(), Some(Errno::NOENT));
-        assert!(TABLE.find(face).is_ok());
-    }
-
-    #[test]
-    fn q11_a_garbled_handle_or_context_is_told_and_mended() {
-        static TABLE: Table<Object> = Table::new();
-        let slot = TABLE.insert(Object(1), public).unwrap();
-        let set = |seen, handle| {
-            // SAFETY: the public part of a slot, which nobody else uses.
-            unsafe { slot.public().write(Public { before: 1, seen, handle }) };
-        };
-        for (seen, handle) in [(2, 0xdead_beef), (3, 0), (3, 7)] {
-            set(seen, handle);
-            assert_eq!(TABLE.find(slot.face()).err(), Some(Errno::NOENT));
-        }
-        set(2, 0);
-        assert!(TABLE.find(slot.face()).is_ok());
-    }
-
-    #[test]
-    fn there_is_a_most_and_then_no_memory() {
-        static TABLE: Table<Object> = Table::new();
-        for n in 0..Table::<Object>::MAX {
-            assert!(TABLE.insert(Object(n.into()), public).is_ok());
-        }
-        assert_eq!(TABLE.insert(Object(0), public).err(), Some(Errno::NOMEM));
-    }
-
-    #[test]
-    fn q11_what_is_destroyed_is_gone_and_its_place_is_used_again_later() {
-        static TABLE: Table<Object> = Table::new();
-        let face = TABLE.insert(Object(1), public).unwrap().face();
-        assert_eq!(TABLE.destroy(face, |_| Ok(())), Ok(()));
-        for n in 0..RESTING {
-            let other = TABLE.insert(Object(n as u64), public).unwrap().face();
-            assert_ne!(other, face);
-            assert_eq!(TABLE.destroy(face, |_| Ok(())), Err(Errno::NOENT));
-            assert_eq!(TABLE.destroy(other, |_| Ok(())), Ok(()));
-        }
-        assert_eq!(TABLE.insert(Object(2), public).unwrap().face(), face);
-    }
-
-    #[test]
-    fn the_last_place_is_used_again_at_once() {
-        let mut unused = Unused { again: VecDeque::from([7]), next: 9 };
-        assert_eq!([unused.take(10), unused.take(10), unused.take(10)], [Some(9), Some(7), None]);
-    }
-
-    #[test]
-    fn what_is_in_use_stays() {
-        static TABLE: Table<Object> = Table::new();
-        let slot = TABLE.insert(Object(1), public).unwrap();
-        assert_eq!(slot.end(|object| Err((object, Errno::BUSY))), Err(Errno::BUSY));
-        assert_eq!(slot.with(|object| object.0), Ok(1));
-    }
-}
+mod tests;

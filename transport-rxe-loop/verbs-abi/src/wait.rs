@@ -136,13 +136,13 @@ mod tests {
     fn n10_a_program_that_does_not_want_to_wait_is_told_so() {
         let (reader, _writer) = pipe().unwrap();
         fcntl_setfl(&reader, OFlags::NONBLOCK).unwrap();
-        assert_eq!(until_found(|| look(reader.as_raw_fd())), Err(Errno(libc::EAGAIN)));
+        assert_eq!(until_found(|| look(reader.as_raw_fd())), Err(Errno::of(libc::EAGAIN)));
     }
 
     #[test]
     fn x7_what_the_program_has_closed_is_not_waited_for() {
         let nothing = || Ok(Look::<()>::Nothing(-1));
-        assert_eq!(until_found(nothing), Err(Errno(libc::EBADF)));
+        assert_eq!(until_found(nothing), Err(Errno::of(libc::EBADF)));
     }
 
     /// How often the handler ran.
@@ -190,7 +190,7 @@ mod tests {
         install(0);
         let thread = waiter();
         signal_until(&thread, || thread.is_finished());
-        assert_eq!(thread.join().unwrap(), Err(Errno(libc::EINTR)));
+        assert_eq!(thread.join().unwrap(), Err(Errno::of(libc::EINTR)));
     }
 
     /// What a thread that is to be cancelled knows.

@@ -273,7 +273,7 @@ fn moderation_makes_one_event_stand_for_several_completions() {
     assert_eq!(arm(cq, false), 0);
     let mut traffic = Traffic::to(cq);
     traffic.complete_each([1, 2]);
-    assert_eq!(event(channel), Err(Errno(libc::EAGAIN)));
+    assert_eq!(event(channel), Err(Errno::of(libc::EAGAIN)));
     traffic.complete(3);
     assert_eq!(event(channel).map(|told| told.0), Ok(cq));
     // SAFETY: any pointer may be handed in.

@@ -329,6 +329,6 @@ pub fn named<W>(status: c_int, bad: *const W, list: &[W]) -> Result<(), (c_int, 
     if status == 0 {
         return Ok(());
     }
-    assert_eq!(Errno::last().0, status);
+    assert_eq!(Errno::last().number(), status);
     Err((status, list.iter().position(|wr| ptr::eq(wr, bad)).expect("one of the list")))
 }

@@ -73,7 +73,7 @@ pub fn poll(cq: *mut ibv_cq, most: c_int) -> Result<Vec<ibv_wc>, Errno> {
         let poll = (*(*cq).context).ops.poll_cq.unwrap();
         poll(cq, most, room.as_mut_ptr())
     };
-    room.truncate(usize::try_from(polled).map_err(|_| Errno(-polled))?);
+    room.truncate(usize::try_from(polled).map_err(|_| Errno::of(-polled))?);
     Ok(room)
 }
 

@@ -36,7 +36,7 @@ fn between_good_ones(f: &Functions, end: &End, wrong: Work<'_>) -> c_int {
     f.request(2, wrong);
     f.send(3, end.sge(0, 8));
     let status = f.complete();
-    assert_eq!(status, Errno::last().0);
+    assert_eq!(status, Errno::last().number());
     status
 }
 
