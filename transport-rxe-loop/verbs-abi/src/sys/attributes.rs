@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_uint, c_void};
 
 use super::device::ibv_gid;
-use super::numbers::{ibv_mig_state, ibv_mtu, ibv_qp_state, ibv_qp_type, ibv_srq_type};
+use super::numbers::{ibv_mig_state, ibv_mtu, ibv_qp_state, ibv_qp_type};
 use super::objects::{ibv_comp_channel, ibv_cq, ibv_pd, ibv_srq};
 
 structures! {
@@ -46,22 +46,6 @@ structures! {
     struct ibv_srq_init_attr {
         srq_context: *mut c_void,
         attr: ibv_srq_attr,
-    }
-
-    struct ibv_tm_cap {
-        max_num_tags: u32,
-        max_ops: u32,
-    }
-
-    struct ibv_srq_init_attr_ex {
-        srq_context: *mut c_void,
-        attr: ibv_srq_attr,
-        comp_mask: u32,
-        srq_type: ibv_srq_type,
-        pd: *mut ibv_pd,
-        xrcd: *mut c_void,
-        cq: *mut ibv_cq,
-        tm_cap: ibv_tm_cap,
     }
 
     struct ibv_qp_cap {
@@ -163,10 +147,5 @@ structures! {
         vendor_id: u32,
         options: u32,
         comp_mask: u32,
-    }
-
-    struct ibv_values_ex {
-        comp_mask: u32,
-        raw_clock: libc::timespec,
     }
 }

@@ -4,10 +4,7 @@ use core::ffi::{c_int, c_void};
 
 use libc::pthread_mutex_t;
 
-use super::attributes::{
-    ibv_cq_init_attr_ex, ibv_modify_cq_attr, ibv_qp_init_attr_ex, ibv_srq_init_attr_ex,
-    ibv_values_ex,
-};
+use super::attributes::{ibv_cq_init_attr_ex, ibv_modify_cq_attr, ibv_qp_init_attr_ex};
 use super::device::{ibv_device, ibv_device_attr_ex, ibv_port_attr, ibv_query_device_ex_input};
 use super::extended::ibv_cq_ex;
 use super::ibv_wc;
@@ -100,8 +97,7 @@ structures! {
         destroy_wq: Unsupported,
         modify_wq: Unsupported,
         create_wq: Unsupported,
-        query_rt_values:
-            Option<unsafe extern "C" fn(*mut ibv_context, *mut ibv_values_ex) -> c_int>,
+        query_rt_values: Unsupported,
         create_cq_ex: Option<
             unsafe extern "C" fn(*mut ibv_context, *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex,
         >,
@@ -123,9 +119,7 @@ structures! {
         create_qp_ex:
             Option<unsafe extern "C" fn(*mut ibv_context, *mut ibv_qp_init_attr_ex) -> *mut ibv_qp>,
         get_srq_num: Option<unsafe extern "C" fn(*mut ibv_srq, *mut u32) -> c_int>,
-        create_srq_ex: Option<
-            unsafe extern "C" fn(*mut ibv_context, *mut ibv_srq_init_attr_ex) -> *mut ibv_srq,
-        >,
+        create_srq_ex: Unsupported,
         open_xrcd: Unsupported,
         close_xrcd: Unsupported,
         _ABI_placeholder3: u64,

@@ -32,7 +32,6 @@ numbers! {
         IBV_DEVICE_SYS_IMAGE_GUID = 1 << 11,
         IBV_DEVICE_RC_RNR_NAK_GEN = 1 << 12,
         IBV_DEVICE_MEM_MGT_EXTENSIONS = 1 << 21,
-        IBV_DEVICE_MEM_WINDOW_TYPE_2A = 1 << 23,
         IBV_DEVICE_MEM_WINDOW_TYPE_2B = 1 << 24,
     }
 
@@ -44,9 +43,7 @@ numbers! {
     }
 
     ibv_atomic_cap: c_uint {
-        IBV_ATOMIC_NONE = 0,
         IBV_ATOMIC_HCA = 1,
-        IBV_ATOMIC_GLOB = 2,
     }
 
     ibv_mtu: c_uint {
@@ -72,8 +69,6 @@ numbers! {
     }
 
     ibv_fork_status: c_uint {
-        IBV_FORK_DISABLED = 0,
-        IBV_FORK_ENABLED = 1,
         IBV_FORK_UNNEEDED = 2,
     }
 
@@ -82,23 +77,9 @@ numbers! {
         IBV_MW_TYPE_2 = 2,
     }
 
-    ibv_srq_type: c_uint {
-        IBV_SRQT_BASIC = 0,
-        IBV_SRQT_XRC = 1,
-        IBV_SRQT_TM = 2,
-    }
-
     ibv_srq_attr_mask: c_int {
         IBV_SRQ_MAX_WR = 1,
         IBV_SRQ_LIMIT = 1 << 1,
-    }
-
-    ibv_srq_init_attr_mask: u32 {
-        IBV_SRQ_INIT_ATTR_TYPE = 1,
-        IBV_SRQ_INIT_ATTR_PD = 1 << 1,
-        IBV_SRQ_INIT_ATTR_XRCD = 1 << 2,
-        IBV_SRQ_INIT_ATTR_CQ = 1 << 3,
-        IBV_SRQ_INIT_ATTR_TM = 1 << 4,
     }
 
     ibv_qp_type: c_uint {
@@ -109,11 +90,7 @@ numbers! {
 
     ibv_qp_init_attr_mask: u32 {
         IBV_QP_INIT_ATTR_PD = 1,
-        IBV_QP_INIT_ATTR_XRCD = 1 << 1,
         IBV_QP_INIT_ATTR_CREATE_FLAGS = 1 << 2,
-        IBV_QP_INIT_ATTR_MAX_TSO_HEADER = 1 << 3,
-        IBV_QP_INIT_ATTR_IND_TABLE = 1 << 4,
-        IBV_QP_INIT_ATTR_RX_HASH = 1 << 5,
         IBV_QP_INIT_ATTR_SEND_OPS_FLAGS = 1 << 6,
     }
 
@@ -146,8 +123,6 @@ numbers! {
 
     ibv_mig_state: c_uint {
         IBV_MIG_MIGRATED = 0,
-        IBV_MIG_REARM = 1,
-        IBV_MIG_ARMED = 2,
     }
 
     ibv_wr_opcode: c_uint {
@@ -162,8 +137,6 @@ numbers! {
         IBV_WR_BIND_MW = 8,
         IBV_WR_SEND_WITH_INV = 9,
         IBV_WR_ATOMIC_WRITE = 15,
-    } + outside {
-        IBV_WR_FLUSH = 14,
     }
 
     /// Those that cq-core's `SendFlags` does not have.
