@@ -88,7 +88,7 @@ fn one(
     let judged = meeting::judge(row, &said).and_then(|figures| {
         // What a signal ends can't put away what it had.
         let may_leave = matches!(row.kind, Kind::Watching(_));
-        if may_leave { Ok(figures) } else { place.fabric().is_gone().map(|()| figures) }
+        if may_leave { Ok(figures) } else { place.fabric().check_gone().map(|()| figures) }
     });
     Ok(judged.map(|mut figures| figures.pop()).map_err(|why| why + &last_words(&all)))
 }

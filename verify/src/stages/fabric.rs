@@ -26,8 +26,16 @@ impl Fabric {
         &self.0
     }
 
-    /// What is left of it in shared memory.
-    pub fn left_behind(&self) -> io::Result<Vec<PathBuf>> {
+    /// The programs that met here are gone without a trace; an error says what they left, or why nobody can tell.
+    pub fn check_gone(&self) -> Result<(), String> {
+        match self.left_behind() {
+            Ok(left) if left.is_empty() => Ok(()),
+            Ok(left) => Err(format!("it leaves {left:?} behind")),
+            Err(error) => Err(format!("shared memory can't be read: {error}")),
+        }
+    }
+
+    fn left_behind(&self) -> io::Result<Vec<PathBuf>> {
         let mut left = Vec::new();
         for entry in fs::read_dir(SHARED_MEMORY)? {
             let path = entry?.path();
@@ -36,15 +44,6 @@ impl Fabric {
             }
         }
         Ok(left)
-    }
-
-    /// Whether the programs that met here are gone without a trace; what they left, or why nobody can tell.
-    pub fn is_gone(&self) -> Result<(), String> {
-        match self.left_behind() {
-            Ok(left) if left.is_empty() => Ok(()),
-            Ok(left) => Err(format!("it leaves {left:?} behind")),
-            Err(error) => Err(format!("shared memory can't be read: {error}")),
-        }
     }
 }
 
@@ -68,8 +67,8 @@ mod tests {
         let file = format!("{SHARED_MEMORY}/rxe-loop.0.{}.mem.1.2", fabrics[0].name());
         fs::write(&file, "").unwrap();
         assert_eq!(fabrics[0].left_behind().unwrap(), [PathBuf::from(&file)]);
-        assert!(fabrics[0].is_gone().unwrap_err().contains(&file));
-        assert_eq!(fabrics[1].is_gone(), Ok(()));
+        assert!(fabrics[0].check_gone().unwrap_err().contains(&file));
+        assert_eq!(fabrics[1].check_gone(), Ok(()));
         drop(fabrics);
         assert!(!fs::exists(&file).unwrap());
     }

@@ -40,7 +40,7 @@ fn one(tools: &Tools, name: &str, job: &mut Job) -> Result<Tests, Stop> {
     let reasons: Vec<_> = known().map(|(reason, _)| reason).collect();
     let tests = Tests::judge(&output, &reasons);
     tests
-        .and_then(|tests| tools.fabric().is_gone().map(|()| tests))
+        .and_then(|tests| tools.fabric().check_gone().map(|()| tests))
         .map_err(|why| Stop::Judged(format!("{name} by the C ABI: {why}{}", last_words(&output))))
 }
 
