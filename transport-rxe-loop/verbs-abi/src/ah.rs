@@ -33,7 +33,7 @@ pub static ADDRESSES: Table<Address> = Table::new();
 
 /// An address, from C. One port has one path and one rate, so those fields say nothing.
 pub fn address(attr: &ibv_ah_attr) -> AddressVector {
-    let ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class } = attr.grh;
+    let ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class, .. } = attr.grh;
     let gid = Gid(dgid.raw);
     let route = GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label };
     let route = (attr.is_global != 0).then_some(route);
@@ -46,7 +46,8 @@ pub fn attr(address: &AddressVector) -> ibv_ah_attr {
     let grh = route.map_or(ibv_global_route::ZEROED, |route| {
         let GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label } = route;
         let dgid = query::gid(gid);
-        ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
+        let zeroed = ibv_global_route::ZEROED;
+        ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class, ..zeroed }
     });
     let is_global = route.is_some().into();
     ibv_ah_attr { grh, dlid: lid, sl, is_global, port_num: port, ..ibv_ah_attr::ZEROED }

@@ -38,7 +38,7 @@ fn next(context: *const ibv_context) -> Result<ibv_async_event, Errno> {
 fn look(open: &mut Opening) -> Result<Look<ibv_async_event>, Errno> {
     while let Some(AsyncEvent { event_type, element }) = open.device.next_async()? {
         if let Some(element) = take(&open.names, element) {
-            return Ok(Look::Found(ibv_async_event { element, event_type }));
+            return Ok(Look::Found(ibv_async_event { element, event_type, padding: 0 }));
         }
     }
     Ok(Look::Nothing(open.events.number()))
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn ibv_ack_async_event(event: *mut ibv_async_event) {
     }
 }
 
-fn acknowledge(ibv_async_event { element, event_type }: ibv_async_event) {
+fn acknowledge(ibv_async_event { element, event_type, .. }: ibv_async_event) {
     // SAFETY: all members of the union but the port's number are pointers, and what C wrote is only looked up.
     let (cq, qp, srq) = unsafe { (element.cq, element.qp, element.srq) };
     match event_type {

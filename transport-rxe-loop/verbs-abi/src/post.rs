@@ -25,6 +25,9 @@ use crate::sys::{
 
 /// Receives that are handed over together.
 const CHUNK: usize = 16;
+/// Receives that any queue takes at most. Where they are flushed as fast as they come, a list that leads to itself
+/// ends with that.
+const MAX_LIST: usize = 1 << 14;
 
 /// `ibv_post_send(3)`. ENOMEM: the queue is full (Q5). EINVAL: the state, the operation, or what it is made of.
 /// ENOENT: an address, a window or a region that is none. `bad_wr` is the first that was refused; what came
@@ -84,7 +87,7 @@ pub unsafe fn telling<W>(
 /// Posts the receives of a list, from `at` on, which is left at the first that was refused.
 ///
 /// # Errors
-/// Why it was. EINVAL: there is no list.
+/// Why it was. EINVAL: there is no list. ENOMEM: it is longer than any queue.
 ///
 /// # Safety
 /// It is null, or a list of receives with their pieces, which nobody changes meanwhile.
@@ -97,10 +100,12 @@ pub unsafe fn receives(
     if at.is_null() {
         return Err(Errno::INVAL);
     }
+    let mut left = MAX_LIST;
     while !at.is_null() {
         let mut chunk = Vec::<RecvWr<'_>, CHUNK>::new();
         // SAFETY: the caller's word.
         let (next, translated) = unsafe { translate(*at, max_sge, &mut chunk) };
+        left = left.checked_sub(chunk.len()).ok_or(Errno::NOMEM)?;
         if let Err(PostError { posted, why }) = post(&chunk) {
             // SAFETY: as above: so many of the list were translated.
             (0..posted).for_each(|_| *at = unsafe { (**at).next });

@@ -242,8 +242,16 @@ fn query_qp(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno>
         let attr = modify::to_c(pair);
         // SAFETY: its state, a number that C and this library write.
         unsafe { (&raw mut (*slot.face()).state).write_volatile(attr.qp_state) };
-        let (cap, sq_sig_all) = (attr.cap, pair.sq_sig_all.into());
-        let init = ibv_qp_init_attr { qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all };
+        let init = ibv_qp_init_attr {
+            qp_context,
+            send_cq,
+            recv_cq,
+            srq,
+            cap: attr.cap,
+            qp_type,
+            sq_sig_all: pair.sq_sig_all.into(),
+            padding: 0,
+        };
         (attr, init)
     })
 }

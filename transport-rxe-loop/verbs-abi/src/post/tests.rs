@@ -7,11 +7,11 @@ use std::thread;
 use cq_core::wc::WcStatus as S;
 use transport_rxe_loop::Context;
 
-use super::{CHUNK, post_recv, post_send};
+use super::{CHUNK, MAX_LIST, post_recv, post_send};
 use crate::post::convert::MAX_INLINE;
 use crate::sys::{
-    IBV_QPT_RC, IBV_SEND_INLINE, IBV_SEND_IP_CSUM, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
-    ibv_recv_wr, ibv_send_wr, ibv_send_wr_rdma, ibv_sge,
+    IBV_QPS_ERR, IBV_QPT_RC, IBV_SEND_INLINE, IBV_SEND_IP_CSUM, IBV_WR_RDMA_READ,
+    IBV_WR_RDMA_WRITE, ibv_recv_wr, ibv_send_wr, ibv_send_wr_rdma, ibv_sge,
 };
 use crate::test::ends::{CAP, End, MEMORY, pair, recv, send};
 
@@ -69,6 +69,22 @@ fn q04_a_list_that_leads_to_itself_ends_with_the_queue() {
     let mut around = [send(2, &[])];
     around[0].next = around.as_mut_ptr();
     assert_eq!(a.post_send(&mut around), Err((libc::ENOMEM, 0)));
+}
+
+#[test]
+fn q04_a_list_that_leads_to_itself_ends_where_receives_are_flushed_at_once() {
+    let (_a, b) = pair(IBV_QPT_RC);
+    b.to(IBV_QPS_ERR);
+    let mut around = [recv(1, &[])];
+    around[0].next = around.as_mut_ptr();
+    assert_eq!(b.post_recv(&mut around), Err((libc::ENOMEM, 0)));
+}
+
+#[test]
+fn q04_no_queue_is_longer_than_a_list_may_be() {
+    let _sets_the_fabric = crate::test::open();
+    let most = Context::open("loop0").unwrap().attributes();
+    assert_eq!((most.max_qp_wr, most.max_srq_wr), (MAX_LIST as u32, MAX_LIST as u32));
 }
 
 #[test]

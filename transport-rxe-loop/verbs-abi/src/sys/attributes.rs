@@ -13,6 +13,7 @@ structures! {
         sgid_index: u8,
         hop_limit: u8,
         traffic_class: u8,
+        padding: u8,
     }
 
     /// The header that comes before a datagram in its receive.
@@ -35,6 +36,7 @@ structures! {
         static_rate: u8,
         is_global: u8,
         port_num: u8,
+        padding: u8,
     }
 
     struct ibv_srq_attr {
@@ -64,6 +66,7 @@ structures! {
         cap: ibv_qp_cap,
         qp_type: ibv_qp_type,
         sq_sig_all: c_int,
+        padding: u32,
     }
 
     struct ibv_rx_hash_conf {
@@ -118,7 +121,9 @@ structures! {
         rnr_retry: u8,
         alt_port_num: u8,
         alt_timeout: u8,
+        padding: u8,
         rate_limit: u32,
+        padding_behind: u32,
     }
 
     struct ibv_cq_init_attr_ex in AtEnd {

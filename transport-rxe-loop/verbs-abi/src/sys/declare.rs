@@ -40,7 +40,8 @@ macro_rules! first {
 }
 
 /// Declares structures and unions: `struct name = "what C calls it, if otherwise" in Grows { fields }`. Fields
-/// after `+ outside` are not in the header of libibverbs 44, and are not compared.
+/// after `+ outside` are not in the header of libibverbs 44, and are not compared; nor are those that are called
+/// `padding`, or begin so, which the header does not name.
 macro_rules! structures {
     ($(
         $(#[$meta:meta])*

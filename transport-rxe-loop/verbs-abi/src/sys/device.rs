@@ -90,6 +90,7 @@ structures! {
         max_pkeys: u16,
         local_ca_ack_delay: u8,
         phys_port_cnt: u8,
+        padding: u32,
     }
 
     struct ibv_query_device_ex_input {
@@ -106,6 +107,7 @@ structures! {
     struct ibv_odp_caps {
         general_caps: u64,
         per_transport_caps: ibv_odp_per_transport_caps,
+        padding: u32,
     }
 
     struct ibv_tso_caps {
@@ -117,8 +119,10 @@ structures! {
         supported_qpts: u32,
         max_rwq_indirection_tables: u32,
         max_rwq_indirection_table_size: u32,
+        padding: u32,
         rx_hash_fields_mask: u64,
         rx_hash_function: u8,
+        padding_behind: [u8; 7],
     }
 
     struct ibv_packet_pacing_caps {
@@ -149,6 +153,7 @@ structures! {
     struct ibv_device_attr_ex in AtEnd {
         orig_attr: ibv_device_attr,
         comp_mask: u32,
+        padding: u32,
         odp_caps: ibv_odp_caps,
         completion_timestamp_mask: u64,
         hca_core_clock: u64,
@@ -160,8 +165,10 @@ structures! {
         raw_packet_caps: u32,
         tm_caps: ibv_tm_caps,
         cq_mod_caps: ibv_cq_moderation_caps,
+        padding_of_cq_mod_caps: u32,
         max_dm_size: u64,
         pci_atomic_caps: ibv_pci_atomic_caps,
+        padding_of_pci_atomic_caps: u16,
         xrc_odp_caps: u32,
         phys_port_cnt_ex: u32,
     }
@@ -189,5 +196,6 @@ structures! {
         link_layer: u8,
         flags: u8,
         port_cap_flags2: u16,
+        padding: u16,
     }
 }

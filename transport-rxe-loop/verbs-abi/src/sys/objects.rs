@@ -93,5 +93,6 @@ structures! {
     struct ibv_async_event {
         element: ibv_async_event_element,
         event_type: ibv_event_type,
+        padding: u32,
     }
 }
