@@ -58,7 +58,7 @@ omissions! {
     OddAtomics: "atomics of other than eight bytes, or not aligned";
     Fences: "FENCE";
     BadSources: "sends and writes of memory that can't be read";
-    LostResults: "results of atomics that have nowhere to go";
+    LostResults: "results of READs and atomics that have nowhere to go";
     Newer: "windows, atomic writes, and FLUSH";
     Extensions: "immediate data of WRITE, and moderation";
     Unreliable: "unreliable connections and datagrams";
@@ -148,7 +148,9 @@ pub static SOFT_ROCE: Dialect = Dialect {
         ),
         (
             Omission::LostResults,
-            Why::Undefined("whether an atomic is carried out whose result finds no place"),
+            Why::Undefined(
+                "whether an atomic is carried out whose result finds no place, and what was sent behind a READ or atomic whose does not",
+            ),
         ),
         (
             Omission::PartlyBad,
@@ -243,8 +245,12 @@ impl Dialect {
         request.fenced &= !self.lacks(Omission::Fences);
         if let Data::Pieces(pieces) = &mut request.data {
             self.pieces(pieces);
-            let reads = matches!(request.op, Op::Send { .. } | Op::Write { .. });
-            if reads && self.lacks(Omission::BadSources) {
+            let bad_ones = match request.op {
+                Op::Send { .. } | Op::Write { .. } => Some(Omission::BadSources),
+                Op::Read { .. } => Some(Omission::LostResults),
+                _ => None,
+            };
+            if bad_ones.is_some_and(|omission| self.lacks(omission)) {
                 pieces.retain(is_good);
             }
         }
