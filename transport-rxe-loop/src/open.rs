@@ -34,7 +34,8 @@ const COPY: &str = "RXE_LOOP_COPY";
 /// (X1). It has a name, of the user's own: `/dev/shm/rxe-loop.<user>.<name>` is its file, which nobody else may
 /// read or write, and has further ones beside it. The first process that opens it makes it, with the
 /// [`Limits`] that it asks for, and the last one that ends removes it. Where none could, since all were
-/// killed, the next one that makes a fabric does (X2). A file that is not what it should be is never used: it
+/// killed, or ended by `_exit(2)`, the next one that makes a fabric of any name does (X2); until then the file
+/// takes its room of the shared memory. A file that is not what it should be is never used: it
 /// is replaced if it is this user's alone and nobody has it open, and else refused with the reason.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {

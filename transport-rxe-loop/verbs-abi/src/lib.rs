@@ -31,7 +31,11 @@
 //! can't carry out, or in a state that takes none, are refused when they are posted (EINVAL), not dropped; regions of no
 //! bytes are refused; a peer that is gone ends a request without a timeout at once.
 //!
-//! Programs that open libibverbs by `dlopen(3)`, and look its functions up there, are not reached by LD_PRELOAD.
+//! Programs that open libibverbs by `dlopen(3)`, and look its functions up there, are not reached by LD_PRELOAD, nor
+//! are those that are linked statically, or run with the rights of another user (`ld.so(8)`).
+//!
+//! Too many objects, and no room in the device's memory, are ENOMEM. Where the system has not even some bytes more
+//! for the process itself (`ulimit -v`), it is aborted, as other programs in Rust are.
 //!
 //! # Handles
 //! A pointer to an object is judged by its address, its handle and its context before it is used: null is EINVAL,
