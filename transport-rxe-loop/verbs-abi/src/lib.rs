@@ -31,6 +31,10 @@
 //! can't carry out, or in a state that takes none, are refused when they are posted (EINVAL), not dropped; regions of no
 //! bytes are refused; a peer that is gone ends a request without a timeout at once.
 //!
+//! Memory is not pinned: what a program unmaps before it deregisters it, and is reached there by a queue pair of the
+//! same process, ends the process by SIGSEGV. Nor are descriptors guarded: a program that has opened the device, and
+//! then closes all that are not its own (`closefrom(3)`), can do no more with it.
+//!
 //! Programs that open libibverbs by `dlopen(3)`, and look its functions up there, are not reached by LD_PRELOAD, nor
 //! are those that are linked statically, or run with the rights of another user (`ld.so(8)`).
 //!
