@@ -8,6 +8,7 @@
 //! replicate(&Verbs::open(None, None)?, &records)?
 //! ```
 
+pub mod callgrind;
 pub mod cores;
 pub mod delivery;
 pub mod transport;

@@ -6,7 +6,6 @@
 //! what the polls take, without what comes before and after them. It fails where Rust takes more than
 //! [`ALLOWED`] instructions more than C.
 
-mod callgrind;
 mod polls;
 
 use std::env;
@@ -14,6 +13,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
 
+use bench::callgrind::{self, CountError};
 use bench::delivery::Delivery;
 use bench::transport::verbs::{Verbs, VerbsError};
 
@@ -89,12 +89,10 @@ extern "C" fn poll_cost_part() {
 
 /// Counts, and tells.
 fn count() -> Result<(), Box<dyn Error>> {
-    let parts = callgrind::count(UNDER_CALLGRIND, "poll_cost_part")?;
-    let each = |nth: usize, way: Way| -> Result<f64, String> {
-        let cost = |part: usize| parts.get(part)?.get(way.symbol).copied();
-        let costs = cost(2 * nth).zip(cost(2 * nth + 1));
-        let (some, more) = costs.ok_or_else(|| format!("callgrind did not see {}", way.symbol))?;
-        Ok((more as f64 - some as f64) / f64::from(POLLS[1] - POLLS[0]))
+    let parts = callgrind::count(UNDER_CALLGRIND, "poll_cost_part", None)?;
+    let each = |nth: usize, way: Way| {
+        let beyond = callgrind::beyond(&parts, 2 * nth, way.symbol)?;
+        Ok::<_, CountError>(beyond as f64 / f64::from(POLLS[1] - POLLS[0]))
     };
     let mut most = f64::MIN;
     for (nth, (what, _)) in FOUND.iter().enumerate() {

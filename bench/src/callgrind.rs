@@ -1,6 +1,10 @@
 //! Counts instructions: runs this program under callgrind and reads what that wrote.
+//!
+//! A program that counts does the same so many times, and then more often: the difference is what it takes, without
+//! what comes before and after it.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::{env, fs, io, process};
 
@@ -16,13 +20,27 @@ pub enum CountError {
     /// The program under it, or callgrind itself.
     #[error("the program failed under callgrind: {0}")]
     Failed(ExitStatus),
+    /// A function was not called, or inlined.
+    #[error("callgrind did not see {0}")]
+    Unseen(String),
 }
 
-/// Runs this program with `argument` under callgrind. The costs are those of each part that a call of
-/// `divider` begins.
-pub fn count(argument: &str, divider: &str) -> Result<Vec<Costs>, CountError> {
-    let file = env::temp_dir().join(format!("poll_cost.{}", process::id()));
-    let status = Command::new("valgrind")
+/// Runs this program with `argument` under callgrind, with a library loaded before its own, if there is to be one.
+/// The costs are those of each part that a call of `divider` begins.
+///
+/// # Errors
+/// There is no valgrind, or the program fails under it.
+pub fn count(
+    argument: &str,
+    divider: &str,
+    preload: Option<&Path>,
+) -> Result<Vec<Costs>, CountError> {
+    let file = env::temp_dir().join(format!("callgrind.{}", process::id()));
+    let mut valgrind = Command::new("valgrind");
+    if let Some(library) = preload {
+        valgrind.env("LD_PRELOAD", library);
+    }
+    let status = valgrind
         .args(["--tool=callgrind", "--quiet", "--compress-strings=no", "--compress-pos=no"])
         .args(["--combine-dumps=yes", &format!("--dump-before={divider}")])
         .arg(format!("--callgrind-out-file={}", file.display()))
@@ -35,6 +53,17 @@ pub fn count(argument: &str, divider: &str) -> Result<Vec<Costs>, CountError> {
     let written = fs::read_to_string(&file)?;
     fs::remove_file(&file)?;
     Ok(parts(&written))
+}
+
+/// What a function took in the part behind `nth` beyond what it took in that one.
+///
+/// # Errors
+/// It was not called.
+pub fn beyond(parts: &[Costs], nth: usize, function: &str) -> Result<u64, CountError> {
+    let cost = |part: usize| parts.get(part)?.get(function).copied();
+    let (some, more) =
+        cost(nth).zip(cost(nth + 1)).ok_or_else(|| CountError::Unseen(function.to_owned()))?;
+    Ok(more.saturating_sub(some))
 }
 
 /// Before the parts come the head of the file, and what was before any divider.
@@ -95,5 +124,8 @@ totals: 1000
     fn the_calls_of_each_part_are_summed_up() {
         let costs = |cost| Costs::from([("poll".to_owned(), cost)]);
         assert_eq!(parts(WRITTEN), [costs(42), costs(80)]);
+        assert_eq!(beyond(&parts(WRITTEN), 0, "poll").unwrap(), 38);
+        assert!(beyond(&parts(WRITTEN), 0, "other").is_err());
+        assert!(beyond(&parts(WRITTEN), 1, "poll").is_err());
     }
 }
