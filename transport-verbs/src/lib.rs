@@ -38,6 +38,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Without hardware it runs on the loopback's C ABI: with `LD_PRELOAD=librxe_loop_verbs.so`, the first device is
+//! `loop0`. This crate's tests run there, with `VERBS_DEVICE=loop0`, and on Soft-RoCE.
+//!
 //! The words are those of `transport-rxe-loop`, so code that is written against it moves to hardware by
 //! changing the type that is named at set-up, and by telling each queue pair the port that it uses. Peers
 //! on other machines exchange their [`Endpoint`]s first: over TCP ([`exchange`]), or in any other way; or
