@@ -1,9 +1,11 @@
-//! The Debian packages that a stage needs: found, installed where that is allowed, or asked for.
+//! The Debian packages that a stage needs: found, installed where that is allowed, or asked for; or unpacked only.
 
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::run::{Job, Stop};
+use crate::run::{Job, Stop, root};
 
 /// Where the packages of this machine come from.
 #[derive(Default)]
@@ -86,6 +88,33 @@ fn apt_get(prefix: &[&str], arguments: &[&str]) -> Command {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
     command
+}
+
+/// Fetches a package that is not to be installed, and unpacks it into the folder `to`, which is new.
+pub fn unpack(package: &str, to: &Path, job: &mut Job) -> Result<(), Stop> {
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    fs::create_dir_all(to)?;
+    let mut download = Command::new("env");
+    download.arg("--chdir").arg(to).args(["apt-get", "download", package]);
+    job.run(&format!("apt-get download {package}"), &mut download)?;
+    let archive = only(to, |name| name.ends_with(".deb"))?;
+    job.run("dpkg -x", Command::new("dpkg").arg("-x").arg(&archive).arg(to))?;
+    Ok(fs::remove_file(archive)?)
+}
+
+/// The one entry of `folder`, in an unpacked package, whose name is as wanted.
+pub fn only(folder: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<PathBuf> {
+    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let mut found = entries.iter().filter(|entry| wanted(&entry.file_name().to_string_lossy()));
+    match (found.next(), found.next()) {
+        (Some(entry), None) => Ok(entry.path()),
+        _ => {
+            let shown = folder.strip_prefix(root()).unwrap_or(folder).display();
+            Err(io::Error::other(format!("{shown} does not hold what its package should")))
+        }
+    }
 }
 
 #[cfg(test)]

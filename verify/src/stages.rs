@@ -59,7 +59,7 @@ pub static STAGES: [Stage; 12] = [
     },
     Stage {
         name: "abi",
-        shows: "programs that know libibverbs only run unchanged on the loopback, Debian's and perftest's",
+        shows: "programs that know libibverbs only run unchanged on the loopback: Debian's, perftest's, pyverbs' tests",
         packages: &[abi::PACKAGES],
         run: abi::run,
     },

@@ -1,11 +1,11 @@
 //! Debian's kernel: found, fetched once, and unpacked as far as it is needed. It is never installed.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::{Job, Stop, root};
+use crate::packages::{self, only};
+use crate::run::{Job, Stop};
 
 /// The package that always depends on the current kernel.
 const CURRENT: &str = "linux-image-amd64";
@@ -53,16 +53,10 @@ fn fetch(package: &str, to: &Path, job: &mut Job) -> Result<(), Stop> {
         fs::remove_dir_all(to)?;
     }
     let tree = to.join("tree");
-    fs::create_dir_all(&tree)?;
-    let mut download = Command::new("env");
-    download.arg("--chdir").arg(to).args(["apt-get", "download", package]);
-    job.run(&format!("apt-get download {package}"), &mut download)?;
-    let archive = only(to, |name| name.ends_with(".deb"))?;
-    job.run("dpkg -x", Command::new("dpkg").arg("-x").arg(&archive).arg(&tree))?;
+    packages::unpack(package, &tree, job)?;
     let image = only(&tree.join("boot"), |name| name.starts_with("vmlinuz-"))?;
     unpack_image(&image, &to.join("vmlinux"), job)?;
     take_modules(&tree, &to.join("modules"), job)?;
-    fs::remove_file(archive)?;
     Ok(fs::remove_dir_all(tree)?)
 }
 
@@ -105,19 +99,6 @@ fn load_order(listing: &str) -> Vec<&Path> {
         }
     }
     order
-}
-
-/// The one entry of `folder` whose name is as wanted.
-fn only(folder: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<PathBuf> {
-    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    let mut found = entries.iter().filter(|entry| wanted(&entry.file_name().to_string_lossy()));
-    match (found.next(), found.next()) {
-        (Some(entry), None) => Ok(entry.path()),
-        _ => {
-            let shown = folder.strip_prefix(root()).unwrap_or(folder).display();
-            Err(io::Error::other(format!("{shown} does not hold what the kernel's package should")))
-        }
-    }
 }
 
 #[cfg(test)]

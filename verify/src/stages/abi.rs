@@ -1,5 +1,5 @@
 //! Programs that know libibverbs only, as Debian has them, unchanged on the loopback: those of rdma-core and of
-//! perftest, two processes each.
+//! perftest, two processes each, and the tests of pyverbs.
 //!
 //! | module | owns |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | `meeting` | running a row: server and client, deadlines, what both must show |
 //! | `side`, `port` | a program under way; the TCP port by which two meet |
 //! | `judge`, `figures` | what the programs' words show |
+//! | `suite` | the tests of pyverbs: where they come from, and what they show |
 
 use std::collections::BTreeSet;
 
@@ -25,9 +26,10 @@ mod meeting;
 mod place;
 mod port;
 mod side;
+mod suite;
 
-/// The programs.
-pub const PACKAGES: &[&str] = &["ibverbs-utils", "perftest"];
+/// The programs, and what the tests need beside themselves.
+pub const PACKAGES: &[&str] = &["ibverbs-utils", "perftest", suite::PACKAGE];
 
 /// So many faults are enough to see what is wrong.
 const ENOUGH: usize = 5;
@@ -35,6 +37,7 @@ const ENOUGH: usize = 5;
 /// Builds the library and runs the list in every round.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     let folder = Folder::with(&preload::build(job)?)?;
+    suite::put(folder.path(), job)?;
     let rounds = place::rounds();
     let mut came = Came { lines: LIST.iter().map(line).collect(), runs: Vec::new() };
     let mut faults = Vec::new();
@@ -109,7 +112,10 @@ impl Came {
             names.iter().zip(&self.runs).map(|(name, runs)| format!("{runs} {name}")).collect();
         let programs: BTreeSet<_> = LIST.iter().map(|row| row.program).collect();
         let (all, programs) = (self.runs.iter().sum::<usize>(), programs.len());
-        let summary = format!("{programs} programs in {all} runs: {}", of_each.join(", "));
+        let (tests, of_each) = (suite::LEAST, of_each.join(", "));
+        let summary = format!(
+            "{programs} programs in {all} runs: {of_each}; {tests} tests of pyverbs in each"
+        );
         match table {
             true => format!("{summary}\n{}", figures::table(&names, &self.lines)),
             false => summary,

@@ -2,6 +2,7 @@
 
 use self::Kind::{Alone, Measured, PingPong, Watching};
 use super::judge::{self, Judge};
+use super::suite;
 
 /// A program, and how it is run.
 #[derive(Debug)]
@@ -127,6 +128,7 @@ pub const LIST: &[Row] = &[
     alone("ibv_devices", "", Alone(judge::devices)),
     alone("ibv_devinfo", "-v", Alone(judge::details)),
     alone("ibv_asyncwatch", "", Watching(judge::watching)),
+    alone(suite::PROGRAM, suite::OPTIONS, Alone(suite::judge)),
     // Bytes are compared with what was sent (-c) where there is such an option.
     pingpong("ibv_rc_pingpong", "-c", 4096, 10_000).in_every_round(),
     pingpong("ibv_rc_pingpong", "-c", 1, 10_000),

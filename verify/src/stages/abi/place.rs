@@ -74,6 +74,11 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Where it is, and programs run.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn library(&self) -> PathBuf {
         self.path.join("library.so")
     }
