@@ -14,32 +14,47 @@
 //! behaves: this one translates, and decides nothing.
 //!
 //! # What there is
-//! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues; type 2
-//! memory windows; address handles; completion queues, also extended ones, moderated ones, and ones that ignore
-//! overruns; completion channels and asynchronous events, whose descriptors can be polled and be made not to block.
+//! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC
+//! and UD; type 2 memory windows; address handles; completion queues, also extended ones, moderated ones, and ones that
+//! ignore overruns; completion channels and asynchronous events, whose descriptors can be polled and be made not to block.
 //!
 //! # What there is not
 //! It says EOPNOTSUPP, in the way of each function:
 //!
-//! - memory windows of type 1, `ibv_rereg_mr`, registrations under another address (`ibv_reg_mr_iova`), on-demand
-//!   paging, device memory, DMA buffers;
+//! - memory windows of type 1 and `ibv_bind_mw`, `ibv_rereg_mr`, registrations under another address
+//!   (`ibv_reg_mr_iova`), on-demand paging, device memory, DMA buffers;
 //! - queue pairs of other types, XRC, work queues, RSS, flows, multicast, alternate paths, ECE, rate limits;
 //! - shared receive queues that are resized, tag matching; time stamps; parent and thread domains; counters;
 //! - importing objects of another process, and `librdmacm`, which needs the kernel.
 //!
-//! What the device itself does otherwise than some hardware, its own documentation says: requests that a queue pair
-//! can't carry out, or in a state that takes none, are refused when they are posted (EINVAL), not dropped; regions of no
-//! bytes are refused; a peer that is gone ends a request without a timeout at once.
+//! # What is otherwise than on some hardware
+//! The device's [own documentation](transport_rxe_loop) says why. What programs meet of it:
 //!
-//! Memory is not pinned: what a program unmaps before it deregisters it, and is reached there by a queue pair of the
-//! same process, ends the process by SIGSEGV. Nor are descriptors guarded: a program that has opened the device, and
-//! then closes all that are not its own (`closefrom(3)`), can do no more with it.
+//! | where | what happens |
+//! |---|---|
+//! | posting in RESET, INIT or RTR; receives in RESET | EINVAL; nothing is dropped or kept for later |
+//! | UD: all but a SEND, or an address handle of another domain; UC: READ, atomics, FLUSH | EINVAL when posted |
+//! | a datagram comes to a receive that is too small | it fails with LOC_LEN_ERR and its queue pair; the sender succeeds. Forty bytes come before each |
+//! | SEND with invalidate of what is no key of a window of the receiver's queue pair | the receive fails with REM_INV_REQ_ERR and its queue pair; the sender succeeds |
+//! | a window is bound to count from zero, or was bound before | MW_BIND_ERR |
+//! | a region of no bytes, or one that counts from zero | EINVAL |
+//! | a GID of another index than 0, as programs that were written for RoCE ask for; that one is link-local and of the type InfiniBand | EINVAL |
+//! | a peer that is gone | it does not answer: RETRY_EXC_ERR when the timers are over, with a timeout of 0 at once |
+//! | a completion | it may be there before `ibv_post_send` returns. Who arms, and polls less than all, sleeps for ever, as `ib_send_bw -e -l 4` does; `RXE_LOOP_FAULTS="seed=1,defer=50us"` lets completions come later |
+//! | memory that is unmapped before it is deregistered | it is not pinned: where a queue pair of the same process reaches for it, the process ends by SIGSEGV |
+//! | all descriptors that are not the program's own are closed (`closefrom(3)`) | the device can do no more |
+//! | there is no memory | ENOMEM, also where the device has no room; but where the process itself gets not even some bytes more (`ulimit -v`), it is aborted, as other programs in Rust are |
 //!
-//! Programs that open libibverbs by `dlopen(3)`, and look its functions up there, are not reached by LD_PRELOAD, nor
-//! are those that are linked statically, or run with the rights of another user (`ld.so(8)`).
-//!
-//! Too many objects, and no room in the device's memory, are ENOMEM. Where the system has not even some bytes more
-//! for the process itself (`ulimit -v`), it is aborted, as other programs in Rust are.
+//! # Programs that need more
+//! - What opens libibverbs by `dlopen(3)`, as the crate sideway does, is not reached by LD_PRELOAD. It finds this
+//!   library by that name: `ln -s $PWD/librxe_loop_verbs.so DIR/libibverbs.so.1`, and `LD_LIBRARY_PATH=DIR`.
+//! - UCX, and Open MPI over it, take no device without a file in /dev, whatever that is. Root makes one:
+//!   `mkdir -p /dev/infiniband && ln -s /dev/null /dev/infiniband/loop0`; then `UCX_NET_DEVICES=loop0:1` with
+//!   `UCX_TLS=rc_v,self` or `ud_v,self`.
+//! - What was written for Soft-RoCE may take what that does for granted, as the crate async-rdma does for
+//!   immediate data: `RXE_LOOP_IMITATE=rxe`.
+//! - What is linked statically, or runs with the rights of another user (`ld.so(8)`), is not reached at all.
+//! - What looks for devices in /sys, as Open MPI's `openib` does, finds none.
 //!
 //! # Handles
 //! A pointer to an object is judged by its address, its handle and its context before it is used: null is EINVAL,
