@@ -9,9 +9,9 @@ use rustix::io::{Errno, retry_on_intr};
 /// The first number behind those of the standard streams.
 const FIRST: RawFd = 3;
 
-/// Opens something that is going to be kept, by numbers from [`FIRST`] on. Numbers before that which are free are
-/// taken meanwhile: opening first, and then duplicating, would close the file once, and with that
-/// [unlock](crate::fabric::alive) it for every copy of this library in the process.
+/// Opens something that is going to be kept, by numbers behind those of the standard streams. Of these, what is
+/// free is taken meanwhile: opening first, and then duplicating, would close the file once, and with that end the
+/// locks that any copy of this library in the process has there.
 ///
 /// # Errors
 /// EMFILE, ENFILE: there is no descriptor; and those of `opening`.
