@@ -5,7 +5,7 @@ mod common;
 use common::{CAPS, End, S, connect, open, pair, pair_with};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr, Sge};
-use transport_rxe_loop::QpCaps;
+use transport_rxe_loop::{QpAttr, QpCaps, QpState};
 
 fn refused(posted: usize, why: Refused) -> Result<(), PostError> {
     Err(PostError { posted, why })
@@ -35,6 +35,28 @@ fn q04_a_list_stops_at_the_first_bad_request_and_names_it() {
         a.qp.post_send(&[SendWr::send(1, &five)]),
         refused(0, Refused::TooManySges { max: 4 })
     );
+}
+
+#[test]
+fn a_queue_pair_is_drained_once_nothing_waits_to_be_carried_out_flushed_or_dropped() {
+    let (mut a, mut b) = pair();
+    let ends = [(QpState::Rts, S::SUCCESS), (QpState::Err, S::WR_FLUSH_ERR)];
+    for (wr_id, (to, status)) in (0..).zip(ends) {
+        assert!(a.qp.is_drained());
+        b.recv(wr_id, 0, 64);
+        a.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        a.qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
+        assert!(!a.qp.is_drained());
+        a.qp.modify(&QpAttr::to(to)).unwrap();
+        a.expect(&[(wr_id, status)]);
+        assert!(a.qp.is_drained());
+    }
+    // Nobody has what it is posted for, so that it waits.
+    let (mut a, _b) = pair();
+    a.qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+    assert!(!a.qp.is_drained());
+    a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    assert!(a.qp.is_drained());
 }
 
 #[test]
