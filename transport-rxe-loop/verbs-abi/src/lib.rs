@@ -40,7 +40,9 @@
 //! | a region of no bytes, or one that counts from zero | EINVAL |
 //! | a GID of another index than 0, as programs that were written for RoCE ask for; that one is link-local and of the type InfiniBand | EINVAL |
 //! | a peer that is gone | it does not answer: RETRY_EXC_ERR when the timers are over, with a timeout of 0 at once |
-//! | a completion | it may be there before `ibv_post_send` returns. Who arms, and polls less than all, sleeps for ever, as `ib_send_bw -e -l 4` does; `RXE_LOOP_FAULTS="seed=1,defer=50us"` lets completions come later |
+//! | a completion | it may be there before `ibv_post_send` returns |
+//! | arming a queue that holds completions | raises nothing. Who does not then poll until nothing comes sleeps for ever, as `ib_send_bw -e -l 4` does, which `RXE_LOOP_FAULTS="seed=1,defer=50us"` helps, and now and then UCX where it sleeps (`ucx_perftest -E sleep`) |
+//! | the path of a connection | has to begin here; the LID and GID where it ends are not looked at, the queue pair's number is |
 //! | memory that is unmapped before it is deregistered | it is not pinned: where a queue pair of the same process reaches for it, the process ends by SIGSEGV |
 //! | all descriptors that are not the program's own are closed (`closefrom(3)`) | the device can do no more |
 //! | there is no memory | ENOMEM, also where the device has no room; but where the process itself gets not even some bytes more (`ulimit -v`), it is aborted, as other programs in Rust are |
@@ -54,7 +56,7 @@
 //! - What was written for Soft-RoCE may take what that does for granted, as the crate async-rdma does for
 //!   immediate data: `RXE_LOOP_IMITATE=rxe`.
 //! - What is linked statically, or runs with the rights of another user (`ld.so(8)`), is not reached at all.
-//! - What looks for devices in /sys, as Open MPI's `openib` does, finds none.
+//! - What looks for devices in /sys or by `rdma link`, as Open MPI's `openib` and newer tests of pyverbs do, finds none.
 //!
 //! # Handles
 //! A pointer to an object is judged by its address, its handle and its context before it is used: null is EINVAL,
