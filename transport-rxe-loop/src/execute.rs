@@ -141,7 +141,7 @@ fn work(
             ControlFlow::Continue(()) => initiator.run(&ring, position, left),
             ControlFlow::Break(halted) => halted,
         };
-        if halted.is_some_and(|halted| is_stuck(&mut initiator, &ring, halted, faulty)) {
+        if halted.is_some_and(|halted| is_stuck(&mut initiator, &ring, halted)) {
             return true;
         }
     }
@@ -150,7 +150,7 @@ fn work(
 /// What becomes of a request that was not carried out with the others; whether there is nothing to do until
 /// somebody kicks.
 #[inline(never)]
-fn is_stuck(initiator: &mut Initiator<'_>, ring: &Ring, halted: Halted, faulty: bool) -> bool {
+fn is_stuck(initiator: &mut Initiator<'_>, ring: &Ring, halted: Halted) -> bool {
     let Some(halted) = initiator.by_itself(ring, halted) else { return false };
     let number = initiator.number();
     let status = match halted.why {
@@ -159,10 +159,6 @@ fn is_stuck(initiator: &mut Initiator<'_>, ring: &Ring, halted: Halted, faulty: 
         Halt::Failed(status) => status,
         Halt::Waits(waits_for) => {
             match retry::judge(initiator.fabric, number, halted.position, waits_for) {
-                Verdict::Wait if faulty => {
-                    fault::waits(initiator);
-                    return true;
-                }
                 Verdict::Wait => return true,
                 Verdict::TryAgain => return false,
                 Verdict::Fail(status) => status,

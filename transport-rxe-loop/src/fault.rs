@@ -10,7 +10,7 @@ mod engine;
 mod injected;
 mod parse;
 
-pub use self::carry::{meet, waits};
+pub use self::carry::meet;
 pub use self::engine::Engine;
 pub use self::injected::Injected;
 pub use self::parse::{FaultsError, from_env};

@@ -67,6 +67,14 @@ impl WaitsFor {
         }
     }
 
+    /// What a request fails with that would not hear when its time is over.
+    const fn without_alarm(self) -> WcStatus {
+        match self {
+            Self::Receive | Self::Answer => WcStatus::GENERAL_ERR,
+            Self::Nobody => self.status(),
+        }
+    }
+
     /// How long a request of this queue pair does; `None` is for ever.
     fn patience(self, fabric: &'static Fabric, number: u32) -> Option<Duration> {
         let slot = fabric.qp(number);
@@ -112,7 +120,7 @@ pub fn deadline(slot: &QpSlot) -> u64 {
 /// by the holder of the turn.
 #[cold]
 pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
-    let slot = fabric.qp(number);
+    let (slot, service) = (fabric.qp(number), fabric.service());
     let has_waited =
         has_begun(slot, position) && sync::load_u32(&slot.send.waits_for) == waits_for.to_word();
     let until = if has_waited {
@@ -121,36 +129,24 @@ pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: Wai
         match waits_for.patience(fabric, number) {
             None => FOREVER,
             Some(Duration::ZERO) => LAST_TRY,
-            Some(patience) => fabric.service().now() + patience.as_nanos() as u64,
+            Some(patience) => service.now() + patience.as_nanos() as u64,
         }
     };
-    match until {
-        LAST_TRY => Verdict::Fail(waits_for.status()),
-        FOREVER if waits_for == WaitsFor::Nobody => Verdict::Fail(waits_for.status()),
-        until if !has_waited => begin(fabric, number, position, waits_for, until),
-        FOREVER => Verdict::Wait,
-        until if fabric.service().now() < until => Verdict::Wait,
-        _ => {
-            sync::store(&slot.send.deadline, LAST_TRY);
-            Verdict::TryAgain
-        }
+    if until == LAST_TRY || until == FOREVER && waits_for == WaitsFor::Nobody {
+        return Verdict::Fail(waits_for.status());
     }
-}
-
-/// The request at `position` waits from now on, at most until then.
-fn begin(
-    fabric: &'static Fabric,
-    number: u32,
-    position: u64,
-    waits_for: WaitsFor,
-    until: u64,
-) -> Verdict {
-    let wait = &fabric.qp(number).send;
-    sync::store_u32(&wait.waits_for, waits_for.to_word());
-    sync::store(&wait.waits_at, position);
-    sync::store(&wait.deadline, until);
-    if until != FOREVER && fabric.service().wake_at(fabric, number, until).is_err() {
-        return Verdict::Fail(WcStatus::GENERAL_ERR);
+    if has_waited && until <= service.now() {
+        sync::store(&slot.send.deadline, LAST_TRY);
+        return Verdict::TryAgain;
+    }
+    if !has_waited {
+        sync::store_u32(&slot.send.waits_for, waits_for.to_word());
+        sync::store(&slot.send.waits_at, position);
+        sync::store(&slot.send.deadline, until);
+    }
+    // Each time: the alarm that was set may have come early, for something else.
+    if until != FOREVER && service.wake_at(fabric, number, until).is_err() {
+        return Verdict::Fail(waits_for.without_alarm());
     }
     Verdict::Wait
 }
@@ -184,7 +180,33 @@ const fn for_answer(retry_cnt: u32, timeout: u32) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use cq_core::setup::Access;
+    use cq_core::transport::{Poll, Post};
+    use cq_core::wc::Wc;
+    use cq_core::wr::SendWr;
+
     use super::*;
+    use crate::actor::until;
+    use crate::attr::QpAttr;
+    use crate::device::Context;
+    use crate::qp::QpInit;
+
+    #[test]
+    fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
+        let (fabric, context) = (Fabric::of_tests(), Context::open("loop0").unwrap());
+        let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let [mut qp, silent] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+        // 0.27 s: longer than somebody who may be suspended is left alone.
+        let rts = QpAttr::rts().timeout(14).retry_cnt(3);
+        for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(silent.number()), rts] {
+            qp.modify(&step).unwrap();
+        }
+        qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
+        fabric.service().wake_soon(fabric, qp.number()).unwrap();
+        let mut room = [Wc::default()];
+        until("it fails", || cq.poll(&mut room) == Ok(1));
+        assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+    }
 
     #[test]
     fn q07_receives_are_waited_for_as_often_as_rnr_retry_says() {

@@ -13,16 +13,16 @@
 //! it looks, and sleeps only while it is the same: nothing comes unseen in between.
 //!
 //! # Alarms
-//! A queue pair has one alarm at most, that of its latest wait that ends.
+//! A queue pair has one alarm at most: the earliest that was asked for since the last one came.
 //!
 //! | alarm | the thread | left by |
 //! |---|---|---|
-//! | none | need not look at the queue pair | the holder of its turn, who has written a wait, to Set |
-//! | Set | sleeps no longer than until then | the holder, who has written a later wait, to Set; the thread once the time has come, to none |
+//! | none | need not look at the queue pair | the holder of its turn, whose request waits, to Set |
+//! | Set | sleeps no longer than until then | the holder, who has to be back earlier, to Set; the thread once the time has come, to none |
 //!
 //! Nobody takes an alarm back: it may come when its request has gone on, or its queue pair is another. So
 //! the thread concludes nothing from it, but runs the queue pair, like anybody who kicks; and who holds
-//! the turn then finds that the time of a [wait](crate::retry) is over, or not.
+//! the turn then finds that the time of a [wait](crate::retry) is over, or asks for the next alarm.
 //!
 //! The wait is written before its alarm is set, and the alarm taken after its time, so that whoever is kicked
 //! for it sees both. The alarms are under a mutex. It is taken under turns, and no turn, no lock and no system
@@ -80,8 +80,7 @@ impl Service {
         self.epoch.elapsed().as_nanos() as u64
     }
 
-    /// Has the queue pair with this number run at `deadline` or soon after, instead of when its alarm was
-    /// set to.
+    /// Has the queue pair with this number run at `deadline` or soon after, or before.
     ///
     /// # Errors
     /// The thread is not there yet, and the system refuses one: it will not be run.
@@ -230,11 +229,15 @@ struct Agenda {
 }
 
 impl Agenda {
-    /// Sets a queue pair's alarm; true if that is now the first of all.
+    /// Sets a queue pair's alarm, unless it is set to an earlier time; true if that is now the first of all.
     fn set_alarm(&mut self, qp: u32, at: u64) -> bool {
-        if let Some(before) = self.alarms.insert(qp, at) {
+        if let Some(&before) = self.alarms.get(&qp) {
+            if before <= at {
+                return false;
+            }
             self.order.remove(&(before, qp));
         }
+        self.alarms.insert(qp, at);
         self.order.insert((at, qp));
         self.order.first() == Some(&(at, qp))
     }
@@ -283,12 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_pair_has_one_alarm() {
+    fn a_queue_pair_has_one_alarm_the_earliest() {
         let mut agenda = Agenda::default();
-        agenda.set_alarm(1, 10);
-        assert!(agenda.set_alarm(1, 20), "the first of all, being the only one");
-        assert_eq!((agenda.next_alarm(), agenda.take(10)), (Some(20), None));
-        assert_eq!((agenda.take(20), agenda.take(u64::MAX)), (Some(1), None));
+        assert!(agenda.set_alarm(1, 20));
+        assert!(agenda.set_alarm(1, 10));
+        assert!(!agenda.set_alarm(1, 10) && !agenda.set_alarm(1, 30), "the thread knows");
+        assert_eq!((agenda.next_alarm(), agenda.take(10)), (Some(10), Some(1)));
+        assert_eq!((agenda.take(u64::MAX), agenda.next_alarm()), (None, None));
+        assert!(agenda.set_alarm(1, 30));
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn q07_every_request_has_its_own_retries() {
 
 #[test]
 fn q07_a_wait_has_the_attributes_of_when_it_began() {
-    let (mut a, mut b) = unanswered(&QpAttr::rts().timeout(31)); // more than a day
+    let (mut a, mut b) = unanswered(&QpAttr::rts().timeout(31)); // hours
     a.send(1, 0, 8);
     b.qp.modify(&QpAttr::init(Access::empty())).unwrap();
     b.recv(2, 0, 8);
@@ -180,7 +180,7 @@ fn q07_timeout_0_waits_for_any_peer_that_may_still_answer() {
 #[test]
 fn q07_a_peer_that_answers_in_time() {
     for silence in SILENCES {
-        let (mut a, mut b) = silent(&QpAttr::rts().timeout(31), silence); // more than a day
+        let (mut a, mut b) = silent(&QpAttr::rts().timeout(31), silence); // hours
         a.send(1, 0, 8);
         a.expect_nothing();
         answer(&mut b, &a);
@@ -218,7 +218,7 @@ fn q07_a_peer_that_is_gone_does_not_answer_in_time() {
     for mut widow in widows(&impatient().rnr_retry(7)) {
         widow.expect(&[(1, S::RETRY_EXC_ERR)]);
     }
-    let mut widows = widows(&QpAttr::rts().timeout(31)); // more than a day
+    let mut widows = widows(&QpAttr::rts().timeout(31)); // hours
     let_short_times_pass();
     for widow in &mut widows {
         widow.expect_nothing();

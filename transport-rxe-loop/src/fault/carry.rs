@@ -11,7 +11,6 @@ use crate::bell::{self, Source};
 use crate::cq;
 use crate::initiator::{Halt, Halted, Initiator};
 use crate::queue::{Ring, SendRequest};
-use crate::retry;
 use crate::sync;
 use crate::window::Window;
 
@@ -74,20 +73,6 @@ fn make(noise: Noise, initiator: &Initiator<'_>) {
         for cq in [send_cq, recv_cq] {
             bell::raise(fabric, Source::Completion(cq), || true);
         }
-    }
-}
-
-/// The oldest request of a queue pair waits on, for its peer. A fault and the peer share one alarm: sets it to
-/// whichever is first.
-#[cold]
-pub fn waits(initiator: &Initiator<'_>) {
-    let (fabric, number) = (initiator.fabric, initiator.number());
-    let index = fabric.tables().qps.index(number);
-    let Some(end) = fabric.faults().and_then(|faults| faults.held(index)) else { return };
-    let time = retry::deadline(initiator.slot).min(end);
-    if time != retry::FOREVER {
-        // There is the thread: it was called before.
-        let _ = fabric.service().wake_at(fabric, number, time);
     }
 }
 

@@ -8,7 +8,7 @@ use cq_core::fault::{Dice, Occasion};
 use cq_core::wc::WcStatus;
 
 use super::{Fault, Faults, Injected};
-use crate::retry::{FOREVER, WaitsFor};
+use crate::retry::WaitsFor;
 
 /// The faults of a process in one fabric. Times are in nanoseconds, as the service has them.
 #[derive(Debug)]
@@ -60,8 +60,6 @@ struct Plan {
     fed: u64,
     fails: Option<WcStatus>,
     noise: Noise,
-    /// Until when it was last said to wait; [`FOREVER`] once that is over.
-    held: Option<u64>,
 }
 
 /// What goes wrong around a request that is carried out.
@@ -127,16 +125,9 @@ impl Engine {
         let Some((_, plan)) = &mut course.plan else { return Fate::Runs(Noise::default()) };
         let begins = plan.begins.max(end_of_stop(candidate.number));
         if now < begins {
-            plan.held = Some(begins);
             return Fate::Later(begins);
         }
         plan.meet(candidate.peer.map_or(0, end_of_stop), now)
-    }
-
-    /// When a request that waits for its peer has to be tried again for a fault's sake; `None` if it never had to
-    /// wait for the sake of one, so that its alarm is as it was.
-    pub fn held(&self, index: u32) -> Option<u64> {
-        self.lock().courses.get(&index)?.plan?.1.held
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -149,11 +140,9 @@ impl Plan {
     fn meet(&mut self, answers: u64, now: u64) -> Fate {
         for (waits_for, end) in [(WaitsFor::Answer, answers), (WaitsFor::Receive, self.fed)] {
             if now < end {
-                self.held = Some(end);
                 return Fate::Waits(waits_for, end);
             }
         }
-        self.held = self.held.map(|_| FOREVER);
         match self.fails {
             Some(status) => Fate::Fails(status),
             None => Fate::Runs(std::mem::take(&mut self.noise)),

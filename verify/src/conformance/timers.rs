@@ -170,7 +170,7 @@ fn q07_a_peer_that_goes_while_it_is_waited_for<D: Device>() {
 }
 
 fn q07_a_peer_that_is_gone_is_waited_for_as_one_that_does_not_answer<D: Device>() {
-    let (mut a, b) = pair_by::<D>(Attr { timeout: Some(31), ..BARE }); // more than a day
+    let (mut a, b) = pair_by::<D>(Attr { timeout: Some(31), ..BARE }); // hours
     drop(b);
     a.send(1);
     a.expect_sent(&[]);
