@@ -10,6 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::descriptor::above_streams;
 use crate::error::RegisterError;
 use crate::fabric::file;
 use crate::protocol::steps::{self, Step};
@@ -42,7 +43,7 @@ pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
 /// A new file of this name. One that has it is of somebody who died and had the region's place before.
 fn create(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let create = || retry_on_intr(|| open(path, flags, MODE));
+    let create = || above_streams(|| retry_on_intr(|| open(path, flags, MODE)));
     match create() {
         Err(Errno::EXIST) => {
             unlink(path)?;
@@ -107,7 +108,7 @@ pub fn map(path: &Path, len: usize) -> Result<Mapping, Errno> {
 /// Opens what has this name, if it is a file.
 fn find(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = retry_on_intr(|| open(path, flags, Mode::empty()))?;
+    let file = above_streams(|| retry_on_intr(|| open(path, flags, Mode::empty())))?;
     match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => Ok(file),
         _ => Err(Errno::PERM),
