@@ -166,13 +166,19 @@ impl QueuePair {
         self.given.state(self.state())
     }
 
-    /// Whether all sends that were posted to it have been carried out, flushed or dropped.
-    ///
-    /// # Staleness
-    /// True stays so until something is posted; of what was posted before, nothing will change any more then.
+    /// The position behind the last send that was posted: the next one has it. Positions are counted in the order of
+    /// posting, and each is used once.
+    #[inline]
     #[must_use]
-    pub fn is_drained(&self) -> bool {
-        sync::acquire(&self.place.slot.send.done) == self.posted_sends()
+    pub fn sends_posted(&self) -> u64 {
+        sync::load(&self.place.slot.send.posted)
+    }
+
+    /// The position behind the last send that was carried out, flushed or dropped: what those before it do to this
+    /// side can be seen.
+    #[must_use]
+    pub fn sends_done(&self) -> u64 {
+        sync::acquire(&self.place.slot.send.done)
     }
 
     /// Whether a [memory window](crate::MemoryWindow) is bound to it. Resetting and destroying it kills the
@@ -277,12 +283,6 @@ impl QueuePair {
         }
     }
 
-    /// How many sends were posted: the position of the next one.
-    #[inline]
-    fn posted_sends(&self) -> u64 {
-        sync::load(&self.place.slot.send.posted)
-    }
-
     /// Hands over sends up to `end`, and carries them out.
     #[inline]
     fn publish_sends(&self, end: u64) {
@@ -311,7 +311,7 @@ impl Post for QueuePair {
     /// A datagram needs a destination: it is posted through [`to`](QueuePair::to), and refused here.
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let first = self.posted_sends();
+        let first = self.sends_posted();
         let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr, None));
         if end != first {
             self.publish_sends(end);

@@ -52,7 +52,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn batch(&mut self) -> Batch<'_> {
-        let first = self.posted_sends();
+        let first = self.sends_posted();
         Batch { qp: self, first, end: first }
     }
 

@@ -21,23 +21,36 @@ pub struct Window {
 #[derive(Clone, Copy)]
 struct Promise {
     key: u32,
+    by: Posted,
+}
+
+/// Which request that is.
+#[derive(Clone, Copy)]
+pub struct Posted {
     /// The number of the queue pair that it was posted to.
-    qp_num: u32,
+    pub qp_num: u32,
+    /// Its position there.
+    pub position: u64,
 }
 
 impl Window {
     /// The key that it will have when this queue pair comes to what is posted next: requests of C name windows, and
-    /// those of the device their keys. Where something failed before it, it is flushed, whatever its key.
+    /// those of the device their keys. What is promised may fail yet; then what is posted next is flushed, whatever
+    /// its key.
     pub fn key_behind(&self, qp: &QueuePair) -> u32 {
-        // Asked for first: the window's own key is the last one, once nothing more is to come.
-        let promised = if qp.is_drained() { None } else { self.promised };
-        let its = promised.filter(|promise| promise.qp_num == qp.number());
-        its.map_or_else(|| self.window.rkey(), |promise| promise.key)
+        // Asked for first: once the request is done, the window's own key is what it has made of it.
+        let done = qp.sends_done();
+        let waits =
+            |promise: &&Promise| promise.by.qp_num == qp.number() && done <= promise.by.position;
+        self.promised
+            .as_ref()
+            .filter(waits)
+            .map_or_else(|| self.window.rkey(), |promise| promise.key)
     }
 
-    /// A request that gives it this key was posted to a queue pair.
-    pub const fn promise(&mut self, key: u32, qp: &QueuePair) {
-        self.promised = Some(Promise { key, qp_num: qp.number() });
+    /// A request that gives it this key was posted.
+    pub const fn promise(&mut self, key: u32, by: Posted) {
+        self.promised = Some(Promise { key, by });
     }
 }
 
@@ -76,7 +89,8 @@ pub unsafe extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
     }))
 }
 
-/// `ibv_bind_mw(3)`. EOPNOTSUPP: it is for windows of type 1. Requests bind those of type 2.
+/// `ibv_bind_mw(3)`. EOPNOTSUPP: it is for windows of type 1; for all others the header says EINVAL without asking.
+/// Requests bind those of type 2.
 pub unsafe extern "C" fn bind_mw(
     _qp: *mut ibv_qp,
     _mw: *mut ibv_mw,

@@ -16,7 +16,7 @@ use self::convert::{Gathered, To, bind, bytes, flags, operation, pieces, put_to,
 use crate::ah::ADDRESSES;
 use crate::arg::given;
 use crate::errno::{Errno, status};
-use crate::mw::WINDOWS;
+use crate::mw::{Posted, WINDOWS};
 use crate::qp::PAIRS;
 use crate::sys::{
     IBV_SEND_INLINE, IBV_WR_BIND_MW, IBV_WR_LOCAL_INV, ibv_qp, ibv_recv_wr, ibv_send_wr,
@@ -240,7 +240,8 @@ fn add_local(batch: &mut Batch<'_>, wr: &ibv_send_wr) -> Result<(), Errno> {
     };
     let (wr_id, flags, data) = (wr.wr_id, flags(wr.send_flags)?, Data::Sges(&[]));
     batch.put(&SendWr { wr_id, op, flags, data })?;
-    renew(&op, window, batch.queue_pair());
+    let qp = batch.queue_pair();
+    renew(&op, window, Posted { qp_num: qp.number(), position: qp.sends_posted() });
     Ok(())
 }
 

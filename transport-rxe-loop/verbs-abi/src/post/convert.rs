@@ -6,12 +6,12 @@ use std::{ptr, slice};
 use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, SendFlags, SendOp, SendWr, WindowBind};
 use heapless::Vec;
-use transport_rxe_loop::{Batch, Destination, QueuePair};
+use transport_rxe_loop::{Batch, Destination};
 
 use crate::ah::Address;
 use crate::errno::Errno;
 use crate::mr::REGIONS;
-use crate::mw::Window;
+use crate::mw::{Posted, Window};
 use crate::sys::{
     IBV_SEND_INLINE, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE,
     IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
@@ -198,10 +198,10 @@ pub fn bind(window: u32, rkey: u32, info: &ibv_mw_bind_info) -> Result<SendOp, E
 }
 
 /// Tells C, and the window, the key that it gets, once the request that binds it is posted.
-pub fn renew(op: &SendOp, window: Option<&'static Slot<Window>>, qp: &QueuePair) {
+pub fn renew(op: &SendOp, window: Option<&'static Slot<Window>>, by: Posted) {
     if let (SendOp::BindWindow(bind), Some(window)) = (op, window) {
         // One that was deallocated meanwhile gets none.
-        let _ = window.with(|window| window.promise(bind.rkey, qp));
+        let _ = window.with(|window| window.promise(bind.rkey, by));
         // SAFETY: a number of the public part, which C and this library write.
         unsafe { (&raw mut (*window.face()).rkey).write_volatile(bind.rkey) };
     }

@@ -235,7 +235,13 @@ fn q07_a_window_is_not_bound_twice_whenever_that_is_asked_for() {
         b.expect(&[(7, S::SUCCESS), (7, S::MW_BIND_ERR)]);
         // Its key is the one that it was bound by, whatever was promised since.
         b.to(IBV_QPS_RTS);
+        if waits {
+            b.to(IBV_QPS_SQD);
+        }
         assert_eq!(b.post_send(&mut [invalidating(first), binding(&b, mw, 0x73, b.mr)]), Ok(()));
+        if waits {
+            b.to(IBV_QPS_RTS);
+        }
         b.expect(&[(8, S::SUCCESS), (7, S::SUCCESS)]);
         assert_eq!(key(mw), first + 2);
     }

@@ -8,7 +8,7 @@ use cq_core::wr::{Data, SendFlags, SendOp, SendWr};
 use transport_rxe_loop::{Batch, QueuePair};
 
 use crate::errno::Errno;
-use crate::mw::Window;
+use crate::mw::{Posted, Window};
 use crate::post::convert::{To, flags, put_to, renew};
 use crate::sys::{
     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
@@ -192,11 +192,13 @@ impl Draft {
         if let Some(why) = self.wrong {
             return Err(why);
         }
+        let (qp_num, first) = (qp.number(), qp.sends_posted());
         let mut batch = qp.batch();
         self.requests.iter().try_for_each(|request| self.put(&mut batch, request))?;
         batch.post();
-        let qp = batch.queue_pair();
-        self.requests.iter().for_each(|Request { op, window, .. }| renew(op, *window, qp));
+        for (Request { op, window, .. }, position) in self.requests.iter().zip(first..) {
+            renew(op, *window, Posted { qp_num, position });
+        }
         Ok(())
     }
 
