@@ -114,7 +114,7 @@ impl Came {
         let (all, programs) = (self.runs.iter().sum::<usize>(), programs.len());
         let (tests, of_each) = (suite::LEAST, of_each.join(", "));
         let summary = format!(
-            "{programs} programs in {all} runs: {of_each}; {tests} tests of pyverbs in each"
+            "{programs} programs in {all} runs: {of_each}; {tests} tests of pyverbs or more in each"
         );
         match table {
             true => format!("{summary}\n{}", figures::table(&names, &self.lines)),
