@@ -3,7 +3,7 @@
 //! ```console
 //! $ cargo build --release -p rxe-loop-verbs
 //! $ export LD_PRELOAD=$PWD/target/release/librxe_loop_verbs.so
-//! $ ibv_rc_pingpong & ibv_rc_pingpong localhost
+//! $ ibv_rc_pingpong > /dev/null & sleep 1; ibv_rc_pingpong localhost
 //! ```
 //!
 //! Whatever such a program calls of libibverbs is called here: the exported functions by their names, and the
