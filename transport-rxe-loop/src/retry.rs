@@ -102,18 +102,13 @@ pub enum Verdict {
 }
 
 /// The deadline of what waits for ever.
-pub const FOREVER: u64 = u64::MAX;
+const FOREVER: u64 = u64::MAX;
 /// The deadline of what has been waited for.
 const LAST_TRY: u64 = 0;
 
 /// Whether the next request, at `position`, was begun, and had to wait.
 pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
     sync::load_u32(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position
-}
-
-/// When the wait of the queue pair's oldest request, which waits, is over.
-pub fn deadline(slot: &QpSlot) -> u64 {
-    sync::load(&slot.send.deadline)
 }
 
 /// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
@@ -124,7 +119,7 @@ pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: Wai
     let has_waited =
         has_begun(slot, position) && sync::load_u32(&slot.send.waits_for) == waits_for.to_word();
     let until = if has_waited {
-        deadline(slot)
+        sync::load(&slot.send.deadline)
     } else {
         match waits_for.patience(fabric, number) {
             None => FOREVER,
