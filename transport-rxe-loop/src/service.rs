@@ -4,10 +4,11 @@
 //! live.
 //!
 //! The first request that has to wait for a finite time starts it, the first busy queue pair that is handed
-//! over, the first completion queue with a channel that is moderated, or the first queue pair that is connected to another process'; a process in which nothing of that happens
-//! never has it. From then on it is there until the process ends, and sleeps while there is nothing to do. As
-//! long as other processes have the fabric open, it looks after them at an [interval](WATCH). It has the signal
-//! mask of the thread that started it. A forked child has none, and needs none: its handles reach nothing.
+//! over, the first completion queue with a channel that is moderated, or the first queue pair that is connected
+//! to another process'; a process in which nothing of that happens never has it. From then on it is there until
+//! the process ends, and sleeps while there is nothing to do. As long as other processes have the fabric open, it
+//! looks after them at an [interval](WATCH). It has the signal mask of the thread that started it. A forked child
+//! has none, and needs none: its handles reach nothing.
 //!
 //! Whoever has something for it counts the word of the process' slot, and wakes it. It reads that word before
 //! it looks, and sleeps only while it is the same: nothing comes unseen in between.
