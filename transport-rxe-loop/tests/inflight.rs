@@ -5,13 +5,18 @@ mod common;
 
 use std::thread;
 
-use common::{ALL, CAPS, End, S, connect_by, open, pair, patient, settle, take, wait_for};
+use common::{
+    ALL, CAPS, End, S, connect_by, open, pair, pair_with, patient, settle, take, wait_for,
+};
 use cq_core::async_event::Element;
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 use transport_rxe_loop::{OwnedRegion, QpAttr, QpCaps, QpInit, QpState};
 
 const LEN: usize = 16 << 20;
+
+/// Pieces of a message, which all lie in the same bytes: it takes longer than others keep a core to themselves.
+const PIECES: usize = 16;
 
 /// A piece without a key.
 const BAD: Sge = Sge { addr: 0, length: 8, lkey: 0 };
@@ -22,17 +27,18 @@ type Scene = (End, End, OwnedRegion);
 /// Sends a long message into the first of three receives, and lets `act` loose on the receiver when the
 /// first byte has arrived.
 fn while_a_message_arrives(act: impl FnOnce(&mut End)) -> Scene {
-    let (mut a, mut b) = pair();
+    let pieces = PIECES as u32;
+    let (mut a, mut b) = pair_with(QpCaps { max_send_sge: pieces, max_recv_sge: pieces, ..CAPS });
     let (source, target) = (a.pd.allocate(LEN, ALL).unwrap(), b.pd.allocate(LEN, ALL).unwrap());
     source.write(0, &vec![7; LEN]).unwrap();
-    b.qp.post_recv(&[RecvWr::new(0, &[target.sge(0, LEN).unwrap()])]).unwrap();
+    b.qp.post_recv(&[RecvWr::new(0, &[target.sge(0, LEN).unwrap(); PIECES])]).unwrap();
     b.recv(1, 0, 8);
     b.recv(2, 0, 8);
     thread::scope(|scope| {
         let a = &mut a;
         scope.spawn(move || {
-            let sge = [source.sge(0, LEN).unwrap()];
-            a.qp.post_send(&[SendWr::send(10, &sge)]).unwrap();
+            let sges = [source.sge(0, LEN).unwrap(); PIECES];
+            a.qp.post_send(&[SendWr::send(10, &sges)]).unwrap();
             source
         });
         let mut first = [0];
