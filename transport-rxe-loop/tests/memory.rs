@@ -265,6 +265,19 @@ fn x03_requests_for_memory_of_a_dead_process_end() {
 }
 
 #[test]
+fn x03_requests_that_a_process_is_killed_over_end() {
+    for way in WAYS {
+        for _ in 0..4 {
+            let (mut a, mut b) = two("heap", "heap", way);
+            a.tell(&format!("hammer {} {}", b.addr, b.rkey));
+            wait_for(|| b.ask("word 0") != "0");
+            b.kill();
+            assert_eq!(a.hear(), "RETRY_EXC_ERR");
+        }
+    }
+}
+
+#[test]
 fn x03_processes_that_are_killed_in_the_middle_leave_nothing_behind() {
     for way in WAYS {
         let mut owner = Actor::start("heap", way);

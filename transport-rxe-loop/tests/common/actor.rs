@@ -23,6 +23,9 @@ pub const COPY: &str = "RXE_LOOP_COPY";
 /// Bytes that each end has.
 pub const LEN: usize = 5 << 19;
 
+/// Requests that are posted before any is waited for.
+const AHEAD: usize = 2;
+
 /// Queue pairs that each end has.
 const QPS: usize = 3;
 
@@ -267,10 +270,13 @@ impl Stage {
         self.memory().write(0, &vec![0xff; LEN]);
         let all = [self.memory().sge(0, LEN).unwrap()];
         loop {
-            self.qps[self.qp].post_send(&[SendWr::write(1, &all, remote)]).unwrap();
-            let outcome = self.outcome();
-            if outcome != "ok 0" {
-                return outcome;
+            // One by one: a post behind one that waits has that tried again.
+            for _ in 0..AHEAD {
+                self.qps[self.qp].post_send(&[SendWr::write(1, &all, remote)]).unwrap();
+            }
+            let done = settle(&mut self.cq, AHEAD);
+            if let Some(failed) = done.iter().find(|wc| wc.result().is_err()) {
+                return format!("{:?}", failed.status());
             }
         }
     }
