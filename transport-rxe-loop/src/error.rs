@@ -258,7 +258,7 @@ pub enum RegisterError {
     },
     /// The process may not make a file of that length, as what the device allocates lies in one.
     #[error(
-        "files of this process may have {limit} bytes, and the region's takes {len}: raise that (`ulimit -f`), or register memory of your own"
+        "files of this process may have {limit} bytes, and the region takes {len}: raise that (`ulimit -f`), or register memory of your own"
     )]
     FileSizeLimit {
         /// How much was needed.

@@ -178,6 +178,7 @@ impl QueuePair {
     /// side can be seen.
     #[must_use]
     pub fn sends_done(&self) -> u64 {
+        // With the release of who has carried them out: what that wrote before is seen, too.
         sync::acquire(&self.place.slot.send.done)
     }
 

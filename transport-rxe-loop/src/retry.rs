@@ -41,22 +41,21 @@ use crate::sync;
 
 /// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub enum WaitsFor {
     /// The peer has no receive.
-    Receive = 1,
+    Receive,
     /// The peer does not answer.
-    Answer = 2,
+    Answer,
     /// There is no peer.
-    Nobody = 3,
+    Nobody,
 }
 
 impl WaitsFor {
-    /// What stands in the queue pair's word.
+    /// What stands in the queue pair's word, where 0 is nothing. A peer that goes away has not answered before either.
     const fn to_word(self) -> u32 {
         match self {
-            Self::Receive => Self::Receive as u32,
-            Self::Answer | Self::Nobody => Self::Answer as u32,
+            Self::Receive => 1,
+            Self::Answer | Self::Nobody => 2,
         }
     }
 
@@ -64,14 +63,6 @@ impl WaitsFor {
         match self {
             Self::Receive => WcStatus::RNR_RETRY_EXC_ERR,
             Self::Answer | Self::Nobody => WcStatus::RETRY_EXC_ERR,
-        }
-    }
-
-    /// What a request fails with that would not hear when its time is over.
-    const fn without_alarm(self) -> WcStatus {
-        match self {
-            Self::Receive | Self::Answer => WcStatus::GENERAL_ERR,
-            Self::Nobody => self.status(),
         }
     }
 
@@ -141,7 +132,7 @@ pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: Wai
     }
     // Each time: the alarm that was set may have come early, for something else.
     if until != FOREVER && service.wake_at(fabric, number, until).is_err() {
-        return Verdict::Fail(waits_for.without_alarm());
+        return Verdict::Fail(WcStatus::GENERAL_ERR);
     }
     Verdict::Wait
 }

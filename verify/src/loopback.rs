@@ -179,7 +179,7 @@ impl<const LIKE_RXE: bool> AsyncEvents for Opening<LIKE_RXE> {
     }
 }
 
-same_words!(rxe, u8, rxe::SharedReceiveQueue::limit);
+same_words!(rxe, u8, rxe::SharedReceiveQueue::limit, |_| Refusal::Invalid);
 
 impl Cq for rxe::Cq {
     fn capacity(&self) -> u32 {

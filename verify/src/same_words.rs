@@ -2,10 +2,10 @@
 //! into the words of [`device`](crate::device) once for all of them.
 
 /// Implements the traits of handles for the transport `$transport`, whose queue pairs take an `$av` as the
-/// peer's address, and of whose shared receive queues `$limit` finds the limit; and makes functions that
-/// translate what things are made with.
+/// peer's address, and of whose shared receive queues `$limit` finds the limit, and `$refusal` translates why it is
+/// not set; and makes functions that translate what things are made with.
 macro_rules! same_words {
-    ($transport:ident, $av:ty, $limit:expr) => {
+    ($transport:ident, $av:ty, $limit:expr, $refusal:expr) => {
         impl $crate::device::Destroy for $transport::ProtectionDomain {
             fn destroy(self) -> Result<(), Self> {
                 Self::destroy(self).map_err(|in_use| in_use.handle)
@@ -47,7 +47,7 @@ macro_rules! same_words {
             }
 
             fn arm_limit(&mut self, limit: u32) -> Result<(), $crate::device::Refusal> {
-                self.arm_limit(limit).map_err(|_| $crate::device::Refusal::Invalid)
+                self.arm_limit(limit).map_err($refusal)
             }
 
             fn limit(&self) -> u32 {

@@ -192,7 +192,7 @@ impl AsyncEvents for Verbs {
     }
 }
 
-same_words!(verbs, AddressVector, limit);
+same_words!(verbs, AddressVector, limit, |error| refusal(&error));
 
 impl Cq for verbs::Cq {
     fn capacity(&self) -> u32 {

@@ -249,12 +249,9 @@ unsafe fn poll(cq: *const ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> Result
     if asked == 0 {
         return Ok(0);
     }
-    let out = NonNull::new(wc).ok_or(Errno::INVAL)?;
-    if !out.is_aligned() {
-        return Err(Errno::INVAL);
-    }
+    let out = NonNull::new(wc).filter(|out| out.is_aligned()).ok_or(Errno::INVAL)?;
     // SAFETY: the caller's word.
-    slot.with(|queue| negative(unsafe { queue.poll_into(out, asked) }.map(|came| came as c_int)))
+    slot.with(|queue| unsafe { queue.poll_into(out, asked) })?.map(|polled| polled as c_int)
 }
 
 /// `ibv_req_notify_cq(3)`. Programs poll again after this (N2), so what may have been missed is not told. EINVAL:

@@ -31,7 +31,7 @@ impl Errno {
     pub const FAULT: Self = Self::of(libc::EFAULT);
     /// The device, or this process' part of it, is gone: in a forked child.
     pub const NODEV: Self = Self::of(libc::ENODEV);
-    /// The queue failed.
+    /// The queue failed. The compiler sees that this is no 0.
     pub const IO: Self = Self(NonZero::new(libc::EIO).unwrap());
 
     /// What a number says; what is no error, and was told as one, is EIO.
