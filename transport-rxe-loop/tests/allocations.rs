@@ -1,4 +1,4 @@
-//! Posting and polling allocate nothing (P5).
+//! Posting and polling allocate nothing (P5). Alone in its process, whose allocator counts.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! A device that is full says so, and is good again when something is given back. Alone in its process.
+//! A device that is full says so, and is good again when something is given back. Alone in its process, since it
+//! takes as many descriptors as a process may have.
 
 mod common;
 

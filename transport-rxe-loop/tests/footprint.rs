@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use common::{FABRIC, open, settle};
+use common::{FABRIC, fabric, open, settle};
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Cq, Limits, OpenOptions, QpCaps, QpInit, QueuePair};
@@ -131,10 +131,6 @@ impl Status {
     fn kib(&self, name: &str) -> u64 {
         self.number(name) << 10
     }
-}
-
-fn fabric() -> String {
-    format!("test-{}", std::process::id())
 }
 
 /// Of all files of the fabric.

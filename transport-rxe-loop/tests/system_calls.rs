@@ -7,8 +7,9 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-use common::{FABRIC, exchange, open};
-use rustix::thread::{SecureComputingMode, sched_yield, set_secure_computing_mode};
+use common::confined::give_up_system_calls;
+use common::{FABRIC, exchange, fabric, open};
+use rustix::thread::sched_yield;
 
 const CHILD: &str = "SYSTEM_CALLS_CHILD";
 const STARTED: &str = "started";
@@ -35,7 +36,7 @@ fn parent() {
 fn child(doing: &str) {
     exchange(|work| {
         say(STARTED);
-        set_secure_computing_mode(SecureComputingMode::Strict).expect("seccomp is there");
+        give_up_system_calls();
         work();
         if doing == CONTROL {
             sched_yield();
@@ -51,9 +52,8 @@ fn say(what: &str) {
 
 fn output_of(doing: &str) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this is a program"));
-    let mine = format!("test-{}", std::process::id());
-    child.env(CHILD, doing).env(FABRIC, mine).stdin(Stdio::null());
+    child.env(CHILD, doing).env(FABRIC, fabric()).stdin(Stdio::null());
     let output = child.output().expect("it can be started");
-    assert_eq!(output.status.signal(), Some(9), "it should have been killed: {output:?}");
+    assert_eq!(output.status.signal(), Some(libc::SIGSYS), "{output:?}");
     String::from_utf8(output.stdout).expect("text")
 }

@@ -10,11 +10,12 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use common::{CAPS, DEADLINE, End, FABRIC, S, open};
+use common::confined::give_up_system_calls;
+use common::{CAPS, DEADLINE, End, FABRIC, S, fabric, open};
 use cq_core::transport::Poll;
 use cq_core::wc::Wc;
 use cq_core::wr::{RemoteAddr, SendWr};
-use rustix::thread::{SecureComputingMode, sched_yield, set_secure_computing_mode};
+use rustix::thread::sched_yield;
 use transport_rxe_loop::{Cq, QpInit};
 
 const CHILD: &str = "SYSTEM_CALLS_CHILD";
@@ -71,7 +72,7 @@ fn child(role: &str) {
     // The first round makes the memory of each known to the other.
     exchange(&mut end, &mut receives, remote, role == FIRST, 1);
     say(STARTED);
-    set_secure_computing_mode(SecureComputingMode::Strict).expect("seccomp is there");
+    give_up_system_calls();
     exchange(&mut end, &mut receives, remote, role == FIRST, ROUNDS);
     if role == CONTROL {
         sched_yield();
@@ -143,7 +144,7 @@ fn outputs(roles: [&str; 2]) -> [String; 2] {
             let status = child.wait().unwrap();
             drop(to);
             let _ = ended.send(());
-            assert_eq!(status.signal(), Some(9), "it should have been killed: {status:?}");
+            assert_eq!(status.signal(), Some(libc::SIGSYS), "{status:?}");
             said.concat()
         });
         (pid, reader)
@@ -161,7 +162,7 @@ type Said = std::io::Lines<BufReader<std::process::ChildStdout>>;
 
 fn start(role: &str) -> (Child, ChildStdin, Said) {
     let mut command = Command::new(std::env::current_exe().expect("this is a program"));
-    command.env(CHILD, role).env(FABRIC, format!("test-{}", std::process::id()));
+    command.env(CHILD, role).env(FABRIC, fabric());
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("it can be started");
     let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

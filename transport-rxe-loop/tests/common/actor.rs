@@ -13,7 +13,7 @@ use transport_rxe_loop::{
 };
 
 use super::process::{self, say};
-use super::{ALL, FABRIC, open, settle};
+use super::{ALL, FABRIC, fabric, open, settle};
 
 const MEMORY: &str = "TEST_MEMORY";
 
@@ -106,8 +106,10 @@ struct Stage {
     _pd: ProtectionDomain,
 }
 
-/// What an actor does; to be called by an ignored test of the name `actor`.
-pub fn act() {
+/// What an actor does, in a process of its own.
+#[test]
+#[ignore = "a process of the other tests"]
+fn act() {
     let is_fabric = std::env::var(MEMORY).expect("started by another test") == "fabric";
     let context = open();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(256, None).unwrap());
@@ -309,10 +311,6 @@ impl Stage {
     }
 }
 
-fn fabric() -> String {
-    format!("actors-{}-{}", std::process::id(), rustix::thread::gettid().as_raw_nonzero())
-}
-
 /// How many regions of fabric memory there are where this actor is.
 pub fn files_of_regions(actor: &Actor) -> usize {
     let part = format!(".{}.mem.", actor.fabric);
@@ -334,10 +332,9 @@ pub struct Actor {
 impl Actor {
     /// Starts one, with memory of a kind, that reaches that of others in a way.
     pub fn start(memory: &str, copy: &str) -> Self {
-        // Each test has its own, by the thread that runs it.
         let fabric = fabric();
         let environment = [(FABRIC, fabric.as_str()), (MEMORY, memory), (COPY, copy)];
-        let process = process::Actor::start("actor", &environment);
+        let process = process::Actor::start("common::actor::act", &environment);
         let first = process.hear();
         let mut numbers = first.split(' ').map(|word| word.parse::<u64>().unwrap());
         let mut next = || numbers.next().unwrap();

@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod actor;
+pub mod confined;
 pub mod datagrams;
 pub mod failing;
 #[path = "../../src/actor.rs"]
@@ -9,6 +10,7 @@ pub mod process;
 pub mod sharing;
 pub mod windows;
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,8 @@ use transport_rxe_loop::{
 
 /// Longer than anything here takes, on any machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
+/// How long a condition is waited for without sleep.
+const SPIN: Duration = Duration::from_micros(200);
 
 pub const ALL: Access = Access::LOCAL_WRITE.union(Access::REMOTE);
 
@@ -42,14 +46,33 @@ pub const CAPS: QpCaps =
 /// Names the fabric that a further process is to use.
 pub const FABRIC: &str = "TEST_FABRIC";
 
-/// In a fabric of this process' own, so that tests may fill it; or in the one that its parent named.
+thread_local! {
+    static JOINED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The fabric of this test alone, so that it may fill it, by the thread that runs it; or the one that the parent of
+/// this process named.
+pub fn fabric() -> String {
+    let joined = JOINED.with_borrow(Clone::clone);
+    joined.or_else(|| std::env::var(FABRIC).ok()).unwrap_or_else(|| {
+        let thread = std::thread::current();
+        assert!(thread.name().is_some(), "a thread that a test started has not joined its fabric");
+        format!("test-{}-{}", std::process::id(), rustix::thread::gettid().as_raw_nonzero())
+    })
+}
+
+/// Lets a thread that a test started open the device where the test does.
+pub fn join(fabric: &str) {
+    JOINED.set(Some(fabric.to_owned()));
+}
+
+/// In the fabric of this test.
 pub fn open() -> Context {
     try_open().unwrap()
 }
 
 pub fn try_open() -> Result<Context, OpenError> {
-    let own = || format!("test-{}", std::process::id());
-    OpenOptions::new().fabric(&std::env::var(FABRIC).unwrap_or_else(|_| own())).open("loop0")
+    OpenOptions::new().fabric(&fabric()).open("loop0")
 }
 
 impl End {
@@ -299,13 +322,18 @@ pub fn settle(cq: &mut Cq, count: usize) -> Vec<Wc> {
     all
 }
 
-/// Lets other threads run until `done`.
+/// Lets other threads run until `done`; after a while it sleeps between two looks, for the tests beside this one.
 #[track_caller]
 pub fn wait_for(mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < DEADLINE, "the condition never came true");
-        std::thread::yield_now();
+        match start.elapsed() {
+            short if short < SPIN => std::thread::yield_now(),
+            long => {
+                assert!(long < DEADLINE, "the condition never came true");
+                std::thread::sleep(SPIN / 4);
+            }
+        }
     }
 }
 

@@ -1,0 +1,340 @@
+//! What goes wrong with a request that reaches for memory of the peer, a WRITE, READ or atomic of any kind; how both
+//! sides see it, in which states that leaves them, and that no memory has changed: Q7.
+
+use crate::common::failing::{expect_failure, good, run, run_on};
+use crate::common::{self, ALL, End, S, connect_by, impatient, pair, patient};
+use cq_core::wr::{RemoteAddr, SendWr, Sge};
+use transport_rxe_loop::{Access, OwnedRegion, ProtectionDomain, QpAttr, QpState};
+
+use QpState::{Err as Failed, Rts};
+
+/// An operation, and the right that it needs of the target's queue pair and region.
+struct Op {
+    wr: for<'a> fn(&'a [Sge], RemoteAddr) -> SendWr<'a>,
+    right: Access,
+    atomic: bool,
+}
+
+impl Op {
+    /// Whether data comes back; if not, its own pieces are read.
+    fn is_answered(&self) -> bool {
+        self.right != Access::REMOTE_WRITE
+    }
+
+    /// Whether memory of the target's is changed before it is known where the answer goes.
+    fn changes_before_it_is_answered(&self) -> bool {
+        self.right == Access::REMOTE_ATOMIC
+    }
+}
+
+const WRITE: Op =
+    Op { wr: |sges, at| SendWr::write(1, sges, at), right: Access::REMOTE_WRITE, atomic: false };
+const READ: Op =
+    Op { wr: |sges, at| SendWr::read(1, sges, at), right: Access::REMOTE_READ, atomic: false };
+const ATOMIC_WRITE: Op = Op {
+    wr: |sges, at| SendWr::atomic_write(1, sges, at),
+    right: Access::REMOTE_WRITE,
+    atomic: true,
+};
+const COMPARE_SWAP: Op = Op {
+    wr: |sges, at| SendWr::compare_swap(1, sges, at, u64::from_ne_bytes([THEIRS; 8]), 1),
+    right: Access::REMOTE_ATOMIC,
+    atomic: true,
+};
+const FETCH_ADD: Op = Op {
+    wr: |sges, at| SendWr::fetch_add(1, sges, at, 1),
+    right: Access::REMOTE_ATOMIC,
+    atomic: true,
+};
+const ALL_OPS: [Op; 5] = [WRITE, READ, COMPARE_SWAP, FETCH_ADD, ATOMIC_WRITE];
+
+/// What the regions of both ends hold before.
+const OURS: u8 = 0x11;
+const THEIRS: u8 = 0x22;
+
+/// What a target that has failed, or has noticed nothing, has to show.
+const REFUSED: (Option<S>, QpState) = (None, Failed);
+const UNAWARE: (Option<S>, QpState) = (None, Rts);
+
+/// The operation on `ends` fails so, and changes no memory, but for an atomic whose answer has no place.
+#[track_caller]
+fn check_on(
+    ends: (End, End),
+    op: &Op,
+    sges: impl FnOnce(&End) -> Vec<Sge>,
+    remote: impl FnOnce(&End) -> RemoteAddr,
+    ours: S,
+    theirs: (Option<S>, QpState),
+) {
+    let (mut a, mut b) = run_on(ends, good, |a, b| {
+        a.region.write(0, &[OURS; 8192]).unwrap();
+        b.region.write(0, &[THEIRS; 8192]).unwrap();
+        a.post((op.wr)(&sges(a), remote(b)));
+    });
+    expect_failure((&mut a, &mut b), (ours, Failed), theirs);
+    if ours == S::LOC_PROT_ERR && op.changes_before_it_is_answered() {
+        // It was carried out, and is at 64.
+        let word = u64::from_ne_bytes([THEIRS; 8]);
+        assert!([1, word + 1].contains(&b.word(64)), "{:#x}", b.word(64));
+        b.set_word(64, word);
+    }
+    assert_eq!((a.bytes(0, 8192), b.bytes(0, 8192)), (vec![OURS; 8192], vec![THEIRS; 8192]));
+}
+
+/// Eight bytes of one's own that nothing is wrong with.
+fn fine(a: &End) -> Vec<Sge> {
+    vec![a.region.sge(64, 8).unwrap()]
+}
+
+fn fine_remote(b: &End) -> RemoteAddr {
+    b.region.remote(64).unwrap()
+}
+
+/// Two ends, of which the target is connected with these attributes.
+fn pair_by(init: &QpAttr, rtr: impl FnOnce(u32) -> QpAttr) -> (End, End) {
+    let (mut a, mut b) = (End::new(), End::new());
+    b.qp.modify(init).unwrap();
+    b.qp.modify(&rtr(a.qp.number())).unwrap();
+    b.qp.modify(&QpAttr::rts()).unwrap();
+    a.qp.connect(b.qp.number()).unwrap();
+    (a, b)
+}
+
+/// Every way in which eight bytes can be none of one's own: by the key, by the range, or both.
+const BAD_PIECES: [fn(&End) -> Sge; 5] = [
+    |a| Sge { lkey: 0, ..fine(a)[0] },
+    |a| Sge { lkey: a.region.lkey() ^ 1, ..fine(a)[0] },
+    |a| Sge { addr: a.region.addr() - 1, ..fine(a)[0] },
+    |a| Sge { addr: a.region.addr() + 8192 - 7, ..fine(a)[0] },
+    |a| Sge { addr: u64::MAX - 3, ..fine(a)[0] },
+];
+
+#[test]
+fn q07_a_bad_remote_key_or_range() {
+    // Aligned, so that they are wrong for atomics in this way only.
+    let bad: [fn(&End) -> RemoteAddr; 6] = [
+        |b| RemoteAddr { rkey: b.region.rkey() ^ 1, ..fine_remote(b) },
+        |b| RemoteAddr { rkey: 0, ..fine_remote(b) },
+        |b| RemoteAddr { rkey: u32::MAX, ..fine_remote(b) },
+        |b| b.region.remote(8192).unwrap(),
+        |b| RemoteAddr { addr: b.region.addr() - 8, rkey: b.region.rkey() },
+        |b| RemoteAddr { addr: u64::MAX - 7, rkey: b.region.rkey() },
+    ];
+    for op in &ALL_OPS {
+        for remote in bad {
+            check_on(pair(), op, fine, remote, S::REM_ACCESS_ERR, REFUSED);
+        }
+    }
+    for op in [&WRITE, &READ] {
+        let past = |b: &End| b.region.remote(8192 - 7).unwrap();
+        check_on(pair(), op, fine, past, S::REM_ACCESS_ERR, REFUSED);
+    }
+}
+
+#[test]
+fn q07_eight_aligned_bytes_that_end_past_their_region() {
+    for op in &ALL_OPS {
+        let kept = std::cell::OnceCell::new();
+        let region = |b: &End| kept.get_or_init(|| b.pd.allocate(12, ALL).unwrap()).remote(8);
+        check_on(pair(), op, fine, |b| region(b).unwrap(), S::REM_ACCESS_ERR, REFUSED);
+    }
+}
+
+#[test]
+fn q07_a_region_without_the_right_or_of_another_domain() {
+    for op in &ALL_OPS {
+        let others = Access::REMOTE.difference(op.right) | Access::LOCAL_WRITE;
+        let kept = std::cell::OnceCell::new();
+        let region = |b: &End| kept.get_or_init(|| b.pd.allocate(64, others).unwrap()).remote(0);
+        check_on(pair(), op, fine, |b| region(b).unwrap(), S::REM_ACCESS_ERR, REFUSED);
+
+        let pd = common::open().alloc_pd();
+        let elsewhere = pd.allocate(64, ALL).unwrap();
+        let remote = elsewhere.remote(0).unwrap();
+        check_on(pair(), op, fine, |_| remote, S::REM_ACCESS_ERR, REFUSED);
+    }
+}
+
+#[test]
+fn q07_a_queue_pair_without_the_right() {
+    for op in &ALL_OPS {
+        let others = Access::REMOTE.difference(op.right);
+        let ends = || pair_by(&QpAttr::init(others), QpAttr::rtr);
+        check_on(ends(), op, fine, fine_remote, S::REM_INV_REQ_ERR, REFUSED);
+        // Judged before the key.
+        let nowhere = |_: &End| RemoteAddr { addr: 0, rkey: 0 };
+        check_on(ends(), op, fine, nowhere, S::REM_INV_REQ_ERR, REFUSED);
+    }
+}
+
+#[test]
+fn q07_a_queue_pair_that_takes_no_read_and_no_atomic() {
+    let none = |dest| QpAttr::rtr(dest).max_dest_rd_atomic(0);
+    let ends = || pair_by(&QpAttr::init(Access::REMOTE), none);
+    for op in &ALL_OPS {
+        if op.is_answered() {
+            check_on(ends(), op, fine, fine_remote, S::REM_INV_REQ_ERR, REFUSED);
+        } else {
+            let (mut a, b) = ends();
+            a.post((op.wr)(&fine(&a), fine_remote(&b)));
+            a.expect(&[(1, S::SUCCESS)]);
+        }
+    }
+}
+
+#[test]
+fn q07_a_queue_pair_that_takes_reads_once_it_says_so_in_sqd() {
+    let none = |dest| QpAttr::rtr(dest).max_dest_rd_atomic(0);
+    let (mut a, mut b) = pair_by(&QpAttr::init(Access::REMOTE), none);
+    b.qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+    b.qp.modify(&QpAttr::new().max_dest_rd_atomic(1)).unwrap();
+    a.post(SendWr::read(1, &fine(&a), fine_remote(&b)));
+    a.expect(&[(1, S::SUCCESS)]);
+}
+
+#[test]
+fn q07_a_misaligned_atomic_whatever_the_keys() {
+    let remotes: [fn(&End) -> RemoteAddr; 3] = [
+        |b| b.region.remote(65).unwrap(),
+        |b| RemoteAddr { addr: b.region.addr() + 4, rkey: 0 },
+        |_| RemoteAddr { addr: u64::MAX, rkey: 0xdead },
+    ];
+    for op in ALL_OPS.iter().filter(|op| op.atomic) {
+        for remote in remotes {
+            check_on(pair(), op, fine, remote, S::REM_INV_REQ_ERR, REFUSED);
+            // What is sent is looked at before it is sent, where answers go once they come.
+            let bad = |a: &End| vec![BAD_PIECES[0](a)];
+            let (ours, theirs) = match op.is_answered() {
+                true => (S::REM_INV_REQ_ERR, REFUSED),
+                false => (S::LOC_PROT_ERR, UNAWARE),
+            };
+            check_on(pair(), op, bad, remote, ours, theirs);
+        }
+    }
+}
+
+#[test]
+fn q07_a_bad_local_key_or_range_fails_here_only() {
+    for op in &ALL_OPS {
+        for piece in BAD_PIECES {
+            check_on(pair(), op, |a| vec![piece(a)], fine_remote, S::LOC_PROT_ERR, UNAWARE);
+        }
+        // A bad piece behind a good one.
+        let pieces = |a: &End| {
+            let [mut first, mut second] = [fine(a)[0], BAD_PIECES[2](a)];
+            (first.length, second.length) = (4, 4);
+            vec![first, second]
+        };
+        check_on(pair(), op, pieces, fine_remote, S::LOC_PROT_ERR, UNAWARE);
+    }
+}
+
+#[test]
+fn q07_what_comes_back_needs_local_write() {
+    for op in &ALL_OPS {
+        let kept: std::cell::OnceCell<(ProtectionDomain, OwnedRegion)> = Default::default();
+        let piece = |a: &End| {
+            let region = || (common::open().alloc_pd(), a.pd.allocate(8, Access::empty()).unwrap());
+            vec![kept.get_or_init(region).1.sge(0, 8).unwrap()]
+        };
+        if !op.is_answered() {
+            let (mut a, mut b) = pair();
+            a.post((op.wr)(&piece(&a), fine_remote(&b)));
+            a.expect(&[(1, S::SUCCESS)]);
+            b.expect_nothing();
+        } else {
+            check_on(pair(), op, piece, fine_remote, S::LOC_PROT_ERR, UNAWARE);
+        }
+    }
+}
+
+#[test]
+fn q07_reads_and_atomics_judge_the_remote_key_first_and_writes_the_local_one() {
+    let nowhere = |_: &End| RemoteAddr { addr: 0, rkey: 0 };
+    let bad = |a: &End| vec![BAD_PIECES[0](a)];
+    for op in &ALL_OPS {
+        if op.is_answered() {
+            check_on(pair(), op, bad, nowhere, S::REM_ACCESS_ERR, REFUSED);
+        } else {
+            check_on(pair(), op, bad, nowhere, S::LOC_PROT_ERR, UNAWARE);
+        }
+    }
+}
+
+#[test]
+fn q07_an_atomic_whose_pieces_are_not_eight_bytes() {
+    for op in ALL_OPS.iter().filter(|op| op.atomic) {
+        for lengths in [&[][..], &[0], &[7], &[9], &[4096], &[8, 1], &[4, 3]] {
+            let pieces = |a: &End| {
+                let piece = |len: &usize| a.region.sge(0, *len).unwrap();
+                lengths.iter().map(piece).collect()
+            };
+            check_on(pair(), op, pieces, fine_remote, S::LOC_LEN_ERR, UNAWARE);
+        }
+    }
+}
+
+#[test]
+fn c08_an_unsignaled_one_that_fails_completes() {
+    for op in &ALL_OPS {
+        let (mut a, mut b) = run(good, |a, _| {
+            let nowhere = RemoteAddr { addr: 0, rkey: 0 };
+            a.post((op.wr)(&fine(a), nowhere).unsignaled());
+        });
+        expect_failure((&mut a, &mut b), (S::REM_ACCESS_ERR, Failed), REFUSED);
+    }
+}
+
+#[test]
+fn q07_a_peer_that_is_gone() {
+    for op in &ALL_OPS {
+        let (mut a, b) = pair();
+        let remote = fine_remote(&b);
+        b.qp.destroy();
+        a.post((op.wr)(&fine(&a), remote));
+        a.send(2, 0, 8);
+        a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
+        assert_eq!(a.qp.state(), Failed);
+    }
+}
+
+#[test]
+fn q07_a_peer_that_does_not_answer_in_time() {
+    for op in &ALL_OPS {
+        let (mut a, b) = (End::new(), End::new());
+        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &impatient());
+        a.post((op.wr)(&fine(&a), fine_remote(&b)));
+        a.send(2, 0, 8);
+        a.expect(&[(1, S::RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
+        assert_eq!((a.qp.state(), b.qp.state()), (Failed, QpState::Reset));
+        assert_eq!(b.bytes(0, 8192), [0; 8192]);
+    }
+}
+
+#[test]
+fn q07_a_peer_that_answers_late_is_asked_once() {
+    let after: [fn(u64) -> u64; 5] = [|_| 0, |word| word, |_| 1, |word| word + 1, |_| 0];
+    for (op, after) in ALL_OPS.iter().zip(after) {
+        let (mut a, mut b) = (End::new(), End::new());
+        connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &patient());
+        b.region.write(0, &[THEIRS; 8192]).unwrap();
+        a.post((op.wr)(&fine(&a), fine_remote(&b)));
+        a.expect_nothing();
+        b.qp.connect(a.qp.number()).unwrap();
+        a.expect(&[(1, S::SUCCESS)]);
+        let before = u64::from_ne_bytes([THEIRS; 8]);
+        assert_eq!(b.word(64), after(before));
+    }
+}
+
+#[test]
+fn q02_in_err_reads_and_atomics_are_flushed_and_do_nothing() {
+    let (mut a, b) = pair();
+    a.qp.modify(&QpAttr::to(Failed)).unwrap();
+    for op in &ALL_OPS {
+        a.post((op.wr)(&fine(&a), fine_remote(&b)));
+    }
+    a.expect(&[(1, S::WR_FLUSH_ERR); ALL_OPS.len()]);
+    assert_eq!(b.bytes(0, 8192), [0; 8192]);
+    assert_eq!(b.qp.state(), Rts);
+}

@@ -1,0 +1,319 @@
+//! Faults on demand, one by one: what each does to both ends, and what it leaves alone.
+
+use std::time::{Duration, Instant};
+
+use crate::common::{
+    self, CAPS, End, S, cq_err, faulty, impatient, let_short_times_pass, patient, reports, settle,
+    take, wait_for,
+};
+use cq_core::async_event::AsyncEventType as Event;
+use cq_core::setup::SrqInit;
+use cq_core::transport::{Arm, Events, Poll, PollError, Post};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{Context, Faults, QpAttr, QpInit, QpState, QpType, When};
+
+use QpState::{Err as Failed, Reset, Rts, Sqd};
+
+/// Longer than any test takes.
+const FOREVER: Duration = Duration::from_secs(3600);
+
+/// Two ends in a device where this goes wrong, of which the first sends by `rts`.
+fn pair_by(faults: Faults, rts: &QpAttr) -> (End, End, Context) {
+    let context = faulty(faults);
+    let (mut a, mut b) = (End::on(&context, QpType::Rc, CAPS), End::on(&context, QpType::Rc, CAPS));
+    common::connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), rts);
+    let rtr = QpAttr::rtr(a.qp.number()).min_rnr_timer(1);
+    b.qp.modify(&QpAttr::init(common::ALL)).unwrap();
+    b.qp.modify(&rtr).unwrap();
+    b.qp.modify(rts).unwrap();
+    (a, b, context)
+}
+
+fn pair(faults: Faults) -> (End, End, Context) {
+    pair_by(faults, &patient())
+}
+
+fn faults() -> Faults {
+    Faults::seeded(1)
+}
+
+/// A request that the peer has a receive for, or needs none.
+type Request = for<'a> fn(&'a End) -> SendWr<'a>;
+
+const SEND: Request = |_| SendWr::send_inline(2, b"message!");
+const WRITE: Request = |b| SendWr::write_inline(2, b"message!", b.region.remote(0).unwrap());
+const WRITE_IMM: Request = |b| WRITE(b).with_imm([1; 4]);
+
+/// What comes of a request that fails so: at its peer's receive, of what is reported there, and to its state.
+#[track_caller]
+fn expect(request: Request, status: S, theirs: Option<S>, event: Option<Event>) {
+    let (mut a, mut b, mut context) = pair(faults().fail(When::nth(2), status));
+    (10..13).for_each(|wr_id| b.recv(wr_id, 64, 8));
+    a.qp.modify(&QpAttr::to(Sqd)).unwrap();
+    for wr in [SEND(&b), request(&b), SEND(&b)] {
+        a.qp.post_send(&[wr]).unwrap();
+    }
+    a.qp.modify(&QpAttr::to(Rts)).unwrap();
+    a.expect(&[(2, S::SUCCESS), (2, status), (2, S::WR_FLUSH_ERR)]);
+    assert_eq!((a.qp.state(), b.bytes(0, 8)), (Failed, vec![0; 8]));
+    let fails = theirs.is_some() || event.is_some();
+    let mut wanted = vec![(10, S::SUCCESS)];
+    wanted.extend(theirs.map(|theirs| (11, theirs)));
+    if fails {
+        (10 + wanted.len() as u64..13).for_each(|wr_id| wanted.push((wr_id, S::WR_FLUSH_ERR)));
+    }
+    b.expect(&wanted);
+    assert_eq!(b.qp.state(), if fails { Failed } else { Rts });
+    let reported: Vec<_> = reports(&mut context).iter().map(|report| report.event_type).collect();
+    assert_eq!(reported, Vec::from_iter(event));
+    assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 failed");
+}
+
+#[test]
+fn q07_a_failure_of_its_own_leaves_the_peer_alone() {
+    for request in [SEND, WRITE, WRITE_IMM] {
+        for status in [S::LOC_PROT_ERR, S::RETRY_EXC_ERR, S::RNR_RETRY_EXC_ERR, S::GENERAL_ERR] {
+            expect(request, status, None, None);
+        }
+    }
+}
+
+#[test]
+fn q07_a_failure_that_the_peer_has_a_part_in_fails_both() {
+    expect(SEND, S::REM_INV_REQ_ERR, Some(S::LOC_LEN_ERR), None);
+    expect(SEND, S::REM_OP_ERR, Some(S::LOC_PROT_ERR), None);
+    expect(SEND, S::REM_ACCESS_ERR, None, Some(Event::QP_ACCESS_ERR));
+    expect(WRITE_IMM, S::REM_ACCESS_ERR, Some(S::LOC_ACCESS_ERR), None);
+    expect(WRITE_IMM, S::REM_INV_REQ_ERR, None, Some(Event::QP_REQ_ERR));
+    expect(WRITE, S::REM_ACCESS_ERR, None, Some(Event::QP_ACCESS_ERR));
+    expect(WRITE, S::REM_INV_REQ_ERR, None, Some(Event::QP_REQ_ERR));
+    expect(WRITE, S::REM_OP_ERR, None, Some(Event::QP_REQ_ERR));
+}
+
+#[test]
+fn c03_a_request_may_fail_with_a_number_that_nobody_knows() {
+    expect(SEND, S(0xdead_beef), None, None);
+}
+
+#[test]
+fn c08_an_unsignaled_request_completes_when_it_fails() {
+    let (mut a, b, _context) = pair(faults().fail(When::nth(2), S::FATAL_ERR));
+    (0..3).for_each(|_| a.post(WRITE(&b).unsignaled()));
+    a.expect(&[(2, S::FATAL_ERR), (2, S::WR_FLUSH_ERR)]);
+}
+
+#[test]
+fn q07_a_failure_of_a_receive_waits_for_it() {
+    let (mut a, mut b, _context) = pair(faults().fail(When::nth(1), S::REM_OP_ERR));
+    a.post(SEND(&b));
+    a.expect_nothing();
+    b.recv(1, 0, 8);
+    a.expect(&[(2, S::REM_OP_ERR)]);
+    b.expect(&[(1, S::LOC_PROT_ERR)]);
+}
+
+/// What arrives of "before" where "after!" is written over it once it was posted, and before it completed.
+fn written_over(inline: bool) -> Vec<u8> {
+    /// Far longer than it takes to write over it.
+    const LATE: Duration = Duration::from_millis(50);
+    loop {
+        let (mut a, mut b, _context) = pair(faults().delay(When::always(), LATE));
+        b.recv(1, 0, 6);
+        a.region.write(0, b"before").unwrap();
+        let start = Instant::now();
+        if inline {
+            a.post(SendWr::send_inline(2, b"before"));
+        } else {
+            a.send(2, 0, 6);
+        }
+        a.region.write(0, b"after!").unwrap();
+        let in_time = start.elapsed() < LATE;
+        a.expect(&[(2, S::SUCCESS)]);
+        if in_time {
+            return b.bytes(0, 6);
+        }
+    }
+}
+
+#[test]
+fn q06_a_buffer_that_is_reused_too_early_is_caught() {
+    assert_eq!(written_over(false), b"after!");
+    assert_eq!(written_over(true), b"before", "inline bytes are free on return");
+}
+
+#[test]
+fn c10_deferred_requests_stay_in_order_within_a_queue_pair_only() {
+    const QPS: usize = 4;
+    let seen_out_of_order = |seed| {
+        let context = faulty(Faults::seeded(seed).defer(Duration::from_millis(2)));
+        let cq = context.create_cq(64, None).unwrap();
+        let mut ends: Vec<_> = (0..QPS).map(|_| End::on(&context, QpType::Rc, CAPS)).collect();
+        for end in &mut ends {
+            end.qp = end.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+            let itself = end.qp.number();
+            end.qp.connect(itself).unwrap();
+        }
+        for wr_id in 0..4 {
+            for end in &mut ends {
+                let to = end.region.remote(0).unwrap();
+                end.qp.post_send(&[SendWr::write_inline(wr_id, b"x", to)]).unwrap();
+            }
+        }
+        let mut cq = cq;
+        let got = settle(&mut cq, 4 * QPS);
+        for end in &ends {
+            let of_end = got.iter().filter(|wc| wc.qp_num() == end.qp.number());
+            assert!(of_end.map(Wc::wr_id).eq(0..4));
+        }
+        !got.is_sorted_by_key(Wc::wr_id)
+    };
+    let mut seeds = 0..;
+    wait_for(|| seen_out_of_order(seeds.next().unwrap()));
+}
+
+#[test]
+fn q02_what_is_deferred_is_flushed_dropped_and_drained_like_the_rest() {
+    let (mut a, b, mut context) = pair(faults().delay(When::nth(2), FOREVER));
+    (0..3).for_each(|_| a.post(WRITE(&b)));
+    a.expect(&[(2, S::SUCCESS)]);
+    a.qp.modify(&QpAttr::to(Sqd).en_sqd_async_notify(true)).unwrap();
+    assert_eq!(reports(&mut context)[0].event_type, Event::SQ_DRAINED, "it is not begun");
+    a.qp.modify(&QpAttr::to(Rts)).unwrap();
+    a.expect_nothing();
+    a.qp.modify(&QpAttr::to(Failed)).unwrap();
+    a.expect(&[(2, S::WR_FLUSH_ERR); 2]);
+
+    let (mut a, b, _context) = pair(faults().delay(When::nth(1), FOREVER));
+    a.post(WRITE(&b));
+    a.qp.modify(&QpAttr::to(Reset)).unwrap();
+    a.qp.connect(b.qp.number()).unwrap();
+    a.post(WRITE(&b));
+    a.expect(&[(2, S::SUCCESS)]);
+    a.qp.destroy();
+}
+
+#[test]
+fn q07_a_receive_that_is_not_there_for_a_while_is_waited_for() {
+    let (mut a, mut b, context) = pair(faults().starve(When::nth(1), Duration::from_millis(2)));
+    b.recv(1, 0, 8);
+    a.post(SEND(&b));
+    a.expect(&[(2, S::SUCCESS)]);
+    b.expect(&[(1, S::SUCCESS)]);
+    assert_eq!(context.injected().unwrap().starved, 1);
+}
+
+#[test]
+fn q07_a_receive_that_is_not_there_in_time_fails_the_requester_only() {
+    for rnr_retry in 0..3 {
+        let rts = patient().rnr_retry(rnr_retry);
+        let (mut a, mut b, _context) = pair_by(faults().starve(When::nth(1), FOREVER), &rts);
+        b.recv(1, 0, 8);
+        a.post(WRITE(&b)); // takes none, and does not count
+        a.post(SEND(&b));
+        a.expect(&[(2, S::SUCCESS), (2, S::RNR_RETRY_EXC_ERR)]);
+        b.expect_nothing();
+        assert_eq!(b.qp.state(), Rts);
+    }
+}
+
+#[test]
+fn q07_a_timer_that_began_in_a_storm_ends_after_it() {
+    let (rts, storm) = (patient().rnr_retry(1), Duration::from_millis(5));
+    let (mut a, mut b, _context) = pair_by(faults().starve(When::nth(1), storm), &rts);
+    // 10 ms from the first try on, and nothing is posted. The second request has the first one tried again.
+    b.qp.modify(&QpAttr::new().min_rnr_timer(20)).unwrap();
+    (0..2).for_each(|_| a.post(SEND(&b)));
+    a.expect(&[(2, S::RNR_RETRY_EXC_ERR), (2, S::WR_FLUSH_ERR)]);
+}
+
+#[test]
+fn q07_a_peer_that_stops_for_a_while_is_waited_for() {
+    // No longer than it takes, whether the timers would run for hours or for ever.
+    for timeout in [31, 0] {
+        let stop = Duration::from_millis(2);
+        let rts = QpAttr::rts().timeout(timeout);
+        let (mut a, b, context) = pair_by(faults().stop(When::nth(1), stop), &rts);
+        a.post(WRITE(&b));
+        a.expect(&[(2, S::SUCCESS)]);
+        assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 stopped");
+    }
+}
+
+#[test]
+fn q07_a_peer_that_stops_for_long_does_nothing_and_ends_requests() {
+    let (mut a, mut b, _context) = pair_by(faults().stop(When::nth(1), FOREVER), &impatient());
+    a.post(WRITE(&b));
+    a.expect(&[(2, S::RETRY_EXC_ERR)]);
+    assert_eq!(b.qp.state(), Rts);
+    let to = a.region.remote(0).unwrap();
+    b.post(SendWr::write_inline(1, b"x", to));
+    let_short_times_pass();
+    b.expect_nothing();
+    b.qp.modify(&QpAttr::to(Failed)).unwrap();
+    b.expect(&[(1, S::WR_FLUSH_ERR)]);
+}
+
+#[test]
+fn q09_a_shared_receive_fails_and_the_others_stay() {
+    let faults = faults().starve(When::nth(1), Duration::from_millis(1));
+    let (mut a, mut b, context) = pair(faults.fail(When::nth(1), S::REM_OP_ERR));
+    let srq = &mut b.pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
+    let init = QpInit { caps: CAPS, srq: Some(srq), ..QpInit::new(&b.cq) };
+    b.qp = b.pd.create_qp(&init).unwrap();
+    common::bring_to(&mut b.qp, a.qp.number(), Rts);
+    a.qp.modify(&QpAttr::to(Reset)).unwrap();
+    a.qp.connect(b.qp.number()).unwrap();
+    let room = [b.region.sge(0, 64).unwrap()];
+    srq.post_recv(&[10, 11].map(|wr_id| RecvWr::new(wr_id, &room))).unwrap();
+    a.post(SEND(&b));
+    a.expect(&[(2, S::REM_OP_ERR)]);
+    b.expect(&[(10, S::LOC_PROT_ERR)]);
+    assert_eq!((a.qp.state(), b.qp.state()), (Failed, Failed));
+    assert_eq!(context.injected().unwrap().to_string(), "seed 1, 1 failed, 1 starved");
+}
+
+#[test]
+fn o03_a_queue_overruns_when_it_is_told_to() {
+    let (mut a, mut b, mut context) = pair(faults().overrun(When::nth(3)));
+    (0..4).for_each(|_| a.post(WRITE(&b)));
+    assert_eq!(b.qp.state(), Rts);
+    assert_eq!(a.qp.state(), Failed);
+    let mut room = [Wc::default(); 8];
+    assert_eq!(a.cq.poll(&mut room), Ok(2), "what was stored comes first");
+    for _ in 0..2 {
+        let polled = a.cq.poll(&mut room);
+        assert!(matches!(polled, Err(PollError::Overrun { dropped: Some(1..) })), "{polled:?}");
+    }
+    let events = reports(&mut context);
+    assert_eq!(events, [cq_err(&a.cq), common::fatal(&a.qp)]);
+    b.expect_nothing();
+}
+
+#[test]
+fn n05_an_event_comes_for_nothing() {
+    let context = faulty(faults().spurious(When::nth(2)));
+    let mut channel = context.create_channel().unwrap();
+    let queues = [(); 2].map(|()| context.create_cq(8, Some(&channel)).unwrap());
+    let (mut a, b) = (End::on(&context, QpType::Rc, CAPS), End::on(&context, QpType::Rc, CAPS));
+    let init = QpInit { caps: CAPS, recv_cq: &queues[1], ..QpInit::new(&queues[0]) };
+    a.qp = a.pd.create_qp(&init).unwrap();
+    common::connect_by(&mut a.qp, &QpAttr::rtr(b.qp.number()), &patient());
+    let mut b = b;
+    b.qp.connect(a.qp.number()).unwrap();
+    for wanted in [vec![], queues.iter().map(Arm::key).collect(), vec![]] {
+        a.post(WRITE(&b).unsignaled());
+        let named: Vec<_> = std::iter::from_fn(|| channel.next().unwrap()).collect();
+        assert_eq!(named, wanted, "nothing was armed");
+    }
+}
+
+#[test]
+fn a_device_without_faults_has_injected_none() {
+    let (mut a, mut b) = common::pair();
+    assert_eq!(common::open().injected(), None);
+    let room = [b.region.sge(0, 8).unwrap()];
+    b.qp.post_recv(&[RecvWr::new(1, &room)]).unwrap();
+    a.post(SEND(&b));
+    assert_eq!(take(&mut a.cq).len(), 1);
+}

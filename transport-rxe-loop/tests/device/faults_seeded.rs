@@ -1,0 +1,147 @@
+//! Seeds say what happens, and texts say faults.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::common::process::{Actor, say};
+use crate::common::{CAPS, End, FABRIC, S, faulty, settle};
+use cq_core::transport::Post;
+use cq_core::wr::SendWr;
+use transport_rxe_loop::{
+    Context, Faults, FaultsError, OpenError, OpenOptions, QpInit, QpType, When,
+};
+
+const VARIABLE: &str = "RXE_LOOP_FAULTS";
+const FAILURE: S = S::REM_ABORT_ERR;
+
+/// What eight writes each of six queue pairs come to, by queue pair, and what was injected.
+fn outcomes(context: &Context) -> (Vec<Vec<(u64, S)>>, String) {
+    let mut cq = context.create_cq(64, None).unwrap();
+    let target = End::on(context, QpType::Rc, CAPS);
+    let mut qps: Vec<_> = (0..6)
+        .map(|_| {
+            let init = QpInit { caps: CAPS, ..QpInit::new(&cq) };
+            let mut qp = target.pd.create_qp(&init).unwrap();
+            let itself = qp.number();
+            qp.connect(itself).unwrap();
+            qp
+        })
+        .collect();
+    for wr_id in 0..8 {
+        for qp in &mut qps {
+            let to = target.region.remote(0).unwrap();
+            qp.post_send(&[SendWr::write_inline(wr_id, b"x", to)]).unwrap();
+        }
+    }
+    let mut seen = BTreeMap::<_, Vec<_>>::new();
+    for wc in settle(&mut cq, 8 * qps.len()) {
+        seen.entry(wc.qp_num()).or_default().push((wc.wr_id(), wc.status()));
+    }
+    let seen = qps.iter().map(|qp| seen.remove(&qp.number()).unwrap_or_default()).collect();
+    (seen, context.injected().unwrap().to_string())
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcomes_and_another_does_not() {
+    let run = |seed| {
+        let faults = Faults::seeded(seed)
+            .defer(Duration::from_micros(20))
+            .delay(When::chance(0.1), Duration::from_micros(100))
+            .stop(When::chance(0.02), Duration::from_micros(300))
+            .fail(When::chance(0.1), FAILURE);
+        outcomes(&faulty(faults))
+    };
+    let all: Vec<_> = (0..8).map(run).collect();
+    assert!(all.iter().cloned().eq((0..8).map(run)));
+    assert!(all.iter().any(|one| one.0 != all[0].0));
+    for (seen, injected) in all {
+        let failed = seen.iter().flatten().filter(|(_, status)| *status == FAILURE).count();
+        assert!(failed > 0 && injected.contains(&format!(", {failed} failed")), "{injected}");
+        for of_qp in seen {
+            assert!(of_qp.iter().map(|(wr_id, _)| *wr_id).eq(0..8));
+        }
+    }
+}
+
+#[test]
+fn a_text_says_what_the_builder_does() {
+    let text = "seed=7, defer=50us,fail=#3:RETRY_EXC_ERR,fail=0.5:99,delay=1:2ms,rnr=0.01,\
+                rnr=#1:5ms,stop=0,stop=#9:1s,overrun=#100,spurious=0.25,";
+    let (milli, micro) = (Duration::from_millis, Duration::from_micros);
+    let built = Faults::seeded(7)
+        .defer(micro(50))
+        .fail(When::nth(3), S::RETRY_EXC_ERR)
+        .fail(When::chance(0.5), S(99))
+        .delay(When::chance(1.0), milli(2))
+        .starve(When::chance(0.01), milli(1))
+        .starve(When::nth(1), milli(5))
+        .stop(When::chance(0.0), milli(10))
+        .stop(When::nth(9), milli(1000))
+        .overrun(When::nth(100))
+        .spurious(When::chance(0.25));
+    assert_eq!(text.parse(), Ok(built));
+    assert_eq!("".parse(), Ok(Faults::default()));
+}
+
+#[test]
+fn a_text_that_says_nothing_known_is_refused() {
+    let value = |value: &str| value.to_owned();
+    let incomplete = |name: &str| format!("`{name}` also needs a colon");
+    for (text, wanted) in [
+        ("defer", FaultsError::NoValue { part: value("defer") }),
+        ("luck=1", FaultsError::Unknown { name: value("luck") }),
+        ("seed=-1", FaultsError::BadSeed { value: value("-1") }),
+        ("defer=50", FaultsError::BadTime { value: value("50") }),
+        ("stop=0.1:soon", FaultsError::BadTime { value: value("soon") }),
+        ("overrun=#0", FaultsError::BadWhen { value: value("#0") }),
+        ("overrun=#1:2", FaultsError::BadWhen { value: value("#1:2") }),
+        ("spurious=1.5", FaultsError::BadWhen { value: value("1.5") }),
+        ("spurious=NaN", FaultsError::BadWhen { value: value("NaN") }),
+        ("rnr=", FaultsError::BadWhen { value: value("") }),
+        ("fail=#1:SUCCESS", FaultsError::BadStatus { value: value("SUCCESS") }),
+        ("fail=#1:0", FaultsError::BadStatus { value: value("0") }),
+        ("fail=#1:oops", FaultsError::BadStatus { value: value("oops") }),
+    ] {
+        assert_eq!(text.parse::<Faults>(), Err(wanted), "{text}");
+    }
+    for (text, name) in [("fail=#1", "fail"), ("delay=0.5", "delay")] {
+        let error = text.parse::<Faults>().unwrap_err();
+        assert!(error.to_string().starts_with(&incomplete(name)), "{error}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "no failure")]
+fn a_failure_that_is_none_is_refused() {
+    let _ = Faults::default().fail(When::nth(1), S::SUCCESS);
+}
+
+#[test]
+#[ignore = "a process of the other test"]
+fn from_the_environment() {
+    match OpenOptions::new().fabric(&std::env::var(FABRIC).unwrap()).open("loop0") {
+        Ok(context) => {
+            let (seen, injected) = outcomes(&context);
+            say(format!("{injected}: {:?}", seen[0][..3].to_vec()));
+        }
+        Err(OpenError::BadFaults(why)) => say(why),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_program_that_asks_for_none_has_the_faults_of_its_environment() {
+    let fabric = format!("faults-of-{}", std::process::id());
+    let hear = |text| {
+        let actor = Actor::start(
+            "faults_seeded::from_the_environment",
+            &[(VARIABLE, text), (FABRIC, &fabric)],
+        );
+        let said = actor.hear();
+        actor.finish();
+        said
+    };
+    let failed = "[(0, SUCCESS), (1, FATAL_ERR), (2, WR_FLUSH_ERR)]";
+    assert_eq!(hear("seed=3,fail=#2:FATAL_ERR"), format!("seed 3, 6 failed: {failed}"));
+    assert!(hear("seed=3,fail=#2").contains("with which status"));
+}

@@ -1,0 +1,207 @@
+//! Completion queues that ignore overruns: O8.
+
+use std::collections::HashMap;
+use std::thread;
+
+use crate::common::{CAPS, End, S, open, reports, take};
+use cq_core::transport::{Arm, Armed, Events, Notify, Poll, PollError, Post};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{
+    CompletionChannel, Context, Cq, CqInit, QpAttr, QpInit, QpState, QueuePair,
+};
+
+/// A queue that holds `capacity`, and ignores overruns.
+fn ignoring(context: &Context, capacity: u32, channel: Option<&CompletionChannel>) -> Cq {
+    let init = CqInit { channel, ignore_overrun: true, ..CqInit::new(capacity) };
+    context.create_cq_with(&init).unwrap()
+}
+
+/// A sender, and a receiver with this completion queue.
+fn receiver(cq: &Cq) -> (End, QueuePair) {
+    let mut a = End::new();
+    let mut qp = a.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(cq) }).unwrap();
+    qp.connect(a.qp.number()).unwrap();
+    a.qp.connect(qp.number()).unwrap();
+    (a, qp)
+}
+
+fn deliver(a: &mut End, qp: &mut QueuePair, wr_id: u64) {
+    qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+    a.qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
+    a.expect(&[(wr_id, S::SUCCESS)]);
+}
+
+fn wr_ids(wcs: &[Wc]) -> Vec<u64> {
+    wcs.iter().map(Wc::wr_id).collect()
+}
+
+#[test]
+fn o08_what_finds_no_room_is_dropped_and_counted_and_nobody_fails() {
+    let mut context = open();
+    for capacity in [1, 2, 5, 8] {
+        let mut cq = ignoring(&context, capacity, None);
+        let (mut a, mut qp) = receiver(&cq);
+        (0..100).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+        let stored = take(&mut cq);
+        assert!(stored.len() >= capacity as usize);
+        assert_eq!(wr_ids(&stored), (0..stored.len() as u64).collect::<Vec<_>>(), "the first");
+        assert_eq!(cq.dropped() as usize, 100 - stored.len());
+        assert_eq!((qp.state(), cq.poll(&mut [Wc::default()])), (QpState::Rts, Ok(0)));
+        deliver(&mut a, &mut qp, 1_000);
+        assert_eq!(wr_ids(&take(&mut cq)), [1_000], "there is room again");
+    }
+    assert_eq!(reports(&mut context), []);
+}
+
+#[test]
+fn o08_up_to_the_capacity_nothing_is_dropped() {
+    let mut cq = ignoring(&open(), 5, None);
+    let (mut a, mut qp) = receiver(&cq);
+    for round in 0..50 {
+        let ids = round * 5..round * 5 + 5;
+        ids.clone().for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+        assert_eq!(wr_ids(&take(&mut cq)), ids.collect::<Vec<_>>());
+    }
+    assert_eq!(cq.dropped(), 0);
+}
+
+#[test]
+fn o08_of_what_comes_together_as_much_is_stored_as_there_is_room_for() {
+    let mut cq = ignoring(&open(), 2, None);
+    let (mut a, mut qp) = receiver(&cq);
+    let recvs: Vec<_> = (0..8).map(|wr_id| RecvWr::new(wr_id, &[])).collect();
+    let sends: Vec<_> = (0..8).map(|wr_id| SendWr::send(wr_id, &[])).collect();
+    qp.post_recv(&recvs).unwrap();
+    a.qp.post_send(&sends).unwrap();
+    let stored = take(&mut cq).len() as u64;
+    assert!((2..8).contains(&stored));
+    assert_eq!(u64::from(cq.dropped()), 8 - stored);
+}
+
+#[test]
+fn o08_q05_dropped_sends_give_their_slots_back() {
+    let context = open();
+    let mut cq = ignoring(&context, 1, None);
+    let end = End::new();
+    let mut qp = end.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+    let itself = qp.number();
+    qp.connect(itself).unwrap();
+    let target = end.region.remote(0).unwrap();
+    for wr_id in 0..1_000 {
+        let unsignaled = SendWr::write_inline(wr_id, b"x", target).unsignaled();
+        let signaled = SendWr::write_inline(wr_id, b"x", target);
+        qp.post_send(&[unsignaled, signaled]).unwrap();
+    }
+    let stored = take(&mut cq);
+    assert_eq!(u64::from(cq.dropped()), 1_000 - stored.len() as u64);
+    // What is polled late covers nothing anew: there are as many slots as ever.
+    let list: Vec<_> =
+        (0..8).map(|wr_id| SendWr::write_inline(wr_id, b"x", target).unsignaled()).collect();
+    qp.post_send(&list).unwrap();
+    assert!(qp.post_send(&list[..1]).is_err(), "nothing has completed that covers these");
+}
+
+#[test]
+fn o08_dropped_flushes_give_their_places_back() {
+    let cq = ignoring(&open(), 1, None);
+    let (_a, mut qp) = receiver(&cq);
+    qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    for wr_id in 0..100 {
+        qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+        qp.post_send(&[SendWr::send(wr_id, &[])]).unwrap();
+    }
+    assert!(cq.dropped() >= 190);
+}
+
+#[test]
+fn o08_a_dropped_completion_wakes() {
+    let context = open();
+    let mut channel = context.create_channel().unwrap();
+    for count in [1, u16::MAX] {
+        let mut cq = ignoring(&context, 1, Some(&channel));
+        let (mut a, mut qp) = receiver(&cq);
+        cq.moderate(count, u16::MAX).unwrap();
+        (0..20).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+        assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
+        assert_eq!(channel.next(), Ok(None));
+        deliver(&mut a, &mut qp, 20);
+        assert_eq!(channel.next(), Ok(Some(cq.key())), "not solicited, but dropped");
+        deliver(&mut a, &mut qp, 21);
+        assert_eq!(channel.next(), Ok(None), "not armed any more");
+        assert!(take(&mut cq).len() <= 20);
+    }
+}
+
+#[test]
+fn o08_events_of_what_is_stored_come_as_ever() {
+    let context = open();
+    let mut channel = context.create_channel().unwrap();
+    let mut cq = ignoring(&context, 4, Some(&channel));
+    let (mut a, mut qp) = receiver(&cq);
+    let _ = cq.arm(Notify::Solicited);
+    deliver(&mut a, &mut qp, 1);
+    assert_eq!(channel.next(), Ok(None));
+    let _ = cq.arm(Notify::Next);
+    deliver(&mut a, &mut qp, 2);
+    deliver(&mut a, &mut qp, 3);
+    assert_eq!(channel.next(), Ok(Some(cq.key())));
+    assert_eq!(channel.next(), Ok(None));
+}
+
+#[test]
+fn o08_q12_resizing_makes_room() {
+    let mut cq = ignoring(&open(), 1, None);
+    let (mut a, mut qp) = receiver(&cq);
+    (0..20).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+    let dropped = cq.dropped();
+    assert_eq!(cq.resize(40), Ok(40));
+    (20..40).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
+    assert_eq!((cq.dropped(), take(&mut cq).len() as u32), (dropped, 40 - dropped));
+}
+
+#[test]
+fn o08_several_threads_push_while_one_polls() {
+    const EACH: u64 = 20_000;
+    let mut cq = ignoring(&open(), 3, None);
+    let mut pushers: Vec<_> = (0..3).map(|_| receiver(&cq)).collect();
+    let polled = thread::scope(|scope| {
+        let threads: Vec<_> = pushers
+            .iter_mut()
+            .map(|(a, qp)| scope.spawn(|| (0..EACH).for_each(|wr_id| deliver(a, qp, wr_id))))
+            .collect();
+        let (mut polled, mut seen) = (0, HashMap::new());
+        let mut room = [Wc::default(); 2];
+        loop {
+            let is_over = threads.iter().all(thread::ScopedJoinHandle::is_finished);
+            let count = cq.poll(&mut room).unwrap();
+            for wc in &room[..count] {
+                assert_eq!(wc.status(), S::SUCCESS);
+                let next = seen.entry(wc.qp_num()).or_insert(0);
+                assert!(wc.wr_id() >= *next, "out of order");
+                *next = wc.wr_id() + 1;
+            }
+            polled += count as u64;
+            if is_over && count == 0 {
+                break polled;
+            }
+        }
+    });
+    assert_eq!(polled + u64::from(cq.dropped()), 3 * EACH);
+    assert!(pushers.iter().all(|(_, qp)| qp.state() == QpState::Rts));
+}
+
+#[test]
+fn o03_a_queue_that_can_overrun_says_how_many_too() {
+    let mut cq = open().create_cq(1, None).unwrap();
+    let (_a, mut qp) = receiver(&cq);
+    assert_eq!(cq.dropped(), 0);
+    qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    for wr_id in 0..10 {
+        qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+    }
+    let stored = cq.poll(&mut [Wc::default(); 10]).unwrap() as u32;
+    assert_eq!(cq.dropped(), 10 - stored);
+    let failed = Err(PollError::Overrun { dropped: Some(cq.dropped()) });
+    assert_eq!(cq.poll(&mut [Wc::default()]), failed);
+}

@@ -1,0 +1,263 @@
+//! The device as Soft-RoCE, where the conformance suite does not look: what completions hold that the contract
+//! leaves undefined, how a queue goes on that has overrun, who asks for it.
+
+use std::env;
+use std::process::Command;
+
+use crate::common::windows::Opening;
+use crate::common::{self, ALL, CAPS, End, QKEY, S, cq_err, reports, settle, take};
+use cq_core::setup::inc_rkey;
+use cq_core::transport::{Post, Refused};
+use cq_core::wc::{Wc, WcFlags, WcOpcode};
+use cq_core::wr::{RecvWr, SendWr, Sge};
+use transport_rxe_loop::{
+    Access, AddressError, AddressVector, Context, Destination, OpenError, OpenOptions, QpAttr,
+    QpCaps, QpInit, QpState, QpType,
+};
+
+use QpState::{Err as Failed, Rts, Sqd};
+
+/// The environment variable that asks for it.
+const VARIABLE: &str = "RXE_LOOP_IMITATE";
+
+fn open() -> Context {
+    let name = format!("imitation-{}", std::process::id());
+    OpenOptions::new().fabric(&name).imitate_rxe().open("loop0").unwrap()
+}
+
+/// Two ends that are connected, with every right if they can have it.
+fn pair(qp_type: QpType) -> (End, End) {
+    let (mut a, mut b) = common::pair_on(&open(), qp_type);
+    if qp_type == QpType::Rc {
+        for end in [&mut a, &mut b] {
+            end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        }
+        common::connect(&mut a, &mut b);
+    }
+    (a, b)
+}
+
+/// What remains of a failure.
+fn bare(wr_id: u64, status: S, end: &End) -> Wc {
+    Wc::new(wr_id, status, end.qp.number())
+}
+
+#[test]
+fn c04_failures_are_zeros_on_both_sides() {
+    let (mut a, mut b) = pair(QpType::Rc);
+    b.recv(1, 0, 4);
+    b.recv(2, 0, 64);
+    a.qp.post_send(&[SendWr::send_inline(3, b"too much"), SendWr::send_inline(4, b"")]).unwrap();
+    let sent = a.expect(&[(3, S::REM_OP_ERR), (4, S::WR_FLUSH_ERR)]);
+    assert_eq!(sent, [bare(3, S::REM_OP_ERR, &a), bare(4, S::WR_FLUSH_ERR, &a)]);
+    let received = b.expect(&[(1, S::LOC_QP_OP_ERR), (2, S::WR_FLUSH_ERR)]);
+    assert_eq!(received, [bare(1, S::LOC_QP_OP_ERR, &b), bare(2, S::WR_FLUSH_ERR, &b)]);
+}
+
+#[test]
+fn c07_sends_say_how_long_they_were_and_receives_of_connections_have_a_route() {
+    for qp_type in [QpType::Rc, QpType::Uc] {
+        let (mut a, mut b) = pair(qp_type);
+        b.recv(1, 0, 64);
+        b.recv(2, 0, 64);
+        a.post(SendWr::send_inline(3, b"hello"));
+        a.post(SendWr::write_inline(4, b"you", b.region.remote(0).unwrap()).with_imm([1, 2, 3, 4]));
+        let sent = a.expect(&[(3, S::SUCCESS), (4, S::SUCCESS)]);
+        let [send, write] = [0, 1].map(|nth| sent[nth].result().unwrap());
+        assert_eq!((send.byte_len(), send.flags()), (5, WcFlags::empty()));
+        assert_eq!((write.byte_len(), write.flags()), (3, WcFlags::WITH_IMM));
+        let received = b.expect(&[(1, S::SUCCESS), (2, S::SUCCESS)]);
+        let [send, write] = [0, 1].map(|nth| received[nth].result().unwrap());
+        assert_eq!((send.byte_len(), send.flags()), (5, WcFlags::GRH));
+        assert_eq!(write.opcode(), WcOpcode::RECV_RDMA_WITH_IMM);
+        assert_eq!(write.flags(), WcFlags::GRH | WcFlags::WITH_IMM);
+        assert_eq!((write.imm(), write.byte_len()), (Some([1, 2, 3, 4]), 3));
+    }
+}
+
+#[test]
+fn c05_an_invalidation_is_told_by_another_flag() {
+    let (mut a, mut b) = pair(QpType::Rc);
+    let opening = Opening::of(&b);
+    let key = inc_rkey(opening.window.rkey());
+    b.bind(&opening, Access::REMOTE_WRITE);
+    b.recv(1, 0, 64);
+    a.post(SendWr::send_with_inv(2, &[], key));
+    a.expect(&[(2, S::SUCCESS)]);
+    let received = b.expect(&[(1, S::SUCCESS)]);
+    let done = received[0].result().unwrap();
+    assert_eq!(done.flags(), WcFlags::GRH | WcFlags::IP_CSUM_OK);
+    assert_eq!(done.invalidated_rkey(), None, "who looks at the flag does not see the key");
+    // Where the union of immediate data and key lies in struct ibv_wc.
+    assert_eq!(received[0].to_bytes()[24..28], key.to_ne_bytes(), "but it is there");
+    a.post(SendWr::write_inline(3, b"x", opening.at(0)));
+    a.expect(&[(3, S::REM_ACCESS_ERR)]);
+}
+
+#[test]
+fn c07_an_address_needs_a_route_and_a_datagram_tells_no_local_identifier() {
+    let context = open();
+    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Ud, CAPS));
+    for end in [&mut a, &mut b] {
+        common::bring_to(&mut end.qp, 0, Rts);
+    }
+    let here = context.attributes();
+    let local = AddressVector::of(here.gid, here.lid);
+    assert_eq!(a.pd.create_ah(&local).unwrap_err(), AddressError::NoRoute);
+    let ah = a.pd.create_ah(&AddressVector { sl: 3, ..AddressVector::of(here.gid, 0) }).unwrap();
+    b.recv(1, 0, 64);
+    let to = Destination { ah: &ah, qp_num: b.qp.number(), qkey: QKEY };
+    a.qp.to(&to).post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
+    a.expect(&[(2, S::SUCCESS)]);
+    let received = b.expect(&[(1, S::SUCCESS)]);
+    let done = received[0].result().unwrap();
+    assert_eq!((done.slid(), done.sl(), done.src_qp()), (0, 0, a.qp.number()));
+    let mut route = [0; 40];
+    b.region.read(0, &mut route).unwrap();
+    assert!(b.pd.ah_from_wc(&received[0], &route).is_ok(), "the way back is in the route");
+}
+
+#[test]
+fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
+    let (mut a, mut b) = pair(QpType::Rc);
+    let mut context = open();
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(2, None).unwrap());
+    assert_eq!(cq.capacity(), 3, "the next 2^k - 1");
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    let empty = |wr_id| SendWr::write_inline(wr_id, &[], NOWHERE);
+    let _nothing_yet = reports(&mut context);
+    for wr_id in 0..16 {
+        qp.post_send(&[empty(wr_id)]).unwrap();
+    }
+    let lost = reports(&mut context);
+    assert!(lost.iter().all(|event| *event == cq_err(&cq)), "{lost:?}");
+    let ids = |all: Vec<Wc>| all.iter().map(Wc::wr_id).collect::<Vec<_>>();
+    let stored = ids(take(&mut cq));
+    assert!(
+        (3..16).contains(&stored.len()) && stored.iter().copied().eq(0..16 - lost.len() as u64)
+    );
+    assert_eq!(qp.state(), Rts);
+    qp.post_send(&[empty(16)]).unwrap();
+    assert_eq!(ids(take(&mut cq)), [16], "as if nothing had happened");
+    // Others do not notice.
+    b.recv(1, 0, 64);
+    a.send(2, 0, 8);
+    a.expect(&[(2, S::SUCCESS)]);
+    b.expect(&[(1, S::SUCCESS)]);
+}
+
+/// Of no bytes: its key is not looked at.
+const NOWHERE: cq_core::wr::RemoteAddr = cq_core::wr::RemoteAddr { addr: 0, rkey: 0 };
+
+#[test]
+fn o04_a_receive_without_room_fails_its_queue_pair_alone() {
+    let mut context = open();
+    let (mut a, mut other) = common::pair_on(&context, QpType::Rc);
+    let mut few = context.create_cq(1, None).unwrap();
+    let init = QpInit { recv_cq: &few, caps: CAPS, ..QpInit::new(&other.cq) };
+    let mut narrow = other.pd.create_qp(&init).unwrap();
+    let beside = other.pd.create_qp(&init).unwrap();
+    a.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    narrow.connect(a.qp.number()).unwrap();
+    a.qp.connect(narrow.number()).unwrap();
+    narrow.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[]), RecvWr::new(3, &[])]).unwrap();
+    a.qp.post_send(&[SendWr::send_inline(4, b""), SendWr::send_inline(5, b"")]).unwrap();
+    assert_eq!((narrow.state(), beside.state()), (Failed, QpState::Reset));
+    assert!(reports(&mut context).iter().all(|event| *event == cq_err(&few)));
+    assert_eq!(take(&mut few)[0].wr_id(), 1);
+    other.expect_nothing();
+}
+
+#[test]
+fn q05_requests_that_are_done_make_room_whatever_was_polled() {
+    let (mut a, _b) = pair(QpType::Rc);
+    let most = (CAPS.max_send_wr + 1).next_power_of_two() - 1;
+    for wr_id in 0..20 * u64::from(most) {
+        a.post(SendWr::write_inline(wr_id, &[], NOWHERE).unsignaled());
+    }
+    a.qp.modify(&QpAttr::to(Sqd)).unwrap();
+    let held = SendWr::write_inline(1, &[], NOWHERE);
+    let error = a.qp.post_send(&vec![held; most as usize + 1]).unwrap_err();
+    assert_eq!((error.posted, error.why), (most as usize, Refused::QueueFull));
+    a.qp.modify(&QpAttr::to(Rts)).unwrap();
+    a.expect_nothing();
+    let _full = a.qp.post_send(&[held]);
+}
+
+#[test]
+fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
+    let (mut a, _b) = pair(QpType::Rc);
+    a.qp.modify(&QpAttr::to(Sqd)).unwrap();
+    a.qp.modify(&QpAttr::new().cur_state(Rts).access(ALL)).unwrap();
+    assert_eq!(a.qp.state(), Sqd);
+}
+
+#[test]
+fn q07_atomics_are_judged_as_they_are_posted() {
+    let (mut a, b) = pair(QpType::Rc);
+    let at = |offset| b.region.remote(offset).unwrap();
+    let sge = |len| -> Sge { a.region.sge(64, len).unwrap() };
+    let (whole, half, more) = ([sge(8)], [sge(4)], [sge(16)]);
+    let refused = Refused::Device(rustix::io::Errno::INVAL.raw_os_error());
+    for wr in [SendWr::fetch_add(1, &half, at(0), 1), SendWr::fetch_add(1, &whole, at(4), 1)] {
+        assert_eq!(a.qp.post_send(&[wr]).unwrap_err().why, refused);
+    }
+    a.post(SendWr::fetch_add(2, &more, at(0), 7));
+    a.expect(&[(2, S::SUCCESS)]);
+    assert_eq!((b.word(0), a.word(64)), (7, 0));
+}
+
+#[test]
+fn q07_a_peer_that_is_gone_is_found_by_the_timers() {
+    let (mut a, b) = pair(QpType::Rc);
+    drop(b);
+    a.send(1, 0, 8);
+    a.expect_nothing();
+    let late = settle(&mut a.cq, 1);
+    assert_eq!(late, [bare(1, S::RETRY_EXC_ERR, &a)]);
+}
+
+#[test]
+fn capacities_that_are_rounded_up_stay_within_the_device() {
+    let context = open();
+    let most = context.attributes();
+    let cq = context.create_cq(most.max_cqe, None).unwrap();
+    assert_eq!(cq.capacity(), most.max_cqe);
+    let (max_send_wr, max_recv_wr) = (most.max_qp_wr, most.max_qp_wr);
+    let caps = QpCaps { max_send_wr, max_recv_wr, ..CAPS };
+    let qp = context.alloc_pd().create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
+    assert_eq!(qp.caps(), caps);
+}
+
+/// Says how a device does that is opened with nothing but the environment. Run by the test below.
+#[test]
+#[ignore = "a process of the test below"]
+fn as_the_environment_says() {
+    let name = format!("imitation-{}", std::process::id());
+    match OpenOptions::new().fabric(&name).open("loop0") {
+        Ok(context) => println!("={}", context.create_cq(2, None).unwrap().capacity()),
+        Err(OpenError::UnknownImitation { what }) => println!("=no {}", what.display()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_environment_asks_for_it_where_the_program_does_not() {
+    let run = |value: Option<&str>| {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "imitation::as_the_environment_says", "--ignored", "--nocapture"]);
+        match value {
+            Some(value) => command.env(VARIABLE, value),
+            None => command.env_remove(VARIABLE),
+        };
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let (_, said) = said.split_once('=').unwrap_or_else(|| panic!("{said}"));
+        said.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(run(None), "2");
+    assert_eq!(run(Some("rxe")), "3");
+    assert_eq!(run(Some("siw")), "no siw");
+    assert_eq!(run(Some("")), "no ");
+}

@@ -1,0 +1,335 @@
+//! Input at the edges and past them: keys with a wrong bit, addresses that wrap, lists and inline bytes of every
+//! length, flags that nobody knows, capacities and attributes at both ends of their ranges: Q1, Q4, Q7, Q10, X7.
+
+use crate::common::failing::{expect_failure, good, run};
+use crate::common::{self, ALL, CAPS, End, S, connect, open, pair, pair_with, take};
+use cq_core::transport::{Post, PostError, Refused};
+use cq_core::wr::{Placement, RecvWr, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr, Sge};
+use transport_rxe_loop::{
+    Access, CreateError, Limit, ModifyError, OpenOptions, QpAttr, QpAttrMask, QpCaps, QpInit,
+    QpState, RegisterError,
+};
+
+use QpState::{Err as Failed, Rts};
+
+const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
+
+/// A request to the peer's memory of each kind, none of which needs a receive.
+fn one_sided(sges: &[Sge], at: RemoteAddr) -> [SendWr<'_>; 5] {
+    [
+        SendWr::write(1, sges, at),
+        SendWr::read(1, sges, at),
+        SendWr::compare_swap(1, sges, at, 0, 0),
+        SendWr::fetch_add(1, sges, at, 0),
+        SendWr::atomic_write(1, sges, at),
+    ]
+}
+
+fn of_all(end: &End) -> Sge {
+    end.region.sge(64, 8).unwrap()
+}
+
+#[test]
+fn q07_every_bit_of_a_local_key_counts() {
+    for bit in 0..32 {
+        let garbled = |end: &End| Sge { lkey: end.region.lkey() ^ 1 << bit, ..of_all(end) };
+        let (mut a, mut b) = run(good, |a, _| a.post(SendWr::send(1, &[garbled(a)])));
+        expect_failure((&mut a, &mut b), (S::LOC_PROT_ERR, Failed), (None, Rts));
+
+        let (mut a, mut b) = run(garbled, |a, _| a.send(1, 0, 8));
+        let theirs = (Some(S::LOC_PROT_ERR), Failed);
+        expect_failure((&mut a, &mut b), (S::REM_OP_ERR, Failed), theirs);
+    }
+}
+
+#[test]
+fn q07_every_bit_of_a_remote_key_counts() {
+    for bit in 0..32 {
+        for kind in 0..5 {
+            let (mut a, mut b) = run(good, |a, b| {
+                let remote = b.region.remote(64).unwrap();
+                let garbled = RemoteAddr { rkey: remote.rkey ^ 1 << bit, ..remote };
+                a.post(one_sided(&[of_all(a)], garbled)[kind]);
+            });
+            expect_failure((&mut a, &mut b), (S::REM_ACCESS_ERR, Failed), (None, Failed));
+        }
+    }
+}
+
+/// Addresses from which so many bytes, which are a multiple of eight, go past the end of all addresses, or up
+/// to it.
+const fn wrapping(len: u32) -> [u64; 3] {
+    let len = len as u64;
+    [u64::MAX - 7, 0_u64.wrapping_sub(len), 8_u64.wrapping_sub(len)]
+}
+
+#[test]
+fn q07_no_address_wraps_around() {
+    for length in [8, 4096, 1 << 31, u32::MAX - 7] {
+        for addr in wrapping(length) {
+            let here = |end: &End| Sge { addr, length, lkey: end.region.lkey() };
+            if length <= 1 << 31 {
+                let (mut a, mut b) = run(good, |a, _| a.post(SendWr::send(1, &[here(a)])));
+                expect_failure((&mut a, &mut b), (S::LOC_PROT_ERR, Failed), (None, Rts));
+            }
+            let (mut a, mut b) = run(here, |a, _| a.send(1, 0, 8));
+            let theirs = (Some(S::LOC_PROT_ERR), Failed);
+            expect_failure((&mut a, &mut b), (S::REM_OP_ERR, Failed), theirs);
+        }
+    }
+    for kind in 0..5 {
+        for addr in wrapping(8) {
+            let (mut a, mut b) = run(good, |a, b| {
+                let remote = RemoteAddr { addr, rkey: b.region.rkey() };
+                a.post(one_sided(&[of_all(a)], remote)[kind]);
+            });
+            expect_failure((&mut a, &mut b), (S::REM_ACCESS_ERR, Failed), (None, Failed));
+        }
+    }
+}
+
+#[test]
+fn q07_a_receive_of_no_pieces_takes_no_bytes() {
+    let (mut a, mut b) = pair();
+    b.qp.post_recv(&[RecvWr::new(10, &[]), RecvWr::new(11, &[])]).unwrap();
+    a.post(SendWr::send(1, &[]));
+    a.expect(&[(1, S::SUCCESS)]);
+    b.expect(&[(10, S::SUCCESS)]);
+    a.post(SendWr::send_inline(2, b"x"));
+    a.expect(&[(2, S::REM_INV_REQ_ERR)]);
+    b.expect(&[(11, S::LOC_LEN_ERR)]);
+}
+
+#[test]
+fn q04_of_a_list_longer_than_the_queue_what_fits_is_posted() {
+    let (mut a, mut b) = pair();
+    let full = Err(PostError { posted: 8, why: Refused::QueueFull });
+    let piece = [b.region.sge(0, 8).unwrap()];
+    let receives: Vec<_> = (0..20).map(|wr_id| RecvWr::new(wr_id, &piece)).collect();
+    assert_eq!(b.qp.post_recv(&receives), full);
+    let sends: Vec<_> = (0..20).map(|wr_id| SendWr::send_inline(wr_id, b"message")).collect();
+    assert_eq!(a.qp.post_send(&sends), full);
+    let done: Vec<_> = (0..8).map(|wr_id| (wr_id, S::SUCCESS)).collect();
+    a.expect(&done);
+    b.expect(&done);
+    // All slots are back.
+    assert_eq!((b.qp.post_recv(&receives), a.qp.post_send(&sends)), (full, full));
+    assert_eq!(a.qp.post_send(&[]), Ok(()));
+    assert_eq!(b.qp.post_recv(&[]), Ok(()));
+}
+
+#[test]
+fn q04_as_many_inline_bytes_as_were_asked_for_and_no_more() {
+    let bytes: Vec<_> = (1..=255).chain([0, 7]).collect();
+    for max in [0, 1, 7, 8, 9, 31, 32, 33, 255, 256] {
+        let (mut a, mut b) = pair_with(QpCaps { max_inline: max, max_send_sge: 0, ..CAPS });
+        let (len, remote) = (max as usize, b.region.remote(0).unwrap());
+        for wr in [
+            |bytes, _| SendWr::send_inline(1, bytes),
+            |bytes, to| SendWr::write_inline(1, bytes, to),
+            |bytes, to| SendWr::write_inline(1, bytes, to).with_imm([1; 4]),
+        ] as [fn(&[u8], RemoteAddr) -> SendWr<'_>; 3]
+        {
+            b.region.write(0, &[0; 512]).unwrap();
+            b.recv(10, 0, 256);
+            a.post(wr(&bytes[..len], remote));
+            a.expect(&[(1, S::SUCCESS)]);
+            assert_eq!(b.bytes(0, len), bytes[..len]);
+            assert_eq!(b.bytes(len, 256), [0; 256]);
+            let refused = PostError { posted: 0, why: Refused::InlineTooLong { max } };
+            assert_eq!(a.qp.post_send(&[wr(&bytes[..=len], remote)]), Err(refused));
+        }
+        a.expect_nothing();
+    }
+}
+
+#[test]
+fn q04_flags_that_nobody_knows_change_nothing_of_any_operation() {
+    let (mut a, mut b) = (End::new(), End::new());
+    b.qp.modify(&QpAttr::init(Access::REMOTE | FLUSH)).unwrap();
+    b.qp.modify(&QpAttr::rtr(a.qp.number())).unwrap();
+    a.qp.connect(b.qp.number()).unwrap();
+    let region = b.pd.allocate(64, ALL | FLUSH).unwrap();
+    let (sges, at) = ([of_all(&a)], region.remote(0).unwrap());
+    let flush = SendWr::flush(1, at, 8, Placement::GLOBAL, Selectivity::Range);
+    let more = [SendWr::write(1, &sges, at).with_imm([1; 4]), SendWr::send(1, &sges), flush];
+    let all: Vec<_> = one_sided(&sges, at).into_iter().chain(more).collect();
+    let known = SendFlags::all().bits();
+    for flag in (0..32).map(|bit| 1 << bit).filter(|flag| flag & known == 0) {
+        for wr in &all {
+            let flags = wr.flags | SendFlags::from_bits_retain(flag);
+            if matches!(wr.op, SendOp::Send { .. } | SendOp::Write { imm: Some(_), .. }) {
+                b.recv(10, 0, 8);
+                b.recv(11, 0, 8);
+            }
+            a.post(SendWr { flags, ..*wr });
+            a.expect(&[(1, S::SUCCESS)]);
+            a.qp.post_send(&[SendWr { flags, ..*wr }.unsignaled()]).unwrap();
+            a.expect_nothing();
+            assert!(take(&mut b.cq).iter().all(|wc| wc.status() == S::SUCCESS));
+        }
+    }
+}
+
+#[test]
+fn x07_each_capacity_of_a_queue_pair_from_0_to_its_maximum_and_past_it() {
+    let end = End::new();
+    let attributes = open().attributes();
+    let (wr, sge, inline) = (attributes.max_qp_wr, attributes.max_sge, attributes.max_inline);
+    type Set = fn(&mut QpCaps, u32);
+    let all: [(Limit, u32, Set); 5] = [
+        (Limit::SendWr, wr, |caps, n| caps.max_send_wr = n),
+        (Limit::RecvWr, wr, |caps, n| caps.max_recv_wr = n),
+        (Limit::SendSge, sge, |caps, n| caps.max_send_sge = n),
+        (Limit::RecvSge, sge, |caps, n| caps.max_recv_sge = n),
+        (Limit::Inline, inline, |caps, n| caps.max_inline = n),
+    ];
+    for (what, max, set) in all {
+        let create = |n| {
+            let mut caps = CAPS;
+            set(&mut caps, n);
+            (caps, end.pd.create_qp(&QpInit { caps, ..QpInit::new(&end.cq) }))
+        };
+        for n in [0, 1, max - 1, max] {
+            let (caps, created) = create(n);
+            assert_eq!(created.unwrap().caps(), caps, "{n} {what}");
+        }
+        for asked in [max + 1, u32::MAX] {
+            let error = create(asked).1.unwrap_err();
+            assert_eq!(error, CreateError::TooMany { what, asked, max });
+        }
+    }
+}
+
+#[test]
+fn x07_queues_of_one_work_and_queues_of_the_maximum_do() {
+    // They would take the memory away from others.
+    let fabric = format!("input-{}", std::process::id());
+    let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
+    for wr in [1, context.attributes().max_qp_wr] {
+        let caps = QpCaps { max_send_wr: wr, max_recv_wr: wr, ..CAPS };
+        let [mut a, mut b] = [(); 2].map(|()| {
+            let (pd, cq) = (context.alloc_pd(), context.create_cq(wr, None).unwrap());
+            let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
+            let region = pd.allocate(64, ALL).unwrap();
+            End { qp, cq, region, pd }
+        });
+        connect(&mut a, &mut b);
+        let full = Err(PostError { posted: wr as usize, why: Refused::QueueFull });
+        let receives: Vec<_> = (0..=u64::from(wr)).map(|id| RecvWr::new(id, &[])).collect();
+        let sends: Vec<_> = (0..=u64::from(wr)).map(|id| SendWr::send(id, &[])).collect();
+        for _ in 0..2 {
+            assert_eq!(b.qp.post_recv(&receives), full);
+            assert_eq!(a.qp.post_send(&sends), full);
+            let done: Vec<_> = (0..u64::from(wr)).map(|id| (id, S::SUCCESS)).collect();
+            b.expect(&done);
+            a.expect(&done);
+        }
+    }
+}
+
+#[test]
+fn x07_memory_of_no_bytes_or_past_the_end_of_all_addresses_is_not_registered() {
+    let pd = open().alloc_pd();
+    let at = |addr: usize| std::ptr::without_provenance_mut(addr);
+    for (addr, len) in [(1, usize::MAX), (usize::MAX, 1), (usize::MAX - 7, 8), (1 << 63, 1 << 63)] {
+        // SAFETY: it is refused.
+        let error = unsafe { pd.register(at(addr), len, ALL) }.unwrap_err();
+        assert_eq!(error, RegisterError::OutOfRange { addr: addr as u64, len });
+    }
+    for addr in [0, 4096, usize::MAX] {
+        // SAFETY: it is refused.
+        let error = unsafe { pd.register(at(addr), 0, ALL) }.unwrap_err();
+        assert_eq!(error, RegisterError::Empty);
+    }
+    assert_eq!(pd.allocate(0, ALL).unwrap_err(), RegisterError::Empty);
+    for len in [1 << 47, isize::MAX as usize, usize::MAX] {
+        let error = pd.allocate(len, ALL).unwrap_err();
+        assert_eq!(error, RegisterError::SharedMemoryFull { len });
+    }
+    let one = pd.allocate(1, ALL).unwrap();
+    assert_eq!((one.len(), one.sge(0, 1).unwrap().length), (1, 1));
+}
+
+#[test]
+fn q10_every_access_flag_is_known_optional_or_refused() {
+    let (pd, end) = (open().alloc_pd(), End::new());
+    let known = ALL | FLUSH | Access::MW_BIND | Access::ZERO_BASED | Access::OPTIONAL;
+    for bit in (0..32).map(|bit| Access::from_bits_retain(1 << bit)) {
+        if known.contains(bit) {
+            continue;
+        }
+        let bits = bit.bits();
+        let refused = Err(RegisterError::UnknownAccess { bits });
+        assert_eq!(pd.allocate(64, ALL | bit).map(drop), refused);
+        let mut qp = end.pd.create_qp(&QpInit::new(&end.cq)).unwrap();
+        match qp.modify(&QpAttr::init(Access::REMOTE | bit)) {
+            Err(ModifyError::BadValue { attr: QpAttrMask::ACCESS_FLAGS, value, .. }) => {
+                assert_eq!(value, bits);
+            }
+            other => panic!("{bits:#x}: {other:?}"),
+        }
+    }
+    for flush in [Access::FLUSH_GLOBAL, Access::FLUSH_PERSISTENT] {
+        pd.allocate(64, flush).unwrap();
+        let mut qp = end.pd.create_qp(&QpInit::new(&end.cq)).unwrap();
+        qp.modify(&QpAttr::init(flush)).unwrap();
+    }
+}
+
+#[test]
+fn q01_each_attribute_at_both_ends_of_its_range_and_past_them() {
+    use QpAttrMask as M;
+    const BITS24: u32 = (1 << 24) - 1;
+    type Set = fn(QpAttr, u32) -> QpAttr;
+    let reads = u32::from(open().attributes().max_qp_rd_atom);
+    let init: [(M, &[u32], &[u32], Set); 2] = [
+        (M::PORT, &[1], &[0, 2, 255], |attr, n| attr.port(n as u8)),
+        (M::PKEY_INDEX, &[0], &[1, 0xffff], |attr, n| attr.pkey_index(n as u16)),
+    ];
+    let rtr: [(M, &[u32], &[u32], Set); 6] = [
+        (M::AV, &[1], &[0, 2, 255], |attr, n| attr.av(n as u8)),
+        (M::PATH_MTU, &[256, 4096], &[0, 255, 257, 4097, 8192], |attr, n| attr.path_mtu(n)),
+        (M::DEST_QPN, &[0, BITS24], &[BITS24 + 1, u32::MAX], |attr, n| attr.dest_qp_num(n)),
+        (M::RQ_PSN, &[0, BITS24], &[BITS24 + 1, u32::MAX], |attr, n| attr.rq_psn(n)),
+        (M::MAX_DEST_RD_ATOMIC, &[0, reads], &[reads + 1, 255], |attr, n| {
+            attr.max_dest_rd_atomic(n as u8)
+        }),
+        (M::MIN_RNR_TIMER, &[0, 31], &[32, 255], |attr, n| attr.min_rnr_timer(n as u8)),
+    ];
+    let rts: [(M, &[u32], &[u32], Set); 5] = [
+        (M::TIMEOUT, &[0, 31], &[32, 255], |attr, n| attr.timeout(n as u8)),
+        (M::RETRY_CNT, &[0, 7], &[8, 255], |attr, n| attr.retry_cnt(n as u8)),
+        (M::RNR_RETRY, &[0, 7], &[8, 255], |attr, n| attr.rnr_retry(n as u8)),
+        (M::SQ_PSN, &[0, BITS24], &[BITS24 + 1, u32::MAX], |attr, n| attr.sq_psn(n)),
+        (M::MAX_QP_RD_ATOMIC, &[0, reads], &[reads + 1, 255], |attr, n| {
+            attr.max_rd_atomic(n as u8)
+        }),
+    ];
+    let steps = [
+        (QpState::Reset, QpAttr::init(Access::empty()), &init[..]),
+        (QpState::Init, QpAttr::rtr(1), &rtr),
+        (QpState::Rtr, QpAttr::rts(), &rts),
+    ];
+    for (from, attr, ranges) in steps {
+        for &(what, good, bad, set) in ranges {
+            let mut end = End::new();
+            for &value in bad {
+                common::bring_to(&mut end.qp, 1, from);
+                match end.qp.modify(&set(attr, value)) {
+                    Err(ModifyError::BadValue { attr, value: named, .. }) => {
+                        assert_eq!((attr, named), (what, value));
+                    }
+                    other => panic!("{what} {value}: {other:?}"),
+                }
+                assert_eq!(end.qp.state(), from);
+                end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            }
+            for &value in good {
+                common::bring_to(&mut end.qp, 1, from);
+                assert_eq!(end.qp.modify(&set(attr, value)), Ok(()), "{what} {value}");
+                end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+            }
+        }
+    }
+}

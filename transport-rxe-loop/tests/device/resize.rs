@@ -1,0 +1,300 @@
+//! Resizing a completion queue: Q12, and that arms, events, tags and the overrun go with it.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{CAPS, cq_err, fatal, open, reports, take, wait_for};
+use cq_core::cq::CompletionQueue;
+use cq_core::transport::{
+    Arm, Armed, Block, Events, Notify, Poll, PollError, Post, PostError, Refused,
+};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{
+    CompletionChannel, Context, Cq, CreateError, Limit, QpCaps, QpInit, QueuePair, ResizeError,
+};
+
+/// A queue pair that is connected to itself, of as many sends as `depth`.
+fn to_itself(context: &Context, cq: &Cq, depth: u32) -> QueuePair {
+    let caps = QpCaps { max_send_wr: depth, max_recv_wr: depth, ..CAPS };
+    let init = QpInit { caps, ..QpInit::new(cq) };
+    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    let itself = qp.number();
+    qp.connect(itself).unwrap();
+    qp
+}
+
+fn queue(capacity: u32, channel: Option<&CompletionChannel>) -> (QueuePair, Cq) {
+    let context = open();
+    let cq = context.create_cq(capacity, channel).unwrap();
+    (to_itself(&context, &cq, 64), cq)
+}
+
+/// Adds the completions of two requests: a receive, which is solicited, and its send.
+fn exchange(qp: &mut QueuePair, wr_id: u64) {
+    qp.post_recv(&[RecvWr::new(wr_id, &[])]).unwrap();
+    qp.post_send(&[SendWr::send(wr_id, &[]).solicited()]).unwrap();
+}
+
+/// Adds one completion, of an empty WRITE.
+fn write(qp: &mut QueuePair, wr_id: u64) -> Result<(), PostError> {
+    let nowhere = cq_core::wr::RemoteAddr { addr: 0, rkey: 0 };
+    qp.post_send(&[SendWr::write_inline(wr_id, b"", nowhere)])
+}
+
+/// Adds so many completions, as somebody polls them.
+fn write_as_slots_come_back(qp: &mut QueuePair, count: u64) {
+    let mut wr_id = 0;
+    wait_for(|| {
+        match write(qp, wr_id) {
+            Ok(()) => wr_id += 1,
+            Err(error) => assert_eq!(error.why, Refused::QueueFull),
+        }
+        wr_id == count
+    });
+}
+
+#[track_caller]
+fn expect(cq: &mut Cq, wanted: std::ops::Range<u64>) {
+    assert!(take(cq).iter().map(Wc::wr_id).eq(wanted));
+}
+
+#[test]
+fn q12_up_and_down_keep_everything_in_order() {
+    let (mut qp, mut cq) = queue(4, None);
+    let mut next = 0;
+    let mut polled = 0;
+    for (capacity, add, poll) in [(9, 3, 1), (1000, 6, 2), (40, 30, 10), (26, 0, 0), (27, 1, 27)] {
+        assert_eq!(cq.resize(capacity), Ok(capacity));
+        assert_eq!(cq.capacity(), capacity);
+        for _ in 0..add {
+            write(&mut qp, next).unwrap();
+            next += 1;
+        }
+        let mut room = vec![Wc::default(); poll];
+        assert_eq!(cq.poll(&mut room), Ok(poll));
+        assert!(room.iter().map(Wc::wr_id).eq(polled..polled + poll as u64));
+        polled += poll as u64;
+    }
+    assert_eq!(polled, next);
+    expect(&mut cq, 0..0);
+}
+
+#[test]
+fn q12_fewer_than_wait_is_refused_and_changes_nothing() {
+    let (mut qp, mut cq) = queue(16, None);
+    (0..6).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
+    assert_eq!(cq.resize(5), Err(ResizeError::TooFew { unpolled: 6, asked: 5 }));
+    let cqe = Limit::Cqe;
+    assert_eq!(cq.resize(0), Err(ResizeError::Refused(CreateError::Zero(cqe))));
+    let max = open().attributes().max_cqe;
+    let too_many = CreateError::TooMany { what: cqe, asked: max + 1, max };
+    assert_eq!(cq.resize(max + 1), Err(ResizeError::Refused(too_many)));
+    assert_eq!(cq.capacity(), 16);
+    (6..16).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
+    expect(&mut cq, 0..16);
+    assert_eq!(cq.resize(1), Ok(1));
+}
+
+#[test]
+fn q12_what_was_polled_does_not_count() {
+    let (mut qp, mut cq) = queue(8, None);
+    for round in 0..20 {
+        (0..8).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
+        assert_eq!(cq.poll(&mut [Wc::default(); 6]), Ok(6));
+        assert_eq!(cq.resize(1), Err(ResizeError::TooFew { unpolled: 2, asked: 1 }));
+        assert_eq!(cq.resize(2), Ok(2), "round {round}");
+        expect(&mut cq, 6..8);
+        assert_eq!(cq.resize(8), Ok(8));
+    }
+}
+
+#[test]
+fn q12_send_slots_come_back_as_they_are_polled() {
+    const DEPTH: u32 = 5;
+    let context = open();
+    let mut cq = context.create_cq(8, None).unwrap();
+    let mut qp = to_itself(&context, &cq, DEPTH);
+    let full = PostError { posted: 0, why: Refused::QueueFull };
+    (0..u64::from(DEPTH)).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
+    for capacity in [5, 64, 6, 4096, 5].into_iter().cycle().take(50) {
+        cq.resize(capacity).unwrap();
+        assert_eq!(write(&mut qp, 9), Err(full), "moving is not polling");
+        assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(2));
+        write(&mut qp, 9).unwrap();
+        write(&mut qp, 9).unwrap();
+        assert_eq!(write(&mut qp, 9), Err(full));
+    }
+}
+
+#[test]
+fn o01_the_new_size_holds() {
+    let (mut qp, mut cq) = queue(64, None);
+    for capacity in [1, 2, 3, 5, 8, 33, 64] {
+        cq.resize(capacity).unwrap();
+        for _ in 0..5 {
+            let end = capacity.into();
+            (0..end).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
+            expect(&mut cq, 0..end);
+        }
+    }
+}
+
+#[test]
+fn o03_an_overrun_comes_as_in_any_queue_and_no_size_mends_it() {
+    let mut context = open();
+    let mut cq = context.create_cq(64, None).unwrap();
+    let mut qp = to_itself(&context, &cq, 64);
+    write(&mut qp, 0).unwrap();
+    cq.resize(2).unwrap();
+    (1..4).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
+    assert_eq!(cq.resize(100), Err(ResizeError::Overrun));
+    let mut room = [Wc::default(); 8];
+    assert_eq!(cq.poll(&mut room), Ok(2));
+    assert_eq!(cq.poll(&mut room), Err(PollError::Overrun { dropped: Some(2) }));
+    assert_eq!(reports(&mut context), [cq_err(&cq), fatal(&qp)]);
+    assert_eq!(cq.resize(100), Err(ResizeError::Overrun));
+    assert_eq!(cq.capacity(), 2);
+}
+
+#[test]
+fn n01_an_arm_stays_what_it_is() {
+    let mut channel = open().create_channel().unwrap();
+    let (mut qp, mut cq) = queue(8, Some(&channel));
+    assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::Armed));
+    cq.resize(20).unwrap();
+    assert_eq!(channel.next(), Ok(None));
+    write(&mut qp, 1).unwrap();
+    assert_eq!(channel.next(), Ok(None), "not solicited");
+    cq.resize(3).unwrap();
+    exchange(&mut qp, 2);
+    assert_eq!(channel.next(), Ok(Some(cq.key())));
+    assert_eq!(cq.resize(64), Ok(64));
+    exchange(&mut qp, 3);
+    assert_eq!(channel.next(), Ok(None), "disarmed");
+    assert_eq!(take(&mut cq).len(), 5);
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+    cq.resize(8).unwrap();
+    write(&mut qp, 4).unwrap();
+    assert_eq!(channel.next(), Ok(Some(cq.key())));
+}
+
+#[test]
+fn n07_unread_events_stay_and_name_the_queue() {
+    let mut channel = open().create_channel().unwrap();
+    let (mut qp, mut cq) = queue(8, Some(&channel));
+    let key = cq.key();
+    for wr_id in 0..2 {
+        let _ = cq.arm(Notify::Next);
+        write(&mut qp, wr_id).unwrap();
+        cq.resize(30 + wr_id as u32).unwrap();
+    }
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
+    assert_eq!(cq.key(), key);
+    assert_eq!(
+        [channel.next(), channel.next(), channel.next()],
+        [Ok(Some(key)), Ok(Some(key)), Ok(None)]
+    );
+}
+
+#[test]
+fn the_old_memory_is_given_back() {
+    let mut cq = open().create_cq(8000, None).unwrap();
+    for capacity in [8001, 8000].into_iter().cycle().take(60) {
+        cq.resize(capacity).unwrap();
+    }
+}
+
+#[test]
+fn q12_completions_that_come_meanwhile_are_kept() {
+    const THREADS: usize = 3;
+    const EACH: u64 = 20_000;
+    const DEPTH: u32 = 16;
+    let context = open();
+    let mut cq = context.create_cq(64, None).unwrap();
+    let qps: Vec<_> = (0..THREADS).map(|_| to_itself(&context, &cq, DEPTH)).collect();
+    let numbers: Vec<_> = qps.iter().map(QueuePair::number).collect();
+    let mut next = [0; THREADS];
+    thread::scope(|scope| {
+        for mut qp in qps {
+            scope.spawn(move || write_as_slots_come_back(&mut qp, EACH));
+        }
+        let mut sizes = [48, 100, 50, 1024, 49].into_iter().cycle();
+        let mut room = [Wc::default(); 5];
+        wait_for(|| {
+            // Never less than can be outstanding (O7).
+            let capacity = sizes.next().unwrap();
+            assert_eq!(cq.resize(capacity), Ok(capacity));
+            let count = cq.poll(&mut room).unwrap();
+            for wc in &room[..count] {
+                let who = numbers.iter().position(|&number| number == wc.qp_num()).unwrap();
+                assert_eq!(wc.wr_id(), next[who]);
+                next[who] += 1;
+            }
+            next == [EACH; THREADS]
+        });
+    });
+}
+
+#[test]
+fn n06_a_sleeper_is_woken_whatever_the_size_becomes() {
+    const ROUNDS: u64 = 3_000;
+    let mut channel = open().create_channel().unwrap();
+    let (mut qp, cq) = queue(64, Some(&channel));
+    let poster = thread::spawn(move || write_as_slots_come_back(&mut qp, ROUNDS));
+    let mut cq = CompletionQueue::new(cq);
+    let mut room = [Wc::default(); 4];
+    let mut next = 0;
+    while next < ROUNDS {
+        let batch = cq.poll_or_arm(&mut room, Notify::Next).unwrap();
+        let count = batch.len();
+        batch.iter().zip(next..).for_each(|(wc, wr_id)| assert_eq!(wc.wr_id(), wr_id));
+        next += count as u64;
+        if count == 0 {
+            // Armed: here the queue moves, while the next completion may be coming.
+            cq.transport().resize(64 + next as u32 % 64).unwrap();
+            assert!(channel.block(&mut Some(Duration::from_secs(60))).unwrap(), "slept through it");
+            assert_eq!(channel.next(), Ok(Some(cq.transport().key())));
+        }
+    }
+    poster.join().unwrap();
+}
+
+#[test]
+fn o04_an_overrun_at_the_same_moment() {
+    const POSTED: u32 = 40;
+    for round in 0..300 {
+        let mut context = open();
+        let mut cq = context.create_cq(16, None).unwrap();
+        let mut qp = to_itself(&context, &cq, 64);
+        let start = Barrier::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                (0..POSTED.into()).for_each(|wr_id| write(&mut qp, wr_id).unwrap());
+            });
+            start.wait();
+            for capacity in [17, 33, 20] {
+                match cq.resize(capacity) {
+                    Ok(now) => assert_eq!(now, capacity),
+                    Err(ResizeError::Overrun | ResizeError::TooFew { .. }) => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+        let mut room = [Wc::default(); 64];
+        let stored = cq.poll(&mut room).unwrap();
+        assert!(room[..stored].iter().map(Wc::wr_id).eq(0..stored as u64), "round {round}");
+        let dropped = POSTED - stored as u32;
+        let overrun = if dropped > 0 {
+            assert_eq!(cq.resize(200), Err(ResizeError::Overrun));
+            Err(PollError::Overrun { dropped: Some(dropped) })
+        } else {
+            Ok(0)
+        };
+        assert_eq!(cq.poll(&mut room), overrun);
+        let wanted = [cq_err(&cq), fatal(&qp)];
+        assert_eq!(reports(&mut context), wanted[..if dropped > 0 { 2 } else { 0 }]);
+    }
+}

@@ -1,0 +1,197 @@
+//! The service thread: when it is there, what it takes off others, and what comes where it can't be had.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{
+    self, ALL, CAPS, End, S, connect_by, impatient, let_short_times_pass, open, pair, pair_with,
+    settle, take, unanswered, wait_for,
+};
+use cq_core::transport::Post;
+use cq_core::wc::Wc;
+use cq_core::wr::SendWr;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getrlimit, kill_process, setrlimit, waitpid,
+};
+use transport_rxe_loop::{QpAttr, QpCaps, QpInit, QpState};
+
+/// Runs a test in a process of its own, in which its thread is the only one, and `attend`s to that process.
+/// True if this is that process.
+fn alone(test: &str, attend: impl FnOnce(&Child)) -> bool {
+    const ALONE: &str = "SERVICE_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let test = format!("service::{test}");
+    command.args(["--exact", &test, "--test-threads=1"]).env(ALONE, "").stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    attend(&child);
+    assert!(child.wait().unwrap().success());
+    false
+}
+
+fn service_threads() -> usize {
+    std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
+        .filter(|name| name.starts_with("rxe-loop"))
+        .count()
+}
+
+#[test]
+fn q07_as_many_wait_as_there_can_be_queue_pairs() {
+    if !alone("q07_as_many_wait_as_there_can_be_queue_pairs", |_| ()) {
+        return;
+    }
+    let context = open();
+    let peer = End::new();
+    let mut cq = context.create_cq(2048, None).unwrap();
+    let senders: Vec<_> = (1..context.attributes().max_qp)
+        .map(|index| {
+            let mut qp = peer.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+            let times = QpAttr::rts().timeout(8 + (index % 8) as u8).retry_cnt(3);
+            connect_by(&mut qp, &QpAttr::rtr(peer.qp.number()), &times);
+            qp.post_send(&[SendWr::send_inline(index.into(), b"")]).unwrap();
+            qp
+        })
+        .collect();
+    let ended = settle(&mut cq, senders.len());
+    assert!(ended.iter().all(|wc| wc.status() == S::RETRY_EXC_ERR));
+    let mut ids: Vec<_> = ended.iter().map(Wc::wr_id).collect();
+    ids.sort_unstable();
+    assert!(ids.into_iter().eq(1..=senders.len() as u64));
+    assert_eq!(service_threads(), 1);
+}
+
+#[test]
+fn the_service_thread_is_started_by_the_first_wait_that_ends() {
+    if !alone("the_service_thread_is_started_by_the_first_wait_that_ends", |_| ()) {
+        return;
+    }
+    common::exchange(|work| work());
+    let (mut a, mut b) = unanswered(&QpAttr::rts().rnr_retry(0));
+    b.qp.connect(a.qp.number()).unwrap();
+    a.send(1, 0, 8);
+    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
+    let (mut c, mut d) = pair();
+    c.send(2, 0, 8);
+    d.recv(2, 0, 8);
+    c.expect(&[(2, S::SUCCESS)]);
+    assert_eq!(service_threads(), 0);
+    for _ in 0..2 {
+        let_short_times_pass();
+        assert_eq!(service_threads(), 1);
+    }
+}
+
+#[test]
+fn a_request_that_can_t_be_timed_for_want_of_a_thread_fails() {
+    if !alone("a_request_that_can_t_be_timed_for_want_of_a_thread_fails", |_| ()) {
+        return;
+    }
+    let (mut a, _b) = unanswered(&QpAttr::rts());
+    let (mut c, _d) = unanswered(&impatient());
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
+    let before = getrlimit(Resource::As);
+    let full = Rlimit { current: Some(pages * 4096 + (1 << 18)), ..before };
+    setrlimit(Resource::As, full).unwrap();
+    a.send(1, 0, 8);
+    let got = settle(&mut a.cq, 1)[0].status();
+    setrlimit(Resource::As, before).unwrap();
+    assert_eq!((got, a.qp.state()), (S::GENERAL_ERR, QpState::Err));
+    c.send(2, 0, 8);
+    c.expect(&[(2, S::RETRY_EXC_ERR)]);
+}
+
+#[test]
+fn x07_a_suspension_longer_than_every_timeout_ends_in_a_failure() {
+    let stopped_for_a_while = |child: &Child| {
+        let pid = Pid::from_child(child);
+        let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
+        assert!(status.stopped());
+        thread::sleep(Duration::from_millis(200));
+        kill_process(pid, Signal::CONT).unwrap();
+    };
+    let test = "x07_a_suspension_longer_than_every_timeout_ends_in_a_failure";
+    if !alone(test, stopped_for_a_while) {
+        return;
+    }
+    let (mut a, mut b) = unanswered(&QpAttr::rts().rnr_retry(6));
+    b.qp.connect(a.qp.number()).unwrap();
+    let (mut c, _d) = unanswered(&QpAttr::rts().timeout(12).retry_cnt(3));
+    a.send(1, 0, 8);
+    c.send(2, 0, 8);
+    kill_process(getpid(), Signal::STOP).unwrap();
+    a.expect(&[(1, S::RNR_RETRY_EXC_ERR)]);
+    c.expect(&[(2, S::RETRY_EXC_ERR)]);
+}
+
+/// The first end posts faster than its requests can be carried out, until it is told to stop; the other
+/// posts the receive that sets them going, and must not be kept.
+#[test]
+fn who_posts_a_receive_is_not_kept_by_a_busy_peer() {
+    const BYTES: usize = 1 << 20;
+    const SIGNAL_EVERY: u64 = 64;
+    let (a, mut b) = pair_with(QpCaps { max_send_wr: 2048, ..CAPS });
+    let (source, target) = (a.pd.allocate(BYTES, ALL).unwrap(), b.pd.allocate(BYTES, ALL).unwrap());
+    let (mut cq, mut qp) = (a.cq, a.qp);
+    let (full, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (sge, remote) = ([source.sge(0, BYTES).unwrap()], target.remote(0).unwrap());
+            qp.post_send(&[SendWr::send_inline(0, b"go")]).unwrap();
+            let (mut posted, mut done) = (1, 0);
+            wait_for(|| {
+                while posted % SIGNAL_EVERY != 1 || !stop.load(Relaxed) {
+                    let write = SendWr::write(posted, &sge, remote);
+                    let signaled = posted % SIGNAL_EVERY == 0;
+                    if qp.post_send(&[if signaled { write } else { write.unsignaled() }]).is_err() {
+                        break;
+                    }
+                    posted += 1;
+                }
+                full.store(true, Relaxed);
+                for wc in take(&mut cq) {
+                    assert_eq!((wc.wr_id(), wc.status()), (done, S::SUCCESS));
+                    done += SIGNAL_EVERY;
+                }
+                stop.load(Relaxed) && done == posted + SIGNAL_EVERY - 1
+            });
+        });
+        wait_for(|| full.load(Relaxed));
+        b.recv(1, 0, 8);
+        b.expect(&[(1, S::SUCCESS)]);
+        let_short_times_pass();
+        stop.store(true, Relaxed);
+    });
+}
+
+/// The thread that carries requests out leaves the last of them to the service thread, and nobody posts
+/// again.
+#[test]
+fn c08_what_was_handed_over_is_carried_out_to_the_end() {
+    const BYTES: usize = 1 << 20;
+    const LATER: usize = 600;
+    let (mut a, mut b) = pair_with(QpCaps { max_send_wr: 1024, ..CAPS });
+    let (source, target) = (a.pd.allocate(BYTES, ALL).unwrap(), b.pd.allocate(BYTES, ALL).unwrap());
+    let (sge, remote) = ([source.sge(0, BYTES).unwrap()], target.remote(0).unwrap());
+    let busy = SendWr::write(0, &sge, remote).unsignaled();
+    let mut later = vec![SendWr::write(0, &[], remote).unsignaled(); LATER];
+    later.push(SendWr::write(2, &[], remote));
+    for _ in 0..30 {
+        a.qp.post_send(&[SendWr::send_inline(1, b"go"), busy, busy, busy, busy]).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                b.recv(1, 0, 8);
+                b.expect(&[(1, S::SUCCESS)]);
+            });
+            assert_eq!(settle(&mut a.cq, 1)[0].wr_id(), 1);
+            a.qp.post_send(&later).unwrap();
+            a.expect(&[(2, S::SUCCESS)]);
+        });
+    }
+}

@@ -1,0 +1,331 @@
+//! Everything at once, from several threads, in an order that chance decides: what is posted completes once
+//! and in order, slots come back exactly, and after ERR nothing is left (C8, C10, Q2, Q5).
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+
+use crate::common::{ALL, S, open, take, wait_for};
+use cq_core::transport::{Post, Refused};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
+use transport_rxe_loop::{
+    Cq, OwnedRegion, ProtectionDomain, QpAttr, QpCaps, QpInit, QpState, QueuePair,
+};
+
+const GROUPS: usize = 6;
+const PER_GROUP: usize = 2;
+const THREADS: u64 = 4;
+const ROUNDS: u64 = 6;
+const STEPS: u64 = 10_000;
+/// Bytes of a region.
+const LEN: usize = 1 << 16;
+const CAPS: QpCaps =
+    QpCaps { max_send_wr: 7, max_recv_wr: 5, max_send_sge: 3, max_recv_sge: 3, max_inline: 64 };
+
+/// Chance, the same in every run; threads add their own.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+}
+
+/// A queue pair, and what is posted to it and not polled.
+struct Life {
+    qp: Option<QueuePair>,
+    number: u32,
+    /// Which life this is; the upper half of its wr_ids.
+    life: u64,
+    next: u64,
+    sends: VecDeque<(u64, bool)>,
+    recvs: VecDeque<u64>,
+    /// Whether a request of either queue has failed.
+    failed: [bool; 2],
+}
+
+impl Life {
+    fn new(qp: QueuePair, life: u64) -> Self {
+        let number = qp.number();
+        let (sends, recvs) = (VecDeque::new(), VecDeque::new());
+        Self { qp: Some(qp), number, life, next: 0, sends, recvs, failed: [false; 2] }
+    }
+
+    fn qp(&mut self) -> &mut QueuePair {
+        self.qp.as_mut().unwrap()
+    }
+
+    fn wr_id(&self) -> u64 {
+        self.life << 32 | self.next
+    }
+
+    /// Posts a send; what the queue says to it is what is known of its slots.
+    fn send(&mut self, wr: SendWr<'_>, signaled: bool) {
+        let outstanding = self.sends.len() as u32;
+        match self.qp().post_send(&[if signaled { wr } else { wr.unsignaled() }]) {
+            Ok(()) => {
+                assert!(outstanding < CAPS.max_send_wr, "a slot came back early");
+                self.sends.push_back((wr.wr_id, signaled));
+                self.next += 1;
+            }
+            Err(error) if error.why == Refused::QueueFull => {
+                assert_eq!(outstanding, CAPS.max_send_wr, "a slot was lost");
+            }
+            // It failed before it was told how many READs and atomics it may send.
+            Err(error) if error.why == Refused::NoReadAtomic => {
+                assert_eq!(self.qp().state(), QpState::Err);
+            }
+            Err(error) => assert_eq!(error.why, Refused::WrongState),
+        }
+    }
+
+    fn recv(&mut self, sges: &[Sge]) {
+        // One more could be taken, but then the completion queue would have to be larger.
+        if self.recvs.len() as u32 == CAPS.max_recv_wr {
+            return;
+        }
+        let wr_id = self.wr_id();
+        match self.qp().post_recv(&[RecvWr::new(wr_id, sges)]) {
+            Ok(()) => {
+                self.recvs.push_back(wr_id);
+                self.next += 1;
+            }
+            Err(error) => assert_eq!(error.why, Refused::WrongState),
+        }
+    }
+
+    /// A send's completion, which covers the unsignaled ones before it.
+    fn retire(&mut self, wc: &Wc) {
+        while let Some((next, signaled)) = self.sends.pop_front() {
+            if next == wc.wr_id() {
+                assert!(signaled || wc.status() != S::SUCCESS, "not signaled: {wc:?}");
+                return;
+            }
+            assert!(!signaled && !self.failed[0], "{next:x} was due, not {wc:?}");
+        }
+        panic!("not due: {wc:?}");
+    }
+
+    /// A completion of it, which has to be the one that is due.
+    fn completed(&mut self, wc: &Wc) {
+        let good = wc.status() == S::SUCCESS;
+        let is_recv = self.recvs.front() == Some(&wc.wr_id());
+        if is_recv {
+            self.recvs.pop_front();
+        }
+        if !is_recv {
+            self.retire(wc);
+        }
+        let failed = &mut self.failed[usize::from(is_recv)];
+        assert!(!*failed || wc.status() == S::WR_FLUSH_ERR, "behind a failure: {wc:?}");
+        *failed |= !good;
+    }
+
+    /// Nothing that has to complete is left. Unsignaled sends that succeeded say nothing.
+    fn is_done(&self) -> bool {
+        self.recvs.is_empty()
+            && (self.failed[0] || self.sends.iter().all(|(_, signaled)| !signaled))
+    }
+}
+
+/// Queue pairs that complete in one queue.
+struct Group {
+    lives: Vec<Life>,
+    count: u64,
+    cq: Cq,
+    pd: ProtectionDomain,
+    region: OwnedRegion,
+}
+
+impl Group {
+    fn new() -> Self {
+        let pd = open().alloc_pd();
+        let region = pd.allocate(LEN, ALL).unwrap();
+        let capacity = PER_GROUP as u32 * (CAPS.max_send_wr + CAPS.max_recv_wr);
+        let cq = open().create_cq(capacity, None).unwrap();
+        let mut group = Self { lives: Vec::new(), count: 0, cq, pd, region };
+        for _ in 0..PER_GROUP {
+            let life = group.new_life();
+            group.lives.push(life);
+        }
+        group
+    }
+
+    fn new_life(&mut self) -> Life {
+        self.count += 1;
+        let init = QpInit { caps: CAPS, ..QpInit::new(&self.cq) };
+        Life::new(self.pd.create_qp(&init).unwrap(), self.count)
+    }
+
+    fn poll(&mut self) {
+        for wc in take(&mut self.cq) {
+            let of = |life: &&mut Life| life.number == wc.qp_num() && life.life == wc.wr_id() >> 32;
+            self.lives.iter_mut().find(of).expect("of a life that is over").completed(&wc);
+        }
+    }
+
+    /// To ERR, unless it is in RESET, where there is nothing to flush.
+    fn break_qp(&mut self, index: usize) {
+        if self.state(index) != QpState::Reset {
+            self.lives[index].qp().modify(&QpAttr::to(QpState::Err)).unwrap();
+        }
+    }
+
+    fn reset(&mut self, index: usize) {
+        self.lives[index].qp().modify(&QpAttr::to(QpState::Reset)).unwrap();
+        self.poll();
+        self.count += 1;
+        let qp = self.lives[index].qp.take().unwrap();
+        self.lives[index] = Life::new(qp, self.count);
+    }
+
+    fn destroy(&mut self, index: usize) {
+        self.lives[index].qp.take().unwrap().destroy();
+        self.poll();
+        self.lives[index] = self.new_life();
+    }
+
+    fn state(&self, index: usize) -> QpState {
+        self.lives[index].qp.as_ref().unwrap().state()
+    }
+
+    fn pieces(&self, len: usize) -> [Sge; 3] {
+        let sge = |offset, len| self.region.sge(offset, len).unwrap();
+        [sge(16, len / 2), sge(0, 0), sge(32_768, len - len / 2)]
+    }
+}
+
+/// What everybody knows of everybody.
+struct World {
+    groups: Vec<Mutex<Group>>,
+    numbers: Vec<AtomicU32>,
+    remotes: Vec<Mutex<RemoteAddr>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let groups: Vec<_> = (0..GROUPS).map(|_| Group::new()).collect();
+        let lives = groups.iter().flat_map(|group| &group.lives);
+        let numbers = lives.map(|life| AtomicU32::new(life.number)).collect();
+        let remotes = groups.iter().map(|group| Mutex::new(group.region.remote(0).unwrap()));
+        Self {
+            numbers,
+            remotes: remotes.collect(),
+            groups: groups.into_iter().map(Mutex::new).collect(),
+        }
+    }
+
+    fn step(&self, chance: &mut Chance) {
+        let at = chance.below(GROUPS as u64) as usize;
+        let Ok(mut guard) = self.groups[at].try_lock() else { return };
+        let (group, index) = (&mut *guard, chance.below(PER_GROUP as u64) as usize);
+        let broken = group.state(index) == QpState::Err;
+        match chance.below(400) {
+            // Most of what is posted in ERR says little.
+            _ if broken && !chance.one_in(8) => self.connect(group, index, at, chance),
+            0..160 => self.send(group, index, at, chance),
+            160..260 => {
+                let len = if chance.one_in(200) { 10 } else { 30_000 };
+                let pieces = group.pieces(len);
+                group.lives[index].recv(&pieces);
+            }
+            260..360 => group.poll(),
+            360 => group.break_qp(index),
+            361 => group.reset(index),
+            362 => {
+                group.destroy(index);
+                self.numbers[at * PER_GROUP + index].store(group.lives[index].number, Relaxed);
+            }
+            363 => {
+                let region = group.pd.allocate(LEN, ALL).unwrap();
+                *self.remotes[at].lock().unwrap() = region.remote(0).unwrap();
+                std::mem::replace(&mut group.region, region).deregister();
+            }
+            364..372 => {
+                let drained = group.state(index) == QpState::Sqd;
+                let to = if drained { QpState::Rts } else { QpState::Sqd };
+                // Refused in other states.
+                let _ = group.lives[index].qp().modify(&QpAttr::to(to));
+            }
+            _ => self.connect(group, index, at, chance),
+        }
+    }
+
+    fn send(&self, group: &mut Group, index: usize, at: usize, chance: &mut Chance) {
+        const LENGTHS: [usize; 6] = [0, 8, 64, 300, 5_000, 30_000];
+        let mut pieces = group.pieces(LENGTHS[chance.below(6) as usize]);
+        if chance.one_in(200) {
+            pieces[0] = Sge { addr: u64::MAX - 3, length: 9, lkey: chance.below(1 << 20) as u32 };
+        }
+        let mut remote = *self.remotes[at ^ 1].lock().unwrap();
+        remote.addr += if chance.one_in(200) { 70_000 } else { chance.below(256) * 8 };
+        let (word, wr_id) = (group.pieces(8), group.lives[index].wr_id());
+        let wr = match chance.below(7) {
+            0 => SendWr::send(wr_id, &pieces),
+            1 => SendWr::write(wr_id, &pieces, remote),
+            2 => SendWr::send_inline(wr_id, &[7; 64]).with_imm([1, 2, 3, 4]),
+            3 => SendWr::send(wr_id, &[]),
+            4 => SendWr::read(wr_id, &pieces, remote),
+            5 => SendWr::fetch_add(wr_id, &word, remote, 1),
+            _ => SendWr::compare_swap(wr_id, &word, remote, 0, 1).fenced(),
+        };
+        group.lives[index].send(wr, !chance.one_in(3));
+    }
+
+    /// One step nearer to RTS, mostly with the one opposite.
+    fn connect(&self, group: &mut Group, index: usize, at: usize, chance: &mut Chance) {
+        let opposite = (at ^ 1) * PER_GROUP + index;
+        let other = if chance.one_in(50) { chance.below(12) as usize } else { opposite };
+        let number = self.numbers[other].load(Relaxed);
+        if group.state(index) == QpState::Err {
+            group.reset(index);
+        }
+        let state = group.state(index);
+        let qp = group.lives[index].qp();
+        match state {
+            // Refused if the peer has made it fail meanwhile.
+            QpState::Reset => qp.connect(number).unwrap_or(()),
+            QpState::Sqd => qp.modify(&QpAttr::to(QpState::Rts)).unwrap_or(()),
+            _ => {}
+        }
+    }
+
+    /// Puts everything into ERR: nothing is left then. Connects it anew.
+    fn settle(&self) {
+        let mut groups: Vec<_> = self.groups.iter().map(|group| group.lock().unwrap()).collect();
+        for group in &mut groups {
+            (0..PER_GROUP).for_each(|index| group.break_qp(index));
+        }
+        for (group, at) in groups.iter_mut().zip(0..) {
+            wait_for(|| (group.poll(), group.lives.iter().all(Life::is_done)).1);
+            for index in 0..PER_GROUP {
+                group.reset(index);
+                let opposite = self.numbers[(at ^ 1) * PER_GROUP + index].load(Relaxed);
+                group.lives[index].qp().connect(opposite).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn c08_whatever_happens_each_request_completes_once_and_in_order() {
+    let world = World::new();
+    for round in 0..ROUNDS {
+        world.settle();
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (world, mut chance) = (&world, Chance(round * THREADS + thread));
+                scope.spawn(move || (0..STEPS).for_each(|_| world.step(&mut chance)));
+            }
+        });
+    }
+    world.settle();
+}

@@ -1,0 +1,223 @@
+//! How the keys of memory windows end: with their regions, windows and queue pairs, and while somebody goes
+//! through them. When a key is dead, nothing comes through it any more (Q6, Q10).
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use crate::common::windows::{AT, LEN, Opening, opened};
+use crate::common::{self, End, S, connect, pair, wait_for};
+use cq_core::setup::inc_rkey;
+use cq_core::transport::Post;
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
+use transport_rxe_loop::{Access, QpAttr, QpInit, QpState};
+
+#[track_caller]
+fn expect_dead(a: &mut End, opening: &Opening) {
+    let at = opening.at(0);
+    a.request(SendWr::write_inline(1, b"x", at), S::REM_ACCESS_ERR);
+}
+
+#[test]
+fn q10_a_region_takes_the_keys_of_its_windows_along() {
+    let (mut a, mut b, mut opening) = opened(Access::REMOTE);
+    a.request(SendWr::write_inline(1, b"x", opening.at(0)), S::SUCCESS);
+    let at = opening.at(0);
+    opening.region.deregister();
+    a.request(SendWr::write_inline(1, b"x", at), S::REM_ACCESS_ERR);
+    assert!(!b.qp.has_windows(), "it is not bound any more");
+    // The window can be bound again, to another region.
+    connect_anew(&mut a, &mut b);
+    opening.region = b.pd.allocate(8192, common::windows::OPEN).unwrap();
+    b.bind(&opening, Access::REMOTE);
+    a.request(SendWr::write_inline(1, b"x", opening.at(0)), S::SUCCESS);
+}
+
+#[test]
+fn q10_a_key_that_died_with_its_region_can_not_be_taken_away() {
+    let (_a, mut b, opening) = opened(Access::REMOTE);
+    let rkey = opening.window.rkey();
+    opening.region.deregister();
+    b.request(SendWr::local_invalidate(1, rkey), S::MW_BIND_ERR);
+    let (mut a, mut b, opening) = opened(Access::REMOTE);
+    let rkey = opening.window.rkey();
+    opening.region.deregister();
+    b.recv(9, 0, 64);
+    a.request(SendWr::send_with_inv(1, &[], rkey), S::SUCCESS);
+    b.expect(&[(9, S::REM_INV_REQ_ERR)]);
+}
+
+fn connect_anew(a: &mut End, b: &mut End) {
+    for end in [&mut *a, &mut *b] {
+        end.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    }
+    connect(a, b);
+}
+
+#[test]
+fn q06_deallocating_kills_the_key() {
+    let (mut a, b, opening) = opened(Access::REMOTE);
+    let (at, rkey) = (opening.at(0), opening.window.rkey());
+    drop(opening.window);
+    assert!(!b.qp.has_windows() && !opening.region.has_windows());
+    a.request(SendWr::write_inline(1, b"x", at), S::REM_ACCESS_ERR);
+    let (_a, mut b) = pair();
+    b.request(SendWr::local_invalidate(1, rkey), S::MW_BIND_ERR);
+}
+
+#[test]
+fn q06_reset_kills_the_keys_of_a_queue_pairs_windows() {
+    let (mut a, mut b, opening) = opened(Access::REMOTE);
+    b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    assert!(!b.qp.has_windows());
+    connect_anew(&mut a, &mut b);
+    expect_dead(&mut a, &opening);
+    // Then another one can bind it.
+    let mut c = End::new();
+    let mut d = End { qp: b.pd.create_qp(&QpInit::new(&b.cq)).unwrap(), ..b };
+    connect(&mut c, &mut d);
+    d.bind(&opening, Access::REMOTE);
+    c.request(SendWr::write_inline(1, b"x", opening.at(0)), S::SUCCESS);
+    d.qp = d.pd.create_qp(&QpInit::new(&d.cq)).unwrap();
+    assert!(!opening.region.has_windows(), "its queue pair is gone");
+    connect(&mut End::new(), &mut d);
+    d.bind(&opening, Access::REMOTE);
+}
+
+#[test]
+fn q06_in_err_keys_stay_but_let_nobody_in() {
+    let (mut a, mut b, opening) = opened(Access::REMOTE);
+    b.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    b.request(SendWr::local_invalidate(1, opening.window.rkey()), S::WR_FLUSH_ERR);
+    assert!(opening.region.has_windows());
+    a.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    connect_anew(&mut a, &mut b);
+    expect_dead(&mut a, &opening);
+}
+
+#[test]
+fn q06_a_queue_pair_that_is_its_own_peer_does_not_wait_for_itself() {
+    let mut a = End::new();
+    let number = a.qp.number();
+    a.qp.connect(number).unwrap();
+    let opening = Opening::of(&a);
+    a.bind(&opening, Access::REMOTE_WRITE);
+    let rkey = opening.window.rkey();
+    a.request(SendWr::write_inline(1, b"mine", opening.at(0)), S::SUCCESS);
+    a.request(SendWr::local_invalidate(1, rkey), S::SUCCESS);
+    a.bind(&opening, Access::REMOTE_WRITE);
+    let piece = [a.region.sge(0, 8).unwrap()];
+    a.qp.post_recv(&[RecvWr::new(2, &piece)]).unwrap();
+    a.post(SendWr::send_with_inv(1, &[], opening.window.rkey()));
+    let done = a.expect(&[(2, S::SUCCESS), (1, S::SUCCESS)]);
+    assert_eq!(done[0].result().unwrap().invalidated_rkey(), Some(opening.window.rkey()));
+    expect_dead(&mut a, &opening);
+}
+
+/// What takes a key away.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Invalidating,
+    Deallocating,
+    Resetting,
+}
+
+/// Takes the key away that a peer writes through; what is written there then stays.
+fn take_away_from_a_writer(by: By) {
+    let (mut a, mut b, opening) = opened(Access::REMOTE_WRITE);
+    let (at, stop) = (opening.at(0), &AtomicBool::new(false));
+    let piece = [a.region.sge(0, LEN).unwrap()];
+    a.region.write(0, &[1; LEN]).unwrap();
+    thread::scope(|scope| {
+        let busy = scope.spawn(move || {
+            while !stop.load(Relaxed) {
+                a.post(SendWr::write(1, &piece, at));
+                if common::settle(&mut a.cq, 1)[0].status() != S::SUCCESS {
+                    return;
+                }
+            }
+        });
+        wait_for(|| opening.bytes()[LEN - 1] == 1);
+        let mut kept = Some(opening);
+        match by {
+            By::Invalidating => b.request(SendWr::local_invalidate(1, at.rkey), S::SUCCESS),
+            By::Resetting => b.qp.modify(&QpAttr::to(QpState::Reset)).unwrap(),
+            By::Deallocating => {
+                let Opening { region, window } = kept.take().unwrap();
+                drop(window);
+                kept = Some(Opening { region, window: b.pd.alloc_mw().unwrap() });
+            }
+        }
+        let opening = kept.unwrap();
+        opening.region.write(AT, &[7; LEN]).unwrap();
+        for _ in 0..50 {
+            thread::yield_now();
+            assert!(opening.bytes() == [7; LEN], "written through a key that died by {by:?}");
+        }
+        stop.store(true, Relaxed);
+        busy.join().unwrap();
+        assert!(opening.bytes() == [7; LEN], "written through a key that died by {by:?}");
+    });
+}
+
+#[test]
+fn q06_nothing_comes_through_a_key_once_it_is_dead() {
+    for (by, times) in [(By::Invalidating, 30), (By::Deallocating, 30), (By::Resetting, 3)] {
+        (0..times).for_each(|_| take_away_from_a_writer(by));
+    }
+}
+
+/// Opens a window and takes its key away, again and again, while it writes to its peer.
+fn open_and_shut(end: &mut End, opening: &Opening, there: RemoteAddr) {
+    let piece = [end.region.sge(0, 8192).unwrap()];
+    for round in 0..2000 {
+        let bind = opening.bind(Access::REMOTE_WRITE);
+        end.qp
+            .post_send(&[
+                SendWr::bind_window(1, bind).unsignaled(),
+                SendWr::write(2, &piece, there).unsignaled(),
+                SendWr::local_invalidate(3, bind.rkey),
+            ])
+            .unwrap();
+        let done = common::settle(&mut end.cq, 1)[0];
+        assert_eq!((done.wr_id(), done.status()), (3, S::SUCCESS), "in round {round}");
+    }
+}
+
+#[test]
+fn q06_two_who_take_keys_away_from_each_other_do_not_wait_for_each_other() {
+    let (a, b) = pair();
+    let openings = [Opening::of(&a), Opening::of(&b)];
+    let there = [b.region.remote(0).unwrap(), a.region.remote(0).unwrap()];
+    let mut ends = [a, b];
+    thread::scope(|scope| {
+        for ((end, opening), there) in ends.iter_mut().zip(&openings).zip(there) {
+            scope.spawn(move || open_and_shut(end, opening, there));
+        }
+    });
+}
+
+#[test]
+fn q06_of_two_who_bind_a_window_at_once_one_does() {
+    for _ in 0..200 {
+        let (_a, mut b) = pair();
+        let (mut c, mut d) = (End::new(), End::new());
+        d.qp = b.pd.create_qp(&QpInit::new(&d.cq)).unwrap();
+        connect(&mut c, &mut d);
+        let opening = Opening::of(&b);
+        let bind = opening.bind(Access::REMOTE);
+        let other = WindowBind { rkey: inc_rkey(bind.rkey), ..bind };
+        let statuses = thread::scope(|scope| {
+            let both = [(&mut b, bind), (&mut d, other)].map(|(end, bind)| {
+                scope.spawn(move || {
+                    end.post(SendWr::bind_window(1, bind));
+                    common::settle(&mut end.cq, 1)[0].status()
+                })
+            });
+            both.map(|one| one.join().unwrap())
+        });
+        assert!(
+            statuses.contains(&S::SUCCESS) && statuses.contains(&S::MW_BIND_ERR),
+            "{statuses:?}"
+        );
+    }
+}
