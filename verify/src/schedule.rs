@@ -19,6 +19,9 @@ use crate::stages::libtest;
 const WAITING: usize = 1;
 /// How long processes that a stage started may outlive it, while they are ending.
 const GRACE: Duration = Duration::from_secs(5);
+/// So long a stage may say nothing, neither here nor in its log: what takes longest without a word is a program that is
+/// compiled on a busy machine.
+const SILENCE: Duration = Duration::from_secs(200);
 /// How often the progress is drawn, and the time looked at.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -34,6 +37,8 @@ struct UnderWay {
     started: Instant,
     /// What it said last that it does.
     what: String,
+    /// When it said something last, and how long its log was then.
+    heard: (Instant, u64),
     outcome: Option<Outcome>,
     /// Whether it says nothing more.
     ended: bool,
@@ -71,7 +76,7 @@ impl Schedule<'_> {
             }
             take_in(&told, &mut under_way, report);
             for process in &mut under_way {
-                process.end_in_time((self.limit)(process.stage));
+                process.end_in_time((self.limit)(process.stage), SILENCE);
             }
             let (over, still) = under_way.into_iter().partition(|process: &UnderWay| process.ended);
             under_way = still;
@@ -136,10 +141,12 @@ impl UnderWay {
         thread::spawn(move || read(number, stdout, &teller));
         let what = "starting".to_owned();
         let (outcome, ended, hung) = (None, false, None);
-        Ok(Self { number, stage, mark, process, started, what, outcome, ended, hung })
+        let heard = (started, 0);
+        Ok(Self { number, stage, mark, process, started, what, heard, outcome, ended, hung })
     }
 
     fn hears(&mut self, message: Message, report: &Report) {
+        self.heard.0 = Instant::now();
         match message {
             Message::UnderWay(what) => {
                 report.under_way(self.stage, &what);
@@ -154,21 +161,33 @@ impl UnderWay {
     }
 
     /// Ends it where its time is over, and keeps what hung.
-    fn end_in_time(&mut self, limit: Duration) {
-        if self.hung.is_none() && self.started.elapsed() > limit {
-            self.hung = Some(self.hangs(limit));
+    fn end_in_time(&mut self, limit: Duration, silence: Duration) {
+        let log = root().join(log_path(self.stage.name));
+        let length = fs::metadata(log).map_or(0, |log| log.len());
+        if length != self.heard.1 {
+            self.heard = (Instant::now(), length);
+        }
+        let why = if self.started.elapsed() > limit {
+            format!("over its limit of {} s", limit.as_secs())
+        } else if self.heard.0.elapsed() > silence {
+            format!("silent for {} s", silence.as_secs())
+        } else {
+            return;
+        };
+        if self.hung.is_none() {
+            self.hung = Some(format!("hung: {why} in {}", self.hangs()));
             self.mark.kill();
         }
     }
 
     /// What hangs, in words; the stacks go to the log.
-    fn hangs(&self, limit: Duration) -> String {
+    fn hangs(&self) -> String {
         let all = self.mark.processes();
         let at_work: Vec<&Running> = all.iter().filter(|it| !it.waits_for_others()).collect();
         let path = log_path(self.stage.name);
         let log = fs::read(root().join(&path)).unwrap_or_default();
         let tests = libtest::unfinished(&String::from_utf8_lossy(&log));
-        let mut words = format!("hung: over its limit of {} s in {}", limit.as_secs(), self.what);
+        let mut words = self.what.clone();
         for (kind, names) in
             [("tests", tests), ("programs", at_work.iter().map(ToString::to_string).collect())]
         {
@@ -241,15 +260,20 @@ mod tests {
         command
     }
 
-    /// What a stage came to whose process runs this script, within this time.
-    fn outcome_of(name: &'static str, script: &str, limit: Duration) -> Outcome {
+    /// What a stage came to whose process runs this script; how long it may take and be silent, as it is by then.
+    fn outcome_of(
+        name: &'static str,
+        script: &str,
+        times: impl Fn(&UnderWay) -> [Duration; 2],
+    ) -> Outcome {
         let (teller, told) = mpsc::channel();
         let stage: &'static Stage = Box::leak(Box::new(stage(name, &[])));
         let mut under_way = [UnderWay::start(0, stage, shell(script), &teller).unwrap()];
         let report = Report::new(false);
         while !under_way[0].ended {
             take_in(&told, &mut under_way, &report);
-            under_way[0].end_in_time(limit);
+            let [limit, silence] = times(&under_way[0]);
+            under_way[0].end_in_time(limit, silence);
         }
         let [process] = under_way;
         let outcome = process.conclude().unwrap();
@@ -270,13 +294,13 @@ mod tests {
     #[test]
     fn what_the_process_says_last_is_what_came_of_the_stage() {
         let script = format!(r#"echo noise; echo '{{"under_way":"a step"}}'; {PASSED}"#);
-        let outcome = outcome_of("test-passes", &script, LONG);
+        let outcome = outcome_of("test-passes", &script, |_| [LONG, LONG]);
         assert_eq!(outcome, Outcome::Passed("all of it".to_owned()));
     }
 
     #[test]
     fn a_process_that_ends_without_a_verdict_failed() {
-        let why = failed(outcome_of("test-crashes", "kill -SEGV $$", LONG));
+        let why = failed(outcome_of("test-crashes", "kill -SEGV $$", |_| [LONG, LONG]));
         assert!(why.contains("without a verdict") && why.contains("signal: 11"), "{why}");
     }
 
@@ -285,19 +309,26 @@ mod tests {
         let script = r#"echo '{"under_way":"cargo test"}'
                         echo 'test a::deadlock has been running for over 60 seconds' >&2
                         sleep 1000 & while :; do :; done"#;
-        let why = failed(outcome_of("test-hangs", script, Duration::ZERO));
-        assert!(why.starts_with("hung: over its limit of 0 s in "), "{why}");
-        // It may be ended before it has said a word, or started its child: then only that it hung is told.
-        let why = failed(outcome_of("test-hangs", script, Duration::from_secs(2)));
-        for part in ["in cargo test", "tests: a::deadlock", "programs: sleep (process "] {
-            assert!(why.contains(part), "no {part} in {why}");
+        let sleeps = |process: &UnderWay| {
+            process.mark.processes().iter().any(|it| it.to_string().starts_with("sleep "))
+        };
+        let over = |process: &UnderWay| if sleeps(process) { Duration::ZERO } else { LONG };
+        let said = [
+            failed(outcome_of("test-hangs", script, |process| [over(process), LONG])),
+            failed(outcome_of("test-is-silent", script, |process| [LONG, over(process)])),
+        ];
+        for (said, why) in said.iter().zip(["over its limit of 0 s", "silent for 0 s"]) {
+            assert!(said.starts_with(&format!("hung: {why} in cargo test; ")), "{said}");
+            for part in ["tests: a::deadlock", "programs: sleep (process "] {
+                assert!(said.contains(part), "no {part} in {said}");
+            }
         }
     }
 
     #[test]
     fn a_child_that_is_left_running_is_a_fault() {
         let script = format!("setsid sleep 1000 >/dev/null 2>&1 & {PASSED}");
-        let why = failed(outcome_of("test-leaves", &script, LONG));
+        let why = failed(outcome_of("test-leaves", &script, |_| [LONG, LONG]));
         assert!(why.starts_with("processes were left running: "), "{why}");
     }
 
