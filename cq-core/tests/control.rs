@@ -7,7 +7,7 @@ use std::cell::Cell;
 use cq_core::health::{Health, State};
 use cq_core::notify::ArmWord;
 use cq_core::ring::{CapacityError, Position, Slot, Tail};
-use cq_core::soft::{Consumer, Control, Overrun, Parts, Producer, SoftCq, Tag};
+use cq_core::soft::{Alerts, Consumer, Control, Overrun, Parts, Producer, SoftCq, Tag};
 use cq_core::transport::{Arm, Armed, CqKey, NoSignal, Notify, Poll, PollError, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 
@@ -331,4 +331,25 @@ fn n08_events_carry_the_name_that_the_queue_was_given() {
     assert_eq!(consumer.key(), KEY);
     let (_, consumer) = storage.split();
     assert_eq!(consumer.key(), CqKey { index: 0, generation: 0 });
+}
+
+/// What a new one prints, which is to be what a default one does, with no number in it but 0.
+fn zeros<T: Default + std::fmt::Debug>(new: T) {
+    let (new, default) = (format!("{new:?}"), format!("{:?}", T::default()));
+    assert_eq!(new, default);
+    assert!(!new.contains(|digit| ('1'..='9').contains(&digit)), "{new}");
+}
+
+#[test]
+fn zeros_are_a_new_queue() {
+    zeros(Slot::new());
+    zeros(Tag::new());
+    zeros(ArmWord::new());
+    zeros(Health::new());
+    zeros(Alerts::new());
+    zeros(Control::new());
+    zeros(cq_core::ring::Head::new());
+    zeros(SoftCq::<2>::new());
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    zeros(cq_core::ring::Gate::new());
 }
