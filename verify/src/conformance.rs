@@ -57,7 +57,9 @@ mod immediate;
 mod invalidation;
 mod limits;
 mod line;
+mod lists;
 mod local_errors;
+mod many;
 mod moderation;
 mod numbers;
 mod objects;
@@ -230,6 +232,8 @@ pub fn cases<D: Device>() -> Vec<Case> {
         timers::cases::<D>(),
         objects::cases::<D>(),
         limits::cases::<D>(),
+        lists::cases::<D>(),
+        many::cases::<D>(),
     ]
     .concat()
 }

@@ -13,10 +13,12 @@ use crate::actor::until;
 use crate::attr::QpAttr;
 use crate::cq::Cq;
 use crate::device::Context;
+use crate::fabric::{claim, header};
 use crate::qp::{QpInit, QueuePair};
 
 use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
+use crate::sweep;
 
 /// A queue pair that is its own peer, waits for ever, and takes its receives from a shared queue, which has one.
 struct Alone {
@@ -87,4 +89,106 @@ fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     });
     until("it ends", || ends.is_finished());
     ends.join().unwrap();
+}
+
+/// A place where nobody lives.
+const PLACE: u16 = 38;
+
+impl Alone {
+    fn pool(&self) -> Queue<'static> {
+        queue(self.fabric, self.slot()).unwrap()
+    }
+
+    /// The process at a place takes the only receive, for this queue pair.
+    fn is_taken_by(&self, place: u16) -> Taken {
+        let _guard = self.fabric.lock(self.slot().pool.lock(), || {}).unwrap();
+        self.pool().take(place, self.qp.number()).unwrap()
+    }
+
+    /// Says that a process lived at a place, waits until it is swept up after, and hands what is told meanwhile
+    /// on.
+    fn dies(&mut self, place: u16) -> Vec<AsyncEventType> {
+        let word = &header::claims(self.fabric.memory(), self.fabric.limits())[usize::from(place)];
+        let owner = claim::next(place.into(), word);
+        assert!(claim::take(word, owner));
+        let mut told = Vec::new();
+        until("nothing is left of the dead one", || {
+            sweep::look(self.fabric);
+            told.extend(self.told());
+            self.fabric.others().all(|other| other.to_word() != owner)
+        });
+        told.extend(self.told());
+        told
+    }
+
+    fn told(&mut self) -> Option<AsyncEventType> {
+        self.context.next_async().unwrap().map(|event| event.event_type)
+    }
+
+    /// Its request and its receive complete, and well.
+    #[track_caller]
+    fn is_served(&mut self) {
+        let (mut room, mut polled) = ([Wc::default(); 2], 0);
+        until("it is served", || {
+            polled += self.cq.poll(&mut room[polled..]).unwrap();
+            polled == 2
+        });
+        assert_eq!(
+            room.map(|wc| (wc.wr_id(), wc.status())),
+            [1, 2].map(|id| (id, WcStatus::SUCCESS))
+        );
+    }
+}
+
+#[test]
+fn x03_a_limit_that_a_process_reached_is_told_though_it_died_before_it_told() {
+    let mut alone = Alone::new();
+    alone.srq.arm_limit(1).unwrap();
+    assert!(alone.is_taken_by(PLACE).reached_limit());
+    assert_eq!((alone.told(), alone.slot().pool.owes()), (None, Some(PLACE)));
+    assert_eq!(alone.dies(PLACE), [AsyncEventType::SRQ_LIMIT_REACHED], "and once");
+    assert_eq!((alone.srq.waiting(), alone.slot().pool.owes()), (1, None));
+}
+
+#[test]
+fn x03_a_limit_that_was_told_is_not_told_again_when_who_reached_it_dies() {
+    let mut alone = Alone::new();
+    alone.srq.arm_limit(1).unwrap();
+    assert!(alone.is_taken_by(PLACE + 1).reached_limit());
+    tell_limit(alone.fabric, alone.srq.number(), PLACE + 1);
+    assert_eq!(alone.told(), Some(AsyncEventType::SRQ_LIMIT_REACHED));
+    assert_eq!(alone.dies(PLACE + 1), []);
+}
+
+#[test]
+fn x03_who_starved_gets_what_a_dead_process_had_taken() {
+    let mut alone = Alone::new();
+    alone.is_taken_by(PLACE + 2);
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
+    alone.dies(PLACE + 2);
+    alone.is_served();
+}
+
+#[test]
+fn q09_who_starved_gets_what_another_gives_back() {
+    let mut alone = Alone::new();
+    let taken = alone.is_taken_by(alone.fabric.place());
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
+    give_back(alone.fabric, alone.srq.number(), &taken);
+    // Who gives back holds a turn, and looks after others once it is given back.
+    execute::run(alone.fabric, 0);
+    alone.is_served();
+}
+
+#[test]
+fn x07_a_receive_that_can_not_be_given_back_frees_its_slot() {
+    let alone = Alone::new();
+    let taken = alone.is_taken_by(alone.fabric.place());
+    let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
+    give_back(alone.fabric, alone.srq.number(), &taken);
+    drop(suspended);
+    assert!(alone.pool().taken().next().is_none(), "it is lost, and nobody waits for it");
+    assert_eq!(alone.pool().find_free(taken.slot()), Some(taken.slot()));
 }
