@@ -1,9 +1,7 @@
 //! Batches of datagrams to many queue pairs: what becomes of each receiver is its own (O4, Q2, Q7).
 
-mod common;
-
-use common::datagrams::GRH;
-use common::{CAPS, End, QKEY, S, bring_to, open, settle};
+use crate::common::datagrams::GRH;
+use crate::common::{CAPS, End, QKEY, S, bring_to, open, settle};
 use cq_core::wr::SendWr;
 use transport_rxe_loop::{AddressVector, Destination, QpCaps, QpState, QpType};
 
