@@ -1,5 +1,6 @@
 //! The model with one thing broken, which whatever compares or judges has to notice.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType};
@@ -18,70 +19,93 @@ use crate::model::{
     Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq,
 };
 
-/// A way to be broken: not at all.
-pub const NOT: u8 = 0;
-pub const SWAPS_TWO_STATUSES: u8 = 1;
-pub const SKIPS_A_FLUSH: u8 = 2;
-pub const LOSES_SOLICITED: u8 = 3;
-pub const GIVES_A_SLOT_EARLY: u8 = 4;
-pub const HANDS_OUT_TWICE: u8 = 5;
-pub const LOSES_AN_EVENT: u8 = 6;
-pub const REPORTS_NOTHING: u8 = 7;
-pub const FORGETS_TO_RESIZE: u8 = 8;
-/// What a shared receive queue holds goes with the first queue pair of it that fails.
-pub const FLUSHES_SHARED_RECEIVES: u8 = 9;
-/// `byte_len` of a datagram is that of what was sent.
-pub const FORGETS_THE_ROUTE: u8 = 10;
-pub const IGNORES_QUEUE_KEYS: u8 = 11;
-pub const REACHES_A_LIMIT_TWICE: u8 = 12;
-/// A key that was invalidated still opens the window.
-pub const KEEPS_KEYS: u8 = 13;
-/// Moderation changes nothing.
-pub const HOLDS_NOTHING_BACK: u8 = 14;
-/// A completion queue that was to ignore overruns does not.
-pub const MINDS_OVERRUNS: u8 = 15;
-/// A window that is bound can be bound again.
-pub const REBINDS: u8 = 16;
-/// A window can't be bound again by the queue pair that took its key away.
-pub const BINDS_ONCE: u8 = 17;
+/// A way to be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Not at all.
+    Nothing,
+    SwapsTwoStatuses,
+    SkipsAFlush,
+    LosesSolicited,
+    GivesASlotEarly,
+    HandsOutTwice,
+    LosesAnEvent,
+    ReportsNothing,
+    ForgetsToResize,
+    /// What a shared receive queue holds goes with the first queue pair of it that fails.
+    FlushesSharedReceives,
+    /// `byte_len` of a datagram is that of what was sent.
+    ForgetsTheRoute,
+    IgnoresQueueKeys,
+    ReachesALimitTwice,
+    /// A key that was invalidated still opens the window.
+    KeepsKeys,
+    /// Moderation changes nothing.
+    HoldsNothingBack,
+    /// A completion queue that was to ignore overruns does not.
+    MindsOverruns,
+    /// A window that is bound can be bound again.
+    Rebinds,
+    /// A window can't be bound again by the queue pair that took its key away.
+    BindsOnce,
+}
+
+impl How {
+    /// Runs what opens the model so that it is broken in this way. It is no type's, so that the cases are compiled
+    /// once for all.
+    pub fn with<R>(self, run: impl FnOnce() -> R) -> R {
+        HOW.set(self);
+        let result = run();
+        HOW.set(How::Nothing);
+        result
+    }
+}
+
+thread_local! {
+    static HOW: Cell<How> = const { Cell::new(How::Nothing) };
+}
 
 /// The model, broken in one way.
-pub struct Broken<const HOW: u8> {
+pub struct Broken {
+    how: How,
     device: Model,
     /// Reported before anything else.
     again: Option<AsyncEvent>,
 }
 
-pub struct BrokenCq<const HOW: u8> {
+pub struct BrokenCq {
+    how: How,
     cq: ModelCq,
     /// Handed out before anything else.
     again: VecDeque<Wc>,
     polled: u32,
 }
 
-pub struct BrokenQp<const HOW: u8> {
+pub struct BrokenQp {
+    how: How,
     qp: ModelQp,
     /// Whether it was to take a key away.
     invalidated: bool,
 }
 
-pub struct BrokenChannel<const HOW: u8> {
+pub struct BrokenChannel {
+    how: How,
     channel: ModelChannel,
     taken: u32,
 }
 
-impl<const HOW: u8> Device for Broken<HOW> {
+impl Device for Broken {
     type Pd = ModelPd;
     type Mr = ModelMr;
-    type Channel = BrokenChannel<HOW>;
-    type Cq = BrokenCq<HOW>;
+    type Channel = BrokenChannel;
+    type Cq = BrokenCq;
     type Srq = ModelSrq;
     type Ah = ModelAh;
     type Mw = ModelMw;
-    type Qp = BrokenQp<HOW>;
+    type Qp = BrokenQp;
 
     fn open() -> Self {
-        Self { device: Model::open(), again: None }
+        Self { how: HOW.get(), device: Model::open(), again: None }
     }
 
     fn limits(&self) -> Limits {
@@ -96,30 +120,30 @@ impl<const HOW: u8> Device for Broken<HOW> {
         self.device.register(pd, len, access)
     }
 
-    fn create_channel(&self) -> BrokenChannel<HOW> {
-        BrokenChannel { channel: self.device.create_channel(), taken: 0 }
+    fn create_channel(&self) -> BrokenChannel {
+        BrokenChannel { how: self.how, channel: self.device.create_channel(), taken: 0 }
     }
 
     fn create_cq(
         &self,
         capacity: u32,
-        channel: Option<&BrokenChannel<HOW>>,
-    ) -> Result<BrokenCq<HOW>, Refusal> {
+        channel: Option<&BrokenChannel>,
+    ) -> Result<BrokenCq, Refusal> {
         let cq = self.device.create_cq(capacity, channel.map(|broken| &broken.channel))?;
-        Ok(BrokenCq { cq, again: VecDeque::new(), polled: 0 })
+        Ok(BrokenCq { how: self.how, cq, again: VecDeque::new(), polled: 0 })
     }
 
     fn create_cq_ignoring_overrun(
         &self,
         capacity: u32,
-        channel: Option<&BrokenChannel<HOW>>,
-    ) -> Result<BrokenCq<HOW>, Refusal> {
-        if HOW == MINDS_OVERRUNS {
+        channel: Option<&BrokenChannel>,
+    ) -> Result<BrokenCq, Refusal> {
+        if self.how == How::MindsOverruns {
             return self.create_cq(capacity, channel);
         }
         let channel = channel.map(|broken| &broken.channel);
         let cq = self.device.create_cq_ignoring_overrun(capacity, channel)?;
-        Ok(BrokenCq { cq, again: VecDeque::new(), polled: 0 })
+        Ok(BrokenCq { how: self.how, cq, again: VecDeque::new(), polled: 0 })
     }
 
     fn create_srq(&self, pd: &ModelPd, init: &SrqInit) -> Result<ModelSrq, Refusal> {
@@ -141,13 +165,17 @@ impl<const HOW: u8> Device for Broken<HOW> {
     fn create_qp(
         &self,
         pd: &ModelPd,
-        init: &QpInit<'_, BrokenCq<HOW>, ModelSrq>,
-    ) -> Result<BrokenQp<HOW>, Refusal> {
+        init: &QpInit<'_, BrokenCq, ModelSrq>,
+    ) -> Result<BrokenQp, Refusal> {
         let QpInit { qp_type, send_cq, recv_cq, srq, mut caps, sq_sig_all } = *init;
-        caps.max_send_wr += u32::from(HOW == GIVES_A_SLOT_EARLY);
+        caps.max_send_wr += u32::from(self.how == How::GivesASlotEarly);
         let (send_cq, recv_cq) = (&send_cq.cq, &recv_cq.cq);
         let init = QpInit { qp_type, send_cq, recv_cq, srq, caps, sq_sig_all };
-        self.device.create_qp(pd, &init).map(|qp| BrokenQp { qp, invalidated: false })
+        self.device.create_qp(pd, &init).map(|qp| BrokenQp {
+            how: self.how,
+            qp,
+            invalidated: false,
+        })
     }
 
     fn pause(&self) {
@@ -155,9 +183,9 @@ impl<const HOW: u8> Device for Broken<HOW> {
     }
 }
 
-impl<const HOW: u8> AsyncEvents for Broken<HOW> {
+impl AsyncEvents for Broken {
     fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        if HOW == REPORTS_NOTHING {
+        if self.how == How::ReportsNothing {
             return Ok(None);
         }
         if let Some(event) = self.again.take() {
@@ -165,13 +193,14 @@ impl<const HOW: u8> AsyncEvents for Broken<HOW> {
         }
         let event = self.device.next_async()?;
         self.again = event.filter(|event| {
-            HOW == REACHES_A_LIMIT_TWICE && event.event_type == AsyncEventType::SRQ_LIMIT_REACHED
+            self.how == How::ReachesALimitTwice
+                && event.event_type == AsyncEventType::SRQ_LIMIT_REACHED
         });
         Ok(event)
     }
 }
 
-impl<const HOW: u8> Poll for BrokenCq<HOW> {
+impl Poll for BrokenCq {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         if let (Some(room), Some(wc)) = (out.first_mut(), self.again.pop_front()) {
             *room = wc;
@@ -180,13 +209,13 @@ impl<const HOW: u8> Poll for BrokenCq<HOW> {
         let mut count = self.cq.poll(out)?;
         for wc in &mut out[..count] {
             self.polled += 1;
-            if HOW == HANDS_OUT_TWICE && self.polled % 5 == 4 {
+            if self.how == How::HandsOutTwice && self.polled % 5 == 4 {
                 self.again.push_back(*wc);
             }
-            if HOW == FORGETS_THE_ROUTE && wc.result().is_ok_and(|done| done.src_qp() > 0) {
+            if self.how == How::ForgetsTheRoute && wc.result().is_ok_and(|done| done.src_qp() > 0) {
                 *wc = without_route(wc);
             }
-            if HOW == SWAPS_TWO_STATUSES {
+            if self.how == How::SwapsTwoStatuses {
                 let status = match wc.status() {
                     S::REM_ACCESS_ERR => S::REM_INV_REQ_ERR,
                     S::REM_INV_REQ_ERR => S::REM_ACCESS_ERR,
@@ -195,7 +224,7 @@ impl<const HOW: u8> Poll for BrokenCq<HOW> {
                 *wc = Wc::new(wc.wr_id(), status, wc.qp_num());
             }
         }
-        let is_flush = |wc: &&Wc| HOW == SKIPS_A_FLUSH && wc.status() == S::WR_FLUSH_ERR;
+        let is_flush = |wc: &&Wc| self.how == How::SkipsAFlush && wc.status() == S::WR_FLUSH_ERR;
         if out[..count].last().as_ref().is_some_and(is_flush) {
             count -= 1;
         }
@@ -203,7 +232,7 @@ impl<const HOW: u8> Poll for BrokenCq<HOW> {
     }
 }
 
-impl<const HOW: u8> Arm for BrokenCq<HOW> {
+impl Arm for BrokenCq {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
         self.cq.arm(on)
     }
@@ -213,39 +242,39 @@ impl<const HOW: u8> Arm for BrokenCq<HOW> {
     }
 }
 
-impl<const HOW: u8> Destroy for BrokenCq<HOW> {
+impl Destroy for BrokenCq {
     fn destroy(self) -> Result<(), Self> {
-        let Self { cq, again, polled } = self;
-        cq.destroy().map_err(|cq| Self { cq, again, polled })
+        let Self { how, cq, again, polled } = self;
+        cq.destroy().map_err(|cq| Self { how, cq, again, polled })
     }
 }
 
-impl<const HOW: u8> Cq for BrokenCq<HOW> {
+impl Cq for BrokenCq {
     fn capacity(&self) -> u32 {
         self.cq.capacity()
     }
 
     fn resize(&mut self, capacity: u32) -> Result<u32, Refusal> {
-        if HOW == FORGETS_TO_RESIZE { Ok(capacity) } else { self.cq.resize(capacity) }
+        if self.how == How::ForgetsToResize { Ok(capacity) } else { self.cq.resize(capacity) }
     }
 
     fn moderate(&mut self, count: u16, period: u16) -> Result<(), Refusal> {
-        if HOW == HOLDS_NOTHING_BACK { Ok(()) } else { self.cq.moderate(count, period) }
+        if self.how == How::HoldsNothingBack { Ok(()) } else { self.cq.moderate(count, period) }
     }
 }
 
-impl<const HOW: u8> Post for BrokenQp<HOW> {
+impl Post for BrokenQp {
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let mut list = list.to_vec();
-        if HOW == LOSES_SOLICITED {
+        if self.how == How::LosesSolicited {
             list.iter_mut().for_each(|wr| wr.flags.remove(SendFlags::SOLICITED));
         }
-        if HOW == BINDS_ONCE {
+        if self.how == How::BindsOnce {
             list.iter_mut().for_each(|wr| self.spoil(&mut wr.op));
         }
-        let result = match HOW {
-            KEEPS_KEYS => self.qp.keeping_keys(|qp| qp.post_send(&list)),
-            REBINDS => {
+        let result = match self.how {
+            How::KeepsKeys => self.qp.keeping_keys(|qp| qp.post_send(&list)),
+            How::Rebinds => {
                 self.qp.unbind_what_is_bound_by(&list);
                 self.qp.post_send(&list)
             }
@@ -272,10 +301,10 @@ fn without_route(wc: &Wc) -> Wc {
         .with_flags(done.flags() & WcFlags::GRH)
 }
 
-impl<const HOW: u8> BrokenQp<HOW> {
+impl BrokenQp {
     /// After anything that may have made it fail.
     fn after(&self) {
-        if HOW == FLUSHES_SHARED_RECEIVES {
+        if self.how == How::FlushesSharedReceives {
             self.qp.flush_shared_receives();
         }
     }
@@ -290,14 +319,14 @@ impl<const HOW: u8> BrokenQp<HOW> {
     }
 }
 
-impl<const HOW: u8> Qp<ModelAh> for BrokenQp<HOW> {
+impl Qp<ModelAh> for BrokenQp {
     fn post_to(
         &mut self,
         to: &Destination<'_, ModelAh>,
         list: &[SendWr<'_>],
     ) -> Result<(), PostError> {
         let Destination { ah, qp_num, qkey } = *to;
-        let qkey = if HOW == IGNORES_QUEUE_KEYS { 0 } else { qkey };
+        let qkey = if self.how == How::IgnoresQueueKeys { 0 } else { qkey };
         self.qp.post_to(&Destination { ah, qp_num, qkey }, list)
     }
 
@@ -307,7 +336,7 @@ impl<const HOW: u8> Qp<ModelAh> for BrokenQp<HOW> {
 
     fn caps(&self) -> QpCaps {
         let QpCaps { max_send_wr, .. } = self.qp.caps();
-        let max_send_wr = max_send_wr - u32::from(HOW == GIVES_A_SLOT_EARLY);
+        let max_send_wr = max_send_wr - u32::from(self.how == How::GivesASlotEarly);
         QpCaps { max_send_wr, ..self.qp.caps() }
     }
 
@@ -317,7 +346,7 @@ impl<const HOW: u8> Qp<ModelAh> for BrokenQp<HOW> {
 
     fn modify(&mut self, attr: &Attr) -> Result<(), Refusal> {
         let mut attr = *attr;
-        if HOW == IGNORES_QUEUE_KEYS {
+        if self.how == How::IgnoresQueueKeys {
             attr.qkey = attr.qkey.map(|_| 0);
         }
         let result = self.qp.modify(&attr);
@@ -326,23 +355,23 @@ impl<const HOW: u8> Qp<ModelAh> for BrokenQp<HOW> {
     }
 }
 
-impl<const HOW: u8> Events for BrokenChannel<HOW> {
+impl Events for BrokenChannel {
     fn next(&mut self) -> Result<Option<CqKey>, EventError> {
         let event = self.channel.next()?;
         self.taken += u32::from(event.is_some());
-        Ok(event.filter(|_| HOW != LOSES_AN_EVENT || self.taken % 3 != 2))
+        Ok(event.filter(|_| self.how != How::LosesAnEvent || self.taken % 3 != 2))
     }
 }
 
-impl<const HOW: u8> cq_core::transport::Block for BrokenChannel<HOW> {
+impl cq_core::transport::Block for BrokenChannel {
     fn block(&mut self, left: &mut Option<std::time::Duration>) -> Result<bool, EventError> {
         self.channel.block(left)
     }
 }
 
-impl<const HOW: u8> Destroy for BrokenChannel<HOW> {
+impl Destroy for BrokenChannel {
     fn destroy(self) -> Result<(), Self> {
-        let Self { channel, taken } = self;
-        channel.destroy().map_err(|channel| Self { channel, taken })
+        let Self { how, channel, taken } = self;
+        channel.destroy().map_err(|channel| Self { how, channel, taken })
     }
 }
