@@ -105,6 +105,7 @@ fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     });
     until("it ends", || ends.is_finished());
     ends.join().unwrap();
+    assert!(pool.taken().next().is_none(), "it was waited for, and then freed");
 }
 
 /// A place where nobody lives.
@@ -209,4 +210,18 @@ fn x07_a_receive_that_can_not_be_given_back_frees_its_slot() {
     drop(suspended);
     assert!(alone.pool().taken().next().is_none(), "it is lost, and nobody waits for it");
     assert_eq!(alone.pool().find_free(taken.slot()), Some(taken.slot()));
+}
+
+#[test]
+fn x03_reset_and_destroying_give_back_what_a_dead_process_had_taken() {
+    let mut alone = Alone::in_own_fabric();
+    for _ in 0..2 {
+        alone.is_taken_by(PLACE);
+        assert_eq!(alone.qp.modify(&QpAttr::to(QpState::Reset)), Ok(()));
+        assert_eq!((alone.srq.waiting(), alone.pool().taken().count()), (1, 0));
+    }
+    alone.is_taken_by(PLACE);
+    let Alone { qp, srq, .. } = alone;
+    drop(qp);
+    assert_eq!(srq.waiting(), 1);
 }
