@@ -105,9 +105,7 @@ impl Actor {
 
     /// Whether it is stopped.
     pub fn is_stopped(&self) -> bool {
-        let stat =
-            std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        is_stopped(self.pid())
     }
 
     /// How it has ended.
@@ -148,6 +146,12 @@ impl Drop for Actor {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether the process with this number is stopped.
+pub fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 /// Ends this process with the one that started it, whatever it is doing.

@@ -7,6 +7,8 @@ mod forked;
 mod line;
 // They are there only where steps are.
 #[cfg(debug_assertions)]
+mod copying;
+#[cfg(debug_assertions)]
 mod datagrams;
 #[cfg(debug_assertions)]
 mod steps;
