@@ -131,6 +131,19 @@ fn n01_n03_one_producer_among_several_fires_as_a_single_one_does() {
     }
 }
 
+#[test]
+fn n04_the_arm_word_holds_the_numbers_that_its_documentation_lists() {
+    let word = ArmWord::new();
+    let shows = |number: u32| assert_eq!(format!("{word:?}"), format!("ArmWord({number})"));
+    shows(0);
+    word.arm(Notify::Solicited);
+    shows(1);
+    word.arm(Notify::Next);
+    shows(2);
+    word.fire(false, || ());
+    shows(0);
+}
+
 /// An arm word whose memory holds this number.
 fn foreign(word: u32) -> ArmWord {
     // SAFETY: the type is transparent over an atomic integer, and any number in it is a state.

@@ -111,16 +111,19 @@ fn o01_a_resized_queue_stores_what_it_promises_now() {
 
 #[test]
 fn o01_a_resized_queue_gives_slots_back_as_late_as_its_new_ring_allows() {
+    // Of 16 slots; as many come back once more than the lag were taken, and none before.
     for (promised, lag) in [(16, 0), (13, 3), (12, 4), (1, 4)] {
-        let (old, new, alerts) = (Memory::new(2), Memory::new(16), Alerts::new());
-        let mut producer = old.parts().producer::<NoSignal>(&alerts, KEY, None);
-        let mut consumer = old.parts().consumer(&alerts, KEY, false);
-        assert_eq!(consumer.resize(new.promising(promised)), Ok(()));
-        producer.follow(new.promising(promised));
-        producer.push_batch(&[(); 16].map(|()| send(0))).unwrap();
-        (0..=lag).for_each(|_| assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(1)));
-        let stored = producer.push_batch(&[(); 16].map(|()| send(0))).unwrap_err().stored;
-        assert_eq!(stored, lag + 1, "{promised} of 16 promised");
+        for (taken, back) in [(lag, 0), (lag + 1, lag + 1)] {
+            let (old, new, alerts) = (Memory::new(2), Memory::new(16), Alerts::new());
+            let mut producer = old.parts().producer::<NoSignal>(&alerts, KEY, None);
+            let mut consumer = old.parts().consumer(&alerts, KEY, false);
+            assert_eq!(consumer.resize(new.promising(promised)), Ok(()));
+            producer.follow(new.promising(promised));
+            producer.push_batch(&[(); 16].map(|()| send(0))).unwrap();
+            (0..taken).for_each(|_| assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(1)));
+            let stored = producer.push_batch(&[(); 16].map(|()| send(0))).unwrap_err().stored;
+            assert_eq!(stored, back, "{promised} promised, {taken} taken");
+        }
     }
 }
 
