@@ -225,3 +225,31 @@ fn x03_reset_and_destroying_give_back_what_a_dead_process_had_taken() {
     drop(qp);
     assert_eq!(srq.waiting(), 1);
 }
+
+#[test]
+fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
+    const ROUNDS: u64 = 200;
+    let mut alone = Alone::in_own_fabric();
+    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
+    let index = sync::load_u32(&fabric.qp(target).recv_cq);
+    alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
+    for round in 0..ROUNDS {
+        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(fabric.place())).collect();
+        let (held, settles) = (AtomicU32::new(0), AtomicU32::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // As who has published the completions, and not settled what they cover.
+                let _pushing = cq::lock(fabric, index).unwrap();
+                held.store(1, Ordering::Release);
+                while settles.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                (0..round % 8).for_each(|_| thread::yield_now());
+                all.iter().for_each(|taken| pool.settle(taken.tag(), target));
+            });
+            until("it pushes", || held.load(Ordering::Acquire) == 1);
+            settles.store(1, Ordering::Release);
+            assert_eq!(alone.srq.post_recv(&[RecvWr::new(1, &[]); 4]), Ok(()), "round {round}");
+        });
+    }
+}
