@@ -64,6 +64,7 @@ fn fires(word: &ArmWord) -> [bool; 3] {
 #[test]
 fn n01_n03_n04_the_arm_word_goes_by_the_strongest_arm_and_fires_once() {
     let (next, solicited) = (Notify::Next, Notify::Solicited);
+    assert!(solicited < next, "the stronger arm is the greater one");
     let cases: [(&[Notify], _); 6] = [
         (&[], [false, false, false]),
         (&[next], [true, false, false]),
