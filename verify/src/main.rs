@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use verify::conformance::run_here;
+use verify::conformance::{named, run_here};
 use verify::far;
 
 use crate::packages::Packages;
@@ -52,17 +52,21 @@ struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = run::KILLS)]
     kills: u32,
 
-    /// Name the stages, each with what it shows
+    /// Name the stages, each with what it shows; with --cases, the cases
     #[arg(long)]
     list: bool,
 
     /// Run the conformance cases of a transport in this process, and nothing else
-    #[arg(long, value_name = "TRANSPORT", conflicts_with_all = ["stages", "list"])]
+    #[arg(long, value_name = "TRANSPORT", conflicts_with = "stages")]
     cases: Option<String>,
 
     /// With --cases: only those with this in their names
     #[arg(long, value_name = "PART", requires = "cases", default_value = "")]
     only: String,
+
+    /// With --cases and --only: only the one of this very name
+    #[arg(long, requires = "cases")]
+    exact: bool,
 
     /// With --cases: only those from this number on
     #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "0")]
@@ -102,13 +106,12 @@ fn failed(error: &Error) -> ExitCode {
 
 /// Whether nothing failed.
 fn verify(arguments: &Arguments) -> Result<bool, Error> {
+    if let Some(transport) = &arguments.cases {
+        return cases(transport, arguments).map_err(Error::Cases);
+    }
     if arguments.list {
         io::stdout().write_all(stages::list().as_bytes())?;
         return Ok(true);
-    }
-    if let Some(transport) = &arguments.cases {
-        let (from, only) = (arguments.from, &arguments.only);
-        return run_here(transport, from, only, &mut io::stdout()).map_err(Error::Cases);
     }
     let chosen = choose(&arguments.stages)?;
     let asked_for = !arguments.stages.is_empty();
@@ -124,6 +127,22 @@ fn verify(arguments: &Arguments) -> Result<bool, Error> {
         report.stage(stage.name, started.elapsed(), &result)?;
     }
     Ok(report.finish()?)
+}
+
+/// Names the cases of a transport, or runs them.
+fn cases(transport: &str, arguments: &Arguments) -> io::Result<bool> {
+    if arguments.list {
+        let cases = (named(transport)?.cases)();
+        cases.iter().try_for_each(|case| writeln!(io::stdout(), "{}", case.name))?;
+        return Ok(true);
+    }
+    let Arguments { from, only, exact, .. } = arguments;
+    run_here(
+        transport,
+        *from,
+        |case| if *exact { case == only } else { case.contains(only) },
+        &mut io::stdout(),
+    )
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static Stage>, UnknownStage> {

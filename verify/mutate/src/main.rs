@@ -1,43 +1,53 @@
-//! Draft.
+//! `cargo verify mutate`: what are the checks blind to?
+//!
+//! Faults are planted in the engine and in the device, mechanically, from their syntax trees, and each is tried
+//! on the checks: one that no check notices is a survivor. All faults (mutants) stand in one mutated copy of the
+//! workspace under `target/mutate`, and the environment says which one is on, so that a mutant costs a run and not a build
+//! (such a copy is called mutant schemata).
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`sources`], [`worlds`] | which files there are, and what of them is compiled where |
+//! | [`constants`], [`signatures`] | what has to be known of all functions: which stay `const`, which arguments are alike |
+//! | [`plant`] | what is planted, and where |
+//! | [`tree`], [`compile`] | the mutated copy, and leaving out what does not compile |
+//! | [`checks`], [`attempt`], [`baseline`] | what may notice a mutant, one run of it, and what it does by itself |
+//! | [`hunt`], [`choose`], [`workers`] | trying mutants: on which checks, in which order, by several threads |
+//! | [`kept`] | the survivors that are explained |
+//! | [`record`], [`report`] | what became of each, and of all |
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod arguments;
+mod attempt;
+mod baseline;
+mod checks;
+mod choose;
 mod compile;
 mod constants;
+mod hunt;
+mod kept;
 mod plant;
+mod record;
+mod report;
+mod run;
 mod signatures;
 mod sources;
 mod tree;
+mod workers;
 mod worlds;
 
-use std::path::Path;
-use std::time::Instant;
-
-fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let target = root.join("target/mutate");
-    let tree = tree::Tree::new(root, &target.join("tree")).unwrap();
-    let mut constants = constants::Constants::default();
-    for (_, text) in tree.rust().unwrap() {
-        if let Ok(tokens) = text.parse() { constants.add(tokens); }
-    }
-    constants.close();
-    let sources = sources::read(root).unwrap();
-    let mut signatures = signatures::Signatures::new();
-    for source in &sources { signatures.add(&source.syntax); }
-    let planting = plant::plant(&sources, &plant::Knowledge { constants, signatures });
-    for mutant in &planting.mutants {
-        println!("{} {:?} {} {}:{}", mutant.number, mutant.area, mutant.operator, mutant.name, mutant.line);
-    }
-    if std::env::args().nth(1).as_deref() == Some("list") { return; }
-    let mut copy = compile::Copy::new(&tree, &planting, &target).unwrap();
-    let start = Instant::now();
-    for (world, arguments) in [
-        (compile::World::Normal, &["check", "--profile", "mutate", "-p", "cq-core", "-p", "transport-rxe-loop", "--lib"][..]),
-        (compile::World::Loom, &["check", "--profile", "mutate", "-p", "cq-core", "-p", "transport-rxe-loop", "--lib"][..]),
-    ] {
-        let result = copy.build(world, arguments, |text| eprintln!("{text} {:?}", start.elapsed()));
-        match result { Ok(found) => eprintln!("{} artifacts", found.len()), Err(error) => { eprintln!("{error}"); break } }
-    }
-    for refused in &copy.refused {
-        let mutant = &planting.mutants[*refused as usize - 1];
-        eprintln!("refused {} {} {}:{}", mutant.number, mutant.operator, mutant.name, mutant.line);
+fn main() -> ExitCode {
+    match run::run(&arguments::Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // `eprintln!` would panic where stderr is closed as well.
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::constants::Constants;
@@ -32,12 +33,16 @@ mod edit;
 mod orderings;
 mod sites;
 mod statements;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use self::edit::{Edit, Rendered, render};
 
 /// What a mutant does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operator {
     /// A memory ordering is weaker.

@@ -15,8 +15,17 @@ const RUNTIME_PATH: &str = "cq-core/src/mutants.rs";
 const ROOT_OF_CORE: &str = "cq-core/src/lib.rs";
 const MANIFEST: &str = "Cargo.toml";
 
-/// As tests are built, but quick enough to run thousands of times. Nothing is debugged here.
-const PROFILE: &str = "\n[profile.mutate]\ninherits = \"dev\"\nopt-level = 1\ndebug = false\nincremental = false\n";
+/// As tests are built, but quick enough to be run thousands of times; what the cases themselves do takes no time.
+const PROFILE: &str = "
+[profile.mutate]
+inherits = \"dev\"
+opt-level = 1
+debug = false
+incremental = false
+
+[profile.mutate.package.verify]
+opt-level = 0
+";
 
 /// Where fabrics are, and where they are in the copy: in the folder that a check runs in, so that no mutant reaches
 /// another's fabrics, or those of the machine. As long as the original, so that positions in files stay.

@@ -236,8 +236,10 @@ impl Visit<'_> for Walk<'_> {
             Stmt::Item(_) | Stmt::Macro(_) => &[],
         };
         self.under(attributes, |walk| {
-            walk.statement(statement);
-            visit::visit_stmt(walk, statement);
+            if walk.worlds.normal {
+                walk.statement(statement);
+                visit::visit_stmt(walk, statement);
+            }
         });
     }
 
