@@ -3,6 +3,7 @@
 use clap::Parser;
 
 use crate::plant::Operator;
+use crate::sources::Area;
 
 const DETAILS: &str = "\
 What is planted, in cq-core/src and transport-rxe-loop/src, but for tests and constants:
@@ -54,6 +55,10 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub only: String,
 
+    /// Only mutants of this part of the workspace; may be given several times
+    #[arg(long, value_name = "AREA", value_enum)]
+    pub area: Vec<Area>,
+
     /// Only mutants of this kind; may be given several times
     #[arg(long, value_name = "KIND", value_enum)]
     pub kind: Vec<Operator>,
@@ -61,6 +66,10 @@ pub struct Arguments {
     /// Name the mutants with their numbers, and try none
     #[arg(long)]
     pub list: bool,
+
+    /// Leave out checks with this in their names; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub without: Vec<String>,
 
     /// How many checks run at a time [default: one more than there are cores]
     #[arg(long, value_name = "N")]

@@ -106,6 +106,13 @@ const TESTS: [&str; 9] = [
 const PROGRAMS_OF_VERIFY: [&str; 6] = ["build", "--profile", "mutate", "-p", "verify", "--bins"];
 const MODELS: [&str; 6] = ["test", "--no-run", "--release", "-p", "verify-loom", "--tests"];
 
+/// What can't be run in the copy. These two compare the names of a fabric's files with what the system says is mapped,
+/// and there fabrics lie in the folder that a check runs in.
+const NOT_IN_THE_COPY: [&str; 2] = [
+    "x02_files_are_their_users_alone_and_gone_with_the_last_process",
+    "what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks",
+];
+
 /// Builds everything and finds the checks in it. The second list is for what survives the first.
 pub fn build(
     copy: &mut Copy<'_>,
@@ -125,6 +132,8 @@ pub fn build(
     for artifact in &programs {
         checks.extend(of_program(artifact)?);
     }
+    let can_run = |check: &Check| !NOT_IN_THE_COPY.iter().any(|name| check.name.ends_with(name));
+    checks.retain(can_run);
     let (mut first, mut second) = (checks, Vec::new());
     for artifact in models.iter().filter(|it| it.target.kind.iter().any(|kind| kind == "test")) {
         let [quick, thorough] = models_of(artifact)?;

@@ -4,12 +4,15 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 use crate::plant::{Mutant, Operator};
+use crate::sources::Area;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Text of a file, a function or a change; all where it is empty.
     pub only: String,
+    /// Parts of the workspace; all where there is none.
+    pub areas: Vec<Area>,
     /// Kinds of mutant; all where there is none.
     pub operators: Vec<Operator>,
 }
@@ -18,7 +21,8 @@ impl Filter {
     /// Whether a mutant is asked for.
     pub fn takes(&self, mutant: &Mutant) -> bool {
         let of_kind = self.operators.is_empty() || self.operators.contains(&mutant.operator);
-        of_kind && mutant.name.to_string().contains(&self.only)
+        let in_area = self.areas.is_empty() || self.areas.contains(&mutant.area);
+        of_kind && in_area && mutant.name.to_string().contains(&self.only)
     }
 }
 
@@ -38,7 +42,6 @@ pub fn shuffled<'a>(mut mutants: Vec<&'a Mutant>, seed: u64) -> Vec<&'a Mutant> 
 mod tests {
     use super::*;
     use crate::plant::Name;
-    use crate::sources::Area;
 
     fn mutants(count: u32) -> Vec<Mutant> {
         let one = |number| {
@@ -80,7 +83,7 @@ mod tests {
     fn a_filter_takes_files_functions_and_kinds() {
         let mutants = mutants(12);
         let count = |only: &str, operators: Vec<Operator>| {
-            let filter = Filter { only: only.into(), operators };
+            let filter = Filter { only: only.into(), areas: vec![Area::Core], operators };
             mutants.iter().filter(|mutant| filter.takes(mutant)).count()
         };
         assert_eq!(count("", vec![]), 12);

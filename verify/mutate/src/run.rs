@@ -66,14 +66,20 @@ pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
         .map_err(|error| RunError::Folder { path: target.clone(), error })?;
     let tree = Tree::new(root, &target.join("tree"))?;
     let planting = planting(root, &tree)?;
-    let filter = Filter { only: arguments.only.clone(), operators: arguments.kind.clone() };
+    let filter = Filter {
+        only: arguments.only.clone(),
+        areas: arguments.area.clone(),
+        operators: arguments.kind.clone(),
+    };
     if arguments.list {
         return list(&planting, &filter).map(|()| true);
     }
     let kept = Kept::load(root)?;
     let mut copy = Copy::new(&tree, &planting, &target)?;
     let start = Instant::now();
-    let (checks, more) = checks::build(&mut copy, |what| tell(what, start))?;
+    let (mut checks, more) = checks::build(&mut copy, |what| tell(what, start))?;
+    let is_out = |check: &Check| arguments.without.iter().any(|text| check.name.contains(text));
+    checks.retain(|check| !is_out(check));
     attempt::bound_memory();
     let mutants: Vec<&Mutant> =
         planting.mutants.iter().filter(|mutant| !copy.refused.contains(&mutant.number)).collect();

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use proc_macro2::TokenStream;
 use serde::{Deserialize, Serialize};
 use syn::{Item, ItemMod};
@@ -11,7 +12,9 @@ use syn::{Item, ItemMod};
 use crate::worlds::{Worlds, branches};
 
 /// A part of the workspace that is counted by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
     /// The engine.

@@ -33,10 +33,15 @@ impl Walk<'_> {
     /// `path(arguments)`
     pub(super) fn function_call(&mut self, call: &ExprCall) {
         let Expr::Path(path) = &*call.func else { return };
-        let Some(name) = path.path.segments.last().map(|it| it.ident.to_string()) else { return };
+        let mut names = path.path.segments.iter().rev().map(|segment| segment.ident.to_string());
+        let Some(name) = names.next() else { return };
         self.relaxed(call, &name);
-        let pairs: Vec<Pair> =
-            self.knowledge.signatures.of_function(&name, call.args.len()).collect();
+        // What is lower case is a module.
+        let owner = match names.next().filter(|owner| owner.starts_with(char::is_uppercase)) {
+            Some(owner) if owner == "Self" => self.owner.clone(),
+            owner => owner.unwrap_or_default(),
+        };
+        let pairs = self.knowledge.signatures.of_function(&owner, &name, call.args.len());
         let function = &call.func;
         for pair in pairs {
             let Some(swapped) = swapped(&call.args, pair) else { continue };
@@ -48,8 +53,7 @@ impl Walk<'_> {
     pub(super) fn method_call(&mut self, call: &ExprMethodCall) {
         let name = call.method.to_string();
         let ExprMethodCall { receiver, method, turbofish, args, .. } = call;
-        let pairs: Vec<Pair> = self.knowledge.signatures.of_method(&name, args.len()).collect();
-        for pair in pairs {
+        for pair in self.knowledge.signatures.of_method(&name, args.len()) {
             let Some(swapped) = swapped(args, pair) else { continue };
             self.swap(call, pair, quote!(#receiver.#method #turbofish(#swapped)));
         }

@@ -60,10 +60,10 @@ impl Walk<'_> {
     fn condition(&mut self, condition: &Expr, skips: bool) {
         match condition {
             Expr::Paren(of) => self.condition(&of.expr, skips),
+            _ if has_let(condition) => self.never_matches(condition),
             // Its parts are planted one by one.
-            Expr::Let(_) => {}
             Expr::Binary(of) if is_logic(&of.op) => {
-                if skips && !has_let(condition) {
+                if skips {
                     self.never(condition);
                 }
             }
@@ -80,6 +80,11 @@ impl Walk<'_> {
         if !self.is_site(condition) && !is_cfg(condition) {
             self.plant(range(condition.span()), Never, "false", ("((", ") & !{on})"));
         }
+    }
+
+    /// A pattern is in the condition, which goes on behind it.
+    fn never_matches(&mut self, condition: &Expr) {
+        self.plant(range(condition.span()), Never, "false", ("", " && !{on}"));
     }
 
     /// The opposite of a condition, unless something else makes it already.
@@ -100,10 +105,9 @@ impl Walk<'_> {
 
     /// What is negated is a condition, or a number.
     fn negated(&mut self, inner: &Expr) {
-        if matches!(inner, Expr::Lit(_)) {
-            return;
+        if !is_number(inner) {
+            self.flip(inner);
         }
-        self.flip(inner);
     }
 
     /// Both sides of `&&` and `||`.
@@ -188,6 +192,22 @@ impl Walk<'_> {
 
 const fn is_logic(of: &BinOp) -> bool {
     matches!(of, BinOp::And(_) | BinOp::Or(_))
+}
+
+/// Whether this is a number by the look of it: a constant, or made of bits.
+fn is_number(of: &Expr) -> bool {
+    match of {
+        Expr::Lit(of) => matches!(of.lit, Lit::Int(_)),
+        Expr::Paren(of) => is_number(&of.expr),
+        Expr::Binary(of) => matches!(
+            of.op,
+            BinOp::BitOr(_) | BinOp::BitAnd(_) | BinOp::Shl(_) | BinOp::Shr(_)
+        ),
+        Expr::Path(path) => path.path.segments.last().is_some_and(|it| {
+            it.ident.to_string().chars().all(|c| c.is_uppercase() || c == '_' || c.is_numeric())
+        }),
+        _ => false,
+    }
 }
 
 fn same_logic(side: &Expr, op: &BinOp) -> bool {

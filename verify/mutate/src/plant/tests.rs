@@ -39,10 +39,13 @@ fn rendered(source: &str) -> String {
 fn conditions_are_flipped_and_never_hold() {
     assert_eq!(body("if a { 1 } else { 2 }"), ["never: a => false", "flip: a => !(a)"]);
     assert_eq!(body("while a {} 1"), ["flip: a => !(a)"]);
-    assert_eq!(body("if let 3 = n { 1 } else { 2 }"), [""; 0]);
+    assert_eq!(body("if let 3 = n { 1 } else { 2 }"), ["never: let 3 = n => false"]);
+    assert_eq!(body("while let 3 = n {} 1"), ["never: let 3 = n => false"]);
     assert_eq!(body("match n { 1 if a => 1, _ => 2 }"), ["never: a => false", "flip: a => !(a)"]);
     assert_eq!(body("a.then(|| 1).unwrap_or(2)"), ["flip: a => !(a)"]);
     assert_eq!(body("if !a { 1 } else { 2 }"), ["never: !a => false", "flip: a => !(a)"]);
+    assert_eq!(body("g(true)"), ["flip: true => !(true)"]);
+    assert_eq!(body("n & !MASK"), [""; 0]);
 }
 
 #[test]
@@ -60,7 +63,14 @@ fn sides_of_a_condition_are_left_out() {
     let or = body("if a || b { 1 } else { 2 }");
     assert!(or.contains(&"part: a => false".into()) && or.contains(&"part: b => false".into()));
     let chain = body("if let 3 = n && b { 1 } else { 2 }");
-    assert_eq!(chain, ["flip: b => !(b)", "part: b => true"]);
+    assert_eq!(
+        chain,
+        ["never: let 3 = n && b => false", "flip: b => !(b)", "part: b => true"]
+    );
+    assert_eq!(
+        rendered("fn f(n: u32) { if let 3 = n {} }"),
+        "fn f(n: u32) { if let 3 = n && !crate::mutants::on(1) {} }"
+    );
 }
 
 #[test]

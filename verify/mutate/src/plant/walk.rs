@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
-    Attribute, Block, Expr, ImplItem, Item, ReturnType, Signature, Stmt, TraitItem, Type,
+    Attribute, Block, Expr, ImplItem, Item, Lit, ReturnType, Signature, Stmt, TraitItem, Type,
 };
 
 use super::sites::Sites;
 use super::{Edit, Planting, Knowledge, Operator, Planted, Spot};
+use crate::signatures::type_name;
 use crate::sources::Source;
 use crate::worlds::{Worlds, branches};
 
@@ -31,6 +31,8 @@ pub(super) struct Walk<'a> {
     pub sites: &'a Sites,
     pub worlds: Worlds,
     pub returns: Returns,
+    /// The type whose functions these are.
+    pub owner: String,
     /// Modules, types and functions around.
     path: Vec<String>,
     planting: &'a mut Planting,
@@ -53,6 +55,7 @@ pub(super) fn walk(
         sites,
         worlds: source.worlds,
         returns: Returns::Other,
+        owner: String::new(),
         path: Vec::new(),
         planting,
         edits: Vec::new(),
@@ -198,7 +201,9 @@ impl Visit<'_> for Walk<'_> {
         match item {
             Item::Fn(of) => self.function(&of.attrs, &of.sig, &of.block),
             Item::Impl(of) => self.under(&of.attrs, |walk| {
-                walk.inside(type_name(&of.self_ty), |walk| visit::visit_item_impl(walk, of));
+                walk.owner = type_name(&of.self_ty);
+                walk.inside(walk.owner.clone(), |walk| visit::visit_item_impl(walk, of));
+                walk.owner.clear();
             }),
             Item::Trait(of) => self.under(&of.attrs, |walk| {
                 walk.inside(of.ident.to_string(), |walk| visit::visit_item_trait(walk, of));
@@ -255,6 +260,7 @@ impl Visit<'_> for Walk<'_> {
                 self.function_call(call);
             }
             Expr::MethodCall(call) => self.method_call(call),
+            Expr::Lit(of) if matches!(of.lit, Lit::Bool(_)) => self.flip(expr),
             Expr::Path(path) => self.ordering(path),
             Expr::Return(of) if self.returns == Returns::Bool => {
                 of.expr.iter().for_each(|value| self.bool_expr(value));
@@ -316,16 +322,6 @@ fn returned(output: &ReturnType) -> Returns {
             Type::Tuple(tuple) if tuple.elems.is_empty() => Returns::Unit,
             _ => Returns::Other,
         },
-    }
-}
-
-fn type_name(of: &Type) -> String {
-    match of {
-        Type::Path(path) => {
-            path.path.segments.last().map(|it| it.ident.to_string()).unwrap_or_default()
-        }
-        Type::Reference(of) => type_name(&of.elem),
-        other => other.to_token_stream().to_string(),
     }
 }
 
