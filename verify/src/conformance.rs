@@ -91,7 +91,7 @@ mod windows;
 pub use confined::{CONFINED, Confined};
 pub use deviations::{Deviation, deviations};
 pub use rules::{Rule, hidden, rules};
-pub use run::{Outcome, Progress, run, run_here};
+pub use run::{Outcome, Progress, named, run, run_here};
 pub use verdict::Verdict;
 
 /// What is to be seen of one rule.

@@ -21,7 +21,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use verify::conformance::run_here;
+use verify::conformance::{named, run_here};
 use verify::far;
 
 use crate::message::Message;
@@ -77,17 +77,21 @@ struct Arguments {
     #[arg(long, requires = "alone", hide = true)]
     show: bool,
 
-    /// Name the stages, each with what it shows, why it runs on every commit, and its times
+    /// Name the stages, each with what it shows, why it runs on every commit, and its times; with --cases, the cases
     #[arg(long)]
     list: bool,
 
     /// Run the conformance cases of a transport in this process, and nothing else
-    #[arg(long, value_name = "TRANSPORT", conflicts_with_all = ["stages", "list"])]
+    #[arg(long, value_name = "TRANSPORT", conflicts_with = "stages")]
     cases: Option<String>,
 
     /// With --cases: only those with this in their names
     #[arg(long, value_name = "PART", requires = "cases", default_value = "")]
     only: String,
+
+    /// With --cases and --only: only the one of this very name
+    #[arg(long, requires = "cases")]
+    exact: bool,
 
     /// With --cases: only those from this number on
     #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "0")]
@@ -127,13 +131,12 @@ fn failed(error: &Error) -> ExitCode {
 
 /// Whether nothing failed.
 fn verify(arguments: &Arguments) -> Result<bool, Error> {
+    if let Some(transport) = &arguments.cases {
+        return cases(transport, arguments).map_err(Error::Cases);
+    }
     if arguments.list {
         io::stdout().write_all(stages::details().as_bytes())?;
         return Ok(true);
-    }
-    if let Some(transport) = &arguments.cases {
-        let (from, only) = (arguments.from, &arguments.only);
-        return run_here(transport, from, only, &mut io::stdout()).map_err(Error::Cases);
     }
     if let Some(stage) = &arguments.alone {
         return alone(stages::named(stage)?, arguments);
@@ -173,6 +176,22 @@ fn alone(stage: &'static Stage, arguments: &Arguments) -> Result<bool, Error> {
     let passed = result.is_ok();
     tell(&Message::Over(outcome(result)))?;
     Ok(passed)
+}
+
+/// Names the cases of a transport, or runs them.
+fn cases(transport: &str, arguments: &Arguments) -> io::Result<bool> {
+    if arguments.list {
+        let cases = (named(transport)?.cases)();
+        cases.iter().try_for_each(|case| writeln!(io::stdout(), "{}", case.name))?;
+        return Ok(true);
+    }
+    let Arguments { from, only, exact, .. } = arguments;
+    run_here(
+        transport,
+        *from,
+        |case| if *exact { case == only } else { case.contains(only) },
+        &mut io::stdout(),
+    )
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static Stage>, UnknownStage> {
