@@ -48,8 +48,8 @@ use crate::device::Device;
 
 /// How long a device may take for a step. Nothing here takes that long.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20_000 });
-/// The same for a device that has been found to differ, and has to do so again and again.
-const SHRINKING: Duration = Duration::from_millis(if cfg!(test) { 4 } else { 200 });
+/// The same for a device that has been found to differ, and has to do so again and again. The model needs none.
+const SHRINKING: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 200 });
 
 /// How many programs, and which.
 #[derive(Clone, Copy, Debug)]

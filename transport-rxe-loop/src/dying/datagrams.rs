@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use super::ends::Outcome;
 use super::steps::{die_there, mortal_at};
 use super::{FABRIC, fabric, open};
-use crate::actor::{PATIENCE, die_with_parent, order, say, until};
+use crate::actor::{Actor, PATIENCE, die_with_parent, order, say, until};
 use crate::ah::{AddressHandle, AddressVector};
 use crate::attr::QpAttr;
 use crate::audit::{self, Estate};
@@ -157,11 +157,26 @@ const STEPS: [Step; 8] = [
 const ENDS: [(usize, Signal); 4] =
     [(0, Signal::KILL), (4, Signal::KILL), (25, Signal::KILL), (9, Signal::STOP)];
 
+/// The queue pair of a victim, which may be stopped before it names it, or killed: then it is nobody's.
+fn number_of(victim: &mut Actor) -> u32 {
+    let mut said = None;
+    until("it says its number, or ends", || {
+        let has_ended = victim.has_ended();
+        if victim.is_stopped() {
+            victim.signal(Signal::CONT);
+        }
+        let patience = if has_ended { PATIENCE } else { Duration::from_millis(1) };
+        said = victim.heard_within(patience);
+        has_ended || said.is_some()
+    });
+    said.map_or(0, |said| said.parse().unwrap())
+}
+
 /// A victim that is killed at a step, or stopped for a moment, while this process goes on.
 fn meet(context: &Context, pd: &ProtectionDomain, step: Step, time: usize, signal: Signal) {
     let mut stations = [(); 2].map(|()| Station::new(context, pd).unwrap());
     let mut victim = mortal_at("dying::datagrams::sends", &fabric(), step, time, signal);
-    let number = victim.heard_within(PATIENCE).map_or(0, |said| said.parse::<u32>().unwrap());
+    let number = number_of(&mut victim);
     victim.order(stations[0].qp.number());
     let (deadline, mut ended) = (Instant::now() + PATIENCE, false);
     let mut rounds = 0;
