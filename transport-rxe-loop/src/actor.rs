@@ -13,6 +13,15 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 /// Longer than anything here takes, on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Asks tests that sweep for more of the same; `cargo verify --long` sets it. What they do without it is less, and of
+/// every kind.
+pub const LONG: &str = "VERIFY_LONG";
+
+/// How much of a sweep there is: `few`, or `many` where [`LONG`] is set.
+pub fn few_or<T>(few: T, many: T) -> T {
+    if std::env::var_os(LONG).is_some() { many } else { few }
+}
+
 /// Waits until something is so.
 #[track_caller]
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {

@@ -48,8 +48,10 @@ use crate::device::Device;
 
 /// How long a device may take for a step. Nothing here takes that long.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20_000 });
-/// The same for a device that has been found to differ, and has to do so again and again.
-const SHRINKING: Duration = Duration::from_millis(if cfg!(test) { 4 } else { 200 });
+/// The same for a device that has been found to differ, and has to do so again and again. The model needs none.
+const SHRINKING: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 200 });
+/// How many smaller programs are tried then.
+const SHRINKS: u32 = if cfg!(test) { 400 } else { 20_000 };
 
 /// How many programs, and which.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +86,7 @@ pub fn run<R: Device, D: Device>(
     let config = Config {
         cases: plan.programs,
         failure_persistence: None,
-        max_shrink_iters: 20_000,
+        max_shrink_iters: SHRINKS,
         ..Config::default()
     };
     let mut seed = [0; 32];

@@ -173,12 +173,10 @@ fn resumes(pid: i32, over: &AtomicBool) {
 }
 
 /// Exchanges datagrams with a victim until it has ended.
-fn works_until_it_ends(
-    stations: &mut [Station; 2],
-    victim: &mut Actor,
-    number: u32,
-    end: (Step, usize),
-) {
+fn works_until_it_ends(stations: &mut [Station; 2], victim: &mut Actor, end: (Step, usize)) {
+    // One that was killed before it could say its number is nobody.
+    let number = victim.heard_within(PATIENCE).map_or(0, |said| said.parse::<u32>().unwrap());
+    victim.order(stations[0].qp.number());
     let (deadline, mut ended) = (Instant::now() + PATIENCE, false);
     let mut rounds = 0;
     while !ended || rounds % 16 != 0 {
@@ -200,13 +198,11 @@ fn works_until_it_ends(
 fn meet(context: &Context, pd: &ProtectionDomain, step: Step, time: usize, signal: Signal) {
     let mut stations = [(); 2].map(|()| Station::new(context, pd).unwrap());
     let mut victim = mortal_at("dying::datagrams::sends", &fabric(), step, time, signal);
-    let number = victim.heard_within(PATIENCE).map_or(0, |said| said.parse::<u32>().unwrap());
-    victim.order(stations[0].qp.number());
     let (pid, over) = (victim.pid(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| resumes(pid, &over));
         let ends = catch_unwind(AssertUnwindSafe(|| {
-            works_until_it_ends(&mut stations, &mut victim, number, (step, time));
+            works_until_it_ends(&mut stations, &mut victim, (step, time));
         }));
         over.store(true, Relaxed);
         ends.unwrap_or_else(|panic| resume_unwind(panic));

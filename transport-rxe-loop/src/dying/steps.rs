@@ -1,5 +1,6 @@
 //! Processes that die at each step of what they do, while one that is connected to them goes on and counts.
 
+use std::iter;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,7 +12,7 @@ use super::ends::Outcome;
 use super::line::Survivor;
 use super::work::{Far, LINES, Near};
 use super::{FABRIC, fabric, open};
-use crate::actor::{Actor, PATIENCE, die_with_parent, order, say};
+use crate::actor::{Actor, PATIENCE, die_with_parent, few_or, order, say};
 use crate::audit::Estate;
 use crate::chance::Chance;
 use crate::protocol::steps::{self, Step};
@@ -22,8 +23,17 @@ const STEP: &str = "DYING_STEP";
 const TIME: &str = "DYING_TIME";
 const SIGNAL: &str = "DYING_SIGNAL";
 
-/// At which times of each step.
+/// At which times of each step. The first is that of every step; of the others each has one, which depends on the
+/// process, or with `VERIFY_LONG` all.
 const TIMES: [usize; 5] = [0, 1, 3, 10, 40];
+
+/// Those of the `nth` step.
+fn times(nth: usize) -> impl Iterator<Item = usize> {
+    let (first, others) = TIMES.split_first().unwrap();
+    let one = (std::process::id() as usize + nth) % others.len();
+    let others = few_or(&others[one..=one], others);
+    iter::once(*first).chain(others.iter().copied())
+}
 
 static END: OnceLock<(Step, usize, Signal)> = OnceLock::new();
 
@@ -115,8 +125,8 @@ fn goes_on() {
     die_with_parent();
     let mortal = |step, time| mortal(&fabric(), step, time, Signal::KILL);
     let mut me = Survivor::new(1, 1, || mortal(Step::Attached, 0));
-    for step in Step::ALL {
-        for time in TIMES {
+    for (nth, step) in Step::ALL.into_iter().enumerate() {
+        for time in times(nth) {
             let victim = mortal(step, time);
             me.lines[0].replace(&me.pd, victim, time % 2 == 0);
             let deadline = Instant::now() + PATIENCE;

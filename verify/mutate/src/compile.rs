@@ -53,7 +53,9 @@ pub enum CompileError {
     #[error("cannot run cargo: {0}")]
     Cargo(io::Error),
     /// The compiler refuses something that is not a mutant's.
-    #[error("the mutated copy does not compile, and no mutant explains it; does the workspace? {0}")]
+    #[error(
+        "the mutated copy does not compile, and no mutant explains it; does the workspace? {0}"
+    )]
     Unexplained(String),
     /// It goes on refusing.
     #[error("the mutated copy does not compile after {ROUNDS} rounds of leaving mutants out: {0}")]
@@ -206,7 +208,8 @@ impl<'a> Copy<'a> {
         command.env("CARGO_TARGET_DIR", self.target.join(world.folder()));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.as_mut().map_err(|error| CompileError::Cargo(copied(error)))?;
-        let noise = child.stderr.take().map(|noise| std::thread::spawn(|| io::read_to_string(noise)));
+        let noise =
+            child.stderr.take().map(|noise| std::thread::spawn(|| io::read_to_string(noise)));
         let (mut artifacts, mut errors) = (Vec::new(), Vec::new());
         for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
             match serde_json::from_str(&line.map_err(CompileError::Cargo)?) {
@@ -230,8 +233,7 @@ impl<'a> Copy<'a> {
         let (primary, others): (Vec<_>, Vec<_>) =
             error.spans.iter().partition(|place| place.is_primary);
         for places in [primary, others] {
-            let found: Vec<u32> =
-                places.iter().flat_map(|place| self.mutants_at(place)).collect();
+            let found: Vec<u32> = places.iter().flat_map(|place| self.mutants_at(place)).collect();
             if !found.is_empty() {
                 self.refused.extend(found);
                 return;

@@ -72,7 +72,8 @@ impl<'a> Hunt<'a> {
 
     /// Tries a mutant.
     pub fn try_out(&self, mutant: &Mutant) -> Result<Outcome, AttemptError> {
-        let reaching: Vec<_> = self.checks.iter().filter(|(check, _)| self.reaches(check, mutant)).collect();
+        let reaching: Vec<_> =
+            self.checks.iter().filter(|(check, _)| self.reaches(check, mutant)).collect();
         for (check, usual) in &reaching {
             let limit = limit(check, *usual);
             if let Some(outcome) = self.notices(check, mutant, limit)? {
@@ -176,15 +177,11 @@ mod tests {
         let (one, two) = (mutant(1, Operator::Drop), mutant(2, Operator::Drop));
         let (kept, planted) = (Kept::default(), [&one, &two]);
         let tried = vec![(&one, noticed), (&two, survived)];
-        let report =
-            Report { kept: &kept, planted: &planted, tried, stale: Vec::new(), checks: 3 };
+        let report = Report { kept: &kept, planted: &planted, tried, stale: Vec::new(), checks: 3 };
         assert!(!report.is_well());
         assert!(report.complaints().contains("a.rs:1 f [drop, number 2]"));
         let said = report.summary();
-        assert_eq!(
-            said,
-            "2 of 2 mutants tried on 3 checks: 1 noticed, 0 explained, 1 survived"
-        );
+        assert_eq!(said, "2 of 2 mutants tried on 3 checks: 1 noticed, 0 explained, 1 survived");
     }
 
     #[test]
