@@ -123,6 +123,15 @@ fn c10_a_delay_of_no_polls_is_none() {
 }
 
 #[test]
+fn c10_delays_go_on_where_the_injector_was_filled_to_the_brim() {
+    let script = Script::<16>::new(KEY).on_poll(Ok(&[wc(1, 5), wc(2, 6), wc(3, 7)]));
+    let plan = faults().delay(When::always(), 1);
+    let mut queue = FaultInjector::<_, 1>::new(&script, &plan);
+    let polls = [(); 5].map(|()| numbers(&mut queue));
+    assert_eq!(polls, [vec![], vec![1], vec![2], vec![3], vec![]]);
+}
+
+#[test]
 fn what_was_injected_is_printed_kind_by_kind() {
     let mut injected = Injected::default();
     assert_eq!(injected.to_string(), "seed 0");
