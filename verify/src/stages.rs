@@ -17,6 +17,7 @@ mod fabric;
 mod layout;
 pub mod libtest;
 mod loom;
+mod mutate;
 mod preload;
 mod soft_roce;
 mod verbs;
@@ -55,6 +56,8 @@ pub enum Shared {
     Loom,
     /// `target/bare-metal`.
     BareMetal,
+    /// `target/mutate`.
+    Mutate,
     /// QEMU, which emulates two processors with both of the machine's.
     Guest,
 }
@@ -78,7 +81,7 @@ impl Stage {
 }
 
 /// All stages, in the order in which they start: what fails soonest, and then what takes longest.
-pub static STAGES: [Stage; 12] = [
+pub static STAGES: [Stage; 13] = [
     Stage {
         name: "fmt",
         shows: "every file is as rustfmt writes it",
@@ -128,6 +131,16 @@ pub static STAGES: [Stage; 12] = [
         shares: &[Shared::Debug],
         packages: &[],
         run: test,
+    },
+    Stage {
+        name: "mutate",
+        shows: "faults planted in the engine and the device are noticed, or explained where nothing can see them",
+        why: "a check that notices nothing looks like one that passes",
+        long: "all faults instead of the share of a seed",
+        budget: 180,
+        shares: &[Shared::Mutate],
+        packages: &[],
+        run: mutate::run,
     },
     Stage {
         name: "soft-roce",
@@ -269,6 +282,11 @@ fn doc(job: &mut Job) -> Result<String, Stop> {
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     Ok("no warnings".into())
+}
+
+/// The line behind which there is nothing more; an error where there is none at all.
+fn last_line(output: &str) -> Result<&str, Stop> {
+    output.lines().last().ok_or(Stop::Unshown("it printed nothing"))
 }
 
 /// How many lines are shown of what something printed that failed.

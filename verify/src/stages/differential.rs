@@ -3,6 +3,7 @@
 use std::env;
 use std::process::Command;
 
+use super::last_line;
 use super::preload::Tools;
 use crate::report::is_ci;
 use crate::run::{Job, Stop, cargo};
@@ -32,13 +33,13 @@ fn programs(job: &mut Job, transport: &str, count: u32) -> Result<String, Stop> 
     let run = ["run", "--quiet", "--release", "-p", "verify", "--bin", "differential", "--"];
     let mut command = cargo(&run);
     let command = told(&mut command, transport, count, job);
-    last_line(&job.run("differential", command)?)
+    last_line(&job.run("differential", command)?).map(str::to_owned)
 }
 
 fn by_the_abi(job: &mut Job) -> Result<String, Stop> {
     let mut command = Tools::build(job)?.command("differential")?;
     let command = told(&mut command, "verbs-loop", PROGRAMS, job);
-    last_line(&job.run("differential by the C ABI", command)?)
+    last_line(&job.run("differential by the C ABI", command)?).map(str::to_owned)
 }
 
 /// The command with its options.
@@ -46,10 +47,6 @@ fn told<'a>(command: &'a mut Command, transport: &str, count: u32, job: &Job) ->
     let count = if job.effort.long { count * LONG } else { count };
     command.args(["--transport", transport, "--programs", &count.to_string()]);
     command.args(["--seed", &job.effort.seed.to_string()])
-}
-
-fn last_line(output: &str) -> Result<String, Stop> {
-    output.lines().last().map(str::to_owned).ok_or(Stop::Unshown("no program ran"))
 }
 
 /// How many agreed, without what they did.
@@ -64,7 +61,7 @@ mod tests {
     #[test]
     fn what_agreed_is_told_without_what_it_did() {
         let said = last_line("left out: nothing\n5 programs of seed 1 agree: 9 steps\n").unwrap();
-        assert_eq!(agreed(&said), "5 programs of seed 1 agree");
+        assert_eq!(agreed(said), "5 programs of seed 1 agree");
         assert!(last_line("").is_err());
     }
 }
