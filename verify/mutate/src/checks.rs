@@ -101,7 +101,15 @@ const LOOPBACK: &str = "rxe-loop";
 const PREEMPTIONS: [&str; 2] = ["2", "3"];
 
 const TESTS: [&str; 9] = [
-    "test", "--no-run", "--profile", "mutate", "-p", "cq-core", "-p", "transport-rxe-loop", "--tests",
+    "test",
+    "--no-run",
+    "--profile",
+    "mutate",
+    "-p",
+    "cq-core",
+    "-p",
+    "transport-rxe-loop",
+    "--tests",
 ];
 const PROGRAMS_OF_VERIFY: [&str; 6] = ["build", "--profile", "mutate", "-p", "verify", "--bins"];
 const MODELS: [&str; 6] = ["test", "--no-run", "--release", "-p", "verify-loom", "--tests"];

@@ -53,7 +53,9 @@ pub enum CompileError {
     #[error("cannot run cargo: {0}")]
     Cargo(io::Error),
     /// The compiler refuses something that is not a mutant's.
-    #[error("the mutated copy does not compile, and no mutant explains it; does the workspace? {0}")]
+    #[error(
+        "the mutated copy does not compile, and no mutant explains it; does the workspace? {0}"
+    )]
     Unexplained(String),
     /// It goes on refusing.
     #[error("the mutated copy does not compile after {ROUNDS} rounds of leaving mutants out: {0}")]
@@ -98,12 +100,12 @@ pub struct Profile {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "reason", rename_all = "kebab-case")]
+#[serde(tag = "reason")]
 enum Message {
-    CompilerArtifact(Artifact),
-    CompilerMessage {
-        message: Diagnostic,
-    },
+    #[serde(rename = "compiler-artifact")]
+    Built(Artifact),
+    #[serde(rename = "compiler-message")]
+    Said { message: Diagnostic },
     #[serde(other)]
     Other,
 }
@@ -206,12 +208,13 @@ impl<'a> Copy<'a> {
         command.env("CARGO_TARGET_DIR", self.target.join(world.folder()));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.as_mut().map_err(|error| CompileError::Cargo(copied(error)))?;
-        let noise = child.stderr.take().map(|noise| std::thread::spawn(|| io::read_to_string(noise)));
+        let noise =
+            child.stderr.take().map(|noise| std::thread::spawn(|| io::read_to_string(noise)));
         let (mut artifacts, mut errors) = (Vec::new(), Vec::new());
         for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
             match serde_json::from_str(&line.map_err(CompileError::Cargo)?) {
-                Ok(Message::CompilerArtifact(artifact)) => artifacts.push(artifact),
-                Ok(Message::CompilerMessage { message }) if message.level == "error" => {
+                Ok(Message::Built(artifact)) => artifacts.push(artifact),
+                Ok(Message::Said { message }) if message.level == "error" => {
                     errors.push(message);
                 }
                 _ => {}
@@ -230,8 +233,7 @@ impl<'a> Copy<'a> {
         let (primary, others): (Vec<_>, Vec<_>) =
             error.spans.iter().partition(|place| place.is_primary);
         for places in [primary, others] {
-            let found: Vec<u32> =
-                places.iter().flat_map(|place| self.mutants_at(place)).collect();
+            let found: Vec<u32> = places.iter().flat_map(|place| self.mutants_at(place)).collect();
             if !found.is_empty() {
                 self.refused.extend(found);
                 return;

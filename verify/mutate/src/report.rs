@@ -36,7 +36,9 @@ impl Report<'_> {
     }
 
     fn unexplained(&self) -> impl Iterator<Item = &(&Mutant, Outcome)> {
-        self.tried.iter().filter(|(mutant, outcome)| is_survivor(outcome) && !self.kept.explains(mutant))
+        self.tried
+            .iter()
+            .filter(|(mutant, outcome)| is_survivor(outcome) && !self.kept.explains(mutant))
     }
 
     /// The table.
@@ -59,7 +61,8 @@ impl Report<'_> {
             let count = tried.iter().filter(|(_, outcome)| is_by(outcome)).count();
             (count > 0).then(|| format!("{} {count}", kind.name()))
         };
-        let noticed = tried.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Noticed { .. }));
+        let noticed =
+            tried.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Noticed { .. }));
         let survivors = || tried.iter().filter(|(_, outcome)| is_survivor(outcome));
         let explained = survivors().filter(|(mutant, _)| self.kept.explains(mutant)).count();
         let kinds: Vec<String> = Kind::ALL.into_iter().filter_map(by).collect();
@@ -100,7 +103,11 @@ impl Report<'_> {
         let decided = self.tried.iter().filter(|(_, outcome)| *outcome != Outcome::Undecided);
         let (decided, planted) = (decided.count(), self.planted.len());
         let survived = self.unexplained().count();
-        let explained = self.tried.iter().filter(|(mutant, outcome)| is_survivor(outcome) && self.kept.explains(mutant)).count();
+        let explained = self
+            .tried
+            .iter()
+            .filter(|(mutant, outcome)| is_survivor(outcome) && self.kept.explains(mutant))
+            .count();
         let noticed = decided - survived - explained;
         let stale = match self.stale.len() {
             0 => String::new(),

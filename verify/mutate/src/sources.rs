@@ -12,9 +12,7 @@ use syn::{Item, ItemMod};
 use crate::worlds::{Worlds, branches};
 
 /// A part of the workspace that is counted by itself.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
     /// The engine.
@@ -108,8 +106,7 @@ impl Source {
         package: &str,
     ) -> Result<Self, SourceError> {
         let parsed = syn::parse_file(&text);
-        let syntax =
-            parsed.map_err(|error| SourceError::Parse { path: path.to_owned(), error })?;
+        let syntax = parsed.map_err(|error| SourceError::Parse { path: path.to_owned(), error })?;
         let (package, _, on) =
             CRATES.iter().find(|(name, ..)| *name == package).unwrap_or(&CRATES[0]);
         let (path, area) = (path.to_owned(), Area::of(path));
@@ -144,8 +141,8 @@ impl Reader<'_> {
     /// A file whose modules lie in `folder`.
     fn file(&mut self, path: &Path, folder: &Path, worlds: Worlds) -> Result<(), SourceError> {
         let full = self.root.join(path);
-        let text = fs::read_to_string(&full)
-            .map_err(|error| SourceError::Read { path: full, error })?;
+        let text =
+            fs::read_to_string(&full).map_err(|error| SourceError::Read { path: full, error })?;
         let source = Source::new(&path.to_string_lossy(), worlds, text, self.package)?;
         let modules = modules(&source.syntax.items, worlds);
         // What only loom compiles is there for models.
@@ -170,7 +167,9 @@ fn modules(items: &[Item], worlds: Worlds) -> Vec<(String, Worlds)> {
             Item::Mod(ItemMod { content: None, attrs, ident, .. }) => {
                 found.push((ident.to_string(), worlds.under(attrs)));
             }
-            Item::Macro(of) if of.mac.path.segments.last().is_some_and(|it| it.ident == "cfg_if") => {
+            Item::Macro(of)
+                if of.mac.path.segments.last().is_some_and(|it| it.ident == "cfg_if") =>
+            {
                 found.extend(in_branches(&of.mac.tokens, worlds));
             }
             _ => {}

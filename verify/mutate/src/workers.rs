@@ -64,6 +64,9 @@ mod tests {
         let mut done = into_inner(done);
         done.sort_unstable();
         assert_eq!(done, work);
-        assert_eq!(each(2, &work, |_, &piece| if piece == 3 { Err(piece) } else { Ok(true) }), Err(3));
+        assert_eq!(
+            each(2, &work, |_, &piece| if piece == 3 { Err(piece) } else { Ok(true) }),
+            Err(3)
+        );
     }
 }

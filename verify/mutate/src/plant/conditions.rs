@@ -199,10 +199,9 @@ fn is_number(of: &Expr) -> bool {
     match of {
         Expr::Lit(of) => matches!(of.lit, Lit::Int(_)),
         Expr::Paren(of) => is_number(&of.expr),
-        Expr::Binary(of) => matches!(
-            of.op,
-            BinOp::BitOr(_) | BinOp::BitAnd(_) | BinOp::Shl(_) | BinOp::Shr(_)
-        ),
+        Expr::Binary(of) => {
+            matches!(of.op, BinOp::BitOr(_) | BinOp::BitAnd(_) | BinOp::Shl(_) | BinOp::Shr(_))
+        }
         Expr::Path(path) => path.path.segments.last().is_some_and(|it| {
             it.ident.to_string().chars().all(|c| c.is_uppercase() || c == '_' || c.is_numeric())
         }),

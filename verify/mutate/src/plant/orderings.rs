@@ -81,9 +81,8 @@ impl Walk<'_> {
         let found = WEAKER.iter().find(|(ordering, _)| name == ordering);
         let Some((_, weaker)) = found.filter(|_| self.worlds.loom) else { return };
         for (nth, weaker) in weaker.iter().enumerate() {
-            let before = format!(
-                "(if {{on}} {{ ::core::sync::atomic::Ordering::{weaker} }} else {{ "
-            );
+            let before =
+                format!("(if {{on}} {{ ::core::sync::atomic::Ordering::{weaker} }} else {{ ");
             self.plant_nth(nth, around.clone(), Ordering, weaker, (&before, " })"));
         }
     }
@@ -91,7 +90,7 @@ impl Walk<'_> {
     /// The call of a fence; what is to be said of its ordering is said here. Dropping it is a statement's.
     pub(super) fn fence(&mut self, call: &ExprCall) -> bool {
         let Expr::Path(path) = &*call.func else { return false };
-        if !path.path.segments.last().is_some_and(|it| it.ident == "fence") {
+        if path.path.segments.last().is_none_or(|it| it.ident != "fence") {
             return false;
         }
         if let (true, Some(Expr::Path(ordering))) = (self.worlds.loom, call.args.first()) {
@@ -110,9 +109,9 @@ impl Walk<'_> {
         for token in tokens {
             match &token {
                 TokenTree::Ident(name) => {
-                    let is_argument = before.as_ref().is_some_and(|token| {
-                        matches!(token, TokenTree::Punct(mark) if mark.as_char() == ',')
-                    });
+                    let is_argument = before.as_ref().is_some_and(
+                        |token| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ','),
+                    );
                     if is_argument {
                         self.weaken(name, range(name.span()));
                     }

@@ -63,10 +63,7 @@ fn sides_of_a_condition_are_left_out() {
     let or = body("if a || b { 1 } else { 2 }");
     assert!(or.contains(&"part: a => false".into()) && or.contains(&"part: b => false".into()));
     let chain = body("if let 3 = n && b { 1 } else { 2 }");
-    assert_eq!(
-        chain,
-        ["never: let 3 = n && b => false", "flip: b => !(b)", "part: b => true"]
-    );
+    assert_eq!(chain, ["never: let 3 = n && b => false", "flip: b => !(b)", "part: b => true"]);
     assert_eq!(
         rendered("fn f(n: u32) { if let 3 = n {} }"),
         "fn f(n: u32) { if let 3 = n && !crate::mutants::on(1) {} }"
@@ -225,7 +222,11 @@ fn the_copy_compiles_and_each_mutant_changes_what_it_does() {
     std::fs::create_dir_all(&folder).unwrap();
     let (file, program) = (folder.join("main.rs"), folder.join("program"));
     let runtime = include_str!("../runtime/mutants.rs").replace("//!", "//");
-    let runtime = runtime.replace("#![allow", "#[allow").replacen("#[allow(unsafe_code, missing_docs)]", "", 1);
+    let runtime = runtime.replace("#![allow", "#[allow").replacen(
+        "#[allow(unsafe_code, missing_docs)]",
+        "",
+        1,
+    );
     let text = format!("{}\nmod mutants {{ {runtime}\nconst COUNT: u32 = 9; }}", rendered(source));
     std::fs::write(&file, text).unwrap();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

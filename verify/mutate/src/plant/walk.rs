@@ -11,7 +11,7 @@ use syn::{
 };
 
 use super::sites::Sites;
-use super::{Edit, Planting, Knowledge, Operator, Planted, Spot};
+use super::{Edit, Knowledge, Operator, Planted, Planting, Spot};
 use crate::signatures::type_name;
 use crate::sources::Source;
 use crate::worlds::{Worlds, branches};
@@ -43,12 +43,7 @@ pub(super) struct Walk<'a> {
 }
 
 /// Plants a file.
-pub(super) fn walk(
-    source: &Source,
-    knowledge: &Knowledge,
-    sites: &Sites,
-    planting: &mut Planting,
-) {
+pub(super) fn walk(source: &Source, knowledge: &Knowledge, sites: &Sites, planting: &mut Planting) {
     let mut walk = Walk {
         source,
         knowledge,
@@ -211,7 +206,9 @@ impl Visit<'_> for Walk<'_> {
             Item::Mod(of) => self.under(&of.attrs, |walk| {
                 walk.inside(of.ident.to_string(), |walk| visit::visit_item_mod(walk, of));
             }),
-            Item::Macro(of) if of.mac.path.segments.last().is_some_and(|it| it.ident == "cfg_if") => {
+            Item::Macro(of)
+                if of.mac.path.segments.last().is_some_and(|it| it.ident == "cfg_if") =>
+            {
                 self.macro_items(&of.mac.tokens);
             }
             Item::Macro(of) if of.mac.path.is_ident("macro_rules") => {
