@@ -2,6 +2,7 @@
 
 use clap::Parser;
 
+use crate::choose::Filter;
 use crate::plant::Operator;
 use crate::sources::Area;
 
@@ -74,4 +75,11 @@ pub struct Arguments {
     /// How many checks run at a time [default: one more than there are cores]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
+}
+
+impl Arguments {
+    /// The mutants that are asked for.
+    pub fn filter(&self) -> Filter {
+        Filter { only: self.only.clone(), areas: self.area.clone(), operators: self.kind.clone() }
+    }
 }

@@ -27,7 +27,7 @@ impl Filter {
 }
 
 /// Every mutant, in an order that the seed says: each one is as likely as any other to be among the first.
-pub fn shuffled<'a>(mut mutants: Vec<&'a Mutant>, seed: u64) -> Vec<&'a Mutant> {
+pub fn shuffled(mut mutants: Vec<&Mutant>, seed: u64) -> Vec<&Mutant> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for last in (1..mutants.len()).rev() {
         let bound = u64::try_from(last + 1).unwrap_or(u64::MAX);

@@ -100,12 +100,12 @@ pub struct Profile {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "reason", rename_all = "kebab-case")]
+#[serde(tag = "reason")]
 enum Message {
-    CompilerArtifact(Artifact),
-    CompilerMessage {
-        message: Diagnostic,
-    },
+    #[serde(rename = "compiler-artifact")]
+    Built(Artifact),
+    #[serde(rename = "compiler-message")]
+    Said { message: Diagnostic },
     #[serde(other)]
     Other,
 }
@@ -213,8 +213,8 @@ impl<'a> Copy<'a> {
         let (mut artifacts, mut errors) = (Vec::new(), Vec::new());
         for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
             match serde_json::from_str(&line.map_err(CompileError::Cargo)?) {
-                Ok(Message::CompilerArtifact(artifact)) => artifacts.push(artifact),
-                Ok(Message::CompilerMessage { message }) if message.level == "error" => {
+                Ok(Message::Built(artifact)) => artifacts.push(artifact),
+                Ok(Message::Said { message }) if message.level == "error" => {
                     errors.push(message);
                 }
                 _ => {}

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::attempt::{AttemptError, Ended, On, attempt};
 use crate::baseline::Baseline;
 use crate::checks::{Check, Kind};
+use crate::kept::Kept;
 use crate::plant::Mutant;
 
 /// What a check may take with a mutant, at least.
@@ -48,21 +49,22 @@ pub struct Hunt<'a> {
     checks: Vec<(&'a Check, Duration)>,
     baseline: &'a Baseline,
     more: &'a [Check],
+    kept: &'a Kept,
     deadline: Option<Instant>,
 }
 
 impl<'a> Hunt<'a> {
-    /// On these checks; on the models of `more` what survives them. Until the deadline.
+    /// On the first of these checks; on the models that are second what survives them. Until the deadline.
     pub fn new(
-        checks: &'a [Check],
-        more: &'a [Check],
+        (checks, more): (&'a [Check], &'a [Check]),
         baseline: &'a Baseline,
+        kept: &'a Kept,
         deadline: Option<Instant>,
     ) -> Self {
         let known = |check: &'a Check| (check, Duration::from_secs_f64(baseline.of(check).seconds));
         let mut checks: Vec<_> = checks.iter().map(known).collect();
         checks.sort_by(|(_, one), (_, other)| one.partial_cmp(other).unwrap_or(Ordering::Equal));
-        Self { checks, baseline, more, deadline }
+        Self { checks, baseline, more, kept, deadline }
     }
 
     /// Whether there is time for another mutant.
@@ -110,7 +112,11 @@ impl<'a> Hunt<'a> {
     ) -> Result<Option<Outcome>, AttemptError> {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let allowed = left.map_or(limit, |left| left.min(limit));
-        let (ended, _) = attempt(check, On::Mutant(mutant.number), allowed)?;
+        let mut ended = attempt(check, On::Mutant(mutant.number), allowed)?.0;
+        if ended != Ended::Passed && self.kept.explains(mutant) {
+            // Of what should survive, a test that fails now and then says nothing.
+            ended = attempt(check, On::Mutant(mutant.number), allowed)?.0;
+        }
         Ok(match ended {
             Ended::Passed => None,
             Ended::Late if allowed < limit => Some(Outcome::Undecided),
@@ -167,15 +173,16 @@ mod tests {
         let fails = "test \"$VERIFY_MUTANT\" != 1";
         let checks = [script("slow", fails), script("quick", fails), script("blind", "true")];
         let reached: [(f64, &[u32]); 3] = [(2.0, &[1]), (0.1, &[1]), (0.0, &[1, 2])];
+        let kept = Kept::default();
         let baseline = baseline(&checks, &reached);
-        let hunt = Hunt::new(&checks, &[], &baseline, None);
+        let hunt = Hunt::new((&checks, &[]), &baseline, &kept, None);
         let noticed = hunt.try_out(&mutant(1, Operator::Drop)).unwrap();
         assert!(matches!(&noticed, Outcome::Noticed { by, late: false, .. } if by == "quick"));
         let survived = hunt.try_out(&mutant(2, Operator::Drop)).unwrap();
         assert_eq!(survived, Outcome::Survived { reached_by: vec!["device blind".into()] });
 
         let (one, two) = (mutant(1, Operator::Drop), mutant(2, Operator::Drop));
-        let (kept, planted) = (Kept::default(), [&one, &two]);
+        let planted = [&one, &two];
         let tried = vec![(&one, noticed), (&two, survived)];
         let report = Report { kept: &kept, planted: &planted, tried, stale: Vec::new(), checks: 3 };
         assert!(!report.is_well());
@@ -187,8 +194,9 @@ mod tests {
     #[test]
     fn what_nothing_reaches_survives_at_once() {
         let checks = [script("any", "false")];
+        let kept = Kept::default();
         let baseline = baseline(&checks, &[(0.0, &[])]);
-        let hunt = Hunt::new(&checks, &[], &baseline, None);
+        let hunt = Hunt::new((&checks, &[]), &baseline, &kept, None);
         let survived = hunt.try_out(&mutant(1, Operator::Drop)).unwrap();
         assert_eq!(survived, Outcome::Survived { reached_by: Vec::new() });
     }
@@ -202,9 +210,10 @@ mod tests {
         };
         let text = "test $LOOM_MAX_PREEMPTIONS != 3";
         let (checks, more) = ([script("test", "false"), model("2", text)], [model("3", text)]);
+        let kept = Kept::default();
         let baseline = baseline(&checks, &[(0.0, &[1]), (0.1, &[1])]);
         let noticed = |more| {
-            let hunt = Hunt::new(&checks, more, &baseline, None);
+            let hunt = Hunt::new((&checks, more), &baseline, &kept, None);
             hunt.try_out(&mutant(1, Operator::Ordering)).unwrap()
         };
         assert!(matches!(noticed(&more), Outcome::Noticed { by, .. } if by == "3"));
@@ -214,9 +223,10 @@ mod tests {
     #[test]
     fn what_is_under_way_when_the_time_is_over_is_not_judged() {
         let checks = [script("hangs", "sleep 1000")];
+        let kept = Kept::default();
         let baseline = baseline(&checks, &[(0.0, &[1])]);
         let deadline = Instant::now() + Duration::from_millis(300);
-        let hunt = Hunt::new(&checks, &[], &baseline, Some(deadline));
+        let hunt = Hunt::new((&checks, &[]), &baseline, &kept, Some(deadline));
         assert_eq!(hunt.try_out(&mutant(1, Operator::Drop)).unwrap(), Outcome::Undecided);
         assert!(!hunt.goes_on());
     }

@@ -1,5 +1,6 @@
 //! A run: planting, building, the baseline, the mutants, the report.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::compile::{CompileError, Copy};
 use crate::constants::Constants;
 use crate::hunt::{Hunt, Outcome};
 use crate::kept::{Kept, KeptError};
-use crate::plant::{Knowledge, Mutant, Planting, plant};
+use crate::plant::{Knowledge, Mutant, Name, Planting, plant};
 use crate::record::{Record, RecordError};
 use crate::report::Report;
 use crate::signatures::Signatures;
@@ -66,52 +67,46 @@ pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
         .map_err(|error| RunError::Folder { path: target.clone(), error })?;
     let tree = Tree::new(root, &target.join("tree"))?;
     let planting = planting(root, &tree)?;
-    let filter = Filter {
-        only: arguments.only.clone(),
-        areas: arguments.area.clone(),
-        operators: arguments.kind.clone(),
-    };
     if arguments.list {
-        return list(&planting, &filter).map(|()| true);
+        return list(&planting, &arguments.filter()).map(|()| true);
     }
     let kept = Kept::load(root)?;
     let mut copy = Copy::new(&tree, &planting, &target)?;
-    let start = Instant::now();
-    let (mut checks, more) = checks::build(&mut copy, |what| tell(what, start))?;
-    let is_out = |check: &Check| arguments.without.iter().any(|text| check.name.contains(text));
-    checks.retain(|check| !is_out(check));
+    let (checks, more) = build(&mut copy, arguments)?;
     attempt::bound_memory();
+    let start = Instant::now();
+    let jobs = arguments.jobs.unwrap_or_else(jobs);
+    let mut baseline = Baseline::load(&target, copy.sources());
+    measure(&mut baseline, &checks, &target, (planting.mutants.len(), jobs))?;
     let mutants: Vec<&Mutant> =
         planting.mutants.iter().filter(|mutant| !copy.refused.contains(&mutant.number)).collect();
-    let start = Instant::now();
-    let mut baseline = Baseline::load(&target, copy.sources());
-    let jobs = arguments.jobs.unwrap_or_else(jobs);
-    measure(&mut baseline, &checks, &target, (planting.mutants.len(), jobs))?;
     let deadline = (!arguments.long).then(|| start + Duration::from_secs(arguments.seconds));
-    let hunt = Hunt::new(&checks, &more, &baseline, deadline);
-    let wanted = wanted(&mutants, &filter, &kept, arguments);
+    let hunt = Hunt::new((&checks, &more), &baseline, &kept, deadline);
+    let path = root.join("target/verify/mutants.jsonl");
+    let (record, known) = Record::open(&path, copy.sources(), arguments.resume)?;
+    let wanted = wanted(&mutants, &kept, arguments);
     if wanted.is_empty() {
         return Err(RunError::None);
     }
-    let path = root.join("target/verify/mutants.jsonl");
-    let (record, known) = Record::open(&path, copy.sources(), arguments.resume)?;
-    let mut tried: Vec<(&Mutant, Outcome)> = Vec::new();
-    let mut left = Vec::new();
-    for mutant in wanted {
-        match known.get(&mutant.name) {
-            Some(outcome) => tried.push((mutant, outcome.clone())),
-            None => left.push(mutant),
-        }
-    }
-    tried.extend(try_all(&left, &hunt, &record, jobs)?);
+    let mut tried = try_all(&wanted, &known, &hunt, (&record, jobs))?;
     tried.sort_by_key(|(mutant, _)| mutant.number);
     let mut stale = kept.gone(mutants.iter().copied());
     stale.extend(tried.iter().filter_map(|(mutant, outcome)| kept.contradicted(mutant, outcome)));
-    let report =
-        Report { kept: &kept, planted: &mutants, tried, stale, checks: checks.len() + more.len() };
-    let mut out = io::stdout();
-    writeln!(out, "{}\n\n{}{}", report.table(), report.complaints(), report.summary())?;
+    let checks = checks.len() + more.len();
+    let report = Report { kept: &kept, planted: &mutants, tried, stale, checks };
+    let (table, complaints, summary) = (report.table(), report.complaints(), report.summary());
+    writeln!(io::stdout(), "{table}\n\n{complaints}{summary}")?;
     Ok(report.is_well())
+}
+
+/// The checks, but for those that are to be left out.
+fn build(copy: &mut Copy<'_>, arguments: &Arguments) -> Result<(Vec<Check>, Vec<Check>), RunError> {
+    let start = Instant::now();
+    let (mut checks, more) = checks::build(copy, |what| tell(what, start))?;
+    let is_out = |check: &Check| arguments.without.iter().any(|text| check.name.contains(text));
+    checks.retain(|check| !is_out(check));
+    tell("built", start);
+    Ok((checks, more))
 }
 
 fn planting(root: &Path, tree: &Tree) -> Result<Planting, RunError> {
@@ -137,12 +132,8 @@ fn list(planting: &Planting, filter: &Filter) -> Result<(), RunError> {
 
 /// What is tried: all in the order of the sources, or some at random. A mutant that is explained survives every
 /// check that there is, so that a share has no time for it.
-fn wanted<'a>(
-    mutants: &[&'a Mutant],
-    filter: &Filter,
-    kept: &Kept,
-    arguments: &Arguments,
-) -> Vec<&'a Mutant> {
+fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec<&'a Mutant> {
+    let filter = arguments.filter();
     let chosen = mutants.iter().copied().filter(|mutant| filter.takes(mutant));
     if arguments.long {
         return chosen.collect();
@@ -174,14 +165,20 @@ fn measure(
     Ok(())
 }
 
+type Tried<'a> = Vec<(&'a Mutant, Outcome)>;
+
+/// Tries what is not known yet.
 fn try_all<'a>(
     mutants: &[&'a Mutant],
+    known: &BTreeMap<Name, Outcome>,
     hunt: &Hunt<'_>,
-    record: &Record,
-    jobs: usize,
-) -> Result<Vec<(&'a Mutant, Outcome)>, RunError> {
-    let (bar, tried) = (bar("mutants", mutants.len()), Mutex::new(Vec::new()));
-    workers::each(jobs, mutants, |_, &mutant| {
+    (record, jobs): (&Record, usize),
+) -> Result<Tried<'a>, RunError> {
+    let is_new = |mutant: &&&Mutant| !known.contains_key(&mutant.name);
+    let new: Vec<&Mutant> = mutants.iter().filter(is_new).copied().collect();
+    let old = mutants.iter().filter_map(|&mutant| Some((mutant, known.get(&mutant.name)?.clone())));
+    let (bar, tried) = (bar("mutants", new.len()), Mutex::new(old.collect::<Tried<'_>>()));
+    workers::each(jobs, &new, |_, &mutant| {
         if !hunt.goes_on() {
             return Ok(false);
         }

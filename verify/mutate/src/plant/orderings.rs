@@ -90,7 +90,7 @@ impl Walk<'_> {
     /// The call of a fence; what is to be said of its ordering is said here. Dropping it is a statement's.
     pub(super) fn fence(&mut self, call: &ExprCall) -> bool {
         let Expr::Path(path) = &*call.func else { return false };
-        if !path.path.segments.last().is_some_and(|it| it.ident == "fence") {
+        if path.path.segments.last().is_none_or(|it| it.ident != "fence") {
             return false;
         }
         if let (true, Some(Expr::Path(ordering))) = (self.worlds.loom, call.args.first()) {
