@@ -1,7 +1,8 @@
 //! The numbers of `<infiniband/verbs.h>`, name by name, and each field's way into the bytes (C1, C2).
 #![cfg(not(loom))]
 
-use cq_core::setup::inc_rkey;
+use cq_core::async_event::AsyncEventType;
+use cq_core::setup::{Access, QpAttrMask, QpCaps, QpType, inc_rkey};
 use cq_core::soft::SoftCq;
 use cq_core::transport::Poll;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
@@ -155,4 +156,141 @@ fn q06_the_next_key_of_a_window_differs_in_its_low_byte() {
     assert_eq!(inc_rkey(0x1234_5678), 0x1234_5679);
     assert_eq!(inc_rkey(0x1234_56ff), 0x1234_5600);
     assert_eq!(inc_rkey(u32::MAX), 0xffff_ff00);
+}
+
+#[test]
+fn c02_texts_of_opcodes() {
+    let texts = [
+        "send",
+        "RDMA write",
+        "RDMA read",
+        "compare and swap",
+        "fetch and add",
+        "bind memory window",
+        "local invalidate",
+        "TSO",
+        "flush",
+        "atomic write",
+        "receive",
+        "receive of RDMA write with immediate",
+        "TM add",
+        "TM delete",
+        "TM sync",
+        "TM receive",
+        "TM receive without tag",
+        "driver 1",
+        "driver 2",
+        "driver 3",
+    ];
+    assert!(WcOpcode::KNOWN.iter().map(WcOpcode::to_string).eq(texts));
+    assert_eq!(WcOpcode(10).to_string(), "unknown");
+}
+
+#[test]
+fn o02_asynchronous_events_by_number_name_and_text() {
+    let table = [
+        (AsyncEventType::CQ_ERR, "CQ_ERR", "CQ error"),
+        (AsyncEventType::QP_FATAL, "QP_FATAL", "local work queue catastrophic error"),
+        (AsyncEventType::QP_REQ_ERR, "QP_REQ_ERR", "invalid request local work queue error"),
+        (AsyncEventType::QP_ACCESS_ERR, "QP_ACCESS_ERR", "local access violation work queue error"),
+        (AsyncEventType::COMM_EST, "COMM_EST", "communication established"),
+        (AsyncEventType::SQ_DRAINED, "SQ_DRAINED", "send queue drained"),
+        (AsyncEventType::PATH_MIG, "PATH_MIG", "path migrated"),
+        (AsyncEventType::PATH_MIG_ERR, "PATH_MIG_ERR", "path migration request error"),
+        (AsyncEventType::DEVICE_FATAL, "DEVICE_FATAL", "local catastrophic error"),
+        (AsyncEventType::PORT_ACTIVE, "PORT_ACTIVE", "port active"),
+        (AsyncEventType::PORT_ERR, "PORT_ERR", "port error"),
+        (AsyncEventType::LID_CHANGE, "LID_CHANGE", "LID change"),
+        (AsyncEventType::PKEY_CHANGE, "PKEY_CHANGE", "P_Key change"),
+        (AsyncEventType::SM_CHANGE, "SM_CHANGE", "SM change"),
+        (AsyncEventType::SRQ_ERR, "SRQ_ERR", "SRQ catastrophic error"),
+        (AsyncEventType::SRQ_LIMIT_REACHED, "SRQ_LIMIT_REACHED", "SRQ limit reached"),
+        (AsyncEventType::QP_LAST_WQE_REACHED, "QP_LAST_WQE_REACHED", "last WQE reached"),
+        (AsyncEventType::CLIENT_REREGISTER, "CLIENT_REREGISTER", "client reregistration"),
+        (AsyncEventType::GID_CHANGE, "GID_CHANGE", "GID table change"),
+        (AsyncEventType::WQ_FATAL, "WQ_FATAL", "WQ fatal"),
+    ];
+    for ((event, name, text), number) in table.into_iter().zip(0..) {
+        assert_eq!((event.0, event.name(), event.to_string().as_str()), (number, Some(name), text));
+        assert_eq!(format!("{event:?}"), name);
+    }
+    assert!(AsyncEventType::KNOWN.iter().eq(table.iter().map(|(event, ..)| event)));
+    let unknown = AsyncEventType(20);
+    assert_eq!((unknown.name(), unknown.to_string().as_str()), (None, "unknown"));
+    assert_eq!(format!("{unknown:?}"), "AsyncEventType(20)");
+}
+
+#[test]
+fn c03_a_number_without_a_name_has_none() {
+    for number in [24, 25, 127, u32::MAX] {
+        let status = WcStatus(number);
+        assert_eq!((status.name(), status.to_string().as_str()), (None, "unknown"));
+        assert!(!WcStatus::KNOWN.contains(&status));
+    }
+    assert!(WcStatus::KNOWN.is_sorted() && WcOpcode::KNOWN.is_sorted());
+    assert!([10, 127, 138, u32::MAX].iter().all(|number| WcOpcode(*number).name().is_none()));
+}
+
+#[test]
+fn rights_by_name() {
+    let rights = [
+        (Access::LOCAL_WRITE, 1),
+        (Access::REMOTE_WRITE, 2),
+        (Access::REMOTE_READ, 4),
+        (Access::REMOTE_ATOMIC, 8),
+        (Access::MW_BIND, 16),
+        (Access::ZERO_BASED, 32),
+        (Access::FLUSH_GLOBAL, 256),
+        (Access::FLUSH_PERSISTENT, 512),
+        (Access::OPTIONAL, 0x3ff0_0000),
+        (Access::REMOTE, 14),
+        (Access::EVERY, 15),
+    ];
+    for (right, number) in rights {
+        assert_eq!(right.bits(), number, "{right:?}");
+    }
+    assert_eq!(Access::from_bits_truncate(u32::MAX).bits(), u32::MAX, "none is dropped (C3)");
+    assert_eq!(WcFlags::from_bits_truncate(u32::MAX).bits(), u32::MAX, "none is dropped (C3)");
+}
+
+#[test]
+fn attributes_of_a_queue_pair_by_name() {
+    let attributes = [
+        QpAttrMask::STATE,
+        QpAttrMask::CUR_STATE,
+        QpAttrMask::EN_SQD_ASYNC_NOTIFY,
+        QpAttrMask::ACCESS_FLAGS,
+        QpAttrMask::PKEY_INDEX,
+        QpAttrMask::PORT,
+        QpAttrMask::QKEY,
+        QpAttrMask::AV,
+        QpAttrMask::PATH_MTU,
+        QpAttrMask::TIMEOUT,
+        QpAttrMask::RETRY_CNT,
+        QpAttrMask::RNR_RETRY,
+        QpAttrMask::RQ_PSN,
+        QpAttrMask::MAX_QP_RD_ATOMIC,
+        QpAttrMask::ALT_PATH,
+        QpAttrMask::MIN_RNR_TIMER,
+        QpAttrMask::SQ_PSN,
+        QpAttrMask::MAX_DEST_RD_ATOMIC,
+        QpAttrMask::PATH_MIG_STATE,
+        QpAttrMask::CAP,
+        QpAttrMask::DEST_QPN,
+    ];
+    for (nth, attribute) in attributes.into_iter().enumerate() {
+        assert_eq!(attribute.bits(), 1 << nth);
+    }
+    assert_eq!(QpAttrMask::RATE_LIMIT.bits(), 1 << 25);
+    assert_eq!(QpAttrMask::all().bits(), ((1 << 21) - 1) | (1 << 25));
+}
+
+#[test]
+fn types_placements_and_capacities_by_name() {
+    assert_eq!([QpType::Rc, QpType::Uc, QpType::Ud].map(|kind| kind as u32), [2, 3, 4]);
+    assert_eq!([Selectivity::Range, Selectivity::Region].map(|level| level as u32), [0, 1]);
+    assert_eq!((Placement::GLOBAL.bits(), Placement::PERSISTENT.bits()), (1, 2));
+    let QpCaps { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline } = QpCaps::USUAL;
+    assert_eq!((max_send_wr, max_recv_wr), (128, 128));
+    assert_eq!((max_send_sge, max_recv_sge, max_inline), (1, 1, 64));
 }

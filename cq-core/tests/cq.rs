@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::fake::{Call, Script};
-use cq_core::transport::{ArmError, Armed, CqKey, EventError, Notify, PollError};
+use cq_core::transport::{ArmError, Armed, CqKey, EventError, Notify, Poll, PollError};
 use cq_core::wc::{Wc, WcStatus};
 
 const KEY: CqKey = CqKey { index: 1, generation: 1 };
@@ -131,4 +131,40 @@ fn n08_another_queues_event_is_handed_over_and_not_lost() {
     let error = CompletionQueue::new(&script).wait(&mut [wc(0)], &mut &script, None).unwrap_err();
     assert_eq!(error, WaitError::OtherQueue(OTHER));
     assert!(error.to_string().contains("2.1"));
+}
+
+#[test]
+fn p01_a_queue_gives_its_transport_back() {
+    let script = script().on_poll(Ok(&[wc(1), wc(2)]));
+    let mut cq = CompletionQueue::new(&script);
+    assert_eq!(cq.poll(&mut [wc(0)]), Ok(&[wc(1)][..]));
+    assert_eq!(cq.transport().poll(&mut [wc(0)]), Ok(1));
+    assert_eq!(cq.into_transport().poll(&mut [wc(0)]), Ok(0));
+}
+
+#[test]
+fn n06_a_wait_looks_arms_and_looks_again_before_each_sleep() {
+    let second = Duration::from_secs(1);
+    let script = script()
+        .on_arm(Ok(Armed::MayHaveMissed))
+        .on_poll(Ok(&[]))
+        .on_block(Ok(second))
+        .on_event(Ok(KEY))
+        .on_poll(Ok(&[]))
+        .on_arm(Ok(Armed::Armed))
+        .on_block(Ok(second));
+    let mut room = [wc(0); 2];
+    let got = CompletionQueue::new(&script).wait(&mut room, &mut &script, Some(2 * second));
+    assert_eq!(got, Ok(&[][..]));
+    let look = [Call::Poll(2), ARM];
+    let (first, then) = (Call::Block(Some(2 * second)), Call::Block(Some(second)));
+    let calls = [
+        &look[..],
+        &[Call::Poll(2), Call::Event, first, Call::Event],
+        &look[..],
+        &[Call::Event, then, Call::Poll(2)],
+    ]
+    .concat();
+    assert_eq!(script.calls(), &calls[..]);
+    assert_eq!(script.done(), Ok(()));
 }

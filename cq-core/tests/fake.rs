@@ -149,3 +149,99 @@ fn calls_past_the_room_are_counted() {
 fn a_script_that_is_too_long_says_so() {
     let _ = script().on_poll(Ok(&[wc(0); 9]));
 }
+
+#[test]
+fn each_step_says_which_call_it_waits_for() {
+    let event = AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Device };
+    let refused = Refused::QueueFull;
+    let scripts = [
+        (script().on_poll(Ok(&[])), "a poll"),
+        (script().on_poll(Ok(&[wc(1)])), "a poll"),
+        (script().on_poll(Err(PollError::Device(5))), "a poll"),
+        (script().on_poll_claim(3), "a poll"),
+        (script().on_arm(Ok(Armed::Armed)), "an arm"),
+        (script().on_event(Ok(KEY)), "an event to be taken"),
+        (script().on_async(Ok(event)), "an asynchronous event to be taken"),
+        (script().on_block(Ok(Duration::ZERO)), "a block"),
+        (script().on_send(Ok(1)), "a request to be posted to the send queue"),
+        (script().on_send(Err(refused)), "a request to be posted to the send queue"),
+        (script().on_recv(Err(refused)), "a request to be posted to the receive queue"),
+    ];
+    for (script, call) in scripts {
+        let unfinished = script.on_arm(Ok(Armed::Armed)).done().unwrap_err();
+        assert_eq!((unfinished.left, unfinished.waits_for), (2, call));
+    }
+    for none in [script().on_send(Ok(0)), script().on_recv(Ok(0))] {
+        assert_eq!(none.done(), Ok(()), "no requests are no step");
+    }
+}
+
+#[test]
+fn n02_an_arm_that_is_not_scripted_goes_by_what_the_next_poll_finds() {
+    let scripts = [
+        (script(), Armed::Armed),
+        (script().on_poll(Ok(&[])), Armed::Armed),
+        (script().on_poll(Ok(&[wc(1), wc(2)])), Armed::MayHaveMissed),
+        (script().on_poll(Err(PollError::Device(5))), Armed::MayHaveMissed),
+        (script().on_event(Ok(KEY)).on_poll(Ok(&[wc(1)])), Armed::Armed),
+    ];
+    for (script, armed) in scripts {
+        assert_eq!((&script).arm(Notify::Solicited), Ok(armed));
+        assert_eq!(script.calls(), [Call::Arm(Notify::Solicited)]);
+    }
+}
+
+#[test]
+fn a_block_without_a_limit_ends_by_the_script() {
+    let second = Duration::from_secs(1);
+    let script = script().on_block(Ok(second)).on_block(Ok(second)).on_block(Ok(second));
+    assert_eq!((&script).block(&mut None), Ok(true), "woken for nothing");
+    let mut left = Some(second);
+    assert_eq!((&script).block(&mut left), Ok(false), "its limit is no longer");
+    assert_eq!(left, Some(Duration::ZERO));
+    let mut left = Some(second / 2);
+    assert_eq!(((&script).block(&mut left), left), (Ok(false), Some(Duration::ZERO)));
+    assert_eq!((&script).block(&mut None), Err(ASLEEP_FOR_EVER));
+    let limits = [None, Some(second), Some(second / 2), None];
+    assert_eq!(script.calls(), limits.map(Call::Block));
+    assert_eq!(ASLEEP_FOR_EVER, EventError::Device(35), "EDEADLK");
+}
+
+#[test]
+fn n07_the_next_event_of_either_kind_may_be_an_error() {
+    let error = EventError::Device(9);
+    let script = script().on_event(Err(error)).on_async(Err(error)).on_event(Ok(KEY));
+    assert_eq!((&script).next_async(), Ok(None));
+    assert_eq!((&script).next(), Err(error));
+    assert_eq!((&script).next(), Ok(None));
+    assert_eq!((&script).next_async(), Err(error));
+    assert_eq!((&script).next(), Ok(Some(KEY)));
+    assert_eq!((&script).next(), Ok(None));
+    let (event, report) = (Call::Event, Call::Async);
+    assert_eq!(script.calls(), [report, event, event, report, event, event]);
+    assert_eq!((&script).key(), KEY);
+}
+
+#[test]
+fn q04_receives_are_counted_and_refused_as_sends_are() {
+    let script = script().on_recv(Ok(2)).on_recv(Err(Refused::WrongState)).on_send(Ok(1));
+    let receives = [1, 2, 3].map(|wr_id| RecvWr::new(wr_id, &[]));
+    let refused = PostError { posted: 2, why: Refused::WrongState };
+    assert_eq!((&script).post_recv(&receives), Err(refused));
+    let [first, second, _] = receives.map(Call::from);
+    assert_eq!(script.calls(), [first, second, Call::Refused(3)]);
+    assert_eq!(script.done().unwrap_err().left, 1);
+    let send = SendWr::send_inline(7, b"ping").solicited();
+    assert_eq!((&script).post_send(&[send]), Ok(()));
+    assert_eq!(script.done(), Ok(()));
+    let noted = Call::Send { wr_id: 7, op: send.op, flags: send.flags, len: 4 };
+    assert_eq!(script.calls().last(), Some(&noted));
+}
+
+#[test]
+fn p07_a_claim_writes_nothing() {
+    let script = script().on_poll_claim(2);
+    let mut out = [wc(5), wc(6), wc(7)];
+    assert_eq!((&script).poll(&mut out), Ok(2));
+    assert_eq!(out, [wc(5), wc(6), wc(7)]);
+}

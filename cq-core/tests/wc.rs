@@ -167,3 +167,61 @@ fn c12_texts_are_those_of_ibv_wc_status_str() {
         assert_eq!(WcStatus(number).to_string(), text, "status {number}");
     }
 }
+
+#[test]
+fn c04_poison_fills_all_that_is_undefined_and_nothing_else() {
+    let wc = Wc::poisoned(0x0102_0304_0506_0708, WcStatus::REM_OP_ERR, 0x0a0b_0c0d);
+    let mut bytes = [0xa5; 48];
+    bytes[..8].copy_from_slice(&wc.wr_id().to_ne_bytes());
+    bytes[8..12].copy_from_slice(&WcStatus::REM_OP_ERR.0.to_ne_bytes());
+    bytes[16..20].fill(0);
+    bytes[28..32].copy_from_slice(&wc.qp_num().to_ne_bytes());
+    // The invalidated key is said to be there.
+    bytes[36..40].copy_from_slice(&(0xa5a5_a5a5 | WcFlags::WITH_INV.bits()).to_ne_bytes());
+    bytes[46..].fill(0);
+    assert_eq!(wc.to_bytes(), bytes);
+    let failed = wc.result().unwrap_err();
+    assert_eq!((failed.wr_id(), failed.qp_num()), (0x0102_0304_0506_0708, 0x0a0b_0c0d));
+    assert_eq!((failed.status(), failed.vendor_err()), (WcStatus::REM_OP_ERR, 0));
+}
+
+#[test]
+fn flags_are_added_and_taken_away_and_what_they_are_about_stays() {
+    let recv = Wc::new(1, WcStatus::SUCCESS, 2).with_opcode(WcOpcode::RECV).with_imm([1, 2, 3, 4]);
+    let flags = |wc: Wc| wc.result().unwrap().flags();
+    let more = recv.with_flags(WcFlags::GRH).with_flags(WcFlags::IP_CSUM_OK);
+    assert_eq!(flags(more), WcFlags::GRH | WcFlags::IP_CSUM_OK | WcFlags::WITH_IMM);
+    assert_eq!(flags(more.with_imm([9; 4])), flags(more), "other flags stay");
+    let key = WcFlags::GRH | WcFlags::IP_CSUM_OK | WcFlags::WITH_INV;
+    assert_eq!(flags(more.with_invalidated_rkey(9)), key, "other flags stay");
+    let less = more.without_flags(WcFlags::GRH | WcFlags::WITH_IMM | WcFlags::TM_MATCH);
+    assert_eq!(flags(less), WcFlags::IP_CSUM_OK);
+    assert_eq!(less.result().unwrap().imm(), None);
+    assert_eq!(less.to_bytes()[24..28], [1, 2, 3, 4]);
+    assert_eq!(less.with_flags(WcFlags::WITH_IMM).result().unwrap().imm(), Some([1, 2, 3, 4]));
+}
+
+#[test]
+fn c01_a_new_completion_is_zero_but_for_what_is_always_valid() {
+    let mut bytes = [0; 48];
+    assert_eq!(Wc::default().to_bytes(), bytes);
+    bytes[..8].copy_from_slice(&1_u64.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&2_u32.to_ne_bytes());
+    bytes[28..32].copy_from_slice(&3_u32.to_ne_bytes());
+    assert_eq!(Wc::new(1, WcStatus(2), 3).to_bytes(), bytes);
+}
+
+#[test]
+fn c05_every_kind_of_receive_may_carry_immediate_data_and_no_other_may() {
+    for number in 0..256 {
+        let opcode = WcOpcode(number);
+        let wc = Wc::new(1, WcStatus::SUCCESS, 2).with_opcode(opcode);
+        let (imm, key) = (wc.with_imm([1, 2, 3, 4]), wc.with_invalidated_rkey(5));
+        let (imm, key) = (imm.result().unwrap().imm(), key.result().unwrap().invalidated_rkey());
+        assert_eq!(
+            (imm, key),
+            (opcode.is_recv().then_some([1, 2, 3, 4]), opcode.is_recv().then_some(5))
+        );
+        assert_eq!(wc.result().unwrap().invalidated_rkey(), None, "no flag, no key");
+    }
+}

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 /// Longer than anything here takes, on any machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Asks tests that sweep for more of the same; `cargo verify --long` sets it. What they do without it is less, and of
 /// every kind.
@@ -114,9 +114,7 @@ impl Actor {
 
     /// Whether it is stopped.
     pub fn is_stopped(&self) -> bool {
-        let stat =
-            std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        is_stopped(self.pid())
     }
 
     /// How it has ended.
@@ -157,6 +155,12 @@ impl Drop for Actor {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether the process with this number is stopped.
+pub fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 /// Ends this process with the one that started it, whatever it is doing.

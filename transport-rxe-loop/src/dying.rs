@@ -7,6 +7,8 @@ mod forked;
 mod line;
 // They are there only where steps are.
 #[cfg(debug_assertions)]
+mod copying;
+#[cfg(debug_assertions)]
 mod datagrams;
 #[cfg(debug_assertions)]
 mod steps;
@@ -24,7 +26,7 @@ use crate::open::OpenOptions;
 /// Names the fabric that a further process of a test is to open.
 const FABRIC: &str = "DYING_FABRIC";
 /// How long it may take from one sign of life to the next.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_secs(240);
 
 /// The fabric of this process, which its parent named.
 fn fabric() -> String {

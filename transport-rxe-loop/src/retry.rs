@@ -194,6 +194,50 @@ mod tests {
         assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
     }
 
+    /// A queue pair that waits for hours, whatever for.
+    fn patient() -> (Context, crate::qp::QueuePair) {
+        let context = Context::open("loop0").unwrap();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        let rts = QpAttr::rts().timeout(31).rnr_retry(6);
+        for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(qp.number()), rts] {
+            qp.modify(&step).unwrap();
+        }
+        (context, qp)
+    }
+
+    #[test]
+    fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
+        let fabric = Fabric::of_tests();
+        for waits_for in [WaitsFor::Receive, WaitsFor::Answer, WaitsFor::Nobody] {
+            let (_context, qp) = patient();
+            let judge = |at| judge(fabric, qp.number(), at, waits_for);
+            let times_out = || sync::store(&fabric.qp(qp.number()).send.deadline, 1);
+            assert_eq!([judge(7), judge(7)], [Verdict::Wait; 2], "{waits_for:?}");
+            assert!(has_begun(fabric.qp(qp.number()), 7));
+            times_out();
+            assert_eq!(judge(7), Verdict::TryAgain, "{waits_for:?}: what came in time counts");
+            assert_eq!(judge(7), Verdict::Fail(waits_for.status()));
+            assert_eq!(judge(8), Verdict::Wait, "{waits_for:?}: the next begins anew");
+        }
+    }
+
+    #[test]
+    fn q07_who_waits_for_something_else_begins_anew() {
+        let (fabric, (_context, qp)) = (Fabric::of_tests(), patient());
+        let (receive, answer) = (WaitsFor::Receive, WaitsFor::Answer);
+        let judge = |waits_for| judge(fabric, qp.number(), 7, waits_for);
+        for [first, then] in [[receive, answer], [answer, receive]] {
+            assert_eq!(judge(first), Verdict::Wait);
+            sync::store(&fabric.qp(qp.number()).send.deadline, 1);
+            assert_eq!(judge(then), Verdict::Wait, "{then:?} after {first:?}");
+        }
+        // One that goes away is the one that did not answer.
+        assert_eq!(judge(answer), Verdict::Wait);
+        sync::store(&fabric.qp(qp.number()).send.deadline, 1);
+        assert_eq!(judge(WaitsFor::Nobody), Verdict::TryAgain);
+    }
+
     #[test]
     fn q07_receives_are_waited_for_as_often_as_rnr_retry_says() {
         assert_eq!(for_receive(0, 0), Some(Duration::ZERO));

@@ -57,7 +57,9 @@ mod immediate;
 mod invalidation;
 mod limits;
 mod line;
+mod lists;
 mod local_errors;
+mod many;
 mod moderation;
 mod numbers;
 mod objects;
@@ -89,7 +91,7 @@ mod windows;
 pub use confined::{CONFINED, Confined};
 pub use deviations::{Deviation, deviations};
 pub use rules::{Rule, hidden, rules};
-pub use run::{Outcome, Progress, run, run_here};
+pub use run::{Outcome, Progress, named, run, run_here};
 pub use verdict::Verdict;
 
 /// What is to be seen of one rule.
@@ -230,6 +232,8 @@ pub fn cases<D: Device>() -> Vec<Case> {
         timers::cases::<D>(),
         objects::cases::<D>(),
         limits::cases::<D>(),
+        lists::cases::<D>(),
+        many::cases::<D>(),
     ]
     .concat()
 }

@@ -6,36 +6,49 @@
 //! | module | owns |
 //! |---|---|
 //! | [`stages`] | the table of stages, and what each one runs and demands |
-//! | [`run`] | one stage under way: its commands, its log, its spinner, and why it stopped |
+//! | [`schedule`] | which stage runs when, side by side, each in a process of its own, and for how long |
+//! | [`processes`] | the processes of a stage: found, shown with their stacks, ended |
+//! | [`message`] | what the process of a stage tells the checker |
+//! | [`run`] | a stage in its own process: its commands, its log, and why it stopped |
 //! | [`guest`] | a machine with an RDMA device, booted in QEMU |
 //! | [`packages`] | the Debian packages that a stage needs |
-//! | [`report`] | the line per stage, the verdicts, the summary |
+//! | [`report`] | what is shown meanwhile, the line per stage, the verdicts, the summary |
 
 use std::env;
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use verify::conformance::run_here;
+use verify::conformance::{named, run_here};
 use verify::far;
 
+use crate::message::Message;
 use crate::packages::Packages;
 use crate::report::{Report, is_ci};
-use crate::run::Job;
+use crate::run::{Effort, Job, outcome};
+use crate::schedule::{Schedule, at_once, tell};
 use crate::stages::{STAGES, Stage, UnknownStage};
 
 mod guest;
+mod message;
 mod packages;
+mod processes;
 mod report;
 mod run;
+mod schedule;
 mod stages;
 
 const DETAILS: &str = "\
-Every stage runs, also after one has failed. What its commands print goes to target/verify/STAGE.log,
+Stages run side by side as far as they share nothing, each in a process of its own; all run, also after one
+has failed. One that takes longer than its limit is ended, with what hung: its line names the test or the
+program, its log has the stacks, where gdb is there. What its commands print goes to target/verify/STAGE.log,
 and is shown here where the stage fails. Missing Debian packages are installed by root or by a sudo
 that asks no password; otherwise the stages that need them are skipped, and say what to install.
 Where CI is set, a skipped stage counts as failed.
+
+verify/CHECKS.md says what runs on every commit, and why.
 
 Exit status: 0 nothing failed, 1 a stage failed, 2 usage.";
 
@@ -44,25 +57,41 @@ Exit status: 0 nothing failed, 1 a stage failed, 2 usage.";
 #[command(name = "cargo verify", bin_name = "cargo verify")]
 #[command(after_help = format!("Stages:\n{}\n{DETAILS}", stages::list()))]
 struct Arguments {
-    /// What to run, in this order; all of them where none is named
+    /// What to run, the first ones first; all of them where none is named
     #[arg(value_name = "STAGE")]
     stages: Vec<String>,
 
-    /// How many processes the stage storms kills
-    #[arg(long, value_name = "NUMBER", default_value_t = run::KILLS)]
-    kills: u32,
+    /// Many of what every commit runs few of: mutants, random programs, kills, sweeps
+    #[arg(long)]
+    long: bool,
 
-    /// Name the stages, each with what it shows
+    /// Which random ones: any number; the same one runs the same
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Run one stage in this process, and tell of it in lines of JSON
+    #[arg(long, value_name = "STAGE", hide = true)]
+    alone: Option<String>,
+
+    /// With --alone: show what it found
+    #[arg(long, requires = "alone", hide = true)]
+    show: bool,
+
+    /// Name the stages, each with what it shows, why it runs on every commit, and its times; with --cases, the cases
     #[arg(long)]
     list: bool,
 
     /// Run the conformance cases of a transport in this process, and nothing else
-    #[arg(long, value_name = "TRANSPORT", conflicts_with_all = ["stages", "list"])]
+    #[arg(long, value_name = "TRANSPORT", conflicts_with = "stages")]
     cases: Option<String>,
 
     /// With --cases: only those with this in their names
     #[arg(long, value_name = "PART", requires = "cases", default_value = "")]
     only: String,
+
+    /// With --cases and --only: only the one of this very name
+    #[arg(long, requires = "cases")]
+    exact: bool,
 
     /// With --cases: only those from this number on
     #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "0")]
@@ -102,28 +131,67 @@ fn failed(error: &Error) -> ExitCode {
 
 /// Whether nothing failed.
 fn verify(arguments: &Arguments) -> Result<bool, Error> {
+    if let Some(transport) = &arguments.cases {
+        return cases(transport, arguments).map_err(Error::Cases);
+    }
     if arguments.list {
-        io::stdout().write_all(stages::list().as_bytes())?;
+        io::stdout().write_all(stages::details().as_bytes())?;
         return Ok(true);
     }
-    if let Some(transport) = &arguments.cases {
-        let (from, only) = (arguments.from, &arguments.only);
-        return run_here(transport, from, only, &mut io::stdout()).map_err(Error::Cases);
+    if let Some(stage) = &arguments.alone {
+        return alone(stages::named(stage)?, arguments);
     }
-    let chosen = choose(&arguments.stages)?;
-    let asked_for = !arguments.stages.is_empty();
-    let mut packages = Packages::default();
+    let started = Instant::now();
     let mut report = Report::new(is_ci(env::var_os("CI").as_deref()));
-    for stage in chosen {
-        let started = Instant::now();
-        let result = Job::start(stage.name, asked_for).and_then(|mut job| {
-            job.kills = arguments.kills;
-            packages.ensure(&stage.packages.concat(), &mut job)?;
-            (stage.run)(&mut job)
-        });
-        report.stage(stage.name, started.elapsed(), &result)?;
+    let program = env::current_exe()?;
+    let schedule = Schedule {
+        command: &|stage| Ok(process_of(stage, &program, arguments)),
+        limit: &|stage| stage.limit(arguments.long),
+        at_once: at_once(),
+    };
+    schedule.run(&choose(&arguments.stages)?, &mut report)?;
+    Ok(report.finish(started.elapsed())?)
+}
+
+/// The command that runs a stage in a process of its own.
+fn process_of(stage: &Stage, program: &Path, arguments: &Arguments) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--alone", stage.name, "--seed", &arguments.seed.to_string()]);
+    if arguments.long {
+        command.arg("--long").env(run::LONG, "1");
     }
-    Ok(report.finish()?)
+    if !arguments.stages.is_empty() {
+        command.arg("--show");
+    }
+    command
+}
+
+/// Runs a stage in this process: whether it passed.
+fn alone(stage: &'static Stage, arguments: &Arguments) -> Result<bool, Error> {
+    let effort = Effort { long: arguments.long, seed: arguments.seed };
+    let result = Job::start(stage.name, arguments.show, effort).and_then(|mut job| {
+        Packages::default().ensure(&stage.packages.concat(), &mut job)?;
+        (stage.run)(&mut job)
+    });
+    let passed = result.is_ok();
+    tell(&Message::Over(outcome(result)))?;
+    Ok(passed)
+}
+
+/// Names the cases of a transport, or runs them.
+fn cases(transport: &str, arguments: &Arguments) -> io::Result<bool> {
+    if arguments.list {
+        let cases = (named(transport)?.cases)();
+        cases.iter().try_for_each(|case| writeln!(io::stdout(), "{}", case.name))?;
+        return Ok(true);
+    }
+    let Arguments { from, only, exact, .. } = arguments;
+    run_here(
+        transport,
+        *from,
+        |case| if *exact { case == only } else { case.contains(only) },
+        &mut io::stdout(),
+    )
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static Stage>, UnknownStage> {

@@ -1,11 +1,16 @@
 //! The Debian packages that a stage needs: found, installed where that is allowed, or asked for; or unpacked only.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{FlockOperation, flock};
+
 use crate::run::{Job, Stop, root};
+
+/// Who installs something holds this file, relative to the workspace's root.
+const LOCK: &str = "target/verify/packages.lock";
 
 /// Where the packages of this machine come from.
 #[derive(Default)]
@@ -16,15 +21,13 @@ pub struct Packages {
 impl Packages {
     /// Sees to it that all `wanted` are installed, or skips the stage with what to do about it.
     pub fn ensure(&mut self, wanted: &[&str], job: &mut Job) -> Result<(), Stop> {
-        let missing = match installed(wanted) {
-            Ok(listing) => missing(wanted, &listing),
-            Err(_) => {
-                let wanted = wanted.join(" ");
-                return Err(Stop::Skipped(format!(
-                    "needs Debian's {wanted}; there is no dpkg here"
-                )));
-            }
-        };
+        if missing_of(wanted)?.is_empty() {
+            return Ok(());
+        }
+        // Stages run side by side: what one waits for here, another may have installed by then.
+        let lock = File::create(root().join(LOCK))?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from)?;
+        let missing = missing_of(wanted)?;
         if missing.is_empty() {
             return Ok(());
         }
@@ -45,6 +48,17 @@ impl Packages {
         let install = ["install", "-y", "--no-install-recommends"];
         job.run(&what, apt_get(prefix, &install).args(missing))?;
         Ok(())
+    }
+}
+
+/// Those that are not installed; a reason to skip where nobody can tell.
+fn missing_of<'a>(wanted: &[&'a str]) -> Result<Vec<&'a str>, Stop> {
+    match installed(wanted) {
+        Ok(listing) => Ok(missing(wanted, &listing)),
+        Err(_) => {
+            let wanted = wanted.join(" ");
+            Err(Stop::Skipped(format!("needs Debian's {wanted}; there is no dpkg here")))
+        }
     }
 }
 

@@ -1,11 +1,16 @@
-//! The line per stage, the verdicts, the summary.
+//! What is shown while stages run, the line per stage, the verdicts, the summary.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::run::{Stop, log_path, root};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::message::Outcome;
+use crate::run::{log_path, root};
+use crate::stages::Stage;
 
 /// How much of a log is shown where a stage fails: a screenful or two, the rest is in the file.
 const TAIL: usize = 80;
@@ -28,56 +33,91 @@ pub struct Report {
     passed: u32,
     failed: u32,
     skipped: u32,
+    spinners: MultiProgress,
+    spinner_of: BTreeMap<&'static str, ProgressBar>,
 }
 
 impl Report {
     /// Nothing has run yet; in CI a skip will count as a failure.
     pub fn new(ci: bool) -> Self {
-        Self { ci, passed: 0, failed: 0, skipped: 0 }
+        let (spinners, spinner_of) = (MultiProgress::new(), BTreeMap::new());
+        Self { ci, passed: 0, failed: 0, skipped: 0, spinners, spinner_of }
     }
 
-    /// Counts a stage and prints its line, and its log where it failed.
-    pub fn stage(
-        &mut self,
-        name: &str,
-        took: Duration,
-        result: &Result<String, Stop>,
-    ) -> io::Result<()> {
-        let verdict = verdict(result, self.ci);
+    /// A stage has begun.
+    pub fn begins(&mut self, stage: &Stage) {
+        let style = ProgressStyle::with_template("{spinner} {prefix:<12} {wide_msg} {elapsed}");
+        let spinner = ProgressBar::new_spinner().with_style(style.expect("a valid template"));
+        let spinner = self.spinners.add(spinner.with_prefix(stage.name));
+        spinner.enable_steady_tick(Duration::from_millis(100));
+        self.spinner_of.insert(stage.name, spinner);
+    }
+
+    /// A stage does something else from here on.
+    pub fn under_way(&self, stage: &Stage, what: &str) {
+        if self.spinners.is_hidden() {
+            // Progress is a courtesy: no reader, no harm.
+            let _ = writeln!(io::stderr(), "{}: {what}", stage.name);
+        } else {
+            self.progress(stage, what);
+        }
+    }
+
+    /// How far it is with that; where there is no terminal, there would be too many lines of these.
+    pub fn progress(&self, stage: &Stage, what: &str) {
+        if let Some(spinner) = self.spinner_of.get(stage.name) {
+            spinner.set_message(what.to_owned());
+        }
+    }
+
+    /// Counts a stage that is over and prints its line, and its log where it failed.
+    pub fn stage(&mut self, stage: &Stage, took: Duration, outcome: &Outcome) -> io::Result<()> {
+        if let Some(spinner) = self.spinner_of.remove(stage.name) {
+            spinner.finish_and_clear();
+        }
+        let verdict = verdict(outcome, self.ci);
         let (count, word) = match verdict {
             Verdict::Passed => (&mut self.passed, "ok"),
             Verdict::Failed => (&mut self.failed, "FAILED"),
             Verdict::Skipped => (&mut self.skipped, "skipped"),
         };
         *count += 1;
-        let seconds = took.as_secs_f64();
-        let line = format!("{word:<8}{name:<12}{seconds:>6.1} s  {}\n", in_words(result));
+        let (name, time, words) = (stage.name, time(took, stage.budget), in_words(outcome));
+        let line = format!("{word:<8}{name:<13}{time}  {words}\n");
         let log = if verdict == Verdict::Failed { shown_log(name) } else { String::new() };
-        io::stdout().write_all((line + &log).as_bytes())
+        self.spinners.suspend(|| io::stdout().write_all((line + &log).as_bytes()))
     }
 
     /// Prints the summary, and says whether nothing failed.
-    pub fn finish(self) -> io::Result<bool> {
+    pub fn finish(self, took: Duration) -> io::Result<bool> {
         let Self { passed, failed, skipped, .. } = self;
-        writeln!(io::stdout(), "\nstages: {passed} passed, {failed} failed, {skipped} skipped")?;
+        let minutes = took.as_secs_f64() / 60.0;
+        let counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
+        writeln!(io::stdout(), "\nstages: {counts} in {minutes:.1} min")?;
         Ok(failed == 0)
     }
 }
 
-fn verdict(result: &Result<String, Stop>, ci: bool) -> Verdict {
-    match result {
-        Ok(_) => Verdict::Passed,
-        Err(Stop::Skipped(_)) if !ci => Verdict::Skipped,
-        Err(_) => Verdict::Failed,
+/// How long a stage took, of how many seconds; with a mark where that was more.
+fn time(took: Duration, budget: u32) -> String {
+    let mark = if took > Duration::from_secs(budget.into()) { '!' } else { ' ' };
+    format!("{:>6.1} of {budget:>3} s{mark}", took.as_secs_f64())
+}
+
+fn verdict(outcome: &Outcome, ci: bool) -> Verdict {
+    match outcome {
+        Outcome::Passed(_) => Verdict::Passed,
+        Outcome::Skipped(_) if !ci => Verdict::Skipped,
+        Outcome::Skipped(_) | Outcome::Failed(_) => Verdict::Failed,
     }
 }
 
 /// The summary or the reason; the lines after the first are indented under the stage's.
-fn in_words(result: &Result<String, Stop>) -> String {
-    match result {
-        Ok(summary) => summary.replace('\n', "\n          "),
-        Err(Stop::Skipped(reason)) => format!("not run: {reason}"),
-        Err(stop) => stop.to_string(),
+fn in_words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Passed(summary) => summary.replace('\n', "\n          "),
+        Outcome::Skipped(reason) => format!("not run: {reason}"),
+        Outcome::Failed(why) => why.clone(),
     }
 }
 
@@ -113,16 +153,21 @@ mod tests {
 
     #[test]
     fn a_skip_fails_in_ci_alone() {
-        let skip = Err(Stop::Skipped("no such tool".into()));
+        let skip = Outcome::Skipped("no such tool".into());
         assert_eq!(verdict(&skip, false), Verdict::Skipped);
         assert_eq!(verdict(&skip, true), Verdict::Failed);
     }
 
     #[test]
-    fn output_that_shows_nothing_fails_everywhere() {
-        let empty = Err(Stop::Unshown("no test ran"));
-        assert_eq!(verdict(&empty, false), Verdict::Failed);
-        assert_eq!(verdict(&Ok(String::new()), true), Verdict::Passed);
+    fn what_failed_fails_everywhere() {
+        assert_eq!(verdict(&Outcome::Failed("no test ran".into()), false), Verdict::Failed);
+        assert_eq!(verdict(&Outcome::Passed(String::new()), true), Verdict::Passed);
+    }
+
+    #[test]
+    fn a_time_stands_beside_its_budget_and_is_marked_where_it_is_longer() {
+        assert_eq!(time(Duration::from_millis(1500), 2), "   1.5 of   2 s ");
+        assert_eq!(time(Duration::from_millis(2500), 2), "   2.5 of   2 s!");
     }
 
     #[test]

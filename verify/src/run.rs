@@ -1,4 +1,4 @@
-//! One stage under way: its commands, its log, its spinner, and why it stopped.
+//! One stage under way, in its own process: its commands, its log, and why it stopped.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::message::{Message, Outcome};
+use crate::schedule::tell;
 
 /// Why a stage did not pass.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,15 @@ pub enum Stop {
     /// The log could not be kept.
     #[error("cannot keep the log: {0}")]
     Log(#[from] io::Error),
+}
+
+/// What came of a stage that returned this.
+pub fn outcome(result: Result<String, Stop>) -> Outcome {
+    match result {
+        Ok(words) => Outcome::Passed(words),
+        Err(Stop::Skipped(why)) => Outcome::Skipped(why),
+        Err(stop) => Outcome::Failed(stop.to_string()),
+    }
 }
 
 /// The workspace, wherever the checker was called from.
@@ -82,31 +91,34 @@ pub fn flags(variable: &str, ours: &str) -> OsString {
     flags
 }
 
-/// Processes that the stage storms kills, unless it is told how many.
-pub const KILLS: u32 = 5000;
+/// Is set where tests are to do many of what they do few of: `--long`.
+pub const LONG: &str = "VERIFY_LONG";
+
+/// How much is run, and of which random things.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Many of what is run few of on every commit: random programs, mutants, kills, sweeps.
+    pub long: bool,
+    /// Which random ones.
+    pub seed: u64,
+}
 
 /// One stage under way.
 pub struct Job {
-    stage: &'static str,
     /// Whether the user asked for this stage by its name, and wants to see what it found.
     pub asked_for: bool,
-    /// How many processes are to be killed.
-    pub kills: u32,
+    /// How much is run.
+    pub effort: Effort,
     log: File,
     path: PathBuf,
-    spinner: ProgressBar,
 }
 
 impl Job {
-    /// Opens the stage's log, empty.
-    pub fn start(stage: &'static str, asked_for: bool) -> Result<Self, Stop> {
+    /// Opens the stage's log, behind what is there.
+    pub fn start(stage: &'static str, asked_for: bool, effort: Effort) -> Result<Self, Stop> {
         let path = root().join(log_path(stage));
-        fs::create_dir_all(path.parent().expect("a log lies in a folder"))?;
-        let log = File::create(&path)?;
-        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
-        let spinner = ProgressBar::new_spinner().with_style(style.expect("a valid template"));
-        spinner.enable_steady_tick(Duration::from_millis(100));
-        Ok(Self { stage, asked_for, kills: KILLS, log, path, spinner })
+        let log = File::options().append(true).open(&path)?;
+        Ok(Self { asked_for, effort, log, path })
     }
 
     /// Runs `command` in the workspace's root, and returns what it printed, stdout and stderr as they came.
@@ -165,25 +177,14 @@ impl Job {
         Ok(writeln!(self.log, "{text}")?)
     }
 
-    /// Whether what is announced is shown in place, so that it may come often.
-    pub fn shows_progress(&self) -> bool {
-        !self.spinner.is_hidden()
-    }
-
     /// Says what is under way.
     pub fn announce(&self, what: &str) {
-        let message = format!("{}: {what}", self.stage);
-        if self.spinner.is_hidden() {
-            // Progress is a courtesy: no reader, no harm.
-            let _ = writeln!(io::stderr(), "{message}");
-        } else {
-            self.spinner.set_message(message);
-        }
+        // Progress is a courtesy: no reader, no harm.
+        let _ = tell(&Message::UnderWay(what.to_owned()));
     }
-}
 
-impl Drop for Job {
-    fn drop(&mut self) {
-        self.spinner.finish_and_clear();
+    /// Says how far that is, as often as one likes.
+    pub fn progress(&self, what: &str) {
+        let _ = tell(&Message::Progress(what.to_owned()));
     }
 }

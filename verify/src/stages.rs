@@ -1,21 +1,24 @@
 //! The table of stages, and what each one runs and demands.
 
+use std::time::Duration;
+
 use crate::guest;
 use crate::run::{Job, Stop, cargo, cargo_with_cfg, flags};
 
 mod abi;
 mod artifacts;
 mod bare_metal;
+#[cfg(test)]
+mod checks;
 mod conformance;
 mod differential;
 mod exports;
 mod fabric;
 mod layout;
-mod libtest;
+pub mod libtest;
 mod loom;
 mod preload;
 mod soft_roce;
-mod storms;
 mod verbs;
 
 /// One thing that `cargo verify` shows.
@@ -24,116 +27,209 @@ pub struct Stage {
     pub name: &'static str,
     /// What its passing shows, in one line.
     pub shows: &'static str,
+    /// Why that is to be seen on every commit.
+    pub why: &'static str,
+    /// What `--long` has more of.
+    pub long: &'static str,
+    /// How many seconds it may take on two processors that run the other stages meanwhile.
+    pub budget: u32,
+    /// What only one stage at a time can use. A target directory that is built in once more, but in vain, is not
+    /// listed: cargo waits for it.
+    pub shares: &'static [Shared],
     /// The Debian packages without which it cannot run, by what they are for.
     pub packages: &'static [&'static [&'static str]],
     /// Runs it; the words returned stand behind its name in the report.
     pub run: fn(&mut Job) -> Result<String, Stop>,
 }
 
-/// All stages, in the order in which they run: what fails soonest comes first.
+/// What stages share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shared {
+    /// `target/debug`: clippy, tests and documentation.
+    Debug,
+    /// `target/release`: this program, the library of the C ABI, random programs.
+    Release,
+    /// `target/verbs`: what needs libibverbs.
+    Verbs,
+    /// `target/loom`.
+    Loom,
+    /// `target/bare-metal`.
+    BareMetal,
+    /// QEMU, which emulates two processors with both of the machine's.
+    Guest,
+}
+
+/// How many times its budget a stage may take: machines differ, and other programs run on them.
+const PATIENCE: u32 = 4;
+/// The same of `--long`.
+const LONG_PATIENCE: u32 = 200;
+
+impl Stage {
+    /// Whether it uses something that `other` needs.
+    pub fn excludes(&self, other: &Self) -> bool {
+        self.shares.iter().any(|shared| other.shares.contains(shared))
+    }
+
+    /// How long it may take before it counts as hung.
+    pub fn limit(&self, long: bool) -> Duration {
+        let patience = if long { LONG_PATIENCE } else { PATIENCE };
+        Duration::from_secs((self.budget * patience).into())
+    }
+}
+
+/// All stages, in the order in which they start: what fails soonest, and then what takes longest.
 pub static STAGES: [Stage; 12] = [
-    Stage { name: "fmt", shows: "every file is as rustfmt writes it", packages: &[], run: fmt },
+    Stage {
+        name: "fmt",
+        shows: "every file is as rustfmt writes it",
+        why: "a difference in layout hides the others",
+        long: "",
+        budget: 5,
+        shares: &[],
+        packages: &[],
+        run: fmt,
+    },
     Stage {
         name: "clippy",
         shows: "clippy has nothing to say about any target of any package",
+        why: "its lints keep unsafe blocks documented and the oldest compiler supported",
+        long: "",
+        budget: 60,
+        shares: &[Shared::Debug],
         packages: &[],
         run: clippy,
     },
     Stage {
+        name: "verbs",
+        shows: "what needs libibverbs builds, with its documentation, without a warning; its tests pass, also on the loopback",
+        why: "the binding breaks at compile time, and its rules can be seen without a device",
+        long: "",
+        budget: 150,
+        shares: &[Shared::Verbs],
+        packages: &[verbs::PACKAGES],
+        run: verbs::run,
+    },
+    Stage {
+        name: "loom",
+        shows: "the engine's protocols hold in every interleaving, and their weakened controls fail",
+        why: "no test on x86 shows a missing ordering; a model does, whatever the machine",
+        long: "",
+        budget: 240,
+        shares: &[Shared::Loom],
+        packages: &[],
+        run: loom::run,
+    },
+    Stage {
         name: "test",
         shows: "tests of every kind pass, those of cq-core also without 64-bit atomics",
+        why: "processes, deaths, hostile memory, system calls: what the suite can't see",
+        long: "kills, scribbled fabrics and random inputs by the thousand, without debug assertions too",
+        budget: 240,
+        shares: &[Shared::Debug],
         packages: &[],
         run: test,
     },
     Stage {
+        name: "soft-roce",
+        shows: "on the real library and Linux's own RDMA driver all of it works, between two hosts too",
+        why: "only a driver that others wrote shows what the loopback and the model have wrong alike",
+        long: "",
+        budget: 150,
+        shares: &[Shared::Guest],
+        packages: &[verbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
+        run: soft_roce::run,
+    },
+    Stage {
+        name: "conformance",
+        shows: "every transport does what the contract says, rule by rule, or what is written down instead",
+        why: "this is the specification: every rule on every transport, the real driver among them",
+        long: "",
+        budget: 150,
+        shares: &[Shared::Guest, Shared::Release],
+        packages: &[],
+        run: conformance::run,
+    },
+    Stage {
+        name: "bare-metal",
+        shows: "cq-core builds for targets without an operating system, from core alone",
+        why: "one use of std or of a 64-bit atomic, and firmware can't have it any more",
+        long: "",
+        budget: 60,
+        shares: &[Shared::BareMetal],
+        packages: &[bare_metal::PACKAGES],
+        run: bare_metal::run,
+    },
+    Stage {
         name: "doc",
         shows: "the documentation builds without a warning, every link in it leads somewhere",
+        why: "links break when names change",
+        long: "",
+        budget: 30,
+        shares: &[Shared::Debug],
         packages: &[],
         run: doc,
     },
     Stage {
         name: "layout",
         shows: "the C ABI has the structures, numbers and names of libibverbs",
+        why: "a wrong offset corrupts a program that can't be changed, in silence",
+        long: "",
+        budget: 45,
+        shares: &[Shared::Debug, Shared::Release],
         packages: &[layout::PACKAGES],
         run: layout::run,
     },
     Stage {
         name: "abi",
         shows: "programs that know libibverbs only run unchanged on the loopback: Debian's, perftest's, pyverbs' tests",
+        why: "such programs use verbs in ways that we would not think of",
+        long: "",
+        budget: 120,
+        shares: &[Shared::Release],
         packages: &[abi::PACKAGES],
         run: abi::run,
     },
     Stage {
-        name: "loom",
-        shows: "the engine's protocols hold in every interleaving, and their weakened controls fail",
-        packages: &[],
-        run: loom::run,
-    },
-    Stage {
-        name: "conformance",
-        shows: "every transport does what the contract says, rule by rule, or what is written down instead",
-        packages: &[],
-        run: conformance::run,
-    },
-    Stage {
         name: "differential",
         shows: "random programs do the same on the loopback, between processes and by its C ABI too, and on the model",
+        why: "cases are what somebody thought of; random programs find the rest",
+        long: "random programs by the ten thousand",
+        budget: 30,
+        shares: &[Shared::Release],
         packages: &[],
         run: differential::run,
     },
-    Stage {
-        name: "bare-metal",
-        shows: "cq-core builds for targets without an operating system, from core alone",
-        packages: &[bare_metal::PACKAGES],
-        run: bare_metal::run,
-    },
-    Stage {
-        name: "verbs",
-        shows: "what needs libibverbs builds, with its documentation, without a warning; its tests pass, also on the loopback",
-        packages: &[verbs::PACKAGES],
-        run: verbs::run,
-    },
-    Stage {
-        name: "soft-roce",
-        shows: "on the real library and Linux's own RDMA driver all of it works, between two hosts too",
-        packages: &[verbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
-        run: soft_roce::run,
-    },
 ];
-
-/// What takes long, and runs only where it is named.
-pub static BY_NAME: [Stage; 1] = [Stage {
-    name: "storms",
-    shows: "the loopback outlives killed processes and scribbled memory, however often (--kills N)",
-    packages: &[],
-    run: storms::run,
-}];
 
 /// There is no stage of this name.
 #[derive(Debug, thiserror::Error)]
 #[error("no stage is called `{0}`; there are {names}", names = names())]
 pub struct UnknownStage(String);
 
-fn all() -> impl Iterator<Item = &'static Stage> {
-    STAGES.iter().chain(&BY_NAME)
-}
-
 /// The stage called `name`.
 pub fn named(name: &str) -> Result<&'static Stage, UnknownStage> {
-    let found = all().find(|stage| stage.name == name);
+    let found = STAGES.iter().find(|stage| stage.name == name);
     found.ok_or_else(|| UnknownStage(name.to_owned()))
 }
 
 /// The stages, a line each: the name and what it shows.
 pub fn list() -> String {
-    let line = |stage: &Stage| format!("  {:<13}{}\n", stage.name, stage.shows);
-    let (usual, named): (String, String) =
-        (STAGES.iter().map(line).collect(), BY_NAME.iter().map(line).collect());
-    format!("{usual}By name only:\n{named}")
+    STAGES.iter().map(|stage| format!("  {:<13}{}\n", stage.name, stage.shows)).collect()
+}
+
+/// The stages as `--list` shows them: with their times, why they run on every commit, and what `--long` adds.
+pub fn details() -> String {
+    let details = |stage: &Stage| {
+        let Stage { name, shows, why, long, budget, .. } = stage;
+        let limit = stage.limit(false).as_secs();
+        let long = if long.is_empty() { String::new() } else { format!("  --long: {long}\n") };
+        format!("{name}: {shows}\n  since {why}\n{long}  {budget} s, ended after {limit} s\n")
+    };
+    STAGES.iter().map(details).collect()
 }
 
 fn names() -> String {
-    all().map(|stage| stage.name).collect::<Vec<_>>().join(", ")
+    STAGES.each_ref().map(|stage| stage.name).join(", ")
 }
 
 fn fmt(job: &mut Job) -> Result<String, Stop> {
@@ -154,10 +250,16 @@ fn test(job: &mut Job) -> Result<String, Stop> {
     let output = job.run("cargo test", &mut cargo(&["test"]))?;
     let mut narrow = cargo_with_cfg("cq_core_word32", &["test", "-p", "cq-core"]);
     let narrow = job.run("cargo test of cq-core without 64-bit atomics", &mut narrow)?;
-    match (libtest::passed(&output), libtest::passed(&narrow)) {
-        (0, _) | (_, 0) => Err(Stop::Unshown("no test ran")),
-        (passed, narrow) => Ok(format!("{passed} tests, {narrow} without 64-bit atomics")),
+    let mut all = vec![libtest::passed(&output), libtest::passed(&narrow)];
+    if job.effort.long {
+        // What happens in between is another matter without debug assertions.
+        let mut fast = cargo(&["test", "--release", "-p", "transport-rxe-loop", "--lib"]);
+        all.push(libtest::passed(&job.run("cargo test --release of the device", &mut fast)?));
     }
+    if all.contains(&0) {
+        return Err(Stop::Unshown("no test ran"));
+    }
+    Ok(format!("{} tests, {} without 64-bit atomics", all[0], all[1]))
 }
 
 fn doc(job: &mut Job) -> Result<String, Stop> {
@@ -184,7 +286,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_has_one_line_a_stage_and_says_what_runs_by_name_only() {
-        assert_eq!(list().lines().count(), STAGES.len() + 1 + BY_NAME.len());
+    fn the_list_has_one_line_a_stage() {
+        assert_eq!(list().lines().count(), STAGES.len());
+    }
+
+    #[test]
+    fn stages_exclude_each_other_by_what_they_share() {
+        let excludes = |a, b| named(a).unwrap().excludes(named(b).unwrap());
+        assert!(excludes("test", "clippy") && excludes("conformance", "soft-roce"));
+        assert!(!excludes("loom", "test") && !excludes("fmt", "fmt"));
+    }
+
+    #[test]
+    fn every_stage_can_end_in_time() {
+        for stage in &STAGES {
+            assert!(
+                stage.limit(false) > Duration::from_secs(stage.budget.into()),
+                "{}",
+                stage.name
+            );
+            assert!(stage.limit(true) > stage.limit(false), "{}", stage.name);
+        }
     }
 }

@@ -115,7 +115,7 @@ impl<'a> SharedRing<'a> {
     /// place for `room` entries to go.
     pub(crate) fn end(&self, position: Position, room: u64) -> Result<Position, Refusal> {
         let word = &self.reservation.0;
-        let mut seen = sync::acquire_tail(word);
+        let mut seen = sync::load(word);
         loop {
             let unpolled = distance(position, seen);
             if seen & ENDED != 0 {

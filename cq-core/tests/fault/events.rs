@@ -59,4 +59,5 @@ fn asynchronous_events_come_for_nothing_and_twice() {
     let mut device = injector(&script, &plan);
     let events = [(); 4].map(|()| device.next_async());
     assert_eq!(events, [Ok(Some(up)), Ok(Some(up)), Ok(Some(down)), Ok(None)]);
+    assert_eq!(device.injected().to_string(), "seed 1, 1 spurious, 1 duplicated");
 }

@@ -3,6 +3,7 @@
 
 mod completions;
 mod events;
+mod plans;
 mod posts;
 mod properties;
 

@@ -5,7 +5,7 @@ use std::thread;
 use cq_core::cq::CompletionQueue;
 use cq_core::soft::SoftCq;
 use cq_core::soft::shared::{Consumer, Producer};
-use cq_core::transport::{Arm, ArmError, Armed, Notify};
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify};
 use cq_core::wc::Wc;
 
 use super::threads::{Order, PRODUCERS, Polled};
@@ -75,6 +75,15 @@ fn n03_a_batch_with_a_failure_wakes_once() {
         one.push_batch(&[failed(2), failed(3)]).unwrap();
         assert_eq!(bell.take(), 1);
     });
+}
+
+#[test]
+fn n08_events_carry_the_name_that_the_queue_was_given() {
+    let mut storage = SoftCq::<4>::new();
+    let (_, consumer) = storage.split_shared_with(KEY, Bell::default());
+    assert_eq!(consumer.key(), KEY);
+    let (_, consumer) = storage.split_shared();
+    assert_eq!(consumer.key(), CqKey { index: 0, generation: 0 });
 }
 
 #[test]

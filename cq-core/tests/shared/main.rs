@@ -1,8 +1,9 @@
 //! The software completion queue with several producers. What the tests share is here; `storage` has the rules
-//! of overrun and storage (O1, O3), `events` those of arming (O5, N1, N3, N6, N11), `resize` Q12, `threads`
-//! what many threads at once come to (C10, P2, O3, N6).
+//! of overrun and storage (O1, O3), `events` those of arming (O5, N1, N3, N6, N11), `batch` both for several
+//! completions at once, `resize` Q12, `threads` what many threads at once come to (C10, P2, O3, N6).
 #![cfg(all(not(loom), target_has_atomic = "64", not(cq_core_word32)))]
 
+mod batch;
 mod events;
 mod resize;
 mod storage;
@@ -19,7 +20,7 @@ use cq_core::transport::{Block, CqKey, EventError, Events, Poll, PollError, Sign
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 
 const KEY: CqKey = CqKey { index: 3, generation: 9 };
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Counts events.
 #[derive(Default)]

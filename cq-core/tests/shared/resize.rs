@@ -1,5 +1,6 @@
 //! Moving to other storage (Q12).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
@@ -7,7 +8,7 @@ use std::time::Instant;
 use cq_core::health::State;
 use cq_core::soft::Alerts;
 use cq_core::soft::shared::{BatchError, PushError, ResizeError};
-use cq_core::transport::{Arm, NoSignal, Notify, Poll, PollError};
+use cq_core::transport::{Arm, ArmError, Armed, NoSignal, Notify, Poll, PollError};
 use cq_core::wc::Wc;
 
 use super::threads::{Order, PRODUCERS, Polled, of};
@@ -89,6 +90,89 @@ fn o03_an_overrun_after_a_resize_comes_after_both_rings() {
     }
     assert_eq!(consumer.poll(&mut one), Err(PollError::Overrun { dropped: Some(1) }));
     assert_eq!(consumer.resize(old.parts()), Err(ResizeError::Overrun));
+}
+
+#[test]
+fn o01_a_resized_queue_stores_what_it_promises_now() {
+    for promised in 1..=16_u32 {
+        let (old, new, alerts) = (Memory::new(2), Memory::new(16), Alerts::new());
+        let mut producer = old.parts().producer::<NoSignal>(&alerts, KEY, None);
+        let mut consumer = old.parts().consumer(&alerts, KEY, false);
+        assert_eq!(consumer.resize(new.promising(promised)), Ok(()));
+        assert_eq!(consumer.capacity(), promised);
+        producer.follow(new.promising(promised));
+        for round in 0..20 {
+            (0..promised).for_each(|nth| producer.push(&send(nth.into())).unwrap());
+            let mut out = vec![Wc::default(); promised as usize];
+            assert_eq!(consumer.poll(&mut out), Ok(promised as usize), "round {round}");
+        }
+    }
+}
+
+#[test]
+fn o01_a_resized_queue_gives_slots_back_as_late_as_its_new_ring_allows() {
+    // Of 16 slots; as many come back once more than the lag were taken, and none before.
+    for (promised, lag) in [(16, 0), (13, 3), (12, 4), (1, 4)] {
+        for (taken, back) in [(lag, 0), (lag + 1, lag + 1)] {
+            let (old, new, alerts) = (Memory::new(2), Memory::new(16), Alerts::new());
+            let mut producer = old.parts().producer::<NoSignal>(&alerts, KEY, None);
+            let mut consumer = old.parts().consumer(&alerts, KEY, false);
+            assert_eq!(consumer.resize(new.promising(promised)), Ok(()));
+            producer.follow(new.promising(promised));
+            producer.push_batch(&[(); 16].map(|()| send(0))).unwrap();
+            (0..taken).for_each(|_| assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(1)));
+            let stored = producer.push_batch(&[(); 16].map(|()| send(0))).unwrap_err().stored;
+            assert_eq!(stored, back, "{promised} promised, {taken} taken");
+        }
+    }
+}
+
+#[test]
+fn p02_a_panic_while_the_old_ring_is_handed_out_does_not_hide_the_new_one() {
+    for (resized_again, bell) in [(false, Bell::default()), (true, Bell::default())] {
+        let (old, new, alerts) = (Memory::new(2), Memory::new(2), Alerts::new());
+        let last = Memory::new(4);
+        let mut producer = old.parts().producer(&alerts, KEY, Some(&bell));
+        let mut consumer = old.parts().consumer(&alerts, KEY, true);
+        producer.push_batch(&[0, 1].map(send)).unwrap();
+        consumer.resize(new.parts()).unwrap();
+        producer.follow(new.parts());
+        producer.push(&send(2)).unwrap();
+        let mut out = [Wc::default(); 2];
+        let poll = AssertUnwindSafe(|| consumer.poll_with(&mut out, |_, _| panic!("as it should")));
+        assert!(catch_unwind(poll).is_err());
+        if resized_again {
+            assert_eq!(consumer.resize(last.parts()), Ok(()), "the old ring is drained");
+        } else {
+            assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed), "there is one");
+        }
+        assert_eq!(drain(&mut consumer), Ok(vec![2]));
+    }
+}
+
+#[test]
+fn n08_events_and_errors_after_a_resize_are_those_of_the_queue() {
+    let (old, new, alerts) = (Memory::new(2), Memory::new(2), Alerts::new());
+    let mut consumer = old.parts().consumer(&alerts, KEY, false);
+    assert_eq!(consumer.key(), KEY);
+    assert_eq!(consumer.resize(new.parts()), Ok(()));
+    assert_eq!(consumer.key(), KEY);
+    assert_eq!(consumer.arm(Notify::Next), Err(ArmError::NoChannel));
+    assert_eq!(consumer.poll(&mut []), Ok(0), "P6");
+}
+
+#[test]
+fn q12_a_consumer_made_anew_goes_on_where_slots_were_given_back() {
+    let (memory, alerts) = (Memory::new(4), Alerts::new());
+    let mut producer = memory.parts().producer::<NoSignal>(&alerts, KEY, None);
+    let mut consumer = memory.parts().consumer(&alerts, KEY, false);
+    producer.push_batch(&[0, 1, 2].map(send)).unwrap();
+    assert_eq!(consumer.poll(&mut [Wc::default(); 2]), Ok(2));
+    let mut consumer = memory.parts().consumer(&alerts, KEY, false);
+    assert_eq!(drain(&mut consumer), Ok(vec![2]));
+    let mut other = memory.parts().producer::<NoSignal>(&alerts, KEY, None);
+    other.push_batch(&[3, 4, 5, 6].map(send)).unwrap();
+    assert_eq!(drain(&mut consumer), Ok(vec![3, 4, 5, 6]));
 }
 
 #[test]

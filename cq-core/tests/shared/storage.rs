@@ -4,10 +4,10 @@ use cq_core::health::State;
 use cq_core::ring::{CapacityError, Gate, Position};
 use cq_core::soft::shared::{BatchError, Parts};
 use cq_core::soft::{Alerts, SoftCq};
-use cq_core::transport::{NoSignal, Poll, PollError};
+use cq_core::transport::{Arm, NoSignal, Notify, Poll, PollError};
 use cq_core::wc::Wc;
 
-use super::{KEY, Memory, drain, overrun, send, wraps};
+use super::{Bell, KEY, Memory, drain, overrun, send, wraps};
 
 #[test]
 fn o01_capacity_unpolled_is_no_overrun_and_o03_one_more_is() {
@@ -15,6 +15,8 @@ fn o01_capacity_unpolled_is_no_overrun_and_o03_one_more_is() {
     let (mut one, mut consumer) = storage.split_shared();
     let mut other = one.clone();
     assert_eq!(consumer.capacity(), 4);
+    assert_eq!(consumer.poll(&mut [Wc::default(); 2]), Ok(0), "P3");
+    assert_eq!(consumer.poll_with(&mut [Wc::default()], |_, _| panic!("nothing")), Ok(0), "P3");
     for wr_id in [0, 2] {
         one.push(&send(wr_id)).unwrap();
         other.push(&send(wr_id + 1)).unwrap();
@@ -43,7 +45,7 @@ fn o01_slack_never_hastens_the_overrun() {
             let mut out = vec![Wc::default(); promised as usize];
             assert_eq!(consumer.poll(&mut out), Ok(promised as usize), "round {round}");
         }
-        let stored = (0..).take_while(|nth| producers[0].push(&send(*nth)).is_ok()).count();
+        let stored = (0..99).take_while(|nth| producers[0].push(&send(*nth)).is_ok()).count();
         assert!((promised as usize..=16).contains(&stored), "{promised} promised, {stored} stored");
         assert_eq!(alerts.state(), State::Overrun { dropped: 1 });
     }
@@ -85,6 +87,44 @@ fn splitting_again_starts_afresh() {
     let (mut producer, mut consumer) = storage.split();
     producer.push(&send(8)).unwrap();
     assert_eq!(consumer.poll(&mut [Wc::default(); 4]), Ok(1));
+}
+
+#[test]
+fn splitting_again_begins_at_the_first_slot_wherever_the_last_sides_stopped() {
+    for polled in 0..=3 {
+        let (mut storage, bell) = (SoftCq::<2>::new(), Bell::default());
+        let (mut producer, mut consumer) = storage.split_shared_with(KEY, &bell);
+        for wr_id in 0..polled {
+            producer.push(&send(wr_id)).unwrap();
+            assert_eq!(drain(&mut consumer), Ok(vec![wr_id]));
+        }
+        producer.push(&send(9)).unwrap();
+        let _ = consumer.arm(Notify::Next).unwrap();
+        let (mut producer, mut consumer) = storage.split_shared_with(KEY, &bell);
+        assert_eq!(drain(&mut consumer), Ok(vec![]), "what was not polled is gone");
+        producer.push_batch(&[10, 11].map(send)).unwrap();
+        assert_eq!(bell.take(), 0, "not armed");
+        assert_eq!(drain(&mut consumer), Ok(vec![10, 11]));
+        producer.push_batch(&[12, 13].map(send)).unwrap();
+        assert_eq!(producer.push(&send(14)), overrun(1));
+        let (_, mut consumer) = storage.split_shared();
+        assert_eq!(drain(&mut consumer), Ok(vec![]), "nor has it overrun");
+    }
+}
+
+#[test]
+fn a_ring_may_begin_at_any_position_modulo_2_to_the_62() {
+    for (position, same) in [(5, 5), ((1 << 62) + 5, 5), (u64::MAX, (1 << 62) - 1)] {
+        let (memory, alerts) = (Memory::at(position, 4), Alerts::new());
+        let mut producer = memory.parts().producer::<NoSignal>(&alerts, KEY, None);
+        producer.push_batch(&[0, 1, 2, 3].map(send)).unwrap();
+        assert_eq!(producer.push(&send(4)), overrun(1));
+        let mut consumer = memory.parts().consumer(&alerts, KEY, false);
+        assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2, 3]));
+        assert!(drain(&mut consumer).is_err());
+        let gates = [position, same].map(|position| format!("{:?}", Gate::at(position)));
+        assert_eq!(gates[0], gates[1]);
+    }
 }
 
 #[test]

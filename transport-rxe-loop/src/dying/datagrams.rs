@@ -3,18 +3,21 @@
 
 use std::collections::VecDeque;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::setup::{Access, QpType};
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::ends::Outcome;
 use super::steps::{die_there, mortal_at};
 use super::{FABRIC, fabric, open};
-use crate::actor::{Actor, PATIENCE, die_with_parent, order, say, until};
+use crate::actor::{Actor, PATIENCE, die_with_parent, is_stopped, order, say, until};
 use crate::ah::{AddressHandle, AddressVector};
 use crate::attr::QpAttr;
 use crate::audit::{self, Estate};
@@ -157,46 +160,59 @@ const STEPS: [Step; 8] = [
 const ENDS: [(usize, Signal); 4] =
     [(0, Signal::KILL), (4, Signal::KILL), (25, Signal::KILL), (9, Signal::STOP)];
 
-/// The queue pair of a victim, which may be stopped before it names it, or killed: then it is nobody's.
-fn number_of(victim: &mut Actor) -> u32 {
-    let mut said = None;
-    until("it says its number, or ends", || {
-        let has_ended = victim.has_ended();
-        if victim.is_stopped() {
-            victim.signal(Signal::CONT);
+/// Lets a process go on a moment after each time that it was stopped. A thread of its own does: the others may
+/// have to wait for a lock which that process holds.
+fn resumes(pid: i32, over: &AtomicBool) {
+    while !over.load(Relaxed) {
+        if is_stopped(pid) {
+            thread::sleep(Duration::from_millis(5));
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::CONT);
         }
-        let patience = if has_ended { PATIENCE } else { Duration::from_millis(1) };
-        said = victim.heard_within(patience);
-        has_ended || said.is_some()
-    });
-    said.map_or(0, |said| said.parse().unwrap())
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Exchanges datagrams with a victim until it has ended.
+fn works_until_it_ends(
+    stations: &mut [Station; 2],
+    victim: &mut Actor,
+    number: u32,
+    end: (Step, usize),
+) {
+    let (deadline, mut ended) = (Instant::now() + PATIENCE, false);
+    let mut rounds = 0;
+    while !ended || rounds % 16 != 0 {
+        assert!(Instant::now() < deadline, "{end:?}");
+        rounds += 1;
+        stations[0].post().unwrap();
+        for station in &mut *stations {
+            station.send(number).unwrap();
+            station.poll().unwrap();
+        }
+        if rounds % 256 == 255 {
+            stations[0].fail().unwrap();
+        }
+        ended = ended || victim.has_ended();
+    }
 }
 
 /// A victim that is killed at a step, or stopped for a moment, while this process goes on.
 fn meet(context: &Context, pd: &ProtectionDomain, step: Step, time: usize, signal: Signal) {
     let mut stations = [(); 2].map(|()| Station::new(context, pd).unwrap());
     let mut victim = mortal_at("dying::datagrams::sends", &fabric(), step, time, signal);
-    let number = number_of(&mut victim);
-    victim.order(stations[0].qp.number());
-    let (deadline, mut ended) = (Instant::now() + PATIENCE, false);
-    let mut rounds = 0;
-    while !ended || rounds % 16 != 0 {
-        assert!(Instant::now() < deadline, "{step:?} {time}");
-        rounds += 1;
-        stations[0].post().unwrap();
-        for station in &mut stations {
-            station.send(number).unwrap();
-            station.poll().unwrap();
-        }
-        if victim.is_stopped() {
-            std::thread::sleep(Duration::from_millis(5));
-            victim.signal(Signal::CONT);
-        }
-        if rounds % 256 == 255 && !victim.is_stopped() {
-            stations[0].fail().unwrap();
-        }
-        ended = ended || victim.has_ended();
-    }
+    let (pid, over) = (victim.pid(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| resumes(pid, &over));
+        let ends = catch_unwind(AssertUnwindSafe(|| {
+            // It may be stopped before it names its queue pair, or killed.
+            let said = victim.heard_within(PATIENCE);
+            let number = said.map_or(0, |said| said.parse::<u32>().unwrap());
+            victim.order(stations[0].qp.number());
+            works_until_it_ends(&mut stations, &mut victim, number, (step, time));
+        }));
+        over.store(true, Relaxed);
+        ends.unwrap_or_else(|panic| resume_unwind(panic));
+    });
     let status = victim.status();
     let died = status.signal() == Some(signal.as_raw());
     assert!(died || status.success(), "{step:?} {time}: {status}");

@@ -8,7 +8,6 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
 
 use cq_core::setup::Access;
 use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, Poll, PollError};
@@ -19,7 +18,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
 use super::work::{Near, poll};
 use super::{FABRIC, open};
-use crate::actor::{die_with_parent, say, until};
+use crate::actor::{PATIENCE, die_with_parent, say, until};
 use crate::attr::QpAttr;
 use crate::audit;
 use crate::chance::Chance;
@@ -71,7 +70,7 @@ impl Pair {
         self.ends[0].post_recvs(1)?;
         self.ends[1].post_recvs(1)?;
         self.ends[0].post_send(true, true)?;
-        Ok(self.channel.block(&mut Some(Duration::from_secs(10)))?)
+        Ok(self.channel.block(&mut Some(PATIENCE / 2))?)
     }
 
     /// In the child: everything is refused or comes to nothing.

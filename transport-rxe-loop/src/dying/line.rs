@@ -113,7 +113,7 @@ impl Line {
         if self.poll() > 0 || self.ends.iter().all(End::is_done) {
             return;
         }
-        let woken = self.channel.block(&mut Some(Duration::from_secs(10))).unwrap();
+        let woken = self.channel.block(&mut Some(PATIENCE / 2)).unwrap();
         let came = self.poll();
         assert!(woken, "{came} completions came to a sleeper that nobody woke: {:?}", self.ends);
     }
@@ -196,7 +196,7 @@ impl Survivor {
 
     pub fn nothing_is_left_of_the_dead(&mut self) {
         let mut last = Vec::new();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let left = audit::ownerless(self.fabric);
             if left.is_empty() {

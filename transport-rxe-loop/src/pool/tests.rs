@@ -1,5 +1,6 @@
 //! What others can do to a pool and to whoever uses it: be suspended over its lock, or write into it.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use cq_core::async_event::AsyncEventType;
@@ -13,10 +14,14 @@ use crate::actor::until;
 use crate::attr::QpAttr;
 use crate::cq::Cq;
 use crate::device::Context;
+use crate::fabric::limits::Limits;
+use crate::fabric::{claim, header};
+use crate::open::OpenOptions;
 use crate::qp::{QpInit, QueuePair};
 
 use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
+use crate::sweep;
 
 /// A queue pair that is its own peer, waits for ever, and takes its receives from a shared queue, which has one.
 struct Alone {
@@ -29,7 +34,20 @@ struct Alone {
 
 impl Alone {
     fn new() -> Self {
-        let (fabric, context) = (Fabric::of_tests(), Context::open("loop0").unwrap());
+        Self::of(Fabric::of_tests(), Context::open("loop0").unwrap())
+    }
+
+    /// In a fabric where nothing else is: what another test sweeps up after has every queue pair run.
+    fn in_own_fabric() -> Self {
+        static FABRICS: AtomicU32 = AtomicU32::new(0);
+        let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pools-{}-{nth}", std::process::id());
+        let limits = Limits { bytes: 4 << 20, ..Limits::default() };
+        let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
+        Self::of(context.bell().fabric(), context)
+    }
+
+    fn of(fabric: &'static Fabric, context: Context) -> Self {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
         let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
         let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
@@ -87,4 +105,151 @@ fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     });
     until("it ends", || ends.is_finished());
     ends.join().unwrap();
+    assert!(pool.taken().next().is_none(), "it was waited for, and then freed");
+}
+
+/// A place where nobody lives.
+const PLACE: u16 = 38;
+
+impl Alone {
+    fn pool(&self) -> Queue<'static> {
+        queue(self.fabric, self.slot()).unwrap()
+    }
+
+    /// The process at a place takes the only receive, for this queue pair.
+    fn is_taken_by(&self, place: u16) -> Taken {
+        let _guard = self.fabric.lock(self.slot().pool.lock(), || {}).unwrap();
+        self.pool().take(place, self.qp.number()).unwrap()
+    }
+
+    /// Says that a process lived at a place, waits until it is swept up after, and hands what is told meanwhile
+    /// on.
+    fn dies(&mut self, place: u16) -> Vec<AsyncEventType> {
+        let word = &header::claims(self.fabric.memory(), self.fabric.limits())[usize::from(place)];
+        let owner = claim::next(place.into(), word);
+        assert!(claim::take(word, owner));
+        // As who is connected to another process has.
+        self.fabric.service().watch(self.fabric).unwrap();
+        let mut told = Vec::new();
+        until("nothing is left of the dead one", || {
+            sweep::look(self.fabric);
+            told.extend(self.told());
+            self.fabric.others().all(|other| other.to_word() != owner)
+        });
+        told.extend(self.told());
+        told
+    }
+
+    fn told(&mut self) -> Option<AsyncEventType> {
+        self.context.next_async().unwrap().map(|event| event.event_type)
+    }
+
+    /// Its request and its receive complete, and well.
+    #[track_caller]
+    fn is_served(&mut self) {
+        let (mut room, mut polled) = ([Wc::default(); 2], 0);
+        until("it is served", || {
+            polled += self.cq.poll(&mut room[polled..]).unwrap();
+            polled == 2
+        });
+        assert_eq!(
+            room.map(|wc| (wc.wr_id(), wc.status())),
+            [1, 2].map(|id| (id, WcStatus::SUCCESS))
+        );
+    }
+}
+
+#[test]
+fn x03_a_limit_that_a_process_reached_is_told_though_it_died_before_it_told() {
+    let mut alone = Alone::in_own_fabric();
+    alone.srq.arm_limit(1).unwrap();
+    assert!(alone.is_taken_by(PLACE).reached_limit());
+    assert_eq!((alone.told(), alone.slot().pool.owes()), (None, Some(PLACE)));
+    assert_eq!(alone.dies(PLACE), [AsyncEventType::SRQ_LIMIT_REACHED], "and once");
+    assert_eq!((alone.srq.waiting(), alone.slot().pool.owes()), (1, None));
+}
+
+#[test]
+fn x03_a_limit_that_was_told_is_not_told_again_when_who_reached_it_dies() {
+    let mut alone = Alone::in_own_fabric();
+    alone.srq.arm_limit(1).unwrap();
+    assert!(alone.is_taken_by(PLACE).reached_limit());
+    tell_limit(alone.fabric, alone.srq.number(), PLACE);
+    assert_eq!(alone.told(), Some(AsyncEventType::SRQ_LIMIT_REACHED));
+    assert_eq!(alone.dies(PLACE), []);
+}
+
+#[test]
+fn x03_who_starved_gets_what_a_dead_process_had_taken() {
+    let mut alone = Alone::in_own_fabric();
+    alone.is_taken_by(PLACE);
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
+    alone.dies(PLACE);
+    alone.is_served();
+}
+
+#[test]
+fn q09_who_starved_gets_what_another_gives_back() {
+    let mut alone = Alone::in_own_fabric();
+    let taken = alone.is_taken_by(alone.fabric.place());
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
+    give_back(alone.fabric, alone.srq.number(), &taken);
+    // Who gives back holds a turn, and looks after others once it is given back.
+    execute::run(alone.fabric, alone.qp.number() + 1);
+    alone.is_served();
+}
+
+#[test]
+fn x07_a_receive_that_can_not_be_given_back_frees_its_slot() {
+    let alone = Alone::in_own_fabric();
+    let taken = alone.is_taken_by(alone.fabric.place());
+    let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
+    give_back(alone.fabric, alone.srq.number(), &taken);
+    drop(suspended);
+    assert!(alone.pool().taken().next().is_none(), "it is lost, and nobody waits for it");
+    assert_eq!(alone.pool().find_free(taken.slot()), Some(taken.slot()));
+}
+
+#[test]
+fn x03_reset_and_destroying_give_back_what_a_dead_process_had_taken() {
+    let mut alone = Alone::in_own_fabric();
+    for _ in 0..2 {
+        alone.is_taken_by(PLACE);
+        assert_eq!(alone.qp.modify(&QpAttr::to(QpState::Reset)), Ok(()));
+        assert_eq!((alone.srq.waiting(), alone.pool().taken().count()), (1, 0));
+    }
+    alone.is_taken_by(PLACE);
+    let Alone { qp, srq, .. } = alone;
+    drop(qp);
+    assert_eq!(srq.waiting(), 1);
+}
+
+#[test]
+fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
+    const ROUNDS: u64 = 200;
+    let mut alone = Alone::in_own_fabric();
+    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
+    let index = sync::load_u32(&fabric.qp(target).recv_cq);
+    alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
+    for round in 0..ROUNDS {
+        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(fabric.place())).collect();
+        let (held, settles) = (AtomicU32::new(0), AtomicU32::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // As who has published the completions, and not settled what they cover.
+                let _pushing = cq::lock(fabric, index).unwrap();
+                held.store(1, Ordering::Release);
+                while settles.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                (0..round % 8).for_each(|_| thread::yield_now());
+                all.iter().for_each(|taken| pool.settle(taken.tag(), target));
+            });
+            until("it pushes", || held.load(Ordering::Acquire) == 1);
+            settles.store(1, Ordering::Release);
+            assert_eq!(alone.srq.post_recv(&[RecvWr::new(1, &[]); 4]), Ok(()), "round {round}");
+        });
+    }
 }

@@ -9,6 +9,7 @@ mod async_events;
 mod completions;
 mod datagrams;
 mod datagrams_across;
+mod datagrams_batched;
 mod datagrams_failing;
 mod datagrams_many;
 mod datagrams_shared;

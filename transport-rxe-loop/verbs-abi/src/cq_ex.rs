@@ -201,4 +201,6 @@ const FUNCTIONS: ibv_cq_ex = ibv_cq_ex {
 };
 
 #[cfg(test)]
+mod fields_tests;
+#[cfg(test)]
 mod tests;

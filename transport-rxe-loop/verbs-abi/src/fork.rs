@@ -216,7 +216,7 @@ mod tests {
         let status = unsafe {
             let child = libc::fork();
             if child == 0 {
-                libc::alarm(20);
+                libc::alarm(120);
                 libc::_exit(finds_no_use(inherited).into());
             }
             let mut status = -1;

@@ -25,6 +25,7 @@
 //! | `LOOM_MAX_PREEMPTIONS` | preemptions in one execution | 3 |
 //! | `LOOM_UNBOUNDED` | any value: no bound on them | not set |
 //! | `LOOM_MAX_DURATION` | seconds after which a model fails as cut off | 120 |
+//! | `LOOM_WITHOUT_CONTROLS` | any value: models alone are run | not set |
 #![cfg(loom)]
 
 pub mod channel;

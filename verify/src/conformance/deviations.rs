@@ -112,6 +112,11 @@ const OF_RXE: &[Deviation] = &[
         "rxe_responder treats it as its own failure (RESPST_ERR_CQ_OVERFLOW), and nobody else is asked",
     ),
     rxe(
+        "o04_many_queue_pairs_of_one_queue_fail_together",
+        "only the queue pair whose receive was dropped does; the others stay in RTS",
+        "rxe_responder treats it as its own failure (RESPST_ERR_CQ_OVERFLOW), and nobody else is asked",
+    ),
+    rxe(
         "o04_each_queue_pair_is_told_of_once",
         "no event names the queue pair",
         "rxe_qp_error changes the state and reports nothing",
@@ -306,6 +311,11 @@ const OF_RXE: &[Deviation] = &[
     ),
     rxe(
         "q07_a_peer_that_is_gone_ends_even_endless_waits",
+        "nothing completes",
+        "packets to a queue pair that does not exist are dropped (hdr_check), as on any wire; without a timeout nothing is ever given up",
+    ),
+    rxe(
+        "q07_many_that_wait_for_a_peer_are_told_that_it_is_gone",
         "nothing completes",
         "packets to a queue pair that does not exist are dropped (hdr_check), as on any wire; without a timeout nothing is ever given up",
     ),

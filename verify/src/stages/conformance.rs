@@ -5,6 +5,8 @@ use std::env;
 use std::fs;
 use std::io;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
 
 use verify::conformance::{self, Outcome, Progress, Runs, TRANSPORTS, Transport, Verdict};
 
@@ -24,18 +26,54 @@ const LIST: &str = "conformance";
 /// What all cases may take in the guest, in seconds.
 const CASES: u32 = 600;
 
-/// Runs the cases and judges what came of them.
+/// Where the cases of a transport run.
+enum Place {
+    /// In a process of this program.
+    Here,
+    /// In a process that loads the library of the C ABI.
+    Preloaded(Tools),
+    /// In a guest, which is booted anew behind a case that it dies of; with what it said then.
+    Guest(Guest, Mutex<Vec<String>>),
+}
+
+/// Runs the cases and judges what came of them. The guest works beside the others, which mostly wait for timers.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let mut outcomes = Vec::new();
+    let mut places = Vec::new();
     let mut missing = Vec::new();
     for transport in TRANSPORTS {
-        match on(transport, job) {
-            Ok(cases) => outcomes.extend(cases),
+        match Place::of(transport, job) {
+            Ok(place) => places.push((transport, place)),
             Err(Stop::Skipped(why)) => missing.push((transport.name, why)),
             Err(stop) => return Err(stop),
         }
     }
-    let verdict = Verdict::of(&outcomes, &missing);
+    let (in_guests, here): (Vec<_>, Vec<_>) =
+        places.iter().partition(|(_, place)| matches!(place, Place::Guest(..)));
+    let quiet = &*job;
+    let all_of = |columns: Vec<&(&'static Transport, Place)>| -> io::Result<Vec<Vec<Outcome>>> {
+        columns.into_iter().map(|(transport, place)| place.run(transport, quiet)).collect()
+    };
+    let (here, in_guests) = thread::scope(|scope| {
+        let guests = scope.spawn(|| all_of(in_guests));
+        (all_of(here), guests.join().expect("running cases does not panic"))
+    });
+    for (_, place) in &places {
+        if let Place::Guest(guest, said) = place {
+            let mut said = said.lock().expect("nobody panics with it").join("\n");
+            said += &guest.last_words(LIST);
+            job.log(&said)?;
+        }
+    }
+    report(&[here?, in_guests?].concat().concat(), &missing, job)
+}
+
+/// Judges the outcomes; writes the table.
+fn report(
+    outcomes: &[Outcome],
+    missing: &[(&'static str, String)],
+    job: &mut Job,
+) -> Result<String, Stop> {
+    let verdict = Verdict::of(outcomes, missing);
     fs::write(root().join(TABLE), verdict.markdown())?;
     let faults = verdict.faults().join("\n");
     job.log(&format!("{}\n{faults}", verdict.text()))?;
@@ -49,78 +87,49 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
     }
 }
 
-/// Runs the cases of one transport: in processes of their own, or in guests.
-fn on(transport: &Transport, job: &mut Job) -> Result<Vec<Outcome>, Stop> {
-    match transport.runs {
-        Runs::Anywhere => {
-            let program = env::current_exe()?;
-            cases(transport, |from| Ok(of(transport, from, Command::new(&program))), job)
-        }
-        Runs::Preloaded => {
-            let tools = Tools::build(job)?;
-            cases(transport, |from| Ok(of(transport, from, tools.command("verify")?)), job)
-        }
-        Runs::OnADevice => in_a_guest(transport, job),
-    }
-}
-
-/// The command of a program of this package that runs the cases from this number on.
-fn of(transport: &Transport, from: usize, mut program: Command) -> Command {
-    program.args(["--cases", transport.name, "--from", &from.to_string()]).stderr(Stdio::null());
-    program
-}
-
-/// Runs the cases on the transports that need a device, and judges these alone.
-pub fn on_devices(job: &mut Job) -> Result<String, Stop> {
-    let mut outcomes = Vec::new();
-    let mut others = Vec::new();
-    for transport in TRANSPORTS {
+impl Place {
+    /// Builds what the cases of a transport need.
+    fn of(transport: &Transport, job: &mut Job) -> Result<Self, Stop> {
         match transport.runs {
-            Runs::OnADevice => outcomes.extend(in_a_guest(transport, job)?),
-            Runs::Anywhere | Runs::Preloaded => {
-                others.push((transport.name, "it needs no device".to_owned()))
+            Runs::Anywhere => Ok(Self::Here),
+            Runs::Preloaded => Ok(Self::Preloaded(Tools::build(job)?)),
+            Runs::OnADevice => {
+                Packages::default().ensure(&[verbs::PACKAGES, guest::PACKAGES].concat(), job)?;
+                let programs = verbs::tools(job)?;
+                let command = r#"exec verify --cases "$transport" --from "$from""#.to_owned();
+                let task = Task { name: LIST.to_owned(), seconds: CASES, command };
+                let lists = vec![(LIST, vec![task])];
+                let load = Load { programs, lists, ..Load::default() };
+                Ok(Self::Guest(Guest::prepare(LIST, &load, job)?, Mutex::default()))
             }
         }
     }
-    match Verdict::of(&outcomes, &others).faults() {
-        [] => Ok(format!("{} cases as they must be", outcomes.len())),
-        faults => Err(Stop::Judged(format!("conformance: {}", faults.join("; ")))),
+
+    /// Runs the cases of a transport: in processes of their own, or in guests.
+    fn run(&self, transport: &'static Transport, job: &Job) -> io::Result<Vec<Outcome>> {
+        let process = |from: usize| {
+            let of = |mut program: Command| {
+                program.args(["--cases", transport.name, "--from", &from.to_string()]);
+                program.stderr(Stdio::null());
+                program
+            };
+            match self {
+                Self::Here => Ok(of(Command::new(env::current_exe()?))),
+                Self::Preloaded(tools) => Ok(of(tools.command("verify")?)),
+                Self::Guest(guest, said) => {
+                    // The next boot writes over what the guest said that a case took along.
+                    if from > 0 {
+                        let mut said = said.lock().expect("nobody panics with it");
+                        said.push(guest.last_words(LIST));
+                    }
+                    let variables = [("transport", transport.name), ("from", &from.to_string())];
+                    guest.command(LIST, &variables)
+                }
+            }
+        };
+        job.announce(transport.name);
+        conformance::run(transport, process, |Progress { transport, case, over, of }| {
+            job.progress(&format!("{transport}, {case} ({over} of {of} over)"));
+        })
     }
-}
-
-/// Runs the cases of a transport that needs a device. A case that takes the guest along costs a reboot.
-fn in_a_guest(transport: &Transport, job: &mut Job) -> Result<Vec<Outcome>, Stop> {
-    Packages::default().ensure(&[verbs::PACKAGES, guest::PACKAGES].concat(), job)?;
-    let programs = verbs::tools(job)?;
-    let command = r#"exec verify --cases "$transport" --from "$from""#.to_owned();
-    let task = Task { name: LIST.to_owned(), seconds: CASES, command };
-    let lists = vec![(LIST, vec![task])];
-    let guest = Guest::prepare(LIST, &Load { programs, lists, ..Load::default() }, job)?;
-    let mut consoles = Vec::new();
-    let process = |from: usize| {
-        // The next boot writes over what the guest said that a case took along.
-        if from > 0 {
-            consoles.push(guest.last_words(LIST));
-        }
-        guest.command(LIST, &[("transport", transport.name), ("from", &from.to_string())])
-    };
-    let outcomes = cases(transport, process, job)?;
-    consoles.push(guest.last_words(LIST));
-    job.log(&consoles.join("\n"))?;
-    Ok(outcomes)
-}
-
-fn cases(
-    transport: &Transport,
-    process: impl FnMut(usize) -> io::Result<Command>,
-    job: &Job,
-) -> Result<Vec<Outcome>, Stop> {
-    let mut told = false;
-    Ok(conformance::run(transport, process, |Progress { transport, case, over, of }| {
-        // Where progress is lines, one for each transport is enough.
-        if job.shows_progress() || !told {
-            job.announce(&format!("{transport}, {case} ({over} of {of} over)"));
-        }
-        told = true;
-    })?)
 }

@@ -1,14 +1,22 @@
 //! Random programs on the model and on the loopback, within a process, between two, and by the C ABI.
 
 use std::env;
+use std::process::Command;
 
 use super::preload::Tools;
 use crate::report::is_ci;
 use crate::run::{Job, Stop, cargo};
 
+/// How many programs run on every commit, within a process and by the C ABI, and between two processes, where each
+/// step is waited for.
+const PROGRAMS: u32 = 1000;
+const ACROSS: u32 = 250;
+/// So many times more with `--long`.
+const LONG: u32 = 100;
+
 /// Runs them, and says how many agreed.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let across = programs(job, &["--transport", "loop2", "--programs", "500"])?;
+    let across = programs(job, "loop2", ACROSS)?;
     let abi = match by_the_abi(job) {
         Ok(said) => agreed(&said).to_owned(),
         Err(Stop::Skipped(why)) if !is_ci(env::var_os("CI").as_deref()) => {
@@ -16,19 +24,28 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
         }
         Err(stop) => return Err(stop),
     };
-    let within = programs(job, &[])?;
+    let within = programs(job, "loop", PROGRAMS)?;
     Ok(format!("between processes {}; by the C ABI {abi}; {within}", agreed(&across)))
 }
 
-fn programs(job: &mut Job, options: &[&str]) -> Result<String, Stop> {
-    let cargo_run = ["run", "--quiet", "--release", "-p", "verify", "--bin", "differential", "--"];
-    last_line(&job.run("differential", &mut cargo(&[&cargo_run, options].concat()))?)
+fn programs(job: &mut Job, transport: &str, count: u32) -> Result<String, Stop> {
+    let run = ["run", "--quiet", "--release", "-p", "verify", "--bin", "differential", "--"];
+    let mut command = cargo(&run);
+    let command = told(&mut command, transport, count, job);
+    last_line(&job.run("differential", command)?)
 }
 
 fn by_the_abi(job: &mut Job) -> Result<String, Stop> {
     let mut command = Tools::build(job)?.command("differential")?;
-    command.args(["--transport", "verbs-loop"]);
-    last_line(&job.run("differential by the C ABI", &mut command)?)
+    let command = told(&mut command, "verbs-loop", PROGRAMS, job);
+    last_line(&job.run("differential by the C ABI", command)?)
+}
+
+/// The command with its options.
+fn told<'a>(command: &'a mut Command, transport: &str, count: u32, job: &Job) -> &'a mut Command {
+    let count = if job.effort.long { count * LONG } else { count };
+    command.args(["--transport", transport, "--programs", &count.to_string()]);
+    command.args(["--seed", &job.effort.seed.to_string()])
 }
 
 fn last_line(output: &str) -> Result<String, Stop> {

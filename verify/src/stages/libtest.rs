@@ -37,6 +37,21 @@ pub fn passed(output: &str) -> u32 {
     results.filter_map(|rest| rest.split_once(" passed")?.0.parse::<u32>().ok()).sum()
 }
 
+/// The tests that were under way where the output ends, of those that libtest has named since they took long.
+pub fn unfinished(output: &str) -> Vec<String> {
+    let late = |line: &str| {
+        let (name, _) = line.strip_prefix("test ")?.split_once(" has been running for over")?;
+        Some(name.to_owned())
+    };
+    let is_over = |name: &String| {
+        let mut results = output.lines().filter_map(|line| line.strip_prefix("test "));
+        results.any(|rest| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(" ... ")))
+    };
+    let mut names: Vec<_> = output.lines().filter_map(late).collect();
+    names.retain(|name| !is_over(name));
+    names
+}
+
 fn reason(line: &str) -> Option<&str> {
     line.strip_prefix("skipped: ")
 }
@@ -81,6 +96,14 @@ test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     fn output_without_a_result_counts_no_test() {
         assert_eq!(passed("running 0 tests\ntest result: FAILED. 4 passed; 1 failed"), 0);
         assert!(Tests::judge("running 0 tests\n", &[]).is_err());
+    }
+
+    #[test]
+    fn tests_that_were_late_and_did_not_end_are_named() {
+        let output = "test a ... ok\ntest b has been running for over 60 seconds\n\
+                      test c has been running for over 60 seconds\ntest b ... FAILED\n";
+        assert_eq!(unfinished(output), ["c"]);
+        assert!(unfinished("test a ... ok\n").is_empty());
     }
 
     #[test]

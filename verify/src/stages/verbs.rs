@@ -21,7 +21,13 @@ pub const SELECTION: &str = "-p transport-verbs -p transport-verbs-requirements 
                              --features=bench/verbs,verify/verbs";
 
 /// What makes the tests of the transport, in cargo's words.
-pub const TESTS: &str = "test --no-run --tests -p transport-verbs";
+pub const TESTS: &str = "test --release --no-run --tests -p transport-verbs";
+
+/// The tests that the stage `test` has not run: those of the transport, and the one that `bench` has with it.
+const ONLY_HERE: [&str; 2] = [
+    "test --release -p transport-verbs -p transport-verbs-requirements",
+    "test --release -p bench --features=bench/verbs --test cqperf -- without_a_device_of_verbs",
+];
 
 /// What names the device in the environment.
 pub const DEVICE: &str = "VERBS_DEVICE";
@@ -33,19 +39,20 @@ const LIBCLANG: [&str; 2] = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-15/lib"];
 
 /// Builds, lints and documents, and runs the tests.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let clippy = format!("clippy --all-targets {SELECTION} -- -D warnings");
+    let clippy = format!("clippy --release --all-targets {SELECTION} -- -D warnings");
     job.run("cargo clippy", &mut cargo(&clippy))?;
-    let mut doc = cargo(&format!("doc --no-deps {SELECTION}"));
+    let mut doc = cargo(&format!("doc --release --no-deps {SELECTION}"));
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
-    let output = job.run("cargo test", &mut cargo(&format!("test {SELECTION}")))?;
-    match passed(&output) {
-        0 => Err(Stop::Unshown("no test ran")),
-        passed => {
-            let preloaded = preloaded::run(job)?;
-            Ok(format!("no warnings, {passed} tests without a device, {preloaded}"))
+    let mut tests = 0;
+    for words in ONLY_HERE {
+        match passed(&job.run(&format!("cargo {words}"), &mut cargo(words))?) {
+            0 => return Err(Stop::Unshown("no test ran")),
+            passed => tests += passed,
         }
     }
+    let preloaded = preloaded::run(job)?;
+    Ok(format!("no warnings, {tests} tests without a device, {preloaded}"))
 }
 
 /// The programs that cargo builds when told these `words`.
@@ -60,12 +67,15 @@ pub fn tools(job: &mut Job) -> Result<Vec<Program>, Stop> {
 }
 
 /// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of
-/// its own: with other features it would replace this very program.
+/// its own: with other features it would replace this very program. All of it is built in one profile, so that the
+/// generator of the binding is built once; tests need what else that would leave out.
 fn cargo(words: &str) -> Command {
     let mut command = plain_cargo(&words.split_whitespace().collect::<Vec<_>>());
     command.env("CARGO_TARGET_DIR", "target/verbs");
     // What is built here goes to a guest's memory, and nobody debugs it there.
-    command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    command.env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    command.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    command.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
     command.env_remove(DEVICE).env_remove(ADDR);
     if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
         command.env("LIBCLANG_PATH", path);

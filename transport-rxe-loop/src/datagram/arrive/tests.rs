@@ -7,10 +7,13 @@ use cq_core::wr::{RecvWr, SendWr};
 
 use crate::actor::until;
 use crate::ah::AddressVector;
+use crate::attr::QpAttr;
 use crate::datagram::Destination;
 use crate::device::Context;
+use crate::error::ModifyError;
 use crate::fabric::Fabric;
 use crate::qp::QpInit;
+use crate::state::QpState;
 
 #[test]
 fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
@@ -37,4 +40,24 @@ fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
     drop(suspended);
     qp.to(&destination).post_send(&[wr]).unwrap();
     assert_eq!(cq.poll(&mut room), Ok(1), "it is taken again");
+}
+
+#[test]
+fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
+    let (fabric, context) = (Fabric::of_tests(), Context::open("loop0").unwrap());
+    let pd = context.alloc_pd();
+    let mut cq = context.create_cq(64, None).unwrap();
+    let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
+    let mut receiver = pd.create_qp(&init).unwrap();
+    receiver.activate(1).unwrap();
+    receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let suspended = fabric.lock(&fabric.qp(receiver.number()).taking, || {}).unwrap();
+    let reset = QpAttr::to(QpState::Reset);
+    assert_eq!(receiver.modify(&reset), Err(ModifyError::PeerSuspended));
+    assert_eq!(receiver.state(), QpState::Err, "it takes no more");
+    let mut room = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut room), Ok(0), "the sender may have taken the receive");
+    drop(suspended);
+    assert_eq!(receiver.modify(&reset), Ok(()));
+    receiver.activate(1).unwrap();
 }

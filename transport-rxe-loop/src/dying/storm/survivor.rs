@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::super::line::Survivor;
 use super::super::open;
 use super::{KILLS, SEED, number};
-use crate::actor::{Actor, die_with_parent, say, until};
+use crate::actor::{Actor, PATIENCE, die_with_parent, say, until};
 use crate::audit::{self, Estate};
 
 /// Victims at a time; an even number, since two are connected to each other.
@@ -67,7 +67,7 @@ fn survives() {
         if me.survivor.chance.one_in(8) {
             // In the midst of coming, perhaps; else one with whom something was exchanged.
         } else if me.survivor.lines[at].mesh().is_none() || !me.survivor.lines[at].has_talked() {
-            let deadline = Instant::now() + Duration::from_secs(20);
+            let deadline = Instant::now() + PATIENCE;
             while me.survivor.lines[at].mesh().is_none() || !me.survivor.lines[at].has_talked() {
                 me.survivor.work();
                 assert!(

@@ -7,7 +7,7 @@ use super::*;
 use crate::cq::{ibv_create_cq, ibv_destroy_cq};
 use crate::test::open;
 use crate::test::traffic::{
-    LIMIT, Shared, Traffic, arm, channel, event, hasty_channel, poll, queue, wr_ids,
+    LIMIT, Shared, Traffic, arm, channel, event, hasty_channel, poll, queue, until, wr_ids,
 };
 
 /// The queue of the next event, which is acknowledged; `None` if there is no event.
@@ -275,4 +275,52 @@ fn x7_a_channel_that_goes_takes_those_along_who_wait_for_it() {
     let told = is_woken.recv_timeout(LIMIT).unwrap();
     let gone = [Errno::NOENT, Errno::of(libc::EBADF)];
     assert!(told.is_some_and(|why| gone.contains(&why)), "{told:?}");
+}
+
+/// Takes so many events of a queue, and acknowledges none.
+fn take_events(channel: *mut ibv_comp_channel, cq: *mut ibv_cq, count: u64) {
+    let mut traffic = Traffic::to(cq);
+    for wr_id in 0..count {
+        assert_eq!(arm(cq, false), 0);
+        traffic.complete(wr_id);
+        assert_eq!(event(channel).map(|told| told.0), Ok(cq));
+        assert_eq!(poll(cq, 4).unwrap().len(), 1);
+    }
+}
+
+/// Whether a thread of this process sleeps, or has ended.
+fn is_at_rest(thread: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')))
+}
+
+#[test]
+fn n7_so_many_events_are_acknowledged_at_once_and_a_queue_waits_for_the_rest() {
+    const EVENTS: u64 = 5;
+    for (before, parts) in [(0, &[1, 3, 1][..]), (0, &[4, 1]), (4, &[1]), (2, &[2, 1]), (0, &[5])] {
+        let channel = hasty_channel(open());
+        let cq = queue(open_of(channel), 4, channel);
+        take_events(channel, cq, EVENTS);
+        // SAFETY: any pointer may be handed in.
+        unsafe { ibv_ack_cq_events(cq, before) };
+        let (shared, (told, is_told)) = (Shared(cq), mpsc::channel());
+        let destroyer = thread::spawn(move || {
+            // SAFETY: of this thread.
+            told.send(unsafe { libc::gettid() }).unwrap();
+            let status = destroy(shared.get());
+            told.send(status).unwrap();
+        });
+        let thread = is_told.recv_timeout(LIMIT).unwrap();
+        for part in parts {
+            until("it waits, or is through", || is_at_rest(thread));
+            assert!(
+                is_told.try_recv().is_err(),
+                "{parts:?}: not all is acknowledged before {part}"
+            );
+            // SAFETY: any pointer may be handed in.
+            unsafe { ibv_ack_cq_events(cq, *part) };
+        }
+        assert_eq!(is_told.recv_timeout(LIMIT), Ok(0), "{parts:?}");
+        destroyer.join().unwrap();
+    }
 }

@@ -15,7 +15,7 @@ use crate::errno::Errno;
 use crate::sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
 
 /// As long as a test waits for what has to come.
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Goes on until something is so.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {

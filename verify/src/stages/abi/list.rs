@@ -117,13 +117,15 @@ const fn measured(program: &'static str, options: &'static str, size: Size, coun
 }
 
 const SMALL: Size = Size::Of(8);
+const MIDDLE: Size = Size::Of(4096);
 const LARGE: Size = Size::Of(65_536);
 
 /// Few for each of all sizes: between two of them these programs measure the pace of the clock, for a quarter of
 /// a second.
 const FEW: u64 = 10;
 
-/// Everything. What is run in every round has each program once.
+/// Everything: of each operation all sizes once, by the program that measures its rate, and three by the one that
+/// measures its latency. What is run in every round has each program once.
 pub const LIST: &[Row] = &[
     alone("ibv_devices", "", Alone(judge::devices)),
     alone("ibv_devinfo", "-v", Alone(judge::details)),
@@ -153,17 +155,20 @@ pub const LIST: &[Row] = &[
     pingpong("ibv_srq_pingpong", "-c", 4096, 1000).in_every_round(),
     pingpong("ibv_srq_pingpong", "-c -e", 4096, 1000),
     measured("ib_send_lat", "", SMALL, 1000).in_every_round(),
+    measured("ib_send_lat", "", MIDDLE, 1000),
+    measured("ib_send_lat", "", LARGE, 1000),
     measured("ib_send_lat", "-e", SMALL, 1000),
-    measured("ib_send_lat", "", Size::All, FEW),
     measured("ib_send_lat", "-c UC", SMALL, 1000),
     measured("ib_send_lat", "-c UD", SMALL, 1000),
     measured("ib_send_lat", "--use-srq", SMALL, 1000),
     measured("ib_write_lat", "", SMALL, 1000).in_every_round(),
-    measured("ib_write_lat", "", Size::All, FEW),
+    measured("ib_write_lat", "", MIDDLE, 1000),
+    measured("ib_write_lat", "", LARGE, 1000),
     measured("ib_write_lat", "-c UC", SMALL, 1000),
     measured("ib_read_lat", "", SMALL, 1000).in_every_round(),
     measured("ib_read_lat", "-e", SMALL, 1000),
-    measured("ib_read_lat", "", Size::All, FEW),
+    measured("ib_read_lat", "", MIDDLE, 1000),
+    measured("ib_read_lat", "", LARGE, 1000),
     measured("ib_atomic_lat", "", Size::OfAtomics, 1000).in_every_round(),
     measured("ib_atomic_lat", "-A CMP_AND_SWAP", Size::OfAtomics, 1000),
     measured("ib_atomic_lat", "-e", Size::OfAtomics, 1000),

@@ -1,0 +1,235 @@
+//! What errors and values print: sentences that a user can act on, and numbers that a reader can tell apart.
+#![cfg(not(loom))]
+
+use std::error::Error;
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::fake::{Script, Unfinished};
+use cq_core::ring::{CapacityError, Full, Head, Ring, Slot, Tail};
+use cq_core::setup::{Gid, InUse, RangeError};
+use cq_core::soft::{Control, Overrun, Parts, Tag};
+use cq_core::transport::{
+    ArmError, CqKey, EventError, NoSignal, PollError, PostError, Refused, Signal,
+};
+use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
+
+const KEY: CqKey = CqKey { index: 2, generation: 1 };
+
+#[track_caller]
+fn says(error: &dyn Error, text: &str) {
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn failures_of_a_queue_and_its_channel() {
+    let advice = "make it as large as everything outstanding on its queue pairs";
+    let poll = |error, text: &str| {
+        says(&error, text);
+        says(&WaitError::from(error), text);
+    };
+    let text = format!("the completion queue overran and dropped 7 completions: {advice}");
+    poll(PollError::Overrun { dropped: Some(7) }, &text);
+    poll(PollError::Overrun { dropped: None }, &format!("the completion queue overran: {advice}"));
+    poll(PollError::Device(5), "the device failed to poll the completion queue (code 5)");
+    poll(
+        PollError::Misbehaved { asked: 2, returned: 3 },
+        "the transport returned 3 completions where there was room for 2",
+    );
+    let arm = |error, text| {
+        says(&error, text);
+        says(&WaitError::from(error), text);
+    };
+    arm(
+        ArmError::NoChannel,
+        "the completion queue has no completion channel: create it with one to arm it",
+    );
+    arm(ArmError::Device(-5), "the device failed to arm the completion queue (code -5)");
+    says(&EventError::Device(5), "the completion channel failed (code 5)");
+    says(&WaitError::from(EventError::Device(5)), "the completion channel failed (code 5)");
+    says(
+        &WaitError::OtherQueue(KEY),
+        "the channel also serves completion queue 2.1, whose event was taken: wait on a channel of this queue alone",
+    );
+    says(&Overrun { dropped: 7 }, "the completion queue overran and dropped 7 completions");
+    says(&Full, "the ring is full");
+}
+
+#[test]
+fn q04_refused_requests() {
+    let refused = [
+        (
+            Refused::QueueFull,
+            "the queue is full: poll completions that cover its requests, or create it deeper",
+        ),
+        (
+            Refused::TooManySges { max: 3 },
+            "it has more scatter/gather elements than the queue pair's 3",
+        ),
+        (Refused::InlineTooLong { max: 3 }, "it has more inline bytes than the queue pair's 3"),
+        (Refused::TooLong { max: 3 }, "the message is longer than the device's 3 bytes"),
+        (
+            Refused::WrongState,
+            "the queue pair's state takes no such request: move it to RTS to send, to INIT to receive",
+        ),
+        (Refused::Unsupported, "the device does not have this operation"),
+        (
+            Refused::InlineResult,
+            "READ and atomics write their data, so it can't be inline: give pieces of registered memory",
+        ),
+        (
+            Refused::NoReadAtomic,
+            "the queue pair's max_rd_atomic is 0, which allows no READ and no atomic: set it when going to RTS",
+        ),
+        (Refused::BadPlacement, "a FLUSH needs a placement: GLOBAL, PERSISTENT or both"),
+        (
+            Refused::NoDestination,
+            "a datagram needs a destination: an address handle of the queue pair's own protection domain, a queue pair's number and its queue key",
+        ),
+        (
+            Refused::SharedReceives,
+            "the queue pair takes its receives from a shared receive queue: post them there",
+        ),
+        (Refused::Device(3), "the device refused it (code 3)"),
+    ];
+    for (why, text) in refused {
+        says(&why, text);
+        let text = format!("request 2 of the list was refused: {text}");
+        says(&PostError { posted: 2, why }, &text);
+    }
+}
+
+#[test]
+fn capacities_and_ranges_that_cannot_be() {
+    says(
+        &CapacityError::Zero,
+        "a completion queue of 0 entries can hold nothing: ask for at least 1",
+    );
+    says(&CapacityError::NotPowerOfTwo(3), "3 slots are not a power of two");
+    says(
+        &CapacityError::TooLarge(1 << 25),
+        "33554432 slots are more than the 16777216 that a queue may have",
+    );
+    says(
+        &CapacityError::MoreThanStorage { promised: 5, storage: 4 },
+        "4 slots can't hold the 5 completions that were promised",
+    );
+    says(
+        &CapacityError::TagsDiffer { tags: 3, slots: 4 },
+        "3 tags for 4 slots: there must be one each, or none",
+    );
+    says(&CapacityError::Misaligned, "slots have to be aligned to 8 bytes");
+    says(
+        &RangeError { offset: 16, len: 49, available: 64 },
+        "49 bytes at offset 16 are not inside the memory region's 64",
+    );
+    let in_use = InUse::new((), "completion queue", "its queue pairs");
+    says(&in_use, "the completion queue is still in use: destroy its queue pairs first");
+    assert_eq!(format!("{in_use:?}"), in_use.to_string(), "what unwrap prints");
+    let text = "2 steps of the script were not reached: the next one waits for a poll";
+    says(&Unfinished { left: 2, waits_for: "a poll" }, text);
+}
+
+#[test]
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+fn failures_of_a_queue_with_several_producers() {
+    use cq_core::soft::shared::{BatchError, PushError, ResizeError};
+    let resized = "the completion queue was resized: follow it to its new ring and push again";
+    says(&PushError::Resized, resized);
+    let overrun = PushError::Overrun(Overrun { dropped: 7 });
+    says(&overrun, "the completion queue overran and dropped 7 completions");
+    says(
+        &BatchError { stored: 3, why: PushError::Resized },
+        &format!("only 3 completions of the batch were stored: {resized}"),
+    );
+    says(
+        &ResizeError::Overrun,
+        "the completion queue has overrun and can't be resized: destroy it",
+    );
+    says(
+        &ResizeError::BelowUnpolled { promised: 2, unpolled: 3 },
+        "3 completions are not polled yet, more than the 2 that the queue is to hold: poll them or ask for more",
+    );
+    says(&ResizeError::UnderWay, "the last resize is not over: poll what the queue had before it");
+}
+
+#[test]
+fn c04_a_failed_completion() {
+    let failed = Wc::new(1, WcStatus::REM_ACCESS_ERR, 2).with_vendor_err(0x8f);
+    says(&failed.result().unwrap_err(), "remote access error (status 10, vendor error 0x8f)");
+    let unknown = Wc::new(1, WcStatus(77), 2);
+    says(&unknown.result().unwrap_err(), "unknown (status 77, vendor error 0x0)");
+}
+
+#[test]
+fn what_events_are_about() {
+    let elements = [
+        (Element::Cq(KEY), "completion queue 2.1"),
+        (Element::Qp(17), "queue pair 17"),
+        (Element::Srq(18), "shared receive queue 18"),
+        (Element::Port(3), "port 3"),
+        (Element::Device, "the device"),
+    ];
+    for (element, text) in elements {
+        assert_eq!(element.to_string(), text);
+        let event = AsyncEvent { event_type: AsyncEventType::PORT_ERR, element };
+        assert_eq!(event.to_string(), format!("port error: {text}"));
+    }
+    assert_eq!(Gid([0; 16]).to_string(), "::");
+}
+
+#[test]
+fn texts_of_numbers_are_padded_as_any_text_is() {
+    assert_eq!(format!("{:>9}|", WcStatus::SUCCESS), "  success|");
+    assert_eq!(format!("{:<6}|", WcOpcode::SEND), "send  |");
+    assert_eq!(format!("{:>10}|", AsyncEventType::CQ_ERR), "  CQ error|");
+}
+
+#[test]
+fn c04_debug_output_of_a_completion_shows_what_is_defined() {
+    let recv = Wc::new(1, WcStatus::SUCCESS, 2).with_opcode(WcOpcode::RECV).with_byte_len(3);
+    let plain =
+        "Completed { wr_id: 1, opcode: RECV, byte_len: 3, qp_num: 2, flags: WcFlags(0x0), .. }";
+    assert_eq!(format!("{recv:?}"), plain);
+    let imm = format!("{:?}", recv.with_imm([9, 8, 7, 6]));
+    assert!(imm.ends_with("flags: WcFlags(WITH_IMM), imm: [9, 8, 7, 6], .. }"), "{imm}");
+    let inv = format!("{:?}", recv.with_invalidated_rkey(5));
+    assert!(inv.ends_with("flags: WcFlags(WITH_INV), invalidated_rkey: 5, .. }"), "{inv}");
+    assert!(!format!("{:?}", recv.with_flags(WcFlags::GRH)).contains("imm"));
+}
+
+#[test]
+fn debug_output_of_queues_says_their_sizes_and_not_their_contents() {
+    let (control, head) = (Control::new(), Head::new());
+    let slots = [const { Slot::new() }; 4];
+    let tags = [const { Tag::new() }; 4];
+    let ring = Ring::new(&slots, &head).unwrap();
+    assert_eq!(format!("{ring:?}"), "Ring { storage: 4, .. }");
+    let parts = Parts::new(&control, &slots, &tags, 3).unwrap();
+    assert_eq!(format!("{parts:?}"), "Parts { promised: 3, ring: Ring { storage: 4, .. }, .. }");
+    let producer = format!("{:?}", parts.producer::<NoSignal>(Tail::default(), KEY, None));
+    assert!(producer.contains("Ring { storage: 4, .. }") && producer.contains("4 tags"));
+    let cq = CompletionQueue::new(parts.consumer(0, KEY, false));
+    assert!(format!("{cq:?}").contains("4 tags"));
+}
+
+#[test]
+#[cfg(target_has_atomic = "32")]
+fn debug_output_of_a_shared_queue_waits_for_no_lock() {
+    let script = Script::<4>::new(KEY);
+    let shared = cq_core::shared_cq::SharedCq::new(CompletionQueue::new(&script));
+    let guard = shared.lock();
+    assert_eq!(format!("{shared:?}"), "SharedCq { .. }");
+    assert!(format!("{guard:?}").starts_with("CompletionQueue { transport: Script {"));
+}
+
+#[test]
+fn a_signal_is_raised_through_a_reference_too() {
+    fn raise(signal: impl Signal) {
+        signal.raise(KEY);
+    }
+    let script = Script::<4>::new(KEY);
+    raise(&script);
+    raise(&script as &dyn Signal);
+    assert_eq!(script.calls(), [cq_core::fake::Call::Raise(KEY); 2]);
+}

@@ -1,0 +1,119 @@
+//! Work requests: that each builder makes the request that its name says, with each argument in its place (Q6).
+#![cfg(not(loom))]
+
+use cq_core::setup::Access;
+use cq_core::wr::{
+    Data, Placement, RecvWr, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr, Sge, WindowBind,
+};
+
+const REMOTE: RemoteAddr = RemoteAddr { addr: 0x9000, rkey: 11 };
+const PIECES: [Sge; 2] =
+    [Sge { addr: 0x1000, length: 48, lkey: 7 }, Sge { addr: 0x2000, length: u32::MAX, lkey: 8 }];
+const BIND: WindowBind =
+    WindowBind { window: 1, rkey: 2, lkey: 3, addr: 4, length: 5, access: Access::REMOTE_READ };
+
+/// Every request that a builder makes, what it should be, whether it returns data, and whether it carries any.
+fn requests() -> [(SendWr<'static>, SendOp, Data<'static>, bool, bool); 13] {
+    let (sges, bytes) = (Data::Sges(&PIECES), Data::Inline(b"ping"));
+    let none = Data::Sges(&[]);
+    let (remote, placement, selectivity) = (REMOTE, Placement::PERSISTENT, Selectivity::Range);
+    let swap = SendOp::CompareSwap { remote, compare: 5, swap: 6 };
+    let flush = SendOp::Flush { remote, length: 64, placement, selectivity };
+    let send = SendOp::Send { imm: None };
+    let write = SendOp::Write { remote, imm: None };
+    [
+        (SendWr::send(9, &PIECES), send, sges, false, true),
+        (SendWr::send_inline(9, b"ping"), send, bytes, false, true),
+        (SendWr::write(9, &PIECES, remote), write, sges, false, true),
+        (SendWr::write_inline(9, b"ping", remote), write, bytes, false, true),
+        (SendWr::read(9, &PIECES, remote), SendOp::Read { remote }, sges, true, true),
+        (SendWr::compare_swap(9, &PIECES, remote, 5, 6), swap, sges, true, true),
+        (
+            SendWr::fetch_add(9, &PIECES, remote, 5),
+            SendOp::FetchAdd { remote, add: 5 },
+            sges,
+            true,
+            true,
+        ),
+        (
+            SendWr::send_with_inv(9, &PIECES, 4),
+            SendOp::SendInvalidate { rkey: 4 },
+            sges,
+            false,
+            true,
+        ),
+        (
+            SendWr::atomic_write(9, &PIECES, remote),
+            SendOp::AtomicWrite { remote },
+            sges,
+            false,
+            true,
+        ),
+        (
+            SendWr::atomic_write_inline(9, b"8 bytes.", remote),
+            SendOp::AtomicWrite { remote },
+            Data::Inline(b"8 bytes."),
+            false,
+            true,
+        ),
+        (SendWr::flush(9, remote, 64, placement, selectivity), flush, none, false, false),
+        (SendWr::bind_window(9, BIND), SendOp::BindWindow(BIND), none, false, false),
+        (SendWr::local_invalidate(9, 4), SendOp::LocalInvalidate { rkey: 4 }, none, false, false),
+    ]
+}
+
+#[test]
+fn q06_each_builder_makes_its_request_signaled() {
+    for (wr, op, data, returns, carries) in requests() {
+        assert_eq!(wr, SendWr { wr_id: 9, op, flags: SendFlags::SIGNALED, data });
+        assert_eq!(wr, SendWr::new(9, op, data));
+        assert_eq!((op.returns_data(), op.carries_data()), (returns, carries), "{op:?}");
+    }
+}
+
+#[test]
+fn q06_flags_are_set_and_taken_away_one_by_one() {
+    for (wr, ..) in requests() {
+        let flags = [
+            (wr.fenced(), SendFlags::SIGNALED | SendFlags::FENCE),
+            (wr.solicited(), SendFlags::SIGNALED | SendFlags::SOLICITED),
+            (wr.unsignaled(), SendFlags::empty()),
+            (wr.fenced().fenced().solicited(), SendFlags::all()),
+            (wr.solicited().unsignaled().fenced(), SendFlags::SOLICITED | SendFlags::FENCE),
+            (wr.fenced().unsignaled().unsignaled(), SendFlags::FENCE),
+        ];
+        for (changed, flags) in flags {
+            assert_eq!(changed, SendWr { flags, ..wr });
+        }
+    }
+}
+
+#[test]
+fn c05_immediate_data_goes_with_send_and_write_only() {
+    for (wr, op, ..) in requests() {
+        let imm = Some([1, 2, 3, 4]);
+        let op = match op {
+            SendOp::Send { .. } => SendOp::Send { imm },
+            SendOp::Write { remote, .. } => SendOp::Write { remote, imm },
+            other => other,
+        };
+        assert_eq!(wr.with_imm([1, 2, 3, 4]), SendWr { op, ..wr });
+        let fenced = wr.fenced().with_imm([1, 2, 3, 4]);
+        assert_eq!(fenced, SendWr { op, ..wr.fenced() }, "the flags stay");
+    }
+}
+
+#[test]
+fn q06_the_bytes_of_a_request_are_those_of_all_its_pieces() {
+    assert_eq!(Data::Sges(&PIECES).len(), 48 + u64::from(u32::MAX), "more than 32 bits can say");
+    assert_eq!(Data::Inline(b"ping").len(), 4);
+    let empty = Sge { length: 0, ..PIECES[0] };
+    for none in [Data::Sges(&[]), Data::Sges(&[empty, empty]), Data::Inline(b"")] {
+        assert_eq!((none.len(), none.is_empty()), (0, true));
+    }
+    for some in [Data::Sges(&[empty, PIECES[0]]), Data::Inline(b"1")] {
+        assert!(!some.is_empty());
+    }
+    let receive = RecvWr::new(9, &PIECES);
+    assert_eq!((receive.wr_id, receive.sges), (9, &PIECES[..]));
+}

@@ -1,0 +1,77 @@
+//! The command line.
+
+use clap::Parser;
+
+use crate::plant::Operator;
+use crate::sources::Area;
+
+const DETAILS: &str = "\
+What is planted, in cq-core/src and transport-rxe-loop/src, but for tests and constants:
+  ordering   a memory ordering is weaker              fence      a fence is not there, or is weaker
+  operation  a named operation is a relaxed one       site       a step that loom's controls take out is not there
+  flip       a condition is the opposite              never      a condition never holds
+  part       a side of && or || is not there          shift      < is <=, > is >=, and the other way round
+  sum        + is -, or lacks its 1                   drop       a call, an assignment, a guard is not there
+  swap       two arguments of one type are swapped    opposite   wrapping_add is wrapping_sub, min is max, …
+The first three are planted where loom compiles the code, and tried on loom models alone: x86 hides them.
+
+Each mutant is tried on the tests of both crates, the conformance suite on the loopback, random programs and the
+loom models without their controls, as far as they reach it, the quickest first. A check that does not end within
+8 times its usual time, and 5 s, notices the mutant, too.
+
+To see one by itself, run a check of target/mutate with its number (as --list says) in the environment:
+  VERIFY_MUTANT=17 target/mutate/build/mutate/deps/PROGRAM --exact TEST
+
+A survivor is either a test that is missing, or a mutant that makes no difference. That is for verify/mutants.toml,
+with the reason why. An entry whose mutant is not there any more, or is noticed, fails.
+
+target/verify/mutants.jsonl has a line for each mutant. The builds are kept in target/mutate.
+
+Exit status: 0 all noticed or explained, 1 a survivor, a stale entry, or something could not be run, 2 usage.";
+
+/// Plants faults in the engine and in the device, and shows which ones no check notices.
+///
+/// Without options: as many mutants as can be tried in 60 seconds once everything is built, chosen at random.
+#[derive(Debug, Parser)]
+#[command(name = "cargo verify mutate", after_help = DETAILS)]
+pub struct Arguments {
+    /// How long to try mutants, in seconds; building comes before
+    #[arg(long, value_name = "N", default_value_t = 60, conflicts_with = "long")]
+    pub seconds: u64,
+
+    /// Which mutants come first: any number; the same one gives the same order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Try all of them, however long it takes
+    #[arg(long)]
+    pub long: bool,
+
+    /// With --long: go on where the last run was interrupted, if the sources are the same
+    #[arg(long, requires = "long")]
+    pub resume: bool,
+
+    /// Only mutants with this in their file, function or change
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub only: String,
+
+    /// Only mutants of this part of the workspace; may be given several times
+    #[arg(long, value_name = "AREA", value_enum)]
+    pub area: Vec<Area>,
+
+    /// Only mutants of this kind; may be given several times
+    #[arg(long, value_name = "KIND", value_enum)]
+    pub kind: Vec<Operator>,
+
+    /// Name the mutants with their numbers, and try none
+    #[arg(long)]
+    pub list: bool,
+
+    /// Leave out checks with this in their names; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub without: Vec<String>,
+
+    /// How many checks run at a time [default: one more than there are cores]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+}

@@ -1,0 +1,226 @@
+//! Trying mutants: each on the checks that reach it, the quickest first, until one notices it.
+
+use std::cmp::Ordering;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::{AttemptError, Ended, On, attempt};
+use crate::baseline::Baseline;
+use crate::checks::{Check, Kind};
+use crate::plant::Mutant;
+
+/// What a check may take with a mutant, at least.
+const LEAST: Duration = Duration::from_secs(5);
+/// Models grow with what may happen in them.
+const LEAST_OF_A_MODEL: Duration = Duration::from_secs(30);
+/// How many times as long as without one.
+const TIMES: f64 = 8.0;
+
+/// What a model with more preemptions may take: its own limit, and then some.
+const LIMIT_OF_MORE: Duration = Duration::from_secs(150);
+
+/// What became of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum Outcome {
+    /// A check failed, or did not end.
+    Noticed {
+        /// What the check is one of.
+        kind: Kind,
+        /// Its name.
+        by: String,
+        /// Whether it did not end in its time.
+        late: bool,
+    },
+    /// None did.
+    Survived {
+        /// Those that reach it, quickest first, by name.
+        reached_by: Vec<String>,
+    },
+    /// There was no time to try all checks.
+    Undecided,
+}
+
+/// The checks, and what they do by themselves.
+#[derive(Debug)]
+pub struct Hunt<'a> {
+    checks: Vec<(&'a Check, Duration)>,
+    baseline: &'a Baseline,
+    more: &'a [Check],
+    deadline: Option<Instant>,
+}
+
+impl<'a> Hunt<'a> {
+    /// On these checks; on the models of `more` what survives them. Until the deadline.
+    pub fn new(
+        checks: &'a [Check],
+        more: &'a [Check],
+        baseline: &'a Baseline,
+        deadline: Option<Instant>,
+    ) -> Self {
+        let known = |check: &'a Check| (check, Duration::from_secs_f64(baseline.of(check).seconds));
+        let mut checks: Vec<_> = checks.iter().map(known).collect();
+        checks.sort_by(|(_, one), (_, other)| one.partial_cmp(other).unwrap_or(Ordering::Equal));
+        Self { checks, baseline, more, deadline }
+    }
+
+    /// Whether there is time for another mutant.
+    pub fn goes_on(&self) -> bool {
+        self.deadline.is_none_or(|deadline| Instant::now() < deadline)
+    }
+
+    /// Tries a mutant.
+    pub fn try_out(&self, mutant: &Mutant) -> Result<Outcome, AttemptError> {
+        let reaching: Vec<_> = self.checks.iter().filter(|(check, _)| self.reaches(check, mutant)).collect();
+        for (check, usual) in &reaching {
+            let limit = limit(check, *usual);
+            if let Some(outcome) = self.notices(check, mutant, limit)? {
+                return Ok(outcome);
+            }
+        }
+        for check in self.more.iter().filter(|check| self.is_more_of(check, &reaching)) {
+            if let Some(outcome) = self.notices(check, mutant, LIMIT_OF_MORE)? {
+                return Ok(outcome);
+            }
+        }
+        let reached_by = reaching.iter().map(|(check, _)| check.to_string()).collect();
+        Ok(Outcome::Survived { reached_by })
+    }
+
+    fn reaches(&self, check: &Check, mutant: &Mutant) -> bool {
+        let may_see = !mutant.operator.is_for_loom() || check.kind == Kind::Loom;
+        may_see && self.baseline.reaches(check, mutant.number)
+    }
+
+    /// Whether a model is one of those that were tried, with more preemptions.
+    fn is_more_of(&self, more: &Check, tried: &[&(&Check, Duration)]) -> bool {
+        tried.iter().any(|(check, _)| {
+            (check.kind, &check.program, &check.arguments)
+                == (more.kind, &more.program, &more.arguments)
+        })
+    }
+
+    fn notices(
+        &self,
+        check: &Check,
+        mutant: &Mutant,
+        limit: Duration,
+    ) -> Result<Option<Outcome>, AttemptError> {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let allowed = left.map_or(limit, |left| left.min(limit));
+        let (ended, _) = attempt(check, On::Mutant(mutant.number), allowed)?;
+        Ok(match ended {
+            Ended::Passed => None,
+            Ended::Late if allowed < limit => Some(Outcome::Undecided),
+            Ended::Failed | Ended::Late => Some(Outcome::Noticed {
+                kind: check.kind,
+                by: check.name.clone(),
+                late: ended == Ended::Late,
+            }),
+        })
+    }
+}
+
+fn limit(check: &Check, usual: Duration) -> Duration {
+    let least = if check.kind == Kind::Loom { LEAST_OF_A_MODEL } else { LEAST };
+    usual.mul_f64(TIMES).max(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::Known;
+    use crate::kept::Kept;
+    use crate::plant::{Name, Operator};
+    use crate::report::Report;
+    use crate::sources::Area;
+
+    fn script(name: &str, text: &str) -> Check {
+        Check {
+            kind: Kind::Device,
+            name: name.into(),
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), text.into()],
+            variables: Vec::new(),
+        }
+    }
+
+    fn mutant(number: u32, operator: Operator) -> Mutant {
+        let (file, function) = ("a.rs".into(), "f".into());
+        let name = Name { file, function, change: number.to_string(), nth: 1 };
+        Mutant { number, name, line: 1, operator, area: Area::Core }
+    }
+
+    /// Each check with its seconds, and the mutants that it reaches.
+    fn baseline(checks: &[Check], known: &[(f64, &[u32])]) -> Baseline {
+        let known = known.iter().map(|(seconds, reaches)| Known {
+            seconds: *seconds,
+            reaches: reaches.iter().copied().collect(),
+        });
+        Baseline::of_checks(checks.iter().map(ToString::to_string).zip(known))
+    }
+
+    #[test]
+    fn the_quickest_check_that_reaches_a_mutant_notices_it_and_what_none_notices_is_told() {
+        let fails = "test \"$VERIFY_MUTANT\" != 1";
+        let checks = [script("slow", fails), script("quick", fails), script("blind", "true")];
+        let reached: [(f64, &[u32]); 3] = [(2.0, &[1]), (0.1, &[1]), (0.0, &[1, 2])];
+        let baseline = baseline(&checks, &reached);
+        let hunt = Hunt::new(&checks, &[], &baseline, None);
+        let noticed = hunt.try_out(&mutant(1, Operator::Drop)).unwrap();
+        assert!(matches!(&noticed, Outcome::Noticed { by, late: false, .. } if by == "quick"));
+        let survived = hunt.try_out(&mutant(2, Operator::Drop)).unwrap();
+        assert_eq!(survived, Outcome::Survived { reached_by: vec!["device blind".into()] });
+
+        let (one, two) = (mutant(1, Operator::Drop), mutant(2, Operator::Drop));
+        let (kept, planted) = (Kept::default(), [&one, &two]);
+        let tried = vec![(&one, noticed), (&two, survived)];
+        let report =
+            Report { kept: &kept, planted: &planted, tried, stale: Vec::new(), checks: 3 };
+        assert!(!report.is_well());
+        assert!(report.complaints().contains("a.rs:1 f [drop, number 2]"));
+        let said = report.summary();
+        assert_eq!(
+            said,
+            "2 of 2 mutants tried on 3 checks: 1 noticed, 0 explained, 1 survived"
+        );
+    }
+
+    #[test]
+    fn what_nothing_reaches_survives_at_once() {
+        let checks = [script("any", "false")];
+        let baseline = baseline(&checks, &[(0.0, &[])]);
+        let hunt = Hunt::new(&checks, &[], &baseline, None);
+        let survived = hunt.try_out(&mutant(1, Operator::Drop)).unwrap();
+        assert_eq!(survived, Outcome::Survived { reached_by: Vec::new() });
+    }
+
+    #[test]
+    fn orderings_are_tried_on_models_alone_and_at_last_with_more_preemptions() {
+        let model = |bound: &str, text: &str| Check {
+            kind: Kind::Loom,
+            variables: vec![("LOOM_MAX_PREEMPTIONS", bound.into())],
+            ..script(bound, text)
+        };
+        let text = "test $LOOM_MAX_PREEMPTIONS != 3";
+        let (checks, more) = ([script("test", "false"), model("2", text)], [model("3", text)]);
+        let baseline = baseline(&checks, &[(0.0, &[1]), (0.1, &[1])]);
+        let noticed = |more| {
+            let hunt = Hunt::new(&checks, more, &baseline, None);
+            hunt.try_out(&mutant(1, Operator::Ordering)).unwrap()
+        };
+        assert!(matches!(noticed(&more), Outcome::Noticed { by, .. } if by == "3"));
+        assert!(matches!(noticed(&[]), Outcome::Survived { .. }));
+    }
+
+    #[test]
+    fn what_is_under_way_when_the_time_is_over_is_not_judged() {
+        let checks = [script("hangs", "sleep 1000")];
+        let baseline = baseline(&checks, &[(0.0, &[1])]);
+        let deadline = Instant::now() + Duration::from_millis(300);
+        let hunt = Hunt::new(&checks, &[], &baseline, Some(deadline));
+        assert_eq!(hunt.try_out(&mutant(1, Operator::Drop)).unwrap(), Outcome::Undecided);
+        assert!(!hunt.goes_on());
+    }
+}

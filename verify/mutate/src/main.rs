@@ -1,0 +1,53 @@
+//! `cargo verify mutate`: what are the checks blind to?
+//!
+//! Faults are planted in the engine and in the device, mechanically, from their syntax trees, and each is tried
+//! on the checks: one that no check notices is a survivor. All faults (mutants) stand in one mutated copy of the
+//! workspace under `target/mutate`, and the environment says which one is on, so that a mutant costs a run and not a build
+//! (such a copy is called mutant schemata).
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`sources`], [`worlds`] | which files there are, and what of them is compiled where |
+//! | [`constants`], [`signatures`] | what has to be known of all functions: which stay `const`, which arguments are alike |
+//! | [`plant`] | what is planted, and where |
+//! | [`tree`], [`compile`] | the mutated copy, and leaving out what does not compile |
+//! | [`checks`], [`attempt`], [`baseline`] | what may notice a mutant, one run of it, and what it does by itself |
+//! | [`hunt`], [`choose`], [`workers`] | trying mutants: on which checks, in which order, by several threads |
+//! | [`kept`] | the survivors that are explained |
+//! | [`record`], [`report`] | what became of each, and of all |
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod arguments;
+mod attempt;
+mod baseline;
+mod checks;
+mod choose;
+mod compile;
+mod constants;
+mod hunt;
+mod kept;
+mod plant;
+mod record;
+mod report;
+mod run;
+mod signatures;
+mod sources;
+mod tree;
+mod workers;
+mod worlds;
+
+fn main() -> ExitCode {
+    match run::run(&arguments::Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // `eprintln!` would panic where stderr is closed as well.
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Planting: the mutants of every file, and the files with all of them in.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `edit` | text that is put around parts of a file |
+//! | `walk` | going through the syntax tree: what is reached, and in which builds |
+//! | `conditions` | conditions that are flipped, never hold, or lack a part; comparisons; sums |
+//! | `statements` | statements that are dropped |
+//! | `calls` | arguments that are swapped, methods that do the opposite |
+//! | `orderings` | memory orderings, fences and the operations named after them |
+//! | `sites` | the steps that loom models can take out by name |
+//!
+//! # What is not planted
+//! Nothing in tests, in documentation, in constants and in functions that constants need, in the arguments
+//! of attributes and of macros, in the bodies of `macro_rules!` (but for their memory orderings), and in what only
+//! loom compiles. No ordering outside what loom compiles: no test on x86 could show it. Nothing in the hooks at
+//! which tests kill a process (`steps::done`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::constants::Constants;
+use crate::signatures::Signatures;
+use crate::sources::{Area, Source};
+
+mod calls;
+mod conditions;
+mod edit;
+mod orderings;
+mod sites;
+mod statements;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub use self::edit::{Edit, Rendered, render};
+
+/// What a mutant does.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operator {
+    /// A memory ordering is weaker.
+    Ordering,
+    /// A fence is not there, or is weaker.
+    Fence,
+    /// A named operation is its relaxed counterpart.
+    Operation,
+    /// A step that loom models can take out is not there.
+    Site,
+    /// A condition is the opposite.
+    Flip,
+    /// A condition never holds.
+    Never,
+    /// A part of a condition is not there.
+    Part,
+    /// A comparison is shifted by one.
+    Shift,
+    /// A sum is a difference, or lacks its 1.
+    Sum,
+    /// A statement is not there.
+    Drop,
+    /// Two arguments of one type are swapped.
+    Swap,
+    /// A method does the opposite.
+    Opposite,
+}
+
+impl Operator {
+    /// Whether only a loom model can see it: x86 and one thread hide what it does.
+    pub const fn is_for_loom(self) -> bool {
+        matches!(self, Self::Ordering | Self::Fence | Self::Operation)
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ordering => "ordering",
+            Self::Fence => "fence",
+            Self::Operation => "operation",
+            Self::Site => "site",
+            Self::Flip => "flip",
+            Self::Never => "never",
+            Self::Part => "part",
+            Self::Shift => "shift",
+            Self::Sum => "sum",
+            Self::Drop => "drop",
+            Self::Swap => "swap",
+            Self::Opposite => "opposite",
+        })
+    }
+}
+
+/// Which mutant: what stays the same when lines move.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Name {
+    /// Relative to the workspace.
+    pub file: String,
+    /// The function, with the type that it belongs to.
+    pub function: String,
+    /// `BEFORE => AFTER`.
+    pub change: String,
+    /// From 1, among those that are otherwise the same.
+    pub nth: u32,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, function, change, nth } = self;
+        write!(f, "{file}, {function}: {change}")?;
+        if *nth > 1 { write!(f, " (number {nth})") } else { Ok(()) }
+    }
+}
+
+/// A fault that can be chosen.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    /// Its number in this build.
+    pub number: u32,
+    /// What stays the same when lines move.
+    pub name: Name,
+    /// Where it begins.
+    pub line: usize,
+    /// What it does.
+    pub operator: Operator,
+    /// In which part of the workspace.
+    pub area: Area,
+}
+
+/// A file and what is put into it.
+#[derive(Debug)]
+pub struct Planted {
+    /// Relative to the workspace.
+    pub path: String,
+    /// As it is.
+    pub text: String,
+    /// What is put in.
+    pub edits: Vec<Edit>,
+    /// The functions, outermost first, in bytes.
+    pub functions: Vec<Range<usize>>,
+}
+
+/// All mutants, and all files.
+#[derive(Debug, Default)]
+pub struct Planting {
+    /// By number, from 1.
+    pub mutants: Vec<Mutant>,
+    /// Those that have something to put in.
+    pub files: Vec<Planted>,
+    names: BTreeMap<(String, String, String), u32>,
+}
+
+/// What is known of the workspace before any file is planted.
+#[derive(Debug)]
+pub struct Knowledge {
+    /// Functions that constants need.
+    pub constants: Constants,
+    /// Parameters of one type.
+    pub signatures: Signatures,
+}
+
+/// Plants every file.
+pub fn plant(sources: &[Source], knowledge: &Knowledge) -> Planting {
+    let mut planting = Planting::default();
+    let sites = sites::find(sources, &mut planting);
+    for source in sources {
+        walk::walk(source, knowledge, &sites, &mut planting);
+    }
+    planting
+}
+
+/// How long a text may be that a mutant is named by.
+const NAMED: usize = 120;
+
+impl Planting {
+    /// A new mutant of `source`, which changes the text at `around`.
+    fn add(&mut self, source: &Source, spot: Spot<'_>) -> u32 {
+        let original = shortened(&source.text[spot.around.clone()]);
+        let change = format!("{original} => {}", shortened(spot.mutated));
+        let key = (source.path.clone(), spot.function.to_owned(), change.clone());
+        let nth = self.names.entry(key).or_insert(0);
+        *nth += 1;
+        let name = Name {
+            file: source.path.clone(),
+            function: spot.function.to_owned(),
+            change,
+            nth: *nth,
+        };
+        let line = source.text[..spot.around.start].lines().count().max(1);
+        let begins_line = source.text[..spot.around.start].ends_with('\n');
+        let number = u32::try_from(self.mutants.len() + 1).unwrap_or(u32::MAX);
+        self.mutants.push(Mutant {
+            number,
+            name,
+            line: line + usize::from(begins_line),
+            operator: spot.operator,
+            area: source.area,
+        });
+        number
+    }
+}
+
+/// Where a mutant is, and what it does there.
+struct Spot<'a> {
+    around: Range<usize>,
+    function: &'a str,
+    operator: Operator,
+    mutated: &'a str,
+}
+
+/// On one line, and not too long.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(NAMED) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

@@ -1,0 +1,153 @@
+//! Memory orderings, fences, and operations that are named after what they order. They are planted where loom
+//! compiles the code, and nowhere else: x86 orders nearly everything by itself.
+
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use quote::quote;
+use syn::spanned::Spanned;
+use syn::{Expr, ExprCall, ExprPath};
+
+use super::Operator::{Fence, Operation, Ordering};
+use super::walk::{Walk, range};
+use crate::worlds::{Worlds, predicate_of};
+
+/// Each with what is weaker.
+const WEAKER: [(&str, &[&str]); 4] = [
+    ("Acquire", &["Relaxed"]),
+    ("Release", &["Relaxed"]),
+    ("AcqRel", &["Acquire", "Release", "Relaxed"]),
+    ("SeqCst", &["AcqRel", "Relaxed"]),
+];
+
+const FENCES: [&str; 8] = [
+    "fence",
+    "push_fence",
+    "arm_fence",
+    "full_fence",
+    "full_fence_at",
+    "write_fence",
+    "read_fence",
+    "compiler_fence",
+];
+
+/// Functions that are fences, by name.
+pub(super) fn is_fence(name: &str) -> bool {
+    FENCES.contains(&name)
+}
+
+/// What a named operation is without its ordering; `sync` is the crate's module. One entry for each number of
+/// arguments.
+fn relaxed(name: &str, arguments: &[&Expr]) -> Option<TokenStream> {
+    Some(match (name, arguments) {
+        ("publish" | "release_head", [word, value]) => quote!(crate::sync::store(#word, #value)),
+        ("observe" | "acquire_head" | "acquire_tail", [word]) => quote!(crate::sync::load(#word)),
+        ("latch", [cell, value]) => quote!(crate::sync::store_u32(#cell, #value)),
+        ("read_latch", [cell]) => quote!(crate::sync::load_u32(#cell)),
+        ("unlock", [word]) => quote!(crate::sync::store_u32(#word, 0)),
+        ("acquire" | "acquire_at", [word, ..]) => {
+            quote!(crate::sync::Atomic::load_as(#word, ::core::sync::atomic::Ordering::Relaxed))
+        }
+        ("release" | "release_at", [word, value, ..]) => quote! {
+            crate::sync::Atomic::store_as(#word, #value, ::core::sync::atomic::Ordering::Relaxed)
+        },
+        ("store_fenced", [word, value, _]) => quote! {
+            crate::sync::Atomic::store_as(#word, #value, ::core::sync::atomic::Ordering::Release)
+        },
+        _ => return None,
+    })
+}
+
+impl Walk<'_> {
+    /// A call of a named operation.
+    pub(super) fn relaxed(&mut self, call: &ExprCall, name: &str) {
+        if !self.worlds.loom {
+            return;
+        }
+        let arguments: Vec<&Expr> = call.args.iter().collect();
+        if let Some(weaker) = relaxed(name, &arguments) {
+            self.instead(call, Operation, weaker);
+        }
+    }
+
+    /// `Acquire`, or `Ordering::Acquire`.
+    pub(super) fn ordering(&mut self, path: &ExprPath) {
+        let mut names = path.path.segments.iter().rev().map(|segment| &segment.ident);
+        let (Some(last), before) = (names.next(), names.next()) else { return };
+        if before.is_none_or(|before| before == "Ordering") {
+            self.weaken(last, range(path.span()));
+        }
+    }
+
+    fn weaken(&mut self, name: &Ident, around: std::ops::Range<usize>) {
+        let found = WEAKER.iter().find(|(ordering, _)| name == ordering);
+        let Some((_, weaker)) = found.filter(|_| self.worlds.loom) else { return };
+        for (nth, weaker) in weaker.iter().enumerate() {
+            let before = format!(
+                "(if {{on}} {{ ::core::sync::atomic::Ordering::{weaker} }} else {{ "
+            );
+            self.plant_nth(nth, around.clone(), Ordering, weaker, (&before, " })"));
+        }
+    }
+
+    /// The call of a fence; what is to be said of its ordering is said here. Dropping it is a statement's.
+    pub(super) fn fence(&mut self, call: &ExprCall) -> bool {
+        let Expr::Path(path) = &*call.func else { return false };
+        if !path.path.segments.last().is_some_and(|it| it.ident == "fence") {
+            return false;
+        }
+        if let (true, Some(Expr::Path(ordering))) = (self.worlds.loom, call.args.first()) {
+            if ordering.path.segments.last().is_some_and(|it| it.ident == "SeqCst") {
+                let text = "(if {on} { ::core::sync::atomic::Ordering::AcqRel } else { ";
+                self.plant(range(ordering.span()), Fence, "AcqRel", (text, " })"));
+            }
+        }
+        true
+    }
+
+    /// The orderings in the body of a `macro_rules!`, token by token.
+    pub(super) fn macro_orderings(&mut self, tokens: TokenStream) {
+        let outside = self.worlds;
+        let mut before: Option<TokenTree> = None;
+        for token in tokens {
+            match &token {
+                TokenTree::Ident(name) => {
+                    let is_argument = before.as_ref().is_some_and(|token| {
+                        matches!(token, TokenTree::Punct(mark) if mark.as_char() == ',')
+                    });
+                    if is_argument {
+                        self.weaken(name, range(name.span()));
+                    }
+                }
+                TokenTree::Group(_) if is_mark(before.as_ref(), '#') => {
+                    self.worlds = self.worlds.and(predicate_of(&token).unwrap_or(Worlds::BOTH));
+                }
+                TokenTree::Group(group) => self.macro_group(group, before.as_ref(), outside),
+                TokenTree::Punct(mark) if mark.as_char() == ';' => self.worlds = outside,
+                _ => {}
+            }
+            before = Some(token);
+        }
+        self.worlds = outside;
+    }
+
+    /// A function's body ends what an attribute said of it.
+    fn macro_group(&mut self, group: &Group, before: Option<&TokenTree>, outside: Worlds) {
+        let is_fence =
+            matches!(before, Some(TokenTree::Ident(name)) if is_fence(&name.to_string()));
+        if is_fence {
+            let name = before.map(|name| range(name.span())).unwrap_or_default();
+            if self.worlds.loom {
+                let around = name.start..range(group.span()).end;
+                self.plant(around, Fence, "nothing", ("if !{on} { ", " }"));
+            }
+            return;
+        }
+        self.macro_orderings(group.stream());
+        if group.delimiter() == Delimiter::Brace {
+            self.worlds = outside;
+        }
+    }
+}
+
+fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
+}

@@ -1,0 +1,91 @@
+//! The steps that loom models take out by name: each `Site` is a mutant, so that it can be seen whether the
+//! models notice it with their controls switched off.
+
+use std::collections::BTreeMap;
+
+use quote::ToTokens;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{Block, Expr, FnArg, ItemEnum, Pat, Signature};
+
+use super::walk::{Walk, range};
+use super::{Operator, Planting, Spot};
+use crate::sources::Source;
+
+/// The type that names them, and the function that says whether one does its work.
+const TYPE: &str = "Site";
+const ANSWER: &str = "intact";
+
+/// The mutant of each site, by crate.
+#[derive(Debug, Default)]
+pub(super) struct Sites(BTreeMap<String, Vec<(String, u32)>>);
+
+/// Finds the enums.
+pub(super) fn find(sources: &[Source], planting: &mut Planting) -> Sites {
+    let mut sites = Sites::default();
+    for source in sources {
+        let mut finder = Finder { source, sites: &mut sites, planting };
+        finder.visit_file(&source.syntax);
+    }
+    sites
+}
+
+struct Finder<'a> {
+    source: &'a Source,
+    sites: &'a mut Sites,
+    planting: &'a mut Planting,
+}
+
+impl Visit<'_> for Finder<'_> {
+    fn visit_item_enum(&mut self, item: &ItemEnum) {
+        if item.ident == TYPE {
+            let of_crate = self.sites.0.entry(self.source.package.clone()).or_default();
+            for variant in &item.variants {
+                let spot = Spot {
+                    around: range(variant.ident.span()),
+                    function: TYPE,
+                    operator: Operator::Site,
+                    mutated: "nothing",
+                };
+                let mutant = self.planting.add(self.source, spot);
+                of_crate.push((variant.ident.to_string(), mutant));
+            }
+        }
+        visit::visit_item_enum(self, item);
+    }
+}
+
+impl Sites {
+    /// Puts the question in front of the function that is asked; whether it is that one.
+    pub(super) fn answer(&self, walk: &mut Walk<'_>, signature: &Signature, body: &Block) -> bool {
+        let Some(sites) = self.0.get(&walk.source.package) else { return false };
+        let [FnArg::Typed(input)] = signature.inputs.iter().collect::<Vec<_>>()[..] else {
+            return false;
+        };
+        let Pat::Ident(name) = &*input.pat else { return false };
+        if signature.ident != ANSWER || input.ty.to_token_stream().to_string() != TYPE {
+            return false;
+        }
+        let on = |(site, mutant): &(String, u32)| {
+            format!("{TYPE}::{site} => {},", walk.source.on(*mutant))
+        };
+        let arms: String = sites.iter().map(on).collect();
+        let question = format!(" if match {} {{ {arms} }} {{ return false; }}", name.ident);
+        if let Some(constness) = &signature.constness {
+            walk.put(range(constness.span()), "/*".into(), "*/");
+        }
+        let start = range(body.brace_token.span.open().span()).end;
+        walk.put(start..start, question, "");
+        true
+    }
+}
+
+impl Walk<'_> {
+    /// Whether a condition is the question for a site, which is a mutant already.
+    #[allow(clippy::unused_self)]
+    pub(super) fn is_site(&self, condition: &Expr) -> bool {
+        let Expr::Call(call) = condition else { return false };
+        let Expr::Path(path) = &*call.func else { return false };
+        path.path.segments.last().is_some_and(|it| it.ident == ANSWER)
+    }
+}

@@ -1,0 +1,345 @@
+//! Going through the syntax tree of a file.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use proc_macro2::{Span, TokenStream};
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{
+    Attribute, Block, Expr, ImplItem, Item, Lit, ReturnType, Signature, Stmt, TraitItem, Type,
+};
+
+use super::sites::Sites;
+use super::{Edit, Planting, Knowledge, Operator, Planted, Spot};
+use crate::signatures::type_name;
+use crate::sources::Source;
+use crate::worlds::{Worlds, branches};
+
+/// What a function, or a closure, returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Returns {
+    Unit,
+    Bool,
+    Other,
+}
+
+/// The file that is gone through.
+pub(super) struct Walk<'a> {
+    pub source: &'a Source,
+    pub knowledge: &'a Knowledge,
+    pub sites: &'a Sites,
+    pub worlds: Worlds,
+    pub returns: Returns,
+    /// The type whose functions these are.
+    pub owner: String,
+    /// Modules, types and functions around.
+    path: Vec<String>,
+    planting: &'a mut Planting,
+    edits: Vec<Edit>,
+    functions: Vec<Range<usize>>,
+    /// What has a mutant of this kind already.
+    done: HashSet<(Range<usize>, Operator, usize)>,
+}
+
+/// Plants a file.
+pub(super) fn walk(
+    source: &Source,
+    knowledge: &Knowledge,
+    sites: &Sites,
+    planting: &mut Planting,
+) {
+    let mut walk = Walk {
+        source,
+        knowledge,
+        sites,
+        worlds: source.worlds,
+        returns: Returns::Other,
+        owner: String::new(),
+        path: Vec::new(),
+        planting,
+        edits: Vec::new(),
+        functions: Vec::new(),
+        done: HashSet::new(),
+    };
+    walk.visit_file(&source.syntax);
+    let Walk { edits, functions, planting, .. } = walk;
+    if !edits.is_empty() {
+        let (path, text) = (source.path.clone(), source.text.clone());
+        planting.files.push(Planted { path, text, edits, functions });
+    }
+}
+
+impl Walk<'_> {
+    /// Text around a part, by which a mutant can be chosen: `{on}` in it is the question whether it is. Not
+    /// if there is one of this kind already.
+    pub(super) fn plant(
+        &mut self,
+        around: Range<usize>,
+        operator: Operator,
+        mutated: &str,
+        text: (&str, &str),
+    ) {
+        self.plant_nth(0, around, operator, mutated, text);
+    }
+
+    /// [`plant`](Self::plant), where one part has several mutants of a kind.
+    pub(super) fn plant_nth(
+        &mut self,
+        nth: usize,
+        around: Range<usize>,
+        operator: Operator,
+        mutated: &str,
+        (before, after): (&str, &str),
+    ) {
+        if !self.done.insert((around.clone(), operator, nth)) {
+            return;
+        }
+        let function = self.path.join("::");
+        let spot = Spot { around: around.clone(), function: &function, operator, mutated };
+        let mutant = self.planting.add(self.source, spot);
+        let on = self.source.on(mutant);
+        let (before, after) = (before.replace("{on}", &on), after.replace("{on}", &on));
+        self.edits.push(Edit { around, before, after, mutant: Some(mutant) });
+    }
+
+    /// An expression that is another one in the mutant.
+    pub(super) fn instead(&mut self, expr: &impl Spanned, operator: Operator, other: TokenStream) {
+        self.instead_nth(0, expr, operator, other);
+    }
+
+    /// [`instead`](Self::instead), where one expression has several mutants of a kind.
+    pub(super) fn instead_nth(
+        &mut self,
+        nth: usize,
+        expr: &impl Spanned,
+        operator: Operator,
+        other: TokenStream,
+    ) {
+        let around = range(expr.span());
+        let other = other.to_string();
+        let before = format!("(if {{on}} {{ {other} }} else {{ ");
+        self.plant_nth(nth, around, operator, &other, (&before, " })"));
+    }
+
+    /// Text that no single mutant is there for.
+    pub(super) fn put(&mut self, around: Range<usize>, before: String, after: &str) {
+        self.edits.push(Edit { around, before, after: after.into(), mutant: None });
+    }
+
+    /// Goes on with what is in fewer builds, if it is in any that tests run on.
+    fn under(&mut self, attributes: &[Attribute], go_on: impl FnOnce(&mut Self)) {
+        let outside = self.worlds;
+        self.worlds = outside.under(attributes);
+        if !self.worlds.is_none() {
+            go_on(self);
+        }
+        self.worlds = outside;
+    }
+
+    fn inside(&mut self, name: String, go_on: impl FnOnce(&mut Self)) {
+        self.path.push(name);
+        go_on(self);
+        self.path.pop();
+    }
+
+    fn returning(&mut self, returns: Returns, go_on: impl FnOnce(&mut Self)) {
+        let outside = std::mem::replace(&mut self.returns, returns);
+        go_on(self);
+        self.returns = outside;
+    }
+
+    fn function(&mut self, attributes: &[Attribute], signature: &Signature, body: &Block) {
+        self.under(attributes, |walk| {
+            let name = signature.ident.to_string();
+            if walk.sites.answer(walk, signature, body) {
+                return;
+            }
+            // What only loom compiles is there for models.
+            if !walk.worlds.normal {
+                return;
+            }
+            if let Some(constness) = &signature.constness {
+                if walk.knowledge.constants.needs(&name) {
+                    return;
+                }
+                walk.put(range(constness.span()), "/*".into(), "*/");
+            }
+            walk.functions.push(range(body.span()));
+            walk.inside(name, |walk| {
+                walk.returning(returned(&signature.output), |walk| {
+                    walk.tail(body);
+                    walk.visit_block(body);
+                });
+            });
+        });
+    }
+
+    /// What a block comes to, where that is known to be a `bool` or nothing.
+    fn tail(&mut self, body: &Block) {
+        match self.returns {
+            Returns::Unit => self.unit_block(body),
+            Returns::Bool => self.bool_block(body),
+            Returns::Other => {}
+        }
+    }
+
+    fn macro_items(&mut self, body: &TokenStream) {
+        for (worlds, items) in branches(body, self.worlds) {
+            let Ok(file) = syn::parse2::<syn::File>(items) else { continue };
+            let outside = std::mem::replace(&mut self.worlds, worlds);
+            if !worlds.is_none() {
+                self.visit_file(&file);
+            }
+            self.worlds = outside;
+        }
+    }
+}
+
+impl Visit<'_> for Walk<'_> {
+    fn visit_item(&mut self, item: &Item) {
+        match item {
+            Item::Fn(of) => self.function(&of.attrs, &of.sig, &of.block),
+            Item::Impl(of) => self.under(&of.attrs, |walk| {
+                walk.owner = type_name(&of.self_ty);
+                walk.inside(walk.owner.clone(), |walk| visit::visit_item_impl(walk, of));
+                walk.owner.clear();
+            }),
+            Item::Trait(of) => self.under(&of.attrs, |walk| {
+                walk.inside(of.ident.to_string(), |walk| visit::visit_item_trait(walk, of));
+            }),
+            Item::Mod(of) => self.under(&of.attrs, |walk| {
+                walk.inside(of.ident.to_string(), |walk| visit::visit_item_mod(walk, of));
+            }),
+            Item::Macro(of) if of.mac.path.segments.last().is_some_and(|it| it.ident == "cfg_if") => {
+                self.macro_items(&of.mac.tokens);
+            }
+            Item::Macro(of) if of.mac.path.is_ident("macro_rules") => {
+                let name = of.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+                self.inside(name, |walk| walk.macro_orderings(of.mac.tokens.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    fn visit_impl_item(&mut self, item: &ImplItem) {
+        if let ImplItem::Fn(of) = item {
+            self.function(&of.attrs, &of.sig, &of.block);
+        }
+    }
+
+    fn visit_trait_item(&mut self, item: &TraitItem) {
+        if let (TraitItem::Fn(of), Some(body)) = (item, item_body(item)) {
+            self.function(&of.attrs, &of.sig, body);
+        }
+    }
+
+    fn visit_stmt(&mut self, statement: &Stmt) {
+        let attributes = match statement {
+            Stmt::Local(of) => &of.attrs[..],
+            Stmt::Expr(of, _) => attributes(of),
+            Stmt::Item(_) | Stmt::Macro(_) => &[],
+        };
+        self.under(attributes, |walk| {
+            if walk.worlds.normal {
+                walk.statement(statement);
+                visit::visit_stmt(walk, statement);
+            }
+        });
+    }
+
+    fn visit_expr(&mut self, expr: &Expr) {
+        self.unit_parts(expr);
+        self.condition_of(expr);
+        self.comparison(expr);
+        match expr {
+            Expr::Call(call) => {
+                if self.fence(call) {
+                    return;
+                }
+                self.function_call(call);
+            }
+            Expr::MethodCall(call) => self.method_call(call),
+            Expr::Lit(of) if matches!(of.lit, Lit::Bool(_)) => self.flip(expr),
+            Expr::Path(path) => self.ordering(path),
+            Expr::Return(of) if self.returns == Returns::Bool => {
+                of.expr.iter().for_each(|value| self.bool_expr(value));
+            }
+            Expr::Closure(closure) => {
+                // Of one that says nothing, nothing is known.
+                let returns = match &closure.output {
+                    ReturnType::Default => Returns::Other,
+                    said => returned(said),
+                };
+                self.returning(returns, |walk| visit::visit_expr(walk, expr));
+                return;
+            }
+            Expr::Async(_) => {
+                self.returning(Returns::Other, |walk| visit::visit_expr(walk, expr));
+                return;
+            }
+            Expr::Repeat(repeat) => {
+                self.visit_expr(&repeat.expr);
+                return;
+            }
+            Expr::Const(_) => return,
+            _ => {}
+        }
+        visit::visit_expr(self, expr);
+    }
+
+    fn visit_block(&mut self, block: &Block) {
+        self.before_the_end(block);
+        visit::visit_block(self, block);
+    }
+
+    // Nothing is planted in these.
+    fn visit_attribute(&mut self, _: &Attribute) {}
+    fn visit_pat(&mut self, _: &syn::Pat) {}
+    fn visit_type(&mut self, _: &Type) {}
+    fn visit_generics(&mut self, _: &syn::Generics) {}
+    fn visit_generic_argument(&mut self, _: &syn::GenericArgument) {}
+    fn visit_macro(&mut self, _: &syn::Macro) {}
+}
+
+/// The bytes that a part of the syntax tree stands at.
+pub(super) fn range(span: Span) -> Range<usize> {
+    span.byte_range()
+}
+
+fn item_body(item: &TraitItem) -> Option<&Block> {
+    match item {
+        TraitItem::Fn(of) => of.default.as_ref(),
+        _ => None,
+    }
+}
+
+fn returned(output: &ReturnType) -> Returns {
+    match output {
+        ReturnType::Default => Returns::Unit,
+        ReturnType::Type(_, of) => match &**of {
+            Type::Path(path) if path.path.is_ident("bool") => Returns::Bool,
+            Type::Tuple(tuple) if tuple.elems.is_empty() => Returns::Unit,
+            _ => Returns::Other,
+        },
+    }
+}
+
+/// The attributes of an expression that stands as a statement.
+fn attributes(expr: &Expr) -> &[Attribute] {
+    match expr {
+        Expr::Assign(of) => &of.attrs,
+        Expr::Block(of) => &of.attrs,
+        Expr::Call(of) => &of.attrs,
+        Expr::ForLoop(of) => &of.attrs,
+        Expr::If(of) => &of.attrs,
+        Expr::Loop(of) => &of.attrs,
+        Expr::Macro(of) => &of.attrs,
+        Expr::Match(of) => &of.attrs,
+        Expr::MethodCall(of) => &of.attrs,
+        Expr::Return(of) => &of.attrs,
+        Expr::Unsafe(of) => &of.attrs,
+        Expr::While(of) => &of.attrs,
+        _ => &[],
+    }
+}

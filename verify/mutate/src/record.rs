@@ -1,0 +1,107 @@
+//! What became of each mutant, line by line, in `target/verify/mutants.jsonl`: a run that was interrupted goes on
+//! from there.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::hunt::Outcome;
+use crate::plant::{Mutant, Name, Operator};
+use crate::sources::Area;
+use crate::workers::lock;
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    sources: u64,
+    number: u32,
+    line: usize,
+    operator: Operator,
+    area: Area,
+    seconds: f64,
+    #[serde(flatten)]
+    name: Name,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+/// The file.
+#[derive(Debug)]
+pub struct Record {
+    path: PathBuf,
+    file: Mutex<File>,
+    sources: u64,
+}
+
+/// The file can't be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot keep {path}: {error}")]
+pub struct RecordError {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl Record {
+    /// Opens the file; empties it, unless the run goes on with an old one. Returns what that had of these
+    /// sources.
+    pub fn open(
+        path: &Path,
+        sources: u64,
+        resume: bool,
+    ) -> Result<(Self, BTreeMap<Name, Outcome>), RecordError> {
+        let failed = |error| RecordError { path: path.to_owned(), error };
+        fs::create_dir_all(path.parent().unwrap_or(path)).map_err(failed)?;
+        let known = if resume { read(path, sources) } else { BTreeMap::new() };
+        let mut options = OpenOptions::new();
+        options.create(true).append(resume).write(true).truncate(!resume);
+        let file = Mutex::new(options.open(path).map_err(failed)?);
+        Ok((Self { path: path.to_owned(), file, sources }, known))
+    }
+
+    /// One more.
+    pub fn add(&self, mutant: &Mutant, outcome: &Outcome, seconds: f64) -> Result<(), RecordError> {
+        let Mutant { number, name, line, operator, area } = mutant.clone();
+        let (sources, outcome) = (self.sources, outcome.clone());
+        let line = Line { sources, number, line, operator, area, seconds, name, outcome };
+        let failed = |error| RecordError { path: self.path.clone(), error };
+        let mut text = serde_json::to_vec(&line).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+        lock(&self.file).write_all(&text).map_err(failed)
+    }
+}
+
+/// A line that was cut off, or is of other sources, is as if it were not there.
+fn read(path: &Path, sources: u64) -> BTreeMap<Name, Outcome> {
+    let lines = File::open(path).into_iter().flat_map(|file| BufReader::new(file).lines());
+    let lines = lines.map_while(Result::ok);
+    let lines = lines.filter_map(|line| serde_json::from_str::<Line>(&line).ok());
+    let ours = lines.filter(|line| line.sources == sources && line.outcome != Outcome::Undecided);
+    ours.map(|line| (line.name, line.outcome)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_with_what_an_older_one_of_the_same_sources_found() {
+        let path = std::env::temp_dir().join(format!("mutants-{}.jsonl", std::process::id()));
+        let name = Name { file: "a.rs".into(), function: "f".into(), change: "x".into(), nth: 1 };
+        let (number, line, operator, area) = (7, 3, Operator::Drop, Area::Core);
+        let mutant = Mutant { number, name: name.clone(), line, operator, area };
+        let survived = Outcome::Survived { reached_by: vec!["t".into()] };
+        let (record, known) = Record::open(&path, 5, false).unwrap();
+        assert!(known.is_empty());
+        record.add(&mutant, &survived, 0.5).unwrap();
+        fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"cut").unwrap();
+        let (_, known) = Record::open(&path, 5, true).unwrap();
+        assert_eq!(known.get(&name), Some(&survived));
+        let (_, known) = Record::open(&path, 6, true).unwrap();
+        assert!(known.is_empty());
+        fs::remove_file(path).unwrap();
+    }
+}

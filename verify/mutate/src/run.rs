@@ -1,0 +1,213 @@
+//! A run: planting, building, the baseline, the mutants, the report.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::arguments::Arguments;
+use crate::attempt::{self, AttemptError};
+use crate::baseline::{Baseline, BaselineError};
+use crate::checks::{self, Check, ChecksError};
+use crate::choose::{Filter, shuffled};
+use crate::compile::{CompileError, Copy};
+use crate::constants::Constants;
+use crate::hunt::{Hunt, Outcome};
+use crate::kept::{Kept, KeptError};
+use crate::plant::{Knowledge, Mutant, Planting, plant};
+use crate::record::{Record, RecordError};
+use crate::report::Report;
+use crate::signatures::Signatures;
+use crate::sources::{self, SourceError};
+use crate::tree::{Tree, TreeError};
+use crate::workers;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    #[error(transparent)]
+    Checks(#[from] ChecksError),
+    #[error(transparent)]
+    Baseline(#[from] BaselineError),
+    #[error(transparent)]
+    Attempt(#[from] AttemptError),
+    #[error(transparent)]
+    Kept(#[from] KeptError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error("cannot report: {0}")]
+    Output(#[from] io::Error),
+    #[error("cannot make the folder {path}: {error}")]
+    Folder { path: PathBuf, error: io::Error },
+    #[error("there is no such mutant: --list names all of them")]
+    None,
+}
+
+/// The workspace, wherever this was called from.
+fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here)
+}
+
+/// Does what is asked; whether nothing is to be mended.
+pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
+    let (root, target) = (root(), root().join("target/mutate"));
+    std::fs::create_dir_all(&target)
+        .map_err(|error| RunError::Folder { path: target.clone(), error })?;
+    let tree = Tree::new(root, &target.join("tree"))?;
+    let planting = planting(root, &tree)?;
+    let filter = Filter {
+        only: arguments.only.clone(),
+        areas: arguments.area.clone(),
+        operators: arguments.kind.clone(),
+    };
+    if arguments.list {
+        return list(&planting, &filter).map(|()| true);
+    }
+    let kept = Kept::load(root)?;
+    let mut copy = Copy::new(&tree, &planting, &target)?;
+    let start = Instant::now();
+    let (mut checks, more) = checks::build(&mut copy, |what| tell(what, start))?;
+    let is_out = |check: &Check| arguments.without.iter().any(|text| check.name.contains(text));
+    checks.retain(|check| !is_out(check));
+    attempt::bound_memory();
+    let mutants: Vec<&Mutant> =
+        planting.mutants.iter().filter(|mutant| !copy.refused.contains(&mutant.number)).collect();
+    let start = Instant::now();
+    let mut baseline = Baseline::load(&target, copy.sources());
+    let jobs = arguments.jobs.unwrap_or_else(jobs);
+    measure(&mut baseline, &checks, &target, (planting.mutants.len(), jobs))?;
+    let deadline = (!arguments.long).then(|| start + Duration::from_secs(arguments.seconds));
+    let hunt = Hunt::new(&checks, &more, &baseline, deadline);
+    let wanted = wanted(&mutants, &filter, &kept, arguments);
+    if wanted.is_empty() {
+        return Err(RunError::None);
+    }
+    let path = root.join("target/verify/mutants.jsonl");
+    let (record, known) = Record::open(&path, copy.sources(), arguments.resume)?;
+    let mut tried: Vec<(&Mutant, Outcome)> = Vec::new();
+    let mut left = Vec::new();
+    for mutant in wanted {
+        match known.get(&mutant.name) {
+            Some(outcome) => tried.push((mutant, outcome.clone())),
+            None => left.push(mutant),
+        }
+    }
+    tried.extend(try_all(&left, &hunt, &record, jobs)?);
+    tried.sort_by_key(|(mutant, _)| mutant.number);
+    let mut stale = kept.gone(mutants.iter().copied());
+    stale.extend(tried.iter().filter_map(|(mutant, outcome)| kept.contradicted(mutant, outcome)));
+    let report =
+        Report { kept: &kept, planted: &mutants, tried, stale, checks: checks.len() + more.len() };
+    let mut out = io::stdout();
+    writeln!(out, "{}\n\n{}{}", report.table(), report.complaints(), report.summary())?;
+    Ok(report.is_well())
+}
+
+fn planting(root: &Path, tree: &Tree) -> Result<Planting, RunError> {
+    let mut constants = Constants::default();
+    // What is no Rust, cargo will say.
+    tree.rust()?.iter().filter_map(|(_, text)| text.parse().ok()).for_each(|it| constants.add(it));
+    constants.close();
+    let sources = sources::read(root)?;
+    let mut signatures = Signatures::new();
+    sources.iter().for_each(|source| signatures.add(&source.syntax));
+    Ok(plant(&sources, &Knowledge { constants, signatures }))
+}
+
+fn list(planting: &Planting, filter: &Filter) -> Result<(), RunError> {
+    let mut out = io::stdout().lock();
+    for mutant in planting.mutants.iter().filter(|mutant| filter.takes(mutant)) {
+        let Mutant { number, line, operator, name, .. } = mutant;
+        let (file, function, change) = (&name.file, &name.function, &name.change);
+        writeln!(out, "{number} {operator} {file}:{line} {function}: {change}")?;
+    }
+    Ok(())
+}
+
+/// What is tried: all in the order of the sources, or some at random. A mutant that is explained survives every
+/// check that there is, so that a share has no time for it.
+fn wanted<'a>(
+    mutants: &[&'a Mutant],
+    filter: &Filter,
+    kept: &Kept,
+    arguments: &Arguments,
+) -> Vec<&'a Mutant> {
+    let chosen = mutants.iter().copied().filter(|mutant| filter.takes(mutant));
+    if arguments.long {
+        return chosen.collect();
+    }
+    shuffled(chosen.filter(|mutant| !kept.explains(mutant)).collect(), arguments.seed)
+}
+
+fn jobs() -> usize {
+    // Tests wait for timers, too.
+    available_parallelism().map_or(1, usize::from) + 1
+}
+
+fn measure(
+    baseline: &mut Baseline,
+    checks: &[Check],
+    target: &Path,
+    (mutants, jobs): (usize, usize),
+) -> Result<(), RunError> {
+    let bar = bar("checks without a mutant", checks.len());
+    let tell = |nth: usize, of: usize| {
+        bar.set_length(of as u64);
+        bar.set_position(nth as u64);
+    };
+    let unsteady = baseline.complete(checks, target, mutants, (jobs, &tell))?;
+    bar.finish_and_clear();
+    for check in unsteady {
+        say(format_args!("{check} failed once though no mutant was on"));
+    }
+    Ok(())
+}
+
+fn try_all<'a>(
+    mutants: &[&'a Mutant],
+    hunt: &Hunt<'_>,
+    record: &Record,
+    jobs: usize,
+) -> Result<Vec<(&'a Mutant, Outcome)>, RunError> {
+    let (bar, tried) = (bar("mutants", mutants.len()), Mutex::new(Vec::new()));
+    workers::each(jobs, mutants, |_, &mutant| {
+        if !hunt.goes_on() {
+            return Ok(false);
+        }
+        let start = Instant::now();
+        let outcome = hunt.try_out(mutant)?;
+        record.add(mutant, &outcome, start.elapsed().as_secs_f64())?;
+        workers::push(&tried, (mutant, outcome));
+        bar.inc(1);
+        Ok::<_, RunError>(true)
+    })?;
+    bar.finish_and_clear();
+    Ok(workers::into_inner(tried))
+}
+
+fn bar(what: &'static str, length: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}, {eta} left");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::with_draw_target(Some(length as u64), ProgressDrawTarget::stderr());
+    bar.with_style(style).with_message(what)
+}
+
+fn tell(what: &str, since: Instant) {
+    say(format_args!("{what} ({:.0} s)", since.elapsed().as_secs_f64()));
+}
+
+/// Progress is a courtesy: no reader, no harm.
+fn say(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,160 @@
+//! The processes of a stage: found by a mark in their environment, which every child inherits, whatever group or
+//! session it makes for itself; shown, with their stacks, and ended.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Write};
+use std::process::{self, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use procfs::process::{Process, all_processes};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The variable that holds the mark.
+const VARIABLE: &str = "CARGO_VERIFY_STAGE";
+/// Between two looks at what is still there.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long gdb may take for one process, in seconds.
+const GDB: &str = "30";
+/// What only waits for others, and whose stack says nothing.
+const WAITING: [&str; 6] = ["cargo", "rustc", "verify", "timeout", "sh", "bash"];
+
+/// What tells the processes of one stage of this run from all others.
+#[derive(Clone, Debug)]
+pub struct Mark(String);
+
+impl Mark {
+    /// That of the stage of this name.
+    pub fn of(stage: &str) -> Self {
+        Self(format!("{stage}-{}", process::id()))
+    }
+
+    /// Marks what this command will run, and all that comes of it.
+    pub fn put_on<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.env(VARIABLE, &self.0)
+    }
+
+    /// The processes that carry it now. One that is over and was not waited for has no environment any more.
+    pub fn processes(&self) -> Vec<Running> {
+        let has_it = |process: &Process| {
+            let variables = process.environ().unwrap_or_default();
+            variables.get(OsStr::new(VARIABLE)).is_some_and(|mark| mark == self.0.as_str())
+        };
+        let all = all_processes().into_iter().flatten().flatten();
+        all.filter(has_it).filter_map(Running::look).collect()
+    }
+
+    /// Waits until none is left: those that are, once the time is over.
+    pub fn left_after(&self, limit: Duration) -> Vec<Running> {
+        let start = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() || start.elapsed() > limit {
+                return left;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Kills every one, also those that are started meanwhile.
+    pub fn kill(&self) {
+        for _ in 0..100 {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            for process in left {
+                // It fails where it has ended, which is as well.
+                let _ = kill_process(process.pid, Signal::KILL);
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// A process, as it was seen.
+#[derive(Debug)]
+pub struct Running {
+    pid: Pid,
+    name: String,
+    words: String,
+}
+
+impl Running {
+    fn look(process: Process) -> Option<Self> {
+        let words = process.cmdline().ok()?;
+        Some(Self {
+            pid: Pid::from_raw(process.pid())?,
+            name: process.stat().ok()?.comm,
+            words: words.join(" "),
+        })
+    }
+
+    /// Whether it only waits for others.
+    pub fn waits_for_others(&self) -> bool {
+        WAITING.contains(&self.name.as_str())
+    }
+
+    /// Writes what it is, and where each of its threads stands.
+    pub fn write_stacks(&self, to: &mut impl Write) -> io::Result<()> {
+        writeln!(to, "---- {} {}", self.pid.as_raw_nonzero(), self.words)?;
+        let mut gdb = Command::new("timeout");
+        gdb.args(["--signal=KILL", GDB, "gdb", "-nx", "-batch", "-p"]);
+        gdb.arg(self.pid.as_raw_nonzero().to_string()).args(["-ex", "thread apply all backtrace"]);
+        let output = gdb.stdin(Stdio::null()).stderr(Stdio::null()).output()?;
+        match output.status.success() {
+            true => to.write_all(&output.stdout),
+            false => writeln!(to, "no stack of it, by gdb: {}", output.status),
+        }
+    }
+}
+
+impl fmt::Display for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (process {})", self.name, self.pid.as_raw_nonzero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    /// A shell whose child sleeps, in a session of its own, which the shell does not wait for.
+    fn sleeper(mark: &Mark) -> process::Child {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "setsid sleep 1000 & exec sleep 1000"]);
+        mark.put_on(&mut shell).stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    fn wait_until(mark: &Mark, what: impl Fn(&[Running]) -> bool) -> Vec<Running> {
+        let start = Instant::now();
+        loop {
+            let seen = mark.processes();
+            if what(&seen) {
+                return seen;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "{seen:?}");
+            thread::sleep(PAUSE);
+        }
+    }
+
+    #[test]
+    fn children_that_left_the_session_are_found_shown_and_killed() {
+        let (mark, other) = (Mark::of("test-of-marks"), Mark::of("test-of-mark"));
+        let mut child = sleeper(&mark);
+        let both = |seen: &[Running]| seen.iter().filter(|it| it.name == "sleep").count() == 2;
+        let seen = wait_until(&mark, both);
+        assert!(other.processes().is_empty(), "a mark that is the beginning of another");
+        let mut stacks = Vec::new();
+        seen[0].write_stacks(&mut stacks).unwrap();
+        let stacks = String::from_utf8(stacks).unwrap();
+        assert!(stacks.contains("sleep 1000"), "{stacks}");
+        assert_eq!(mark.left_after(Duration::ZERO).len(), seen.len());
+        mark.kill();
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        assert!(mark.left_after(Duration::from_secs(60)).is_empty());
+    }
+}

@@ -1,0 +1,374 @@
+//! Which stage runs when, and for how long: side by side as far as they share nothing, each in a process of its own,
+//! which is ended when its time is over.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::message::{Message, Outcome};
+use crate::processes::{Mark, Running};
+use crate::report::Report;
+use crate::run::{log_path, root};
+use crate::stages::Stage;
+use crate::stages::libtest;
+
+/// So many stages more than there are processors run side by side: some always wait, for timers or a lock of cargo.
+const WAITING: usize = 1;
+/// How long processes that a stage started may outlive it, while they are ending.
+const GRACE: Duration = Duration::from_secs(5);
+/// So long a stage may say nothing, neither here nor in its log: what takes longest without a word is a program that is
+/// compiled on a busy machine.
+const SILENCE: Duration = Duration::from_secs(200);
+/// How often the progress is drawn, and the time looked at.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What comes from the process of a stage, by its number in the plan.
+type Told = (usize, Option<Message>);
+
+/// A stage under way.
+struct UnderWay {
+    number: usize,
+    stage: &'static Stage,
+    mark: Mark,
+    process: Child,
+    started: Instant,
+    /// What it said last that it does.
+    what: String,
+    /// When it said something last, and how long its log was then.
+    heard: (Instant, u64),
+    outcome: Option<Outcome>,
+    /// Whether it says nothing more.
+    ended: bool,
+    /// What hung, once its time is over.
+    hung: Option<String>,
+}
+
+/// The stages of a run.
+pub struct Schedule<'a> {
+    /// The command that runs the stage of this name, in a process of its own.
+    pub command: &'a dyn Fn(&Stage) -> io::Result<Command>,
+    /// How long each may take.
+    pub limit: &'a dyn Fn(&Stage) -> Duration,
+    /// How many may run side by side.
+    pub at_once: usize,
+}
+
+/// How many stages run side by side on this machine.
+pub fn at_once() -> usize {
+    thread::available_parallelism().map_or(1, |processors| processors.get()) + WAITING
+}
+
+impl Schedule<'_> {
+    /// Runs the stages, each as soon as nothing that it shares is in use, the first ones first; reports each when it
+    /// is over.
+    pub fn run(&self, stages: &[&'static Stage], report: &mut Report) -> io::Result<()> {
+        let (teller, told) = mpsc::channel();
+        let mut waiting: Vec<(usize, &Stage)> = stages.iter().copied().enumerate().collect();
+        let mut under_way: Vec<UnderWay> = Vec::new();
+        while !(waiting.is_empty() && under_way.is_empty()) {
+            while let Some((number, stage)) = self.next(&mut waiting, &under_way) {
+                let process = UnderWay::start(number, stage, (self.command)(stage)?, &teller)?;
+                report.begins(stage);
+                under_way.push(process);
+            }
+            take_in(&told, &mut under_way, report);
+            for process in &mut under_way {
+                process.end_in_time((self.limit)(process.stage), SILENCE);
+            }
+            let (over, still) = under_way.into_iter().partition(|process: &UnderWay| process.ended);
+            under_way = still;
+            for process in over {
+                let (stage, took) = (process.stage, process.started.elapsed());
+                report.stage(stage, took, &process.conclude()?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first stage that may start now.
+    fn next(
+        &self,
+        waiting: &mut Vec<(usize, &'static Stage)>,
+        under_way: &[UnderWay],
+    ) -> Option<(usize, &'static Stage)> {
+        let busy = |stage: &Stage| under_way.iter().any(|other| other.stage.excludes(stage));
+        if under_way.len() >= self.at_once {
+            return None;
+        }
+        let first = waiting.iter().position(|(_, stage)| !busy(stage))?;
+        Some(waiting.remove(first))
+    }
+}
+
+/// Takes in what the processes say, until the next look at the time.
+fn take_in(told: &Receiver<Told>, under_way: &mut [UnderWay], report: &Report) {
+    let next_look = Instant::now() + TICK;
+    loop {
+        match told.recv_timeout(next_look.saturating_duration_since(Instant::now())) {
+            Ok((number, message)) => {
+                let from = under_way.iter_mut().find(|process| process.number == number);
+                let from = from.expect("it is under way until it has ended");
+                match message {
+                    Some(message) => from.hears(message, report),
+                    None => return from.ended = true,
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+impl UnderWay {
+    fn start(
+        number: usize,
+        stage: &'static Stage,
+        mut command: Command,
+        teller: &Sender<Told>,
+    ) -> io::Result<Self> {
+        let path = root().join(log_path(stage.name));
+        fs::create_dir_all(path.parent().expect("a log lies in a folder"))?;
+        File::create(&path)?;
+        let log = File::options().append(true).open(&path)?;
+        let mark = Mark::of(stage.name);
+        mark.put_on(&mut command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let started = Instant::now();
+        let mut process = command.spawn()?;
+        let stdout = process.stdout.take().expect("it was asked for");
+        let teller = teller.clone();
+        thread::spawn(move || read(number, stdout, &teller));
+        let what = "starting".to_owned();
+        let (outcome, ended, hung) = (None, false, None);
+        let heard = (started, 0);
+        Ok(Self { number, stage, mark, process, started, what, heard, outcome, ended, hung })
+    }
+
+    fn hears(&mut self, message: Message, report: &Report) {
+        self.heard.0 = Instant::now();
+        match message {
+            Message::UnderWay(what) => {
+                report.under_way(self.stage, &what);
+                self.what = what;
+            }
+            Message::Progress(what) => {
+                report.progress(self.stage, &what);
+                self.what = what;
+            }
+            Message::Over(outcome) => self.outcome = Some(outcome),
+        }
+    }
+
+    /// Ends it where its time is over, and keeps what hung.
+    fn end_in_time(&mut self, limit: Duration, silence: Duration) {
+        let log = root().join(log_path(self.stage.name));
+        let length = fs::metadata(log).map_or(0, |log| log.len());
+        if length != self.heard.1 {
+            self.heard = (Instant::now(), length);
+        }
+        let why = if self.started.elapsed() > limit {
+            format!("over its limit of {} s", limit.as_secs())
+        } else if self.heard.0.elapsed() > silence {
+            format!("silent for {} s", silence.as_secs())
+        } else {
+            return;
+        };
+        if self.hung.is_none() {
+            self.hung = Some(format!("hung: {why} in {}", self.hangs()));
+            self.mark.kill();
+        }
+    }
+
+    /// What hangs, in words; the stacks go to the log.
+    fn hangs(&self) -> String {
+        let all = self.mark.processes();
+        let at_work: Vec<&Running> = all.iter().filter(|it| !it.waits_for_others()).collect();
+        let path = log_path(self.stage.name);
+        let log = fs::read(root().join(&path)).unwrap_or_default();
+        let tests = libtest::unfinished(&String::from_utf8_lossy(&log));
+        let mut words = self.what.clone();
+        for (kind, names) in
+            [("tests", tests), ("programs", at_work.iter().map(ToString::to_string).collect())]
+        {
+            if !names.is_empty() {
+                words += &format!("; {kind}: {}", names.join(", "));
+            }
+        }
+        let written = File::options().append(true).open(root().join(path)).and_then(|mut log| {
+            at_work.iter().try_for_each(|process| process.write_stacks(&mut log))
+        });
+        match written {
+            Ok(()) => words,
+            Err(error) => format!("{words}; no stacks: {error}"),
+        }
+    }
+
+    /// What came of it, once it is over. What it has left behind is ended, and is a fault.
+    fn conclude(mut self) -> io::Result<Outcome> {
+        let status = self.process.wait()?;
+        if let Some(hung) = self.hung {
+            return Ok(Outcome::Failed(hung));
+        }
+        let left = self.mark.left_after(GRACE);
+        self.mark.kill();
+        let outcome = self.outcome.unwrap_or_else(|| {
+            Outcome::Failed(format!("its process ended without a verdict: {status}"))
+        });
+        Ok(match outcome {
+            Outcome::Passed(_) if !left.is_empty() => {
+                let left: Vec<_> = left.iter().map(ToString::to_string).collect();
+                Outcome::Failed(format!("processes were left running: {}", left.join(", ")))
+            }
+            outcome => outcome,
+        })
+    }
+}
+
+/// Reads what the process of a stage says, until its end.
+fn read(number: usize, stdout: ChildStdout, teller: &Sender<Told>) {
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        if let Some(message) = Message::of_line(&line) {
+            // Who listens is there as long as the stage is under way.
+            let _ = teller.send((number, Some(message)));
+        }
+    }
+    let _ = teller.send((number, None));
+}
+
+/// Says something to the checker, from the process of a stage.
+pub fn tell(message: &Message) -> io::Result<()> {
+    writeln!(io::stdout(), "{}", message.to_line())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::stages::Shared;
+
+    const fn stage(name: &'static str, shares: &'static [Shared]) -> Stage {
+        let run = |_: &mut crate::run::Job| unreachable!("another process runs it");
+        Stage { name, shows: "", why: "", long: "", budget: 60, shares, packages: &[], run }
+    }
+
+    /// A shell that stands for the process of a stage.
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    /// What a stage came to whose process runs this script; how long it may take and be silent, as it is by then.
+    fn outcome_of(
+        name: &'static str,
+        script: &str,
+        times: impl Fn(&UnderWay) -> [Duration; 2],
+    ) -> Outcome {
+        let (teller, told) = mpsc::channel();
+        let stage: &'static Stage = Box::leak(Box::new(stage(name, &[])));
+        let mut under_way = [UnderWay::start(0, stage, shell(script), &teller).unwrap()];
+        let report = Report::new(false);
+        while !under_way[0].ended {
+            take_in(&told, &mut under_way, &report);
+            let [limit, silence] = times(&under_way[0]);
+            under_way[0].end_in_time(limit, silence);
+        }
+        let [process] = under_way;
+        let outcome = process.conclude().unwrap();
+        fs::remove_file(root().join(log_path(name))).unwrap();
+        outcome
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+    const PASSED: &str = r#"echo '{"over":{"passed":"all of it"}}'"#;
+
+    fn failed(outcome: Outcome) -> String {
+        match outcome {
+            Outcome::Failed(why) => why,
+            other => panic!("it is no failure: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_the_process_says_last_is_what_came_of_the_stage() {
+        let script = format!(r#"echo noise; echo '{{"under_way":"a step"}}'; {PASSED}"#);
+        let outcome = outcome_of("test-passes", &script, |_| [LONG, LONG]);
+        assert_eq!(outcome, Outcome::Passed("all of it".to_owned()));
+    }
+
+    #[test]
+    fn a_process_that_ends_without_a_verdict_failed() {
+        let why = failed(outcome_of("test-crashes", "kill -SEGV $$", |_| [LONG, LONG]));
+        assert!(why.contains("without a verdict") && why.contains("signal: 11"), "{why}");
+    }
+
+    #[test]
+    fn an_endless_loop_and_a_sleeping_child_are_ended_and_named() {
+        let script = r#"echo '{"under_way":"cargo test"}'
+                        echo 'test a::deadlock has been running for over 60 seconds' >&2
+                        sleep 1000 & while :; do :; done"#;
+        let sleeps = |process: &UnderWay| {
+            process.mark.processes().iter().any(|it| it.to_string().starts_with("sleep "))
+        };
+        let over = |process: &UnderWay| if sleeps(process) { Duration::ZERO } else { LONG };
+        let said = [
+            failed(outcome_of("test-hangs", script, |process| [over(process), LONG])),
+            failed(outcome_of("test-is-silent", script, |process| [LONG, over(process)])),
+        ];
+        for (said, why) in said.iter().zip(["over its limit of 0 s", "silent for 0 s"]) {
+            assert!(said.starts_with(&format!("hung: {why} in cargo test; ")), "{said}");
+            for part in ["tests: a::deadlock", "programs: sleep (process "] {
+                assert!(said.contains(part), "no {part} in {said}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_that_is_left_running_is_a_fault() {
+        let script = format!("setsid sleep 1000 >/dev/null 2>&1 & {PASSED}");
+        let why = failed(outcome_of("test-leaves", &script, |_| [LONG, LONG]));
+        assert!(why.starts_with("processes were left running: "), "{why}");
+    }
+
+    #[test]
+    fn what_shares_something_does_not_run_side_by_side_and_all_else_starts_in_order() {
+        static STAGES: [Stage; 4] = [
+            stage("test-a", &[Shared::Debug]),
+            stage("test-b", &[Shared::Debug, Shared::Loom]),
+            stage("test-c", &[Shared::Release]),
+            stage("test-d", &[Shared::Loom]),
+        ];
+        let started = Mutex::new(Vec::new());
+        let command = |stage: &Stage| {
+            started.lock().unwrap().push(stage.name);
+            Ok(shell(PASSED))
+        };
+        let schedule = Schedule { command: &command, limit: &|_| LONG, at_once: 2 };
+        let mut waiting: Vec<_> = STAGES.iter().enumerate().collect();
+        let order = |waiting: &mut Vec<_>, under_way: &[UnderWay]| {
+            schedule.next(waiting, under_way).map(|(_, stage)| stage.name)
+        };
+        let (teller, _told) = mpsc::channel();
+        assert_eq!(order(&mut waiting, &[]), Some("test-a"));
+        let a = UnderWay::start(0, &STAGES[0], shell("exec sleep 1000"), &teller).unwrap();
+        let a = [a];
+        assert_eq!(order(&mut waiting, &a), Some("test-c"), "b shares a folder with a");
+        let [a] = a;
+        let c = UnderWay::start(2, &STAGES[2], shell("exec sleep 1000"), &teller).unwrap();
+        let both = [a, c];
+        assert_eq!(order(&mut waiting, &both), None, "two run");
+        for process in both {
+            process.mark.kill();
+            process.conclude().unwrap();
+        }
+        let all: Vec<_> = STAGES.iter().collect();
+        schedule.run(&all, &mut Report::new(false)).unwrap();
+        started.lock().unwrap().sort_unstable();
+        assert_eq!(*started.lock().unwrap(), ["test-a", "test-b", "test-c", "test-d"]);
+        for stage in &STAGES {
+            fs::remove_file(root().join(log_path(stage.name))).unwrap();
+        }
+    }
+}
