@@ -173,10 +173,12 @@ fn resumes(pid: i32, over: &AtomicBool) {
 }
 
 /// Exchanges datagrams with a victim until it has ended.
-fn works_until_it_ends(stations: &mut [Station; 2], victim: &mut Actor, end: (Step, usize)) {
-    // One that was killed before it could say its number is nobody.
-    let number = victim.heard_within(PATIENCE).map_or(0, |said| said.parse::<u32>().unwrap());
-    victim.order(stations[0].qp.number());
+fn works_until_it_ends(
+    stations: &mut [Station; 2],
+    victim: &mut Actor,
+    number: u32,
+    end: (Step, usize),
+) {
     let (deadline, mut ended) = (Instant::now() + PATIENCE, false);
     let mut rounds = 0;
     while !ended || rounds % 16 != 0 {
@@ -202,7 +204,11 @@ fn meet(context: &Context, pd: &ProtectionDomain, step: Step, time: usize, signa
     thread::scope(|scope| {
         scope.spawn(|| resumes(pid, &over));
         let ends = catch_unwind(AssertUnwindSafe(|| {
-            works_until_it_ends(&mut stations, &mut victim, (step, time));
+            // It may be stopped before it names its queue pair, or killed.
+            let said = victim.heard_within(PATIENCE);
+            let number = said.map_or(0, |said| said.parse::<u32>().unwrap());
+            victim.order(stations[0].qp.number());
+            works_until_it_ends(&mut stations, &mut victim, number, (step, time));
         }));
         over.store(true, Relaxed);
         ends.unwrap_or_else(|panic| resume_unwind(panic));

@@ -5,9 +5,9 @@
 //! RUSTFLAGS="--cfg loom" cargo test --release -p verify-loom -- --show-output
 //! ```
 //!
-//! Each file of `tests` is a protocol. A `model` must hold; then each of its controls takes out one `Site`
+//! Each file of `tests/models` is a protocol. A `model` must hold; then each of its controls takes out one `Site`
 //! of the protocol, as `cq_core::sync` and `transport_rxe_loop::sync` list them, and the same model must fail, at the assertion that the
-//! control names. `tests/coverage.rs` sees to it that no site is without a control.
+//! control names. `tests/models/coverage.rs` sees to it that no site is without a control.
 //!
 //! | module | owns |
 //! |---|---|

@@ -1,6 +1,5 @@
 //! Receives that several queue pairs share: each is taken once, whoever waits for one is kicked, and what a
 //! killed taker had is taken again, or has completed (Q9, X3).
-#![cfg(loom)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};

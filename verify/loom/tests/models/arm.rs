@@ -1,6 +1,5 @@
 //! Arming against pushing: whoever was told that it is safe to sleep is woken by what it armed for (N1,
 //! N6), by nothing else (N3), once for each arm at most; arming again never weakens (N4).
-#![cfg(loom)]
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! Windows against those who shut them out. A failing queue pair is flushed while its peer carries a request
 //! out: each receive completes once, in order, and none is left behind (Q2, C8). When RESET, destroying or
 //! deregistering is over, no byte moves any more.
-#![cfg(loom)]
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! Many take the receives of a queue pair for datagrams, one after the other, under a lock. Each receive
 //! completes once, in order, and none is left behind when the queue pair fails (Q2, C8, C10). When RESET is over,
 //! none completes any more.
-#![cfg(loom)]
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! The owner of a completion queue resizes it while a process pushes, and one of the two is killed at some
 //! store. If that is the producer, every receive completes exactly once; if it is the owner, the producer
 //! still finds a queue to push to.
-#![cfg(loom)]
 
 use std::sync::Arc;
 

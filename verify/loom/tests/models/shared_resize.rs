@@ -1,6 +1,5 @@
 //! Resizing while producers push: what was reserved in the old ring comes first, each producer's order is
 //! kept, nothing is lost or doubled, whoever sleeps is woken (N6), and the arm stays in force.
-#![cfg(loom)]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! An initiator is killed at any step of carrying a request out, while its peer is put into ERR: each
 //! receive of the peer completes once, in order, and none is left behind (C8, Q2).
-#![cfg(loom)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};

@@ -1,7 +1,6 @@
 //! Several producers on one ring: nothing is lost, doubled or torn, each one's order is kept (P1, P2),
 //! everything reserved is handed out before the overrun is reported (O3), which is counted once for each
 //! completion, and comes only where the ring is full (O1, O7).
-#![cfg(loom)]
 
 use std::sync::Arc;
 

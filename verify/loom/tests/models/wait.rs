@@ -1,6 +1,5 @@
 //! Waiting, by the engine's own `wait` on a channel that it really sleeps on: it ends with everything that
 //! was pushed (N2, N5, N6), and with the error if the queue overran (O5).
-#![cfg(loom)]
 
 use std::sync::Arc;
 

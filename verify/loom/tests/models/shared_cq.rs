@@ -1,6 +1,5 @@
 //! Pollers that share a queue by its lock, against a producer that takes none: each completion goes to
 //! exactly one of them, and from poll to poll they come in order (P1, P8).
-#![cfg(loom)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -1,6 +1,5 @@
 //! Events that are held back: whoever sleeps is woken, by count, by the service thread, or by whoever sweeps up
 //! after the producer that was to call it.
-#![cfg(loom)]
 
 use std::ops::Range;
 use std::sync::Arc;

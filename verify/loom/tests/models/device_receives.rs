@@ -1,6 +1,5 @@
 //! Receives are handed over without a lock: none is lost, none is taken before its words are there or twice,
 //! and who waits for one is kicked (Q7).
-#![cfg(loom)]
 
 use std::sync::Arc;
 

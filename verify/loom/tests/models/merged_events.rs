@@ -1,6 +1,5 @@
 //! A channel of one bit, where an event that finds another one waiting is merged with it. Whoever takes the
 //! bit must see what was done before each of the raises, or its next arm may be none (N6).
-#![cfg(loom)]
 
 use std::sync::Arc;
 

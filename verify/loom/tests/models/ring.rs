@@ -1,6 +1,5 @@
 //! The ring: nothing is lost, doubled or torn, order is kept, and no slot is written before it was given
 //! back (P1, P2), across every wrap of positions and generations.
-#![cfg(loom)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -1,7 +1,6 @@
 //! Several producers and one sleeper: what is published behind an unpublished slot wakes (N6), so does the
 //! overrun, also by the last entry before it (O5); one arm gives one event (N1), and a late producer does not
 //! erase a later arm.
-#![cfg(loom)]
 
 use std::sync::Arc;
 

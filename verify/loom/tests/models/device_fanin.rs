@@ -1,6 +1,5 @@
 //! Processes push to one completion queue, and some are killed, each at some store: every receive completes
 //! exactly once, those that have completed are settled, and whoever sleeps is woken.
-#![cfg(loom)]
 
 use std::sync::Arc;
 

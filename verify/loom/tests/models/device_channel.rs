@@ -1,7 +1,6 @@
 //! A channel's list under a lock whose holder may be killed at any step: no event is lost, and while some
 //! wait the descriptor is readable (N9). Who is killed as it leaves the channel may leave its events, until
 //! somebody has it leave again (N7).
-#![cfg(loom)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Unseen, Ordering::SeqCst};

@@ -1,5 +1,4 @@
 //! Every site of the engine's protocols and of the device's has a control.
-#![cfg(loom)]
 
 use cq_core::sync::Site as Engine;
 use transport_rxe_loop::sync::Site as Device;

@@ -1,6 +1,5 @@
 //! Producers that take turns under a lock, each going on at the tail that the other left, against a
 //! consumer that takes no lock: it gets everything (N6), or the error, once and for ever (O3, O5).
-#![cfg(loom)]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! The overrun: what was stored is handed out first and in order, then polling fails for ever and counts
 //! what was dropped (O3); what was promised is never refused (O1), nor what was reserved (O7).
-#![cfg(loom)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

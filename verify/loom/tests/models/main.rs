@@ -1,0 +1,23 @@
+//! The models, in one program: the longest of one file does not keep the next file waiting.
+#![cfg(loom)]
+
+mod arm;
+mod coverage;
+mod device_channel;
+mod device_datagrams;
+mod device_death;
+mod device_fanin;
+mod device_fanin_resize;
+mod device_moderation;
+mod device_pool;
+mod device_receives;
+mod device_window;
+mod handover;
+mod merged_events;
+mod overrun;
+mod ring;
+mod shared_cq;
+mod shared_events;
+mod shared_resize;
+mod shared_ring;
+mod wait;
