@@ -82,15 +82,21 @@ fn drive(fabric: &'static Fabric, qp: u32, kicks: &mut Kicks) {
     }
 }
 
-/// Works under the turn; true if it was given back, since there is nothing left to do.
+/// Works under the turn; true if it was given back, since there is nothing left to do. False if another thread
+/// is to carry on: its owner posts on and on, or somebody is suspended whom each look waits for.
 #[inline]
 fn hold(fabric: &'static Fabric, slot: &'static QpSlot, own: &OwnQp, kicks: &mut Kicks) -> bool {
     /// How many requests a thread carries out that were posted after it came.
     const LATER: u64 = 256;
     let limit = sync::load(&slot.send.posted).wrapping_add(LATER);
+    sync::store_u32(&own.unanswered, 0);
     while work(fabric, slot, own, kicks, limit) {
         if own.turn.leave() {
             return true;
+        }
+        if sync::load_u32(&own.unanswered) != 0 {
+            // Each time round takes seconds, and its alarm comes in the next: there may be no end of it.
+            return false;
         }
     }
     false

@@ -86,3 +86,6 @@ fn receives(fabric: &'static Fabric, slot: &'static QpSlot, number: u32) {
         cq::push(fabric, cq, &[Entry { wc, tag, solicited: false }]);
     }
 }
+
+#[cfg(test)]
+mod tests;

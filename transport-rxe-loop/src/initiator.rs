@@ -208,6 +208,7 @@ impl<'k> Initiator<'k> {
     /// The peer's process does not answer. Nobody kicks when it does again: it is tried again soon.
     #[cold]
     pub fn unanswered(&self) -> Halt {
+        sync::store_u32(&self.fabric.own(self.me.number).unanswered, 1);
         if self.kind == QpType::Rc {
             // If there can be no alarm, the wait has none either, and fails.
             let _ = self.fabric.service().wake_soon(self.fabric, self.me.number);

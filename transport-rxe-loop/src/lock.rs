@@ -164,6 +164,12 @@ impl Turn {
         }
     }
 
+    /// Whether nobody has it.
+    #[cfg(test)]
+    pub fn is_free(&self) -> bool {
+        sync::load_u32(&self.0) == FREE
+    }
+
     /// Gives the turn back; false if somebody kicked, so that it is still held and there is more to do.
     #[inline]
     #[must_use]

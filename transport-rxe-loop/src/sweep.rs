@@ -151,13 +151,16 @@ fn forget(slot: &QpSlot) {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use cq_core::transport::{Poll, Post};
+    use cq_core::async_event::AsyncEventType;
+    use cq_core::transport::{Arm, AsyncEvents, Events, Poll, Post};
     use cq_core::wc::{Wc, WcStatus};
-    use cq_core::wr::SendWr;
+    use cq_core::wr::{RecvWr, SendWr};
 
     use super::*;
+    use crate::actor::until;
     use crate::device::Context;
     use crate::fabric::{claim, header};
+    use crate::open::OpenOptions;
     use crate::qp::QpInit;
     use crate::state::QpState;
 
@@ -203,5 +206,100 @@ mod tests {
             look(fabric);
         }
         assert_eq!(slot.life().place(), None);
+    }
+
+    #[test]
+    fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_for_it() {
+        let (context, fabric) = alone("sweeps");
+        let cq = context.create_cq(4, None).unwrap();
+        let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        let qps = &fabric.tables().qps;
+        let (index, generation) = qps.claim(PLACE).unwrap();
+        let slot = qps.at(index);
+        let number = identity::number_of(index, qps.index_bits(), generation);
+        identity::enter(slot, number);
+        sync::store_u32(fabric.dest(index), qp.number());
+        qp.connect(number).unwrap();
+        let (copying, turn) = (&fabric.qp(qp.number()).send.copying, &fabric.own(qp.number()).turn);
+        turn.seize();
+        copying.open();
+        let dead = die(fabric);
+        let mut left = Vec::new();
+        for _ in 0..3 {
+            look(fabric);
+            left.push((slot.life().place(), fabric.others().next(), identity::read(slot).number));
+        }
+        copying.close();
+        turn.abandon();
+        // Its number is gone, so that nobody else begins one.
+        assert_eq!(left, [(Some(PLACE), Some(dead), 0); 3]);
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        assert_eq!(slot.life().place(), None);
+    }
+
+    /// In a fabric where nobody else sweeps.
+    fn alone(name: &str) -> (Context, &'static Fabric) {
+        let name = format!("{name}-{}", std::process::id());
+        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+        let fabric = context.bell().fabric();
+        (context, fabric)
+    }
+
+    /// The same, while this process watches over others, as who is connected to one does.
+    fn die_watched(fabric: &'static Fabric) {
+        die(fabric);
+        fabric.service().watch(fabric).unwrap();
+    }
+
+    #[test]
+    fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
+        let (context, fabric) = alone("sleeps");
+        let mut channel = context.create_channel().unwrap();
+        let cqs = [(); 3].map(|()| context.create_cq(4, Some(&channel)).unwrap());
+        die_watched(fabric);
+        let mut woken = Vec::new();
+        until("everybody is told", || {
+            woken.extend(channel.next().unwrap());
+            cqs.iter().all(|cq| woken.contains(&cq.key()))
+        });
+    }
+
+    #[test]
+    fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
+        let (mut context, fabric) = alone("overruns");
+        let cq = context.create_cq(4, None).unwrap();
+        let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect(qp.number()).unwrap();
+        let index = sync::load_u32(&fabric.qp(qp.number()).recv_cq);
+        let parts = cq::parts(fabric, fabric.cq(index).fanin.place()).unwrap();
+        parts.control().fail();
+        assert_eq!((context.next_async(), qp.state()), (Ok(None), QpState::Rts));
+        die_watched(fabric);
+        let mut told = Vec::new();
+        until("it is told, and its queue pair fails", || {
+            told.extend(context.next_async().unwrap().map(|event| event.event_type));
+            told.len() == 2
+        });
+        told.sort_by_key(|event| event.0);
+        assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
+        assert_eq!(qp.state(), QpState::Err);
+    }
+
+    #[test]
+    fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
+        let (context, fabric) = alone("flushes");
+        let mut cq = context.create_cq(4, None).unwrap();
+        let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect(qp.number()).unwrap();
+        qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        // As far as the dead one got.
+        assert!(identity::fail(fabric.qp(qp.number()), qp.number()));
+        let mut room = [Wc::default()];
+        assert_eq!(cq.poll(&mut room), Ok(0));
+        die_watched(fabric);
+        until("it is flushed", || cq.poll(&mut room).unwrap() == 1);
+        assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
     }
 }

@@ -127,6 +127,8 @@ pub struct OwnQp {
     /// Of any process' queue pair: who was found suspended over its [`taking`](QpSlot::taking), as that has it; 0
     /// is nobody.
     pub stuck: AtomicU32,
+    /// Whether the holder of the turn has waited for a process that lives and does not get on.
+    pub unanswered: AtomicU32,
 }
 
 // SAFETY: `repr(C)`, atomics alone, alignment 64.

@@ -253,3 +253,78 @@ fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
         });
     }
 }
+
+/// Lets another thread go on with something that it holds a lock for, while this one resets the queue pair.
+fn resets_while(alone: &mut Alone, round: u32, other: impl FnOnce(&dyn Fn()) + Send) {
+    let (held, goes_on) = (AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        let holds = || {
+            held.store(1, Ordering::Release);
+            while goes_on.load(Ordering::Acquire) == 0 {
+                thread::yield_now();
+            }
+            (0..round % 8).for_each(|_| thread::yield_now());
+        };
+        scope.spawn(move || other(&holds));
+        until("the lock is held", || held.load(Ordering::Acquire) == 1);
+        goes_on.store(1, Ordering::Release);
+        alone.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    });
+}
+
+#[test]
+fn x03_what_a_dead_process_had_completed_is_not_given_back() {
+    let mut alone = Alone::in_own_fabric();
+    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
+    let index = sync::load_u32(&fabric.qp(target).recv_cq);
+    for round in 0..50 {
+        let taken = alone.is_taken_by(PLACE);
+        resets_while(&mut alone, round, |holds| {
+            // As who inherited the lock, and settles what the dead one had published.
+            let _repairs = cq::lock(fabric, index).unwrap();
+            holds();
+            pool.settle(taken.tag(), target);
+        });
+        assert_eq!((alone.srq.waiting(), pool.taken().count()), (0, 0), "round {round}");
+        alone.srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    }
+}
+
+#[test]
+fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
+    let mut alone = Alone::in_own_fabric();
+    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
+    let slot = alone.slot();
+    for round in 0..50 {
+        resets_while(&mut alone, round, |holds| {
+            let _taking = fabric.lock(slot.pool.lock(), || {}).unwrap();
+            holds();
+            // It had seen the state before, and dies.
+            let _taken = pool.take(PLACE, target);
+        });
+        assert_eq!((alone.srq.waiting(), pool.taken().count()), (1, 0), "round {round}");
+    }
+}
+
+#[test]
+fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_rescheduled() {
+    let Alone { mut qp, srq, mut cq, fabric, context: _context } = Alone::in_own_fabric();
+    let number = qp.number();
+    let suspended = fabric.lock(fabric.srq(srq.number()).pool.lock(), || {}).unwrap();
+    thread::scope(|scope| {
+        let posts = scope.spawn(move || {
+            qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+            qp
+        });
+        until("it has the queue pair", || !fabric.own(number).turn.is_free());
+        execute::run(fabric, number);
+        until("it returns", || posts.is_finished());
+        drop(suspended);
+        let mut polled = 0;
+        until("it is sent", || {
+            polled += cq.poll(&mut [Wc::default(); 2]).unwrap();
+            polled == 2
+        });
+        drop(posts.join().unwrap());
+    });
+}
