@@ -57,7 +57,7 @@ fn asynchronous_events_come_for_nothing_and_twice() {
     let script = Script::new(KEY).on_async(Ok(up));
     let plan = faults().duplicate_async(When::nth(1)).spurious_async(When::nth(1), down);
     let mut device = injector(&script, &plan);
-    let events = [(); 4].map(|()| device.next_async());
-    assert_eq!(events, [Ok(Some(up)), Ok(Some(up)), Ok(Some(down)), Ok(None)]);
+    let events = [(); 5].map(|()| device.next_async());
+    assert_eq!(events, [Ok(Some(up)), Ok(Some(up)), Ok(Some(down)), Ok(None), Ok(None)]);
     assert_eq!(device.injected().to_string(), "seed 1, 1 spurious, 1 duplicated");
 }

@@ -1,6 +1,6 @@
 //! When faults come, how often, and what an injector tells of them.
 
-use cq_core::fake::Script;
+use cq_core::fake::{Call, Script};
 use cq_core::fault::{Dice, FaultInjector, Faults, Injected, Occasion, When};
 use cq_core::transport::{Arm, Armed, Events, Notify, Poll, PollError};
 use cq_core::wc::{Wc, WcStatus};
@@ -111,7 +111,18 @@ fn o03_a_queue_that_may_hold_nothing_overruns_at_once() {
     let mut queue = injector(&script, &faults().overrun_after(0));
     assert_eq!(numbers(&mut queue), [], "nothing has come");
     assert_eq!(queue.arm(Notify::Next), Ok(Armed::Armed));
-    assert_eq!(poll(&mut queue), Err(PollError::Overrun { dropped: Some(1) }));
+    for _ in 0..2 {
+        assert_eq!(poll(&mut queue), Err(PollError::Overrun { dropped: Some(1) }), "for ever");
+    }
+}
+
+#[test]
+fn p01_without_faults_no_more_is_taken_than_was_asked_for() {
+    let script = Script::<16>::new(KEY).on_poll(Ok(&[wc(1, 5), wc(2, 6), wc(3, 7), wc(4, 8)]));
+    let mut queue = FaultInjector::<_, 2>::new(&script, &faults());
+    assert_eq!(queue.poll(&mut [Wc::default(); 3]), Ok(3));
+    assert_eq!(script.calls(), [Call::Poll(2), Call::Poll(1)]);
+    assert_eq!(numbers(queue.transport()), [4]);
 }
 
 #[test]

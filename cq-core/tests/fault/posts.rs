@@ -1,7 +1,7 @@
 //! Requests that are refused (Q4).
 
 use cq_core::fake::{Call, Script};
-use cq_core::fault::When;
+use cq_core::fault::{FaultInjector, When};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -42,4 +42,35 @@ fn q04_what_the_device_refuses_itself_comes_first() {
     assert_eq!(qp.post_send(&sends::<4>(1)), refused);
     assert_eq!(script.calls(), [sends::<1>(1)[0].into(), Call::Refused(2)]);
     assert_eq!(qp.injected().refused, 0);
+}
+
+/// Keeps how long the lists were that were posted.
+#[derive(Default)]
+struct Lengths(Vec<usize>);
+
+impl Post for Lengths {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        self.0.push(list.len());
+        Ok(())
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.0.push(list.len());
+        Ok(())
+    }
+}
+
+#[test]
+fn q04_of_a_list_the_device_gets_what_stands_before_the_refused_one_if_anything() {
+    for refused in 1..=4 {
+        let plan = faults().refuse_send(When::nth(refused), FULL);
+        let mut qp = FaultInjector::<_, 0>::new(Lengths::default(), &plan);
+        let posted = refused as usize - 1;
+        assert_eq!(qp.post_send(&sends::<4>(1)), Err(PostError { posted, why: FULL }));
+        let given: &[usize] = if posted == 0 { &[] } else { &[posted] };
+        assert_eq!(qp.transport().0, given);
+        let receives = [RecvWr::new(1, &[]); 3];
+        assert_eq!(qp.post_recv(&receives), Ok(()), "the other queue's");
+        assert_eq!(qp.transport().0.last(), Some(&3));
+    }
 }
