@@ -45,6 +45,8 @@ pub struct Guest {
     folder: PathBuf,
     /// What it can be booted for, and how many seconds that may take.
     lists: Vec<(&'static str, u32)>,
+    /// What QEMU executes its instructions by.
+    accelerator: [&'static str; 4],
 }
 
 /// What a guest is to hold.
@@ -77,7 +79,12 @@ impl Guest {
         archive(&kernel, load)?.write(&folder.join("initrd"))?;
         let seconds = |tasks: &[Task]| tasks.iter().map(|task| task.seconds).sum();
         let lists = load.lists.iter().map(|(list, tasks)| (*list, seconds(tasks))).collect();
-        Ok(Self { kernel: kernel.image, folder, lists })
+        let accelerator = boot::EMULATED;
+        let mut guest = Self { kernel: kernel.image, folder, lists, accelerator };
+        if guest.finds_kvm()? {
+            guest.accelerator = boot::KVM;
+        }
+        Ok(guest)
     }
 }
 
@@ -111,6 +118,7 @@ fn archive(kernel: &Kernel, load: &Load) -> Result<Archive, Stop> {
     for file in files.iter().chain(&libraries) {
         archive.copy(file, file);
     }
+    archive.text(format!("job/{}.tasks", boot::NOTHING), "");
     for (list, tasks) in &load.lists {
         archive.text(format!("job/{list}.tasks"), tasks::file(tasks));
     }

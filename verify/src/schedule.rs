@@ -337,7 +337,7 @@ mod tests {
         static STAGES: [Stage; 4] = [
             stage("test-a", &[Shared::Debug]),
             stage("test-b", &[Shared::Debug, Shared::Loom]),
-            stage("test-c", &[Shared::Release]),
+            stage("test-c", &[Shared::Checker]),
             stage("test-d", &[Shared::Loom]),
         ];
         let started = Mutex::new(Vec::new());

@@ -48,8 +48,8 @@ pub struct Stage {
 pub enum Shared {
     /// `target/debug`: clippy, tests and documentation.
     Debug,
-    /// `target/release`: this program, the library of the C ABI, random programs.
-    Release,
+    /// `target/checker`: this program, the library of the C ABI, random programs.
+    Checker,
     /// `target/verbs`: what needs libibverbs.
     Verbs,
     /// `target/loom`.
@@ -158,7 +158,7 @@ pub static STAGES: [Stage; 13] = [
         why: "this is the specification: every rule on every transport, the real driver among them",
         long: "",
         budget: 150,
-        shares: &[Shared::Guest, Shared::Release],
+        shares: &[Shared::Guest, Shared::Checker],
         packages: &[],
         run: conformance::run,
     },
@@ -188,7 +188,7 @@ pub static STAGES: [Stage; 13] = [
         why: "a wrong offset corrupts a program that can't be changed, in silence",
         long: "",
         budget: 45,
-        shares: &[Shared::Debug, Shared::Release],
+        shares: &[Shared::Debug, Shared::Checker],
         packages: &[layout::PACKAGES],
         run: layout::run,
     },
@@ -198,7 +198,7 @@ pub static STAGES: [Stage; 13] = [
         why: "such programs use verbs in ways that we would not think of",
         long: "",
         budget: 120,
-        shares: &[Shared::Release],
+        shares: &[Shared::Checker],
         packages: &[abi::PACKAGES],
         run: abi::run,
     },
@@ -208,7 +208,7 @@ pub static STAGES: [Stage; 13] = [
         why: "cases are what somebody thought of; random programs find the rest",
         long: "random programs by the ten thousand",
         budget: 30,
-        shares: &[Shared::Release],
+        shares: &[Shared::Checker],
         packages: &[],
         run: differential::run,
     },

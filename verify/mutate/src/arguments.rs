@@ -32,11 +32,12 @@ Exit status: 0 all noticed or explained, 1 a survivor, a stale entry, or somethi
 
 /// Plants faults in the engine and in the device, and shows which ones no check notices.
 ///
-/// Without options: as many mutants as can be tried in 60 seconds once everything is built, chosen at random.
+/// Without options: as many mutants as can be tried in 60 seconds, chosen at random, on the checks that are quick to
+/// build and to run, the engine's tests and the suite. What these do not notice is left to --long; most must be noticed.
 #[derive(Debug, Parser)]
 #[command(name = "cargo verify mutate", after_help = DETAILS)]
 pub struct Arguments {
-    /// How long to try mutants, in seconds; building comes before
+    /// How long to try mutants, in seconds; building and a run of the checks without mutants come before
     #[arg(long, value_name = "N", default_value_t = 60, conflicts_with = "long")]
     pub seconds: u64,
 
@@ -44,7 +45,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Try all of them, however long it takes
+    /// Try all of them on all checks, however long it takes
     #[arg(long)]
     pub long: bool,
 

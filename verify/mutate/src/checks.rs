@@ -111,6 +111,8 @@ const TESTS: [&str; 9] = [
     "transport-rxe-loop",
     "--tests",
 ];
+const QUICK_TESTS: [&str; 7] =
+    ["test", "--no-run", "--profile", "mutate", "-p", "cq-core", "--tests"];
 const PROGRAMS_OF_VERIFY: [&str; 6] = ["build", "--profile", "mutate", "-p", "verify", "--bins"];
 const MODELS: [&str; 6] = ["test", "--no-run", "--release", "-p", "verify-loom", "--tests"];
 
@@ -121,17 +123,24 @@ const NOT_IN_THE_COPY: [&str; 2] = [
     "what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks",
 ];
 
-/// Builds everything and finds the checks in it. The second list is for what survives the first.
+/// Builds them and finds the checks in them: all, or those that are quick to build and to run, the engine's tests and
+/// the suite. The second list is for what survives the first.
 pub fn build(
     copy: &mut Copy<'_>,
+    all: bool,
     mut tell: impl FnMut(&str),
 ) -> Result<(Vec<Check>, Vec<Check>), ChecksError> {
     tell("building the tests");
-    let tests = copy.build(World::Normal, &TESTS, &mut tell)?;
+    let tests = if all { &TESTS[..] } else { &QUICK_TESTS[..] };
+    let tests = copy.build(World::Normal, tests, &mut tell)?;
     tell("building the conformance suite and the random programs");
     let programs = copy.build(World::Normal, &PROGRAMS_OF_VERIFY, &mut tell)?;
-    tell("building the loom models");
-    let models = copy.build(World::Loom, &MODELS, &mut tell)?;
+    let models = if all {
+        tell("building the loom models");
+        copy.build(World::Loom, &MODELS, &mut tell)?
+    } else {
+        Vec::new()
+    };
     tell("listing the checks");
     let mut checks = Vec::new();
     for artifact in tests.iter().filter(|artifact| artifact.profile.test) {

@@ -39,7 +39,7 @@ pub enum Outcome {
         /// Those that reach it, quickest first, by name.
         reached_by: Vec<String>,
     },
-    /// There was no time to try all checks.
+    /// None did of a share's checks, which are not all, or in its time.
     Undecided,
 }
 
@@ -86,6 +86,10 @@ impl<'a> Hunt<'a> {
             if let Some(outcome) = self.notices(check, mutant, LIMIT_OF_MORE)? {
                 return Ok(outcome);
             }
+        }
+        if self.deadline.is_some() {
+            // A share has not all checks.
+            return Ok(Outcome::Undecided);
         }
         let reached_by = reaching.iter().map(|(check, _)| check.to_string()).collect();
         Ok(Outcome::Survived { reached_by })
@@ -189,6 +193,31 @@ mod tests {
         assert!(report.complaints().contains("a.rs:1 f [drop, number 2]"));
         let said = report.summary();
         assert_eq!(said, "2 of 2 mutants tried on 3 checks: 1 noticed, 0 explained, 1 survived");
+    }
+
+    #[test]
+    fn a_share_that_tries_nothing_or_notices_little_is_not_well() {
+        let (kept, one, two) =
+            (Kept::default(), mutant(1, Operator::Drop), mutant(2, Operator::Drop));
+        let planted = [&one, &two];
+        let noticed = || Outcome::Noticed { kind: Kind::Engine, by: "a test".into(), late: false };
+        let is_well = |tried: Vec<Outcome>| {
+            let tried = planted.into_iter().zip(tried).collect();
+            let stale = Vec::new();
+            Report { kept: &kept, planted: &planted, tried, stale, checks: 1 }.is_well()
+        };
+        assert!(is_well(vec![noticed(), noticed()]));
+        assert!(!is_well(vec![noticed(), Outcome::Undecided]));
+        assert!(!is_well(Vec::new()));
+    }
+
+    #[test]
+    fn what_a_share_does_not_notice_is_left_to_all_checks() {
+        let (checks, kept) = ([script("blind", "true")], Kept::default());
+        let baseline = baseline(&checks, &[(0.0, &[1])]);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let hunt = Hunt::new((&checks, &[]), &baseline, &kept, Some(deadline));
+        assert_eq!(hunt.try_out(&mutant(1, Operator::Drop)).unwrap(), Outcome::Undecided);
     }
 
     #[test]

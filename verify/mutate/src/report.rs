@@ -11,6 +11,9 @@ use crate::kept::{Kept, Stale};
 use crate::plant::Mutant;
 use crate::sources::Area;
 
+/// How many of a hundred mutants the quick checks of a share notice at least.
+const FLOOR: usize = 60;
+
 /// How many checks are named that reach a survivor.
 const NAMED: usize = 4;
 
@@ -32,7 +35,22 @@ pub struct Report<'a> {
 impl Report<'_> {
     /// Whether nothing is to be mended.
     pub fn is_well(&self) -> bool {
-        self.stale.is_empty() && self.unexplained().next().is_none()
+        self.stale.is_empty() && self.unexplained().next().is_none() && self.notices_enough()
+    }
+
+    /// Whether something was tried, and of what a share has tried most was noticed. The rest waits for all checks.
+    fn notices_enough(&self) -> bool {
+        let [noticed, undecided] = self.counts();
+        let share = noticed * 100 >= FLOOR * (noticed + undecided);
+        !self.tried.is_empty() && (undecided == 0 || share)
+    }
+
+    /// How many were noticed, and of how many is not said.
+    fn counts(&self) -> [usize; 2] {
+        let count =
+            |is: fn(&Outcome) -> bool| self.tried.iter().filter(|(_, outcome)| is(outcome)).count();
+        let noticed = count(|outcome| matches!(outcome, Outcome::Noticed { .. }));
+        [noticed, count(|outcome| *outcome == Outcome::Undecided)]
     }
 
     fn unexplained(&self) -> impl Iterator<Item = &(&Mutant, Outcome)> {
@@ -100,21 +118,24 @@ impl Report<'_> {
 
     /// All in one line.
     pub fn summary(&self) -> String {
-        let decided = self.tried.iter().filter(|(_, outcome)| *outcome != Outcome::Undecided);
-        let (decided, planted) = (decided.count(), self.planted.len());
+        let ([noticed, undecided], planted) = (self.counts(), self.planted.len());
+        let tried = self.tried.len();
         let survived = self.unexplained().count();
         let explained = self
             .tried
             .iter()
             .filter(|(mutant, outcome)| is_survivor(outcome) && self.kept.explains(mutant))
             .count();
-        let noticed = decided - survived - explained;
+        let left = match undecided {
+            0 => String::new(),
+            count => format!("; {count} left to --long"),
+        };
         let stale = match self.stale.len() {
             0 => String::new(),
             count => format!("; {count} stale entries in {}", crate::kept::PATH),
         };
         format!(
-            "{decided} of {planted} mutants tried on {} checks: {noticed} noticed, {explained} explained, {survived} survived{stale}",
+            "{tried} of {planted} mutants tried on {} checks: {noticed} noticed, {explained} explained, {survived} survived{left}{stale}",
             self.checks
         )
     }

@@ -74,13 +74,13 @@ pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
     let mut copy = Copy::new(&tree, &planting, &target)?;
     let (checks, more) = build(&mut copy, arguments)?;
     attempt::bound_memory();
-    let start = Instant::now();
     let jobs = arguments.jobs.unwrap_or_else(jobs);
     let mut baseline = Baseline::load(&target, copy.sources());
     measure(&mut baseline, &checks, &target, (planting.mutants.len(), jobs))?;
     let mutants: Vec<&Mutant> =
         planting.mutants.iter().filter(|mutant| !copy.refused.contains(&mutant.number)).collect();
-    let deadline = (!arguments.long).then(|| start + Duration::from_secs(arguments.seconds));
+    let deadline =
+        (!arguments.long).then(|| Instant::now() + Duration::from_secs(arguments.seconds));
     let hunt = Hunt::new((&checks, &more), &baseline, &kept, deadline);
     let path = root.join("target/verify/mutants.jsonl");
     let (record, known) = Record::open(&path, copy.sources(), arguments.resume)?;
@@ -102,7 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
 /// The checks, but for those that are to be left out.
 fn build(copy: &mut Copy<'_>, arguments: &Arguments) -> Result<(Vec<Check>, Vec<Check>), RunError> {
     let start = Instant::now();
-    let (mut checks, more) = checks::build(copy, |what| tell(what, start))?;
+    let (mut checks, more) = checks::build(copy, arguments.long, |what| tell(what, start))?;
     let is_out = |check: &Check| arguments.without.iter().any(|text| check.name.contains(text));
     checks.retain(|check| !is_out(check));
     tell("built", start);
@@ -131,14 +131,15 @@ fn list(planting: &Planting, filter: &Filter) -> Result<(), RunError> {
 }
 
 /// What is tried: all in the order of the sources, or some at random. A mutant that is explained survives every
-/// check that there is, so that a share has no time for it.
+/// check that there is, and one for loom needs the models, so that a share has no time for them.
 fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec<&'a Mutant> {
     let filter = arguments.filter();
     let chosen = mutants.iter().copied().filter(|mutant| filter.takes(mutant));
     if arguments.long {
         return chosen.collect();
     }
-    shuffled(chosen.filter(|mutant| !kept.explains(mutant)).collect(), arguments.seed)
+    let quick = |mutant: &&Mutant| !kept.explains(mutant) && !mutant.operator.is_for_loom();
+    shuffled(chosen.filter(quick).collect(), arguments.seed)
 }
 
 fn jobs() -> usize {

@@ -13,6 +13,16 @@ use crate::run::{Job, Stop, root};
 /// How long a guest may take for itself, in seconds: it boots in three, and on a busy machine in twenty.
 const BOOT: u32 = 120;
 
+/// How long an accelerated one may take for nothing.
+const PROBE: u32 = 10;
+/// The list with no task.
+pub const NOTHING: &str = "nothing";
+
+/// With the host's kernel.
+pub const KVM: [&str; 4] = ["-accel", "kvm", "-cpu", "host"];
+/// Without.
+pub const EMULATED: [&str; 4] = ["-accel", "tcg,thread=multi", "-cpu", "qemu64"];
+
 /// What the kernel is told: a crash or a hang in it ends the machine, and the console says where it was. It does not
 /// test whether its timer works: where the host is busy, the emulated one is late, and would be taken for broken.
 const KERNEL: &str = "console=ttyS0 quiet panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 \
@@ -59,17 +69,36 @@ impl Guest {
     pub fn command(&self, list: &str, variables: &[(&str, &str)]) -> io::Result<Command> {
         let known = self.lists.iter().find(|(name, _)| *name == list);
         let (_, seconds) = known.expect("the guest was made with this list");
+        self.command_by(&self.accelerator, list, BOOT + seconds, variables)
+    }
+
+    /// Whether the host's kernel helps. Where a machine is emulated itself, it may say so, and then fail at the
+    /// first instruction that it has to emulate: a guest has to boot.
+    pub fn finds_kvm(&self) -> io::Result<bool> {
+        if File::options().read(true).write(true).open("/dev/kvm").is_err() {
+            return Ok(false);
+        }
+        let mut boot = self.command_by(&KVM, NOTHING, PROBE, &[])?;
+        let output = boot.stdin(Stdio::null()).output()?;
+        Ok(output.stdout.ends_with(b"== over\n"))
+    }
+
+    /// [`Self::command`], by this accelerator, ended after so many seconds.
+    fn command_by(
+        &self,
+        accelerator: &[&str],
+        list: &str,
+        seconds: u32,
+        variables: &[(&str, &str)],
+    ) -> io::Result<Command> {
         let mut arguments = format!("{KERNEL} tasks={list}");
         for (name, value) in variables {
             arguments += &format!(" {name}={value}");
         }
-        let deadline = (BOOT + seconds).to_string();
         let mut command = Command::new("timeout");
         // In the foreground, it dies with us at the terminal.
-        command.args(["--foreground", "--signal=KILL", &deadline, "qemu-system-x86_64"]);
-        // The host's kernel helps where it can; where it can't, QEMU goes on to the next.
-        command.args(["-accel", "kvm", "-accel", "tcg,thread=multi"]);
-        command.args(["-machine", "pc", "-cpu", "qemu64"]);
+        command.args(["--foreground", "--signal=KILL", &seconds.to_string(), "qemu-system-x86_64"]);
+        command.args(accelerator).args(["-machine", "pc"]);
         command.args(["-smp", "2", "-m", "768", "-nodefaults", "-no-reboot", "-display", "none"]);
         command.arg("-kernel").arg(&self.kernel).args(["-initrd", "initrd", "-append", &arguments]);
         command.args(["-serial", &format!("file:{}", console(list)), "-chardev"]);

@@ -18,7 +18,7 @@ processors, that its line shows beside the time that it took, and a limit, after
 |---|---|---|---|---|---|---|
 ";
     const FOOT: &str = "
-What stages share, only one of them uses at a time: `Debug`, `Release`, `Verbs`, `Loom`, `BareMetal` and `Mutate` are target
+What stages share, only one of them uses at a time: `Debug`, `Checker`, `Verbs`, `Loom`, `BareMetal` and `Mutate` are target
 directories, `Guest` is QEMU.
 
 This page is written from the table in `verify/src/stages.rs`: `UPDATE_CHECKS=1 cargo test -p verify checks`.

@@ -30,7 +30,8 @@ pub fn run(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn programs(job: &mut Job, transport: &str, count: u32) -> Result<String, Stop> {
-    let run = ["run", "--quiet", "--release", "-p", "verify", "--bin", "differential", "--"];
+    let run =
+        ["run", "--quiet", "--profile", "checker", "-p", "verify", "--bin", "differential", "--"];
     let mut command = cargo(&run);
     let command = told(&mut command, transport, count, job);
     last_line(&job.run("differential", command)?).map(str::to_owned)

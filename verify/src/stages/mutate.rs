@@ -8,7 +8,8 @@ const SECONDS: &str = "60";
 
 /// Runs the share of this seed, or all of them.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let mut command = cargo(&["run", "--quiet", "--release", "-p", "verify-mutate", "--"]);
+    let mut command =
+        cargo(&["run", "--quiet", "--profile", "checker", "-p", "verify-mutate", "--"]);
     match job.effort.long {
         true => command.arg("--long"),
         false => command.args(["--seconds", SECONDS, "--seed", &job.effort.seed.to_string()]),

@@ -24,7 +24,7 @@ const VARIABLES: [&str; 3] = ["RXE_LOOP_FAULTS", "RXE_LOOP_IMITATE", "RXE_LOOP_C
 
 /// Builds the library: where it is.
 pub fn build(job: &mut Job) -> Result<PathBuf, Stop> {
-    let mut cargo = cargo(&["build", "--release", "-p", PACKAGE]);
+    let mut cargo = cargo(&["build", "--profile", "checker", "-p", PACKAGE]);
     let messages = artifacts::build(job, "cargo build of the C ABI", &mut cargo)?;
     let library = artifacts::shared_library(&messages, TARGET);
     library.ok_or(Stop::Unshown("cargo built no library of the C ABI"))

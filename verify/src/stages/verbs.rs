@@ -21,12 +21,12 @@ pub const SELECTION: &str = "-p transport-verbs -p transport-verbs-requirements 
                              --features=bench/verbs,verify/verbs";
 
 /// What makes the tests of the transport, in cargo's words.
-pub const TESTS: &str = "test --release --no-run --tests -p transport-verbs";
+pub const TESTS: &str = "test --profile checker --no-run --tests -p transport-verbs";
 
 /// The tests that the stage `test` has not run: those of the transport, and the one that `bench` has with it.
 const ONLY_HERE: [&str; 2] = [
-    "test --release -p transport-verbs -p transport-verbs-requirements",
-    "test --release -p bench --features=bench/verbs --test cqperf -- without_a_device_of_verbs",
+    "test --profile checker -p transport-verbs -p transport-verbs-requirements",
+    "test --profile checker -p bench --features=bench/verbs --test cqperf -- without_a_device_of_verbs",
 ];
 
 /// What names the device in the environment.
@@ -39,9 +39,9 @@ const LIBCLANG: [&str; 2] = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-15/lib"];
 
 /// Builds, lints and documents, and runs the tests.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let clippy = format!("clippy --release --all-targets {SELECTION} -- -D warnings");
+    let clippy = format!("clippy --profile checker --all-targets {SELECTION} -- -D warnings");
     job.run("cargo clippy", &mut cargo(&clippy))?;
-    let mut doc = cargo(&format!("doc --release --no-deps {SELECTION}"));
+    let mut doc = cargo(&format!("doc --profile checker --no-deps {SELECTION}"));
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     let mut tests = 0;
@@ -63,7 +63,7 @@ pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
 
 /// The programs of this package, as what needs libibverbs has them.
 pub fn tools(job: &mut Job) -> Result<Vec<Program>, Stop> {
-    build(job, &format!("build --release --bin verify --bin differential {SELECTION}"))
+    build(job, &format!("build --profile checker --bin verify --bin differential {SELECTION}"))
 }
 
 /// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of
@@ -73,9 +73,8 @@ fn cargo(words: &str) -> Command {
     let mut command = plain_cargo(&words.split_whitespace().collect::<Vec<_>>());
     command.env("CARGO_TARGET_DIR", "target/verbs");
     // What is built here goes to a guest's memory, and nobody debugs it there.
-    command.env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    command.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
-    command.env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
+    command.env("CARGO_PROFILE_CHECKER_DEBUG_ASSERTIONS", "true");
+    command.env("CARGO_PROFILE_CHECKER_OVERFLOW_CHECKS", "true");
     command.env_remove(DEVICE).env_remove(ADDR);
     if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
         command.env("LIBCLANG_PATH", path);
