@@ -200,12 +200,14 @@ fn works_until_it_ends(
 fn meet(context: &Context, pd: &ProtectionDomain, step: Step, time: usize, signal: Signal) {
     let mut stations = [(); 2].map(|()| Station::new(context, pd).unwrap());
     let mut victim = mortal_at("dying::datagrams::sends", &fabric(), step, time, signal);
-    let number = victim.heard_within(PATIENCE).map_or(0, |said| said.parse::<u32>().unwrap());
-    victim.order(stations[0].qp.number());
     let (pid, over) = (victim.pid(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| resumes(pid, &over));
         let ends = catch_unwind(AssertUnwindSafe(|| {
+            // It may be killed before it says that.
+            let said = victim.heard_within(PATIENCE);
+            let number = said.map_or(0, |said| said.parse::<u32>().unwrap());
+            victim.order(stations[0].qp.number());
             works_until_it_ends(&mut stations, &mut victim, number, (step, time));
         }));
         over.store(true, Relaxed);
