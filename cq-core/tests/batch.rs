@@ -13,17 +13,17 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 const KEY: CqKey = CqKey { index: 3, generation: 9 };
 const STORAGE: usize = 4;
 
-/// Counts events.
+/// A channel that counts its events.
 #[derive(Default)]
-struct Bell(Cell<u32>);
+struct Channel(Cell<u32>);
 
-impl Bell {
+impl Channel {
     fn take(&self) -> u32 {
         self.0.take()
     }
 }
 
-impl Signal for Bell {
+impl Signal for Channel {
     fn raise(&self, cq: CqKey) {
         assert_eq!(cq, KEY);
         self.0.set(self.0.get() + 1);
@@ -32,10 +32,10 @@ impl Signal for Bell {
 
 /// The two sides of a queue with events, and the queue's state.
 struct Sides<'a> {
-    producer: Producer<'a, &'a Bell>,
+    producer: Producer<'a, &'a Channel>,
     consumer: Consumer<'a>,
     control: &'a Control,
-    bell: &'a Bell,
+    channel: &'a Channel,
 }
 
 impl Sides<'_> {
@@ -53,15 +53,15 @@ impl Sides<'_> {
 }
 
 fn with_queue(test: impl FnOnce(Sides<'_>)) {
-    let (control, bell) = (Control::new(), Bell::default());
+    let (control, channel) = (Control::new(), Channel::default());
     let slots = [const { Slot::new() }; STORAGE];
     let tags = [const { Tag::new() }; STORAGE];
     let parts = Parts::new(&control, &slots, &tags, STORAGE as u32).unwrap();
     test(Sides {
-        producer: parts.producer(Tail::default(), KEY, Some(&bell)),
+        producer: parts.producer(Tail::default(), KEY, Some(&channel)),
         consumer: parts.consumer(0, KEY, true),
         control: &control,
-        bell: &bell,
+        channel: &channel,
     });
 }
 
@@ -104,7 +104,7 @@ fn n03_of_a_batch_any_entry_may_be_the_one_that_is_waited_for() {
         with_queue(|mut sides| {
             sides.arm(Notify::Solicited);
             sides.producer.push_batch(&batch).unwrap();
-            assert_eq!(sides.bell.take(), events, "{batch:?}");
+            assert_eq!(sides.channel.take(), events, "{batch:?}");
         });
     }
 }
@@ -115,7 +115,7 @@ fn n03_of_what_fits_any_entry_may_be_the_one_that_is_waited_for() {
         with_queue(|mut sides| {
             sides.arm(Notify::Solicited);
             assert_eq!(sides.producer.push_fitting(&batch), 3);
-            assert_eq!(sides.bell.take(), events, "{batch:?}");
+            assert_eq!(sides.channel.take(), events, "{batch:?}");
         });
     }
 }
@@ -124,14 +124,14 @@ fn n03_of_what_fits_any_entry_may_be_the_one_that_is_waited_for() {
 fn n01_what_fits_raises_one_event_for_each_arm_and_none_without() {
     with_queue(|mut sides| {
         assert_eq!(sides.producer.push_fitting(&[solicited(0)]), 1);
-        assert_eq!(sides.bell.take(), 0, "not armed");
+        assert_eq!(sides.channel.take(), 0, "not armed");
         sides.arm(Notify::Next);
         assert_eq!(sides.producer.push_fitting(&[]), 0);
-        assert_eq!(sides.bell.take(), 0, "nothing was added");
+        assert_eq!(sides.channel.take(), 0, "nothing was added");
         assert_eq!(sides.producer.push_fitting(&[send(1)]), 1);
-        assert_eq!(sides.bell.take(), 1, "any completion");
+        assert_eq!(sides.channel.take(), 1, "any completion");
         assert_eq!(sides.producer.push_fitting(&[failed(2)]), 1);
-        assert_eq!(sides.bell.take(), 0, "disarmed");
+        assert_eq!(sides.channel.take(), 0, "disarmed");
     });
 }
 
@@ -140,9 +140,9 @@ fn n03_what_raises_no_event_leaves_the_arm_in_force() {
     with_queue(|mut sides| {
         sides.arm(Notify::Solicited);
         assert_eq!(sides.producer.push_fitting(&[entry(0), send(1)]), 2);
-        assert_eq!(sides.bell.take(), 0);
+        assert_eq!(sides.channel.take(), 0);
         assert_eq!(sides.producer.push_fitting(&[entry(2), failed(3)]), 2);
-        assert_eq!(sides.bell.take(), 1);
+        assert_eq!(sides.channel.take(), 1);
     });
 }
 
@@ -153,10 +153,10 @@ fn n03_an_entry_that_does_not_fit_raises_nothing() {
             sides.arm(Notify::Solicited);
             let batch = [entry(0), entry(1), entry(2), entry(3), urgent(4)];
             assert_eq!(sides.producer.push_fitting(&batch), STORAGE);
-            assert_eq!(sides.bell.take(), 0);
+            assert_eq!(sides.channel.take(), 0);
             assert_eq!(sides.drain().len(), STORAGE);
             assert_eq!(sides.producer.push_fitting(&batch[4..]), 1, "there is space again");
-            assert_eq!(sides.bell.take(), 1, "still armed");
+            assert_eq!(sides.channel.take(), 1, "still armed");
         });
     }
 }
@@ -167,10 +167,10 @@ fn n01_a_full_queue_to_which_nothing_was_added_raises_nothing() {
         assert_eq!(sides.producer.push_fitting(&[0, 1, 2, 3].map(entry)), STORAGE);
         sides.arm(Notify::Next);
         assert_eq!(sides.producer.push_fitting(&[failed(4)]), 0);
-        assert_eq!(sides.bell.take(), 0);
+        assert_eq!(sides.channel.take(), 0);
         sides.drain();
         assert_eq!(sides.producer.push_fitting(&[entry(4)]), 1);
-        assert_eq!(sides.bell.take(), 1);
+        assert_eq!(sides.channel.take(), 1);
     });
 }
 
@@ -216,10 +216,10 @@ fn o03_every_entry_that_is_dropped_counts() {
 fn o05_a_drop_after_the_overrun_wakes_a_consumer_that_armed_meanwhile() {
     with_queue(|mut sides| {
         sides.producer.push_batch(&[0, 1, 2, 3, 4].map(send)).unwrap_err();
-        assert_eq!(sides.bell.take(), 0, "not armed");
+        assert_eq!(sides.channel.take(), 0, "not armed");
         assert_eq!(sides.consumer.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
         sides.producer.push_batch(&[5, 6].map(send)).unwrap_err();
-        assert_eq!(sides.bell.take(), 1);
+        assert_eq!(sides.channel.take(), 1);
     });
 }
 
@@ -234,7 +234,7 @@ fn n03_a_completion_that_is_pushed_plainly_has_no_tag_and_is_not_solicited() {
         }
         sides.arm(Notify::Solicited);
         sides.producer.push(&entry(5).wc).unwrap();
-        assert_eq!(sides.bell.take(), 0);
+        assert_eq!(sides.channel.take(), 0);
         assert_eq!(sides.drain(), [(5, 0)], "the tag that the slot had before is gone");
     });
 }

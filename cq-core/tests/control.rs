@@ -21,11 +21,11 @@ fn send(wr_id: u64) -> Wc {
     Wc::new(wr_id, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::SEND)
 }
 
-/// Counts events.
+/// A channel that counts its events.
 #[derive(Default)]
-struct Bell(Cell<u32>);
+struct Channel(Cell<u32>);
 
-impl Signal for Bell {
+impl Signal for Channel {
     fn raise(&self, cq: CqKey) {
         assert_eq!(cq, KEY);
         self.0.set(self.0.get() + 1);
@@ -231,9 +231,9 @@ fn q12_a_queue_that_adopts_another_takes_over_its_arm_and_its_health_and_nothing
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
     new.adopt(&old);
     assert_eq!(new.state(), State::Running);
-    let (bell, raised) = (Bell::default(), Cell::new(false));
-    parts(&new).producer(Tail::default(), KEY, Some(&bell)).push(&send(0)).unwrap();
-    assert_eq!(bell.0.get(), 1, "armed, as the old one was");
+    let (channel, raised) = (Channel::default(), Cell::new(false));
+    parts(&new).producer(Tail::default(), KEY, Some(&channel)).push(&send(0)).unwrap();
+    assert_eq!(channel.0.get(), 1, "armed, as the old one was");
     old.notify_unless(false, |_| false, || raised.set(true));
     assert!(raised.get(), "the old one's arm is not taken away");
 
@@ -341,7 +341,7 @@ fn p01_another_consumer_and_producer_go_on_where_the_last_ones_stopped() {
 fn n08_events_carry_the_name_that_the_queue_was_given() {
     let mut storage = SoftCq::<2>::new();
     assert_eq!(storage.capacity(), 2);
-    let (_, consumer) = storage.split_with(KEY, Bell::default());
+    let (_, consumer) = storage.split_with(KEY, Channel::default());
     assert_eq!(consumer.key(), KEY);
     let (_, consumer) = storage.split();
     assert_eq!(consumer.key(), CqKey { index: 0, generation: 0 });

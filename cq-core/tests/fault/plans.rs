@@ -143,6 +143,65 @@ fn c10_delays_go_on_where_the_injector_was_filled_to_the_brim() {
 }
 
 #[test]
+fn p02_behind_a_delay_that_filled_the_injector_the_rest_comes_in_one_poll() {
+    let script = Script::<16>::new(KEY).on_poll(Ok(&[wc(1, 5), wc(2, 6), wc(3, 7)]));
+    let plan = faults().delay(When::nth(1), 1);
+    let mut queue = FaultInjector::<_, 1>::new(&script, &plan);
+    assert_eq!([numbers(&mut queue), numbers(&mut queue)], [vec![], vec![1, 2, 3]]);
+    assert!(!script.calls().contains(&Call::Poll(0)), "no poll for nothing");
+}
+
+#[test]
+fn what_may_leave_late_or_not_at_all_is_taken_ahead_and_nothing_else() {
+    let plans = [
+        (faults().delay(When::nth(9), 1), 2),
+        (faults().reorder(When::nth(9)), 2),
+        (faults().overrun_after(9), 2),
+        (faults().fail(When::nth(9), RETRY), 1),
+    ];
+    for (plan, taken) in plans {
+        let script = Script::<16>::new(KEY).on_poll(Ok(&[wc(1, 5), wc(2, 6), wc(3, 7)]));
+        let mut queue = FaultInjector::<_, 2>::new(&script, &plan);
+        assert_eq!(queue.poll(&mut [Wc::default()]), Ok(1));
+        assert_eq!(script.calls(), [Call::Poll(taken)], "{plan:?}");
+    }
+}
+
+#[test]
+fn o01_a_poll_that_finds_nothing_does_not_count_for_the_overrun() {
+    let script =
+        Script::<16>::new(KEY).on_poll(Ok(&[])).on_poll(Ok(&[])).on_poll(Ok(&[wc(1, 5), wc(2, 6)]));
+    let mut queue = injector(&script, &faults().overrun_after(2).reorder(When::nth(1)));
+    let polls = [(); 4].map(|()| numbers(&mut queue));
+    assert_eq!(polls[..2], [vec![], vec![]]);
+    assert_eq!(polls[2].len() + polls[3].len(), 2);
+}
+
+#[test]
+fn n06_a_failure_that_is_still_to_be_told_is_not_slept_over() {
+    let script = Script::<16>::new(KEY)
+        .on_poll(Ok(&[wc(1, 5)]))
+        .on_poll(Err(PollError::Device(5)))
+        .on_arm(Ok(Armed::Armed));
+    let mut queue = FaultInjector::<_, 1>::new(&script, &faults());
+    assert_eq!(numbers(&mut queue), [1]);
+    assert_eq!(queue.arm(Notify::Next), Ok(Armed::MayHaveMissed));
+    assert_eq!(poll(&mut queue), Err(PollError::Device(5)));
+}
+
+#[test]
+fn o03_an_overrun_ends_also_where_the_queue_fails_meanwhile() {
+    let script = Script::<16>::new(KEY)
+        .on_poll(Ok(&[wc(1, 5), wc(2, 6)]))
+        .on_poll(Err(PollError::Device(5)));
+    let mut queue = injector(&script, &faults().overrun_after(1));
+    assert_eq!(numbers(&mut queue), [1]);
+    for _ in 0..2 {
+        assert_eq!(poll(&mut queue), Err(PollError::Overrun { dropped: Some(1) }));
+    }
+}
+
+#[test]
 fn what_was_injected_is_printed_kind_by_kind() {
     let mut injected = Injected::default();
     assert_eq!(injected.to_string(), "seed 0");
