@@ -108,6 +108,28 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     }
 }
 
+/// Leaves nothing behind where the user ends this program.
+pub fn clear_when_interrupted() {
+    // Where another handler is set, that one ends it.
+    let _ = ctrlc::set_handler(|| {
+        let ours = our_folders();
+        end_all(&ours);
+        let entries = fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten();
+        for entry in entries.filter(|it| it.file_name().to_string_lossy().starts_with(&ours)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+        std::process::exit(INTERRUPTED);
+    });
+}
+
+/// As shells have it.
+const INTERRUPTED: i32 = 130;
+
+/// What the tokens and folders of this program's runs begin with.
+fn our_folders() -> String {
+    format!("verify-mutate.{}.", std::process::id())
+}
+
 /// Ends every process of a run: those of its group, and those that left it.
 fn end(child: &mut Child, token: &str) {
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
@@ -115,10 +137,16 @@ fn end(child: &mut Child, token: &str) {
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
     let _ = child.wait();
-    let mark = format!("{TOKEN}={token}");
+    end_all(&format!("{token}\0"));
+}
+
+/// Ends every process with a token that begins so.
+fn end_all(token: &str) {
+    let mark = format!("{TOKEN}={token}").into_bytes();
     for pid in processes() {
         let variables = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
-        let is_ours = |all: Vec<u8>| all.split(|byte| *byte == 0).any(|one| one == mark.as_bytes());
+        let is_ours =
+            |all: Vec<u8>| all.split_inclusive(|byte| *byte == 0).any(|one| one.starts_with(&mark));
         if variables.is_ok_and(is_ours) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
@@ -141,7 +169,7 @@ impl Folder {
     fn new() -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let token = format!("verify-mutate.{}.{number}", std::process::id());
+        let token = format!("{}{number}", our_folders());
         let path = Path::new(SHARED_MEMORY).join(&token);
         fs::create_dir_all(&path)?;
         Ok(Self { path, token })

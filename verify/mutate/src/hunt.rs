@@ -1,4 +1,7 @@
 //! Trying mutants: each on the checks that reach it, the quickest first, until one notices it.
+//!
+//! What survives the quick checks is tried on the slow ones when all others have been tried: most mutants are noticed
+//! within a second, and a survivor takes minutes.
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
@@ -9,7 +12,7 @@ use crate::attempt::{AttemptError, Ended, On, attempt};
 use crate::baseline::Baseline;
 use crate::checks::{Check, Kind};
 use crate::kept::Kept;
-use crate::plant::Mutant;
+use crate::plant::{Mutant, Operator};
 
 /// What a check may take with a mutant, at least.
 const LEAST: Duration = Duration::from_secs(5);
@@ -36,12 +39,29 @@ pub enum Outcome {
     },
     /// None did.
     Survived {
-        /// Those that reach it, quickest first, by name.
+        /// How many reach it.
+        reached: usize,
+        /// The quickest of them, by name.
         reached_by: Vec<String>,
     },
-    /// None did of a share's checks, which are not all, or in its time.
+    /// None did so far: there are more checks, which a share does without, or the time was over.
     Undecided,
 }
+
+/// Which checks a mutant is tried on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Those that take no longer than [`QUICK`].
+    Quick,
+    /// The others, and models with more preemptions.
+    Slow,
+}
+
+/// What a quick check takes.
+const QUICK: Duration = Duration::from_secs(1);
+
+/// How many of the checks that reach a survivor are named.
+const NAMED: usize = 12;
 
 /// The checks, and what they do by themselves.
 #[derive(Debug)]
@@ -67,32 +87,43 @@ impl<'a> Hunt<'a> {
         Self { checks, baseline, more, kept, deadline }
     }
 
+    /// Whether only some mutants are tried, on the quick checks, which are not all.
+    pub const fn is_share(&self) -> bool {
+        self.deadline.is_some()
+    }
+
     /// Whether there is time for another mutant.
     pub fn goes_on(&self) -> bool {
         self.deadline.is_none_or(|deadline| Instant::now() < deadline)
     }
 
-    /// Tries a mutant.
-    pub fn try_out(&self, mutant: &Mutant) -> Result<Outcome, AttemptError> {
+    /// Tries a mutant on the checks of a pass; what has survived the quick ones, on the slow ones.
+    pub fn try_out(&self, mutant: &Mutant, pass: Pass) -> Result<Outcome, AttemptError> {
         let reaching: Vec<_> =
             self.checks.iter().filter(|(check, _)| self.reaches(check, mutant)).collect();
-        for (check, usual) in &reaching {
-            let limit = limit(check, *usual);
-            if let Some(outcome) = self.notices(check, mutant, limit)? {
+        let first_slow = reaching.partition_point(|(_, usual)| *usual <= QUICK);
+        let (quick, slow) = reaching.split_at(first_slow);
+        let more = self.more.iter().filter(|check| self.is_more_of(check, mutant, &reaching));
+        let more: Vec<_> = more.collect();
+        let now = if pass == Pass::Quick { quick } else { slow };
+        for (check, usual) in now {
+            if let Some(outcome) = self.notices(check, mutant, limit(check, *usual))? {
                 return Ok(outcome);
             }
         }
-        for check in self.more.iter().filter(|check| self.is_more_of(check, &reaching)) {
+        if pass == Pass::Quick && !(slow.is_empty() && more.is_empty()) {
+            return Ok(Outcome::Undecided);
+        }
+        for check in more {
             if let Some(outcome) = self.notices(check, mutant, LIMIT_OF_MORE)? {
                 return Ok(outcome);
             }
         }
-        if self.deadline.is_some() {
-            // A share has not all checks.
+        if self.is_share() {
             return Ok(Outcome::Undecided);
         }
-        let reached_by = reaching.iter().map(|(check, _)| check.to_string()).collect();
-        Ok(Outcome::Survived { reached_by })
+        let names = reaching.iter().take(NAMED).map(|(check, _)| check.to_string());
+        Ok(Outcome::Survived { reached: reaching.len(), reached_by: names.collect() })
     }
 
     fn reaches(&self, check: &Check, mutant: &Mutant) -> bool {
@@ -100,12 +131,15 @@ impl<'a> Hunt<'a> {
         may_see && self.baseline.reaches(check, mutant.number)
     }
 
-    /// Whether a model is one of those that were tried, with more preemptions.
-    fn is_more_of(&self, more: &Check, tried: &[&(&Check, Duration)]) -> bool {
-        tried.iter().any(|(check, _)| {
-            (check.kind, &check.program, &check.arguments)
-                == (more.kind, &more.program, &more.arguments)
-        })
+    /// Whether a model is one of those that were tried, with more preemptions. They take long, and are for what models
+    /// alone can see.
+    fn is_more_of(&self, more: &Check, mutant: &Mutant, tried: &[&(&Check, Duration)]) -> bool {
+        let is_for_models = mutant.operator.is_for_loom() || mutant.operator == Operator::Site;
+        is_for_models
+            && tried.iter().any(|(check, _)| {
+                (check.kind, &check.program, &check.arguments)
+                    == (more.kind, &more.program, &more.arguments)
+            })
     }
 
     fn notices(
@@ -142,8 +176,7 @@ fn limit(check: &Check, usual: Duration) -> Duration {
 mod tests {
     use super::*;
     use crate::baseline::Known;
-    use crate::kept::Kept;
-    use crate::plant::{Name, Operator};
+    use crate::plant::Name;
     use crate::report::Report;
     use crate::sources::Area;
 
@@ -176,14 +209,17 @@ mod tests {
     fn the_quickest_check_that_reaches_a_mutant_notices_it_and_what_none_notices_is_told() {
         let fails = "test \"$VERIFY_MUTANT\" != 1";
         let checks = [script("slow", fails), script("quick", fails), script("blind", "true")];
-        let reached: [(f64, &[u32]); 3] = [(2.0, &[1]), (0.1, &[1]), (0.0, &[1, 2])];
+        let reached: [(f64, &[u32]); 3] = [(0.5, &[1]), (0.1, &[1]), (0.0, &[1, 2])];
         let kept = Kept::default();
         let baseline = baseline(&checks, &reached);
         let hunt = Hunt::new((&checks, &[]), &baseline, &kept, None);
-        let noticed = hunt.try_out(&mutant(1, Operator::Drop)).unwrap();
+        let noticed = hunt.try_out(&mutant(1, Operator::Drop), Pass::Quick).unwrap();
         assert!(matches!(&noticed, Outcome::Noticed { by, late: false, .. } if by == "quick"));
-        let survived = hunt.try_out(&mutant(2, Operator::Drop)).unwrap();
-        assert_eq!(survived, Outcome::Survived { reached_by: vec!["device blind".into()] });
+        let survived = hunt.try_out(&mutant(2, Operator::Drop), Pass::Quick).unwrap();
+        assert_eq!(
+            survived,
+            Outcome::Survived { reached: 1, reached_by: vec!["device blind".into()] }
+        );
 
         let (one, two) = (mutant(1, Operator::Drop), mutant(2, Operator::Drop));
         let planted = [&one, &two];
@@ -217,7 +253,22 @@ mod tests {
         let baseline = baseline(&checks, &[(0.0, &[1])]);
         let deadline = Instant::now() + Duration::from_secs(60);
         let hunt = Hunt::new((&checks, &[]), &baseline, &kept, Some(deadline));
-        assert_eq!(hunt.try_out(&mutant(1, Operator::Drop)).unwrap(), Outcome::Undecided);
+        assert_eq!(
+            hunt.try_out(&mutant(1, Operator::Drop), Pass::Quick).unwrap(),
+            Outcome::Undecided
+        );
+    }
+
+    #[test]
+    fn slow_checks_are_for_what_survives_the_quick_ones() {
+        let checks = [script("slow", "test \"$VERIFY_MUTANT\" != 1"), script("quick", "true")];
+        let baseline = baseline(&checks, &[(2.0, &[1, 2]), (0.1, &[1, 2])]);
+        let kept = Kept::default();
+        let hunt = Hunt::new((&checks, &[]), &baseline, &kept, None);
+        let tried = |number, pass| hunt.try_out(&mutant(number, Operator::Drop), pass).unwrap();
+        assert_eq!(tried(1, Pass::Quick), Outcome::Undecided);
+        assert!(matches!(tried(1, Pass::Slow), Outcome::Noticed { by, .. } if by == "slow"));
+        assert!(matches!(tried(2, Pass::Slow), Outcome::Survived { reached: 2, .. }));
     }
 
     #[test]
@@ -226,8 +277,8 @@ mod tests {
         let kept = Kept::default();
         let baseline = baseline(&checks, &[(0.0, &[])]);
         let hunt = Hunt::new((&checks, &[]), &baseline, &kept, None);
-        let survived = hunt.try_out(&mutant(1, Operator::Drop)).unwrap();
-        assert_eq!(survived, Outcome::Survived { reached_by: Vec::new() });
+        let survived = hunt.try_out(&mutant(1, Operator::Drop), Pass::Quick).unwrap();
+        assert_eq!(survived, Outcome::Survived { reached: 0, reached_by: Vec::new() });
     }
 
     #[test]
@@ -243,7 +294,7 @@ mod tests {
         let baseline = baseline(&checks, &[(0.0, &[1]), (0.1, &[1])]);
         let noticed = |more| {
             let hunt = Hunt::new((&checks, more), &baseline, &kept, None);
-            hunt.try_out(&mutant(1, Operator::Ordering)).unwrap()
+            hunt.try_out(&mutant(1, Operator::Ordering), Pass::Slow).unwrap()
         };
         assert!(matches!(noticed(&more), Outcome::Noticed { by, .. } if by == "3"));
         assert!(matches!(noticed(&[]), Outcome::Survived { .. }));
@@ -256,7 +307,10 @@ mod tests {
         let baseline = baseline(&checks, &[(0.0, &[1])]);
         let deadline = Instant::now() + Duration::from_millis(300);
         let hunt = Hunt::new((&checks, &[]), &baseline, &kept, Some(deadline));
-        assert_eq!(hunt.try_out(&mutant(1, Operator::Drop)).unwrap(), Outcome::Undecided);
+        assert_eq!(
+            hunt.try_out(&mutant(1, Operator::Drop), Pass::Quick).unwrap(),
+            Outcome::Undecided
+        );
         assert!(!hunt.goes_on());
     }
 }

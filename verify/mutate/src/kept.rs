@@ -191,7 +191,7 @@ mod tests {
         let noticed = Outcome::Noticed { kind: Kind::Device, by: "a_test".into(), late: false };
         assert!(kept.contradicted(&mutant(3, 1), &noticed).is_some());
         assert!(kept.contradicted(&mutant(3, 2), &noticed).is_none());
-        let survived = Outcome::Survived { reached_by: Vec::new() };
+        let survived = Outcome::Survived { reached: 0, reached_by: Vec::new() };
         assert!(kept.contradicted(&mutant(3, 1), &survived).is_none());
     }
 

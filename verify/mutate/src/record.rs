@@ -79,7 +79,7 @@ fn read(path: &Path, sources: u64) -> BTreeMap<Name, Outcome> {
     let lines = File::open(path).into_iter().flat_map(|file| BufReader::new(file).lines());
     let lines = lines.map_while(Result::ok);
     let lines = lines.filter_map(|line| serde_json::from_str::<Line>(&line).ok());
-    let ours = lines.filter(|line| line.sources == sources && line.outcome != Outcome::Undecided);
+    let ours = lines.filter(|line| line.sources == sources);
     ours.map(|line| (line.name, line.outcome)).collect()
 }
 
@@ -93,7 +93,7 @@ mod tests {
         let name = Name { file: "a.rs".into(), function: "f".into(), change: "x".into(), nth: 1 };
         let (number, line, operator, area) = (7, 3, Operator::Drop, Area::Core);
         let mutant = Mutant { number, name: name.clone(), line, operator, area };
-        let survived = Outcome::Survived { reached_by: vec!["t".into()] };
+        let survived = Outcome::Survived { reached: 1, reached_by: vec!["t".into()] };
         let (record, known) = Record::open(&path, 5, false).unwrap();
         assert!(known.is_empty());
         record.add(&mutant, &survived, 0.5).unwrap();

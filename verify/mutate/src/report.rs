@@ -99,13 +99,11 @@ impl Report<'_> {
     pub fn complaints(&self) -> String {
         let mut text = String::new();
         for (mutant, outcome) in self.unexplained() {
-            let Outcome::Survived { reached_by } = outcome else { continue };
-            let reached = match reached_by.len() {
+            let Outcome::Survived { reached, reached_by } = outcome else { continue };
+            let some = reached_by[..reached_by.len().min(NAMED)].join("; ");
+            let reached = match reached {
                 0 => "no check reaches it".to_owned(),
-                many => {
-                    let some = reached_by[..many.min(NAMED)].join("; ");
-                    format!("reached by {many}, such as {some}")
-                }
+                many => format!("reached by {many}, such as {some}"),
             };
             // Writing to a string never fails.
             let _ = writeln!(text, "{}\n    {reached}", survivor(mutant));

@@ -17,7 +17,7 @@ use crate::checks::{self, Check, ChecksError};
 use crate::choose::{Filter, shuffled};
 use crate::compile::{CompileError, Copy};
 use crate::constants::Constants;
-use crate::hunt::{Hunt, Outcome};
+use crate::hunt::{Hunt, Outcome, Pass};
 use crate::kept::{Kept, KeptError};
 use crate::plant::{Knowledge, Mutant, Name, Planting, plant};
 use crate::record::{Record, RecordError};
@@ -74,6 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
     let mut copy = Copy::new(&tree, &planting, &target)?;
     let (checks, more) = build(&mut copy, arguments)?;
     attempt::bound_memory();
+    attempt::clear_when_interrupted();
     let jobs = arguments.jobs.unwrap_or_else(jobs);
     let mut baseline = Baseline::load(&target, copy.sources());
     measure(&mut baseline, &checks, &target, (planting.mutants.len(), jobs))?;
@@ -168,25 +169,56 @@ fn measure(
 
 type Tried<'a> = Vec<(&'a Mutant, Outcome)>;
 
-/// Tries what is not known yet.
+/// Tries what is not known yet: all on quick checks, then what is left on slow ones.
 fn try_all<'a>(
     mutants: &[&'a Mutant],
     known: &BTreeMap<Name, Outcome>,
     hunt: &Hunt<'_>,
     (record, jobs): (&Record, usize),
 ) -> Result<Tried<'a>, RunError> {
-    let is_new = |mutant: &&&Mutant| !known.contains_key(&mutant.name);
-    let new: Vec<&Mutant> = mutants.iter().filter(is_new).copied().collect();
-    let old = mutants.iter().filter_map(|&mutant| Some((mutant, known.get(&mutant.name)?.clone())));
-    let (bar, tried) = (bar("mutants", new.len()), Mutex::new(old.collect::<Tried<'_>>()));
-    workers::each(jobs, &new, |_, &mutant| {
+    let mut tried: Tried<'_> = Vec::new();
+    let (mut new, mut undecided) = (Vec::new(), Vec::new());
+    for &mutant in mutants {
+        match known.get(&mutant.name) {
+            None => new.push(mutant),
+            Some(Outcome::Undecided) => undecided.push(mutant),
+            Some(outcome) => tried.push((mutant, outcome.clone())),
+        }
+    }
+    for (outcome, mutant) in try_pass(&new, Pass::Quick, hunt, (record, jobs))? {
+        match outcome {
+            Outcome::Undecided => undecided.push(mutant),
+            outcome => tried.push((mutant, outcome)),
+        }
+    }
+    if hunt.is_share() {
+        tried.extend(undecided.into_iter().map(|mutant| (mutant, Outcome::Undecided)));
+        return Ok(tried);
+    }
+    let slow = try_pass(&undecided, Pass::Slow, hunt, (record, jobs))?;
+    tried.extend(slow.into_iter().map(|(outcome, mutant)| (mutant, outcome)));
+    Ok(tried)
+}
+
+fn try_pass<'a>(
+    mutants: &[&'a Mutant],
+    pass: Pass,
+    hunt: &Hunt<'_>,
+    (record, jobs): (&Record, usize),
+) -> Result<Vec<(Outcome, &'a Mutant)>, RunError> {
+    let what = match pass {
+        Pass::Quick => "mutants on quick checks",
+        Pass::Slow => "mutants on slow checks",
+    };
+    let (bar, tried) = (bar(what, mutants.len()), Mutex::new(Vec::new()));
+    workers::each(jobs, mutants, |_, &mutant| {
         if !hunt.goes_on() {
             return Ok(false);
         }
         let start = Instant::now();
-        let outcome = hunt.try_out(mutant)?;
+        let outcome = hunt.try_out(mutant, pass)?;
         record.add(mutant, &outcome, start.elapsed().as_secs_f64())?;
-        workers::push(&tried, (mutant, outcome));
+        workers::push(&tried, (outcome, mutant));
         bar.inc(1);
         Ok::<_, RunError>(true)
     })?;

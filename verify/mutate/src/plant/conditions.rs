@@ -4,6 +4,7 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Expr, ExprBinary, ExprIf, ExprMethodCall, Lit, Stmt, UnOp};
 
 use super::Operator::{Flip, Never, Part, Shift, Sum};
+use super::sites::is_site;
 use super::walk::{Walk, range};
 
 /// Methods whose receiver is a condition.
@@ -77,7 +78,7 @@ impl Walk<'_> {
     }
 
     fn never(&mut self, condition: &Expr) {
-        if !self.is_site(condition) && !is_cfg(condition) {
+        if !is_site(condition) && !is_cfg(condition) {
             self.plant(range(condition.span()), Never, "false", ("((", ") & !{on})"));
         }
     }
@@ -94,7 +95,7 @@ impl Walk<'_> {
             Expr::Unary(of) if matches!(of.op, UnOp::Not(_)) => self.flip(&of.expr),
             Expr::Let(_) => {}
             Expr::Binary(of) if is_logic(&of.op) => {}
-            _ if self.is_site(condition) || is_cfg(condition) => {}
+            _ if is_site(condition) || is_cfg(condition) => {}
             _ => {
                 let around = range(condition.span());
                 let opposite = format!("!({})", &self.source.text[around.clone()]);
@@ -119,7 +120,7 @@ impl Walk<'_> {
         };
         for side in [&*of.left, &*of.right] {
             let chained = matches!(side, Expr::Binary(of) if is_logic(&of.op));
-            if matches!(side, Expr::Let(_)) || has_let(side) || is_cfg(side) || self.is_site(side) {
+            if matches!(side, Expr::Let(_)) || has_let(side) || is_cfg(side) || is_site(side) {
                 continue;
             }
             if !chained {
@@ -155,7 +156,7 @@ impl Walk<'_> {
 
     fn bool_if(&mut self, of: &ExprIf) {
         self.bool_block(&of.then_branch);
-        if let Some((_, otherwise)) = &of.else_branch {
+        if let Some((_, otherwise)) = of.else_branch.as_ref().filter(|_| !is_site(&of.cond)) {
             self.bool_expr(otherwise);
         }
     }

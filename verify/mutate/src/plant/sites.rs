@@ -80,12 +80,9 @@ impl Sites {
     }
 }
 
-impl Walk<'_> {
-    /// Whether a condition is the question for a site, which is a mutant already.
-    #[allow(clippy::unused_self)]
-    pub(super) fn is_site(&self, condition: &Expr) -> bool {
-        let Expr::Call(call) = condition else { return false };
-        let Expr::Path(path) = &*call.func else { return false };
-        path.path.segments.last().is_some_and(|it| it.ident == ANSWER)
-    }
+/// Whether a condition is the question for a site, which is a mutant already.
+pub(super) fn is_site(condition: &Expr) -> bool {
+    let Expr::Call(call) = condition else { return false };
+    let Expr::Path(path) = &*call.func else { return false };
+    path.path.segments.last().is_some_and(|it| it.ident == ANSWER)
 }

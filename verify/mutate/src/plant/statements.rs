@@ -7,6 +7,7 @@ use syn::{BinOp, Block, Expr, Local, Pat, Stmt};
 
 use super::Operator::{Drop, Fence};
 use super::orderings::is_fence;
+use super::sites::is_site;
 use super::walk::{Walk, range};
 
 /// What a text is that is not there.
@@ -58,7 +59,8 @@ impl Walk<'_> {
             Expr::Unsafe(of) => self.unit_block(&of.block),
             Expr::If(of) => {
                 self.unit_block(&of.then_branch);
-                if let Some((_, otherwise)) = &of.else_branch {
+                let otherwise = of.else_branch.as_ref().filter(|_| !is_site(&of.cond));
+                if let Some((_, otherwise)) = otherwise {
                     self.unit_expr(otherwise);
                 }
             }

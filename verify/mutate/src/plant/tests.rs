@@ -171,6 +171,12 @@ fn each_site_is_a_mutant_wherever_it_is_asked_for() {
 }
 
 #[test]
+fn what_stands_there_instead_of_a_site_is_left_alone() {
+    let source = "fn f() { if intact(Site::Fence) { g() } else { h() } }";
+    assert_eq!(changes(source), ["drop: g() => nothing"]);
+}
+
+#[test]
 fn tests_constants_and_macros_are_left_alone() {
     for source in [
         "#[cfg(test)] mod tests { fn f() { g(); } }",

@@ -10,7 +10,7 @@ use syn::{
     Attribute, Block, Expr, ImplItem, Item, Lit, ReturnType, Signature, Stmt, TraitItem, Type,
 };
 
-use super::sites::Sites;
+use super::sites::{Sites, is_site};
 use super::{Edit, Knowledge, Operator, Planted, Planting, Spot};
 use crate::signatures::type_name;
 use crate::sources::Source;
@@ -277,6 +277,11 @@ impl Visit<'_> for Walk<'_> {
             }
             Expr::Repeat(repeat) => {
                 self.visit_expr(&repeat.expr);
+                return;
+            }
+            // What stands there instead of a site is wrong, and so is what could be planted in it.
+            Expr::If(of) if is_site(&of.cond) => {
+                self.visit_block(&of.then_branch);
                 return;
             }
             Expr::Const(_) => return,
