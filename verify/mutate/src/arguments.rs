@@ -32,8 +32,8 @@ Exit status: 0 all noticed or explained, 1 a survivor, a stale entry, or somethi
 
 /// Plants faults in the engine and in the device, and shows which ones no check notices.
 ///
-/// Without options: as many mutants as can be tried in 60 seconds, chosen at random, on the checks that are quick to
-/// build and to run, the engine's tests and the suite. What these do not notice is left to --long; most must be noticed.
+/// Without options: as many mutants of the engine as can be tried in 60 seconds, chosen at random, on the engine's tests,
+/// which are quick to build and to run. Most must be noticed; what is not is left to --long.
 #[derive(Debug, Parser)]
 #[command(name = "cargo verify mutate", after_help = DETAILS)]
 pub struct Arguments {

@@ -123,8 +123,8 @@ const NOT_IN_THE_COPY: [&str; 2] = [
     "what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks",
 ];
 
-/// Builds them and finds the checks in them: all, or those that are quick to build and to run, the engine's tests and
-/// the suite. The second list is for what survives the first.
+/// Builds them and finds the checks in them: all, or the engine's tests, which are quick to build and to run. The
+/// second list is for what survives the first.
 pub fn build(
     copy: &mut Copy<'_>,
     all: bool,
@@ -133,14 +133,13 @@ pub fn build(
     tell("building the tests");
     let tests = if all { &TESTS[..] } else { &QUICK_TESTS[..] };
     let tests = copy.build(World::Normal, tests, &mut tell)?;
-    tell("building the conformance suite and the random programs");
-    let programs = copy.build(World::Normal, &PROGRAMS_OF_VERIFY, &mut tell)?;
-    let models = if all {
+    let (mut programs, mut models) = (Vec::new(), Vec::new());
+    if all {
+        tell("building the conformance suite and the random programs");
+        programs = copy.build(World::Normal, &PROGRAMS_OF_VERIFY, &mut tell)?;
         tell("building the loom models");
-        copy.build(World::Loom, &MODELS, &mut tell)?
-    } else {
-        Vec::new()
-    };
+        models = copy.build(World::Loom, &MODELS, &mut tell)?;
+    }
     tell("listing the checks");
     let mut checks = Vec::new();
     for artifact in tests.iter().filter(|artifact| artifact.profile.test) {

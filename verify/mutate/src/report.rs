@@ -11,8 +11,8 @@ use crate::kept::{Kept, Stale};
 use crate::plant::Mutant;
 use crate::sources::Area;
 
-/// How many of a hundred mutants the quick checks of a share notice at least.
-const FLOOR: usize = 60;
+/// How many of a hundred of the engine's mutants its tests notice at least, when a share is tried.
+const FLOOR: usize = 80;
 
 /// How many checks are named that reach a survivor.
 const NAMED: usize = 4;

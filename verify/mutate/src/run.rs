@@ -19,11 +19,11 @@ use crate::compile::{CompileError, Copy};
 use crate::constants::Constants;
 use crate::hunt::{Hunt, Outcome, Pass};
 use crate::kept::{Kept, KeptError};
-use crate::plant::{Knowledge, Mutant, Name, Planting, plant};
+use crate::plant::{Knowledge, Mutant, Name, Operator, Planting, plant};
 use crate::record::{Record, RecordError};
 use crate::report::Report;
 use crate::signatures::Signatures;
-use crate::sources::{self, SourceError};
+use crate::sources::{self, Area, SourceError};
 use crate::tree::{Tree, TreeError};
 use crate::workers;
 
@@ -131,15 +131,18 @@ fn list(planting: &Planting, filter: &Filter) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What is tried: all in the order of the sources, or some at random. A mutant that is explained survives every
-/// check that there is, and one for loom needs the models, so that a share has no time for them.
+/// What is tried: all in the order of the sources, or some of the engine's at random. A mutant that is explained
+/// survives every check that there is, and what models see needs them, so that a share has no time for these.
 fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec<&'a Mutant> {
     let filter = arguments.filter();
     let chosen = mutants.iter().copied().filter(|mutant| filter.takes(mutant));
     if arguments.long {
         return chosen.collect();
     }
-    let quick = |mutant: &&Mutant| !kept.explains(mutant) && !mutant.operator.is_for_loom();
+    let quick = |mutant: &&Mutant| {
+        let for_models = mutant.operator.is_for_loom() || mutant.operator == Operator::Site;
+        mutant.area == Area::Core && !for_models && !kept.explains(mutant)
+    };
     shuffled(chosen.filter(quick).collect(), arguments.seed)
 }
 
