@@ -68,13 +68,10 @@ pub fn tools(job: &mut Job) -> Result<Vec<Program>, Stop> {
 
 /// The cargo that runs this program, told these `words`, for what needs libibverbs. In a target directory of
 /// its own: with other features it would replace this very program. All of it is built in one profile, so that the
-/// generator of the binding is built once; tests need what else that would leave out.
+/// generator of the binding is built once.
 fn cargo(words: &str) -> Command {
     let mut command = plain_cargo(&words.split_whitespace().collect::<Vec<_>>());
     command.env("CARGO_TARGET_DIR", "target/verbs");
-    // What is built here goes to a guest's memory, and nobody debugs it there.
-    command.env("CARGO_PROFILE_CHECKER_DEBUG_ASSERTIONS", "true");
-    command.env("CARGO_PROFILE_CHECKER_OVERFLOW_CHECKS", "true");
     command.env_remove(DEVICE).env_remove(ADDR);
     if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
         command.env("LIBCLANG_PATH", path);
