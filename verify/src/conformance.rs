@@ -19,7 +19,8 @@
 //! | `confined` | cases that can't exist on a transport |
 //! | `stand`, `plan`, `expect` | the vocabulary of the cases: two ends, how they are made, waiting with a deadline |
 //! | `line`, `changes`, `window`, `shared`, `way` | the same for failures, changes of state, memory windows, shared receives and datagrams |
-//! | `run` | running cases so that one that panics, hangs or crashes takes nothing with it |
+//! | `run` | running cases in this process |
+//! | `drive` | running them in processes, so that one that panics, hangs or crashes takes nothing with it |
 //! | `verdict` | what the results come to: the table, its faults |
 //! | the others | the cases of a chapter each |
 //!
@@ -48,6 +49,7 @@ mod costs;
 mod datagram_failures;
 mod datagrams;
 mod deviations;
+mod drive;
 mod expect;
 mod failures;
 mod failures_local;
@@ -90,8 +92,9 @@ mod windows;
 
 pub use confined::{CONFINED, Confined};
 pub use deviations::{Deviation, deviations};
+pub use drive::{Outcome, Part, Progress, run, run_in_processes, run_side_by_side};
 pub use rules::{Rule, hidden, rules};
-pub use run::{Outcome, Progress, named, run, run_here};
+pub use run::{named, run_here};
 pub use verdict::Verdict;
 
 /// What is to be seen of one rule.

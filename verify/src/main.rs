@@ -16,12 +16,13 @@
 
 use std::env;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use verify::conformance::{named, run_here};
+use verify::conformance::{Part, named, run_here, run_in_processes};
 use verify::far;
 
 use crate::message::Message;
@@ -96,6 +97,20 @@ struct Arguments {
     /// With --cases: only those from this number on
     #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "0")]
     from: usize,
+
+    /// With --cases: of these, only each so-manieth
+    #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "1")]
+    every: NonZeroUsize,
+
+    /// With --cases: in so many processes side by side, each with a fabric of its own
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        requires = "cases",
+        conflicts_with = "every",
+        default_value = "1"
+    )]
+    jobs: NonZeroUsize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -186,12 +201,15 @@ fn cases(transport: &str, arguments: &Arguments) -> io::Result<bool> {
         return Ok(true);
     }
     let Arguments { from, only, exact, .. } = arguments;
-    run_here(
-        transport,
-        *from,
-        |case| if *exact { case == only } else { case.contains(only) },
-        &mut io::stdout(),
-    )
+    let wanted = |case: &str| if *exact { case == only } else { case.contains(only) };
+    let (from, every, jobs) = (*from, arguments.every.get(), arguments.jobs.get());
+    if jobs > 1 {
+        let mut further = vec!["--only", only];
+        further.extend(exact.then_some("--exact"));
+        let transport = named(transport)?;
+        return run_in_processes(transport, (from, jobs), wanted, &further, &mut io::stdout());
+    }
+    run_here(transport, Part { from, every }, wanted, &mut io::stdout())
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static Stage>, UnknownStage> {

@@ -1,12 +1,8 @@
-//! Running cases: each in a thread with a deadline, each transport in a process of its own, so that a case
-//! that panics, hangs or crashes is told and takes nothing with it.
-//!
-//! The process writes a line `case NAME` before each case, `ok` or `failed WHY` after it, and `done` at the
-//! end. Where it ends without, whoever started it starts it again behind the case that was under way.
+//! Running cases in this process: each in a thread with a deadline, so that one that panics or hangs is told.
+//! `drive` sees to it that one that crashes is, too, and takes nothing with it.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo};
-use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -14,6 +10,7 @@ use std::time::Duration;
 
 #[cfg(feature = "verbs")]
 use super::Runs;
+use super::drive::{Part, write_result};
 use super::expect::{PATIENT, set_patience};
 use super::{Case, TRANSPORTS, Transport, deviations};
 
@@ -21,97 +18,6 @@ use super::{Case, TRANSPORTS, Transport, deviations};
 const DEADLINE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 /// How long a case that is known to fail waits for what does not come.
 const IMPATIENT: Duration = Duration::from_millis(500);
-
-/// What came of a case.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// On which transport.
-    pub transport: &'static str,
-    /// Which case.
-    pub case: Case,
-    /// Why it failed.
-    pub result: Result<(), String>,
-}
-
-/// What is told while cases run.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// On which transport.
-    pub transport: &'static str,
-    /// Which case starts.
-    pub case: &'static str,
-    /// How many are over.
-    pub over: usize,
-    /// How many there are.
-    pub of: usize,
-}
-
-/// Runs every case of a transport. `process` makes the command that calls [`run_here`] for it and the number
-/// of its first case.
-///
-/// # Errors
-/// A process could not be started or read.
-pub fn run(
-    transport: &Transport,
-    mut process: impl FnMut(usize) -> io::Result<Command>,
-    mut tell: impl FnMut(Progress),
-) -> io::Result<Vec<Outcome>> {
-    let cases = (transport.cases)();
-    let mut run = Run { transport, cases: &cases, results: Vec::new(), begun: 0 };
-    while run.results.len() < cases.len() {
-        run.process(&mut process(run.results.len())?, &mut tell)?;
-    }
-    let Run { results, .. } = run;
-    let outcome = |(case, result)| Outcome { transport: transport.name, case, result };
-    Ok(cases.into_iter().zip(results).map(outcome).collect())
-}
-
-/// The cases of a transport, as far as they have run.
-struct Run<'a> {
-    transport: &'a Transport,
-    cases: &'a [Case],
-    results: Vec<Result<(), String>>,
-    /// How many have begun: one more than there are results while one is under way.
-    begun: usize,
-}
-
-impl Run<'_> {
-    /// Runs a process to its end. There is at least one more result then.
-    fn process(
-        &mut self,
-        command: &mut Command,
-        tell: &mut impl FnMut(Progress),
-    ) -> io::Result<()> {
-        let before = self.results.len();
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let stdout = child.stdout.take().expect("it was asked for");
-        for line in BufReader::new(stdout).lines() {
-            self.line(&line?, tell);
-        }
-        let status = child.wait()?;
-        if self.begun > self.results.len() || self.results.len() == before {
-            self.results.push(Err(format!("the process that ran it ended: {status}")));
-            self.begun = self.results.len();
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, line: &str, tell: &mut impl FnMut(Progress)) {
-        let over = self.results.len();
-        if let Some(name) = line.strip_prefix("case ") {
-            let Some(case) = self.cases.get(over).filter(|case| case.name == name) else { return };
-            self.begun = over + 1;
-            let (transport, of) = (self.transport.name, self.cases.len());
-            tell(Progress { transport, case: case.name, over, of });
-        } else if self.begun > over {
-            match line.strip_prefix("failed ") {
-                Some(why) => self.results.push(Err(why.to_owned())),
-                None if line == "ok" => self.results.push(Ok(())),
-                None => {}
-            }
-        }
-    }
-}
 
 /// The transport of this name.
 ///
@@ -125,14 +31,14 @@ pub fn named(transport: &str) -> io::Result<&'static Transport> {
     })
 }
 
-/// Runs the cases of a transport from number `from` on whose names are `wanted`, in this process, and writes a
-/// line before and after each. Whether none failed.
+/// Runs this part of a transport's cases, as far as their names are `wanted`, in this process, and writes a line
+/// before and after each. Whether none failed.
 ///
 /// # Errors
 /// There is no such transport, this program can't run it, there is no device for it, or `out` takes nothing.
 pub fn run_here(
     transport: &str,
-    from: usize,
+    part: Part,
     wanted: impl Fn(&str) -> bool,
     out: &mut impl Write,
 ) -> io::Result<bool> {
@@ -150,16 +56,14 @@ pub fn run_here(
     }
     panic::set_hook(Box::new(note_panic));
     let mut all_well = true;
-    for case in (transport.cases)().iter().skip(from).filter(|case| wanted(case.name)) {
+    let cases = (transport.cases)();
+    for case in part.of(cases.len()).map(|nth| &cases[nth]).filter(|case| wanted(case.name)) {
         writeln!(out, "case {}", case.name)?;
         out.flush()?;
         let deviates = deviations().any(|one| one.is_of(transport.name, case));
         set_patience(if deviates { IMPATIENT } else { PATIENT });
         let (result, hangs) = run_case(case);
-        match &result {
-            Ok(()) => writeln!(out, "ok")?,
-            Err(why) => writeln!(out, "failed {}", why.replace('\n', " "))?,
-        }
+        write_result(out, &result)?;
         all_well &= result.is_ok();
         if hangs {
             // Its thread may spoil what runs beside it.
@@ -212,50 +116,13 @@ fn run_case(case: &Case) -> (Result<(), String>, bool) {
 mod tests {
     use super::*;
 
-    const CASES: [Case; 3] = [
-        Case { name: "c01_first", run: || {} },
-        Case { name: "c02_second", run: || {} },
-        Case { name: "c03_third", run: || {} },
-    ];
-
-    /// The results of processes that run these scripts, one after the other.
-    fn results(scripts: &[&str]) -> Vec<Result<(), String>> {
-        let transport = &TRANSPORTS[0];
-        let mut run = Run { transport, cases: &CASES, results: Vec::new(), begun: 0 };
-        for script in scripts {
-            let mut shell = Command::new("sh");
-            run.process(shell.args(["-c", script]), &mut |_| {}).unwrap();
-        }
-        run.results
-    }
-
     #[test]
     #[cfg(not(feature = "verbs"))]
     fn a_transport_of_another_build_says_how_to_build_it() {
-        let said = run_here("verbs-rxe", 0, |_| true, &mut Vec::new()).unwrap_err().to_string();
+        let said = run_here("verbs-rxe", Part { from: 0, every: 1 }, |_| true, &mut Vec::new())
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("--features verbs"), "{said}");
-    }
-
-    #[test]
-    fn what_a_process_says_is_the_result() {
-        let said = "echo case c01_first; echo ok; echo case c02_second; echo failed why not; \
-                    echo case c03_third; echo noise; echo ok; echo done";
-        assert_eq!(results(&[said]), [Ok(()), Err("why not".to_owned()), Ok(())]);
-    }
-
-    #[test]
-    fn a_case_that_takes_its_process_along_has_failed_and_the_next_runs() {
-        let dies = "echo case c01_first; echo ok; echo case c02_second; kill -9 $$";
-        let goes_on = "echo case c03_third; echo ok; echo done";
-        let seen = results(&[dies, goes_on]);
-        assert_eq!((&seen[0], &seen[2]), (&Ok(()), &Ok(())));
-        assert!(seen[1].as_ref().is_err_and(|why| why.contains("signal: 9")), "{seen:?}");
-    }
-
-    #[test]
-    fn a_process_that_says_nothing_fails_a_case_and_not_the_run() {
-        let seen = results(&["exit 3", "echo case c03_third; echo ok"]);
-        assert!(seen[0].is_err() && seen[1].is_err(), "the wrong case is no result: {seen:?}");
     }
 
     #[test]
