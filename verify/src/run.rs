@@ -4,8 +4,10 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
 
 use crate::message::{Message, Outcome};
 use crate::schedule::tell;
@@ -81,6 +83,11 @@ pub fn cargo_with_cfg(cfg: &str, arguments: &[&str]) -> Command {
     }
     command.env("CARGO_TARGET_DIR", Path::new("target").join(cfg));
     command
+}
+
+/// How many processors there are.
+pub fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// The user's flags in `variable`, and then ours.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::message::{Message, Outcome};
 use crate::processes::{Mark, Running};
 use crate::report::Report;
-use crate::run::{log_path, root};
+use crate::run::{log_path, processors, root};
 use crate::stages::Stage;
 use crate::stages::libtest;
 
@@ -58,7 +58,7 @@ pub struct Schedule<'a> {
 
 /// How many stages run side by side on this machine.
 pub fn at_once() -> usize {
-    thread::available_parallelism().map_or(1, |processors| processors.get()) + WAITING
+    processors() + WAITING
 }
 
 impl Schedule<'_> {

@@ -15,8 +15,13 @@ use transport_rxe_loop::sync as device;
 /// without a happens-before.
 pub const UNORDERED: &str = "Causality violation: Concurrent";
 
-/// Unless the environment says otherwise.
+/// Preemptions in one execution, unless the environment says otherwise.
 const PREEMPTIONS: usize = 3;
+/// The same of a model that has more than [`MANY`] interleavings with these alone. One more gives ten times as many.
+const FEWER: usize = PREEMPTIONS - 1;
+const MANY: usize = 3000;
+/// Where this is set, no model is too large.
+const LONG: &str = "VERIFY_LONG";
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Where this is set, models are run without their controls. A fault that was planted is to be noticed by what holds
@@ -46,6 +51,7 @@ pub struct Model {
     name: String,
     body: Arc<dyn Fn() + Send + Sync>,
     limit: Duration,
+    preemptions: Option<usize>,
 }
 
 /// Checks every interleaving of `body`, and prints how many there were.
@@ -53,17 +59,39 @@ pub struct Model {
 /// # Panics
 /// One of them fails, or the time is over before all were seen.
 pub fn model(name: impl Into<String>, body: impl Fn() + Send + Sync + 'static) -> Model {
-    let model = Model::new(name.into(), body);
-    let start = Instant::now();
-    let count = model.explore();
-    println!("model {}: {:.1} s, {count} interleavings", model.name, start.elapsed().as_secs_f64());
-    model
+    Model::new(name.into(), body).holds(FEWER)
+}
+
+/// The same of a model whose controls fail with so many preemptions only, however large it is.
+///
+/// # Panics
+/// Like [`model`].
+pub fn deep_model(name: impl Into<String>, body: impl Fn() + Send + Sync + 'static) -> Model {
+    Model::new(name.into(), body).holds(PREEMPTIONS)
 }
 
 impl Model {
     fn new(name: String, body: impl Fn() + Send + Sync + 'static) -> Self {
         let limit = Builder::new().max_duration.unwrap_or(LIMIT);
-        Self { name, body: Arc::new(body), limit }
+        Self { name, body: Arc::new(body), limit, preemptions: asked(PREEMPTIONS) }
+    }
+
+    /// Sees it hold, first with `fewer` preemptions: if there are many interleavings then, that is all.
+    fn holds(mut self, fewer: usize) -> Self {
+        let start = Instant::now();
+        let most = self.preemptions;
+        if env::var_os(LONG).is_none() {
+            self.preemptions = asked(fewer);
+        }
+        let mut count = self.explore();
+        if count <= MANY && self.preemptions != most {
+            self.preemptions = most;
+            count = self.explore();
+        }
+        let (name, seconds) = (&self.name, start.elapsed().as_secs_f64());
+        let bound = self.preemptions.map_or("any number of".into(), |bound| bound.to_string());
+        println!("model {name}: {seconds:.1} s, {count} interleavings with {bound} preemptions");
+        self
     }
 
     /// The control: without `site`, some interleaving of the model must fail with a text that contains
@@ -85,7 +113,7 @@ impl Model {
         expected: &str,
         broken: impl Fn() + Send + Sync + 'static,
     ) -> &Self {
-        let broken = Self::new(self.name.clone(), broken);
+        let broken = Self { preemptions: self.preemptions, ..Self::new(self.name.clone(), broken) };
         self.must_fail(change, expected, || broken.explore())
     }
 
@@ -112,7 +140,7 @@ impl Model {
         let count = Arc::new(AtomicUsize::new(0));
         let (body, counted) = (Arc::clone(&self.body), Arc::clone(&count));
         let (start, limit) = (Instant::now(), self.limit);
-        builder().check(move || {
+        builder(self.preemptions).check(move || {
             assert!(start.elapsed() < limit, "cut off after {limit:?}");
             counted.fetch_add(1, Ordering::Relaxed);
             body();
@@ -121,11 +149,16 @@ impl Model {
     }
 }
 
+/// The bound on preemptions that the environment asks for, if it does, or else `usual`.
+fn asked(usual: usize) -> Option<usize> {
+    let bound = Builder::new().preemption_bound.unwrap_or(usual);
+    env::var_os("LOOM_UNBOUNDED").is_none().then_some(bound)
+}
+
 /// Loom's, with its environment, but for what would end a model early.
-fn builder() -> Builder {
+fn builder(preemptions: Option<usize>) -> Builder {
     let mut builder = Builder::new();
-    let bound = builder.preemption_bound.unwrap_or(PREEMPTIONS);
-    builder.preemption_bound = env::var_os("LOOM_UNBOUNDED").is_none().then_some(bound);
+    builder.preemption_bound = preemptions;
     builder.max_branches = builder.max_branches.max(10_000);
     builder.max_permutations = None;
     builder.max_duration = None;

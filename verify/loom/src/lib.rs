@@ -22,7 +22,8 @@
 //!
 //! | variable | means | default |
 //! |---|---|---|
-//! | `LOOM_MAX_PREEMPTIONS` | preemptions in one execution | 3 |
+//! | `LOOM_MAX_PREEMPTIONS` | preemptions in one execution | 3; 2 in a model that is large with those already |
+//! | `VERIFY_LONG` | any value: no model is too large for 3 | not set |
 //! | `LOOM_UNBOUNDED` | any value: no bound on them | not set |
 //! | `LOOM_MAX_DURATION` | seconds after which a model fails as cut off | 120 |
 //! | `LOOM_WITHOUT_CONTROLS` | any value: models alone are run | not set |

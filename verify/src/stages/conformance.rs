@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
-use verify::conformance::{self, Outcome, Progress, Runs, TRANSPORTS, Transport, Verdict};
+use verify::conformance::{self, Outcome, Part, Progress, Runs, TRANSPORTS, Transport, Verdict};
 
 use super::preload::Tools;
 use super::verbs;
@@ -23,6 +23,8 @@ const TABLE: &str = "target/verify/conformance.md";
 
 /// The guest, and the one list that it can be booted for.
 const LIST: &str = "conformance";
+/// In how many processes the cases of a transport run here.
+const SIDE_BY_SIDE: usize = 8;
 /// What all cases may take in the guest, in seconds.
 const CASES: u32 = 600;
 
@@ -105,11 +107,19 @@ impl Place {
         }
     }
 
+    /// In how many processes the cases run side by side: they mostly wait for timers.
+    fn processes(&self) -> usize {
+        match self {
+            Self::Here => SIDE_BY_SIDE,
+            Self::Preloaded(_) | Self::Guest(..) => 1,
+        }
+    }
+
     /// Runs the cases of a transport: in processes of their own, or in guests.
     fn run(&self, transport: &'static Transport, job: &Job) -> io::Result<Vec<Outcome>> {
-        let process = |from: usize| {
+        let process = |part: Part| {
             let of = |mut program: Command| {
-                program.args(["--cases", transport.name, "--from", &from.to_string()]);
+                program.args(["--cases", transport.name]).args(part.arguments());
                 program.stderr(Stdio::null());
                 program
             };
@@ -118,18 +128,24 @@ impl Place {
                 Self::Preloaded(tools) => Ok(of(tools.command("verify")?)),
                 Self::Guest(guest, said) => {
                     // The next boot writes over what the guest said that a case took along.
-                    if from > 0 {
+                    if part.from > 0 {
                         let mut said = said.lock().expect("nobody panics with it");
                         said.push(guest.last_words(LIST));
                     }
-                    let variables = [("transport", transport.name), ("from", &from.to_string())];
+                    let variables =
+                        [("transport", transport.name), ("from", &part.from.to_string())];
                     guest.command(LIST, &variables)
                 }
             }
         };
         job.announce(transport.name);
-        conformance::run(transport, process, |Progress { transport, case, over, of }| {
-            job.progress(&format!("{transport}, {case} ({over} of {of} over)"));
-        })
+        conformance::run_side_by_side(
+            transport,
+            self.processes(),
+            process,
+            |Progress { transport, case, over, of }| {
+                job.progress(&format!("{transport}, {case} ({over} of {of} over)"));
+            },
+        )
     }
 }

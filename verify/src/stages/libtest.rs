@@ -2,6 +2,14 @@
 //! and passes: it is told from those that ran only where their output is shown.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::guest::Program;
+use crate::run::{Job, Stop, processors};
 
 /// Has libtest show what tests printed that passed.
 pub const SHOWING: &str = "--show-output";
@@ -29,6 +37,55 @@ impl Tests {
             ran => Ok(Self { ran, skipped }),
         }
     }
+}
+
+/// Runs the tests of these programs, each in a process of its own, as many side by side as there are processors, and
+/// shows what they printed.
+pub fn one_by_one(job: &mut Job, programs: &[Program]) -> Result<String, Stop> {
+    let mut tests = Vec::new();
+    for program in programs {
+        let mut list = Command::new(&program.path);
+        let list = list.args(["--list", "--format", "terse"]);
+        let list = job.ask(&format!("the tests of {}", program.name), list)?;
+        let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
+        tests.extend(names.map(|name| (program, name.to_owned())));
+    }
+    let (of, mut said, mut failed) = (tests.len(), String::new(), Vec::new());
+    let left = Mutex::new(tests.into_iter());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        let (ended, results) = channel();
+        for _ in 0..processors() {
+            let ended = ended.clone();
+            scope.spawn(move || {
+                while let Some((program, name)) = next() {
+                    let result = alone(program, &name);
+                    let _nobody_asks_any_more = ended.send((name, result));
+                }
+            });
+        }
+        drop(ended);
+        for (over, (name, result)) in results.into_iter().enumerate() {
+            let Output { status, stdout, stderr } = result?;
+            let output = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+            said.extend(output.clone());
+            job.log(&output.concat())?;
+            job.progress(&format!("{name} ({} of {of} over)", over + 1));
+            if !status.success() {
+                failed.push(name);
+            }
+        }
+        match &failed[..] {
+            [] => Ok(said),
+            failed => Err(Stop::Judged(format!("of {of} tests fail: {}", failed.join(", ")))),
+        }
+    })
+}
+
+fn alone(program: &Program, test: &str) -> io::Result<Output> {
+    let mut command = Command::new(&program.path);
+    command.args(["--exact", test, SHOWING, "--test-threads=1"]);
+    command.stdin(Stdio::null()).output()
 }
 
 /// The sum over all test binaries.

@@ -1,25 +1,33 @@
 //! The loom models, and the lints of the code that only loom compiles.
 
+use std::process::Command;
+
+use super::{artifacts, libtest};
 use crate::run::{Job, Stop, cargo_with_cfg};
 
 /// Counts the models and controls that ran; fails where there is no model, or no control.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
     // Clippy visits the workspace's own dependencies too, so this covers cq-core under cfg(loom).
-    loom_cargo(job, "clippy", &["--all-targets", "--", "-D", "warnings"])?;
-    let output = loom_cargo(job, "test", &["--", "--show-output"])?;
+    let mut clippy = cargo(&["clippy"]);
+    clippy.args(["--all-targets", "--", "-D", "warnings"]);
+    job.run("cargo clippy with --cfg loom", &mut clippy)?;
+    let messages =
+        artifacts::build(job, "cargo test with --cfg loom", &mut cargo(&["test", "--no-run"]))?;
+    // For every thread of a model loom maps and unmaps a stack. If the process has threads, too, each of that
+    // interrupts them all: half of the time of the models.
+    let output = libtest::one_by_one(job, &artifacts::executables(&messages))?;
     summary(&output)
 }
 
-fn loom_cargo(job: &mut Job, subcommand: &str, arguments: &[&str]) -> Result<String, Stop> {
-    let mut command = cargo_with_cfg("loom", &[subcommand, "--release", "-p", "verify-loom"]);
-    job.run(&format!("cargo {subcommand} with --cfg loom"), command.args(arguments))
+fn cargo(subcommand: &[&str]) -> Command {
+    cargo_with_cfg("loom", &[subcommand, &["--release", "-p", "verify-loom"]].concat())
 }
 
-/// A model prints `model NAME: SECONDS s, N interleavings`, a control `control NAME: fails as it must
+/// A model prints `model NAME: SECONDS s, N interleavings with B preemptions`, a control `control NAME: fails as it must
 /// (WHY)`.
 fn summary(output: &str) -> Result<String, Stop> {
     let seconds: Vec<f64> =
-        lines_of("model ", " interleavings", output).filter_map(seconds).collect();
+        lines_of("model ", " interleavings with ", output).filter_map(seconds).collect();
     let controls = lines_of("control ", ": fails as it must", output).count();
     if seconds.is_empty() {
         return Err(Stop::Unshown("no model ran"));
@@ -47,7 +55,7 @@ fn lines_of<'a>(kind: &str, mark: &str, output: &'a str) -> impl Iterator<Item =
 mod tests {
     use super::*;
 
-    const MODEL: &str = "model fifo: 1.25 s, 4711 interleavings";
+    const MODEL: &str = "model fifo: 1.25 s, 4711 interleavings with 3 preemptions";
     const CONTROL: &str = "control relaxed_publish: fails as it must (Publish: \"torn\")";
 
     #[test]

@@ -11,7 +11,7 @@ use cq_core::wc::Wc;
 use loom::sync::Mutex;
 use loom::thread;
 use verify_loom::channel::{Channel, LOST, take_some};
-use verify_loom::harness::model;
+use verify_loom::harness::{deep_model, model};
 use verify_loom::shared::{SharedQueue, Taken, of};
 
 const MISCOUNTED: &str = "stored, and never handed out";
@@ -103,7 +103,7 @@ fn resize_and_sleep() {
 
 #[test]
 fn n06_who_sleeps_over_a_resize_is_woken() {
-    model("resize, wait for solicited", resize_and_sleep)
+    deep_model("resize, wait for solicited", resize_and_sleep)
         .must_fail_without(Site::EndWakes, LOST)
         .must_fail_without(Site::PushFence, LOST)
         .must_fail_without(Site::ArmFence, LOST);
