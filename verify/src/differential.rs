@@ -51,7 +51,7 @@ const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 20
 /// The same for a device that has been found to differ, and has to do so again and again. The model needs none.
 const SHRINKING: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 200 });
 /// How many smaller programs are tried then.
-const SHRINKS: u32 = if cfg!(test) { 400 } else { 20_000 };
+const SHRINKS: u32 = if cfg!(test) { 150 } else { 20_000 };
 
 /// How many programs, and which.
 #[derive(Clone, Copy, Debug)]
