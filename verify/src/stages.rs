@@ -251,7 +251,6 @@ fn fmt(job: &mut Job) -> Result<String, Stop> {
     Ok("formatted".into())
 }
 
-/// Everything at once, with what needs libibverbs: a package without it has hardly a line of its own.
 fn clippy(job: &mut Job) -> Result<String, Stop> {
     let words = format!("clippy {} --all-targets -- -D warnings", verbs::WORKSPACE);
     job.run("cargo clippy", &mut verbs::cargo(&words))?;

@@ -20,8 +20,12 @@ pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config",
 pub const SELECTION: &str = "-p transport-verbs -p transport-verbs-requirements -p bench -p verify \
                              --features=bench/verbs,verify/verbs";
 
-/// All packages, as what needs libibverbs has them, in cargo's words.
-pub const WORKSPACE: &str = "--profile checker --workspace --features=bench/verbs,verify/verbs";
+/// All packages to be read and not run, in cargo's words: with what needs libibverbs, since a package without it has
+/// hardly a line of its own, and with the tests that need debug assertions. What runs at build time is that of the
+/// builds.
+pub const WORKSPACE: &str = "--profile checker --workspace --features=bench/verbs,verify/verbs \
+                             --config profile.checker.debug-assertions=true \
+                             --config profile.checker.build-override.debug-assertions=false";
 
 /// What makes the tests of the transport, in cargo's words.
 pub const TESTS: &str = "test --profile checker --no-run --tests -p transport-verbs";

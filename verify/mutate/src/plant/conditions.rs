@@ -4,7 +4,7 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Expr, ExprBinary, ExprIf, ExprMethodCall, Lit, Stmt, UnOp};
 
 use super::Operator::{Flip, Never, Part, Shift, Sum};
-use super::sites::is_site;
+use super::sites::{is_control, is_site};
 use super::walk::{Walk, range};
 
 /// Methods whose receiver is a condition.
@@ -78,7 +78,7 @@ impl Walk<'_> {
     }
 
     fn never(&mut self, condition: &Expr) {
-        if !is_site(condition) && !is_cfg(condition) {
+        if !is_site(condition) && !is_control(condition) && !is_cfg(condition) {
             self.plant(range(condition.span()), Never, "false", ("((", ") & !{on})"));
         }
     }
@@ -120,7 +120,8 @@ impl Walk<'_> {
         };
         for side in [&*of.left, &*of.right] {
             let chained = matches!(side, Expr::Binary(of) if is_logic(&of.op));
-            if matches!(side, Expr::Let(_)) || has_let(side) || is_cfg(side) || is_site(side) {
+            let is_known = is_cfg(side) || is_site(side) || is_control(side);
+            if is_known || matches!(side, Expr::Let(_)) || has_let(side) {
                 continue;
             }
             if !chained {
@@ -155,7 +156,9 @@ impl Walk<'_> {
     }
 
     fn bool_if(&mut self, of: &ExprIf) {
-        self.bool_block(&of.then_branch);
+        if !is_control(&of.cond) {
+            self.bool_block(&of.then_branch);
+        }
         if let Some((_, otherwise)) = of.else_branch.as_ref().filter(|_| !is_site(&of.cond)) {
             self.bool_expr(otherwise);
         }

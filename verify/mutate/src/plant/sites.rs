@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Block, Expr, FnArg, ItemEnum, Pat, Signature};
+use syn::{Block, Expr, FnArg, ItemEnum, Pat, Signature, UnOp};
 
 use super::walk::{Walk, range};
 use super::{Operator, Planting, Spot};
@@ -85,4 +85,10 @@ pub(super) fn is_site(condition: &Expr) -> bool {
     let Expr::Call(call) = condition else { return false };
     let Expr::Path(path) = &*call.func else { return false };
     path.path.segments.last().is_some_and(|it| it.ident == ANSWER)
+}
+
+/// Whether a condition holds only where a site is taken out. What stands behind it is wrong on purpose, and so is what
+/// could be planted there.
+pub(super) fn is_control(condition: &Expr) -> bool {
+    matches!(condition, Expr::Unary(of) if matches!(of.op, UnOp::Not(_)) && is_site(&of.expr))
 }

@@ -7,7 +7,7 @@ use syn::{BinOp, Block, Expr, Local, Pat, Stmt};
 
 use super::Operator::{Drop, Fence};
 use super::orderings::is_fence;
-use super::sites::is_site;
+use super::sites::{is_control, is_site};
 use super::walk::{Walk, range};
 
 /// What a text is that is not there.
@@ -48,7 +48,9 @@ impl Walk<'_> {
             Expr::ForLoop(of) => self.unit_block(&of.body),
             Expr::While(of) => self.unit_block(&of.body),
             Expr::Loop(of) => self.unit_block(&of.body),
-            Expr::If(of) if of.else_branch.is_none() => self.unit_block(&of.then_branch),
+            Expr::If(of) if of.else_branch.is_none() && !is_control(&of.cond) => {
+                self.unit_block(&of.then_branch);
+            }
             _ => {}
         }
     }
@@ -58,7 +60,9 @@ impl Walk<'_> {
             Expr::Block(of) => self.unit_block(&of.block),
             Expr::Unsafe(of) => self.unit_block(&of.block),
             Expr::If(of) => {
-                self.unit_block(&of.then_branch);
+                if !is_control(&of.cond) {
+                    self.unit_block(&of.then_branch);
+                }
                 let otherwise = of.else_branch.as_ref().filter(|_| !is_site(&of.cond));
                 if let Some((_, otherwise)) = otherwise {
                     self.unit_expr(otherwise);

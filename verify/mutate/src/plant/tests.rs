@@ -174,6 +174,10 @@ fn each_site_is_a_mutant_wherever_it_is_asked_for() {
 fn what_stands_there_instead_of_a_site_is_left_alone() {
     let source = "fn f() { if intact(Site::Fence) { g() } else { h() } }";
     assert_eq!(changes(source), ["drop: g() => nothing"]);
+    let source = "fn f() { if !intact(Site::Fence) { h(1 + 2); return; } g() }";
+    assert_eq!(changes(source), ["drop: g() => nothing"]);
+    let source = "fn f() -> bool { !intact(Site::Fence) || g() }";
+    assert_eq!(changes(source), ["flip: g() => !(g())", "part: g() => false"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use syn::{
     Attribute, Block, Expr, ImplItem, Item, Lit, ReturnType, Signature, Stmt, TraitItem, Type,
 };
 
-use super::sites::{Sites, is_site};
+use super::sites::{Sites, is_control, is_site};
 use super::{Edit, Knowledge, Operator, Planted, Planting, Spot};
 use crate::signatures::type_name;
 use crate::sources::Source;
@@ -282,6 +282,10 @@ impl Visit<'_> for Walk<'_> {
             // What stands there instead of a site is wrong, and so is what could be planted in it.
             Expr::If(of) if is_site(&of.cond) => {
                 self.visit_block(&of.then_branch);
+                return;
+            }
+            Expr::If(of) if is_control(&of.cond) => {
+                of.else_branch.iter().for_each(|(_, otherwise)| self.visit_expr(otherwise));
                 return;
             }
             Expr::Const(_) => return,
