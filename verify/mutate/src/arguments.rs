@@ -24,7 +24,8 @@ To see one by itself, run a check of target/mutate with its number (as --list sa
   VERIFY_MUTANT=17 target/mutate/build/mutate/deps/PROGRAM --exact TEST
 
 A survivor is either a test that is missing, or a mutant that makes no difference. That is for verify/mutants.toml,
-with the reason why. An entry whose mutant is not there any more, or is noticed, fails.
+with the reason why. An entry whose mutant is not there any more, or is noticed, fails. What is listed there as slow is
+noticed by other checks than the engine's tests: it is tried by --long alone.
 
 target/verify/mutants.jsonl has a line for each mutant. The builds are kept in target/mutate.
 
@@ -33,7 +34,8 @@ Exit status: 0 all noticed or explained, 1 a survivor, a stale entry, or somethi
 /// Plants faults in the engine and in the device, and shows which ones no check notices.
 ///
 /// Without options: as many mutants of the engine as can be tried in 60 seconds, chosen at random, on the engine's tests,
-/// which are quick to build and to run. Most must be noticed; what is not is left to --long.
+/// which are quick to build and to run. All must be noticed but those that verify/mutants.toml explains, or leaves to
+/// --long.
 #[derive(Debug, Parser)]
 #[command(name = "cargo verify mutate", after_help = DETAILS)]
 pub struct Arguments {

@@ -7,6 +7,12 @@
 //! change = "a < b => a <= b"
 //! nth = 2    # of several that are the same; 1 where it is not said
 //! why = "they are never equal: …"
+//!
+//! [[slow]]   # the engine's tests do not notice it, or not always; of all checks some do
+//! file = "cq-core/src/ring.rs"
+//! function = "Producer::push"
+//! change = "g() => nothing"
+//! why = "…"
 //! ```
 
 use std::collections::BTreeMap;
@@ -64,6 +70,7 @@ pub enum Stale {
 #[derive(Debug, Default)]
 pub struct Kept {
     reasons: BTreeMap<Name, String>,
+    slow: BTreeMap<Name, String>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +78,8 @@ pub struct Kept {
 struct List {
     #[serde(default)]
     mutant: Vec<Entry>,
+    #[serde(default)]
+    slow: Vec<Entry>,
 }
 
 #[derive(Deserialize)]
@@ -99,14 +108,18 @@ impl Kept {
 
     fn parse(text: &str, path: &Path) -> Result<Self, KeptError> {
         let failed = |error| KeptError::Parse { path: path.to_owned(), error: Box::new(error) };
-        let list: List = toml::from_str(text).map_err(failed)?;
+        let List { mutant, slow } = toml::from_str(text).map_err(failed)?;
         let mut kept = Self::default();
-        for Entry { file, function, change, nth, why } in list.mutant {
+        let entries = mutant.into_iter().map(|entry| (entry, false));
+        for (entry, is_slow) in entries.chain(slow.into_iter().map(|entry| (entry, true))) {
+            let Entry { file, function, change, nth, why } = entry;
             let name = Name { file, function, change, nth };
-            let is_new = kept.reasons.insert(name.clone(), why.clone()).is_none();
+            let is_new = !kept.reasons.contains_key(&name) && !kept.slow.contains_key(&name);
             if !is_new || why.trim().is_empty() {
                 return Err(KeptError::Entry { path: path.to_owned(), name: Box::new(name) });
             }
+            let list = if is_slow { &mut kept.slow } else { &mut kept.reasons };
+            list.insert(name, why);
         }
         Ok(kept)
     }
@@ -116,9 +129,14 @@ impl Kept {
         self.reasons.contains_key(&mutant.name)
     }
 
+    /// Whether a share, which runs the engine's tests alone, is to leave a mutant out.
+    pub fn is_for_all_checks(&self, mutant: &Mutant) -> bool {
+        self.explains(mutant) || self.slow.contains_key(&mutant.name)
+    }
+
     /// Entries whose mutant is not among these.
     pub fn gone<'a>(&self, mutants: impl Iterator<Item = &'a Mutant>) -> Vec<Stale> {
-        let mut left: BTreeMap<&Name, &String> = self.reasons.iter().collect();
+        let mut left: BTreeMap<_, _> = self.reasons.iter().chain(&self.slow).collect();
         for mutant in mutants {
             left.remove(&mutant.name);
         }
@@ -174,6 +192,14 @@ mod tests {
         let kept = parse(ENTRY).unwrap();
         assert!(kept.explains(&mutant(3, 1)) && kept.explains(&mutant(300, 1)));
         assert!(!kept.explains(&mutant(3, 2)));
+    }
+
+    #[test]
+    fn what_is_slow_to_notice_is_left_to_all_checks_and_not_explained() {
+        let kept = parse(&ENTRY.replace("[[mutant]]", "[[slow]]")).unwrap();
+        assert!(kept.is_for_all_checks(&mutant(3, 1)) && !kept.explains(&mutant(3, 1)));
+        assert_eq!(kept.gone([&mutant(3, 2)].into_iter()).len(), 1);
+        assert!(parse(&format!("{ENTRY}{}", ENTRY.replace("[[mutant]]", "[[slow]]"))).is_err());
     }
 
     #[test]

@@ -11,9 +11,6 @@ use crate::kept::{Kept, Stale};
 use crate::plant::Mutant;
 use crate::sources::Area;
 
-/// How many of a hundred of the engine's mutants its tests notice at least, when a share is tried.
-const FLOOR: usize = 80;
-
 /// How many checks are named that reach a survivor.
 const NAMED: usize = 4;
 
@@ -33,16 +30,11 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Whether nothing is to be mended.
+    /// Whether nothing is to be mended, and something was shown.
     pub fn is_well(&self) -> bool {
-        self.stale.is_empty() && self.unexplained().next().is_none() && self.notices_enough()
-    }
-
-    /// Whether something was tried, and of what a share has tried most was noticed. The rest waits for all checks.
-    fn notices_enough(&self) -> bool {
         let [noticed, undecided] = self.counts();
-        let share = noticed * 100 >= FLOOR * (noticed + undecided);
-        !self.tried.is_empty() && (undecided == 0 || share)
+        let has_shown = noticed > 0 || (undecided == 0 && !self.tried.is_empty());
+        self.stale.is_empty() && self.unexplained().next().is_none() && has_shown
     }
 
     /// How many were noticed, and of how many is not said.
@@ -126,7 +118,7 @@ impl Report<'_> {
             .count();
         let left = match undecided {
             0 => String::new(),
-            count => format!("; {count} left to --long"),
+            count => format!("; {count} under way when the time was over"),
         };
         let stale = match self.stale.len() {
             0 => String::new(),

@@ -131,8 +131,8 @@ fn list(planting: &Planting, filter: &Filter) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What is tried: all in the order of the sources, or some of the engine's at random. A mutant that is explained
-/// survives every check that there is, and what models see needs them, so that a share has no time for these.
+/// What is tried: all in the order of the sources, or some of the engine's at random, of those that its tests are to
+/// notice.
 fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec<&'a Mutant> {
     let filter = arguments.filter();
     let chosen = mutants.iter().copied().filter(|mutant| filter.takes(mutant));
@@ -141,7 +141,7 @@ fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec
     }
     let quick = |mutant: &&Mutant| {
         let for_models = mutant.operator.is_for_loom() || mutant.operator == Operator::Site;
-        mutant.area == Area::Core && !for_models && !kept.explains(mutant)
+        mutant.area == Area::Core && !for_models && !kept.is_for_all_checks(mutant)
     };
     shuffled(chosen.filter(quick).collect(), arguments.seed)
 }
