@@ -4,7 +4,7 @@ use super::last_line;
 use crate::run::{Job, Stop, cargo};
 
 /// How long the share of every commit may run, once it is built.
-const SECONDS: &str = "60";
+const SECONDS: &str = "45";
 
 /// Runs the share of this seed, or all of them.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
