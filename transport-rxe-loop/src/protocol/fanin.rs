@@ -274,7 +274,7 @@ fn is_of_one_queue(one: &Entry, next: &Entry) -> bool {
 fn copy(from: &mut Consumer<'_>, count: Position, to: &mut Producer<'_>) {
     let mut room = [Wc::default(); 32];
     let mut left = count;
-    while left > 0 {
+    loop {
         let most = left.min(room.len() as Position);
         let moved = from.poll_with(&mut room[..most as usize], |wc, tag| {
             // There is room, as the new ring holds at least so many.
@@ -283,7 +283,7 @@ fn copy(from: &mut Consumer<'_>, count: Position, to: &mut Producer<'_>) {
         steps::done(Step::Copied);
         match moved {
             Ok(moved) if moved > 0 => left -= moved as Position,
-            // A stranger wrote there, so that less can be read than was stored.
+            // Nothing is left; or a stranger wrote there, so that less can be read than was stored.
             _ => break,
         }
     }
