@@ -95,7 +95,7 @@ impl Pool {
             sync::store_u32(word, 0);
         }
         sync::store(&self.takers.taken, 0);
-        sync::release(&self.owner.posted, 0);
+        sync::store(&self.owner.posted, 0);
     }
 
     /// How few receives there may be before that is told; 0 is any number.
