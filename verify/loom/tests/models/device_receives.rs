@@ -122,3 +122,21 @@ fn q05_a_receive_is_overwritten_only_once_it_was_read() {
         .must_fail_without(Site::Settle, UNORDERED)
         .must_fail_without(Site::SeeCompleted, UNORDERED);
 }
+
+/// Somebody flushes what is left while the owner posts one more.
+fn flush() {
+    let queue = Arc::new(Queue::default());
+    let other = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || queue.receives.left(CAPACITY).for_each(|position| queue.take(position))
+    });
+    assert!(!queue.post_up_to(1), "nobody starves");
+    other.join().unwrap();
+}
+
+#[test]
+fn q02_a_receive_is_flushed_as_it_was_posted() {
+    model("a receive is posted and flushed", flush)
+        .must_fail_without(Site::StoreFenced, UNORDERED)
+        .must_fail_without(Site::SeePosted, UNORDERED);
+}
