@@ -92,12 +92,12 @@ impl Fanin {
     /// A new, empty ring lies here, whose consumer begins at position 0.
     pub fn begin(&self, place: Place) {
         self.keep(Tail::default());
-        sync::release(&self.place, place.to_word());
+        self.lie_at(place);
     }
 
     /// The ring is gone.
     pub fn end(&self) {
-        sync::release(&self.place, Place::default().to_word());
+        self.lie_at(Place::default());
     }
 
     /// Where the next completion goes, as far as this is known without the lock.
@@ -232,7 +232,7 @@ impl Fanin {
         let consumer = parts.consumer(start, old.key(), events);
         let mut producer = parts.producer(Tail::at(start), old.key(), None::<NoSignal>);
         if !sync::intact(Site::MoveLast) {
-            sync::release(&self.place, place.to_word());
+            self.lie_at(place);
         }
         copy(old, unpolled, &mut producer);
         if sync::intact(Site::AdoptArm) {
@@ -242,7 +242,7 @@ impl Fanin {
         // As far on as before; or less far, where a stranger wrote into the ring, and then a repair would
         // find the old one's tail again.
         self.keep(producer.tail());
-        sync::release(&self.place, place.to_word());
+        self.lie_at(place);
         steps::done(Step::Moved);
         consumer
     }
@@ -250,6 +250,11 @@ impl Fanin {
     #[inline]
     fn tail(&self) -> Tail {
         Tail::from_words(self.tail.each_ref().map(sync::load))
+    }
+
+    /// After all that lies there: see [`lock`](super::lock) for why.
+    fn lie_at(&self, place: Place) {
+        sync::release(&self.place, place.to_word());
     }
 
     /// The position last, and after all that it covers: see [`lock`](super::lock) for why.
