@@ -14,6 +14,8 @@ const NUMBER: u32 = 0x1001;
 const RTS: Identity = Identity { number: NUMBER, state: QpState::Rts };
 const REVIVED: &str = "it failed, and is not in ERR";
 
+type Change = fn(&AtomicU32);
+
 struct Pair {
     identity: AtomicU32,
     cell: UnsafeCell<()>,
@@ -32,7 +34,7 @@ impl Pair {
 }
 
 /// One does something, and changes the queue pair; the other looks at it if it finds that.
-fn hand_over(change: fn(&AtomicU32), finds: fn(&AtomicU32) -> bool) {
+fn hand_over(change: Change, finds: fn(&AtomicU32) -> bool) {
     let pair = Pair::in_rts();
     let other = thread::spawn({
         let pair = Arc::clone(&pair);
@@ -65,7 +67,7 @@ fn store_only(word: &AtomicU32) {
 
 #[test]
 fn q01_who_sees_a_change_sees_what_was_before_it() {
-    let changes: [(&str, fn(&AtomicU32)); 6] = [
+    let changes: [(&str, Change); 6] = [
         ("made anew", |word| identity::enter(word, NUMBER)),
         ("changed", |word| _ = identity::change(word, RTS, QpState::Sqd)),
         ("failed", fail),
@@ -92,7 +94,7 @@ fn q01_who_finds_that_it_can_change_nothing_sees_what_was_before_that() {
 }
 
 /// One fails it while another changes it.
-fn fail_while(change: fn(&AtomicU32)) {
+fn fail_while(change: Change) {
     let pair = Pair::in_rts();
     let other = thread::spawn({
         let pair = Arc::clone(&pair);
@@ -105,7 +107,7 @@ fn fail_while(change: fn(&AtomicU32)) {
 
 #[test]
 fn q01_what_has_failed_stays_so_whoever_changes_it_at_once() {
-    let changes: [(&str, fn(&AtomicU32)); 2] = [
+    let changes: [(&str, Change); 2] = [
         ("fails its sends", |word| identity::fail_sends(word, NUMBER)),
         ("drains it", |word| _ = identity::change(word, RTS, QpState::Sqd)),
     ];

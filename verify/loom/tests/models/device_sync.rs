@@ -11,6 +11,9 @@ use verify_loom::harness::{UNORDERED, model};
 const TORN: &str = "the last word is there before the rest";
 const MISCOUNTED: &str = "one of the two did not count";
 
+type Tell<A> = fn(&A);
+type IsTold<A> = fn(&A) -> bool;
+
 /// A word, and something that is done before it changes.
 #[derive(Default)]
 struct Message<A> {
@@ -22,7 +25,7 @@ struct Message<A> {
 unsafe impl<A: Sync> Sync for Message<A> {}
 
 /// One does something, and tells; the other looks at it if it is told.
-fn hand_over<A: Default + Send + Sync + 'static>(tell: fn(&A), is_told: fn(&A) -> bool) {
+fn hand_over<A: Default + Send + Sync + 'static>(tell: Tell<A>, is_told: IsTold<A>) {
     let message = Arc::new(Message::<A>::default());
     let other = thread::spawn({
         let message = Arc::clone(&message);
@@ -41,8 +44,8 @@ fn hand_over<A: Default + Send + Sync + 'static>(tell: fn(&A), is_told: fn(&A) -
 /// is not.
 fn hands_over<A: Default + Send + Sync + 'static>(
     name: &str,
-    (tell, only_stores): (fn(&A), fn(&A)),
-    (is_told, only_loads): (fn(&A) -> bool, fn(&A) -> bool),
+    (tell, only_stores): (Tell<A>, Tell<A>),
+    (is_told, only_loads): (IsTold<A>, IsTold<A>),
 ) {
     model(name, move || hand_over(tell, is_told))
         .must_fail_as("what orders the store", UNORDERED, move || hand_over(only_stores, is_told))
