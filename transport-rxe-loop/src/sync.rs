@@ -13,7 +13,7 @@
 //! | copying counter | [`store_fenced`], holder | [`acquire_at`], who has shut it out | that the copy is over |
 //! | posted receives | [`store_fenced`], poster | [`acquire_at`], taker and flusher | the receive's words |
 //! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |
-//! | word of a pool's slot | [`swap_if`], who settles; [`release`], under the pool's lock | [`acquire_at`], poster; [`acquire`] | that the receive's words were read |
+//! | word of a pool's slot | [`swap_if`], who settles | [`acquire_at`], poster; [`acquire`], who waits for that | that the receive's words were read, and its completion published |
 //! | posted receives of a pool | [`store_fenced`], poster | [`acquire_at`], taker | the receives' words, slots and order |
 //! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
 //! | word of a process | [`swap_if`], [`release`] | [`acquire`], [`swap_if`], who attaches | that nothing is left of its last owner |

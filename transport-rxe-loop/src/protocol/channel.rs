@@ -56,7 +56,6 @@ impl EventNode {
     /// The events come to nobody any more: of an object whose process is dead. Its channel is, too.
     pub fn forget(&self) {
         sync::store_u32(&self.channel, 0);
-        sync::store_u32(&self.pending, 0);
     }
 
     /// The index of the channel to which its events come. To be looked at again under that channel's
@@ -66,7 +65,7 @@ impl EventNode {
         sync::load_u32(&self.channel).checked_sub(1)
     }
 
-    /// Events that nobody has read.
+    /// Events that nobody has read; of a source that has no channel, any number.
     ///
     /// # Staleness
     /// Without the lock of its channel, it may be any older count.
@@ -101,7 +100,8 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         self.list.clear();
     }
 
-    /// From now on the events of this source come here. It has no channel so far.
+    /// From now on the events of this source come here. It has no channel so far, and what it counts is of no
+    /// channel, or of its last one.
     pub fn attach(&self, source: u32) {
         let node = (self.node)(source);
         sync::store_u32(&node.pending, 0);
@@ -115,10 +115,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
             return;
         }
         sync::store_u32(&node.channel, 0);
-        if node.pending() > 0 {
-            sync::store_u32(&node.pending, 0);
-            self.list.remove(source, self.sources, |number| &(self.node)(number).next);
-        }
+        self.list.remove(source, self.sources, |number| &(self.node)(number).next);
     }
 
     /// Adds an event of this source, if they come here; true if the descriptor is to be written.
@@ -231,8 +228,29 @@ mod tests {
         events.detach(0);
         assert!(!events.raise(0));
         assert_eq!((events.take(), events.take()), (Some(1), None));
+        assert!(!events.raise(0), "nobody is to be woken");
+        assert!(events.is_empty());
         memory.events(CHANNEL + 1).detach(1);
         assert!(events.raise(1), "it was not another channel's to detach");
+    }
+
+    #[test]
+    fn n07_a_source_that_comes_again_has_none_of_its_old_events() {
+        for comes_to in [CHANNEL, CHANNEL + 1] {
+            let memory = Memory::new(&[0, 2]);
+            assert!(memory.events(CHANNEL).raise(0));
+            memory.events(CHANNEL).detach(0);
+            assert!(memory.events(CHANNEL).is_empty(), "the descriptor is to be read");
+            let _ = memory.events(CHANNEL).raise(2);
+            memory.nodes[2].forget();
+            memory.list.clear();
+            let events = memory.events(comes_to);
+            for source in [0, 2] {
+                events.attach(source);
+                assert!(events.raise(source), "it is the first");
+                assert_eq!((events.take(), events.take()), (Some(source), None));
+            }
+        }
     }
 
     #[test]
@@ -242,6 +260,7 @@ mod tests {
         memory.nodes[0].forget();
         let events = memory.events(CHANNEL);
         events.begin();
+        assert!(!events.raise(0), "it is the dead one's");
         assert!(events.raise(1));
     }
 
@@ -256,6 +275,16 @@ mod tests {
         assert_eq!((events.take(), events.take()), (Some(2), None), "0 has none, 4 is another's");
         assert!(events.is_empty());
         assert_eq!(memory.nodes[4].pending(), 1);
+    }
+
+    #[test]
+    fn x04_a_list_that_was_lost_comes_back_with_the_next_event() {
+        let memory = Memory::new(&[0]);
+        let events = memory.events(CHANNEL);
+        assert!(events.raise(0));
+        memory.list.clear();
+        assert!(events.raise(0));
+        assert!(std::iter::from_fn(|| events.take()).eq([0, 0]));
     }
 
     #[test]

@@ -92,12 +92,12 @@ impl Fanin {
     /// A new, empty ring lies here, whose consumer begins at position 0.
     pub fn begin(&self, place: Place) {
         self.keep(Tail::default());
-        sync::release(&self.place, place.to_word());
+        self.lie_at(place);
     }
 
     /// The ring is gone.
     pub fn end(&self) {
-        sync::release(&self.place, Place::default().to_word());
+        self.lie_at(Place::default());
     }
 
     /// Where the next completion goes, as far as this is known without the lock.
@@ -232,7 +232,7 @@ impl Fanin {
         let consumer = parts.consumer(start, old.key(), events);
         let mut producer = parts.producer(Tail::at(start), old.key(), None::<NoSignal>);
         if !sync::intact(Site::MoveLast) {
-            sync::release(&self.place, place.to_word());
+            self.lie_at(place);
         }
         copy(old, unpolled, &mut producer);
         if sync::intact(Site::AdoptArm) {
@@ -242,7 +242,7 @@ impl Fanin {
         // As far on as before; or less far, where a stranger wrote into the ring, and then a repair would
         // find the old one's tail again.
         self.keep(producer.tail());
-        sync::release(&self.place, place.to_word());
+        self.lie_at(place);
         steps::done(Step::Moved);
         consumer
     }
@@ -250,6 +250,11 @@ impl Fanin {
     #[inline]
     fn tail(&self) -> Tail {
         Tail::from_words(self.tail.each_ref().map(sync::load))
+    }
+
+    /// After all that lies there: see [`lock`](super::lock) for why.
+    fn lie_at(&self, place: Place) {
+        sync::release(&self.place, place.to_word());
     }
 
     /// The position last, and after all that it covers: see [`lock`](super::lock) for why.
@@ -274,7 +279,7 @@ fn is_of_one_queue(one: &Entry, next: &Entry) -> bool {
 fn copy(from: &mut Consumer<'_>, count: Position, to: &mut Producer<'_>) {
     let mut room = [Wc::default(); 32];
     let mut left = count;
-    while left > 0 {
+    loop {
         let most = left.min(room.len() as Position);
         let moved = from.poll_with(&mut room[..most as usize], |wc, tag| {
             // There is room, as the new ring holds at least so many.
@@ -283,7 +288,7 @@ fn copy(from: &mut Consumer<'_>, count: Position, to: &mut Producer<'_>) {
         steps::done(Step::Copied);
         match moved {
             Ok(moved) if moved > 0 => left -= moved as Position,
-            // A stranger wrote there, so that less can be read than was stored.
+            // Nothing is left; or a stranger wrote there, so that less can be read than was stored.
             _ => break,
         }
     }

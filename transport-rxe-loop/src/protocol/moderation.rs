@@ -179,10 +179,10 @@ impl Moderation {
         }
         let now = now();
         let latest = now.saturating_add(setting.limit());
-        let mut deadline = sync::load(&self.deadline);
-        if deadline == 0 || deadline > latest {
-            deadline = latest;
-        }
+        let deadline = match sync::load(&self.deadline) {
+            0 => latest,
+            deadline => deadline.min(latest),
+        };
         if deadline <= now {
             self.release();
             return Verdict::Raise;

@@ -95,7 +95,7 @@ impl Pool {
             sync::store_u32(word, 0);
         }
         sync::store(&self.takers.taken, 0);
-        sync::release(&self.owner.posted, 0);
+        sync::store(&self.owner.posted, 0);
     }
 
     /// How few receives there may be before that is told; 0 is any number.
@@ -291,7 +291,7 @@ impl Queue<'_> {
         let (slot, word) = self.at(front)?;
         let state = TAKEN | u64::from(by) << PLACE_AT | u64::from(target & TARGET) << TARGET_AT;
         let taken = in_generation(generation(sync::load(word)), state);
-        sync::release(word, taken);
+        sync::store(word, taken);
         steps::done(Step::Taken);
         let next = front.wrapping_add(1);
         sync::release(&self.pool.takers.taken, next);
@@ -317,7 +317,7 @@ impl Queue<'_> {
     #[must_use]
     pub fn give_back(&self, taken: &Taken) -> Option<bool> {
         let word = self.slots.get(taken.slot as usize)?;
-        if sync::acquire(word) != taken.word {
+        if sync::load(word) != taken.word {
             return None;
         }
         let to = self.ends().0.wrapping_sub(1);
@@ -372,7 +372,8 @@ impl Queue<'_> {
     pub fn settle(&self, tag: u32, target: u32) {
         let (slot, of) = tag::to_pool(tag);
         let Some(word) = self.slots.get(slot as usize) else { return };
-        let seen = sync::acquire(word);
+        // Freeing it acquires.
+        let seen = sync::load(word);
         let taken = Taken { slot, word: seen, reached_limit: false };
         let is_it = generation(seen) == of || !sync::intact(Site::RightLife);
         if seen & STATE == TAKEN && is_it && taken.target() == target {

@@ -128,7 +128,8 @@ impl Receives {
     /// Forgets what is left: for the owner, once the state shuts the peer out and its window was closed;
     /// under the lock of the completion queue. Positions go on, so that old ones mean nothing.
     pub fn empty(&self) {
-        sync::release(&self.completed.0, self.posted());
+        // It is the owner who looks at this next.
+        sync::store(&self.completed.0, self.posted());
         sync::store_u32(&self.posted.starved, 0);
     }
 }

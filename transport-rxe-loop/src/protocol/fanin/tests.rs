@@ -133,6 +133,19 @@ fn q12_tags_and_order_move_with_what_waits() {
 }
 
 #[test]
+fn x04_a_tail_that_a_stranger_put_further_does_not_move() {
+    let (fanin, old, new) = (Fanin::new(), Memory::new(8), Memory::new(16));
+    let mut consumer = old.parts().consumer(0, KEY, false);
+    push(&fanin, &old, &[entry(1, of_recv(1)), entry(1, of_recv(2))]);
+    sync::store(&fanin.tail[0], 5);
+    let to = (Place::default(), new.parts());
+    let mut consumer = fanin.move_to((&mut consumer, old.parts()), to, false);
+    assert_eq!(fanin.unpolled(&consumer), 2, "as many as could be read");
+    push(&fanin, &new, &[entry(1, of_recv(3))]);
+    assert_eq!(tags(&mut consumer), [1, 2, 3].map(of_recv));
+}
+
+#[test]
 fn x04_words_that_a_stranger_wrote_are_harmless() {
     for word in [0, 1, 1 << 40, u64::MAX] {
         let (fanin, memory, new) = (Fanin::new(), Memory::new(4), Memory::new(4));

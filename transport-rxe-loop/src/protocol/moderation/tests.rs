@@ -99,6 +99,17 @@ fn n12_a_producer_that_finds_the_time_over_raises() {
 }
 
 #[test]
+fn n12_the_next_event_after_that_waits_anew() {
+    let queue = of(10, 100);
+    queue.came(1, NOW);
+    assert_eq!(queue.came(1, NOW + 100_000), Alert::Raise);
+    queue.arm(Notify::Next);
+    assert_eq!(queue.came(1, NOW + 100_000), Alert::Call);
+    assert_eq!(queue.look(NOW + 199_999), Alert::None);
+    assert_eq!(queue.look(NOW + 200_000), Alert::Raise);
+}
+
+#[test]
 fn n12_no_period_is_not_for_ever() {
     let queue = of(10, 0);
     queue.came(1, NOW);
@@ -118,13 +129,35 @@ fn n13_setting_raises_what_is_held_back() {
 fn the_thread_is_called_once_for_all_events_until_its_alarm() {
     let queue = of(2, 100);
     assert_eq!(queue.came(1, NOW), Alert::Call);
-    for later in 1..9 {
+    for later in 0..9 {
         assert_eq!(queue.came(1, NOW + later), Alert::Raise);
         queue.arm(Notify::Next);
         assert_eq!(queue.came(1, NOW + later), Alert::None);
     }
     assert_eq!(queue.look(NOW + 100_000), Alert::None);
     assert_eq!(queue.moderation.alarm(), NOW + 100_008);
+}
+
+#[test]
+fn the_thread_is_called_again_for_an_event_that_comes_before_its_alarm() {
+    let queue = of(2, 100);
+    assert_eq!(queue.came(1, NOW), Alert::Call);
+    assert_eq!(queue.came(1, NOW), Alert::Raise);
+    let sooner = Setting { count: 2, period: 10 };
+    assert_eq!(queue.moderation.set(&queue.control, sooner), Alert::None);
+    queue.arm(Notify::Next);
+    assert_eq!(queue.came(1, NOW), Alert::Call);
+    assert_eq!(queue.moderation.alarm(), NOW + 10_000);
+}
+
+#[test]
+fn a_thread_that_cannot_look_raises_what_may_be_held_back_and_is_called_again() {
+    let queue = of(3, 100);
+    assert!(!queue.moderation.give_up(), "nothing is");
+    assert_eq!(queue.came(1, NOW), Alert::Call);
+    assert!(queue.moderation.give_up());
+    assert_eq!(queue.moderation.alarm(), 0);
+    assert_eq!(queue.came(1, NOW), Alert::Call);
 }
 
 #[test]
@@ -138,11 +171,12 @@ fn an_alarm_that_nobody_answered_counts_as_none() {
 
 #[test]
 fn x04_whatever_the_words_say_an_event_is_not_held_for_long() {
-    for word in [1, NOW - 1, NOW, NOW + LONGEST + 1, 1 << 63, u64::MAX] {
+    let words = [1, NOW - 1, NOW, NOW + LONGEST + 1, 1 << 63, u64::MAX];
+    for (word, held) in words.into_iter().flat_map(|word| [(word, 0), (word, word as u32)]) {
         let queue = of(u16::MAX, 100);
         sync::store(&queue.moderation.deadline, word);
         sync::store(&queue.moderation.alarm, word);
-        sync::store_u32(&queue.moderation.held, word as u32);
+        sync::store_u32(&queue.moderation.held, held);
         if queue.came(1, NOW) != Alert::Raise {
             assert!(until(queue.moderation.alarm(), NOW) <= 100_000);
             assert_eq!(queue.look(NOW + 100_000), Alert::Raise);

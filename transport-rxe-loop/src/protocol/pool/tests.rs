@@ -95,6 +95,23 @@ fn q09_what_was_not_used_is_the_next_again() {
 }
 
 #[test]
+fn q09_each_time_that_a_slot_is_taken_has_its_own_tag() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    post(&queue, 0);
+    let first = take(&queue);
+    queue.settle(first.tag(), QP);
+    post(&queue, 0);
+    let second = take(&queue);
+    assert_eq!(queue.give_back(&second), Some(false));
+    let third = take(&queue);
+    for old in [first, second] {
+        assert_eq!(old.slot(), third.slot());
+        assert_ne!(old.tag(), third.tag());
+    }
+}
+
+#[test]
 fn q09_whoever_starved_is_kicked_when_one_is_given_back() {
     let memory = Memory::at(0);
     let queue = memory.queue();

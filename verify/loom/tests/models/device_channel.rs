@@ -199,7 +199,7 @@ fn n07_what_is_gone_has_no_events_whenever_who_detaches_it_is_killed() {
     for step in 0..=STEPS {
         let name = format!("killed at step {step} of detaching");
         let detach = model(name, move || detach_and_die(step));
-        if step == 3 {
+        if step == 2 {
             detach.must_fail_without(Site::Rebuild, LOST);
         }
     }

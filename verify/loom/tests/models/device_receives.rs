@@ -122,3 +122,49 @@ fn q05_a_receive_is_overwritten_only_once_it_was_read() {
         .must_fail_without(Site::Settle, UNORDERED)
         .must_fail_without(Site::SeeCompleted, UNORDERED);
 }
+
+/// Somebody flushes what is left while the owner posts one more.
+fn flush() {
+    let queue = Arc::new(Queue::default());
+    let other = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || queue.receives.left(CAPACITY).for_each(|position| queue.take(position))
+    });
+    assert!(!queue.post_up_to(1), "nobody starves");
+    other.join().unwrap();
+}
+
+#[test]
+fn q02_a_receive_is_flushed_as_it_was_posted() {
+    model("a receive is posted and flushed", flush)
+        .must_fail_without(Site::StoreFenced, UNORDERED)
+        .must_fail_without(Site::SeePosted, UNORDERED);
+}
+
+/// The peer asks for so many receives, one by one, while the owner posts one; and then one more.
+fn find_after_all(asks: u64) {
+    let queue = Arc::new(Queue::default());
+    let peer = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || {
+            let mut ahead = Ahead::default();
+            let has = |&position: &u64| {
+                queue.receives.has_or_starve(position, &mut ahead, PEER, CAPACITY)
+            };
+            (0..asks).take_while(has).count() > 0
+        }
+    });
+    queue.post_up_to(1);
+    if peer.join().unwrap() {
+        assert!(!queue.post_up_to(2), "kicked for nothing");
+    }
+}
+
+#[test]
+fn who_finds_a_receive_after_all_does_not_wait_for_the_next() {
+    model("a receive comes while it is missed", || find_after_all(1)).must_fail_as(
+        "enough",
+        "kicked for nothing",
+        || find_after_all(2),
+    );
+}

@@ -105,6 +105,8 @@ fn q02_a_receive_that_is_posted_while_its_queue_pair_fails_is_flushed() {
 struct Bytes {
     door: AtomicU32,
     copying: Copying,
+    /// The counter that the initiator's own process goes by.
+    own: Copying,
     cell: UnsafeCell<()>,
 }
 
@@ -113,29 +115,45 @@ unsafe impl Sync for Bytes {}
 
 const OPEN: u32 = 17;
 
+/// Who shuts the door.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Another,
+    /// A process that is the initiator's, too.
+    Itself,
+}
+
 /// Somebody shuts the door, waits, and gives the memory back, while so many requests are carried out.
-fn shut(requests: u32, waits: bool) {
+fn shut(requests: u32, by: By, waits: bool) {
     let bytes = Arc::new(Bytes {
         door: AtomicU32::new(OPEN),
         copying: Copying::default(),
+        own: Copying::default(),
         cell: UnsafeCell::new(()),
     });
     let initiator = thread::spawn({
         let bytes = Arc::clone(&bytes);
         move || {
             for _ in 0..requests {
+                if by == By::Itself {
+                    bytes.own.open_first();
+                }
                 bytes.copying.open();
                 if sync::acquire(&bytes.door) == OPEN {
                     bytes.cell.with_mut(|_| ());
+                }
+                if by == By::Itself {
+                    bytes.own.close_last();
                 }
                 bytes.copying.close();
             }
         }
     });
+    let copying = if by == By::Itself { &bytes.own } else { &bytes.copying };
     sync::release(&bytes.door, 0);
     let shut = Shut::after_change();
     if waits {
-        assert!(shut.wait(&bytes.copying, || {
+        assert!(shut.wait(copying, || {
             thread::yield_now();
             true
         }));
@@ -147,13 +165,23 @@ fn shut(requests: u32, waits: bool) {
 #[test]
 fn q10_no_byte_moves_through_a_dead_key() {
     for requests in [1, 2] {
-        model(format!("a key dies during {requests} requests"), move || shut(requests, true))
+        let run = move |waits| shut(requests, By::Another, waits);
+        model(format!("a key dies during {requests} requests"), move || run(true))
             .must_fail_without(Site::OpenFence, UNORDERED)
             .must_fail_without(Site::ChangeFence, UNORDERED)
             .must_fail_without(Site::StoreFenced, UNORDERED)
             .must_fail_without(Site::SeeClosed, UNORDERED)
-            .must_fail_as("the wait", UNORDERED, move || shut(requests, false));
+            .must_fail_as("the wait", UNORDERED, move || run(false));
     }
+}
+
+#[test]
+fn q10_nor_through_one_that_dies_where_the_request_is_made() {
+    model("a key dies in its own process", || shut(1, By::Itself, true))
+        .must_fail_without(Site::OpenFence, UNORDERED)
+        .must_fail_without(Site::ChangeFence, UNORDERED)
+        .must_fail_without(Site::SeeClosed, UNORDERED)
+        .must_fail_as("the wait", UNORDERED, || shut(1, By::Itself, false));
 }
 
 /// The owner empties its queue pair, and makes it anew for the same peer, which carries requests out.

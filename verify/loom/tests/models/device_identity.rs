@@ -1,0 +1,124 @@
+//! The word that says who a queue pair is, and how (Q1): who sees that it was changed sees what was done before
+//! that, and of changes that come at once none is lost.
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+use transport_rxe_loop::protocol::identity::{self, Identity};
+use transport_rxe_loop::protocol::state::QpState;
+use transport_rxe_loop::sync::{self, AtomicU32};
+use verify_loom::harness::{UNORDERED, model};
+
+const NUMBER: u32 = 0x1001;
+const RTS: Identity = Identity { number: NUMBER, state: QpState::Rts };
+const REVIVED: &str = "it failed, and is not in ERR";
+
+type Change = fn(&AtomicU32);
+
+struct Pair {
+    identity: AtomicU32,
+    cell: UnsafeCell<()>,
+}
+
+// SAFETY: the cell holds nothing.
+unsafe impl Sync for Pair {}
+
+impl Pair {
+    fn in_rts() -> Arc<Self> {
+        let identity = AtomicU32::new(0);
+        identity::enter(&identity, NUMBER);
+        assert!(identity::change(&identity, identity::read(&identity), QpState::Rts));
+        Arc::new(Self { identity, cell: UnsafeCell::new(()) })
+    }
+}
+
+/// One does something, and changes the queue pair; the other looks at it if it finds that.
+fn hand_over(change: Change, finds: fn(&AtomicU32) -> bool) {
+    let pair = Pair::in_rts();
+    let other = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || {
+            if finds(&pair.identity) {
+                pair.cell.with(|_| ());
+            }
+        }
+    });
+    pair.cell.with_mut(|_| ());
+    change(&pair.identity);
+    other.join().unwrap();
+}
+
+fn is_changed(word: &AtomicU32) -> bool {
+    identity::read(word) != RTS
+}
+
+fn fail(word: &AtomicU32) {
+    identity::fail(word, NUMBER);
+}
+
+/// Puts it into ERR, and orders nothing.
+fn store_only(word: &AtomicU32) {
+    let failed = AtomicU32::new(0);
+    identity::enter(&failed, NUMBER);
+    let _ = identity::change(&failed, identity::read(&failed), QpState::Err);
+    sync::store_u32(word, sync::load_u32(&failed));
+}
+
+#[test]
+fn q01_who_sees_a_change_sees_what_was_before_it() {
+    let changes: [(&str, Change); 6] = [
+        ("made anew", |word| identity::enter(word, NUMBER)),
+        ("changed", |word| _ = identity::change(word, RTS, QpState::Sqd)),
+        ("failed", fail),
+        ("failed as to its sends", |word| identity::fail_sends(word, NUMBER)),
+        ("taken away", identity::vacate),
+        ("taken away by its number", |word| _ = identity::vacate_if(word, NUMBER)),
+    ];
+    for (name, change) in changes {
+        model(format!("a queue pair is {name}"), move || hand_over(change, is_changed))
+            .must_fail_as("what orders the change", UNORDERED, || {
+                hand_over(store_only, is_changed);
+            });
+    }
+}
+
+#[test]
+fn q01_who_finds_that_it_can_change_nothing_sees_what_was_before_that() {
+    let refused = |word: &AtomicU32| !identity::fail(word, NUMBER);
+    model("a queue pair has failed already", move || hand_over(fail, refused)).must_fail_as(
+        "what orders the change",
+        UNORDERED,
+        move || hand_over(store_only, refused),
+    );
+}
+
+/// One fails it while another changes it.
+fn fail_while(change: Change) {
+    let pair = Pair::in_rts();
+    let other = thread::spawn({
+        let pair = Arc::clone(&pair);
+        move || change(&pair.identity)
+    });
+    assert!(identity::fail(&pair.identity, NUMBER), "{REVIVED}");
+    other.join().unwrap();
+    assert_eq!(identity::read(&pair.identity).state, QpState::Err, "{REVIVED}");
+}
+
+#[test]
+fn q01_what_has_failed_stays_so_whoever_changes_it_at_once() {
+    let changes: [(&str, Change); 2] = [
+        ("fails its sends", |word| identity::fail_sends(word, NUMBER)),
+        ("drains it", |word| _ = identity::change(word, RTS, QpState::Sqd)),
+    ];
+    for (name, change) in changes {
+        model(format!("a queue pair fails while somebody {name}"), move || fail_while(change))
+            .must_fail_as("the comparison", REVIVED, || {
+                fail_while(|word| {
+                    if identity::read(word) == RTS {
+                        identity::enter(word, NUMBER);
+                    }
+                });
+            });
+    }
+}
