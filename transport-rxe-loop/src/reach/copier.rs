@@ -299,3 +299,6 @@ impl Drop for Asking {
         sync::leave(self.in_use);
     }
 }
+
+#[cfg(test)]
+mod tests;
