@@ -158,9 +158,13 @@ mod tests {
 
     use super::*;
     use crate::actor::until;
+    use crate::arena::Extent;
     use crate::device::Context;
     use crate::fabric::{claim, header};
+    use crate::layout::SrqSlot;
     use crate::open::OpenOptions;
+    use crate::protocol::pool::Queue;
+    use crate::protocol::window::Shut;
     use crate::qp::QpInit;
     use crate::state::QpState;
 
@@ -233,6 +237,67 @@ mod tests {
         turn.abandon();
         // Its number is gone, so that nobody else begins one.
         assert_eq!(left, [(Some(PLACE), Some(dead), 0); 3]);
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        assert_eq!(slot.life().place(), None);
+    }
+
+    #[test]
+    fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
+        let (_context, fabric) = alone("copies");
+        let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
+        let copying = &fabric.qp(index).send.copying;
+        copying.open();
+        die(fabric);
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        // Or who deregisters would wait for the next in its place, which may never do anything.
+        assert!(!Shut::after_change().is_open(copying));
+    }
+
+    /// A shared receive queue with one receive, of one who will die.
+    fn pool(fabric: &'static Fabric) -> (&'static SrqSlot, Queue<'static>, Extent) {
+        let srqs = &fabric.tables().srqs;
+        let (index, generation) = srqs.claim(PLACE).unwrap();
+        let (slot, extent) = (srqs.at(index), Extent::allocate(fabric, pool::bytes(1)).unwrap());
+        sync::store_u32(&slot.slots_at, extent.offset());
+        sync::store_u32(&slot.capacity, 1);
+        slot.pool.begin();
+        sync::release(&slot.number, identity::number_of(index, srqs.index_bits(), generation));
+        let queue = pool::queue(fabric, slot).unwrap();
+        queue.put(0, 0);
+        assert!(!queue.post(1), "nobody waits");
+        (slot, queue, extent)
+    }
+
+    #[test]
+    fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of_it() {
+        let (_context, fabric) = alone("takes");
+        let (slot, queue, _extent) = pool(fabric);
+        let taken = queue.take(fabric.place(), 1).unwrap();
+        let dead = die(fabric);
+        for _ in 0..3 {
+            look(fabric);
+            assert_eq!((slot.life().place(), fabric.others().next()), (Some(PLACE), Some(dead)));
+        }
+        queue.settle(taken.tag(), taken.target());
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        assert_eq!((slot.life().place(), sync::load_u32(&slot.number)), (None, 0));
+    }
+
+    #[test]
+    fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking() {
+        let (_context, fabric) = alone("may-take");
+        let (slot, _queue, _extent) = pool(fabric);
+        let suspended = fabric.lock(slot.pool.lock(), || {}).unwrap();
+        let dead = die(fabric);
+        look(fabric);
+        assert_eq!((slot.life().place(), fabric.others().next()), (Some(PLACE), Some(dead)));
+        drop(suspended);
         while fabric.others().count() > 0 {
             look(fabric);
         }
