@@ -3,10 +3,10 @@
 //! be done again, and the dead one keeps its place until the last is done.
 //!
 //! 1. Locks that it held are inherited, and what is under them repaired.
-//! 2. Its queue pairs lose their numbers. Whoever is connected to one is told, and fails
-//!    with RETRY_EXC when its timers say so. What it had taken from shared receive queues is given back.
+//! 2. Its queue pairs lose their numbers. What it had taken from shared receive queues is given back.
 //! 3. Everybody is told of events and overruns, and every queue pair is run by its process: the dead, or a
-//!    sweeper that died over this, may have owed somebody just that.
+//!    sweeper that died over this, may have owed somebody just that. Whoever is connected to one of the dead
+//!    finds that it is gone, and fails with RETRY_EXC when its timers say so.
 //! 4. Once nobody is in the middle of a request for one of its queue pairs, everything that it had is free:
 //!    keys, queues, channels, memory, and last its place.
 //!
@@ -15,7 +15,6 @@
 
 use crate::bell;
 use crate::cq;
-use crate::execute;
 use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
@@ -93,8 +92,9 @@ fn expel(fabric: &'static Fabric, dead: Owner) -> bool {
         if !fabric.others().any(|other| other == dead) {
             return false;
         }
-        if number != 0 && identity::vacate_if(slot, number) {
-            execute::kick_those_connected_to(fabric, number);
+        if number != 0 {
+            // Or another survivor has. Who is connected to it is run with all others, after this.
+            let _by_this_one = identity::vacate_if(slot, number);
         }
         is_quiet &= !window::is_open_for(fabric, index);
     }
