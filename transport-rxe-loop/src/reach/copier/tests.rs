@@ -3,14 +3,24 @@
 use std::iter;
 use std::thread;
 
+use cq_core::setup::QpType;
+use cq_core::transport::{Poll, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::RecvWr;
+
 use super::*;
 use crate::actor::until;
+use crate::attr::QpAttr;
+use crate::cq::Cq;
 use crate::device::Context;
+use crate::execute;
 use crate::facts::Whose;
+use crate::identity;
 use crate::layout::Entry;
 use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
-use crate::qp::QpInit;
+use crate::qp::{QpInit, QueuePair};
+use crate::state::QpState;
 
 /// A place where nobody lives.
 const PLACE: u16 = 37;
@@ -104,4 +114,59 @@ fn x07_who_waits_to_ask_serves_others_meanwhile() {
     assert_eq!(others().count(), STAGES - 1);
     assert!(matches!(ask(fabric, PLACE), Err(Trouble::NoAnswer)), "others have all stages");
     assert_eq!(stage.seen().state(), Some(State::Done), "it is served");
+}
+
+/// A queue pair of a kind that takes messages, and has a receive.
+fn receiver(pd: &ProtectionDomain, cq: &Cq, qp_type: QpType) -> QueuePair {
+    let mut qp = pd.create_qp(&QpInit { qp_type, ..QpInit::new(cq) }).unwrap();
+    match qp_type {
+        QpType::Ud => qp.activate(1).unwrap(),
+        QpType::Rc | QpType::Uc => qp.connect(qp.number()).unwrap(),
+    }
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    qp
+}
+
+const KINDS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
+
+#[test]
+fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
+    let (context, pd, fabric) = alone("serves-reset");
+    let cq = context.create_cq(4, None).unwrap();
+    for kind in KINDS {
+        let mut qp = receiver(&pd, &cq, kind);
+        let slot = fabric.qp(qp.number());
+        let serving = fabric.reach().copier().serving.lock().unwrap();
+        thread::scope(|scope| {
+            let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::Reset)).map(|()| qp));
+            until("it takes no more", || identity::read(slot).state == QpState::Reset);
+            (0..200).for_each(|_| thread::yield_now());
+            assert!(!resets.is_finished(), "{kind:?}: bytes may still move");
+            drop(serving);
+            until("no bytes move any more", || resets.is_finished());
+            resets.join().unwrap().unwrap();
+        });
+    }
+}
+
+#[test]
+fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up() {
+    let (context, pd, fabric) = alone("serves-flush");
+    let mut cq = context.create_cq(4, None).unwrap();
+    for kind in KINDS {
+        let qp = receiver(&pd, &cq, kind);
+        let (number, mut room) = (qp.number(), [Wc::default()]);
+        let serving = fabric.reach().copier().serving.lock().unwrap();
+        assert!(identity::fail(fabric.qp(number), number));
+        thread::scope(|scope| {
+            let flushes = scope.spawn(move || execute::run(fabric, number));
+            let begins = || flushes.is_finished() || !fabric.own(number).turn.is_free();
+            until("it begins", begins);
+            (0..200).for_each(|_| thread::yield_now());
+            assert_eq!(cq.poll(&mut room), Ok(0), "{kind:?}: bytes may still move");
+            drop(serving);
+            until("it is flushed", || cq.poll(&mut room).unwrap() == 1);
+        });
+        assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+    }
 }
