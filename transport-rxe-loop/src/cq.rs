@@ -19,6 +19,8 @@ pub mod moderation;
 mod push;
 mod resize;
 
+#[cfg(test)]
+pub use self::push::die_pushing;
 pub use self::push::{
     expect_push, give_up, landing, lock, outwait_push, overrun, push, settle_all, tell,
 };

@@ -184,3 +184,56 @@ fn drained(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use cq_core::setup::{QpCaps, QpType};
+    use cq_core::transport::{Poll, Post};
+    use cq_core::wc::Wc;
+    use cq_core::wr::SendWr;
+
+    use super::*;
+    use crate::actor::until;
+    use crate::ah::AddressVector;
+    use crate::datagram::Destination;
+    use crate::open::OpenOptions;
+    use crate::protocol::window::Shut;
+    use crate::qp::QpInit;
+
+    #[test]
+    fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_it_is() {
+        const MANY: usize = 600;
+        let name = format!("posts-{}", std::process::id());
+        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+        let (here, pd, fabric) =
+            (context.attributes(), context.alloc_pd(), context.bell().fabric());
+        let mut cq = context.create_cq(4, None).unwrap();
+        let caps = QpCaps { max_send_wr: 1024, ..QpInit::new(&cq).caps };
+        let init = QpInit { qp_type: QpType::Ud, caps, ..QpInit::new(&cq) };
+        let [mut qp, mut receiver] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
+        qp.activate(1).unwrap();
+        receiver.activate(1).unwrap();
+        let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+        let number = qp.number();
+        let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
+        let (wr, own) = (SendWr::send_inline(1, b"x"), fabric.own(number));
+        // It is posted, and nobody has carried it out.
+        own.turn.seize();
+        qp.to(&destination).post_send(&[wr.unsignaled()]).unwrap();
+        own.turn.abandon();
+        let kept = fabric.lock(&fabric.qp(receiver.number()).taking, || {}).unwrap();
+        thread::scope(|scope| {
+            let works = scope.spawn(move || run(fabric, number));
+            let shut = Shut::after_change();
+            until("it is at the first", || shut.is_open(&own.copying));
+            let mut later = [wr.unsignaled(); MANY];
+            later[MANY - 1] = wr;
+            qp.to(&destination).post_send(&later).unwrap();
+            drop(kept);
+            until("it is not kept", || works.is_finished());
+        });
+        until("the last is sent", || cq.poll(&mut [Wc::default()]) == Ok(1));
+    }
+}

@@ -233,3 +233,62 @@ impl Drop for Place {
         execute::kick_those_connected_to(self.fabric, self.number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cq_core::setup::Access;
+    use cq_core::transport::{Poll, Post};
+    use cq_core::wc::{Wc, WcStatus};
+    use cq_core::wr::{RecvWr, SendWr};
+
+    use super::*;
+    use crate::attr::QpAttr;
+    use crate::completion;
+    use crate::device::Context;
+    use crate::open::OpenOptions;
+    use crate::protocol::lock::Owner;
+    use crate::protocol::tag;
+
+    /// A place where nobody lives.
+    const PLACE: u16 = 35;
+
+    /// In a fabric where nobody else is, who might have a queue pair run.
+    fn alone(name: &str) -> Context {
+        let name = format!("{name}-{}", std::process::id());
+        OpenOptions::new().fabric(&name).open("loop0").unwrap()
+    }
+
+    #[test]
+    fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
+        let context = alone("destroys");
+        let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let [mut waits, peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+        let rts = QpAttr::rts().timeout(0);
+        for step in [QpAttr::init(Access::empty()), QpAttr::rtr(peer.number()), rts] {
+            waits.modify(&step).unwrap();
+        }
+        waits.post_send(&[SendWr::send(1, &[])]).unwrap();
+        let mut room = [Wc::default(); 2];
+        assert_eq!(cq.poll(&mut room), Ok(0), "its peer is not connected");
+        peer.destroy();
+        assert_eq!(cq.poll(&mut room), Ok(1));
+        assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+    }
+
+    #[test]
+    fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
+        let context = alone("forgets");
+        let fabric = context.bell().fabric();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect(qp.number()).unwrap();
+        qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
+        let index = sync::load_u32(&fabric.qp(qp.number()).recv_cq);
+        let wc = completion::failed(1, qp.number(), WcStatus::LOC_PROT_ERR);
+        cq::die_pushing(fabric, index, Owner::new(PLACE, 1), &wc, tag::of_recv(1));
+        qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        // Whoever did that later might set the receives back that reset has forgotten.
+        let fanin = &fabric.cq(index).fanin;
+        assert_eq!((fanin.lock.holder(), fanin.position()), (None, 1), "it is settled by now");
+    }
+}

@@ -3,10 +3,10 @@
 //! be done again, and the dead one keeps its place until the last is done.
 //!
 //! 1. Locks that it held are inherited, and what is under them repaired.
-//! 2. Its queue pairs lose their numbers. Whoever is connected to one is told, and fails
-//!    with RETRY_EXC when its timers say so. What it had taken from shared receive queues is given back.
+//! 2. Its queue pairs lose their numbers. What it had taken from shared receive queues is given back.
 //! 3. Everybody is told of events and overruns, and every queue pair is run by its process: the dead, or a
-//!    sweeper that died over this, may have owed somebody just that.
+//!    sweeper that died over this, may have owed somebody just that. Whoever is connected to one of the dead
+//!    finds that it is gone, and fails with RETRY_EXC when its timers say so.
 //! 4. Once nobody is in the middle of a request for one of its queue pairs, everything that it had is free:
 //!    keys, queues, channels, memory, and last its place.
 //!
@@ -15,7 +15,6 @@
 
 use crate::bell;
 use crate::cq;
-use crate::execute;
 use crate::fabric::Fabric;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
@@ -93,8 +92,9 @@ fn expel(fabric: &'static Fabric, dead: Owner) -> bool {
         if !fabric.others().any(|other| other == dead) {
             return false;
         }
-        if number != 0 && identity::vacate_if(slot, number) {
-            execute::kick_those_connected_to(fabric, number);
+        if number != 0 {
+            // Or another survivor has. Who is connected to it is run with all others, after this.
+            let _by_this_one = identity::vacate_if(slot, number);
         }
         is_quiet &= !window::is_open_for(fabric, index);
     }
@@ -158,9 +158,13 @@ mod tests {
 
     use super::*;
     use crate::actor::until;
+    use crate::arena::Extent;
     use crate::device::Context;
     use crate::fabric::{claim, header};
+    use crate::layout::SrqSlot;
     use crate::open::OpenOptions;
+    use crate::protocol::pool::Queue;
+    use crate::protocol::window::Shut;
     use crate::qp::QpInit;
     use crate::state::QpState;
 
@@ -233,6 +237,67 @@ mod tests {
         turn.abandon();
         // Its number is gone, so that nobody else begins one.
         assert_eq!(left, [(Some(PLACE), Some(dead), 0); 3]);
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        assert_eq!(slot.life().place(), None);
+    }
+
+    #[test]
+    fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
+        let (_context, fabric) = alone("copies");
+        let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
+        let copying = &fabric.qp(index).send.copying;
+        copying.open();
+        die(fabric);
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        // Or who deregisters would wait for the next in its place, which may never do anything.
+        assert!(!Shut::after_change().is_open(copying));
+    }
+
+    /// A shared receive queue with one receive, of one who will die.
+    fn pool(fabric: &'static Fabric) -> (&'static SrqSlot, Queue<'static>, Extent) {
+        let srqs = &fabric.tables().srqs;
+        let (index, generation) = srqs.claim(PLACE).unwrap();
+        let (slot, extent) = (srqs.at(index), Extent::allocate(fabric, pool::bytes(1)).unwrap());
+        sync::store_u32(&slot.slots_at, extent.offset());
+        sync::store_u32(&slot.capacity, 1);
+        slot.pool.begin();
+        sync::release(&slot.number, identity::number_of(index, srqs.index_bits(), generation));
+        let queue = pool::queue(fabric, slot).unwrap();
+        queue.put(0, 0);
+        assert!(!queue.post(1), "nobody waits");
+        (slot, queue, extent)
+    }
+
+    #[test]
+    fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of_it() {
+        let (_context, fabric) = alone("takes");
+        let (slot, queue, _extent) = pool(fabric);
+        let taken = queue.take(fabric.place(), 1).unwrap();
+        let dead = die(fabric);
+        for _ in 0..3 {
+            look(fabric);
+            assert_eq!((slot.life().place(), fabric.others().next()), (Some(PLACE), Some(dead)));
+        }
+        queue.settle(taken.tag(), taken.target());
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        assert_eq!((slot.life().place(), sync::load_u32(&slot.number)), (None, 0));
+    }
+
+    #[test]
+    fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking() {
+        let (_context, fabric) = alone("may-take");
+        let (slot, _queue, _extent) = pool(fabric);
+        let suspended = fabric.lock(slot.pool.lock(), || {}).unwrap();
+        let dead = die(fabric);
+        look(fabric);
+        assert_eq!((slot.life().place(), fabric.others().next()), (Some(PLACE), Some(dead)));
+        drop(suspended);
         while fabric.others().count() > 0 {
             look(fabric);
         }

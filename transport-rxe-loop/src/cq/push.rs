@@ -16,6 +16,8 @@ use crate::fabric::Fabric;
 use crate::imitate;
 use crate::lock::{Guard, Stuck};
 use crate::overrun;
+#[cfg(test)]
+use crate::protocol::lock::Owner;
 use crate::protocol::mode::Trait;
 use crate::region;
 use crate::sync;
@@ -180,4 +182,14 @@ pub fn landing(fabric: &'static Fabric, index: u32) -> u32 {
 #[cold]
 pub fn outwait_push(fabric: &'static Fabric, index: u32) -> bool {
     lock(fabric, index).is_ok()
+}
+
+/// As far as a producer gets that dies over a completion: it is published, and not settled.
+#[cfg(test)]
+pub fn die_pushing(fabric: &'static Fabric, index: u32, dead: Owner, wc: &Wc, tag: u32) {
+    let fanin = &fabric.cq(index).fanin;
+    assert!(fanin.lock.try_enter(dead));
+    let parts = parts(fabric, fanin.place()).unwrap();
+    let mut producer = fanin.producer(parts, super::key(fabric, index), None::<NoSignal>);
+    producer.push_with(wc, tag, false).unwrap();
 }

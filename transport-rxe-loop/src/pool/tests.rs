@@ -66,7 +66,7 @@ impl Alone {
 
 #[test]
 fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
-    let mut alone = Alone::new();
+    let mut alone = Alone::in_own_fabric();
     let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     let mut room = [Wc::default(); 2];
@@ -82,7 +82,7 @@ fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
 
 #[test]
 fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
-    let mut alone = Alone::new();
+    let mut alone = Alone::in_own_fabric();
     let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
     alone.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     assert_eq!(alone.context.next_async(), Ok(None), "somebody lives and has the lock");
@@ -186,6 +186,16 @@ fn x03_who_starved_gets_what_a_dead_process_had_taken() {
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
     alone.dies(PLACE);
+    alone.is_served();
+}
+
+#[test]
+fn q09_who_starved_gets_what_is_posted() {
+    let mut alone = Alone::in_own_fabric();
+    alone.is_taken_by(alone.fabric.place());
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
+    alone.srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     alone.is_served();
 }
 

@@ -56,6 +56,12 @@ impl Copier {
             true
         });
     }
+
+    /// Waits until what others had asked for and given up since is over: their own windows say nothing of it.
+    /// To be called once they are closed.
+    pub fn outwait_given_up(&self) {
+        drop(self.serving.lock().unwrap_or_else(PoisonError::into_inner));
+    }
 }
 
 impl fmt::Debug for Copier {
@@ -299,3 +305,6 @@ impl Drop for Asking {
         sync::leave(self.in_use);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,13 +19,15 @@ use crate::sync;
 /// # Errors
 /// A process lives and does not get on with one: it is suspended.
 pub fn outwait_senders(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> Result<(), Stuck> {
-    match slot.qp_type() {
+    let outwaited = match slot.qp_type() {
         QpType::Ud => take_receives(fabric, slot).map(drop),
         QpType::Rc | QpType::Uc => {
             let shut = Shut::after_change();
             outwait(fabric, &shut, sync::load_u32(fabric.dest(number)))
         }
-    }
+    };
+    fabric.reach().copier().outwait_given_up();
+    outwaited
 }
 
 /// Waits until nobody else takes receives of a queue pair for datagrams. From a sender that died this is
@@ -113,16 +115,21 @@ pub struct Alone<'a> {
 /// Says whether nobody is in the middle of a request for a queue pair whose state was changed; who is looks
 /// at that when he is through.
 pub fn alone_at<'a>(fabric: &'static Fabric, slot: &'a QpSlot, number: u32) -> Option<Alone<'a>> {
-    match slot.qp_type() {
+    let taking = match slot.qp_type() {
         QpType::Ud => {
             let _shut = Shut::after_change();
-            Some(Alone { _taking: Some(fabric.try_lock(&slot.taking)?) })
+            Some(fabric.try_lock(&slot.taking)?)
         }
         QpType::Rc | QpType::Uc => {
             let peer = sync::load_u32(fabric.dest(number));
-            (!may_be_open(fabric, peer, number)).then_some(Alone { _taking: None })
+            if may_be_open(fabric, peer, number) {
+                return None;
+            }
+            None
         }
-    }
+    };
+    fabric.reach().copier().outwait_given_up();
+    Some(Alone { _taking: taking })
 }
 
 /// Whether the queue pair with this number may be in the middle of a request for its peer.

@@ -2,18 +2,28 @@ use std::thread;
 
 use cq_core::setup::{Access, QpType};
 use cq_core::transport::{Poll, Post};
-use cq_core::wc::Wc;
+use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use crate::actor::until;
-use crate::ah::AddressVector;
+use crate::ah::{AddressHandle, AddressVector};
 use crate::attr::QpAttr;
+use crate::completion;
+use crate::cq::{self, Cq};
 use crate::datagram::Destination;
 use crate::device::Context;
 use crate::error::ModifyError;
 use crate::fabric::Fabric;
-use crate::qp::QpInit;
+use crate::mr::OwnedRegion;
+use crate::open::OpenOptions;
+use crate::protocol::lock::Owner;
+use crate::protocol::tag;
+use crate::qp::{QpInit, QueuePair};
 use crate::state::QpState;
+use crate::sync;
+
+/// A place where nobody lives.
+const PLACE: u16 = 36;
 
 #[test]
 fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
@@ -60,4 +70,74 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     drop(suspended);
     assert_eq!(receiver.modify(&reset), Ok(()));
     receiver.activate(1).unwrap();
+}
+
+/// A receiver in a fabric of its own, with two receives, and who sends to it.
+struct Scene {
+    fabric: &'static Fabric,
+    sender: QueuePair,
+    receiver: QueuePair,
+    ah: AddressHandle,
+    cq: Cq,
+    /// Where its receives are.
+    _region: OwnedRegion,
+    _context: Context,
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let name = format!("{name}-{}", std::process::id());
+        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+        let (here, pd) = (context.attributes(), context.alloc_pd());
+        let cq = context.create_cq(4, None).unwrap();
+        let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
+        let [mut sender, mut receiver] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
+        sender.activate(1).unwrap();
+        receiver.activate(1).unwrap();
+        let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+        let sges = [region.sge(0, 64).unwrap()];
+        receiver.post_recv(&[1, 2].map(|id| RecvWr::new(id, &sges))).unwrap();
+        let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+        let fabric = context.bell().fabric();
+        Self { fabric, sender, receiver, ah, cq, _region: region, _context: context }
+    }
+
+    /// A datagram with queue key 1.
+    fn send(sender: &mut QueuePair, ah: &AddressHandle, qp_num: u32) {
+        let destination = Destination { ah, qp_num, qkey: 1 };
+        let wr = SendWr::send_inline(3, b"x").unsignaled();
+        sender.to(&destination).post_send(&[wr]).unwrap();
+    }
+}
+
+#[test]
+fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken() {
+    let Scene { fabric, mut sender, mut receiver, ah, mut cq, .. } = Scene::new("qkeys");
+    let number = receiver.number();
+    let stuck = &fabric.own(number).stuck;
+    // As if another one had been waited for: who goes on to the lock forgets that.
+    sync::store_u32(stuck, u32::MAX);
+    let another = fabric.lock(&fabric.qp(number).taking, || {}).unwrap();
+    thread::scope(|scope| {
+        let sends = scope.spawn(|| Scene::send(&mut sender, &ah, number));
+        until("it has looked, and waits", || sync::load_u32(stuck) == 0);
+        receiver.modify(&QpAttr::to(QpState::Rts).qkey(2)).unwrap();
+        drop(another);
+        until("it is through", || sends.is_finished());
+    });
+    assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0), "it had the key that was");
+}
+
+#[test]
+fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
+    let Scene { fabric, mut sender, receiver, ah, mut cq, .. } = Scene::new("completed");
+    let (number, dead) = (receiver.number(), Owner::new(PLACE, 1));
+    let slot = fabric.qp(number);
+    assert!(slot.taking.try_enter(dead));
+    let wc = completion::failed(1, number, WcStatus::LOC_PROT_ERR);
+    cq::die_pushing(fabric, sync::load_u32(&slot.recv_cq), dead, &wc, tag::of_recv(1));
+    Scene::send(&mut sender, &ah, number);
+    let mut room = [Wc::default(); 4];
+    assert_eq!(cq.poll(&mut room), Ok(2));
+    assert_eq!([room[0].wr_id(), room[1].wr_id()], [1, 2]);
 }

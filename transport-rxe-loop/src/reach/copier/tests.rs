@@ -1,0 +1,172 @@
+//! Who waits for a copy that is under way, and whom a process serves while it waits for another one.
+
+use std::iter;
+use std::thread;
+
+use cq_core::setup::QpType;
+use cq_core::transport::{Poll, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::RecvWr;
+
+use super::*;
+use crate::actor::until;
+use crate::attr::QpAttr;
+use crate::cq::Cq;
+use crate::device::Context;
+use crate::execute;
+use crate::facts::Whose;
+use crate::identity;
+use crate::layout::Entry;
+use crate::open::OpenOptions;
+use crate::pd::ProtectionDomain;
+use crate::qp::{QpInit, QueuePair};
+use crate::state::QpState;
+
+/// A place where nobody lives.
+const PLACE: u16 = 37;
+
+/// In a fabric where nobody else is, and no service thread.
+fn alone(name: &str) -> (Context, ProtectionDomain, &'static Fabric) {
+    let name = format!("{name}-{}", std::process::id());
+    let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+    let (pd, fabric) = (context.alloc_pd(), context.bell().fabric());
+    (context, pd, fabric)
+}
+
+/// Deregisters memory while somebody copies who may do that through its key.
+fn outlasts_the_copy<'a>(
+    fabric: &'static Fabric,
+    pd: &ProtectionDomain,
+    copies: impl Fn() -> Window<'a>,
+) {
+    const ROUNDS: u32 = 5;
+    for round in 0..ROUNDS {
+        let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+        let (key, window) = (&fabric.mr(region.lkey() >> 8).key, copies());
+        thread::scope(|scope| {
+            let deregisters = scope.spawn(move || region.deregister());
+            until("the key is dead", || sync::acquire(key) == 0);
+            (0..200).for_each(|_| thread::yield_now());
+            assert!(!deregisters.is_finished(), "round {round}: bytes may still move");
+            drop(window);
+            until("no bytes move any more", || deregisters.is_finished());
+        });
+    }
+}
+
+#[test]
+fn q10_deregistering_waits_for_what_is_copied_for_another_process() {
+    let (_context, pd, fabric) = alone("serves");
+    let copying = &fabric.reach().copier().copying;
+    outlasts_the_copy(fabric, &pd, || Window::open_to_own(fabric, copying));
+}
+
+#[test]
+fn q10_deregistering_waits_for_what_this_process_copies_itself() {
+    let (context, pd, fabric) = alone("copies");
+    let cq = context.create_cq(4, None).unwrap();
+    let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    outlasts_the_copy(fabric, &pd, || Window::open(fabric, qp.number()));
+}
+
+/// Another process asks this one for something. The stage that it does this by.
+fn is_asked(fabric: &'static Fabric) -> &'static Stage {
+    let stage = &fabric.tables().stages[0];
+    let (whose, needs) = (Whose::local(0), Access::empty());
+    let filling = stage.claim(PLACE, fabric.place()).unwrap();
+    stage.write(&Request { code: Code::Read, whose, needs, operands: [0; 2] }, iter::empty());
+    stage.change(filling, Some(State::Asked)).unwrap();
+    stage
+}
+
+/// Asks the process at a place for an atomic.
+fn ask(fabric: &'static Fabric, place: u16) -> Result<u64, Trouble> {
+    let far = Far { place, whose: Whose::local(0), needs: Access::empty() };
+    atomic(fabric, far, Piece::far(8, 8, 0), Step::FetchAdd { add: 1 })
+}
+
+#[test]
+fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
+    let (_context, pd, fabric) = alone("serves-deregistering");
+    let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+    let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
+    fabric.qp(index).send.copying.open();
+    let stage = is_asked(fabric);
+    region.deregister();
+    assert_eq!(stage.seen().state(), Some(State::Done), "it is served");
+    fabric.qp(index).life().end(PLACE);
+}
+
+#[test]
+fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
+    let (_context, _pd, fabric) = alone("serves-asking");
+    let stage = is_asked(fabric);
+    // The process that is asked is this one: it answers only if it serves.
+    assert!(matches!(ask(fabric, fabric.place()), Err(Trouble::Fault)), "there is no such memory");
+    assert_eq!(stage.seen().state(), Some(State::Done), "it is served");
+}
+
+#[test]
+fn x07_who_waits_to_ask_serves_others_meanwhile() {
+    let (_context, _pd, fabric) = alone("serves-before-asking");
+    let stage = is_asked(fabric);
+    let others = || fabric.tables().stages.iter().filter_map(|stage| stage.claim(PLACE, PLACE));
+    assert_eq!(others().count(), STAGES - 1);
+    assert!(matches!(ask(fabric, PLACE), Err(Trouble::NoAnswer)), "others have all stages");
+    assert_eq!(stage.seen().state(), Some(State::Done), "it is served");
+}
+
+/// A queue pair of a kind that takes messages, and has a receive.
+fn receiver(pd: &ProtectionDomain, cq: &Cq, qp_type: QpType) -> QueuePair {
+    let mut qp = pd.create_qp(&QpInit { qp_type, ..QpInit::new(cq) }).unwrap();
+    match qp_type {
+        QpType::Ud => qp.activate(1).unwrap(),
+        QpType::Rc | QpType::Uc => qp.connect(qp.number()).unwrap(),
+    }
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    qp
+}
+
+const KINDS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
+
+#[test]
+fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
+    let (context, pd, fabric) = alone("serves-reset");
+    let cq = context.create_cq(4, None).unwrap();
+    for kind in KINDS {
+        let mut qp = receiver(&pd, &cq, kind);
+        let slot = fabric.qp(qp.number());
+        let serving = fabric.reach().copier().serving.lock().unwrap();
+        thread::scope(|scope| {
+            let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::Reset)).map(|()| qp));
+            until("it takes no more", || identity::read(slot).state == QpState::Reset);
+            (0..200).for_each(|_| thread::yield_now());
+            assert!(!resets.is_finished(), "{kind:?}: bytes may still move");
+            drop(serving);
+            until("no bytes move any more", || resets.is_finished());
+            resets.join().unwrap().unwrap();
+        });
+    }
+}
+
+#[test]
+fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up() {
+    let (context, pd, fabric) = alone("serves-flush");
+    let mut cq = context.create_cq(4, None).unwrap();
+    for kind in KINDS {
+        let qp = receiver(&pd, &cq, kind);
+        let (number, mut room) = (qp.number(), [Wc::default()]);
+        let serving = fabric.reach().copier().serving.lock().unwrap();
+        assert!(identity::fail(fabric.qp(number), number));
+        thread::scope(|scope| {
+            let flushes = scope.spawn(move || execute::run(fabric, number));
+            let begins = || flushes.is_finished() || !fabric.own(number).turn.is_free();
+            until("it begins", begins);
+            (0..200).for_each(|_| thread::yield_now());
+            assert_eq!(cq.poll(&mut room), Ok(0), "{kind:?}: bytes may still move");
+            drop(serving);
+            until("it is flushed", || cq.poll(&mut room).unwrap() == 1);
+        });
+        assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+    }
+}
