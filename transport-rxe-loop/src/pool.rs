@@ -211,10 +211,19 @@ pub fn sweep(fabric: &'static Fabric, dead: u16) -> bool {
             reclaim(fabric, slot, &queue, &taken);
         }
         if slot.pool.owes() == Some(dead) {
-            tell_limit(fabric, sync::load_u32(&slot.number), dead);
+            is_quiet &= pays(fabric, slot, dead);
         }
     }
     is_quiet
+}
+
+/// Tells the limit that a dead process had reached, unless another survivor has; false where nobody knows yet.
+fn pays(fabric: &'static Fabric, slot: &SrqSlot, dead: u16) -> bool {
+    let Ok(_guard) = fabric.lock(slot.pool.lock(), || {}) else { return false };
+    if slot.pool.owes() == Some(dead) {
+        tell_limit(fabric, sync::load_u32(&slot.number), dead);
+    }
+    true
 }
 
 #[cfg(test)]

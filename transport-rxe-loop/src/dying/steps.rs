@@ -36,14 +36,15 @@ fn times(nth: usize) -> impl Iterator<Item = usize> {
 }
 
 static END: OnceLock<(Step, usize, Signal)> = OnceLock::new();
+/// How often this process has come to it.
+static CAME: AtomicUsize = AtomicUsize::new(0);
 
 /// Kills or stops this process at its end. The signal goes to this thread: one to the process may be taken by
 /// another, and this one would go on for a while.
 #[allow(unsafe_code)]
 fn at_step(step: Step) {
-    static SEEN: AtomicUsize = AtomicUsize::new(0);
     if let Some(&(end, time, signal)) = END.get() {
-        if step == end && SEEN.fetch_add(1, Relaxed) == time {
+        if step == end && CAME.fetch_add(1, Relaxed) == time {
             // SAFETY: it has no pointers, and these signals have no handlers.
             unsafe { libc::raise(signal.as_raw()) };
         }
@@ -94,8 +95,9 @@ fn lives(step: Step, time: usize) -> Outcome<()> {
     let mut chance = Chance::new(time as u64);
     // Who has something to take over may come late to it, as others do that, too: the first time is waited for.
     let deadline = Instant::now() + PATIENCE / 2;
+    let is_to_come = || time == 0 && CAME.load(Relaxed) == 0 && Instant::now() < deadline;
     let mut round = 0;
-    while round < 60 || (time == 0 && Instant::now() < deadline) {
+    while round < 60 || is_to_come() {
         far.work(&mut chance)?;
         Near::new(&context, &pd)?.work(&mut chance)?;
         if matches!(step, Step::Inherited | Step::Swept | Step::Cleared) && round % 10 == 0 {

@@ -170,6 +170,27 @@ fn x03_a_limit_that_a_process_reached_is_told_though_it_died_before_it_told() {
 }
 
 #[test]
+fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
+    let mut alone = Alone::in_own_fabric();
+    alone.srq.arm_limit(1).unwrap();
+    assert!(alone.is_taken_by(PLACE).reached_limit());
+    let (fabric, slot) = (alone.fabric, alone.slot());
+    let guard = fabric.lock(slot.pool.lock(), || {}).unwrap();
+    thread::scope(|scope| {
+        let other = scope.spawn(move || pays(fabric, slot, PLACE));
+        // It does not get on; if it did, it would by now.
+        for _ in 0..200 {
+            thread::yield_now();
+        }
+        tell_limit(fabric, sync::load_u32(&slot.number), PLACE);
+        drop(guard);
+        assert!(other.join().unwrap(), "it is told");
+    });
+    let told = [alone.told(), alone.told()];
+    assert_eq!(told, [Some(AsyncEventType::SRQ_LIMIT_REACHED), None]);
+}
+
+#[test]
 fn x03_a_limit_that_was_told_is_not_told_again_when_who_reached_it_dies() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.arm_limit(1).unwrap();
