@@ -80,7 +80,7 @@ impl Stage {
     }
 }
 
-/// All stages, in the order in which they start: what fails soonest, and then what takes longest.
+/// All stages, in the order in which they start: what others wait for, and then what takes longest.
 pub static STAGES: [Stage; 13] = [
     Stage {
         name: "fmt",
@@ -91,16 +91,6 @@ pub static STAGES: [Stage; 13] = [
         shares: &[],
         packages: &[],
         run: fmt,
-    },
-    Stage {
-        name: "clippy",
-        shows: "clippy has nothing to say about any target of any package",
-        why: "its lints keep unsafe blocks documented and the oldest compiler supported",
-        long: "",
-        budget: 180,
-        shares: &[Shared::Verbs],
-        packages: &[verbs::PACKAGES],
-        run: clippy,
     },
     Stage {
         name: "layout",
@@ -143,6 +133,16 @@ pub static STAGES: [Stage; 13] = [
         run: test,
     },
     Stage {
+        name: "soft-roce",
+        shows: "on the real library and Linux's own RDMA driver all of it works, between two hosts too",
+        why: "only a driver that others wrote shows what the loopback and the model have wrong alike",
+        long: "",
+        budget: 310,
+        shares: &[Shared::Guest],
+        packages: &[verbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
+        run: soft_roce::run,
+    },
+    Stage {
         name: "mutate",
         shows: "faults planted in the engine are noticed, with --long those in the device too, or explained where nothing can see them",
         why: "a check that notices nothing looks like one that passes",
@@ -153,14 +153,14 @@ pub static STAGES: [Stage; 13] = [
         run: mutate::run,
     },
     Stage {
-        name: "soft-roce",
-        shows: "on the real library and Linux's own RDMA driver all of it works, between two hosts too",
-        why: "only a driver that others wrote shows what the loopback and the model have wrong alike",
+        name: "clippy",
+        shows: "clippy has nothing to say about any target of any package",
+        why: "its lints keep unsafe blocks documented and the oldest compiler supported",
         long: "",
-        budget: 310,
-        shares: &[Shared::Guest],
-        packages: &[verbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
-        run: soft_roce::run,
+        budget: 180,
+        shares: &[Shared::Verbs],
+        packages: &[verbs::PACKAGES],
+        run: clippy,
     },
     Stage {
         name: "conformance",
@@ -183,16 +183,6 @@ pub static STAGES: [Stage; 13] = [
         run: bare_metal::run,
     },
     Stage {
-        name: "doc",
-        shows: "the documentation builds without a warning, every link in it leads somewhere",
-        why: "links break when names change",
-        long: "",
-        budget: 40,
-        shares: &[Shared::Verbs],
-        packages: &[verbs::PACKAGES],
-        run: doc,
-    },
-    Stage {
         name: "abi",
         shows: "programs that know libibverbs only run unchanged on the loopback: Debian's, perftest's, pyverbs' tests",
         why: "such programs use verbs in ways that we would not think of",
@@ -201,6 +191,16 @@ pub static STAGES: [Stage; 13] = [
         shares: &[Shared::Checker],
         packages: &[abi::PACKAGES],
         run: abi::run,
+    },
+    Stage {
+        name: "doc",
+        shows: "the documentation builds without a warning, every link in it leads somewhere",
+        why: "links break when names change",
+        long: "",
+        budget: 40,
+        shares: &[Shared::Verbs],
+        packages: &[verbs::PACKAGES],
+        run: doc,
     },
     Stage {
         name: "differential",
