@@ -1,7 +1,7 @@
 //! What libtest says of a program's tests. One that does not find what it needs prints `skipped: ` and the reason,
 //! and passes: it is told from those that ran only where their output is shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::channel;
@@ -54,26 +54,40 @@ pub fn one_by_one(job: &mut Job, programs: &[Program]) -> Result<String, Stop> {
     let left = Mutex::new(tests.into_iter());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     thread::scope(|scope| {
-        let (ended, results) = channel();
+        // The name alone when a test begins, with its result when it is over.
+        let (tells, told) = channel::<(String, Option<io::Result<Output>>)>();
         for _ in 0..processors() {
-            let ended = ended.clone();
+            let tells = tells.clone();
             scope.spawn(move || {
                 while let Some((program, name)) = next() {
+                    let _nobody_asks_any_more = tells.send((name.clone(), None));
                     let result = alone(program, &name);
-                    let _nobody_asks_any_more = ended.send((name, result));
+                    let _nobody_asks_any_more = tells.send((name, Some(result)));
                 }
             });
         }
-        drop(ended);
-        for (over, (name, result)) in results.into_iter().enumerate() {
-            let Output { status, stdout, stderr } = result?;
-            let output = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-            said.extend(output.clone());
-            job.log(&output.concat())?;
-            job.progress(&format!("{name} ({} of {of} over)", over + 1));
-            if !status.success() {
-                failed.push(name);
+        drop(tells);
+        let (mut over, mut under_way) = (0, BTreeSet::new());
+        for (name, result) in told {
+            match result {
+                None => drop(under_way.insert(name)),
+                Some(result) => {
+                    let Output { status, stdout, stderr } = result?;
+                    for text in [stdout, stderr] {
+                        let text = String::from_utf8_lossy(&text);
+                        said.push_str(&text);
+                        job.log(&text)?;
+                    }
+                    over += 1;
+                    under_way.remove(&name);
+                    if !status.success() {
+                        failed.push(name);
+                    }
+                }
             }
+            // What hangs is what was under way when this was last said.
+            let names: Vec<_> = under_way.iter().map(String::as_str).collect();
+            job.progress(&format!("{} ({over} of {of} over)", names.join(", ")));
         }
         match &failed[..] {
             [] => Ok(said),
