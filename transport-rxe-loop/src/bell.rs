@@ -289,6 +289,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::device::Context;
+    use crate::fabric::limits::Limits;
+    use crate::open::OpenOptions;
+    use crate::protocol::lock::Owner;
 
     #[test]
     fn every_source_has_a_number_of_its_own() {
@@ -318,5 +322,72 @@ mod tests {
             let source = Source::from_number(number);
             assert_eq!(Source::from_number(source.to_number()), source);
         }
+    }
+
+    /// A place where nobody lives.
+    const PLACE: u16 = 39;
+
+    /// In a fabric where nobody else is, and no service thread.
+    fn alone(name: &str, limits: Limits) -> (Context, &'static Fabric) {
+        let name = format!("{name}-{}", std::process::id());
+        let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
+        let fabric = context.bell().fabric();
+        (context, fabric)
+    }
+
+    fn is_readable(bell: &Bell) -> bool {
+        bell.block(&mut Some(Duration::ZERO)).unwrap()
+    }
+
+    #[test]
+    fn x03_the_list_of_a_dead_holder_is_made_anew_and_the_sleeper_woken() {
+        let (_context, fabric) = alone("bell-heir", Limits::default());
+        let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
+        bell.attach(source);
+        assert!(bell.events().raise(source.to_number()));
+        fabric.channel(bell.index).list.clear();
+        assert!(fabric.channel(bell.index).lock.try_enter(Owner::new(PLACE, 1)));
+        assert!(!is_readable(&bell));
+        outwait(fabric, bell.index);
+        assert!(is_readable(&bell));
+        assert_eq!(fabric.channel(bell.index).lock.holder(), None);
+        assert_eq!(bell.take(|source| source), Ok(Some(source)));
+    }
+
+    #[test]
+    fn x03_the_empty_list_of_a_dead_holder_wakes_nobody() {
+        let (_context, fabric) = alone("bell-heir-of-none", Limits::default());
+        let bell = Bell::new(fabric).unwrap();
+        assert!(fabric.channel(bell.index).lock.try_enter(Owner::new(PLACE, 1)));
+        outwait(fabric, bell.index);
+        assert_eq!(fabric.channel(bell.index).lock.holder(), None);
+        assert!(!is_readable(&bell));
+    }
+
+    #[test]
+    fn n09_what_another_process_could_not_ring_is_rung_once() {
+        let (_context, fabric) = alone("bell-unheard", Limits::default());
+        let (bell, other) = (Bell::new(fabric).unwrap(), Bell::new(fabric).unwrap());
+        sync::release(&fabric.channel(bell.index).unheard, 1);
+        ring_unheard(fabric);
+        assert!(is_readable(&bell) && !is_readable(&other));
+        fifo::empty(&bell.fd);
+        ring_unheard(fabric);
+        assert!(!is_readable(&bell));
+    }
+
+    #[test]
+    fn a_channel_without_a_descriptor_takes_no_place() {
+        let (_context, fabric) = alone("bell-refused", Limits { channels: 2, ..Limits::default() });
+        let index = (0..2).find(|&index| fabric.channel(index).life().place().is_none()).unwrap();
+        // What is no FIFO, and can't be removed as one is.
+        let path = fabric.path().bell(index);
+        std::fs::create_dir(&path).unwrap();
+        for _ in 0..2 {
+            let refused = Bell::new(fabric).map(|_| ());
+            assert!(matches!(refused, Err(CreateError::NoDescriptor { .. })), "{refused:?}");
+        }
+        std::fs::remove_dir(&path).unwrap();
+        Bell::new(fabric).unwrap();
     }
 }

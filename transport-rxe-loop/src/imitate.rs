@@ -220,3 +220,16 @@ pub fn carries_invalidations(fabric: &Fabric, kind: QpType) -> bool {
 pub const fn is_silent(fabric: &Fabric, event: QpEvent) -> bool {
     fabric.imitates_rxe() && !matches!(event, QpEvent::Drained)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q01_more_reads_than_there_can_be_are_as_many_as_there_can() {
+        for reads in [0, 1, MAX_RD_ATOMIC, MAX_RD_ATOMIC + 1, u8::MAX] {
+            let attr = QpAttr::rtr(7).max_dest_rd_atomic(reads);
+            assert_eq!(check(&attr, QpState::Init, QpType::Rc), Ok(QpState::Rtr), "{reads}");
+        }
+    }
+}

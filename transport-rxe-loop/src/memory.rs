@@ -360,3 +360,28 @@ unsafe fn move_opaquely(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the ranges may be used (this function's contract) and may overlap (`copy` is a memmove).
     unsafe { std::ptr::copy(from, to, len) };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAR: Far = Far { place: 1, whose: Whose::local(0), needs: Access::empty() };
+
+    #[test]
+    fn what_another_process_has_at_an_address_overlaps_nothing_here() {
+        let (here, far) = (Piece { addr: 64, len: 8, key: 0 }, Piece::far(64, 8, 1));
+        assert!(here.overlaps(&here));
+        assert!(!far.overlaps(&here) && !here.overlaps(&far) && !far.overlaps(&far));
+    }
+
+    #[test]
+    fn a_piece_of_another_process_without_a_key_is_left_out() {
+        let mut pieces = Pieces::new();
+        assert!(!pieces.push_far(FAR, 64, 8, 0));
+        assert_eq!((pieces.len(), pieces.range(0..8).count()), (0, 0));
+        assert!(pieces.push_far(FAR, 64, 8, 1));
+        assert!(!pieces.push_far(Far { place: 2, ..FAR }, 64, 8, 1));
+        assert_eq!((pieces.len(), pieces.are_all_far()), (8, true));
+        assert_eq!(Target::of_far(FAR, Piece { addr: 64, len: 8, key: 0 }).pieces().len(), 0);
+    }
+}

@@ -354,4 +354,17 @@ mod tests {
             assert!(shape.ring(fabric, outside as u32).is_none());
         }
     }
+
+    #[test]
+    fn x04_positions_that_can_not_be_have_nothing_wait() {
+        let fabric = Fabric::of_tests();
+        let shape = Shape::of_sends(16, 1, 0);
+        let ring = shape.ring(fabric, fabric.tables().arena.offset() as u32).unwrap();
+        for next in [0, u64::MAX - 3] {
+            for (ahead, any) in [(0, false), (1, true), (16, true), (17, false), (u64::MAX, false)]
+            {
+                assert_eq!(ring.has_any(next, next.wrapping_add(ahead)), any, "{next} {ahead}");
+            }
+        }
+    }
 }

@@ -167,3 +167,29 @@ pub fn is_without_us(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+
+    #[test]
+    fn x04_a_process_finds_itself_among_others_that_the_system_names_first() {
+        const OTHER: u32 = 100;
+        for us in [OTHER - 50, OTHER + 50] {
+            let file = memfd_create("alive", MemfdFlags::CLOEXEC).unwrap();
+            let again = format!("/proc/self/fd/{}", file.as_raw_fd());
+            // Another opening, whose locks are another's. Of those that are in the way, the first made is named.
+            let other = std::fs::File::options().read(true).write(true).open(again).unwrap();
+            let mut lock = range(byte(OTHER), libc::F_WRLCK);
+            fcntl(other.as_fd(), libc::F_OFD_SETLK, &mut lock).unwrap();
+            assert_eq!(anybody(file.as_fd()), Ok(true));
+            assert_eq!(is_without_us(file.as_fd()), Ok(true));
+            assert_eq!(hold(file.as_fd(), us), Ok(true));
+            assert_eq!(is_without_us(file.as_fd()), Ok(false), "{us}");
+        }
+    }
+}

@@ -204,3 +204,22 @@ fn some_of(time: Duration, dice: &mut Dice) -> u64 {
     let step = all / MOST + 1;
     dice.below(all / step + 1) * step
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_time_is_drawn_from_nothing_to_all_of_it() {
+        let mut dice = Dice::new(1);
+        for all in [0, 1, 5] {
+            let drawn = (0..200).map(|_| some_of(Duration::from_nanos(all), &mut dice));
+            assert!(drawn.collect::<BTreeSet<_>>().into_iter().eq(0..=all));
+        }
+        let hour = Duration::from_secs(3600);
+        let longest = (0..200).map(|_| some_of(hour, &mut dice)).max().unwrap();
+        assert!((nanos(hour) / 2..=nanos(hour)).contains(&longest));
+    }
+}

@@ -3,13 +3,15 @@
 
 use std::collections::VecDeque;
 
+use cq_core::async_event::AsyncEventType;
 use cq_core::setup::Access;
-use cq_core::transport::Poll;
+use cq_core::transport::{AsyncEvents, Poll};
 use cq_core::wc::{Wc, WcStatus};
 
 use super::*;
 use crate::device::Context;
 use crate::mr::OwnedRegion;
+use crate::open::OpenOptions;
 
 /// Not powers of two, so that slots of the ring and slots of the queue are told apart.
 const CAPS: QpCaps =
@@ -146,5 +148,20 @@ fn q02_flush_and_reset_while_positions_wrap() {
         }
         assert!(sync::load(&a.qp.place.slot.send.posted).wrapping_sub(start) > 50);
         assert!(b.qp.place.slot.recv.posted().wrapping_sub(start) > 50);
+    }
+}
+
+#[test]
+fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
+    let name = format!("qp-drains-{}", std::process::id());
+    let mut context = OpenOptions::new().fabric(&name).imitate_rxe().open("loop0").unwrap();
+    let cq = context.create_cq(4, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    for told in [true, false, false] {
+        qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        let event = context.next_async().unwrap();
+        let expected = told.then_some(AsyncEventType::SQ_DRAINED);
+        assert_eq!(event.map(|event| event.event_type), expected);
     }
 }

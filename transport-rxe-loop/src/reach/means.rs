@@ -122,3 +122,30 @@ fn now() -> Duration {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::until;
+    use crate::fabric::{claim, header};
+    use crate::open::OpenOptions;
+    use crate::protocol::lock::Owner;
+
+    /// A place where nobody lives, and where this says that somebody did.
+    const PLACE: u16 = 38;
+
+    #[test]
+    fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
+        let name = format!("means-{}", std::process::id());
+        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+        let fabric = context.bell().fabric();
+        let means = Means::new(fabric.limits().processes, false);
+        let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
+        let owner = claim::next(PLACE.into(), word);
+        assert!(claim::take(word, owner));
+        let dead = Owner::from_word(owner).unwrap();
+        assert!(fabric.others().any(|other| other == dead), "nobody looks for the dead");
+        assert_eq!(means.of(fabric, PLACE), Mean::None);
+        until("it is swept up after", || fabric.others().all(|other| other != dead));
+    }
+}

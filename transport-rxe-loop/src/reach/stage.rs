@@ -245,18 +245,16 @@ impl Stage {
 
     /// Leaves it as its asker, in whatever state of that round it is.
     pub fn give_up(&self, round: Seen) {
-        loop {
-            let seen = self.seen();
+        sync::raise_from(&self.word, |word| {
+            let seen = Seen(word);
             let next = match seen.state() {
-                _ if !seen.is_same_round(round) => return,
+                _ if !seen.is_same_round(round) => return None,
                 Some(State::Filling | State::Asked | State::Done) => None,
                 Some(State::Serving) => Some(State::Orphaned),
-                _ => return,
+                _ => return None,
             };
-            if self.change(seen, next).is_some() {
-                return;
-            }
-        }
+            Some(seen.to(next).0)
+        });
     }
 
     /// Leaves it in the place of a process that died.
@@ -353,6 +351,21 @@ mod tests {
             sync::store_u32(&stage.code, 1);
             sync::store_u32(&stage.len, u32::MAX);
             assert_eq!(stage.read().unwrap().1.count(), MAX_SGE);
+        });
+    }
+
+    #[test]
+    fn what_is_asked_is_read_as_it_was_written() {
+        with_stage(|stage| {
+            let whose = Whose { domain: 5, target: 6 };
+            let needs = Access::REMOTE_WRITE;
+            let pieces = [1, 2].map(|n| Sge { addr: 64 * n, length: n as u32, lkey: 7 });
+            let asked = Request { code: Code::WriteLate, whose, needs, operands: [3, 4] };
+            stage.write(&asked, pieces.into_iter());
+            let (read, of) = stage.read().unwrap();
+            assert_eq!((read.code, read.operands), (asked.code, asked.operands));
+            assert_eq!((read.whose, read.needs), (whose, needs));
+            assert!(of.eq(pieces));
         });
     }
 }
