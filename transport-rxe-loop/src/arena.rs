@@ -131,16 +131,7 @@ impl Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Context;
     use crate::open::OpenOptions;
-
-    /// In a fabric where nobody else is.
-    fn alone(name: &str) -> (Context, &'static Fabric) {
-        let name = format!("{name}-{}", std::process::id());
-        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-        let fabric = context.bell().fabric();
-        (context, fabric)
-    }
 
     fn taken(fabric: &'static Fabric) -> usize {
         let mut holders: Vec<_> = fabric.tables().arena.holders().collect();
@@ -150,7 +141,7 @@ mod tests {
 
     #[test]
     fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
-        let (_context, fabric) = alone("arena-owners");
+        let (_context, fabric) = OpenOptions::new().alone();
         let before = taken(fabric);
         let mut left = Extent::allocate(fabric, 3 * GRANULE).unwrap();
         let other = Extent::allocate(fabric, GRANULE + 1).unwrap();
@@ -165,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_again_is_zeroed() {
-        let (_context, fabric) = alone("arena-zeros");
+        let (_context, fabric) = OpenOptions::new().alone();
         let arena = &fabric.tables().arena;
         let take = || {
             sync::store_u32(arena.next, 0);

@@ -289,7 +289,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::device::Context;
     use crate::fabric::limits::Limits;
     use crate::open::OpenOptions;
     use crate::protocol::lock::Owner;
@@ -327,21 +326,13 @@ mod tests {
     /// A place where nobody lives.
     const PLACE: u16 = 39;
 
-    /// In a fabric where nobody else is, and no service thread.
-    fn alone(name: &str, limits: Limits) -> (Context, &'static Fabric) {
-        let name = format!("{name}-{}", std::process::id());
-        let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
-        let fabric = context.bell().fabric();
-        (context, fabric)
-    }
-
     fn is_readable(bell: &Bell) -> bool {
         bell.block(&mut Some(Duration::ZERO)).unwrap()
     }
 
     #[test]
     fn x03_the_list_of_a_dead_holder_is_made_anew_and_the_sleeper_woken() {
-        let (_context, fabric) = alone("bell-heir", Limits::default());
+        let (_context, fabric) = OpenOptions::new().alone();
         let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
         bell.attach(source);
         assert!(bell.events().raise(source.to_number()));
@@ -356,7 +347,7 @@ mod tests {
 
     #[test]
     fn x03_the_empty_list_of_a_dead_holder_wakes_nobody() {
-        let (_context, fabric) = alone("bell-heir-of-none", Limits::default());
+        let (_context, fabric) = OpenOptions::new().alone();
         let bell = Bell::new(fabric).unwrap();
         assert!(fabric.channel(bell.index).lock.try_enter(Owner::new(PLACE, 1)));
         outwait(fabric, bell.index);
@@ -366,7 +357,7 @@ mod tests {
 
     #[test]
     fn n09_what_another_process_could_not_ring_is_rung_once() {
-        let (_context, fabric) = alone("bell-unheard", Limits::default());
+        let (_context, fabric) = OpenOptions::new().alone();
         let (bell, other) = (Bell::new(fabric).unwrap(), Bell::new(fabric).unwrap());
         sync::release(&fabric.channel(bell.index).unheard, 1);
         ring_unheard(fabric);
@@ -378,7 +369,8 @@ mod tests {
 
     #[test]
     fn a_channel_without_a_descriptor_takes_no_place() {
-        let (_context, fabric) = alone("bell-refused", Limits { channels: 2, ..Limits::default() });
+        let (_context, fabric) =
+            OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
         let index = (0..2).find(|&index| fabric.channel(index).life().place().is_none()).unwrap();
         // What is no FIFO, and can't be removed as one is.
         let path = fabric.path().bell(index);

@@ -205,10 +205,8 @@ mod tests {
     #[test]
     fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_it_is() {
         const MANY: usize = 600;
-        let name = format!("posts-{}", std::process::id());
-        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-        let (here, pd, fabric) =
-            (context.attributes(), context.alloc_pd(), context.bell().fabric());
+        let (context, fabric) = OpenOptions::new().alone();
+        let (here, pd) = (context.attributes(), context.alloc_pd());
         let mut cq = context.create_cq(4, None).unwrap();
         let caps = QpCaps { max_send_wr: 1024, ..QpInit::new(&cq).caps };
         let init = QpInit { qp_type: QpType::Ud, caps, ..QpInit::new(&cq) };

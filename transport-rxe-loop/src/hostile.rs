@@ -1,7 +1,7 @@
 //! Whatever somebody writes into the device's memory, whoever uses it neither crashes nor hangs, and nothing
 //! is written but its own objects (X4): two processes use everything, while a third writes all over the file.
 //!
-//! `HOSTILE_ROUNDS` says how many fabrics are written to pieces, and `HOSTILE_SEED` with what. Nobody says: a few, or
+//! `HOSTILE_ROUNDS` says how many fabrics are overwritten, and `HOSTILE_SEED` with what. Nobody says: a few, or
 //! with `VERIFY_LONG` a hundred.
 
 mod scribbler;

@@ -2,6 +2,8 @@
 
 use std::env;
 use std::sync::Arc;
+#[cfg(test)]
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::bell::Bell;
 use crate::device::{self, Context};
@@ -144,6 +146,17 @@ impl OpenOptions {
         let named = self.fabric.as_deref().map_or_else(FabricName::from_env, str::parse);
         let fabric = Fabric::open(&named.map_err(AttachError::from)?, &self.limits, &ways)?;
         Ok(Context::new(fabric, Arc::new(Bell::new(fabric)?)))
+    }
+
+    /// Opens the device in a fabric where no other test is: what one sweeps up after has every queue pair run.
+    #[cfg(test)]
+    pub fn alone(self) -> (Context, &'static Fabric) {
+        static FABRICS: AtomicU32 = AtomicU32::new(0);
+        let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("alone-{}-{nth}", std::process::id());
+        let context = self.fabric(&name).open(device::NAME).unwrap();
+        let fabric = context.bell().fabric();
+        (context, fabric)
     }
 }
 

@@ -244,7 +244,6 @@ mod tests {
     use super::*;
     use crate::attr::QpAttr;
     use crate::completion;
-    use crate::device::Context;
     use crate::open::OpenOptions;
     use crate::protocol::lock::Owner;
     use crate::protocol::tag;
@@ -252,15 +251,9 @@ mod tests {
     /// A place where nobody lives.
     const PLACE: u16 = 35;
 
-    /// In a fabric where nobody else is, who might have a queue pair run.
-    fn alone(name: &str) -> Context {
-        let name = format!("{name}-{}", std::process::id());
-        OpenOptions::new().fabric(&name).open("loop0").unwrap()
-    }
-
     #[test]
     fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
-        let context = alone("destroys");
+        let (context, _) = OpenOptions::new().alone();
         let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
         let [mut waits, peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
         let rts = QpAttr::rts().timeout(0);
@@ -277,7 +270,7 @@ mod tests {
 
     #[test]
     fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
-        let context = alone("forgets");
+        let (context, _) = OpenOptions::new().alone();
         let fabric = context.bell().fabric();
         let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
         let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_for_it() {
-        let (context, fabric) = alone("sweeps");
+        let (context, fabric) = OpenOptions::new().alone();
         let cq = context.create_cq(4, None).unwrap();
         let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         let qps = &fabric.tables().qps;
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
-        let (_context, fabric) = alone("copies");
+        let (_context, fabric) = OpenOptions::new().alone();
         let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
         let copying = &fabric.qp(index).send.copying;
         copying.open();
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of_it() {
-        let (_context, fabric) = alone("takes");
+        let (_context, fabric) = OpenOptions::new().alone();
         let (slot, queue, _extent) = pool(fabric);
         let taken = queue.take(fabric.place(), 1).unwrap();
         let dead = die(fabric);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking() {
-        let (_context, fabric) = alone("may-take");
+        let (_context, fabric) = OpenOptions::new().alone();
         let (slot, _queue, _extent) = pool(fabric);
         let suspended = fabric.lock(slot.pool.lock(), || {}).unwrap();
         let dead = die(fabric);
@@ -304,15 +304,7 @@ mod tests {
         assert_eq!(slot.life().place(), None);
     }
 
-    /// In a fabric where nobody else sweeps.
-    fn alone(name: &str) -> (Context, &'static Fabric) {
-        let name = format!("{name}-{}", std::process::id());
-        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-        let fabric = context.bell().fabric();
-        (context, fabric)
-    }
-
-    /// The same, while this process watches over others, as who is connected to one does.
+    /// Somebody dies while this process watches over others, as one does that is connected to another.
     fn die_watched(fabric: &'static Fabric) {
         die(fabric);
         fabric.service().watch(fabric).unwrap();
@@ -320,7 +312,7 @@ mod tests {
 
     #[test]
     fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
-        let (context, fabric) = alone("sleeps");
+        let (context, fabric) = OpenOptions::new().alone();
         let mut channel = context.create_channel().unwrap();
         let cqs = [(); 3].map(|()| context.create_cq(4, Some(&channel)).unwrap());
         die_watched(fabric);
@@ -333,7 +325,7 @@ mod tests {
 
     #[test]
     fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
-        let (mut context, fabric) = alone("overruns");
+        let (mut context, fabric) = OpenOptions::new().alone();
         let cq = context.create_cq(4, None).unwrap();
         let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         qp.connect(qp.number()).unwrap();
@@ -354,7 +346,7 @@ mod tests {
 
     #[test]
     fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
-        let (context, fabric) = alone("flushes");
+        let (context, fabric) = OpenOptions::new().alone();
         let mut cq = context.create_cq(4, None).unwrap();
         let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         qp.connect(qp.number()).unwrap();

@@ -92,7 +92,7 @@ mod windows;
 
 pub use confined::{CONFINED, Confined};
 pub use deviations::{Deviation, deviations};
-pub use drive::{Outcome, Part, Progress, run, run_in_processes, run_side_by_side};
+pub use drive::{Outcome, Part, Progress, run, run_side_by_side};
 pub use rules::{Rule, hidden, rules};
 pub use run::{named, run_here};
 pub use verdict::Verdict;

@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use verify::conformance::{Part, named, run_here, run_in_processes};
+use verify::conformance::{Part, named, run_here};
 use verify::far;
 
 use crate::message::Message;
@@ -98,19 +98,9 @@ struct Arguments {
     #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "0")]
     from: usize,
 
-    /// With --cases: of these, only each so-manieth
+    /// With --cases: of these, only the first of each NUMBER
     #[arg(long, value_name = "NUMBER", requires = "cases", default_value = "1")]
     every: NonZeroUsize,
-
-    /// With --cases: in so many processes side by side, each with a fabric of its own
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        requires = "cases",
-        conflicts_with = "every",
-        default_value = "1"
-    )]
-    jobs: NonZeroUsize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -202,14 +192,8 @@ fn cases(transport: &str, arguments: &Arguments) -> io::Result<bool> {
     }
     let Arguments { from, only, exact, .. } = arguments;
     let wanted = |case: &str| if *exact { case == only } else { case.contains(only) };
-    let (from, every, jobs) = (*from, arguments.every.get(), arguments.jobs.get());
-    if jobs > 1 {
-        let mut further = vec!["--only", only];
-        further.extend(exact.then_some("--exact"));
-        let transport = named(transport)?;
-        return run_in_processes(transport, (from, jobs), wanted, &further, &mut io::stdout());
-    }
-    run_here(transport, Part { from, every }, wanted, &mut io::stdout())
+    let part = Part { from: *from, every: arguments.every.get() };
+    run_here(transport, part, wanted, &mut io::stdout())
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static Stage>, UnknownStage> {

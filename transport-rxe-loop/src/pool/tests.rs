@@ -34,20 +34,16 @@ struct Alone {
 
 impl Alone {
     fn new() -> Self {
-        Self::of(Fabric::of_tests(), Context::open("loop0").unwrap())
+        Self::of((Context::open("loop0").unwrap(), Fabric::of_tests()))
     }
 
     /// In a fabric where nothing else is: what another test sweeps up after has every queue pair run.
     fn in_own_fabric() -> Self {
-        static FABRICS: AtomicU32 = AtomicU32::new(0);
-        let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("pools-{}-{nth}", std::process::id());
         let limits = Limits { bytes: 4 << 20, ..Limits::default() };
-        let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
-        Self::of(context.bell().fabric(), context)
+        Self::of(OpenOptions::new().limits(limits).alone())
     }
 
-    fn of(fabric: &'static Fabric, context: Context) -> Self {
+    fn of((context, fabric): (Context, &'static Fabric)) -> Self {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
         let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
         let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();

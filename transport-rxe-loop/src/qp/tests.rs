@@ -153,8 +153,7 @@ fn q02_flush_and_reset_while_positions_wrap() {
 
 #[test]
 fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
-    let name = format!("qp-drains-{}", std::process::id());
-    let mut context = OpenOptions::new().fabric(&name).imitate_rxe().open("loop0").unwrap();
+    let (mut context, _) = OpenOptions::new().imitate_rxe().alone();
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();

@@ -136,9 +136,7 @@ mod tests {
 
     #[test]
     fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
-        let name = format!("means-{}", std::process::id());
-        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-        let fabric = context.bell().fabric();
+        let (_context, fabric) = OpenOptions::new().alone();
         let means = Means::new(fabric.limits().processes, false);
         let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
         let owner = claim::next(PLACE.into(), word);

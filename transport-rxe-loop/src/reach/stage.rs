@@ -359,13 +359,13 @@ mod tests {
         with_stage(|stage| {
             let whose = Whose { domain: 5, target: 6 };
             let needs = Access::REMOTE_WRITE;
-            let pieces = [1, 2].map(|n| Sge { addr: 64 * n, length: n as u32, lkey: 7 });
+            let sges = [1, 2].map(|n| Sge { addr: 64 * n, length: n as u32, lkey: 7 });
             let asked = Request { code: Code::WriteLate, whose, needs, operands: [3, 4] };
-            stage.write(&asked, pieces.into_iter());
+            stage.write(&asked, sges.into_iter());
             let (read, of) = stage.read().unwrap();
             assert_eq!((read.code, read.operands), (asked.code, asked.operands));
             assert_eq!((read.whose, read.needs), (whose, needs));
-            assert!(of.eq(pieces));
+            assert!(of.eq(sges));
         });
     }
 }

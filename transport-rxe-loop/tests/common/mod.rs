@@ -4,6 +4,7 @@
 pub mod actor;
 pub mod confined;
 pub mod datagrams;
+pub mod events;
 pub mod failing;
 #[path = "../../src/actor.rs"]
 pub mod process;

@@ -2,17 +2,16 @@
 //! the tests of the overrun.
 
 use std::collections::HashSet;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::events::is_readable;
 use crate::common::{ALL, CAPS, S, bring_to, open, settle, take, wait_for};
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport_rxe_loop::{Access, Context, Cq, OwnedRegion, QpAttr, QpInit, QpState, QueuePair};
 
 /// What hears of one end's events, and that end.
@@ -64,11 +63,6 @@ impl Side {
         let got = settle(&mut self.cq, wanted.len());
         assert!(got.iter().map(|wc| (wc.wr_id(), wc.status())).eq(wanted.iter().copied()));
     }
-}
-
-fn is_readable(context: &Context) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(&context.as_fd(), PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
 /// One request of each kind for this place; the answers go to `here`.

@@ -1,17 +1,16 @@
 //! Arming, channels and their descriptors: N1–N11.
 
 use std::collections::HashSet;
-use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
+use crate::common::events::{expect_event, expect_no_event};
 use crate::common::{CAPS, End, S, connect, open, settle, take};
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::{Arm, ArmError, Armed, Block, Events, Notify, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport_rxe_loop::{CompletionChannel, Cq, QpAttr, QpInit, QpState, QueuePair};
 
 /// A pair whose second end has a channel.
@@ -28,23 +27,6 @@ fn on(channel: &CompletionChannel) -> End {
     end.qp = end.pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
     end.cq = cq;
     end
-}
-
-fn is_readable(channel: &CompletionChannel) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(&channel.as_fd(), PollFlags::IN)], Some(&now)).unwrap() == 1
-}
-
-#[track_caller]
-fn expect_event(channel: &mut CompletionChannel, end: &End) {
-    assert!(is_readable(channel));
-    assert_eq!(channel.next(), Ok(Some(end.cq.key())));
-}
-
-#[track_caller]
-fn expect_no_event(channel: &mut CompletionChannel) {
-    assert!(!is_readable(channel));
-    assert_eq!(channel.next(), Ok(None));
 }
 
 fn message(a: &mut End, b: &mut End, solicited: bool) {

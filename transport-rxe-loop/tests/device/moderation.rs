@@ -1,13 +1,12 @@
 //! Events that are held back: N12, N13. Time is never waited for: an event that came early is told from one
 //! whose period was over by a clock, and where the machine was too slow for that, it is tried again.
 
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use crate::common::events::{expect_event, expect_no_event, is_readable};
 use crate::common::{CAPS, End, connect, open, take, wait_for};
 use cq_core::transport::{Arm, ArmError, Armed, Block, Events, Notify, Post};
 use cq_core::wr::{RecvWr, SendWr};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport_rxe_loop::{CompletionChannel, QpAttr, QpInit, QpState};
 
 /// The longest period, in microseconds, and as a time.
@@ -39,23 +38,6 @@ fn message(a: &mut End, b: &mut End, solicited: bool) {
     let wr = SendWr::send_inline(2, b"x");
     a.qp.post_send(&[if solicited { wr.solicited() } else { wr }]).unwrap();
     take(&mut a.cq);
-}
-
-fn is_readable(channel: &CompletionChannel) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(&channel.as_fd(), PollFlags::IN)], Some(&now)).unwrap() == 1
-}
-
-#[track_caller]
-fn expect_event(channel: &mut CompletionChannel, end: &End) {
-    assert!(is_readable(channel));
-    assert_eq!(channel.next(), Ok(Some(end.cq.key())));
-}
-
-#[track_caller]
-fn expect_no_event(channel: &mut CompletionChannel) {
-    assert!(!is_readable(channel));
-    assert_eq!(channel.next(), Ok(None));
 }
 
 /// Sleeps until an event comes.

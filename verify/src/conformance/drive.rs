@@ -86,7 +86,7 @@ pub fn run_side_by_side(
     let cases = (transport.cases)();
     let mut results = vec![None; cases.len()];
     let mut over = 0;
-    drive(&cases, (0..cases.len()).collect(), jobs, process, |news| match news {
+    drive(&cases, jobs, process, |news| match news {
         News::Begun(nth) => {
             let (transport, of) = (transport.name, cases.len());
             tell(Progress { transport, case: cases[nth].name, over, of });
@@ -103,45 +103,6 @@ pub fn run_side_by_side(
     Ok(cases.into_iter().zip(results).map(outcome).collect())
 }
 
-/// Runs the cases whose names are `wanted`, from number `from` on, in so many processes of this program with further
-/// `arguments`, and writes what [`run_here`](super::run_here) writes, in the same order. Whether none failed.
-///
-/// # Errors
-/// A process could not be started or read, or `out` takes nothing.
-pub fn run_in_processes(
-    transport: &Transport,
-    (from, jobs): (usize, usize),
-    wanted: impl Fn(&str) -> bool,
-    arguments: &[&str],
-    out: &mut impl Write,
-) -> io::Result<bool> {
-    let cases = (transport.cases)();
-    let chosen: Vec<_> = (from..cases.len()).filter(|&nth| wanted(cases[nth].name)).collect();
-    let program = std::env::current_exe()?;
-    let process = |part: Part| {
-        let mut command = Command::new(&program);
-        command.args(["--cases", transport.name]).args(part.arguments()).args(arguments);
-        Ok(command)
-    };
-    let mut results = vec![None; cases.len()];
-    let mut left = chosen.iter();
-    let mut next = left.next();
-    let (mut all_well, mut written) = (true, Ok(()));
-    drive(&cases, chosen.clone(), jobs, process, |news| {
-        let News::Over(nth, result) = news else { return };
-        all_well &= result.is_ok();
-        results[nth] = Some(result);
-        while let Some((&nth, result)) = next.and_then(|nth| Some((nth, results[*nth].take()?))) {
-            if written.is_ok() {
-                written = write_one(out, &cases[nth], &result);
-            }
-            next = left.next();
-        }
-    })?;
-    written.and_then(|()| writeln!(out, "done"))?;
-    Ok(all_well)
-}
-
 /// Writes the lines of a case that is over.
 pub(super) fn write_result(out: &mut impl Write, result: &Result<(), String>) -> io::Result<()> {
     match result {
@@ -150,22 +111,15 @@ pub(super) fn write_result(out: &mut impl Write, result: &Result<(), String>) ->
     }
 }
 
-fn write_one(out: &mut impl Write, case: &Case, result: &Result<(), String>) -> io::Result<()> {
-    writeln!(out, "case {}", case.name)?;
-    write_result(out, result)?;
-    out.flush()
-}
-
 /// What is heard of a case, by its number.
 enum News {
     Begun(usize),
     Over(usize, Result<(), String>),
 }
 
-/// Runs the `chosen` of these cases in so many processes.
+/// Runs these cases in so many processes.
 fn drive(
     cases: &[Case],
-    chosen: Vec<usize>,
     jobs: usize,
     process: impl FnMut(Part) -> io::Result<Command> + Send,
     hear: impl FnMut(News),
@@ -176,7 +130,7 @@ fn drive(
         let mut shares: Vec<_> = (0..jobs)
             .map(|job| Share {
                 cases,
-                numbers: chosen.iter().copied().filter(|nth| nth % jobs == job).collect(),
+                numbers: (job..cases.len()).step_by(jobs).collect(),
                 begun: 0,
                 over: 0,
                 news: news.clone(),
@@ -285,7 +239,7 @@ mod tests {
                 results[nth] = result;
             }
         };
-        drive(&CASES, (0..count).collect(), jobs, process, hear).unwrap();
+        drive(&CASES[..count], jobs, process, hear).unwrap();
         results
     }
 

@@ -85,9 +85,8 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(name: &str) -> Self {
-        let name = format!("{name}-{}", std::process::id());
-        let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+    fn new() -> Self {
+        let (context, fabric) = OpenOptions::new().alone();
         let (here, pd) = (context.attributes(), context.alloc_pd());
         let cq = context.create_cq(4, None).unwrap();
         let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
@@ -98,7 +97,6 @@ impl Scene {
         let sges = [region.sge(0, 64).unwrap()];
         receiver.post_recv(&[1, 2].map(|id| RecvWr::new(id, &sges))).unwrap();
         let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
-        let fabric = context.bell().fabric();
         Self { fabric, sender, receiver, ah, cq, _region: region, _context: context }
     }
 
@@ -112,7 +110,7 @@ impl Scene {
 
 #[test]
 fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken() {
-    let Scene { fabric, mut sender, mut receiver, ah, mut cq, .. } = Scene::new("qkeys");
+    let Scene { fabric, mut sender, mut receiver, ah, mut cq, .. } = Scene::new();
     let number = receiver.number();
     let stuck = &fabric.own(number).stuck;
     // As if another one had been waited for: who goes on to the lock forgets that.
@@ -130,7 +128,7 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
 
 #[test]
 fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
-    let Scene { fabric, mut sender, receiver, ah, mut cq, .. } = Scene::new("completed");
+    let Scene { fabric, mut sender, receiver, ah, mut cq, .. } = Scene::new();
     let (number, dead) = (receiver.number(), Owner::new(PLACE, 1));
     let slot = fabric.qp(number);
     assert!(slot.taking.try_enter(dead));

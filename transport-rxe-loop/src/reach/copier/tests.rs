@@ -26,10 +26,9 @@ use crate::state::QpState;
 const PLACE: u16 = 37;
 
 /// In a fabric where nobody else is, and no service thread.
-fn alone(name: &str) -> (Context, ProtectionDomain, &'static Fabric) {
-    let name = format!("{name}-{}", std::process::id());
-    let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-    let (pd, fabric) = (context.alloc_pd(), context.bell().fabric());
+fn alone() -> (Context, ProtectionDomain, &'static Fabric) {
+    let (context, fabric) = OpenOptions::new().alone();
+    let pd = context.alloc_pd();
     (context, pd, fabric)
 }
 
@@ -56,14 +55,14 @@ fn outlasts_the_copy<'a>(
 
 #[test]
 fn q10_deregistering_waits_for_what_is_copied_for_another_process() {
-    let (_context, pd, fabric) = alone("serves");
+    let (_context, pd, fabric) = alone();
     let copying = &fabric.reach().copier().copying;
     outlasts_the_copy(fabric, &pd, || Window::open_to_own(fabric, copying));
 }
 
 #[test]
 fn q10_deregistering_waits_for_what_this_process_copies_itself() {
-    let (context, pd, fabric) = alone("copies");
+    let (context, pd, fabric) = alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     outlasts_the_copy(fabric, &pd, || Window::open(fabric, qp.number()));
@@ -87,7 +86,7 @@ fn ask(fabric: &'static Fabric, place: u16) -> Result<u64, Trouble> {
 
 #[test]
 fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
-    let (_context, pd, fabric) = alone("serves-deregistering");
+    let (_context, pd, fabric) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
     fabric.qp(index).send.copying.open();
@@ -99,7 +98,7 @@ fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
 
 #[test]
 fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
-    let (_context, _pd, fabric) = alone("serves-asking");
+    let (_context, _pd, fabric) = alone();
     let stage = is_asked(fabric);
     // The process that is asked is this one: it answers only if it serves.
     assert!(matches!(ask(fabric, fabric.place()), Err(Trouble::Fault)), "there is no such memory");
@@ -108,7 +107,7 @@ fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
 
 #[test]
 fn x07_who_waits_to_ask_serves_others_meanwhile() {
-    let (_context, _pd, fabric) = alone("serves-before-asking");
+    let (_context, _pd, fabric) = alone();
     let stage = is_asked(fabric);
     let others = || fabric.tables().stages.iter().filter_map(|stage| stage.claim(PLACE, PLACE));
     assert_eq!(others().count(), STAGES - 1);
@@ -131,7 +130,7 @@ const KINDS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
 
 #[test]
 fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
-    let (context, pd, fabric) = alone("serves-reset");
+    let (context, pd, fabric) = alone();
     let cq = context.create_cq(4, None).unwrap();
     for kind in KINDS {
         let mut qp = receiver(&pd, &cq, kind);
@@ -151,7 +150,7 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
 
 #[test]
 fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up() {
-    let (context, pd, fabric) = alone("serves-flush");
+    let (context, pd, fabric) = alone();
     let mut cq = context.create_cq(4, None).unwrap();
     for kind in KINDS {
         let qp = receiver(&pd, &cq, kind);
