@@ -236,7 +236,7 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
-    use cq_core::setup::Access;
+    use cq_core::setup::{Access, SrqInit};
     use cq_core::transport::{Poll, Post};
     use cq_core::wc::{Wc, WcStatus};
     use cq_core::wr::{RecvWr, SendWr};
@@ -283,5 +283,23 @@ mod tests {
         // Whoever did that later might set the receives back that reset has forgotten.
         let fanin = &fabric.cq(index).fanin;
         assert_eq!((fanin.lock.holder(), fanin.position()), (None, 1), "it is settled by now");
+    }
+
+    #[test]
+    fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_for_it() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+        srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
+        let mut place = Place::new(pd.domain(), &init).unwrap();
+        let queue = pool::queue(fabric, fabric.srq(srq.number())).unwrap();
+        let taken = queue.take(fabric.place(), place.number).unwrap();
+        fabric.remains().push(place.remains.take().unwrap());
+        tidy(fabric);
+        assert_eq!(place.slot.life().place(), Some(fabric.place()));
+        queue.settle(taken.tag(), taken.target());
+        tidy(fabric);
+        assert_eq!(place.slot.life().place(), None);
     }
 }

@@ -257,6 +257,19 @@ mod tests {
         assert!(!Shut::after_change().is_open(copying));
     }
 
+    #[test]
+    fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let qps = &fabric.tables().qps;
+        let (index, generation) = qps.claim(PLACE).unwrap();
+        let slot = qps.at(index);
+        let number = identity::number_of(index, qps.index_bits(), generation);
+        identity::enter(slot, number);
+        let swept = Owner::new(PLACE, 1);
+        assert!(!expel(fabric, swept), "another one lives there");
+        assert_eq!(identity::read(slot).number, number);
+    }
+
     /// A shared receive queue with one receive, of one who will die.
     fn pool(fabric: &'static Fabric) -> (&'static SrqSlot, Queue<'static>, Extent) {
         let srqs = &fabric.tables().srqs;

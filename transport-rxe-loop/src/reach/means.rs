@@ -135,6 +135,29 @@ mod tests {
     const PLACE: u16 = 38;
 
     #[test]
+    fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
+        let Mean::Direct(pid) = means.of(fabric, here) else { panic!("this process lives") };
+        assert_eq!(means.learn(fabric, here, pid, Errno::FAULT), Err(Trouble::Fault));
+        assert_eq!(means.of(fabric, here), Mean::Direct(pid));
+        assert_eq!(means.learn(fabric, here, pid, Errno::PERM), Ok(()));
+        assert_eq!(means.of(fabric, here), Mean::Service);
+    }
+
+    #[test]
+    fn q10_a_process_without_its_first_thread_is_asked_itself() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
+        let Mean::Direct(pid) = means.of(fabric, here) else { panic!("this process lives") };
+        // One that has got another number since is tried under that.
+        assert_eq!(means.learn(fabric, here, pid + 1, Errno::SRCH), Ok(()));
+        assert_eq!(means.of(fabric, here), Mean::Direct(pid));
+        assert_eq!(means.learn(fabric, here, pid, Errno::SRCH), Ok(()));
+        assert_eq!(means.of(fabric, here), Mean::Service);
+    }
+
+    #[test]
     fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
         let (_context, fabric) = OpenOptions::new().alone();
         let means = Means::new(fabric.limits().processes, false);
