@@ -94,8 +94,10 @@ pub enum ChecksError {
 const PROGRAMS: &str = "300";
 const SEEDS: [u32; 2] = [1, 2];
 
-/// The transport whose cases are run.
+/// The transport whose cases are run one by one.
 const LOOPBACK: &str = "rxe-loop";
+/// The transports whose cases are run rule by rule.
+const OTHERS: [&str; 2] = ["rxe-loop as rxe", "rxe-loop, two processes"];
 
 /// Preemptions that a model explores first, and for what survives that.
 const PREEMPTIONS: [&str; 2] = ["2", "3"];
@@ -188,12 +190,20 @@ fn of_program(artifact: &Artifact) -> Result<Vec<Check>, ChecksError> {
     };
     Ok(match artifact.target.name.as_str() {
         "verify" => {
-            let cases = list(program, &["--cases", LOOPBACK, "--list"])?;
+            let cases = |transport| list(program, &["--cases", transport, "--list"]);
             let one = |case: &String| {
                 let arguments = ["--cases", LOOPBACK, "--only", case, "--exact"];
                 check(Kind::Conformance, case.clone(), &arguments)
             };
-            cases.iter().map(one).collect()
+            let mut checks: Vec<_> = cases(LOOPBACK)?.iter().map(one).collect();
+            for transport in OTHERS {
+                let of_rule = |rule: &String| {
+                    let arguments = ["--cases", transport, "--only", rule];
+                    check(Kind::Conformance, format!("{transport}: {rule}"), &arguments)
+                };
+                checks.extend(rules(&cases(transport)?).iter().map(of_rule));
+            }
+            checks
         }
         "differential" => {
             let one = |seed: u32| {
@@ -204,6 +214,14 @@ fn of_program(artifact: &Artifact) -> Result<Vec<Check>, ChecksError> {
         }
         _ => Vec::new(),
     })
+}
+
+/// What the names of these cases begin with, as far as all cases of a rule can be run in the copy.
+fn rules(cases: &[String]) -> BTreeSet<String> {
+    let rule = |case: &str| Some(format!("{}_", case.split_once('_')?.0));
+    let all: BTreeSet<_> = cases.iter().filter_map(|case| rule(case)).collect();
+    let left_out: Vec<_> = NOT_IN_THE_COPY.iter().filter_map(|case| rule(case)).collect();
+    all.into_iter().filter(|rule| !left_out.contains(rule)).collect()
 }
 
 /// The models of a program, with few preemptions and with more.
