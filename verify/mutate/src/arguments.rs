@@ -4,6 +4,7 @@ use clap::Parser;
 
 use crate::choose::Filter;
 use crate::plant::Operator;
+use crate::record::Old;
 use crate::sources::Area;
 
 const DETAILS: &str = "\
@@ -55,6 +56,10 @@ pub struct Arguments {
     #[arg(long, requires = "long")]
     pub resume: bool,
 
+    /// With --long: only what the last run did not see noticed, as after new tests; the rest counts as it was
+    #[arg(long, requires = "long", conflicts_with = "resume")]
+    pub again: bool,
+
     /// Only mutants with this in their file, function or change
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub only: String,
@@ -81,6 +86,15 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// What of the last run counts.
+    pub const fn old(&self) -> Old {
+        match (self.resume, self.again) {
+            (true, _) => Old::OfTheseSources,
+            (_, true) => Old::Noticed,
+            _ => Old::Nothing,
+        }
+    }
+
     /// The mutants that are asked for.
     pub fn filter(&self) -> Filter {
         Filter { only: self.only.clone(), areas: self.area.clone(), operators: self.kind.clone() }

@@ -1,5 +1,5 @@
 //! What became of each mutant, line by line, in `target/verify/mutants.jsonl`: a run that was interrupted goes on
-//! from there.
+//! from there, and after new tests only what was not noticed is tried again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -29,6 +29,17 @@ struct Line {
     outcome: Outcome,
 }
 
+/// What of an older run counts in a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Old {
+    /// Nothing: the file is emptied.
+    Nothing,
+    /// All that it found of the same sources.
+    OfTheseSources,
+    /// Which mutants were noticed, whatever has changed since.
+    Noticed,
+}
+
 /// The file.
 #[derive(Debug)]
 pub struct Record {
@@ -46,18 +57,24 @@ pub struct RecordError {
 }
 
 impl Record {
-    /// Opens the file; empties it, unless the run goes on with an old one. Returns what that had of these
-    /// sources.
+    /// Opens the file, and returns what counts of it.
     pub fn open(
         path: &Path,
         sources: u64,
-        resume: bool,
+        old: Old,
     ) -> Result<(Self, BTreeMap<Name, Outcome>), RecordError> {
         let failed = |error| RecordError { path: path.to_owned(), error };
         fs::create_dir_all(path.parent().unwrap_or(path)).map_err(failed)?;
-        let known = if resume { read(path, sources) } else { BTreeMap::new() };
+        let mut known = read(path);
+        known.retain(|_, line| match old {
+            Old::Nothing => false,
+            Old::OfTheseSources => line.sources == sources,
+            Old::Noticed => matches!(line.outcome, Outcome::Noticed { .. }),
+        });
+        let known = known.into_iter().map(|(name, line)| (name, line.outcome)).collect();
         let mut options = OpenOptions::new();
-        options.create(true).append(resume).write(true).truncate(!resume);
+        let is_new = old == Old::Nothing;
+        options.create(true).append(!is_new).write(true).truncate(is_new);
         let file = Mutex::new(options.open(path).map_err(failed)?);
         Ok((Self { path: path.to_owned(), file, sources }, known))
     }
@@ -74,18 +91,18 @@ impl Record {
     }
 }
 
-/// A line that was cut off, or is of other sources, is as if it were not there.
-fn read(path: &Path, sources: u64) -> BTreeMap<Name, Outcome> {
+/// The last line of each mutant. One that was cut off is as if it were not there.
+fn read(path: &Path) -> BTreeMap<Name, Line> {
     let lines = File::open(path).into_iter().flat_map(|file| BufReader::new(file).lines());
     let lines = lines.map_while(Result::ok);
     let lines = lines.filter_map(|line| serde_json::from_str::<Line>(&line).ok());
-    let ours = lines.filter(|line| line.sources == sources);
-    ours.map(|line| (line.name, line.outcome)).collect()
+    lines.map(|line| (line.name.clone(), line)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::Kind;
 
     #[test]
     fn a_run_goes_on_with_what_an_older_one_of_the_same_sources_found() {
@@ -94,14 +111,17 @@ mod tests {
         let (number, line, operator, area) = (7, 3, Operator::Drop, Area::Core);
         let mutant = Mutant { number, name: name.clone(), line, operator, area };
         let survived = Outcome::Survived { reached: 1, reached_by: vec!["t".into()] };
-        let (record, known) = Record::open(&path, 5, false).unwrap();
+        let (record, known) = Record::open(&path, 5, Old::Nothing).unwrap();
         assert!(known.is_empty());
         record.add(&mutant, &survived, 0.5).unwrap();
         fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"cut").unwrap();
-        let (_, known) = Record::open(&path, 5, true).unwrap();
-        assert_eq!(known.get(&name), Some(&survived));
-        let (_, known) = Record::open(&path, 6, true).unwrap();
-        assert!(known.is_empty());
+        let open = |sources, old| Record::open(&path, sources, old).unwrap();
+        assert_eq!(open(5, Old::OfTheseSources).1.get(&name), Some(&survived));
+        assert!(open(6, Old::OfTheseSources).1.is_empty());
+        assert!(open(5, Old::Noticed).1.is_empty(), "it is tried again");
+        let noticed = Outcome::Noticed { kind: Kind::Engine, by: "t".into(), late: false };
+        open(6, Old::Noticed).0.add(&mutant, &noticed, 0.5).unwrap();
+        assert_eq!(open(7, Old::Noticed).1.get(&name), Some(&noticed));
         fs::remove_file(path).unwrap();
     }
 }

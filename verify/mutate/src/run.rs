@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
         (!arguments.long).then(|| Instant::now() + Duration::from_secs(arguments.seconds));
     let hunt = Hunt::new((&checks, &more), &baseline, &kept, deadline);
     let path = root.join("target/verify/mutants.jsonl");
-    let (record, known) = Record::open(&path, copy.sources(), arguments.resume)?;
+    let (record, known) = Record::open(&path, copy.sources(), arguments.old())?;
     let wanted = wanted(&mutants, &kept, arguments);
     if wanted.is_empty() {
         return Err(RunError::None);
