@@ -75,7 +75,12 @@ impl Record {
         let mut options = OpenOptions::new();
         let is_new = old == Old::Nothing;
         options.create(true).append(!is_new).write(true).truncate(is_new);
-        let file = Mutex::new(options.open(path).map_err(failed)?);
+        let mut file = options.open(path).map_err(failed)?;
+        if !is_new {
+            // Or what comes next would end a line that was cut off.
+            file.write_all(b"\n").map_err(failed)?;
+        }
+        let file = Mutex::new(file);
         Ok((Self { path: path.to_owned(), file, sources }, known))
     }
 
