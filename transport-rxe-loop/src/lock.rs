@@ -214,6 +214,15 @@ mod tests {
     }
 
     #[test]
+    fn x03_a_lock_that_somebody_else_inherits_stays_that_ones() {
+        let (lock, dead, heir) = (Lock::new(), Owner::new(1, 1), Owner::new(3, 1));
+        assert!(lock.try_enter(dead));
+        let is_late = |holder| lock.inherit(holder, heir);
+        assert!(Guard::try_take(&lock, Owner::new(2, 1), is_late).is_none());
+        assert_eq!(lock.holder(), Some(heir));
+    }
+
+    #[test]
     fn a_kick_makes_the_holder_look_again() {
         let turn = Turn(AtomicU32::new(FREE));
         assert!(turn.enter());
