@@ -126,7 +126,9 @@ fn now() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actor::until;
+    use crate::actor::{Actor, die_with_parent, say, until};
+    use crate::device::Context;
+    use crate::error::OpenError;
     use crate::fabric::{claim, header};
     use crate::open::OpenOptions;
     use crate::protocol::lock::Owner;
@@ -168,5 +170,32 @@ mod tests {
         assert!(fabric.others().any(|other| other == dead), "nobody looks for the dead");
         assert_eq!(means.of(fabric, PLACE), Mean::None);
         until("it is swept up after", || fabric.others().all(|other| other != dead));
+    }
+
+    fn by_service(wanted: OpenOptions) -> bool {
+        let (_context, fabric) = wanted.alone();
+        fabric.reach().means.of(fabric, fabric.place()) == Mean::Service
+    }
+
+    #[test]
+    fn q10_the_service_moves_all_bytes_where_that_is_asked_for() {
+        assert!(!by_service(OpenOptions::new()));
+        assert!(by_service(OpenOptions::new().copying_by_service()));
+        for (how, outcome) in [("direct", "false"), ("service", "true"), ("else", "unknown")] {
+            let other = Actor::start("reach::means::tests::opens", &[("RXE_LOOP_COPY", how)]);
+            assert_eq!(other.hear(), outcome);
+            assert!(other.ended().success());
+        }
+    }
+
+    #[test]
+    #[ignore = "a process of another test"]
+    fn opens() {
+        die_with_parent();
+        match Context::open("loop0") {
+            Ok(_) => say(by_service(OpenOptions::new())),
+            Err(OpenError::UnknownCopying { .. }) => say("unknown"),
+            Err(error) => say(error),
+        }
     }
 }

@@ -42,6 +42,9 @@ fn a_piece_lies_inside_its_region() {
     for (offset, len) in [(0, 101), (100, 1), (usize::MAX, 2), (2, usize::MAX)] {
         let error = region.sge(offset, len).unwrap_err();
         assert_eq!((error.offset, error.len, error.available), (offset, len, 100));
+        if len <= 101 {
+            assert_eq!(region.write(offset, &[0; 101][..len]), Err(error));
+        }
     }
     assert!(region.remote(100).is_ok() && region.remote(101).is_err());
 }
