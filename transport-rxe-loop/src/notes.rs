@@ -74,7 +74,10 @@ mod tests {
     use super::*;
     use crate::arena::Extent;
     use crate::execute;
+    use crate::fabric::{claim, header};
     use crate::identity;
+    use crate::open::OpenOptions;
+    use crate::qp::QpInit;
     use crate::queue::Shape;
     use crate::state::QpState;
 
@@ -97,5 +100,38 @@ mod tests {
         assert_eq!(sync::load_u32(&slot.send.report_drained), 1, "that is its own process' to do");
         identity::vacate(slot);
         slot.life().end(PLACE);
+    }
+
+    #[test]
+    fn x03_what_is_noted_is_run_once() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let cq = context.create_cq(4, None).unwrap();
+        let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        assert!(!any(fabric));
+        leave(fabric, qp.number());
+        assert!(any(fabric));
+        assert!(!any(fabric), "it is known by now");
+        let taken = || {
+            let mut all = Vec::new();
+            take(fabric, |index| all.push(index));
+            all
+        };
+        assert_eq!(taken(), [fabric.tables().qps.index(qp.number())]);
+        assert_eq!(taken(), []);
+    }
+
+    #[test]
+    fn x03_whoever_has_the_queue_pair_is_called() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let calls = || sync::load_u32(&fabric.tables().processes[usize::from(PLACE)].calls);
+        let qps = &fabric.tables().qps;
+        let (index, _) = qps.claim(PLACE).unwrap();
+        let before = calls();
+        leave(fabric, index);
+        assert_eq!(calls(), before + 1);
+        let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
+        assert!(claim::take(word, claim::next(PLACE.into(), word)));
+        leave_all(fabric, PLACE + 1);
+        assert_eq!(calls(), before + 2);
     }
 }

@@ -56,3 +56,24 @@ pub fn fail(fabric: &'static Fabric, slot: &'static QpSlot, cq: u32) {
         notes::leave(fabric, sync::load_u32(fabric.dest(number)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open::OpenOptions;
+    use crate::qp::QpInit;
+    use crate::state::QpState;
+
+    #[test]
+    fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let cq = context.create_cq(4, None).unwrap();
+        let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect(qp.number()).unwrap();
+        let slot = fabric.qp(qp.number());
+        let index = sync::load_u32(&slot.send_cq);
+        sync::store_u32(&fabric.cq(index).newcomers, 0);
+        spread(fabric, index, qp.number());
+        assert_eq!(identity::read(slot).state, QpState::Err);
+    }
+}
