@@ -236,12 +236,15 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
-    use cq_core::setup::{Access, SrqInit};
+    use std::thread;
+
+    use cq_core::setup::{Access, QpType, SrqInit};
     use cq_core::transport::{Poll, Post};
     use cq_core::wc::{Wc, WcStatus};
     use cq_core::wr::{RecvWr, SendWr};
 
     use super::*;
+    use crate::actor::until;
     use crate::attr::QpAttr;
     use crate::completion;
     use crate::open::OpenOptions;
@@ -301,5 +304,45 @@ mod tests {
         queue.settle(taken.tag(), taken.target());
         tidy(fabric);
         assert_eq!(place.slot.life().place(), None);
+    }
+
+    #[test]
+    fn q07_who_waits_for_a_receive_for_ever_fails_once_its_peer_is_reset() {
+        let (context, _) = OpenOptions::new().alone();
+        let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let [mut waits, mut peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+        peer.connect(waits.number()).unwrap();
+        let rts = QpAttr::rts().timeout(1).retry_cnt(0).rnr_retry(7);
+        for step in [QpAttr::init(Access::empty()), QpAttr::rtr(peer.number()), rts] {
+            waits.modify(&step).unwrap();
+        }
+        waits.post_send(&[SendWr::send(1, &[])]).unwrap();
+        let mut room = [Wc::default(); 2];
+        assert_eq!(cq.poll(&mut room), Ok(0), "no receive is posted");
+        peer.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        until("it is told", || cq.poll(&mut room) == Ok(1));
+        assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+    }
+
+    #[test]
+    fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let mut cq = context.create_cq(4, None).unwrap();
+        let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
+        let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+        qp.connect(qp.number()).unwrap();
+        let (slot, turn) = (fabric.qp(qp.number()), &fabric.own(qp.number()).turn);
+        turn.seize();
+        qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+        assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
+        thread::scope(|scope| {
+            let flushes = scope.spawn(|| qp.place.flush_sends());
+            (0..200).for_each(|_| thread::yield_now());
+            assert!(!flushes.is_finished(), "another thread is at them");
+            turn.abandon();
+        });
+        let mut room = [Wc::default(); 2];
+        assert_eq!(cq.poll(&mut room), Ok(1));
+        assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
     }
 }
