@@ -132,6 +132,10 @@ impl Arena {
 mod tests {
     use super::*;
     use crate::open::OpenOptions;
+    use crate::protocol::lock::Owner;
+
+    /// A place where nobody lives.
+    const PLACE: u16 = 38;
 
     fn taken(fabric: &'static Fabric) -> usize {
         let mut holders: Vec<_> = fabric.tables().arena.holders().collect();
@@ -152,6 +156,26 @@ mod tests {
         left.leave();
         drop(left);
         assert_eq!(taken(fabric), before + 3, "it was left");
+    }
+
+    #[test]
+    fn x03_who_takes_memory_inherits_the_lock_of_a_dead_one() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let lock = &fabric.tables().common.arena;
+        assert!(lock.try_enter(Owner::new(PLACE, 1)));
+        let _extent = Extent::allocate(fabric, GRANULE).unwrap();
+        assert_eq!(lock.holder(), None);
+    }
+
+    #[test]
+    fn what_was_given_back_is_left_alone_while_there_is_other_memory() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let mut last = 0;
+        for _ in 0..3 {
+            let extent = Extent::allocate(fabric, GRANULE).unwrap();
+            assert!(extent.offset() > last);
+            last = extent.offset();
+        }
     }
 
     #[test]

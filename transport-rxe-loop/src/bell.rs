@@ -257,9 +257,20 @@ pub fn is_attached(fabric: &'static Fabric, source: Source) -> bool {
 /// that it is still the one of which the event speaks.
 pub fn raise(fabric: &'static Fabric, source: Source, is_meant: impl FnOnce() -> bool) {
     let Some(index) = source.node(fabric).channel() else { return };
-    let guard = lock(fabric, index);
-    // Where the lock can't be had, the sleeper is woken at least.
-    if guard.is_err() || (is_meant() && events(fabric, index).raise(source.to_number())) {
+    add(fabric, index, &lock(fabric, index), || {
+        is_meant() && events(fabric, index).raise(source.to_number())
+    });
+}
+
+/// Rings the channel at an index, if `raise`, for which its lock is held, says so. Where that can't be had, the
+/// sleeper is woken at least.
+fn add(
+    fabric: &'static Fabric,
+    index: u32,
+    had: &Result<Guard<'static>, Stuck>,
+    raise: impl FnOnce() -> bool,
+) {
+    if had.is_err() || raise() {
         ring(fabric, index);
     }
 }
@@ -278,7 +289,7 @@ fn ring(fabric: &'static Fabric, index: u32) {
 /// Rings the channels of this process that another one could not ring.
 pub fn ring_unheard(fabric: &'static Fabric) {
     for (index, channel) in fabric.tables().channels.all_of(fabric.place()) {
-        if sync::load_u32(&channel.unheard) != 0 && sync::swap_if(&channel.unheard, 1, 0).is_ok() {
+        if sync::swap_if(&channel.unheard, 1, 0).is_ok() {
             ring(fabric, index);
         }
     }
@@ -287,6 +298,8 @@ pub fn ring_unheard(fabric: &'static Fabric) {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use rustix::io::read;
 
     use super::*;
     use crate::fabric::limits::Limits;
@@ -353,6 +366,89 @@ mod tests {
         outwait(fabric, bell.index);
         assert_eq!(fabric.channel(bell.index).lock.holder(), None);
         assert!(!is_readable(&bell));
+    }
+
+    #[test]
+    fn x03_the_lock_of_a_dead_one_is_inherited_whatever_is_done_to_its_list() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
+        let lock = &fabric.channel(bell.index).lock;
+        let die = || assert!(lock.try_enter(Owner::new(PLACE, 1)));
+        die();
+        bell.attach(source);
+        assert_eq!(lock.holder(), None, "it is attached");
+        die();
+        raise(fabric, source, || true);
+        assert_eq!(lock.holder(), None, "it is raised");
+        die();
+        assert_eq!(bell.take(|source| source), Ok(Some(source)));
+        assert_eq!(lock.holder(), None, "it is taken");
+        die();
+        bell.detach(source);
+        assert_eq!(lock.holder(), None, "it is detached");
+    }
+
+    #[test]
+    fn x03_a_new_channel_has_nothing_of_a_dead_one() {
+        let (_context, fabric) =
+            OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
+        let index = (0..2).find(|&index| fabric.channel(index).life().place().is_none()).unwrap();
+        let (lock, source) = (&fabric.channel(index).lock, Source::Srq(5).to_number());
+        events(fabric, index).attach(source);
+        assert!(events(fabric, index).raise(source));
+        assert!(lock.try_enter(Owner::new(PLACE, 1)));
+        let bell = Bell::new(fabric).unwrap();
+        assert_eq!((bell.index, lock.holder()), (index, None));
+        assert!(bell.events().is_empty());
+        assert!(!is_readable(&bell));
+        assert_eq!(bell.take(|source| source), Ok(None));
+    }
+
+    #[test]
+    fn nobody_keeps_the_descriptor_of_a_channel_that_has_ended() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let bell = Bell::new(fabric).unwrap();
+        let fd = Arc::downgrade(&bell.fd);
+        drop(bell);
+        assert_eq!(fd.strong_count(), 0);
+    }
+
+    #[test]
+    fn n09_the_descriptor_is_written_for_the_first_of_several_events() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
+        bell.attach(source);
+        for _ in 0..3 {
+            raise(fabric, source, || true);
+        }
+        assert_eq!(read(&bell.fd, &mut [0; 4]), Ok(1));
+    }
+
+    #[test]
+    fn x07_where_the_lock_can_not_be_had_the_sleeper_is_woken_and_nothing_added() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let bell = Bell::new(fabric).unwrap();
+        add(fabric, bell.index, &Err(Stuck), || unreachable!("somebody else has the list"));
+        assert!(is_readable(&bell));
+    }
+
+    #[test]
+    fn n09_the_owner_is_called_to_ring_what_can_not_be_opened() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
+        bell.attach(source);
+        // As a process finds it that has never rung this one, and may open no more.
+        fabric.bells().forget(bell.index);
+        remove(fabric, bell.index);
+        let calls = &fabric.tables().processes[usize::from(fabric.place())].calls;
+        let before = sync::load_u32(calls);
+        raise(fabric, source, || true);
+        assert!(!is_readable(&bell));
+        assert_ne!(sync::load_u32(calls), before);
+        let (_, generation) = fabric.channel(bell.index).life().holder().unwrap();
+        fabric.bells().keep(bell.index, generation, Arc::clone(&bell.fd));
+        ring_unheard(fabric);
+        assert!(is_readable(&bell));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use cq_core::setup::Access;
 use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, Poll, PollError};
@@ -154,6 +155,15 @@ fn inherit(pair: &Pair) -> ManuallyDrop<Pair> {
     ManuallyDrop::new(unsafe { std::ptr::read(pair) })
 }
 
+/// Says that it is over as it is dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 #[test]
 #[ignore = "a process of another test"]
 fn forks() {
@@ -170,6 +180,8 @@ fn forks() {
                 own.work(&mut chance).unwrap();
             }
         });
+        // Also when this fails: the scope waits for the other thread.
+        let ends = Over(&over);
         for nth in 0..FORKS {
             assert!(pair.wakes().unwrap());
             let (inherited, parent) = (inherit(&pair), far[0].address());
@@ -180,11 +192,12 @@ fn forks() {
             far[0].connect(address.parse().unwrap()).unwrap();
             talk(&mut far_cq, &mut far).unwrap();
             assert_eq!(exit_code(pid), 0, "the child of fork {nth}");
+            assert_eq!(pair.channel.block(&mut Some(Duration::ZERO)), Ok(true), "it still wakes");
             assert!(pair.channel.next().unwrap().is_some(), "the child has not taken it");
             pair.work(&mut Chance::new(nth)).unwrap();
             say(nth);
         }
-        over.store(true, Relaxed);
+        drop(ends);
         other.join().unwrap();
     });
     until("nothing is left of the children", || {

@@ -38,9 +38,13 @@ fn n08_a_channel_in_use_comes_back() {
     let context = open();
     let channel = context.create_channel().unwrap();
     let cq = context.create_cq(4, Some(&channel)).unwrap();
-    let channel = channel.destroy().unwrap_err().handle;
+    let busy = channel.destroy().unwrap_err();
+    assert_eq!(
+        busy.to_string(),
+        "the completion channel is still in use: destroy its completion queues first"
+    );
     cq.destroy().unwrap();
-    channel.destroy().unwrap();
+    busy.handle.destroy().unwrap();
 }
 
 #[test]
