@@ -59,7 +59,10 @@ pub fn fail(fabric: &'static Fabric, slot: &'static QpSlot, cq: u32) {
 
 #[cfg(test)]
 mod tests {
+    use cq_core::setup::Access;
+
     use super::*;
+    use crate::attr::QpAttr;
     use crate::open::OpenOptions;
     use crate::qp::QpInit;
     use crate::state::QpState;
@@ -75,5 +78,20 @@ mod tests {
         sync::store_u32(&fabric.cq(index).newcomers, 0);
         spread(fabric, index, qp.number());
         assert_eq!(identity::read(slot).state, QpState::Err);
+    }
+
+    #[test]
+    fn o04_a_queue_pair_that_leaves_reset_after_the_overrun_fails_with_the_next_completion() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let [mut first, mut other] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+        first.connect(first.number()).unwrap();
+        let index = sync::load_u32(&fabric.qp(first.number()).send_cq);
+        let state = |number| identity::read(fabric.qp(number)).state;
+        spread(fabric, index, first.number());
+        assert_eq!(state(other.number()), QpState::Reset);
+        other.modify(&QpAttr::init(Access::empty())).unwrap();
+        spread(fabric, index, first.number());
+        assert_eq!(state(other.number()), QpState::Err);
     }
 }

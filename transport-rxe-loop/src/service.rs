@@ -269,7 +269,35 @@ impl Agenda {
 
 #[cfg(test)]
 mod tests {
+    use cq_core::setup::{Access, QpType};
+
     use super::*;
+    use crate::attr::QpAttr;
+    use crate::open::OpenOptions;
+    use crate::qp::QpInit;
+
+    #[test]
+    fn x03_others_are_looked_after_once_a_queue_pair_may_be_reached_by_them() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let watches = || fabric.service().lock().watch.is_some();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        // The first of a fabric, whose index is 0, as is the destination that nobody names.
+        let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
+        let mut rc = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        rc.connect(rc.number()).unwrap();
+        assert!(!watches(), "it is its own peer");
+        ud.activate(1).unwrap();
+        assert!(watches(), "anybody can send to it");
+
+        let (context, fabric) = OpenOptions::new().alone();
+        let watches = || fabric.service().lock().watch.is_some();
+        let cq = context.create_cq(4, None).unwrap();
+        let mut rc = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        rc.modify(&QpAttr::init(Access::empty())).unwrap();
+        assert!(!watches(), "it is not connected");
+        rc.modify(&QpAttr::rtr(rc.number() + 1)).unwrap();
+        assert!(watches(), "that is not its own");
+    }
 
     #[test]
     fn alarms_are_taken_in_their_order_once_their_time_has_come() {

@@ -34,8 +34,7 @@ impl QueuePair {
             }
             if identity::change(slot, now, to) {
                 // Not before: who still takes it for an earlier SQD would report this one too soon.
-                let asked = attr.has(QpAttrMask::EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
-                if drains && imitate::tells_drained(self.place.fabric, asked) {
+                if drains && imitate::tells_drained(self.place.fabric, attr.en_sqd_async_notify) {
                     sync::store_u32(&slot.send.report_drained, 1);
                 }
                 return Ok((now.state, to));

@@ -305,6 +305,7 @@ fn q01_sqd_carries_out_what_was_begun_then_reports_and_holds_the_rest_back() {
     let sends = [1, 2].map(|wr_id| SendWr::send_inline(wr_id, b"x"));
     a.qp.post_send(&sends).unwrap(); // the first has begun: it waits for a receive
     a.drain();
+    a.qp.modify(&QpAttr::new().rnr_retry(7)).unwrap(); // it goes on draining
     a.qp.post_send(&[SendWr::send_inline(3, b"x")]).unwrap();
     a.expect(&[]);
     let here = [b.region.sge(0, 8).unwrap()];
