@@ -14,13 +14,17 @@ use crate::attr::QpAttr;
 use crate::cq::Cq;
 use crate::device::Context;
 use crate::execute;
+use crate::fabric::{claim, header};
 use crate::facts::Whose;
 use crate::identity;
 use crate::layout::Entry;
 use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
+use crate::protocol::lock::Owner;
 use crate::qp::{QpInit, QueuePair};
+use crate::reach;
 use crate::state::QpState;
+use crate::sync::AtomicU64;
 
 /// A place where nobody lives.
 const PLACE: u16 = 37;
@@ -113,6 +117,127 @@ fn x07_who_waits_to_ask_serves_others_meanwhile() {
     assert_eq!(others().count(), STAGES - 1);
     assert!(matches!(ask(fabric, PLACE), Err(Trouble::NoAnswer)), "others have all stages");
     assert_eq!(stage.seen().state(), Some(State::Done), "it is served");
+}
+
+/// Whether a stage can be had.
+fn is_free(stage: &Stage) -> bool {
+    stage.seen().state().is_none()
+}
+
+#[test]
+fn x07_who_has_asked_leaves_no_trace_whatever_the_answer() {
+    let (_context, _pd, fabric) = alone();
+    let (first, rest) = fabric.tables().stages.split_first().unwrap();
+    let _of_others = first.claim(PLACE, PLACE).unwrap();
+    for (place, trouble) in [(fabric.place(), Trouble::Fault), (PLACE, Trouble::NoAnswer)] {
+        assert_eq!(ask(fabric, place), Err(trouble));
+        assert!(!is_free(first) && rest.iter().all(is_free));
+        assert!(fabric.reach().copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
+    }
+}
+
+#[test]
+fn x07_who_is_alive_and_does_not_answer_is_given_up() {
+    let (_context, _pd, fabric) = alone();
+    let _serving = fabric.reach().copier().serving.lock().unwrap();
+    assert_eq!(ask(fabric, fabric.place()), Err(Trouble::NoAnswer));
+}
+
+#[test]
+fn x03_who_is_asked_and_dead_is_swept_up_after() {
+    let (_context, _pd, fabric) = alone();
+    let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
+    let owner = claim::next(PLACE.into(), word);
+    assert!(claim::take(word, owner));
+    let dead = Owner::from_word(owner).unwrap();
+    assert_eq!(ask(fabric, PLACE), Err(Trouble::NoAnswer));
+    until("it is swept up after", || fabric.others().all(|other| other != dead));
+}
+
+#[test]
+fn x07_the_answer_to_somebody_else_is_none() {
+    let (_context, _pd, fabric) = alone();
+    let stage = &fabric.tables().stages[0];
+    thread::scope(|scope| {
+        let asks = scope.spawn(|| ask(fabric, PLACE));
+        until("it asks", || stage.seen().state() == Some(State::Asked));
+        stage.sweep(fabric.place());
+        let mut seen = stage.claim(PLACE, PLACE).unwrap();
+        for state in [State::Asked, State::Serving, State::Done] {
+            seen = stage.change(seen, Some(state)).unwrap();
+        }
+        assert_eq!(asks.join().unwrap(), Err(Trouble::NoAnswer));
+    });
+}
+
+#[test]
+fn x03_what_a_dead_process_asked_for_is_forgotten() {
+    let (_context, _pd, fabric) = alone();
+    let stage = is_asked(fabric);
+    sweep(fabric, PLACE);
+    assert!(is_free(stage));
+}
+
+#[test]
+fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
+    let (_context, _pd, fabric) = alone();
+    let [of_none, of_a_thread, orphan] = [0, 1, 2].map(|nth| &fabric.tables().stages[nth]);
+    for stage in [of_none, of_a_thread] {
+        stage.claim(fabric.place(), PLACE).unwrap();
+    }
+    sync::enter(&fabric.reach().copier().in_use[1]);
+    let mut seen = orphan.claim(PLACE, fabric.place()).unwrap();
+    for state in [State::Asked, State::Serving] {
+        seen = orphan.change(seen, Some(state)).unwrap();
+    }
+    orphan.give_up(seen);
+    assert!(!is_free(orphan), "somebody may still serve it");
+    let serving = fabric.reach().copier().serving.lock().unwrap();
+    thread::scope(|scope| {
+        let tidies = scope.spawn(|| reach::tidy(fabric));
+        (0..200).for_each(|_| thread::yield_now());
+        assert!(!is_free(orphan), "this one does");
+        drop(serving);
+        assert!(!tidies.join().unwrap(), "nothing is left for later");
+    });
+    assert!(is_free(of_none) && is_free(orphan) && !is_free(of_a_thread));
+}
+
+#[test]
+fn x07_one_thread_serves_at_a_time() {
+    let (_context, _pd, fabric) = alone();
+    let stage = is_asked(fabric);
+    let serving = fabric.reach().copier().serving.lock().unwrap();
+    thread::scope(|scope| {
+        let serves = scope.spawn(|| serve(fabric));
+        (0..200).for_each(|_| thread::yield_now());
+        assert_eq!(stage.seen().state(), Some(State::Asked));
+        drop(serving);
+        serves.join().unwrap();
+    });
+    assert_eq!(stage.seen().state(), Some(State::Done));
+}
+
+/// Nobody answers, which takes a quarter of a second.
+#[test]
+fn q08_a_little_is_asked_for_with_its_last_word_late() {
+    let (_context, _pd, fabric) = alone();
+    let data = [const { AtomicU64::new(0) }; 1024];
+    let far = Far { place: PLACE, whose: Whose::local(0), needs: Access::empty() };
+    for (len, wanted) in [(64, Code::WriteLate), (8192, Code::Write)] {
+        let (from, to) =
+            (Pieces::of_words(&data, len), Target::of_far(far, Piece::far(8, len as u32, 1)));
+        thread::scope(|scope| {
+            let order = Order::LastWordLast;
+            let transfer = Transfer { fabric, far, from: &from, to: &to, order };
+            let asks = scope.spawn(move || carry(&transfer, 0..len, len));
+            let stage = &fabric.tables().stages[0];
+            until("it asks", || stage.seen().state() == Some(State::Asked) || asks.is_finished());
+            let code = stage.read().map(|(request, _)| request.code);
+            assert_eq!(asks.join().unwrap(), Err(Trouble::NoAnswer));
+            assert_eq!(code, Some(wanted), "{len} bytes");
+        });
+    }
 }
 
 /// A queue pair of a kind that takes messages, and has a receive.
