@@ -48,6 +48,9 @@ fn child_is_its_own(here: &'static Attachment) -> bool {
     // SAFETY: a call without arguments.
     let parent = unsafe { libc::getppid() };
     assert_eq!(anew.alive(here.owner()), Liveness::Alive { pid: Some(parent) });
+    // Though its descriptor is open again, by the same number.
+    assert_eq!(anew.alive(0), Liveness::Dead);
+    assert_eq!(here.alive(0), Liveness::Alive { pid: None }, "what is inherited says nothing");
     true
 }
 
