@@ -136,6 +136,7 @@ fn actor() {
         "parent" => forks::parent(&path),
         "parent of a survivor" => forks::parent_of_a_survivor(&path),
         "parent in the middle" => forks::parent_in_the_middle(&path),
+        "parent that maps nothing" => forks::parent_that_maps_nothing(&path),
         "no descriptor" => system::no_descriptor(&path),
         "no streams" => system::no_streams(&path),
         "short files" => system::short_files(&path),
