@@ -7,7 +7,7 @@ pub mod claim;
 pub mod error;
 pub mod file;
 #[cfg(test)]
-mod file_tests;
+pub mod file_tests;
 pub mod fork;
 pub mod header;
 pub mod limits;
