@@ -7,7 +7,7 @@ pub mod claim;
 pub mod error;
 pub mod file;
 #[cfg(test)]
-mod file_tests;
+pub mod file_tests;
 pub mod fork;
 pub mod header;
 pub mod limits;
@@ -284,7 +284,7 @@ impl Fabric {
         &self.bells
     }
 
-    /// The number of a new protection domain, which no other process gives.
+    /// The number of a new protection domain, which no other process gives. Never 0, which zeros would name.
     pub fn next_domain(&self) -> u32 {
         const BITS: u32 = 24;
         let number = sync::next_number(&self.domains);
@@ -308,5 +308,49 @@ fn own(limits: &Limits) -> Option<&'static [OwnQp]> {
 impl fmt::Debug for Fabric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fabric").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::device;
+    use crate::fabric::{claim, header};
+    use crate::open::OpenOptions;
+
+    #[test]
+    fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
+        /// A place where nobody lives, and where this says that somebody did.
+        const PLACE: u16 = 40;
+        let name = format!("swept-{}", std::process::id());
+        let open = || OpenOptions::new().fabric(&name).open(device::NAME).unwrap();
+        let context = open();
+        let fabric = context.bell().fabric();
+        let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
+        let dead = claim::next(PLACE.into(), word);
+        assert!(claim::take(word, dead));
+        assert_eq!(fabric.others().next(), Owner::from_word(dead));
+        let _again = open();
+        assert_eq!(fabric.others().next(), None);
+    }
+
+    #[test]
+    fn x07_a_process_that_lost_its_locks_lives_to_itself() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        assert!(fabric.is_alive(fabric.place()));
+        // With any descriptor of a file, all locks go that the process has there.
+        drop(File::open(fabric.path().file()).unwrap());
+        assert_eq!(fabric.liveness(fabric.place()), Liveness::Dead);
+        assert!(fabric.is_alive(fabric.place()));
+    }
+
+    #[test]
+    fn no_protection_domain_has_number_0() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        assert_eq!(fabric.place(), 0);
+        let numbers = [(); 3].map(|()| fabric.next_domain());
+        assert_eq!(numbers, [1 << 24, 1 << 24 | 1, 1 << 24 | 2]);
     }
 }

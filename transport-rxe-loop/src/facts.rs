@@ -215,4 +215,27 @@ mod tests {
         Facts::erase(slot);
         slot.life().end(PLACE);
     }
+
+    #[test]
+    fn x04_nothing_is_in_a_region_whose_key_is_dead_nor_is_it_back_by_its_key() {
+        let mrs = &Fabric::of_tests().tables().mrs;
+        let (index, generation) = mrs.claim(PLACE).unwrap();
+        let (slot, key) = (mrs.at(index), index << 8 | 1);
+        let (access, kind) = (Access::REMOTE, Kind::Heap);
+        let facts = Facts { key, access, domain: 1, kind, base: 4096, len: 64, bound: None };
+        facts.write(slot, (PLACE, generation));
+        let bound = Bound { qp: 1, region: key, seal: sync::load(&slot.seal) };
+        assert!(bound.is_in(slot));
+        // As far as who takes it away has got, or who writes another one there.
+        sync::store_u32(&slot.key, 0);
+        assert!(!bound.is_in(slot));
+        sync::store_u32(&slot.key, key);
+        assert!(bound.is_in(slot) && Facts::read_sealed(slot, key).is_some());
+        Facts::erase(slot);
+        // As by somebody who scribbles.
+        sync::store_u32(&slot.key, key);
+        assert!(!bound.is_in(slot) && Facts::read_sealed(slot, key).is_none());
+        Facts::erase(slot);
+        slot.life().end(PLACE);
+    }
 }

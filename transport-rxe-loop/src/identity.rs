@@ -34,9 +34,9 @@ pub fn vacate(slot: &QpSlot) {
     identity::vacate(&slot.identity);
 }
 
-/// [`identity::vacate_if`].
-pub fn vacate_if(slot: &QpSlot, number: u32) -> bool {
-    identity::vacate_if(&slot.identity, number)
+/// [`identity::vacate_if`], by this one or another.
+pub fn vacate_if(slot: &QpSlot, number: u32) {
+    let _by_this_one = identity::vacate_if(&slot.identity, number);
 }
 
 /// [`identity::change`].

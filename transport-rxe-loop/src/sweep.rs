@@ -94,7 +94,7 @@ fn expel(fabric: &'static Fabric, dead: Owner) -> bool {
         }
         if number != 0 {
             // Or another survivor has. Who is connected to it is run with all others, after this.
-            let _by_this_one = identity::vacate_if(slot, number);
+            identity::vacate_if(slot, number);
         }
         is_quiet &= !window::is_open_for(fabric, index);
     }

@@ -61,9 +61,6 @@ impl Attachment {
         &'static self,
         make: impl FnOnce() -> Result<Fabric, OpenError>,
     ) -> Result<&'static Fabric, OpenError> {
-        if let Some(device) = self.device.get() {
-            return Ok(device);
-        }
         let busy = AttachError::Busy { path: self.path.file() };
         let _guard = REGISTRY.lock(Instant::now() + PATIENCE).ok_or(busy)?;
         match self.device.get() {
@@ -313,14 +310,14 @@ impl Attempt<'_> {
         limits: &Limits,
     ) -> Result<u32, AttachError> {
         for (index, word) in (0..).zip(header::claims(memory, limits)) {
-            let owner = claim::next(index, word);
             // The word says that nothing is left of who was here; the locks say that nobody lives here,
             // another copy in this process included, even if somebody scribbled over the word.
-            if claim::is_free(word)
-                && alive::ask_place(fd, index).map_err(self.failed("locking"))? == Liveness::Dead
-                && alive::hold(fd, owner).map_err(self.failed("locking"))?
-                && claim::take(word, owner)
-            {
+            let lock = |owner| match alive::ask_place(fd, index)? {
+                Liveness::Dead => alive::hold(fd, owner),
+                Liveness::Alive { .. } => Ok(false),
+            };
+            let taken = claim::attempt(index, word, lock).map_err(self.failed("locking"))?;
+            if let Some(owner) = taken {
                 return Ok(owner);
             }
         }
@@ -370,5 +367,58 @@ fn leave_one(attachment: &Attachment) {
     if last && file::leads_to(&attachment.path, attachment.id) {
         // At the end of the process there is nobody to tell; the next one removes it.
         let _ = file::unlink_fabric(&attachment.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+    use super::*;
+    use crate::actor::until;
+    use crate::fabric::file_tests::{Directory, FORMAT, attach, limits};
+
+    #[test]
+    fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
+        let directory = Directory::new();
+        let here = attach(&directory.path()).unwrap();
+        let failed = || OpenError::NoMemory { bytes: 1 };
+        let (begun, released) = (AtomicBool::new(false), AtomicBool::new(false));
+        let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+        thread::scope(|scope| {
+            let (begun, released) = (&begun, &released);
+            let other = scope.spawn(move || {
+                begun.store(true, SeqCst);
+                here.device(|| {
+                    assert!(released.load(SeqCst), "another thread is at it");
+                    Err(failed())
+                })
+            });
+            until("it has begun", || begun.load(SeqCst));
+            // As much as it takes not to wait.
+            let since = Instant::now();
+            while !other.is_finished() && since.elapsed() < Duration::from_millis(50) {
+                thread::yield_now();
+            }
+            released.store(true, SeqCst);
+            drop(guard);
+            assert_eq!(other.join().unwrap().unwrap_err(), failed());
+        });
+    }
+
+    #[test]
+    fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
+        static SECOND: Registry = Registry::new();
+        let directory = Directory::new();
+        let path = &directory.path();
+        attach(path).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let guard = SECOND.lock(deadline).unwrap();
+        let limits = limits().in_force(FORMAT.tables).unwrap();
+        let attempt = Attempt { guard, path, limits, format: &FORMAT, deadline };
+        // As if the other one had come after the look for its file.
+        assert!(attempt.found().unwrap().is_none());
+        assert!(SECOND.all().next().unwrap().fd().is_none());
+        assert_eq!(directory.files().len(), 1);
     }
 }

@@ -52,11 +52,19 @@ pub fn next(index: u32, word: &AtomicU32) -> u32 {
 /// Takes a free place for its [next] owner, whose byte is locked.
 pub fn take(word: &AtomicU32, next: u32) -> bool {
     let before = generation(next).wrapping_sub(GENERATION);
-    let taken = sync::swap_if(word, before | FREE, generation(next) | ATTACHED).is_ok();
-    if taken {
-        steps::done(Step::Attached);
-    }
-    taken
+    let taken = sync::swap_if(word, before | FREE, generation(next) | ATTACHED);
+    taken.inspect(|()| steps::done(Step::Attached)).is_ok()
+}
+
+/// Takes a place for its [next] owner, who is said, if it is free and `lock` had that one's byte.
+pub fn attempt<E>(
+    index: u32,
+    word: &AtomicU32,
+    lock: impl FnOnce(u32) -> Result<bool, E>,
+) -> Result<Option<u32>, E> {
+    let next = next(index, word);
+    let taken = is_free(word) && lock(next)? && take(word, next);
+    Ok(taken.then_some(next))
 }
 
 /// Who has the place at an index, or had it last.
@@ -106,6 +114,24 @@ mod tests {
         assert_eq!((first != second, index(second)), (true, Some(6)));
         free(&word, first);
         assert!(!is_free(&word), "it is another's by now");
+    }
+
+    #[test]
+    fn x04_a_place_is_taken_by_who_has_its_lock_unless_somebody_writes_to_it_meanwhile() {
+        let word = AtomicU32::new(0);
+        let attempt = |lock: &dyn Fn() -> Result<bool, u8>| attempt(6, &word, |_| lock());
+        assert_eq!(attempt(&|| Ok(false)), Ok(None), "another one has the lock");
+        assert_eq!(attempt(&|| Err(1)), Err(1));
+        assert!(is_free(&word));
+        let scribbled = || {
+            sync::store_u32(&word, 7);
+            Ok(true)
+        };
+        assert_eq!((attempt(&scribbled), sync::load_u32(&word)), (Ok(None), 7));
+        assert_eq!(attempt(&|| panic!("it is not free")), Ok(None));
+        sync::store_u32(&word, 0);
+        let owner = attempt(&|| Ok(true)).unwrap();
+        assert_eq!((owner, is_free(&word)), (Some(last(6, &word)), false));
     }
 
     #[test]

@@ -26,10 +26,10 @@ use crate::actor::{Actor, PATIENCE, order, say, until};
 const PART: &str = "FABRIC_ACTOR_PART";
 const DIRECTORY: &str = "FABRIC_ACTOR_DIRECTORY";
 
-const FORMAT: Format = Format { layout: 7, tables: |_| 1 << 16 };
+pub const FORMAT: Format = Format { layout: 7, tables: |_| 1 << 16 };
 
 /// Small, so that many fit.
-fn limits() -> Limits {
+pub fn limits() -> Limits {
     Limits { processes: 100, bytes: 1 << 20, ..Limits::default() }
 }
 
@@ -37,15 +37,15 @@ fn path(directory: &Path, name: &str) -> FabricPath {
     FabricPath::within(directory, &name.parse().unwrap())
 }
 
-fn attach(path: &FabricPath) -> Result<&'static Attachment, AttachError> {
+pub fn attach(path: &FabricPath) -> Result<&'static Attachment, AttachError> {
     REGISTRY.attach(path, &limits(), &FORMAT)
 }
 
 /// A directory in shared memory, which goes with its test.
-struct Directory(PathBuf);
+pub struct Directory(PathBuf);
 
 impl Directory {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let (id, number) = (std::process::id(), NEXT.fetch_add(1, Relaxed));
         let directory = format!("/dev/shm/rxe-loop-test.{id}.{number}");
@@ -54,12 +54,12 @@ impl Directory {
     }
 
     /// The fabric that most tests use.
-    fn path(&self) -> FabricPath {
+    pub fn path(&self) -> FabricPath {
         path(&self.0, "x")
     }
 
     /// What lies there, in order.
-    fn files(&self) -> Vec<String> {
+    pub fn files(&self) -> Vec<String> {
         files(&self.0)
     }
 }
@@ -136,6 +136,7 @@ fn actor() {
         "parent" => forks::parent(&path),
         "parent of a survivor" => forks::parent_of_a_survivor(&path),
         "parent in the middle" => forks::parent_in_the_middle(&path),
+        "parent that maps nothing" => forks::parent_that_maps_nothing(&path),
         "no descriptor" => system::no_descriptor(&path),
         "no streams" => system::no_streams(&path),
         "short files" => system::short_files(&path),

@@ -5,11 +5,11 @@
 use std::fs;
 use std::time::Instant;
 
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, BorrowedFd};
 
 use super::alive::{self, Gate};
 use super::attach::discard;
-use super::file;
+use super::file::{self, FileId};
 use super::header;
 use super::name::FabricPath;
 use super::registry::Guard;
@@ -34,11 +34,45 @@ fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<()> {
     let fd = kept.fd().filter(|_| opened == id)?;
     // Somebody in the gate uses it.
     let gate = Gate::pass(fd, Instant::now()).ok()??;
+    remove_dead(path, id, fd);
+    discard(kept, gate);
+    Some(())
+}
+
+/// Removes a file that nobody uses, if it still has the name. The gate is ours.
+fn remove_dead(path: &FabricPath, id: FileId, fd: BorrowedFd<'_>) {
     // Another version may tell in other ways who is alive.
     let is_dead = alive::anybody(fd) == Ok(false) && header::is_of_this_version(fd);
     if is_dead && file::leads_to(path, id) {
         let _ = file::unlink_fabric(path);
     }
-    discard(kept, gate);
-    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::file_tests::{Directory, FORMAT, attach, limits};
+
+    #[test]
+    fn x02_a_file_that_has_taken_the_name_of_a_dead_one_meanwhile_stays() {
+        let directory = Directory::new();
+        let path = &directory.path();
+        let dead = |path| {
+            let file = file::make(path, limits().bytes).unwrap();
+            header::write(file.as_fd(), &limits(), &FORMAT).unwrap();
+            let id = file::id_of(file.as_fd()).unwrap();
+            (file, id)
+        };
+        let (file, id) = dead(path);
+        attach(path).unwrap();
+        remove_dead(path, id, file.as_fd());
+        assert_eq!(directory.files().len(), 1, "it is another's");
+
+        let other = Directory::new();
+        let path = &other.path();
+        let (file, id) = dead(path);
+        assert!(file::link(file.as_fd(), path).unwrap());
+        remove_dead(path, id, file.as_fd());
+        assert_eq!(other.files(), [""; 0]);
+    }
 }

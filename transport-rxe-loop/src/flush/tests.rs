@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use cq_core::transport::{Poll, Post};
+use cq_core::async_event::AsyncEventType;
+use cq_core::setup::SrqInit;
+use cq_core::transport::{AsyncEvents, Poll, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::RecvWr;
 
@@ -11,6 +13,8 @@ use super::*;
 use crate::actor::until;
 use crate::attr::QpAttr;
 use crate::device::Context;
+use crate::identity;
+use crate::open::OpenOptions;
 use crate::qp::QpInit;
 use crate::state::QpState;
 
@@ -47,6 +51,48 @@ fn c08_a_receive_whose_completion_is_being_settled_is_not_flushed() {
         let mut room = [Wc::default(); 4];
         assert_eq!(cq.poll(&mut room), Ok(1), "round {round}: the first has completed");
         assert_eq!((room[0].wr_id(), room[0].status()), (2, WcStatus::WR_FLUSH_ERR));
+        qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    }
+}
+
+#[test]
+fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
+    let (mut context, fabric) = OpenOptions::new().alone();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
+    let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+    qp.connect(qp.number()).unwrap();
+    srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let (number, slot) = (qp.number(), fabric.qp(qp.number()));
+    let queue = pool::queue(fabric, fabric.srq(sync::load_u32(&slot.srq))).unwrap();
+    let taken = queue.take(fabric.place(), number).unwrap();
+    assert!(identity::fail(slot, number));
+    let mut told = || {
+        last_receive(fabric, slot, number, sync::load_u32(&slot.srq));
+        context.next_async().unwrap().map(|event| event.event_type)
+    };
+    assert_eq!(told(), None, "it is taken");
+    queue.settle(taken.tag(), taken.target());
+    assert_eq!([told(), told()], [Some(AsyncEventType::QP_LAST_WQE_REACHED), None]);
+    // What a stranger wrote has nothing told, or every flush would.
+    sync::store_u32(&slot.report_last, 2);
+    assert_eq!(told(), None);
+}
+
+#[test]
+fn x04_where_a_stranger_wrote_no_more_is_flushed_than_there_is_room_for() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let slot = fabric.qp(qp.number());
+    let ([posted, _], capacity) = (slot.recv.positions(), sync::load_u32(&slot.recv_capacity));
+    for (written, most) in [(capacity, capacity), (u32::MAX, MAX_QP_WR)] {
+        qp.connect(qp.number()).unwrap();
+        sync::store_u32(&slot.recv_capacity, written);
+        sync::store(posted, slot.recv.completed().wrapping_add(u64::from(most) + 1));
+        qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+        assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(0));
+        sync::store_u32(&slot.recv_capacity, capacity);
         qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
     }
 }

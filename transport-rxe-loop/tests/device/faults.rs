@@ -92,6 +92,18 @@ fn q07_a_failure_that_the_peer_has_a_part_in_fails_both() {
 }
 
 #[test]
+fn q07_a_peer_that_does_not_listen_has_no_part_in_a_failure() {
+    let faults = faults().fail(When::nth(1), S::REM_ACCESS_ERR);
+    let (mut a, mut b, mut context) = pair_by(faults, &impatient());
+    b.qp.modify(&QpAttr::to(Reset)).unwrap();
+    let itself = b.qp.number();
+    b.qp.connect(itself).unwrap();
+    a.post(WRITE(&b));
+    a.expect(&[(2, S::RETRY_EXC_ERR)]);
+    assert_eq!((b.qp.state(), reports(&mut context)), (Rts, vec![]));
+}
+
+#[test]
 fn c03_a_request_may_fail_with_a_number_that_nobody_knows() {
     expect(SEND, S(0xdead_beef), None, None);
 }
@@ -205,12 +217,12 @@ fn q07_a_receive_that_is_not_there_for_a_while_is_waited_for() {
 
 #[test]
 fn q07_a_receive_that_is_not_there_in_time_fails_the_requester_only() {
-    for rnr_retry in 0..3 {
+    for (rnr_retry, request) in [(0, SEND), (1, WRITE_IMM), (2, SEND), (0, WRITE_IMM)] {
         let rts = patient().rnr_retry(rnr_retry);
         let (mut a, mut b, _context) = pair_by(faults().starve(When::nth(1), FOREVER), &rts);
         b.recv(1, 0, 8);
         a.post(WRITE(&b)); // takes none, and does not count
-        a.post(SEND(&b));
+        a.post(request(&b));
         a.expect(&[(2, S::SUCCESS), (2, S::RNR_RETRY_EXC_ERR)]);
         b.expect_nothing();
         assert_eq!(b.qp.state(), Rts);

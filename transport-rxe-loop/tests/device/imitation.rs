@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::common::windows::Opening;
 use crate::common::{self, ALL, CAPS, End, QKEY, S, cq_err, reports, settle, take};
 use cq_core::setup::inc_rkey;
-use cq_core::transport::{Post, Refused};
+use cq_core::transport::{Arm, Armed, Events, Notify, Post, Refused};
 use cq_core::wc::{Wc, WcFlags, WcOpcode};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 use transport_rxe_loop::{
@@ -145,6 +145,24 @@ fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
     a.send(2, 0, 8);
     a.expect(&[(2, S::SUCCESS)]);
     b.expect(&[(1, S::SUCCESS)]);
+}
+
+#[test]
+fn n03_who_waits_for_solicited_completions_is_woken_by_flushed_receives_but_by_no_failed_send() {
+    let context = open();
+    let mut channel = context.create_channel().unwrap();
+    let mut cq = context.create_cq(8, Some(&channel)).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::Armed));
+    qp.post_send(&[SendWr::send(1, &[common::BAD]), SendWr::send(2, &[])]).unwrap();
+    let statuses: Vec<_> = settle(&mut cq, 2).iter().map(Wc::status).collect();
+    assert_eq!(statuses, [S::LOC_QP_OP_ERR, S::WR_FLUSH_ERR]);
+    assert_eq!(channel.next(), Ok(None));
+    qp.post_recv(&[RecvWr::new(3, &[])]).unwrap();
+    qp.post_send(&[SendWr::send(4, &[])]).unwrap();
+    assert_eq!(settle(&mut cq, 2).len(), 2);
+    assert_eq!(channel.next(), Ok(Some(cq.key())));
 }
 
 /// Of no bytes: its key is not looked at.

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use super::super::alive::{Gate, Liveness};
 use super::super::registry::Kept;
 use super::*;
@@ -48,6 +50,9 @@ fn child_is_its_own(here: &'static Attachment) -> bool {
     // SAFETY: a call without arguments.
     let parent = unsafe { libc::getppid() };
     assert_eq!(anew.alive(here.owner()), Liveness::Alive { pid: Some(parent) });
+    // Though its descriptor is open again, by the same number.
+    assert_eq!(anew.alive(0), Liveness::Dead);
+    assert_eq!(here.alive(0), Liveness::Alive { pid: None }, "what is inherited says nothing");
     true
 }
 
@@ -124,6 +129,31 @@ pub fn parent_in_the_middle(path: &FabricPath) {
 fn x07_a_child_forked_while_another_thread_attached_can_attach() {
     let directory = Directory::new();
     let actor = Actor::play("parent in the middle", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+}
+
+/// Forks where the system lets nobody map anything.
+pub fn parent_that_maps_nothing(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let (memory, core) = (getrlimit(Resource::As), getrlimit(Resource::Core));
+    setrlimit(Resource::Core, Rlimit { current: Some(0), ..core }).unwrap();
+    setrlimit(Resource::As, Rlimit { current: Some(1), ..memory }).unwrap();
+    let pid = fork(|| {
+        store_u32(word(here), 77);
+        true
+    });
+    setrlimit(Resource::As, memory).unwrap();
+    assert!(pid > 0, "it forks");
+    assert_eq!((exit_code(pid), load_u32(word(here))), (-1, 0), "the child ends before it runs");
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_forked_child_that_could_reach_the_memory_of_its_parent_is_ended() {
+    let directory = Directory::new();
+    let actor = Actor::play("parent that maps nothing", &directory);
     assert_eq!(actor.hear(), "done");
     actor.finish();
 }

@@ -217,7 +217,7 @@ fn x07_full_or_read_only_shared_memory_is_an_error_and_what_was_made_stays_usabl
 #[test]
 fn x07_without_shared_memory_there_is_an_error() {
     let directory = Directory::new();
-    for missing in ["missing", "file/below"] {
+    for missing in ["missing", "file", "file/below"] {
         fs::write(directory.0.join("file"), "").unwrap();
         let missing = directory.0.join(missing);
         let error = attach(&path(&missing, "x")).unwrap_err();

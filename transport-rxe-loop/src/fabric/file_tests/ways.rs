@@ -133,6 +133,7 @@ fn x02_a_file_of_the_dead_is_replaced_by_one_with_the_limits_asked_for() {
     let here = REGISTRY.attach(&directory.path(), &wanted, &FORMAT).unwrap();
     assert_eq!((here.owners().count(), here.limits().channels), (1, 64));
     assert_eq!(directory.files().len(), 1);
+    assert_eq!(times_open(std::process::id(), before), 0, "it does not keep the old one");
 }
 
 #[test]
