@@ -159,6 +159,7 @@ mod tests {
     use super::*;
     use crate::actor::until;
     use crate::arena::Extent;
+    use crate::bell::{Bell, Source};
     use crate::device::Context;
     use crate::fabric::{claim, header};
     use crate::layout::SrqSlot;
@@ -210,6 +211,52 @@ mod tests {
             look(fabric);
         }
         assert_eq!(slot.life().place(), None);
+    }
+
+    #[test]
+    fn x03_the_locks_of_a_dead_one_are_inherited() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let _channel = context.create_channel().unwrap();
+        let cq = context.create_cq(4, None).unwrap();
+        let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        let (tables, slot) = (fabric.tables(), fabric.qp(qp.number()));
+        let index = sync::load_u32(&slot.send_cq);
+        let (channel, _) = tables.channels.all_of(fabric.place()).next().unwrap();
+        let locks = [
+            &fabric.cq(index).fanin.lock,
+            &fabric.channel(channel).lock,
+            &slot.taking,
+            &tables.common.stripes[3],
+            &tables.common.arena,
+        ];
+        let dead = die(fabric);
+        assert!(locks.iter().all(|lock| lock.try_enter(dead)));
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        assert_eq!(locks.map(|lock| lock.holder()), [None; 5]);
+    }
+
+    #[test]
+    fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (tables, bell) = (fabric.tables(), Bell::new(fabric).unwrap());
+        let (qp, _) = tables.qps.claim(PLACE).unwrap();
+        let (cq, _) = tables.cqs.claim(PLACE).unwrap();
+        let (srq, _) = tables.srqs.claim(PLACE).unwrap();
+        let sources =
+            [Source::Completion(cq), Source::Overrun(cq), Source::Srq(srq), Source::Qp(qp, 0)];
+        sources.into_iter().for_each(|source| bell.attach(source));
+        let slot = tables.qps.at(qp);
+        sync::store(&slot.send.posted, 5);
+        sync::store_u32(fabric.dest(qp), 7);
+        die(fabric);
+        while fabric.others().count() > 0 {
+            look(fabric);
+        }
+        assert!(sources.into_iter().all(|source| !bell::is_attached(fabric, source)));
+        let send = [&slot.send.done, &slot.retired.0].map(sync::load);
+        assert_eq!((send, sync::load_u32(fabric.dest(qp))), ([5; 2], 0));
     }
 
     #[test]
