@@ -56,13 +56,14 @@ pub struct Arguments {
     #[arg(long, requires = "long")]
     pub resume: bool,
 
-    /// With --long: only what the last run did not see noticed, as after new tests; the rest counts as it was
+    /// With --long: only what the last run did not see noticed and nobody has explained, as after new tests; what it
+    /// saw noticed counts
     #[arg(long, requires = "long", conflicts_with = "resume")]
     pub again: bool,
 
-    /// Only mutants with this in their file, function or change
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub only: String,
+    /// Only mutants with this in their file, function or change; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
 
     /// Only mutants of this part of the workspace; may be given several times
     #[arg(long, value_name = "AREA", value_enum)]

@@ -9,8 +9,8 @@ use crate::sources::Area;
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Text of a file, a function or a change; all where it is empty.
-    pub only: String,
+    /// Texts of a file, a function or a change; all where there is none.
+    pub only: Vec<String>,
     /// Parts of the workspace; all where there is none.
     pub areas: Vec<Area>,
     /// Kinds of mutant; all where there is none.
@@ -22,7 +22,9 @@ impl Filter {
     pub fn takes(&self, mutant: &Mutant) -> bool {
         let of_kind = self.operators.is_empty() || self.operators.contains(&mutant.operator);
         let in_area = self.areas.is_empty() || self.areas.contains(&mutant.area);
-        of_kind && in_area && mutant.name.to_string().contains(&self.only)
+        let name = mutant.name.to_string();
+        let is_named = self.only.is_empty() || self.only.iter().any(|text| name.contains(text));
+        of_kind && in_area && is_named
     }
 }
 
@@ -82,13 +84,15 @@ mod tests {
     #[test]
     fn a_filter_takes_files_functions_and_kinds() {
         let mutants = mutants(12);
-        let count = |only: &str, operators: Vec<Operator>| {
-            let filter = Filter { only: only.into(), areas: vec![Area::Core], operators };
+        let count = |only: &[&str], operators: Vec<Operator>| {
+            let only = only.iter().map(ToString::to_string).collect();
+            let filter = Filter { only, areas: vec![Area::Core], operators };
             mutants.iter().filter(|mutant| filter.takes(mutant)).count()
         };
-        assert_eq!(count("", vec![]), 12);
-        assert_eq!(count("1.rs", vec![]), 2);
-        assert_eq!(count("", vec![Operator::Drop]), 0);
-        assert_eq!(count("", vec![Operator::Drop, Operator::Flip]), 12);
+        assert_eq!(count(&[], vec![]), 12);
+        assert_eq!(count(&["1.rs"], vec![]), 2);
+        assert_eq!(count(&["1.rs", "12.rs", "2.rs"], vec![]), 4);
+        assert_eq!(count(&[], vec![Operator::Drop]), 0);
+        assert_eq!(count(&[], vec![Operator::Drop, Operator::Flip]), 12);
     }
 }

@@ -137,7 +137,7 @@ fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec
     let filter = arguments.filter();
     let chosen = mutants.iter().copied().filter(|mutant| filter.takes(mutant));
     if arguments.long {
-        return chosen.collect();
+        return chosen.filter(|mutant| !(arguments.again && kept.explains(mutant))).collect();
     }
     let quick = |mutant: &&Mutant| {
         let for_models = mutant.operator.is_for_loom() || mutant.operator == Operator::Site;
