@@ -160,3 +160,22 @@ fn no_window_has_the_place_whose_key_may_be_0() {
         assert_ne!(window.place.index, 0);
     }
 }
+
+#[test]
+fn q06_a_window_to_read_from_needs_no_right_to_write() {
+    let mut alone = Alone::new();
+    let region = alone.pd.allocate(64, Access::MW_BIND).unwrap();
+    let target = RemoteAddr { addr: region.addr(), rkey: inc_rkey(alone.window.rkey()) };
+    assert_eq!(alone.outcome(SendWr::local_invalidate(1, alone.window.rkey())), WcStatus::SUCCESS);
+    let bind = WindowBind {
+        window: alone.window.rkey(),
+        rkey: target.rkey,
+        lkey: region.lkey(),
+        addr: region.addr(),
+        length: 64,
+        access: Access::REMOTE_READ,
+    };
+    assert_eq!(alone.outcome(SendWr::bind_window(1, bind)), WcStatus::SUCCESS);
+    let here = [alone.region.sge(0, 8).unwrap()];
+    assert_eq!(alone.outcome(SendWr::read(2, &here, target)), WcStatus::SUCCESS);
+}
