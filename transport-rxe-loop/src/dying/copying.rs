@@ -6,10 +6,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::setup::{Access, QpType, SrqInit};
+use cq_core::setup::{Access, QpType, SrqInit, inc_rkey};
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, RemoteAddr, SendWr};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
 use rustix::process::Signal;
 
 use super::steps::{die_there, mortal_at};
@@ -45,8 +45,8 @@ struct Target {
     region: MemoryRegion,
     words: &'static [AtomicU64],
     victim: Actor,
-    _cq: Cq,
-    _pd: ProtectionDomain,
+    cq: Cq,
+    pd: ProtectionDomain,
 }
 
 impl Target {
@@ -57,7 +57,7 @@ impl Target {
         let (fabric, pd) = (context.bell().fabric(), context.alloc_pd());
         let cq = context.create_cq(4, None).unwrap();
         let words = Vec::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect());
-        let access = Access::LOCAL_WRITE | Access::REMOTE;
+        let access = Access::LOCAL_WRITE | Access::REMOTE | Access::MW_BIND;
         // SAFETY: atomics, there for ever.
         let region = unsafe { pd.register(words.as_mut_ptr().cast(), 8 * WORDS, access) }.unwrap();
         let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
@@ -68,7 +68,7 @@ impl Target {
         victim.order(format!("{} {addr} {rkey}", qp.number()));
         until("it is stopped", || victim.is_stopped());
         assert!(Shut::after_change().is_open(&fabric.qp(peer).send.copying), "in the middle of it");
-        Self { fabric, qp, region, words, victim, _cq: cq, _pd: pd }
+        Self { fabric, qp, region, words, victim, cq, pd }
     }
 
     /// The process goes on, and ends well.
@@ -106,7 +106,7 @@ fn writes() {
 #[test]
 fn x07_memory_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
     // Whatever fails, the process goes before what would wait for it.
-    let Target { region, words, qp: _qp, _cq, victim, .. } = Target::new("kept");
+    let Target { region, words, qp: _qp, cq: _cq, victim, .. } = Target::new("kept");
     let deregistering = thread::spawn(move || region.deregister());
     let end = Instant::now() + LONG;
     while Instant::now() < end {
@@ -120,8 +120,30 @@ fn x07_memory_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
 }
 
 #[test]
+fn x07_a_window_is_not_waited_for_long_while_a_stopped_process_may_write() {
+    let Target { region, mut qp, mut cq, pd, victim, .. } = Target::new("window");
+    let window = pd.alloc_mw().unwrap();
+    let bind = WindowBind {
+        window: window.rkey(),
+        rkey: inc_rkey(window.rkey()),
+        lkey: region.lkey(),
+        addr: region.addr(),
+        length: 8,
+        access: Access::REMOTE_WRITE,
+    };
+    let invalidate = SendWr::local_invalidate(2, bind.rkey);
+    qp.post_send(&[SendWr::bind_window(1, bind), invalidate]).unwrap();
+    let mut room = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut room), Ok(2));
+    let statuses = room.map(|wc| wc.status());
+    assert_eq!(statuses, [WcStatus::SUCCESS, WcStatus::MW_BIND_ERR]);
+    drop(qp);
+    Target::goes_on(victim);
+}
+
+#[test]
 fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
-    let Target { fabric, region: _region, _cq, mut qp, victim, .. } = Target::new("place");
+    let Target { fabric, region: _region, cq: _cq, mut qp, victim, .. } = Target::new("place");
     let mine = || Estate::of(fabric, fabric.place()).qps;
     assert_eq!(qp.modify(&QpAttr::to(QpState::Reset)), Err(ModifyError::PeerSuspended));
     assert_eq!(qp.state(), QpState::Err, "its peer is shut out all the same");
