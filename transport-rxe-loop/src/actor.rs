@@ -2,13 +2,15 @@
 //! given orders and speaks by lines.
 
 use std::fmt;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::thread::gettid;
 
 /// Longer than anything here takes, on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -29,6 +31,39 @@ pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     while !so() {
         assert!(Instant::now() < deadline, "not in time: {what}");
         thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A thread that does something for which it may have to wait: for a lock of the standard library, say.
+pub struct Waiting<'scope, T> {
+    thread: ScopedJoinHandle<'scope, T>,
+    id: Pid,
+}
+
+impl<'scope, T: Send + 'scope> Waiting<'scope, T> {
+    pub fn new<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        what: impl FnOnce() -> T + Send + 'scope,
+    ) -> Self {
+        let (teller, told) = channel();
+        let thread = scope.spawn(move || {
+            teller.send(gettid()).unwrap();
+            what()
+        });
+        Self { thread, id: told.recv().unwrap() }
+    }
+
+    /// Whether it sleeps before it has ended.
+    #[track_caller]
+    pub fn has_to_wait(&self) -> bool {
+        let stat = format!("/proc/self/task/{}/stat", self.id.as_raw_nonzero());
+        let sleeps = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "));
+        until("it sleeps, or ends", || self.thread.is_finished() || sleeps());
+        !self.thread.is_finished()
+    }
+
+    pub fn join(self) -> thread::Result<T> {
+        self.thread.join()
     }
 }
 

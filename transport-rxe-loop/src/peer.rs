@@ -324,11 +324,28 @@ mod tests {
 
     #[test]
     fn q07_a_free_place_is_nobody() {
-        let (context, fabric) = OpenOptions::new().imitate_rxe().alone();
+        let (context, fabric) = OpenOptions::new().alone();
         drop(connected(&context));
         assert_eq!(identity::read(fabric.qp(0)).number, 0, "it is free");
         let nobody = Peer::new(fabric, 0, 1, QpType::Rc);
-        assert_eq!(nobody.listens(), Err(nobody.gone()));
+        assert_eq!(nobody.listens(), Err(Unavailable::Gone));
+    }
+
+    #[test]
+    fn x04_more_receives_than_there_is_room_for_are_none() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let cq = context.create_cq(4, None).unwrap();
+        let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
+        let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+        qp.connect(qp.number()).unwrap();
+        let slot = fabric.qp(qp.number());
+        let peer = Peer::new(fabric, qp.number(), qp.number(), QpType::Uc);
+        let has = || peer.receive(&[const { AtomicU64::new(0) }; 2], 0).is_ok();
+        let most = u64::from(sync::load_u32(&slot.recv_capacity));
+        assert!(!slot.recv.post(most), "nobody waits");
+        assert!(has());
+        assert!(!slot.recv.post(most + 1));
+        assert!(!has());
     }
 
     #[test]

@@ -212,6 +212,26 @@ fn q01_a_wrong_current_state_leaves_the_state_where_none_is_asked_for() {
 }
 
 #[test]
+fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
+    let context = open();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    common::bring_to(&mut qp, 1, QpState::Rtr);
+    qp.modify(&QpAttr::rts().retry_cnt(9).rnr_retry(255)).unwrap();
+    assert_eq!(qp.state(), Rts);
+}
+
+#[test]
+fn q07_a_dead_key_of_no_bytes_is_not_looked_at() {
+    let (mut a, mut b) = pair(QpType::Rc);
+    b.recv(1, 0, 64);
+    let live = a.region.sge(0, 64).unwrap();
+    let sges = [Sge { addr: 0, length: 0, lkey: !live.lkey }, Sge { length: 1 << 20, ..live }];
+    a.qp.post_send(&[SendWr::send(2, &sges)]).unwrap();
+    a.expect(&[(2, S::LOC_PROT_ERR)]);
+}
+
+#[test]
 fn q07_atomics_are_judged_as_they_are_posted() {
     let (mut a, b) = pair(QpType::Rc);
     let at = |offset| b.region.remote(offset).unwrap();

@@ -9,7 +9,7 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::RecvWr;
 
 use super::*;
-use crate::actor::until;
+use crate::actor::{Waiting, until};
 use crate::attr::QpAttr;
 use crate::cq::Cq;
 use crate::device::Context;
@@ -163,6 +163,7 @@ fn x07_the_answer_to_somebody_else_is_none() {
         until("it asks", || stage.seen().state() == Some(State::Asked));
         stage.sweep(fabric.place());
         let mut seen = stage.claim(PLACE, PLACE).unwrap();
+        stage.answer(Outcome::Done, 7);
         for state in [State::Asked, State::Serving, State::Done] {
             seen = stage.change(seen, Some(state)).unwrap();
         }
@@ -194,9 +195,8 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
     assert!(!is_free(orphan), "somebody may still serve it");
     let serving = fabric.reach().copier().serving.lock().unwrap();
     thread::scope(|scope| {
-        let tidies = scope.spawn(|| reach::tidy(fabric));
-        (0..200).for_each(|_| thread::yield_now());
-        assert!(!is_free(orphan), "this one does");
+        let tidies = Waiting::new(scope, || reach::tidy(fabric));
+        assert!(tidies.has_to_wait() && !is_free(orphan), "this one does");
         drop(serving);
         assert!(!tidies.join().unwrap(), "nothing is left for later");
     });
@@ -209,8 +209,8 @@ fn x07_one_thread_serves_at_a_time() {
     let stage = is_asked(fabric);
     let serving = fabric.reach().copier().serving.lock().unwrap();
     thread::scope(|scope| {
-        let serves = scope.spawn(|| serve(fabric));
-        (0..200).for_each(|_| thread::yield_now());
+        let serves = Waiting::new(scope, || serve(fabric));
+        assert!(serves.has_to_wait());
         assert_eq!(stage.seen().state(), Some(State::Asked));
         drop(serving);
         serves.join().unwrap();
