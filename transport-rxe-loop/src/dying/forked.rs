@@ -25,7 +25,7 @@ use crate::chance::Chance;
 use crate::channel::CompletionChannel;
 use crate::cq::Cq;
 use crate::device::Context;
-use crate::error::{CreateError, ModifyError, RegisterError, ResizeError};
+use crate::error::{CreateError, ModerateError, ModifyError, RegisterError, ResizeError};
 use crate::pd::ProtectionDomain;
 use crate::qp::QpInit;
 use crate::state::QpState;
@@ -88,6 +88,7 @@ impl Pair {
         assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
         let _either = cq.arm(Notify::Next);
         assert_eq!(cq.resize(100), Err(ResizeError::Refused(CreateError::Forked)));
+        assert_eq!(cq.moderate(2, 1), Err(ModerateError::Forked));
         assert_eq!(channel.next(), Err(EventError::Device(NODEV)));
         assert_eq!(channel.block(&mut None), Err(EventError::Device(NODEV)));
         assert_eq!(context.next_async(), Err(EventError::Device(NODEV)));
@@ -97,6 +98,9 @@ impl Pair {
         assert_eq!(context.create_cq(4, None).err(), forked);
         assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
         assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
+        // As if the service thread had been at it, of which there is none here to go on.
+        let fabric = context.bell().fabric();
+        let _kept = fabric.service().keep();
         drop(self);
         Ok(())
     }
@@ -154,6 +158,15 @@ fn inherit(pair: &Pair) -> ManuallyDrop<Pair> {
     ManuallyDrop::new(unsafe { std::ptr::read(pair) })
 }
 
+/// Says that it is over, also where it ends in a panic: nobody waits for the other thread for ever then.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 #[test]
 #[ignore = "a process of another test"]
 fn forks() {
@@ -170,6 +183,7 @@ fn forks() {
                 own.work(&mut chance).unwrap();
             }
         });
+        let ends = Over(&over);
         for nth in 0..FORKS {
             assert!(pair.wakes().unwrap());
             let (inherited, parent) = (inherit(&pair), far[0].address());
@@ -184,7 +198,7 @@ fn forks() {
             pair.work(&mut Chance::new(nth)).unwrap();
             say(nth);
         }
-        over.store(true, Relaxed);
+        drop(ends);
         other.join().unwrap();
     });
     until("nothing is left of the children", || {
