@@ -289,20 +289,11 @@ impl Cq {
         clippy::result_large_err,
         reason = "the handle comes back by value, once, when it can't go"
     )]
-    pub fn destroy(self) -> Result<(), InUse<Self>> {
-        let Self { consumer, attachments, queue } = self;
-        match Arc::try_unwrap(queue) {
-            Ok(queue) => {
-                drop(attachments);
-                drop(queue);
-                Ok(())
-            }
-            Err(queue) => Err(InUse::new(
-                Self { consumer, attachments, queue },
-                "completion queue",
-                "its queue pairs",
-            )),
+    pub fn destroy(mut self) -> Result<(), InUse<Self>> {
+        if Arc::get_mut(&mut self.queue).is_none() {
+            return Err(InUse::new(self, "completion queue", "its queue pairs"));
         }
+        Ok(())
     }
 
     pub(crate) const fn queue(&self) -> &Arc<Queue> {
@@ -337,12 +328,16 @@ impl Arm for Cq {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
     use cq_core::soft::Entry;
     use cq_core::transport::{AsyncEvents, Events};
     use cq_core::wc::WcStatus;
 
     use super::*;
+    use crate::actor::until;
+    use crate::bell;
     use crate::fabric::limits::Limits;
     use crate::open::OpenOptions;
     use crate::protocol::lock::Owner;
@@ -440,5 +435,25 @@ mod tests {
         {
             assert!(!is_one(offset, log2));
         }
+    }
+
+    #[test]
+    fn n07_a_queue_leaves_its_channels_before_its_place_is_another_s() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let channel = context.create_channel().unwrap();
+        let cq = context.create_cq(4, Some(&channel)).unwrap();
+        let (index, slot) = (cq.queue.index, fabric.cq(cq.queue.index));
+        let suspended = fabric.lock(&slot.fanin.lock, || {}).unwrap();
+        thread::scope(|scope| {
+            let destroys = scope.spawn(|| cq.destroy().unwrap());
+            until("it has left them", || {
+                let sources = [Source::Completion(index), Source::Overrun(index)];
+                sources.iter().all(|&source| !bell::is_attached(fabric, source))
+            });
+            assert_eq!(slot.life().place(), Some(fabric.place()));
+            drop(suspended);
+            destroys.join().unwrap();
+        });
+        assert_eq!(slot.life().place(), None);
     }
 }

@@ -125,6 +125,18 @@ impl Service {
         self.lock().moderated.remove(&cq);
     }
 
+    /// Whether the thread looks at the events that this completion queue holds back.
+    #[cfg(test)]
+    pub fn looks_at(&self, cq: u32) -> bool {
+        self.lock().moderated.contains(&cq)
+    }
+
+    /// Keeps all others from what the thread is told, if nobody does.
+    #[cfg(test)]
+    pub fn keep(&self) -> Option<impl Drop + '_> {
+        self.agenda.try_lock().ok()
+    }
+
     /// Sees to it that there is the thread, and that it watches over the other processes.
     ///
     /// # Errors

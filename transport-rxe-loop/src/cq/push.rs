@@ -193,3 +193,93 @@ pub fn die_pushing(fabric: &'static Fabric, index: u32, dead: Owner, wc: &Wc, ta
     let mut producer = fanin.producer(parts, super::key(fabric, index), None::<NoSignal>);
     producer.push_with(wc, tag, false).unwrap();
 }
+
+#[cfg(test)]
+mod tests {
+    use cq_core::async_event::AsyncEventType;
+    use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, Post};
+    use cq_core::wc::WcStatus;
+    use cq_core::wr::RecvWr;
+
+    use super::*;
+    use crate::channel::CompletionChannel;
+    use crate::cq::Cq;
+    use crate::device::Context;
+    use crate::open::OpenOptions;
+    use crate::protocol::moderation::{Alert, Setting};
+    use crate::protocol::tag;
+    use crate::qp::{QpInit, QueuePair};
+    use crate::state::QpState;
+
+    /// A place where nobody lives.
+    const PLACE: u16 = 33;
+
+    /// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
+    struct Scene {
+        fabric: &'static Fabric,
+        index: u32,
+        qp: QueuePair,
+        cq: Cq,
+        channel: CompletionChannel,
+        context: Context,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let (context, fabric) = OpenOptions::new().alone();
+            let channel = context.create_channel().unwrap();
+            let mut cq = context.create_cq(4, Some(&channel)).unwrap();
+            let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+            qp.connect(qp.number()).unwrap();
+            qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+            assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+            Self { fabric, index: cq.queue().index(), qp, cq, channel, context }
+        }
+
+        /// The completion of the receive.
+        fn entry(&self) -> Entry {
+            let wc = Wc::new(1, WcStatus::SUCCESS, self.qp.number());
+            Entry { wc, tag: tag::of_recv(1), solicited: false }
+        }
+
+        /// How many receives have completed.
+        fn completed(&self) -> u64 {
+            self.fabric.qp(self.qp.number()).recv.completed()
+        }
+    }
+
+    #[test]
+    fn n06_who_sleeps_is_woken_by_the_heir_of_who_died_before_that() {
+        let mut scene = Scene::new();
+        let Entry { wc, tag, .. } = scene.entry();
+        die_pushing(scene.fabric, scene.index, Owner::new(PLACE, 1), &wc, tag);
+        assert_eq!(scene.channel.next(), Ok(None));
+        assert!(outwait_push(scene.fabric, scene.index));
+        assert_eq!(scene.channel.next(), Ok(Some(scene.cq.key())));
+    }
+
+    #[test]
+    fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs() {
+        let mut scene = Scene::new();
+        let slot = scene.fabric.cq(scene.index);
+        let queue = parts(scene.fabric, slot.fanin.place()).unwrap();
+        let setting = Setting { count: u16::MAX, period: u16::MAX };
+        assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
+        slot.mode.set(Trait::Moderated, true);
+        push(scene.fabric, scene.index, &[scene.entry()]);
+        assert_eq!(scene.channel.next(), Ok(None), "it is held back");
+        push(scene.fabric, scene.index, &[scene.entry(); 64]);
+        assert_eq!(scene.channel.next(), Ok(Some(scene.cq.key())));
+        assert_eq!(scene.qp.state(), QpState::Err);
+        let event = scene.context.next_async().unwrap().unwrap();
+        assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
+    }
+
+    #[test]
+    fn x07_what_is_lost_with_a_queue_that_is_given_up_has_completed_all_the_same() {
+        let scene = Scene::new();
+        assert_eq!(scene.completed(), 0);
+        give_up(scene.fabric, scene.index, &[scene.entry()]);
+        assert_eq!(scene.completed(), 1);
+    }
+}

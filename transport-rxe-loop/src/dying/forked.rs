@@ -26,7 +26,7 @@ use crate::chance::Chance;
 use crate::channel::CompletionChannel;
 use crate::cq::Cq;
 use crate::device::Context;
-use crate::error::{CreateError, ModifyError, RegisterError, ResizeError};
+use crate::error::{CreateError, ModerateError, ModifyError, RegisterError, ResizeError};
 use crate::pd::ProtectionDomain;
 use crate::qp::QpInit;
 use crate::state::QpState;
@@ -89,6 +89,7 @@ impl Pair {
         assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
         let _either = cq.arm(Notify::Next);
         assert_eq!(cq.resize(100), Err(ResizeError::Refused(CreateError::Forked)));
+        assert_eq!(cq.moderate(2, 1), Err(ModerateError::Forked));
         assert_eq!(channel.next(), Err(EventError::Device(NODEV)));
         assert_eq!(channel.block(&mut None), Err(EventError::Device(NODEV)));
         assert_eq!(context.next_async(), Err(EventError::Device(NODEV)));
@@ -98,6 +99,9 @@ impl Pair {
         assert_eq!(context.create_cq(4, None).err(), forked);
         assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
         assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
+        // As if the service thread had been at it, of which there is none here to go on.
+        let fabric = context.bell().fabric();
+        let _kept = fabric.service().keep();
         drop(self);
         Ok(())
     }
@@ -155,7 +159,7 @@ fn inherit(pair: &Pair) -> ManuallyDrop<Pair> {
     ManuallyDrop::new(unsafe { std::ptr::read(pair) })
 }
 
-/// Says that it is over as it is dropped.
+/// Says that it is over, also where it ends in a panic: nobody waits for the other thread for ever then.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -180,7 +184,6 @@ fn forks() {
                 own.work(&mut chance).unwrap();
             }
         });
-        // Also when this fails: the scope waits for the other thread.
         let ends = Over(&over);
         for nth in 0..FORKS {
             assert!(pair.wakes().unwrap());

@@ -33,7 +33,9 @@ fn c07_a_datagram_arrives_behind_forty_bytes_and_is_answered() {
         assert_eq!(b.bytes(GRH, 5), b"hello");
         assert_eq!(b.bytes(0, GRH) == [0xee; GRH], !has_route, "it is left alone without one");
 
-        let grh = b.bytes(0, GRH).try_into().unwrap();
+        let grh: [u8; GRH] = b.bytes(0, GRH).try_into().unwrap();
+        let length = "headers, immediate data, bytes up to a multiple of four and checksum";
+        assert_eq!(grh[4..6] == [0, 12 + 8 + 4 + 8 + 4], has_route, "{length}");
         let back = b.pd.ah_from_wc(&got, &grh).unwrap();
         a.recv(3, 0, 512);
         b.qp.to(&a.by(&back)).post_send(&[SendWr::send_inline(4, b"and back")]).unwrap();

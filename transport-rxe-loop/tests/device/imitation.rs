@@ -118,6 +118,28 @@ fn c07_an_address_needs_a_route_and_a_datagram_tells_no_local_identifier() {
 }
 
 #[test]
+fn q07_a_datagram_longer_than_a_packet_succeeds_and_is_dropped() {
+    let context = open();
+    let [mut a, mut b] = [(); 2].map(|()| End::on(&context, QpType::Ud, CAPS));
+    for end in [&mut a, &mut b] {
+        common::bring_to(&mut end.qp, 0, Rts);
+    }
+    let here = context.attributes();
+    let ah = a.pd.create_ah(&AddressVector::of(here.gid, 0)).unwrap();
+    b.recv(1, 0, 8000);
+    let to = Destination { ah: &ah, qp_num: b.qp.number(), qkey: QKEY };
+    let mtu = here.max_mtu as usize;
+    for (wr_id, len) in [(2, mtu + 1), (3, mtu)] {
+        let sge = [a.region.sge(0, len).unwrap()];
+        a.qp.to(&to).post_send(&[SendWr::send(wr_id, &sge)]).unwrap();
+        a.expect(&[(wr_id, S::SUCCESS)]);
+    }
+    let received = b.expect(&[(1, S::SUCCESS)]);
+    assert_eq!(received[0].result().unwrap().byte_len() as usize, 40 + mtu);
+    b.expect_nothing();
+}
+
+#[test]
 fn o02_each_completion_that_is_lost_is_told_and_the_queue_goes_on() {
     let (mut a, mut b) = pair(QpType::Rc);
     let mut context = open();

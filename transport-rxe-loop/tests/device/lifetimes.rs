@@ -25,7 +25,10 @@ fn q11_a_protection_domain_in_use_comes_back() {
 #[test]
 fn q11_a_completion_queue_in_use_comes_back_and_still_works() {
     let (mut a, b) = pair();
-    a.cq = a.cq.destroy().unwrap_err().handle;
+    let busy = a.cq.destroy().unwrap_err();
+    let message = "the completion queue is still in use: destroy its queue pairs first";
+    assert_eq!(busy.to_string(), message);
+    a.cq = busy.handle;
     a.send(1, 0, 8);
     drop(b);
     common::settle(&mut a.cq, 1);

@@ -1,9 +1,9 @@
 use std::thread;
 
-use cq_core::setup::{Access, QpType};
+use cq_core::setup::{Access, QpType, SrqInit};
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{RecvWr, SendWr};
+use cq_core::wr::{RecvWr, SendWr, Sge};
 
 use crate::actor::until;
 use crate::ah::{AddressHandle, AddressVector};
@@ -14,8 +14,10 @@ use crate::datagram::Destination;
 use crate::device::Context;
 use crate::error::ModifyError;
 use crate::fabric::Fabric;
+use crate::facts::{Facts, Kind};
 use crate::mr::OwnedRegion;
 use crate::open::OpenOptions;
+use crate::pool;
 use crate::protocol::lock::Owner;
 use crate::protocol::tag;
 use crate::qp::{QpInit, QueuePair};
@@ -138,4 +140,27 @@ fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
     let mut room = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut room), Ok(2));
     assert_eq!([room[0].wr_id(), room[1].wr_id()], [1, 2]);
+}
+
+#[test]
+fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
+    let Scene { fabric, mut sender, ah, cq, _context: context, .. } = Scene::new();
+    let pd = context.alloc_pd();
+    let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let init = QpInit { qp_type: QpType::Ud, srq: Some(&srq), ..QpInit::new(&cq) };
+    let mut receiver = pd.create_qp(&init).unwrap();
+    receiver.activate(1).unwrap();
+    // Memory of a process that is gone, and nobody has swept up after it.
+    let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
+    let (key, domain) = (index << 8 | 7, pd.domain().number());
+    let (base, len, access) = (1 << 20, 64, Access::LOCAL_WRITE);
+    let facts = Facts { key, access, domain, kind: Kind::Heap, base, len, bound: None };
+    facts.write(fabric.mr(index), (PLACE, generation));
+    let sge = Sge { addr: base, length: len as u32, lkey: key };
+    srq.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
+    Scene::send(&mut sender, &ah, receiver.number());
+    let pool = pool::queue(fabric, fabric.srq(srq.number())).unwrap();
+    assert!(pool.taken().next().is_none(), "nobody is at it any more");
+    let again = pool.take(fabric.place(), receiver.number()).expect("it is the next again");
+    pool.settle(again.tag(), again.target());
 }

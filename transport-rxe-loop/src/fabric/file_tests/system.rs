@@ -52,6 +52,8 @@ pub fn no_streams(path: &FabricPath) {
         assert_eq!(unsafe { libc::close(number) }, 0);
         kept
     });
+    // SAFETY: as above; whoever started this may have left it open.
+    unsafe { libc::close(3) };
     let attached =
         [attach(path), attach(&self::path(path.directory(), "y"))].map(|here| here.is_ok());
     // SAFETY: as above, and a byte to write.
@@ -62,6 +64,9 @@ pub fn no_streams(path: &FabricPath) {
         assert_eq!(unsafe { libc::dup2(kept, number) }, number);
     }
     assert_eq!((attached, closed), ([true; 2], [true; 3]));
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let mut targets = descriptors.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
+    assert!(targets.all(|target| target != Path::new("/")), "numbers of streams alone were taken");
     say("done");
 }
 
