@@ -273,7 +273,7 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use cq_core::setup::SrqInit;
-    use cq_core::transport::AsyncEvents;
+    use cq_core::transport::{AsyncEvents, Post};
     use cq_core::wr::RecvWr;
 
     use super::*;
@@ -320,6 +320,24 @@ mod tests {
         assert!(peer.takes(1) && !peer.takes(2));
         qp.modify(&QpAttr::to(QpState::Err)).unwrap();
         assert!(!peer.takes(1));
+    }
+
+    #[test]
+    fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
+        let [mut has, mut has_none] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
+        has.activate(1).unwrap();
+        has_none.activate(1).unwrap();
+        has.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        let ahead = [const { AtomicU64::new(0) }; 2];
+        let of = |qp: &QueuePair| {
+            let peer = Peer::new(fabric, qp.number(), 0, QpType::Ud);
+            peer.receive(&ahead, 0).map(|receive| receive.request.wr_id)
+        };
+        assert_eq!(of(&has), Ok(1));
+        assert_eq!(of(&has_none), Err(Unavailable::NoReceive));
     }
 
     #[test]

@@ -289,6 +289,35 @@ mod tests {
     }
 
     #[test]
+    fn q01_a_new_queue_pair_is_connected_to_nobody() {
+        let (context, fabric) = OpenOptions::new().alone();
+        // As earlier ones left their entries.
+        fabric.tables().destinations.iter().for_each(|dest| sync::store_u32(dest, 1));
+        let cq = context.create_cq(4, None).unwrap();
+        let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        assert_eq!(sync::load_u32(fabric.dest(qp.number())), 0);
+    }
+
+    #[test]
+    fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of_a_request() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let cq = context.create_cq(4, None).unwrap();
+        let (pd, init) = (context.alloc_pd(), QpInit::new(&cq));
+        let mut peer = pd.create_qp(&init).unwrap();
+        let mut place = Place::new(pd.domain(), &init).unwrap();
+        peer.connect(place.number).unwrap();
+        sync::store_u32(fabric.dest(place.number), peer.number());
+        let copying = &fabric.qp(peer.number()).send.copying;
+        copying.open();
+        fabric.remains().push(place.remains.take().unwrap());
+        tidy(fabric);
+        assert_eq!(place.slot.life().place(), Some(fabric.place()));
+        copying.close();
+        tidy(fabric);
+        assert_eq!(place.slot.life().place(), None);
+    }
+
+    #[test]
     fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_for_it() {
         let (context, fabric) = OpenOptions::new().alone();
         let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());

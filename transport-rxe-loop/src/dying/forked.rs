@@ -30,6 +30,7 @@ use crate::error::{CreateError, ModerateError, ModifyError, RegisterError, Resiz
 use crate::pd::ProtectionDomain;
 use crate::qp::QpInit;
 use crate::state::QpState;
+use crate::window::Window;
 
 /// How often it is forked, with the other thread somewhere in the midst of something each time.
 const FORKS: u64 = 40;
@@ -153,10 +154,10 @@ fn exit_code(pid: i32) -> i32 {
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
 }
 
-/// What a child gets from its parent: the pair, as it lies there. The parent goes on with the same.
-fn inherit(pair: &Pair) -> ManuallyDrop<Pair> {
+/// What a child gets from its parent, as it lies there. The parent goes on with the same.
+fn inherit<T>(what: &T) -> ManuallyDrop<T> {
     // SAFETY: only ever used, and dropped, in the child, whose memory is a copy.
-    ManuallyDrop::new(unsafe { std::ptr::read(pair) })
+    ManuallyDrop::new(unsafe { std::ptr::read(what) })
 }
 
 /// Says that it is over, also where it ends in a panic: nobody waits for the other thread for ever then.
@@ -213,4 +214,34 @@ fn forks() {
 fn x07_a_forked_child_can_do_nothing_with_what_it_inherits_and_everything_with_its_own() {
     let fabric = format!("forks-{}", std::process::id());
     super::runs_well("dying::forked::forks", &[(FABRIC, &fabric)], |_| {});
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn forks_in_the_midst() {
+    die_with_parent();
+    let context = open();
+    let reach = context.bell().fabric().reach();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+    let own = (pd.create_qp(&QpInit::new(&cq)).unwrap(), region);
+    // Other threads copy for another process, and change what windows are bound to.
+    let copies = Window::open_to_own(context.bell().fabric(), reach.copier().copying());
+    let changes = reach.windows().hold();
+    let inherited = inherit(&own);
+    let pid = fork(|| {
+        die_with_parent();
+        let (qp, region) = ManuallyDrop::into_inner(inherited);
+        assert!(!qp.has_windows() && !region.has_windows());
+        drop((qp, region));
+        Ok(())
+    });
+    assert_eq!(exit_code(pid), 0);
+    drop((copies, changes));
+}
+
+#[test]
+fn x07_a_forked_child_does_not_wait_for_the_threads_of_its_parent() {
+    let fabric = format!("midst-{}", std::process::id());
+    super::runs_well("dying::forked::forks_in_the_midst", &[(FABRIC, &fabric)], |_| {});
 }

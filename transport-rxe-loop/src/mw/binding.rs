@@ -177,6 +177,12 @@ impl Bindings {
         entry.map(|entry| entry.close(fabric, State::Free)).is_some()
     }
 
+    /// Locked by a test, as by a thread that changes one.
+    #[cfg(test)]
+    pub fn hold(&self) -> impl Sized + '_ {
+        self.lock()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,17 +1,27 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use cq_core::setup::{Access, inc_rkey};
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
 
 use super::*;
+use crate::actor::until;
 use crate::cq::Cq;
 use crate::device::Context;
-use crate::facts::Facts;
+use crate::facts::{Bound, Facts, Kind};
+use crate::identity;
 use crate::layout::{Entry, MrSlot};
 use crate::mr::OwnedRegion;
+use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
 use crate::qp::{QpInit, QueuePair};
 use crate::sync;
+use crate::window::Window;
+
+/// A place where nobody lives.
+const PLACE: u16 = 34;
 
 /// A queue pair that is its own peer, and has a window for itself.
 struct Alone {
@@ -25,7 +35,15 @@ struct Alone {
 
 impl Alone {
     fn new() -> Self {
-        let (fabric, context) = (Fabric::of_tests(), Context::open("loop0").unwrap());
+        Self::of((Context::open("loop0").unwrap(), Fabric::of_tests()))
+    }
+
+    /// In a fabric where no other test waits for what is copied.
+    fn in_own_fabric() -> Self {
+        Self::of(OpenOptions::new().alone())
+    }
+
+    fn of((context, fabric): (Context, &'static Fabric)) -> Self {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
         let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
         let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
@@ -125,6 +143,87 @@ fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
     alone.qp = alone.pd.create_qp(&QpInit::new(&alone.cq)).unwrap();
     alone.open();
     assert!(alone.is_open());
+}
+
+#[test]
+fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
+    let alone = Alone::new();
+    let (windows, old) = (alone.fabric.reach().windows(), alone.window.place.key());
+    assert_ne!(old, alone.window.rkey());
+    assert!(windows.begin_invalidate(alone.fabric, alone.qp.number(), old).is_none());
+    assert!(alone.qp.has_windows());
+}
+
+#[test]
+fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
+    let Alone { qp, window, region: _region, fabric, .. } = Alone::new();
+    let (windows, key) = (fabric.reach().windows(), window.rkey());
+    let closing = windows.begin_invalidate(fabric, qp.number(), key).unwrap();
+    drop(window);
+    assert!(!closing.finish(fabric));
+}
+
+/// Takes the key away while somebody copies who may do that through it.
+fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> Window<'a>) {
+    let alone = Alone::in_own_fabric();
+    let (fabric, windows) = (alone.fabric, alone.fabric.reach().windows());
+    let number = alone.qp.number();
+    let closing = windows.begin_invalidate(fabric, number, alone.window.rkey()).unwrap();
+    let (copying, begins) = (copies(&alone), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let invalidates = scope.spawn(|| {
+            begins.store(true, Ordering::Relaxed);
+            closing.finish(fabric)
+        });
+        until("it begins", || begins.load(Ordering::Relaxed));
+        (0..200).for_each(|_| thread::yield_now());
+        assert!(!invalidates.is_finished(), "bytes may still move");
+        drop(copying);
+        assert!(invalidates.join().unwrap(), "no bytes move any more");
+    });
+}
+
+#[test]
+fn q06_invalidating_waits_for_what_the_peer_copies() {
+    outlasts_the_copy(|alone| Window::open(alone.fabric, alone.qp.number()));
+}
+
+#[test]
+fn q06_invalidating_waits_for_what_is_copied_for_a_peer_of_another_process() {
+    let copying = |alone: &Alone| alone.fabric.reach().copier().copying();
+    outlasts_the_copy(|alone| Window::open_to_own(alone.fabric, copying(alone)));
+}
+
+#[test]
+fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let qps = &fabric.tables().qps;
+    let (index, generation) = qps.claim(PLACE).unwrap();
+    let qp = identity::number_of(index, qps.index_bits(), generation);
+    let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
+        let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
+        (index << 8 | 1, fabric.mr(index), (PLACE, generation))
+    });
+    let facts = Facts {
+        key: region,
+        access: Access::LOCAL_WRITE | Access::MW_BIND,
+        domain: 1,
+        kind: Kind::Heap,
+        base: 4096,
+        len: 4096,
+        bound: None,
+    };
+    facts.write(region_slot, region_holder);
+    let bound = Some(Bound { qp, region, seal: sync::load(&region_slot.seal) });
+    Facts { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
+    // Another region has the key for a while.
+    Facts { len: 8192, ..facts }.write(region_slot, region_holder);
+    assert!(!take(fabric, qp, key));
+    assert_eq!(sync::load_u32(&slot.key), key);
+    facts.write(region_slot, region_holder);
+    assert!(take(fabric, qp, key));
+    assert_eq!(sync::load_u32(&slot.key), 0);
+    assert!(!take(fabric, qp, key));
 }
 
 #[test]

@@ -48,6 +48,12 @@ impl Copier {
         Self::default()
     }
 
+    /// To be opened by a test, as if something were copied for others.
+    #[cfg(test)]
+    pub const fn copying(&self) -> &Copying {
+        &self.copying
+    }
+
     /// Waits until what is being copied for others has been.
     pub fn outwait(&self, shut: &Shut) {
         let mut backoff = Backoff::default();

@@ -53,7 +53,14 @@ fn a_piece_lies_inside_its_region() {
 fn q10_rights_that_do_not_go_together_are_refused() {
     use transport_rxe_loop::RegisterError::{Empty, NeedsLocalWrite, UnknownAccess};
     let pd = common::open().alloc_pd();
-    let refused = |access| pd.allocate(64, access).unwrap_err();
+    let refused = |access| {
+        let mut own = [0u64; 8];
+        // SAFETY: it is refused.
+        let registered = unsafe { pd.register(own.as_mut_ptr().cast(), 64, access) };
+        let allocated = pd.allocate(64, access).unwrap_err();
+        assert_eq!(registered.unwrap_err(), allocated);
+        allocated
+    };
     assert_eq!(refused(Access::REMOTE_WRITE), NeedsLocalWrite);
     assert_eq!(refused(Access::REMOTE_ATOMIC | Access::REMOTE_READ), NeedsLocalWrite);
     let unknown = 1 << 10;
