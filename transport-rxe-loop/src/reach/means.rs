@@ -172,6 +172,17 @@ mod tests {
         until("it is swept up after", || fabric.others().all(|other| other != dead));
     }
 
+    #[test]
+    fn x03_what_is_found_out_of_the_living_is_kept_and_of_the_dead_is_not() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
+        let kept = |place| means.seen(place).unwrap().map(|seen| seen.mean);
+        let found = means.of(fabric, here);
+        assert_eq!(kept(here), Some(found));
+        assert_eq!(means.of(fabric, PLACE), Mean::None);
+        assert_eq!(kept(PLACE), None, "somebody may come to live there");
+    }
+
     fn by_service(wanted: OpenOptions) -> bool {
         let (_context, fabric) = wanted.alone();
         fabric.reach().means.of(fabric, fabric.place()) == Mean::Service

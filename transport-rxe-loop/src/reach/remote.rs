@@ -36,17 +36,15 @@ impl Vectors {
         Self { list: Vec::new(), next: 0 }
     }
 
-    /// Adds the ranges of these pieces, as many as there is room for, which all are far or none.
+    /// Adds the ranges of these pieces, which all are far or none.
     fn extend(&mut self, pieces: impl Iterator<Item = Piece>, far: bool) -> Result<(), Errno> {
         for piece in pieces {
             if piece.is_far() != far {
                 return Err(Errno::FAULT);
             }
             let iov_base = with_exposed_provenance_mut(piece.addr);
-            let vector = libc::iovec { iov_base, iov_len: piece.len() };
-            if self.list.push(vector).is_err() {
-                break;
-            }
+            // There is room for the pieces of a copy.
+            let _ = self.list.push(libc::iovec { iov_base, iov_len: piece.len() });
         }
         Ok(())
     }
@@ -103,8 +101,7 @@ unsafe fn transfer(
     here: &mut Vectors,
     there: &mut Vectors,
 ) -> Result<(), Errno> {
-    while !here.left().is_empty() && !there.left().is_empty() {
-        let (mine, theirs) = (here.left(), there.left());
+    in_parts(here, there, |mine, theirs| {
         let (local, locals) = (mine.as_ptr(), mine.len() as libc::c_ulong);
         let (remote, remotes) = (theirs.as_ptr(), theirs.len() as libc::c_ulong);
         // SAFETY: the lists are borrowed, with their lengths; ranges `here` may be used so, by this function's
@@ -115,17 +112,27 @@ unsafe fn transfer(
                 Way::Write => libc::process_vm_writev(pid, local, locals, remote, remotes, 0),
             }
         };
-        match usize::try_from(moved) {
-            // The system moves 2 GiB at most, and what comes before memory that is not there.
+        let errno = |_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
+        usize::try_from(moved).map_err(errno)
+    })
+}
+
+/// Does all of it by calls that say how many bytes they moved: the system moves 2 GiB at most, and what comes
+/// before memory that is not there.
+fn in_parts(
+    here: &mut Vectors,
+    there: &mut Vectors,
+    mut part: impl FnMut(&[libc::iovec], &[libc::iovec]) -> Result<usize, Errno>,
+) -> Result<(), Errno> {
+    while !here.left().is_empty() {
+        match part(here.left(), there.left()) {
             Ok(0) => return Err(Errno::FAULT),
             Ok(moved) => {
                 here.advance(moved);
                 there.advance(moved);
             }
-            Err(_) => match Errno::from_io_error(&std::io::Error::last_os_error()) {
-                Some(Errno::INTR) => {}
-                errno => return Err(errno.unwrap_or(Errno::IO)),
-            },
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
         }
     }
     Ok(())
@@ -134,13 +141,19 @@ unsafe fn transfer(
 #[cfg(test)]
 mod tests {
     use std::hint::black_box;
+    use std::os::unix::process::ExitStatusExt;
 
     use cq_core::setup::Access;
 
     use super::*;
+    use crate::actor::{Actor, die_with_parent, say};
+    use crate::fabric::limits::Limits;
     use crate::facts::Whose;
     use crate::memory::Far;
+    use crate::reach::Reach;
     use crate::sync::{self, AtomicU64};
+
+    const FAR: Far = Far { place: 1, whose: Whose::local(0), needs: Access::empty() };
 
     fn words<const N: usize>(from: u64) -> [AtomicU64; N] {
         std::array::from_fn(|i| AtomicU64::new(from + i as u64))
@@ -151,15 +164,9 @@ mod tests {
     }
 
     fn far(addresses: impl IntoIterator<Item = (usize, usize)>) -> Pieces<'static> {
-        let needs = Access::empty();
         let mut pieces = Pieces::new();
         for (addr, len) in addresses {
-            assert!(pieces.push_far(
-                Far { place: 1, whose: Whose::local(0), needs },
-                addr,
-                len as u32,
-                1
-            ));
+            assert!(pieces.push_far(FAR, addr, len as u32, 1));
         }
         pieces
     }
@@ -210,5 +217,93 @@ mod tests {
         let (from, to) = (far([(at, 8)]), target(far([(bt, 8)])));
         assert_eq!(copy(pid(), &from, &to, 0..8, 8), Err(Errno::FAULT));
         assert_eq!(values(&b), [2]);
+        // Some of them here and some far is what nobody asks for.
+        let mut mixed = Pieces::of_words(&a, 8);
+        assert!(mixed.push_far(FAR, at, 8, 1));
+        let b = words::<2>(2);
+        let to = target(Pieces::of_words(&b, 16));
+        assert_eq!(copy(pid(), &mixed, &to, 0..16, 16), Err(Errno::FAULT));
+        assert_eq!(values(&b), [2, 3]);
+    }
+
+    fn ranges(vectors: &[libc::iovec]) -> std::vec::Vec<(usize, usize)> {
+        vectors.iter().map(|vector| (vector.iov_base as usize, vector.iov_len)).collect()
+    }
+
+    #[test]
+    fn x07_what_the_system_moves_in_parts_goes_on_where_it_stopped() {
+        let (mut here, mut there) = (Vectors::new(), Vectors::new());
+        let pieces = [(1000, 10), (2000, 20)].map(|(addr, len)| Piece::far(addr, len, 1));
+        here.extend(pieces.into_iter(), true).unwrap();
+        there.extend([Piece::far(3000, 30, 1)].into_iter(), true).unwrap();
+        let mut moves = [Ok(4), Err(Errno::INTR), Ok(11), Ok(15)].into_iter();
+        let mut asked = std::vec::Vec::new();
+        let outcome = in_parts(&mut here, &mut there, |mine, theirs| {
+            asked.push((ranges(mine), ranges(theirs)));
+            moves.next().unwrap_or(Err(Errno::IO))
+        });
+        assert_eq!(outcome, Ok(()));
+        let both = |there| (vec![(1004, 6), (2000, 20)], there);
+        assert_eq!(
+            asked,
+            [
+                (vec![(1000, 10), (2000, 20)], vec![(3000, 30)]),
+                both(vec![(3004, 26)]),
+                both(vec![(3004, 26)]),
+                (vec![(2005, 15)], vec![(3015, 15)]),
+            ]
+        );
+    }
+
+    /// Ends this process where it lets every other one of its user move its bytes.
+    fn die_where_all_are_allowed() {
+        const fn operation(code: u32, (jt, jf): (u8, u8), k: u32) -> libc::sock_filter {
+            libc::sock_filter { code: code as u16, jt, jf, k }
+        }
+        const fn load(offset: u32) -> libc::sock_filter {
+            operation(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, (0, 0), offset)
+        }
+        const fn skip_unless(value: u32, skip: u8) -> libc::sock_filter {
+            operation(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, (0, skip), value)
+        }
+        const fn end(how: u32) -> libc::sock_filter {
+            operation(libc::BPF_RET | libc::BPF_K, (0, 0), how)
+        }
+        const ARGUMENTS: u32 = std::mem::offset_of!(libc::seccomp_data, args) as u32;
+        // Of numbers of 64 bits, the low half.
+        const LOW: u32 = if cfg!(target_endian = "little") { 0 } else { 4 };
+        let mut filter = [
+            load(std::mem::offset_of!(libc::seccomp_data, nr) as u32),
+            skip_unless(libc::SYS_prctl as u32, 5),
+            load(ARGUMENTS + LOW),
+            skip_unless(libc::PR_SET_PTRACER as u32, 3),
+            load(ARGUMENTS + 8 + LOW),
+            skip_unless(libc::PR_SET_PTRACER_ANY as u32, 1),
+            end(libc::SECCOMP_RET_KILL_PROCESS),
+            end(libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        // SAFETY: numbers, and a filter with its length, which is there meanwhile.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+            let how = libc::SECCOMP_MODE_FILTER;
+            assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, how, &raw const program), 0);
+        }
+    }
+
+    #[test]
+    fn x05_a_process_lets_others_of_its_user_move_its_bytes() {
+        let other = Actor::start("reach::remote::tests::opens", &[]);
+        assert_eq!(other.hear(), "opens");
+        assert_eq!(other.ended().signal(), Some(libc::SIGSYS));
+    }
+
+    #[test]
+    #[ignore = "a process of another test"]
+    fn opens() {
+        die_with_parent();
+        die_where_all_are_allowed();
+        say("opens");
+        let _its = Reach::new(&Limits::default(), false);
     }
 }

@@ -178,7 +178,11 @@ impl Stage {
 
     /// Takes it, if it is free.
     pub fn claim(&self, asker: u16, asked: u16) -> Option<Seen> {
-        let seen = self.seen();
+        self.claim_from(self.seen(), asker, asked)
+    }
+
+    /// The same, unless its word has changed.
+    fn claim_from(&self, seen: Seen, asker: u16, asked: u16) -> Option<Seen> {
         let next = seen.next_round(asker, asked).to(Some(State::Filling));
         let is_free = seen.state().is_none();
         (is_free && sync::swap_if(&self.word, seen.0, next.0).is_ok()).then_some(next)
@@ -293,9 +297,11 @@ mod tests {
     #[test]
     fn a_stage_is_one_askers_at_a_time() {
         with_stage(|stage| {
+            let free = stage.seen();
             let seen = stage.claim(3, 4).unwrap();
             assert_eq!((seen.asker(), seen.asked()), (3, 4));
             assert!(stage.claim(5, 4).is_none());
+            assert!(stage.claim_from(free, 5, 4).is_none(), "it saw it free, and was too late");
             let serving = served(stage, seen);
             assert!(stage.change(seen, None).is_none(), "the asker must not free it");
             let done = stage.change(serving, Some(State::Done)).unwrap();

@@ -204,6 +204,7 @@ pub fn little_memory(directory: &Path) {
     for word in here.memory().slice::<Word>(4096, (3 << 18) - 1024).unwrap() {
         store_u32(word, 1);
     }
+    files::map(&x.file(), 3 << 20).expect("it needs no more than it has");
     let directory = directory.join("below");
     fs::create_dir(&directory).unwrap();
     assert!(mount(&directory, libc::MS_RDONLY, ""));
@@ -270,12 +271,15 @@ pub fn creation_mask(directory: &Path) {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
         let path = path(directory, &format!("x{mask}"));
         attach(&path).unwrap();
-        assert_eq!(fs::metadata(path.file()).unwrap().mode() & 0o7777, 0o600, "umask {mask:o}");
+        files::make(&path.memory(0, 0), 64).unwrap();
+        for file in [path.file(), path.memory(0, 0)] {
+            assert_eq!(fs::metadata(file).unwrap().mode() & 0o7777, 0o600, "umask {mask:o}");
+        }
     }
     say("done");
 }
 
 #[test]
-fn x02_the_file_is_for_this_user_alone_whatever_the_umask() {
+fn x02_files_are_for_this_user_alone_whatever_the_umask() {
     alone("creation mask", &Directory::new());
 }

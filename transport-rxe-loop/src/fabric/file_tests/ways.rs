@@ -3,9 +3,11 @@
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
 
 use super::super::header::{NotOurs, VERSION};
 use super::*;
+use crate::reach::files;
 
 fn mode(path: &FabricPath) -> u32 {
     fs::metadata(path.file()).unwrap().mode() & 0o7777
@@ -85,6 +87,7 @@ fn x07_another_user_s_file_is_refused() {
     std::os::unix::fs::chown(path.file(), Some(4321), None).unwrap();
     let refused = AttachError::NotOwned { path: path.file(), owner: 4321 };
     assert_eq!(attach(&path).unwrap_err(), refused);
+    assert_eq!(files::map(&path.file(), 6).unwrap_err(), Errno::PERM, "nor is it a region's");
     assert_eq!(fs::read_to_string(path.file()).unwrap(), "theirs");
 }
 

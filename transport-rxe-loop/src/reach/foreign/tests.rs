@@ -5,6 +5,7 @@ use super::*;
 use crate::facts::Whose;
 use crate::layout::Entry;
 use crate::memory::{Pieces, Target};
+use crate::open::OpenOptions;
 use crate::protocol::window::Copying;
 use crate::reach;
 use crate::sync::AtomicU64;
@@ -75,7 +76,10 @@ struct Foreigner {
 
 impl Foreigner {
     fn new() -> Self {
-        let fabric = Fabric::of_tests();
+        Self::of(Fabric::of_tests())
+    }
+
+    fn of(fabric: &'static Fabric) -> Self {
         let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
         let memory = files::make(&fabric.path().memory(index, generation), LEN as usize).unwrap();
         let (key, access, kind) = (index << 8 | 7, Access::LOCAL_WRITE, Kind::Fabric);
@@ -158,6 +162,10 @@ fn x04_an_entry_that_was_scribbled_is_refused() {
     // From here on it is known, and nothing but key and seal is looked at.
     sync::store(&slot.len, u64::MAX);
     assert!(!foreigner.is_reached(LEN, 8));
+    assert!(foreigner.is_reached(0, 8));
+    sync::store_u32(&slot.key, 0);
+    assert!(!foreigner.is_reached(0, 8), "deregistered");
+    sync::store_u32(&slot.key, foreigner.facts.key);
     assert!(foreigner.is_reached(0, 8));
     sync::store(&slot.seal, 1);
     assert!(!foreigner.is_reached(0, 8));
@@ -245,8 +253,20 @@ fn x04_a_window_that_was_scribbled_is_refused() {
         Facts { bound, ..window.facts }.write(slot, holder);
         assert!(!window.is_reached(0, 8));
     }
+    // Or is another domain's than its region.
+    let domain = DOMAIN + 1;
+    Facts { domain, ..window.facts }.write(slot, holder);
+    let whose = Whose::peer_of(QP, domain);
+    assert!(!window.is_reached_by(whose, 0, 8, Access::REMOTE_WRITE));
     window.facts.write(slot, holder);
     assert!(window.is_reached(0, 8));
+    // Or on what is a window by now, under the seal of that.
+    let region = window.region.fabric.mr(window.region.index);
+    let bound = Some(Bound { qp: QP, region: 0, seal: 0 });
+    Facts { bound, ..window.region.facts }.write(region, region.life().holder().unwrap());
+    let bound = window.facts.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
+    Facts { bound, ..window.facts }.write(slot, holder);
+    assert!(!window.is_reached(0, 8));
 }
 
 #[test]
@@ -273,6 +293,35 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
         std::thread::yield_now();
     }
     panic!("still mapped");
+}
+
+#[test]
+fn what_others_still_have_is_kept_and_looked_at_again() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let foreign = fabric.reach().foreign();
+    assert!(!foreign.tidy(fabric), "nothing is known yet");
+    let foreigner = Foreigner::of(fabric);
+    assert!(foreigner.is_reached(0, 8));
+    assert!(!foreign.tidy(fabric));
+    assert_eq!(foreigner.mappings(), 2, "it is registered still");
+    let visit = foreign.visit(7);
+    reach::bury(fabric, foreigner.index);
+    assert!(foreign.tidy(fabric), "somebody may be copying");
+    drop(visit);
+    assert!(!foreign.tidy(fabric));
+    assert_eq!(foreigner.mappings(), 1);
+}
+
+#[test]
+fn what_two_look_for_at_once_is_learned_once() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let (foreign, foreigner) = (fabric.reach().foreign(), Foreigner::of(fabric));
+    assert!(foreigner.is_reached(0, 8));
+    let place = &foreign.places.get().unwrap()[foreigner.index as usize];
+    // As who has looked before and waited for the mutex since.
+    let learned = foreign.learn(fabric, place, foreigner.facts.key);
+    assert_eq!(learned, Some(sync::acquire(place)));
+    assert_eq!(foreigner.mappings(), 2, "its own, and ours");
 }
 
 #[test]
