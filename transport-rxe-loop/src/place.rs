@@ -365,10 +365,11 @@ mod tests {
         qp.post_send(&[SendWr::send(1, &[])]).unwrap();
         assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
         thread::scope(|scope| {
-            let flushes = scope.spawn(|| qp.place.flush_sends());
+            let resumes = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Rts)));
             (0..200).for_each(|_| thread::yield_now());
-            assert!(!flushes.is_finished(), "another thread is at them");
+            assert!(!resumes.is_finished(), "another thread is at them");
             turn.abandon();
+            resumes.join().unwrap().unwrap();
         });
         let mut room = [Wc::default(); 2];
         assert_eq!(cq.poll(&mut room), Ok(1));

@@ -356,6 +356,14 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_says_how_many_requests_it_holds() {
+        let fabric = Fabric::of_tests();
+        let shape = Shape::of_sends(16, 1, 0);
+        let ring = shape.ring(fabric, fabric.tables().arena.offset() as u32).unwrap();
+        assert_eq!(format!("{ring:?}"), "Ring { requests: 16, .. }");
+    }
+
+    #[test]
     fn x04_positions_that_can_not_be_have_nothing_wait() {
         let fabric = Fabric::of_tests();
         let shape = Shape::of_sends(16, 1, 0);

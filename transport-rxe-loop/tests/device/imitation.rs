@@ -6,10 +6,10 @@ use std::process::Command;
 
 use crate::common::windows::Opening;
 use crate::common::{self, ALL, CAPS, End, QKEY, S, cq_err, reports, settle, take};
-use cq_core::setup::inc_rkey;
+use cq_core::setup::{SrqInit, inc_rkey};
 use cq_core::transport::{Arm, Armed, Events, Notify, Post, Refused};
 use cq_core::wc::{Wc, WcFlags, WcOpcode};
-use cq_core::wr::{RecvWr, SendWr, Sge};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use transport_rxe_loop::{
     Access, AddressError, AddressVector, Context, Destination, OpenError, OpenOptions, QpAttr,
     QpCaps, QpInit, QpState, QpType,
@@ -241,6 +241,24 @@ fn q01_more_retries_than_there_can_be_are_as_many_as_there_can_be() {
     common::bring_to(&mut qp, 1, QpState::Rtr);
     qp.modify(&QpAttr::rts().retry_cnt(9).rnr_retry(255)).unwrap();
     assert_eq!(qp.state(), Rts);
+}
+
+#[test]
+fn q07_a_shared_receive_stays_that_a_dropped_write_had_taken() {
+    let context = open();
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(8, None).unwrap());
+    let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let uc = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
+    let mut b = pd.create_qp(&QpInit { srq: Some(&srq), ..uc }).unwrap();
+    let mut a = pd.create_qp(&uc).unwrap();
+    common::bring_to(&mut a, b.number(), Rts);
+    common::bring_to(&mut b, a.number(), Rts);
+    srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let nowhere = RemoteAddr { addr: 1, rkey: 1 };
+    a.post_send(&[SendWr::write_inline(2, b"x", nowhere).with_imm([1; 4])]).unwrap();
+    a.post_send(&[SendWr::send(3, &[])]).unwrap();
+    let ids: Vec<_> = settle(&mut cq, 3).iter().map(Wc::wr_id).collect();
+    assert!(ids.contains(&1), "{ids:?}");
 }
 
 #[test]
