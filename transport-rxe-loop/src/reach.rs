@@ -276,4 +276,17 @@ mod tests {
         let outcome = copy(fabric, &from, &Target::of_words(&there, 16), Order::Any);
         assert_eq!(outcome, Err(Trouble::Fault));
     }
+
+    #[test]
+    fn a_copy_from_another_process_ends_where_the_shorter_list_does() {
+        let fabric = Fabric::of_tests();
+        let (a, there) = (words::<2>(1), words::<2>(5));
+        let far = Far { place: fabric.place(), whose: Whose::local(0), needs: Access::empty() };
+        for (len, seen) in [(8, [1, 6]), (16, [1, 2])] {
+            let mut from = Pieces::new();
+            assert!(from.push_far(far, a.as_ptr() as usize, len, 1));
+            let outcome = copy(fabric, &from, &Target::of_words(&there, 16), Order::Any);
+            assert_eq!((outcome, values(&there)), (Ok(()), seen.to_vec()));
+        }
+    }
 }
