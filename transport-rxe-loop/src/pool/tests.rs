@@ -1,5 +1,7 @@
 //! What others can do to a pool and to whoever uses it: be suspended over its lock, or write into it.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
@@ -14,11 +16,12 @@ use crate::actor::until;
 use crate::attr::QpAttr;
 use crate::cq::Cq;
 use crate::device::Context;
+use crate::error::ModifyError;
 use crate::fabric::limits::Limits;
-use crate::fabric::{claim, header};
+use crate::fabric::{alive, claim, header};
 use crate::open::OpenOptions;
+use crate::protocol::lock::Owner;
 use crate::qp::{QpInit, QueuePair};
-
 use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
 use crate::sweep;
@@ -228,15 +231,101 @@ fn q09_who_starved_gets_what_another_gives_back() {
     alone.is_served();
 }
 
+/// Each waits as long as any does for a lock: two seconds.
 #[test]
 fn x07_a_receive_that_can_not_be_given_back_frees_its_slot() {
+    let mut alone = Alone::in_own_fabric();
+    alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
+    let all = [alone.fabric.place(), PLACE].map(|place| alone.is_taken_by(place));
+    let (fabric, slot, pool) = (alone.fabric, alone.slot(), alone.pool());
+    let (srq, cq) = (alone.srq.number(), sync::load_u32(&fabric.qp(alone.qp.number()).recv_cq));
+    let suspended = (fabric.lock(slot.pool.lock(), || {}), cq::lock(fabric, cq));
+    thread::scope(|scope| {
+        scope.spawn(|| give_back(fabric, srq, &all[0]));
+        scope.spawn(|| reclaim(fabric, slot, &pool, &all[1]));
+        scope.spawn(|| assert!(!pays(fabric, slot, PLACE), "it may be left to tell"));
+    });
+    drop(suspended);
+    assert!(pool.taken().next().is_none(), "they are lost, and nobody waits for them");
+    assert!(all.iter().all(|taken| pool.find_free(taken.slot()) == Some(taken.slot())));
+}
+
+/// Who waits for it waits two seconds.
+#[test]
+fn x07_what_a_process_that_lives_has_taken_stays_its() {
+    let mut alone = Alone::in_own_fabric();
+    let file = File::options().read(true).write(true).open(alone.fabric.path().file()).unwrap();
+    // To the end, as closing it would unlock what is locked here.
+    let file = Box::leak(Box::new(file));
+    assert_eq!(alive::hold(file.as_fd(), Owner::new(PLACE, 1).to_word()), Ok(true));
+    assert!(alone.fabric.is_alive(PLACE));
+    let taken = alone.is_taken_by(PLACE);
+    reclaim(alone.fabric, alone.slot(), &alone.pool(), &taken);
+    let reset = QpAttr::to(QpState::Reset);
+    assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
+    assert!(alone.pool().taken().eq([taken]));
+    alone.pool().settle(taken.tag(), taken.target());
+    assert_eq!(alone.qp.modify(&reset), Ok(()));
+}
+
+#[test]
+fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
     let alone = Alone::in_own_fabric();
     let taken = alone.is_taken_by(alone.fabric.place());
-    let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
-    give_back(alone.fabric, alone.srq.number(), &taken);
-    drop(suspended);
-    assert!(alone.pool().taken().next().is_none(), "it is lost, and nobody waits for it");
-    assert_eq!(alone.pool().find_free(taken.slot()), Some(taken.slot()));
+    reclaim(alone.fabric, alone.slot(), &alone.pool(), &taken);
+    assert!(alone.pool().taken().eq([taken]));
+    alone.pool().free(&taken);
+    let place = alone.fabric.place();
+    assert!(!sweep(alone.fabric, place), "it has the place of one that was dead");
+}
+
+#[test]
+fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
+    let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
+    let refused = take(fabric, srq.number(), qp.number(), || Err(Unavailable::NotReady));
+    assert_eq!(refused.map(drop), Err(Unavailable::NotReady));
+    assert_eq!(srq.waiting(), 1);
+}
+
+#[test]
+fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
+    let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
+    let lock = fabric.srq(srq.number()).pool.lock();
+    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    let (taken, _) = take(fabric, srq.number(), qp.number(), || Ok(())).unwrap();
+    assert_eq!(lock.holder(), None);
+    give_back(fabric, srq.number(), &taken);
+}
+
+#[test]
+fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
+    let alone = Alone::in_own_fabric();
+    let (fabric, number) = (alone.fabric, alone.srq.number());
+    let is_there = |number| numbered(fabric, number).is_some();
+    assert!(is_there(number));
+    assert!(!is_there(number + fabric.tables().srqs.len()), "the next one there");
+    // The first place, as it is left by one.
+    let (slot, free) = (alone.slot(), fabric.srq(0));
+    sync::store_u32(&free.slots_at, sync::load_u32(&slot.slots_at));
+    sync::store_u32(&free.capacity, sync::load_u32(&slot.capacity));
+    let number = sync::load_u32(&free.number);
+    sync::store_u32(&free.number, 0);
+    assert!(!is_there(0));
+    assert_eq!(is_taken_for(fabric, 0, alone.qp.number()), Ok(false));
+    sync::store_u32(&free.number, number);
+}
+
+#[test]
+fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
+    let alone = Alone::in_own_fabric();
+    let (fabric, srq) = (alone.fabric, alone.srq.number());
+    let mut other = alone.context.alloc_pd().create_qp(&QpInit::new(&alone.cq)).unwrap();
+    other.connect(other.number()).unwrap();
+    let index = fabric.tables().qps.index(alone.qp.number());
+    assert_eq!(index, 0, "those who are connected to nobody are not connected to the first");
+    let mut all = Vec::new();
+    each_that_takes_from(fabric, srq, |index| all.push(index));
+    assert_eq!(all, [index]);
 }
 
 #[test]

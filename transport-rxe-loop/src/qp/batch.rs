@@ -30,7 +30,7 @@
 
 use cq_core::setup::QpType;
 use cq_core::transport::Refused;
-use cq_core::wr::{SendOp, SendWr};
+use cq_core::wr::SendWr;
 
 use crate::datagram::{Destination, Way};
 use crate::qp::QueuePair;
@@ -56,9 +56,9 @@ impl QueuePair {
         Batch { qp: self, first, end: first }
     }
 
-    /// What can't go to a destination, whatever it is.
-    fn judge_destination(&self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
-        if !matches!(wr.op, SendOp::Send { .. }) || self.qp_type != QpType::Ud {
+    /// Whether anything can go there; what can, is judged as it is added.
+    fn judge_destination(&self, to: &Destination<'_>) -> Result<(), Refused> {
+        if self.qp_type != QpType::Ud {
             return Err(Refused::Unsupported);
         }
         let domain = sync::load_u32(&self.place.slot.pd);
@@ -87,7 +87,7 @@ impl Batch<'_> {
     /// # Errors
     /// Why it is refused, as when it is posted [to](QueuePair::to) this destination; the batch stays as it was.
     pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
-        self.qp.judge_destination(wr, to)?;
+        self.qp.judge_destination(to)?;
         self.put_along(wr, Some(&Way::new(to.ah.address(), to.qp_num, to.qkey)))
     }
 

@@ -17,8 +17,10 @@ use crate::open::OpenOptions;
 const CAPS: QpCaps =
     QpCaps { max_send_wr: 7, max_recv_wr: 5, max_send_sge: 1, max_recv_sge: 1, max_inline: 8 };
 
-/// A little before each place where a position, or what is left of it in a tag, wraps.
-const STARTS: [u64; 5] = [(1 << 31) - 9, (1 << 32) - 9, (3 << 31) - 9, (1 << 63) - 9, u64::MAX - 8];
+/// A little before each place where a position, or what is left of it in a tag, wraps. From `(1 << 63) - 7` on,
+/// the receive queue is full once while its positions lie on both sides.
+const STARTS: [u64; 6] =
+    [(1 << 31) - 9, (1 << 32) - 9, (3 << 31) - 9, (1 << 63) - 9, (1 << 63) - 7, u64::MAX - 8];
 
 /// A queue pair whose positions start at `start`, as if it had worked for long, and what it has to say.
 struct End {
@@ -149,6 +151,25 @@ fn q02_flush_and_reset_while_positions_wrap() {
         assert!(sync::load(&a.qp.place.slot.send.posted).wrapping_sub(start) > 50);
         assert!(b.qp.place.slot.recv.posted().wrapping_sub(start) > 50);
     }
+}
+
+#[test]
+fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before_that() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
+    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    qp.connect(qp.number()).unwrap();
+    let (slot, turn) = (qp.place.slot, &fabric.own(qp.number()).turn);
+    // As far as a thread got before it flushes.
+    turn.seize();
+    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+    assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
+    turn.abandon();
+    qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+    let mut room = [Wc::default()];
+    assert_eq!(cq.poll(&mut room), Ok(1));
+    assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
 }
 
 #[test]
