@@ -104,7 +104,7 @@ impl Foreigner {
     fn mappings(&self) -> usize {
         let generation = self.fabric.mr(self.index).life().holder().unwrap().1;
         let path = self.fabric.path().memory(self.index, generation);
-        let name = format!("{} ", path.display());
+        let name = format!("/{} ", path.file_name().unwrap().display());
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| format!("{line} ").contains(&name)).count()
     }
