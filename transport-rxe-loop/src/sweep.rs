@@ -161,6 +161,7 @@ mod tests {
     use crate::arena::Extent;
     use crate::bell::{Bell, Source};
     use crate::device::Context;
+    use crate::fabric::limits::Limits;
     use crate::fabric::{claim, header};
     use crate::layout::SrqSlot;
     use crate::open::OpenOptions;
@@ -318,6 +319,36 @@ mod tests {
         let swept = Owner::new(PLACE, 1);
         assert!(!expel(fabric, swept), "another one lives there");
         assert_eq!(identity::read(slot).number, number);
+    }
+
+    #[test]
+    fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (index, _) = fabric.tables().cqs.claim(PLACE).unwrap();
+        let (next, swept) = (die(fabric), Owner::new(PLACE, 1000));
+        assert_ne!(next, swept);
+        after(fabric, swept);
+        assert_eq!(fabric.cq(index).life().place(), Some(PLACE));
+    }
+
+    #[test]
+    fn x03_a_dead_one_is_left_as_long_as_another_one_sweeps() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        die(fabric);
+        let sweeping = fabric.try_lock(&fabric.tables().common.sweep).unwrap();
+        assert!(look(fabric), "it may die over that");
+        drop(sweeping);
+        assert!(!look(fabric), "nobody is left");
+        assert_eq!(fabric.others().next(), None);
+    }
+
+    #[test]
+    fn x03_what_a_dead_one_had_is_there_for_who_needs_it() {
+        let limits = Limits { completion_queues: 1, ..Limits::default() };
+        let (context, fabric) = OpenOptions::new().limits(limits).alone();
+        fabric.tables().cqs.claim(PLACE).unwrap();
+        die(fabric);
+        context.create_cq(4, None).unwrap();
     }
 
     /// A shared receive queue with one receive, of one who will die.

@@ -112,7 +112,10 @@ fn q09_there_are_so_many_shared_queues_at_most() {
 #[test]
 fn q11_a_shared_queue_in_use_cannot_be_destroyed() {
     let Scene { srq, qps, pd, region, .. } = Scene::new();
-    let srq = srq.destroy().unwrap_err().handle;
+    let in_use = srq.destroy().unwrap_err();
+    let why = "the shared receive queue is still in use: destroy its queue pairs first";
+    assert_eq!(in_use.to_string(), why);
+    let srq = in_use.handle;
     drop((qps, region));
     let pd = pd.destroy().unwrap_err().handle;
     srq.destroy().unwrap();
