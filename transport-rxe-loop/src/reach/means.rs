@@ -153,6 +153,7 @@ mod tests {
         let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
         let Mean::Direct(pid) = means.of(fabric, here) else { panic!("this process lives") };
         // One that has got another number since is tried under that.
+        *means.seen(here).unwrap() = Some(Seen { at: now(), mean: Mean::Direct(pid + 1) });
         assert_eq!(means.learn(fabric, here, pid + 1, Errno::SRCH), Ok(()));
         assert_eq!(means.of(fabric, here), Mean::Direct(pid));
         assert_eq!(means.learn(fabric, here, pid, Errno::SRCH), Ok(()));
