@@ -278,3 +278,18 @@ fn q06_a_window_to_read_from_needs_no_right_to_write() {
     let here = [alone.region.sge(0, 8).unwrap()];
     assert_eq!(alone.outcome(SendWr::read(2, &here, target)), WcStatus::SUCCESS);
 }
+
+#[test]
+fn q06_a_window_gives_no_more_than_its_region() {
+    let mut alone = Alone::new();
+    let own = alone.fabric.reach().own(alone.region.lkey() >> 8);
+    let (access, base) = (sync::load_u32(&own.access), sync::load(&own.base));
+    sync::store_u32(&own.access, Access::MW_BIND.bits());
+    assert!(!alone.is_open(), "it may not be written to");
+    sync::store_u32(&own.access, access);
+    alone.open();
+    assert!(alone.is_open());
+    sync::store(&own.base, base + 4096);
+    assert!(!alone.is_open(), "it is elsewhere");
+    sync::store(&own.base, base);
+}
