@@ -299,9 +299,9 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn x03_others_are_looked_after_once_a_queue_pair_may_be_reached_by_them() {
+    fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
         let (context, fabric) = OpenOptions::new().alone();
-        let watches = || fabric.service().lock().watch.is_some();
+        let watches = || fabric.service().lock().served;
         let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
         // The first of a fabric, whose index is 0, as is the destination that nobody names.
         let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
@@ -312,7 +312,7 @@ mod tests {
         assert!(watches(), "anybody can send to it");
 
         let (context, fabric) = OpenOptions::new().alone();
-        let watches = || fabric.service().lock().watch.is_some();
+        let watches = || fabric.service().lock().served;
         let cq = context.create_cq(4, None).unwrap();
         let mut rc = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         rc.modify(&QpAttr::init(Access::empty())).unwrap();
