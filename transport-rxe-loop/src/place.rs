@@ -331,7 +331,7 @@ mod tests {
         tidy(fabric);
         assert_eq!(place.slot.life().place(), Some(fabric.place()));
         queue.settle(taken.tag(), taken.target());
-        // Whoever looks after others does it.
+        // The sweeper does it.
         sweep::look(fabric);
         assert_eq!(place.slot.life().place(), None);
     }

@@ -74,13 +74,13 @@ fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
     assert_eq!(told(), None, "it is taken");
     queue.settle(taken.tag(), taken.target());
     assert_eq!([told(), told()], [Some(AsyncEventType::QP_LAST_WQE_REACHED), None]);
-    // What a stranger wrote has nothing told, or every flush would.
+    // A corrupted word reports nothing, or every flush would.
     sync::store_u32(&slot.report_last, 2);
     assert_eq!(told(), None);
 }
 
 #[test]
-fn x04_where_a_stranger_wrote_no_more_is_flushed_than_there_is_room_for() {
+fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted() {
     let (context, fabric) = OpenOptions::new().alone();
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();

@@ -55,7 +55,7 @@ fn q10_rights_that_do_not_go_together_are_refused() {
     let pd = common::open().alloc_pd();
     let refused = |access| {
         let mut own = [0u64; 8];
-        // SAFETY: it is refused.
+        // SAFETY: nothing is registered: the rights are judged before the memory is looked at.
         let registered = unsafe { pd.register(own.as_mut_ptr().cast(), 64, access) };
         let allocated = pd.allocate(64, access).unwrap_err();
         assert_eq!(registered.unwrap_err(), allocated);

@@ -52,7 +52,7 @@ pub fn no_streams(path: &FabricPath) {
         assert_eq!(unsafe { libc::close(number) }, 0);
         kept
     });
-    // SAFETY: as above; whoever started this may have left it open.
+    // SAFETY: as above; it may be open where the process that started this one left it so.
     unsafe { libc::close(3) };
     let attached =
         [attach(path), attach(&self::path(path.directory(), "y"))].map(|here| here.is_ok());

@@ -1,0 +1,42 @@
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use super::*;
+use crate::actor::Waiting;
+use crate::fabric::file_tests::{Directory, FORMAT, attach, limits};
+
+#[test]
+fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let failed = || OpenError::NoMemory { bytes: 1 };
+    let released = AtomicBool::new(false);
+    let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+    thread::scope(|scope| {
+        let other = Waiting::new(scope, || {
+            here.device(|| {
+                assert!(released.load(SeqCst), "another thread is at it");
+                Err(failed())
+            })
+        });
+        assert!(other.has_to_wait());
+        released.store(true, SeqCst);
+        drop(guard);
+        assert_eq!(other.join().unwrap().unwrap_err(), failed());
+    });
+}
+
+#[test]
+fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
+    static SECOND: Registry = Registry::new();
+    let directory = Directory::new();
+    let path = &directory.path();
+    attach(path).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let guard = SECOND.lock(deadline).unwrap();
+    let limits = limits().in_force(FORMAT.tables).unwrap();
+    let attempt = Attempt { guard, path, limits, format: &FORMAT, deadline };
+    // As if the other one had come after the look for its file.
+    assert!(attempt.found().unwrap().is_none());
+    assert!(SECOND.all().next().unwrap().fd().is_none());
+    assert_eq!(directory.files().len(), 1);
+}
