@@ -80,6 +80,15 @@ impl Fabric {
         Self::open(&FabricName::from_env().unwrap(), &Limits::default(), &Ways::default()).unwrap()
     }
 
+    /// Takes a place as a process does, and leaves it without its lock, as one that is dead. Who that was.
+    #[cfg(test)]
+    pub fn die_at(&self, place: u16) -> Owner {
+        let word = &header::claims(self.memory(), self.limits())[usize::from(place)];
+        let owner = claim::next(place.into(), word);
+        assert!(claim::take(word, owner));
+        Owner::from_word(owner).unwrap()
+    }
+
     fn new(here: &'static Attachment, ways: &Ways) -> Result<Self, OpenError> {
         let limits = here.limits();
         let damaged = || OpenError::NoMemory { bytes: limits.bytes as usize };
@@ -317,7 +326,6 @@ mod tests {
 
     use super::*;
     use crate::device;
-    use crate::fabric::{claim, header};
     use crate::open::OpenOptions;
 
     #[test]
@@ -328,10 +336,8 @@ mod tests {
         let open = || OpenOptions::new().fabric(&name).open(device::NAME).unwrap();
         let context = open();
         let fabric = context.bell().fabric();
-        let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
-        let dead = claim::next(PLACE.into(), word);
-        assert!(claim::take(word, dead));
-        assert_eq!(fabric.others().next(), Owner::from_word(dead));
+        let dead = fabric.die_at(PLACE);
+        assert_eq!(fabric.others().next(), Some(dead));
         let _again = open();
         assert_eq!(fabric.others().next(), None);
     }

@@ -74,7 +74,6 @@ mod tests {
     use super::*;
     use crate::arena::Extent;
     use crate::execute;
-    use crate::fabric::{claim, header};
     use crate::identity;
     use crate::open::OpenOptions;
     use crate::qp::QpInit;
@@ -129,8 +128,7 @@ mod tests {
         let before = calls();
         leave(fabric, index);
         assert_eq!(calls(), before + 1);
-        let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
-        assert!(claim::take(word, claim::next(PLACE.into(), word)));
+        fabric.die_at(PLACE);
         leave_all(fabric, PLACE + 1);
         assert_eq!(calls(), before + 2);
     }

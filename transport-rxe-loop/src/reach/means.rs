@@ -129,9 +129,7 @@ mod tests {
     use crate::actor::{Actor, die_with_parent, say, until};
     use crate::device::Context;
     use crate::error::OpenError;
-    use crate::fabric::{claim, header};
     use crate::open::OpenOptions;
-    use crate::protocol::lock::Owner;
 
     /// A place where nobody lives, and where this says that somebody did.
     const PLACE: u16 = 38;
@@ -164,10 +162,7 @@ mod tests {
     fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
         let (_context, fabric) = OpenOptions::new().alone();
         let means = Means::new(fabric.limits().processes, false);
-        let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
-        let owner = claim::next(PLACE.into(), word);
-        assert!(claim::take(word, owner));
-        let dead = Owner::from_word(owner).unwrap();
+        let dead = fabric.die_at(PLACE);
         assert!(fabric.others().any(|other| other == dead), "nobody looks for the dead");
         assert_eq!(means.of(fabric, PLACE), Mean::None);
         until("it is swept up after", || fabric.others().all(|other| other != dead));

@@ -5,7 +5,6 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::*;
 use crate::actor::until;
 use crate::attr::QpAttr;
-use crate::fabric::{claim, header};
 use crate::facts::{Facts, Kind};
 use crate::layout::Entry;
 use crate::open::OpenOptions;
@@ -53,8 +52,7 @@ fn x03_others_are_looked_after_as_long_as_there_are_any() {
     assert_eq!(look(fabric), (None, false), "there is nobody else");
     let in_an_hour = service.now() + HOUR.as_nanos() as u64;
     assert!(service.lock().set_alarm(0, in_an_hour));
-    let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
-    assert!(claim::take(word, claim::next(PLACE.into(), word)));
+    fabric.die_at(PLACE);
     let sweeping = fabric.try_lock(&fabric.tables().common.sweep).unwrap();
     let (left, again) = look(fabric);
     drop(sweeping);

@@ -11,7 +11,6 @@ use crate::arena::Extent;
 use crate::bell::{Bell, Source};
 use crate::device::Context;
 use crate::fabric::limits::Limits;
-use crate::fabric::{claim, header};
 use crate::layout::SrqSlot;
 use crate::open::OpenOptions;
 use crate::protocol::pool::Queue;
@@ -21,13 +20,6 @@ use crate::state::QpState;
 
 /// A place where nobody lives, and where this says that somebody did.
 const PLACE: u16 = 40;
-
-fn die(fabric: &'static Fabric) -> Owner {
-    let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
-    let owner = claim::next(PLACE.into(), word);
-    assert!(claim::take(word, owner));
-    Owner::from_word(owner).unwrap()
-}
 
 #[test]
 fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
@@ -47,7 +39,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
 
     // As far as one sweeper got.
     identity::vacate(slot);
-    let dead = die(fabric);
+    let dead = fabric.die_at(PLACE);
     let deadline = Instant::now() + Duration::from_secs(30);
     while cq.poll(&mut room) == Ok(0) {
         assert!(Instant::now() < deadline, "it is told");
@@ -78,7 +70,7 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
         &tables.common.stripes[3],
         &tables.common.arena,
     ];
-    let dead = die(fabric);
+    let dead = fabric.die_at(PLACE);
     assert!(locks.iter().all(|lock| lock.try_enter(dead)));
     while fabric.others().count() > 0 {
         look(fabric);
@@ -101,7 +93,7 @@ fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     sync::store_u32(fabric.dest(qp), 7);
     let stage = &tables.stages[0];
     stage.claim(PLACE, fabric.place()).unwrap();
-    die(fabric);
+    fabric.die_at(PLACE);
     while fabric.others().count() > 0 {
         look(fabric);
     }
@@ -126,7 +118,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let (copying, turn) = (&fabric.qp(qp.number()).send.copying, &fabric.own(qp.number()).turn);
     turn.seize();
     copying.open();
-    let dead = die(fabric);
+    let dead = fabric.die_at(PLACE);
     let mut left = Vec::new();
     for _ in 0..3 {
         look(fabric);
@@ -148,7 +140,7 @@ fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
     let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
     let copying = &fabric.qp(index).send.copying;
     copying.open();
-    die(fabric);
+    fabric.die_at(PLACE);
     while fabric.others().count() > 0 {
         look(fabric);
     }
@@ -173,7 +165,7 @@ fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
 fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
     let (_context, fabric) = OpenOptions::new().alone();
     let (index, _) = fabric.tables().cqs.claim(PLACE).unwrap();
-    let (next, swept) = (die(fabric), Owner::new(PLACE, 1000));
+    let (next, swept) = (fabric.die_at(PLACE), Owner::new(PLACE, 1000));
     assert_ne!(next, swept);
     after(fabric, swept);
     assert_eq!(fabric.cq(index).life().place(), Some(PLACE));
@@ -182,7 +174,7 @@ fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
 #[test]
 fn x03_a_dead_one_is_left_as_long_as_another_one_sweeps() {
     let (_context, fabric) = OpenOptions::new().alone();
-    die(fabric);
+    fabric.die_at(PLACE);
     let sweeping = fabric.try_lock(&fabric.tables().common.sweep).unwrap();
     assert!(look(fabric), "it may die over that");
     drop(sweeping);
@@ -195,7 +187,7 @@ fn x03_what_a_dead_one_had_is_there_for_who_needs_it() {
     let limits = Limits { completion_queues: 1, ..Limits::default() };
     let (context, fabric) = OpenOptions::new().limits(limits).alone();
     fabric.tables().cqs.claim(PLACE).unwrap();
-    die(fabric);
+    fabric.die_at(PLACE);
     context.create_cq(4, None).unwrap();
 }
 
@@ -219,7 +211,7 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of
     let (_context, fabric) = OpenOptions::new().alone();
     let (slot, queue, _extent) = pool(fabric);
     let taken = queue.take(fabric.place(), 1).unwrap();
-    let dead = die(fabric);
+    let dead = fabric.die_at(PLACE);
     for _ in 0..3 {
         look(fabric);
         assert_eq!((slot.life().place(), fabric.others().next()), (Some(PLACE), Some(dead)));
@@ -236,7 +228,7 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking()
     let (_context, fabric) = OpenOptions::new().alone();
     let (slot, _queue, _extent) = pool(fabric);
     let suspended = fabric.lock(slot.pool.lock(), || {}).unwrap();
-    let dead = die(fabric);
+    let dead = fabric.die_at(PLACE);
     look(fabric);
     assert_eq!((slot.life().place(), fabric.others().next()), (Some(PLACE), Some(dead)));
     drop(suspended);
@@ -248,7 +240,7 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking()
 
 /// Somebody dies while this process watches over others, as one does that is connected to another.
 fn die_watched(fabric: &'static Fabric) {
-    die(fabric);
+    fabric.die_at(PLACE);
     fabric.service().watch(fabric).unwrap();
 }
 

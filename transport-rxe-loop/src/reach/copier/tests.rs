@@ -14,13 +14,11 @@ use crate::attr::QpAttr;
 use crate::cq::Cq;
 use crate::device::Context;
 use crate::execute;
-use crate::fabric::{claim, header};
 use crate::facts::Whose;
 use crate::identity;
 use crate::layout::Entry;
 use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
-use crate::protocol::lock::Owner;
 use crate::qp::{QpInit, QueuePair};
 use crate::reach;
 use crate::state::QpState;
@@ -146,10 +144,7 @@ fn x07_who_is_alive_and_does_not_answer_is_given_up() {
 #[test]
 fn x03_who_is_asked_and_dead_is_swept_up_after() {
     let (_context, _pd, fabric) = alone();
-    let word = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
-    let owner = claim::next(PLACE.into(), word);
-    assert!(claim::take(word, owner));
-    let dead = Owner::from_word(owner).unwrap();
+    let dead = fabric.die_at(PLACE);
     assert_eq!(ask(fabric, PLACE), Err(Trouble::NoAnswer));
     until("it is swept up after", || fabric.others().all(|other| other != dead));
 }
