@@ -183,8 +183,11 @@ fn stops(theirs: &str) {
     let theirs = a.hear();
     match &*outcome {
         "ok 0" => assert_eq!(theirs, "REM_ACCESS_ERR"),
-        // The queue pair has failed with that.
-        "MW_BIND_ERR" => assert_eq!(theirs, "RETRY_EXC_ERR"),
+        // The queue pair has failed with that; who was stopped between entering a request and looking at its key
+        // finds that dead first.
+        "MW_BIND_ERR" => {
+            assert!(matches!(&*theirs, "RETRY_EXC_ERR" | "REM_ACCESS_ERR"), "{theirs}")
+        }
         outcome => panic!("{outcome}"),
     }
 }
