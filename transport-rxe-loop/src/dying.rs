@@ -7,6 +7,8 @@ mod forked;
 mod line;
 // They are there only where steps are.
 #[cfg(debug_assertions)]
+mod atomics;
+#[cfg(debug_assertions)]
 mod copying;
 #[cfg(debug_assertions)]
 mod datagrams;
@@ -25,6 +27,8 @@ use crate::open::OpenOptions;
 
 /// Names the fabric that a further process of a test is to open.
 const FABRIC: &str = "DYING_FABRIC";
+/// Set if a further process of a test asks others for their memory, and moves none itself.
+const BY_SERVICE: &str = "DYING_BY_SERVICE";
 /// How long it may take from one sign of life to the next.
 const SILENCE: Duration = Duration::from_secs(240);
 
@@ -34,7 +38,10 @@ fn fabric() -> String {
 }
 
 fn open() -> Context {
-    OpenOptions::new().fabric(&fabric()).open("loop0").unwrap()
+    let options = OpenOptions::new().fabric(&fabric());
+    let options =
+        if std::env::var_os(BY_SERVICE).is_some() { options.copying_by_service() } else { options };
+    options.open("loop0").unwrap()
 }
 
 /// Runs a test of this binary in a fabric of its own, and expects that it ends well; and meanwhile that it

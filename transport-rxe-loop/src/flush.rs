@@ -11,6 +11,7 @@ use crate::cq;
 use crate::device::MAX_QP_WR;
 use crate::fabric::Fabric;
 use crate::layout::QpSlot;
+use crate::onesided;
 use crate::pool;
 use crate::protocol::tag;
 use crate::queue::Ring;
@@ -27,6 +28,7 @@ pub fn both(fabric: &'static Fabric, slot: &'static QpSlot, number: u32, ring: &
 /// Flushes the send queue, of a queue pair in SQE too.
 #[cold]
 pub fn sends(fabric: &'static Fabric, slot: &QpSlot, number: u32, ring: &Ring) {
+    onesided::abandon(fabric, number);
     let mut position = sync::load(&slot.send.done);
     while ring.has_any(position, sync::acquire(&slot.send.posted)) {
         let wr_id = ring.read_send(position).wr_id;

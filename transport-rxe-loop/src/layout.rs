@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 0        Header (see `fabric`), then what there is one of: Common
-//! plan     processes | noted | destinations | qps | mrs | cqs | srqs | channels | owners of the arena's granules | stages
+//! plan     processes | noted | destinations | qps | mrs | cqs | srqs | channels | owners of the arena's granules | stages | what goes through them
 //! arena    completion rings, send queues, receive queues, in granules of 256 bytes
 //! bytes
 //! ```
@@ -29,7 +29,7 @@ use crate::arena::{Arena, GRANULE};
 use crate::fabric::header::{self, Format};
 use crate::fabric::limits::Limits;
 use crate::protocol::lock::Lock;
-use crate::reach::stage::{STAGES, Stage};
+use crate::reach::stage::{self, Stages};
 use crate::reach::stripes::STRIPES;
 use crate::region::{Mapping, Shared};
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
@@ -48,7 +48,11 @@ pub const FORMAT: Format = Format {
         size_of::<ChannelSlot>(),
         size_of::<Control>(),
         size_of::<Slot>(),
-        size_of::<Stage>(),
+        size_of::<stage::Head>(),
+        stage::OWN,
+        stage::SMALL_BYTES,
+        stage::LARGE,
+        stage::LARGE_BYTES,
         GRANULE,
     ]),
     tables: bytes_of_tables,
@@ -86,7 +90,7 @@ pub struct Tables {
     pub cqs: Table<CqSlot>,
     pub srqs: Table<SrqSlot>,
     pub channels: Table<ChannelSlot>,
-    pub stages: &'static [Stage],
+    pub stages: Stages,
     pub arena: Arena,
 }
 
@@ -99,13 +103,14 @@ impl std::fmt::Debug for Common {
 /// Where everything begins.
 struct Plan {
     /// In the order of the tables.
-    at: [usize; 10],
+    at: [usize; 11],
     arena: usize,
 }
 
 impl Plan {
     fn new(limits: &Limits) -> Self {
         let granules = limits.bytes as usize / GRANULE;
+        let [stages, staged] = Stages::sizes(limits.processes as usize);
         let sizes = [
             limits.processes as usize * size_of::<ProcessSlot>(),
             (limits.queue_pairs as usize).div_ceil(64) * size_of::<AtomicU64>(),
@@ -116,7 +121,8 @@ impl Plan {
             limits.shared_receive_queues as usize * size_of::<SrqSlot>(),
             limits.channels as usize * size_of::<ChannelSlot>(),
             granules * size_of::<AtomicU8>(),
-            STAGES * size_of::<Stage>(),
+            stages,
+            staged,
         ];
         let mut end = HEADER + size_of::<Common>();
         let at = sizes.map(|size| {
@@ -153,7 +159,7 @@ impl Tables {
             cqs: Table::new(memory, next(2), at[5], limits.completion_queues as usize)?,
             srqs: Table::new(memory, next(3), at[6], limits.shared_receive_queues as usize)?,
             channels: Table::new(memory, next(4), at[7], limits.channels as usize)?,
-            stages: memory.slice(at[9], STAGES)?,
+            stages: Stages::new(memory, [at[9], at[10]], limits.processes as usize)?,
             arena: Arena::new(
                 &common.arena_next,
                 memory.slice(at[8], limits.bytes as usize / GRANULE)?,

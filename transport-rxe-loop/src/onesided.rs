@@ -16,6 +16,11 @@
 //! when it comes, and the peer's word is changed by then. That an atomic of the wrong size fails before the peer
 //! hears of it is a decision: some cards refuse it so, others carry it out with eight bytes.
 //!
+//! # Atomics that are not answered
+//! Where the peer's process does an atomic itself, and does not answer, it may have done it. The request then waits
+//! for that very answer, however often it is tried: it is done once, or not at all. One that fails with RETRY_EXC, or
+//! is flushed, was done at most once; whether it was is not known.
+//!
 //! # Flushing
 //! Bytes are where everybody sees them once they have been moved, and requests are carried out one after the
 //! other: so a FLUSH finds done what it asks for. What is left of it is a fence, and that its rights are
@@ -25,11 +30,13 @@ use cq_core::setup::Access;
 use cq_core::wc::WcStatus;
 use cq_core::wr::{Placement, RemoteAddr, Selectivity, Sge};
 
+use crate::fabric::Fabric;
 use crate::facts::Whose;
 use crate::imitate;
 use crate::initiator::{Halt, Initiator};
 use crate::memory::{self, Pieces, Target};
 use crate::queue::SendRequest;
+use crate::reach::copier::{self, Begun, NotDone};
 use crate::reach::stripes::{self, Step};
 use crate::reach::{self, Order, Trouble};
 use crate::sync::{self, AtomicU64};
@@ -88,15 +95,14 @@ impl Initiator<'_> {
         if !imitate::lets_atomic_pass(self.fabric, request.payload.len()) {
             return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
         }
-        let domain = self.ask_for_answer(Access::REMOTE_ATOMIC)?;
-        if !remote.addr.is_multiple_of(ATOMIC) {
-            return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
-        }
-        let Some(word) = window.word(domain, remote, Access::REMOTE_ATOMIC) else {
-            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
+        let held = match self.begun() {
+            Some(begun) => copier::resume(self.fabric, begun),
+            None => {
+                let domain = self.ask_for_answer(Access::REMOTE_ATOMIC)?;
+                self.step(window, domain, remote, Access::REMOTE_ATOMIC, step)?
+            }
         };
-        let held = stripes::apply(self.fabric, &word, step);
-        let held = [AtomicU64::new(held.map_err(|trouble| self.troubled(trouble))?)];
+        let held = [AtomicU64::new(held.map_err(|why| self.not_done(why))?)];
         let mut to = Target::new();
         self.answer(window, request, &mut to)?;
         memory::copy(&Pieces::of_words(&held, ATOMIC as usize), &to);
@@ -115,20 +121,41 @@ impl Initiator<'_> {
         if request.payload.len() != ATOMIC {
             return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
         }
-        let mut from = Pieces::new();
-        self.source(window, &request.payload, &mut from)?;
-        let domain = self.ask(RIGHT)?;
+        let stored = match self.begun() {
+            Some(begun) => copier::resume(self.fabric, begun),
+            None => {
+                let mut from = Pieces::new();
+                self.source(window, &request.payload, &mut from)?;
+                let domain = self.ask(RIGHT)?;
+                let value = [AtomicU64::new(0)];
+                memory::copy(&from, &Target::of_words(&value, ATOMIC as usize));
+                let step = Step::Store { value: sync::load(&value[0]) };
+                self.step(window, domain, remote, RIGHT, step)?
+            }
+        };
+        stored.map(drop).map_err(|why| self.not_done(why))
+    }
+
+    /// Does a step on eight bytes of the peer's, if its keys allow it.
+    fn step(
+        &self,
+        window: &Window<'_>,
+        whose: Whose,
+        remote: RemoteAddr,
+        right: Access,
+        step: Step,
+    ) -> Result<Result<u64, NotDone>, Halt> {
         if !remote.addr.is_multiple_of(ATOMIC) {
             return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
         }
-        let Some(word) = window.word(domain, remote, RIGHT) else {
-            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
-        };
-        let value = [AtomicU64::new(0)];
-        memory::copy(&from, &Target::of_words(&value, ATOMIC as usize));
-        let step = Step::Store { value: sync::load(&value[0]) };
-        let stored = stripes::apply(self.fabric, &word, step);
-        stored.map(drop).map_err(|trouble| self.troubled(trouble))
+        let word = window.word(whose, remote, right);
+        let word = word.ok_or_else(|| self.refused(WcStatus::REM_ACCESS_ERR))?;
+        Ok(stripes::apply(self.fabric, &word, step))
+    }
+
+    /// What the request at hand, the oldest, has begun when it was tried before. It is the caller's now.
+    fn begun(&self) -> Option<Begun> {
+        take_begun(self.fabric, self.me.number)
     }
 
     /// A FLUSH of so many bytes, or of the whole region.
@@ -202,11 +229,44 @@ impl Initiator<'_> {
         }
     }
 
+    /// What it means for an atomic that there is no answer.
+    #[cold]
+    fn not_done(&self, why: NotDone) -> Halt {
+        match why {
+            NotDone::Trouble(trouble) => self.troubled(trouble),
+            NotDone::Begun(begun) => {
+                let words = &self.fabric.own(self.me.number).begun;
+                words
+                    .iter()
+                    .zip(begun.to_words())
+                    .for_each(|(word, value)| sync::store(word, value));
+                self.unanswered()
+            }
+        }
+    }
+
     /// The target refuses the request, and fails.
     #[cold]
     fn refused(&self, status: WcStatus) -> Halt {
         self.peer.refuse(status);
         Halt::Failed(status)
+    }
+}
+
+/// Takes what the oldest request of a queue pair has begun. Called by the holder of its turn.
+fn take_begun(fabric: &'static Fabric, number: u32) -> Option<Begun> {
+    let words = &fabric.own(number).begun;
+    let begun = Begun::from_words(words.each_ref().map(sync::load))?;
+    sync::store(&words[0], 0);
+    Some(begun)
+}
+
+/// The oldest request of a queue pair ends without an answer: whether the atomic that it has begun was done is not
+/// known, and nobody waits for that. Called by the holder of its turn.
+#[inline]
+pub fn abandon(fabric: &'static Fabric, number: u32) {
+    if let Some(begun) = take_begun(fabric, number) {
+        copier::abandon(fabric, begun);
     }
 }
 

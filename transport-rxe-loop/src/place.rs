@@ -13,6 +13,7 @@ use crate::flush;
 use crate::identity;
 use crate::layout::{Entry, QpSlot};
 use crate::lock::Stuck;
+use crate::onesided;
 use crate::pd::Domain;
 use crate::pool;
 use crate::qp::QpInit;
@@ -178,6 +179,7 @@ impl Place {
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
         self.fabric.own(self.number).turn.seize();
+        onesided::abandon(self.fabric, self.number);
         self.fabric.reach().windows().release(self.fabric, self.number);
         self.outwait_peer()?;
         pool::outwait(self.fabric, sync::load_u32(&self.slot.srq), self.number)

@@ -44,6 +44,7 @@
 //! | [`window`] | moving bytes against changing states and killing keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
 //! | [`channel`], [`list`] | the sources of a channel that have events |
+//! | [`stage`] | a request for memory that another process moves itself |
 //! | [`steps`] | the instants at which a test kills a process |
 
 pub mod channel;
@@ -55,6 +56,7 @@ pub mod mode;
 pub mod moderation;
 pub mod pool;
 pub mod receives;
+pub mod stage;
 pub mod state;
 pub mod steps;
 pub mod tag;

@@ -24,6 +24,8 @@
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
 //! | whoever looks at other processes' regions | [`leave`], who did | [`acquire`], who unmaps them | that it does not look any more |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | what it says |
+//! | word of a stage | [`swap_if`], asker and asked | [`acquire`], [`swap_if`], the other | the request, and the answer |
+//! | who has asked a process | [`raise_from`], asker | [`raise_from`], the asked | that the request is there |
 //! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
 //!

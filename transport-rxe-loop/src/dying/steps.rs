@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::ends::Outcome;
 use super::line::Survivor;
 use super::work::{Far, LINES, Near};
-use super::{FABRIC, fabric, open};
+use super::{BY_SERVICE, FABRIC, fabric, open};
 use crate::actor::{Actor, PATIENCE, die_with_parent, few_or, order, say};
 use crate::audit::Estate;
 use crate::chance::Chance;
@@ -51,6 +51,11 @@ fn at_step(step: Step) {
     }
 }
 
+/// Whether only who asks others for memory, or is asked, comes to a step.
+pub const fn asks(step: Step) -> bool {
+    matches!(step, Step::Asked | Step::Serving | Step::Served | Step::Answered)
+}
+
 /// A process that is killed, or stops, at a step.
 pub fn mortal(fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
     mortal_at("dying::steps::dies", fabric, step, time, signal)
@@ -58,9 +63,13 @@ pub fn mortal(fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
 
 /// The same, which does what this test does, that calls [`die_there`].
 pub fn mortal_at(test: &str, fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
-    let (step, time) = (format!("{step:?}"), time.to_string());
+    let (name, time) = (format!("{step:?}"), time.to_string());
     let signal = signal.as_raw().to_string();
-    let environment = [(FABRIC, fabric), (STEP, &step), (TIME, &time), (SIGNAL, &signal)];
+    let mut environment =
+        vec![(FABRIC, fabric), (STEP, &*name), (TIME, &*time), (SIGNAL, &*signal)];
+    if asks(step) {
+        environment.push((BY_SERVICE, ""));
+    }
     Actor::start(test, &environment)
 }
 
@@ -159,5 +168,5 @@ fn goes_on() {
 #[test]
 fn x03_whoever_dies_at_whatever_step_the_others_go_on_and_nothing_leaks() {
     let fabric = format!("steps-{}", std::process::id());
-    super::runs_well("dying::steps::goes_on", &[(FABRIC, &fabric)], |_| {});
+    super::runs_well("dying::steps::goes_on", &[(FABRIC, &fabric), (BY_SERVICE, "")], |_| {});
 }

@@ -11,8 +11,8 @@ use rustix::process::Signal;
 
 use super::commons::Commons;
 use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
-use super::steps::mortal;
-use super::work::{LINES, Near, poll};
+use super::steps::{asks, mortal};
+use super::work::{self, LINES, Near, poll};
 use super::{FABRIC, fabric};
 use crate::actor::{Actor, NO_ORDERS, PATIENCE, die_with_parent, say, until};
 use crate::attr::QpAttr;
@@ -46,6 +46,7 @@ const LIMITS: Limits = Limits {
 /// Who goes on.
 struct Survivor {
     name: String,
+    step: Step,
     context: Context,
     pd: ProtectionDomain,
     channel: CompletionChannel,
@@ -56,16 +57,20 @@ struct Survivor {
 
 impl Survivor {
     fn new(name: &str, step: Step, time: usize) -> Outcome<Self> {
-        let context = open(name)?;
+        let context = open(name, step)?;
         let pd = context.alloc_pd();
         let channel = context.create_channel()?;
         let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel))?;
-        let commons = Commons::new(&pd, Memory::No)?;
-        let sharing = |_| End::sharing(&pd, &cq, Memory::No, &commons);
-        let first = End::new(&pd, &cq, Memory::No);
-        let ends = iter::once(first).chain((1..LINES).map(sharing)).collect::<Outcome<_>>()?;
+        let ends = if asks(step) {
+            work::ends(&pd, &cq, LINES)?.0
+        } else {
+            let commons = Commons::new(&pd, Memory::No)?;
+            let sharing = |_| End::sharing(&pd, &cq, Memory::No, &commons);
+            let first = End::new(&pd, &cq, Memory::No);
+            iter::once(first).chain((1..LINES).map(sharing)).collect::<Outcome<_>>()?
+        };
         let victim = mortal(name, step, time, Signal::STOP);
-        Ok(Self { name: name.to_owned(), context, pd, channel, cq, ends, victim })
+        Ok(Self { name: name.to_owned(), step, context, pd, channel, cq, ends, victim })
     }
 
     /// Connects to the victim, and exchanges with it, until that stops; false if it ends.
@@ -107,14 +112,18 @@ impl Survivor {
         let _ = Near::new(&self.context, &self.pd).and_then(|near| near.work(chance));
         let _ = self.pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE);
         let _ = self.context.next_async();
-        let _ = open(&self.name);
+        let _ = open(&self.name, self.step);
     }
 
     /// Puts everything that is connected away, and lets the victim go on.
-    fn ends(self, step: Step) {
-        let Self { name, context, pd, channel, cq, mut ends, victim } = self;
+    fn ends(self) {
+        let Self { name, step, context, pd, channel, cq, mut ends, victim } = self;
         let _ = ends[0].qp.modify(&QpAttr::to(QpState::Err));
         let _ = ends[1].qp.modify(&QpAttr::to(QpState::Reset));
+        // Memory of the program's is kept for as long as the victim may write to it.
+        if asks(step) {
+            victim.signal(Signal::CONT);
+        }
         drop((ends, cq, channel));
         victim.signal(Signal::CONT);
         let status = victim.ended();
@@ -122,7 +131,7 @@ impl Survivor {
         assert!([Some(0), Some(NO_ORDERS)].contains(&status.code()), "{step:?}: {status}");
         let fabric = context.bell().fabric();
         until("nothing is left of it, nor of what was left to it", || {
-            let _swept = open(&name);
+            let _swept = open(&name, step);
             let mine = Estate::of(fabric, fabric.place());
             audit::ownerless(fabric).is_empty() && mine.qps == 0 && audit::held(fabric).is_empty()
         });
@@ -131,8 +140,10 @@ impl Survivor {
     }
 }
 
-fn open(name: &str) -> Outcome<Context> {
-    Ok(OpenOptions::new().fabric(name).limits(LIMITS).open("loop0")?)
+fn open(name: &str, step: Step) -> Outcome<Context> {
+    let options = OpenOptions::new().fabric(name).limits(LIMITS);
+    let options = if asks(step) { options.copying_by_service() } else { options };
+    Ok(options.open("loop0")?)
 }
 
 /// False if the victim does not come to the step so often.
@@ -146,7 +157,7 @@ fn outlives(step: Step, time: usize) -> bool {
     while Instant::now() < end {
         me.does_everything(&mut chance);
     }
-    me.ends(step);
+    me.ends();
     true
 }
 

@@ -16,6 +16,7 @@ use crate::protocol::mode::Mode;
 use crate::protocol::moderation::Moderation;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
+use crate::protocol::stage::Askers;
 use crate::protocol::window::Copying;
 use crate::region::Shared;
 use crate::sync::{self, AtomicU32, AtomicU64};
@@ -47,6 +48,8 @@ unsafe impl Shared for ProcessSlot {}
 pub struct ProcessSlot {
     /// Counts how often its service thread was asked for, which sleeps on it.
     pub calls: AtomicU32,
+    /// Who has asked it for something: see [`copier`](crate::reach::copier).
+    pub askers: Askers,
 }
 
 /// A queue pair. The parts lie in cache lines of their own by who writes them.
@@ -129,6 +132,8 @@ pub struct OwnQp {
     pub stuck: AtomicU32,
     /// Whether the holder of the turn has waited for a process that lives and does not get on.
     pub unanswered: AtomicU32,
+    /// The atomic that its oldest request has begun, and that was not answered: see [`onesided`](crate::onesided).
+    pub begun: [AtomicU64; 2],
 }
 
 // SAFETY: `repr(C)`, atomics alone, alignment 64.

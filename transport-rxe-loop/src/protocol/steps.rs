@@ -68,11 +68,19 @@ pub enum Step {
     Noted,
     /// Something of a dead process was put in order, or freed.
     Swept,
+    /// Another process was asked for memory of its own; it was not called.
+    Asked,
+    /// What another process had asked for is about to be carried out.
+    Serving,
+    /// It was carried out, and not answered.
+    Served,
+    /// It was answered; who had asked was not woken.
+    Answered,
 }
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 29] = [
         Self::Entered,
         Self::Inherited,
         Self::Left,
@@ -98,6 +106,10 @@ impl Step {
         Self::Made,
         Self::Noted,
         Self::Swept,
+        Self::Asked,
+        Self::Serving,
+        Self::Served,
+        Self::Answered,
     ];
 }
 

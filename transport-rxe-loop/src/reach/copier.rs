@@ -3,22 +3,38 @@
 //! [service thread](crate::service). It judges by what it knows itself of its regions.
 //!
 //! Who waits for another process so serves others meanwhile: two that wait for each other go on.
+//!
+//! # Who waits for whom
+//! A request goes through a [stage](crate::reach::stage) of its asker's own, so nobody waits for what a third process
+//! does. Parts of large messages go through one of the stages that all share; where these are taken for
+//! [longer than a little](HELP), in smaller parts through the asker's own. A stage is had for one part, and given back
+//! before the next. Who waits for a stage waits for as long as others of its process [get on](Copier::rounds).
+//!
+//! # What is begun is not begun again
+//! Bytes that are copied twice are the same bytes, and the owner copies in the order in which it is asked: so who is
+//! not answered in [time](PATIENCE) gives up, and its request is tried again later. An atomic is not: it is
+//! [recalled](crate::protocol::stage::Word::recall), and if it is being carried out by then, [kept](Begun). The stage
+//! stays the request's, and its next try waits for that answer.
 
 use std::fmt;
+use std::mem::{self, ManuallyDrop};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
-use rustix::thread::futex;
+use rustix::thread::{futex, sched_yield};
 use rustix::time::Timespec;
 
 use crate::fabric::Fabric;
+use crate::layout::ProcessSlot;
 use crate::lock::Backoff;
 use crate::memory::{self, Far, Piece, Pieces, Target};
+use crate::protocol::stage::{Recalled, Seen, State};
+use crate::protocol::steps;
 use crate::protocol::window::{Copying, Shut};
-use crate::reach::stage::{Code, Outcome, ROOM, Request, STAGES, Seen, Stage, State};
+use crate::reach::stage::{Code, LARGE, OWN, Outcome, Request, SMALL_BYTES, Stage};
 use crate::reach::stripes::{self, Step};
 use crate::reach::{Order, Transfer, Trouble};
 use crate::sync::{self, AtomicU32};
@@ -26,10 +42,16 @@ use crate::window::{Window, Word};
 
 /// For how long a process that lives is waited for, each time that it is asked.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// For how long a large stage is waited for.
+const HELP: Duration = Duration::from_millis(5);
+/// What a look at the stages takes at most: where it took longer, this process was suspended, and others may have been, too.
+const STEP: Duration = Duration::from_millis(10);
 /// How long a sleep is at most: after it this process serves others.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 /// How often it is looked whether the other process lives, in naps.
 const LOOK: u32 = 10;
+/// How often in a row it is looked for more to serve.
+const ROUNDS: usize = 64;
 
 /// What this process has for copying on behalf of others.
 #[derive(Default)]
@@ -38,8 +60,10 @@ pub struct Copier {
     serving: Mutex<()>,
     /// Odd while bytes are copied.
     copying: Copying,
-    /// How many threads have each stage, or try to.
-    in_use: [AtomicU32; STAGES],
+    /// How many threads have each stage that this process may use, or try to: its own, then the large ones.
+    in_use: [AtomicU32; OWN + LARGE],
+    /// How many threads wait for a stage.
+    waiting: AtomicU32,
 }
 
 impl Copier {
@@ -63,10 +87,20 @@ impl Copier {
         });
     }
 
-    /// Waits until what others had asked for and given up since is over: their own windows say nothing of it.
-    /// To be called once they are closed.
-    pub fn outwait_given_up(&self) {
-        drop(self.serving.lock().unwrap_or_else(PoisonError::into_inner));
+    fn serving(&self) -> MutexGuard<'_, ()> {
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stages that this process may use, and how many of its threads have each.
+    fn mine(&self, fabric: &'static Fabric) -> impl Iterator<Item = (Stage, &AtomicU32)> {
+        let stages = &fabric.tables().stages;
+        stages.of(fabric.place()).chain(stages.large()).zip(&self.in_use)
+    }
+
+    /// What changes whenever a stage of this process' own does.
+    fn rounds(fabric: &'static Fabric) -> [Option<Seen>; OWN] {
+        let mut own = fabric.tables().stages.of(fabric.place());
+        [(); OWN].map(|()| own.next().map(|stage| stage.head.word.seen()))
     }
 }
 
@@ -76,11 +110,31 @@ impl fmt::Debug for Copier {
     }
 }
 
+/// Waits until what others had asked for and given up since is over: their own windows say nothing of it. What dead
+/// processes had asked for, and nobody has begun, is not carried out any more. To be called once the windows of the
+/// living are closed.
+pub fn outwait_given_up(fabric: &'static Fabric) {
+    let _serving = fabric.reach().copier().serving();
+    let (stages, process) = (&fabric.tables().stages, this(fabric));
+    let askers = process.into_iter().flat_map(|process| process.askers.look());
+    let askers = askers.filter(|&asker| !fabric.is_alive(asker));
+    for stage in askers.flat_map(|asker| stages.of(asker)).chain(stages.large()) {
+        let (word, seen) = (&stage.head.word, stage.head.word.seen());
+        let is_asked = seen.state() == Some(State::Asked) && seen.asked() == fabric.place();
+        if is_asked && !fabric.is_alive(seen.asker()) {
+            word.cancel(seen);
+        }
+    }
+}
+
+fn this(fabric: &'static Fabric) -> Option<&'static ProcessSlot> {
+    fabric.tables().processes.get(usize::from(fabric.place()))
+}
+
 /// Does what other processes have asked of this one.
 pub fn serve(fabric: &'static Fabric) {
-    if fabric.tables().stages.iter().any(|stage| is_for_me(fabric, stage)) {
-        let copier = fabric.reach().copier();
-        let _serving = copier.serving.lock().unwrap_or_else(PoisonError::into_inner);
+    if this(fabric).is_some_and(|process| process.askers.any()) {
+        let _serving = fabric.reach().copier().serving();
         serve_all(fabric);
     }
 }
@@ -95,39 +149,57 @@ pub fn serve_if_nobody_does(fabric: &'static Fabric) {
     serve_all(fabric);
 }
 
-fn is_for_me(fabric: &'static Fabric, stage: &Stage) -> bool {
-    let seen = stage.seen();
-    seen.state() == Some(State::Asked) && seen.asked() == fabric.place()
-}
-
+/// Who asks for little waits for one large part of others at most.
 fn serve_all(fabric: &'static Fabric) {
-    for stage in fabric.tables().stages {
-        let seen = stage.seen();
-        if !is_for_me(fabric, stage) {
-            continue;
+    let mut more = serve_askers(fabric);
+    // Whoever goes on asking has called, too: it is found the next time.
+    for _ in 0..ROUNDS {
+        if !more {
+            return;
         }
-        let Some(seen) = stage.change(seen, Some(State::Serving)) else { continue };
-        let (outcome, held) = carry_out(fabric, stage);
-        stage.answer(outcome, held);
-        if stage.change(seen, Some(State::Done)).is_none() {
-            // Who asked has given up.
-            stage.change(stage.seen(), None);
+        more = false;
+        for stage in fabric.tables().stages.large() {
+            if serve_one(fabric, stage) {
+                more |= serve_askers(fabric);
+            }
         }
-        sync::count(&stage.answers);
-        let _ = futex::wake(&stage.answers, futex::Flags::empty(), 1);
     }
 }
 
+/// Serves the small stages of who has asked since this was called last; false if nobody has.
+fn serve_askers(fabric: &'static Fabric) -> bool {
+    let mut any = false;
+    for asker in this(fabric).into_iter().flat_map(|process| process.askers.take()) {
+        any = true;
+        for stage in fabric.tables().stages.of(asker) {
+            serve_one(fabric, stage);
+        }
+    }
+    any
+}
+
+/// Serves a stage; false if it holds no request for this process.
+fn serve_one(fabric: &'static Fabric, stage: Stage) -> bool {
+    let Some(serving) = stage.head.word.serve(fabric.place()) else { return false };
+    let (outcome, held) = carry_out(fabric, stage);
+    steps::done(steps::Step::Served);
+    stage.head.answer(outcome, held);
+    stage.head.word.answer(serving);
+    sync::count(&stage.head.answers);
+    let _ = futex::wake(&stage.head.answers, futex::Flags::empty(), 1);
+    true
+}
+
 /// Does what is asked. No memory but this process' own regions, as it knows them, is touched.
-fn carry_out(fabric: &'static Fabric, stage: &Stage) -> (Outcome, u64) {
-    let Some((request, pieces)) = stage.read() else { return (Outcome::Refused, 0) };
+fn carry_out(fabric: &'static Fabric, stage: Stage) -> (Outcome, u64) {
+    let Some((request, pieces)) = stage.head.read() else { return (Outcome::Refused, 0) };
     let window = Window::open_to_own(fabric, &fabric.reach().copier().copying);
     let Request { code, whose, needs, operands: [first, second] } = request;
     let done = match code {
         Code::Write | Code::WriteLate => {
             let mut to = Target::new();
-            window.target(&mut to, whose, pieces, needs, ROOM as u64).map(|()| {
-                let from = Pieces::of_words(&stage.data, to.pieces().len());
+            window.target(&mut to, whose, pieces, needs, stage.bytes() as u64).map(|()| {
+                let from = Pieces::of_words(stage.data, to.pieces().len());
                 if code == Code::WriteLate {
                     memory::copy_last_word_late(&from, &to);
                 } else {
@@ -139,7 +211,7 @@ fn carry_out(fabric: &'static Fabric, stage: &Stage) -> (Outcome, u64) {
             let mut from = Pieces::new();
             window
                 .source(&mut from, whose, pieces, needs)
-                .map(|()| memory::copy(&from, &Target::of_words(&stage.data, ROOM)))
+                .map(|()| memory::copy(&from, &Target::of_words(stage.data, stage.bytes())))
         }
         Code::CompareSwap | Code::FetchAdd | Code::Store => {
             let (step, right) = match code {
@@ -174,11 +246,11 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
         _ => Code::Write,
     };
     let request = Request { code, whose: far.whose, needs: far.needs, operands: [0; 2] };
-    let mut asking = Asking::new(fabric, far.place)?;
     let mut at = range.start;
     while at < range.end {
-        let part = at..range.end.min(at + ROOM);
-        let data = &asking.stage.data;
+        let mut asking = Asking::new(fabric, far.place, range.end - at)?;
+        let part = at..range.end.min(at + asking.stage.bytes());
+        let data = asking.stage.data;
         if is_read {
             asking.ask(&request, from.range(part.clone()))?;
             memory::copy_at(&Pieces::of_words(data, part.len()), 0, to, part.start, part.len());
@@ -188,71 +260,176 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
             asking.ask(&request, to.pieces().range(part.clone()))?;
         }
         at = part.end;
+        drop(asking);
+        if at < range.end && sync::load_u32(&fabric.reach().copier().waiting) > 0 {
+            sched_yield();
+        }
     }
     Ok(())
 }
 
 /// Has an atomic done by the process that has the memory.
-pub fn atomic(fabric: &'static Fabric, far: Far, piece: Piece, step: Step) -> Result<u64, Trouble> {
+///
+/// # Errors
+/// That process does not answer, and has done it, or will, or has not.
+pub fn atomic(fabric: &'static Fabric, far: Far, piece: Piece, step: Step) -> Result<u64, NotDone> {
     let (code, operands) = match step {
         Step::CompareSwap { compare, swap } => (Code::CompareSwap, [compare, swap]),
         Step::FetchAdd { add } => (Code::FetchAdd, [add, 0]),
         Step::Store { value } => (Code::Store, [value, 0]),
     };
     let request = Request { code, whose: far.whose, needs: far.needs, operands };
-    Asking::new(fabric, far.place)?.ask(&request, std::iter::once(piece))
+    let mut asking = Asking::new(fabric, far.place, 0)?;
+    match asking.ask(&request, std::iter::once(piece)) {
+        Err(Trouble::NoAnswer) => asking.recall(),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Why there is no answer to an atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotDone {
+    /// It was not done, and will not be.
+    Trouble(Trouble),
+    /// It may have been done, or may still be: it must not be begun again.
+    Begun(Begun),
+}
+
+impl From<Trouble> for NotDone {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+/// An atomic that another process has begun, and has not answered. Its stage stays as it is until it is
+/// [resumed](resume) and answered, or [abandoned](abandon).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    stage: usize,
+    seen: Seen,
+}
+
+impl Begun {
+    /// As numbers, of which the first is not 0, to be kept.
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.stage as u64 + 1, self.seen.to_word()]
+    }
+
+    /// What was kept, if anything was.
+    pub fn from_words([stage, seen]: [u64; 2]) -> Option<Self> {
+        let stage = usize::try_from(stage.checked_sub(1)?).ok()?;
+        Some(Self { stage, seen: Seen::from_word(seen) })
+    }
+}
+
+/// Waits once more for the answer.
+///
+/// # Errors
+/// It is still [`Begun`](NotDone::Begun). Or its process is dead, and with it the memory.
+pub fn resume(fabric: &'static Fabric, begun: Begun) -> Result<u64, NotDone> {
+    let Some(mut asking) = Asking::again(fabric, begun) else {
+        return Err(Trouble::NoAnswer.into());
+    };
+    match asking.wait() {
+        Ok(()) => Ok(asking.answer()?),
+        Err(_) => asking.recall(),
+    }
+}
+
+/// Nobody waits for the answer any more: whether it was done is not known.
+pub fn abandon(fabric: &'static Fabric, begun: Begun) {
+    drop(Asking::again(fabric, begun));
 }
 
 /// Leaves what a dead process has to do with.
 pub fn sweep(fabric: &'static Fabric, dead: u16) {
-    fabric.tables().stages.iter().for_each(|stage| stage.sweep(dead));
+    fabric.tables().stages.all().for_each(|stage| stage.head.word.sweep(dead));
 }
 
 /// Leaves what no thread of this process has to do with, whatever is written there. To be called from time to
 /// time.
 pub fn tidy(fabric: &'static Fabric) {
     let copier = fabric.reach().copier();
-    let _serving = copier.serving.lock().unwrap_or_else(PoisonError::into_inner);
-    for (stage, in_use) in fabric.tables().stages.iter().zip(&copier.in_use) {
-        let seen = stage.seen();
+    let _serving = copier.serving();
+    for (stage, in_use) in copier.mine(fabric) {
+        let (word, seen) = (&stage.head.word, stage.head.word.seen());
         // Who claims one says so before, and until it has given it up.
         if seen.asker() == fabric.place() && sync::acquire(in_use) == 0 {
-            stage.give_up(seen);
+            word.give_up(seen);
         }
-        // Nobody of this process serves meanwhile.
-        stage.free_orphan(fabric.place());
     }
+    // Nobody of this process serves meanwhile.
+    fabric.tables().stages.all().for_each(|stage| stage.head.word.free_orphan(fabric.place()));
 }
 
 /// A stage that is this thread's, to ask a process by.
 struct Asking {
     fabric: &'static Fabric,
-    stage: &'static Stage,
+    stage: Stage,
     in_use: &'static AtomicU32,
     seen: Seen,
-    asked: u16,
+    /// Whether the process that is asked was found dead.
+    is_dead: bool,
 }
 
 impl Asking {
-    /// Claims one.
-    fn new(fabric: &'static Fabric, asked: u16) -> Result<Self, Trouble> {
-        let end = Instant::now() + PATIENCE;
-        let in_use = &fabric.reach().copier().in_use;
-        let mut backoff = Backoff::default();
+    /// Claims one for so many bytes, or for a part of them.
+    fn new(fabric: &'static Fabric, asked: u16, len: usize) -> Result<Self, Trouble> {
+        if let Some(asking) = Self::claim(fabric, asked, len, false) {
+            return Ok(asking);
+        }
+        let waiting = &fabric.reach().copier().waiting;
+        sync::enter(waiting);
+        let claimed = Self::wait_for_one(fabric, asked, len);
+        sync::leave(waiting);
+        claimed
+    }
+
+    #[cold]
+    fn wait_for_one(fabric: &'static Fabric, asked: u16, len: usize) -> Result<Self, Trouble> {
+        let (start, mut rounds) = (Instant::now(), Copier::rounds(fabric));
+        let (mut last, mut waited, mut backoff) = (start, Duration::ZERO, Backoff::default());
         loop {
-            for (stage, in_use) in fabric.tables().stages.iter().zip(in_use) {
-                sync::enter(in_use);
-                if let Some(seen) = stage.claim(fabric.place(), asked) {
-                    return Ok(Self { fabric, stage, in_use, seen, asked });
-                }
-                sync::leave(in_use);
+            if let Some(asking) = Self::claim(fabric, asked, len, last - start > HELP) {
+                return Ok(asking);
             }
-            if Instant::now() > end {
+            let before = mem::replace(&mut last, Instant::now());
+            let seen = mem::replace(&mut rounds, Copier::rounds(fabric));
+            waited = if rounds == seen { waited + STEP.min(last - before) } else { Duration::ZERO };
+            if waited > PATIENCE {
                 return Err(Trouble::NoAnswer);
             }
             serve_if_nobody_does(fabric);
             backoff.snooze();
         }
+    }
+
+    /// Claims one that is free. A large part takes a small stage only if it `may`, and leaves half of them to
+    /// what is small.
+    fn claim(fabric: &'static Fabric, asked: u16, len: usize, may: bool) -> Option<Self> {
+        let is_small = len <= SMALL_BYTES;
+        let (own, large) = match is_small {
+            true => (0..OWN, OWN..OWN),
+            false if may => (OWN / 2..OWN, OWN..OWN + LARGE),
+            false => (0..0, OWN..OWN + LARGE),
+        };
+        let mine = || fabric.reach().copier().mine(fabric).enumerate();
+        let of = |range: Range<usize>| mine().filter(move |(nth, _)| range.contains(nth));
+        of(large).chain(of(own)).find_map(|(_, (stage, in_use))| {
+            sync::enter(in_use);
+            if let Some(seen) = stage.head.word.claim(fabric.place(), asked) {
+                return Some(Self { fabric, stage, in_use, seen, is_dead: false });
+            }
+            sync::leave(in_use);
+            None
+        })
+    }
+
+    /// That of a request that was [kept](Self::keep).
+    fn again(fabric: &'static Fabric, begun: Begun) -> Option<Self> {
+        let mut mine = fabric.reach().copier().mine(fabric);
+        let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage)?;
+        Some(Self { fabric, stage, in_use, seen: begun.seen, is_dead: false })
     }
 
     /// Asks for something, and says what was found if it was an atomic. The stage's data is the caller's
@@ -267,11 +444,20 @@ impl Asking {
             length: piece.len() as u32,
             lkey: piece.key,
         };
-        self.stage.write(request, pieces.map(sge));
-        self.seen = self.stage.change(self.seen, Some(State::Asked)).ok_or(Trouble::NoAnswer)?;
-        self.fabric.call(self.asked);
+        let (fabric, asked) = (self.fabric, self.seen.asked());
+        self.stage.head.write(request, pieces.map(sge));
+        self.seen = self.stage.head.word.ask(self.seen).ok_or(Trouble::NoAnswer)?;
+        if let Some(process) = fabric.tables().processes.get(usize::from(asked)) {
+            process.askers.add(fabric.place());
+        }
+        fabric.call(asked);
         self.wait()?;
-        match self.stage.answered() {
+        self.answer()
+    }
+
+    /// What was answered.
+    fn answer(&self) -> Result<u64, Trouble> {
+        match self.stage.head.answered() {
             (Outcome::Done, held) => Ok(held),
             (Outcome::Refused, _) => Err(Trouble::Fault),
             (Outcome::Later, _) => Err(Trouble::NoAnswer),
@@ -280,9 +466,10 @@ impl Asking {
 
     fn wait(&mut self) -> Result<(), Trouble> {
         let end = Instant::now() + PATIENCE;
+        let Stage { head, .. } = self.stage;
         for nap in 1.. {
-            let answers = sync::acquire(&self.stage.answers);
-            let now = self.stage.seen();
+            let answers = sync::acquire(&head.answers);
+            let now = head.word.seen();
             match now.state() {
                 _ if !now.is_same_round(self.seen) => return Err(Trouble::NoAnswer),
                 Some(State::Done) => {
@@ -291,7 +478,8 @@ impl Asking {
                 }
                 _ => {}
             }
-            if nap % LOOK == 0 && !self.fabric.is_alive(self.asked) {
+            if nap % LOOK == 0 && !self.fabric.is_alive(self.seen.asked()) {
+                self.is_dead = true;
                 self.fabric.suspect();
                 return Err(Trouble::NoAnswer);
             }
@@ -299,15 +487,34 @@ impl Asking {
                 return Err(Trouble::NoAnswer);
             }
             serve_if_nobody_does(self.fabric);
-            let _ = futex::wait(&self.stage.answers, futex::Flags::empty(), answers, Some(&NAP));
+            let _ = futex::wait(&head.answers, futex::Flags::empty(), answers, Some(&NAP));
         }
         Err(Trouble::NoAnswer)
+    }
+
+    /// Wants back what was asked for, and not answered in time.
+    fn recall(self) -> Result<u64, NotDone> {
+        match self.stage.head.word.recall(self.seen) {
+            Recalled::Answered(_) => Ok(self.answer()?),
+            Recalled::Begun if !self.is_dead => Err(NotDone::Begun(self.keep())),
+            _ => Err(Trouble::NoAnswer.into()),
+        }
+    }
+
+    /// Leaves the stage as it is.
+    fn keep(self) -> Begun {
+        let this = ManuallyDrop::new(self);
+        Begun { stage: this.stage.index(), seen: this.seen }
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.stage.give_up(self.seen);
+        let word = &self.stage.head.word;
+        word.give_up(self.seen);
+        if self.is_dead {
+            word.free_orphan(self.seen.asked());
+        }
         sync::leave(self.in_use);
     }
 }

@@ -1,22 +1,9 @@
-//! A stage: a place in the fabric through which bytes go where the system does not move them, and the
-//! request that goes with them.
+//! A stage: a place in the fabric through which bytes go where the system does not move them, and the request that
+//! goes with them. How far a request is, and whose the stage is meanwhile, its [word](crate::protocol::stage) says.
 //!
-//! # The word of a stage
-//! State, who asks, who is asked, and a number that is another each time, in one word, so that whoever
-//! changes it has seen all of it.
-//!
-//! | state | whose the rest of the stage is | left by |
-//! |---|---|---|
-//! | Free, and any other number | nobody's | who wants one, to Filling |
-//! | Filling | the asker's | the asker, to Asked or Free |
-//! | Asked | nobody's | the asked, to Serving; the asker, who gives up, to Free |
-//! | Serving | the asked's | the asked, to Done; the asker, who gives up, to Orphaned |
-//! | Done | the asker's | the asker, to Asked or Free |
-//! | Orphaned | the asked's | the asked, to Free |
-//!
-//! What a dead asker would have left, whoever sweeps up after it leaves in its place, as one who gives up;
-//! from Filling and Done to Free. What a dead one was asked, its askers leave; and Orphaned is swept to Free.
-//! So nobody ever writes to a stage that is another's by now.
+//! Each attachment has [a few small stages](OWN) of its own, through which everything little goes, atomics too: a
+//! process that is stopped in the middle of a request, on either side, takes none from anybody else. The
+//! [large ones](LARGE) are shared by all, and are had for one part of a message at a time.
 
 #![allow(unsafe_code)]
 
@@ -27,18 +14,26 @@ use cq_core::wr::Sge;
 
 use crate::facts::Whose;
 use crate::memory::MAX_SGE;
-use crate::region::Shared;
+use crate::protocol::stage::Word;
+use crate::region::{Mapping, Shared};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
-/// Stages of a fabric.
-pub const STAGES: usize = 8;
-/// Bytes that go through a stage at once.
-pub const ROOM: usize = 64 << 10;
+/// Small stages of each attachment.
+pub const OWN: usize = 4;
+/// Bytes that go through a small one at once.
+pub const SMALL_BYTES: usize = 4 << 10;
+/// Large stages of a fabric.
+pub const LARGE: usize = 8;
+/// Bytes that go through a large one at once.
+pub const LARGE_BYTES: usize = 64 << 10;
 
-/// See the [module](self).
+const SMALL_WORDS: usize = SMALL_BYTES / size_of::<AtomicU64>();
+const LARGE_WORDS: usize = LARGE_BYTES / size_of::<AtomicU64>();
+
+/// What there is of a stage but its bytes.
 #[repr(C, align(128))]
-pub struct Stage {
-    word: AtomicU64,
+pub struct Head {
+    pub word: Word,
     /// Counts the answers; who waits for one sleeps on it.
     pub answers: AtomicU32,
     outcome: AtomicU32,
@@ -49,79 +44,90 @@ pub struct Stage {
     len: AtomicU32,
     operands: [AtomicU64; 2],
     pieces: [[AtomicU64; 2]; MAX_SGE],
-    pub data: [AtomicU64; ROOM / 8],
 }
 
 // SAFETY: `repr(C)`, atomics alone, alignment 128.
-unsafe impl Shared for Stage {}
+unsafe impl Shared for Head {}
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stage").field("word", &self.word).finish_non_exhaustive()
+        f.debug_struct("Head").field("word", &self.word).finish_non_exhaustive()
     }
 }
 
-/// What a stage's word says that is not Free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    Filling,
-    Asked,
-    Serving,
-    Done,
-    Orphaned,
+/// The stages of a fabric.
+#[derive(Debug)]
+pub struct Stages {
+    /// The small ones by attachment, then the large ones.
+    heads: &'static [Head],
+    data: &'static [AtomicU64],
+    processes: usize,
 }
 
-/// A stage's word, as it was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen(u64);
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    pub head: &'static Head,
+    /// What goes through it.
+    pub data: &'static [AtomicU64],
+    index: usize,
+}
 
-const ASKER: u32 = 8;
-const ASKED: u32 = ASKER + u16::BITS;
-const ROUND: u32 = ASKED + u16::BITS;
+impl Stages {
+    /// How many bytes the heads, and what goes through the stages, take for so many attachments.
+    pub const fn sizes(processes: usize) -> [usize; 2] {
+        let small = processes * OWN;
+        [(small + LARGE) * size_of::<Head>(), small * SMALL_BYTES + LARGE * LARGE_BYTES]
+    }
 
-impl Seen {
-    /// `None` is Free.
-    pub const fn state(self) -> Option<State> {
-        Some(match self.0 as u8 {
-            1 => State::Filling,
-            2 => State::Asked,
-            3 => State::Serving,
-            4 => State::Done,
-            5 => State::Orphaned,
-            _ => return None,
+    /// Those that lie there; `None` if it is too small.
+    pub fn new(memory: &'static Mapping, at: [usize; 2], processes: usize) -> Option<Self> {
+        let [heads, data] = Self::sizes(processes);
+        Some(Self {
+            heads: memory.slice(at[0], heads / size_of::<Head>())?,
+            data: memory.slice(at[1], data / size_of::<AtomicU64>())?,
+            processes,
         })
     }
 
-    /// The place of who asks.
-    pub const fn asker(self) -> u16 {
-        (self.0 >> ASKER) as u16
-    }
-
-    /// The place of who is asked.
-    pub const fn asked(self) -> u16 {
-        (self.0 >> ASKED) as u16
-    }
-
-    /// Whether the two say who asks whom alike, and for the same time.
-    pub const fn is_same_round(self, other: Self) -> bool {
-        self.0 >> ASKER == other.0 >> ASKER
-    }
-
-    const fn to(self, state: Option<State>) -> Self {
-        let number = match state {
-            None => 0,
-            Some(State::Filling) => 1,
-            Some(State::Asked) => 2,
-            Some(State::Serving) => 3,
-            Some(State::Done) => 4,
-            Some(State::Orphaned) => 5,
+    /// The one at an index, modulo how many there are.
+    pub fn at(&self, index: usize) -> Stage {
+        let index = index % self.heads.len();
+        let small = self.processes * OWN;
+        let (at, words) = match index.checked_sub(small) {
+            None => (index * SMALL_WORDS, SMALL_WORDS),
+            Some(nth) => (small * SMALL_WORDS + nth * LARGE_WORDS, LARGE_WORDS),
         };
-        Self(self.0 & !0xff | number)
+        Stage { head: &self.heads[index], data: &self.data[at..at + words], index }
     }
 
-    const fn next_round(self, asker: u16, asked: u16) -> Self {
-        let round = (self.0 >> ROUND).wrapping_add(1);
-        Self(round << ROUND | (asked as u64) << ASKED | (asker as u64) << ASKER)
+    /// The small ones of an attachment; none if there is no such one.
+    pub fn of(&self, place: u16) -> impl DoubleEndedIterator<Item = Stage> {
+        let place = usize::from(place);
+        let count = if place < self.processes { OWN } else { 0 };
+        (place * OWN..place * OWN + count).map(|index| self.at(index))
+    }
+
+    /// The large ones.
+    pub fn large(&self) -> impl Iterator<Item = Stage> {
+        (self.processes * OWN..self.heads.len()).map(|index| self.at(index))
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = Stage> {
+        (0..self.heads.len()).map(|index| self.at(index))
+    }
+}
+
+impl Stage {
+    /// By which it is found again.
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Bytes that go through it at once.
+    pub const fn bytes(&self) -> usize {
+        size_of_val(self.data)
     }
 }
 
@@ -164,30 +170,7 @@ pub enum Outcome {
     Later = 3,
 }
 
-impl Stage {
-    /// What its word says.
-    pub fn seen(&self) -> Seen {
-        Seen(sync::acquire(&self.word))
-    }
-
-    /// Changes its state, unless its word has changed; what it says then.
-    pub fn change(&self, seen: Seen, state: Option<State>) -> Option<Seen> {
-        let next = seen.to(state);
-        sync::swap_if(&self.word, seen.0, next.0).ok().map(|()| next)
-    }
-
-    /// Takes it, if it is free.
-    pub fn claim(&self, asker: u16, asked: u16) -> Option<Seen> {
-        self.claim_from(self.seen(), asker, asked)
-    }
-
-    /// The same, unless its word has changed.
-    fn claim_from(&self, seen: Seen, asker: u16, asked: u16) -> Option<Seen> {
-        let next = seen.next_round(asker, asked).to(Some(State::Filling));
-        let is_free = seen.state().is_none();
-        (is_free && sync::swap_if(&self.word, seen.0, next.0).is_ok()).then_some(next)
-    }
-
+impl Head {
     /// Writes down what is asked. It is the caller's.
     pub fn write(&self, request: &Request, pieces: impl Iterator<Item = Sge>) {
         let mut len = 0;
@@ -246,132 +229,59 @@ impl Stage {
         };
         (outcome, sync::load(&self.operands[0]))
     }
-
-    /// Leaves it as its asker, in whatever state of that round it is.
-    pub fn give_up(&self, round: Seen) {
-        sync::raise_from(&self.word, |word| {
-            let seen = Seen(word);
-            let next = match seen.state() {
-                _ if !seen.is_same_round(round) => return None,
-                Some(State::Filling | State::Asked | State::Done) => None,
-                Some(State::Serving) => Some(State::Orphaned),
-                _ => return None,
-            };
-            Some(seen.to(next).0)
-        });
-    }
-
-    /// Leaves it in the place of a process that died.
-    pub fn sweep(&self, dead: u16) {
-        let seen = self.seen();
-        if seen.asker() == dead {
-            self.give_up(seen);
-        }
-        self.free_orphan(dead);
-    }
-
-    /// Frees it if it is orphaned, and this process, which does not serve, was asked.
-    pub fn free_orphan(&self, asked: u16) {
-        let seen = self.seen();
-        if seen.state() == Some(State::Orphaned) && seen.asked() == asked {
-            self.change(seen, None);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::Mapping;
 
-    fn with_stage(test: impl FnOnce(&Stage)) {
-        let memory = Mapping::new(size_of::<Stage>()).unwrap();
-        test(memory.at(0).unwrap());
-    }
+    const PROCESSES: usize = 3;
 
-    fn served(stage: &Stage, seen: Seen) -> Seen {
-        let asked = stage.change(seen, Some(State::Asked)).unwrap();
-        stage.change(asked, Some(State::Serving)).unwrap()
+    fn stages() -> Stages {
+        let [heads, data] = Stages::sizes(PROCESSES);
+        let memory = Box::leak(Box::new(Mapping::new(heads + data).unwrap()));
+        Stages::new(memory, [0, heads], PROCESSES).unwrap()
     }
 
     #[test]
-    fn a_stage_is_one_askers_at_a_time() {
-        with_stage(|stage| {
-            let free = stage.seen();
-            let seen = stage.claim(3, 4).unwrap();
-            assert_eq!((seen.asker(), seen.asked()), (3, 4));
-            assert!(stage.claim(5, 4).is_none());
-            assert!(stage.claim_from(free, 5, 4).is_none(), "it saw it free, and was too late");
-            let serving = served(stage, seen);
-            assert!(stage.change(seen, None).is_none(), "the asker must not free it");
-            let done = stage.change(serving, Some(State::Done)).unwrap();
-            stage.give_up(done);
-            assert!(stage.claim(5, 4).is_some());
-        });
+    fn x07_each_attachment_has_stages_of_its_own_and_no_bytes_are_of_two() {
+        let stages = stages();
+        let small: Vec<_> = (0..4).flat_map(|place| stages.of(place)).collect();
+        assert_eq!(small.len(), PROCESSES * OWN, "there is no fourth attachment");
+        assert!(small.iter().all(|stage| stage.bytes() == SMALL_BYTES));
+        assert_eq!(stages.large().filter(|stage| stage.bytes() == LARGE_BYTES).count(), LARGE);
+        let all: Vec<_> = stages.all().collect();
+        assert_eq!(all.len(), small.len() + LARGE);
+        for pair in all.windows(2) {
+            assert_eq!(pair[0].data.as_ptr_range().end, pair[1].data.as_ptr());
+            assert!(std::ptr::addr_eq(stages.at(pair[1].index()).head, pair[1].head));
+        }
+        assert_eq!(stages.at(all.len()).index(), 0, "any index is one");
     }
 
     #[test]
-    fn a_stage_that_is_being_served_is_freed_by_who_serves() {
-        with_stage(|stage| {
-            let serving = served(stage, stage.claim(3, 4).unwrap());
-            stage.give_up(serving);
-            assert!(stage.change(serving, Some(State::Done)).is_none());
-            assert!(stage.claim(5, 4).is_none());
-            stage.free_orphan(4);
-            assert!(stage.claim(5, 4).is_some());
-        });
-    }
-
-    #[test]
-    fn what_a_dead_process_has_to_do_with_is_swept() {
-        with_stage(|stage| {
-            for state in [State::Filling, State::Asked, State::Done] {
-                let seen = stage.claim(3, 4).unwrap();
-                stage.change(seen, Some(state)).unwrap();
-                stage.sweep(4);
-                assert!(stage.claim(5, 6).is_none(), "its asker lives, and gives up itself");
-                stage.sweep(3);
-            }
-            let serving = served(stage, stage.claim(3, 4).unwrap());
-            stage.sweep(3);
-            assert_eq!(stage.seen().state(), Some(State::Orphaned));
-            stage.sweep(4);
-            assert!(stage.seen().state().is_none());
-            let next = stage.claim(3, 4).unwrap();
-            stage.give_up(serving);
-            assert_eq!(stage.seen(), next, "another round");
-        });
-    }
-
-    #[test]
-    fn x04_any_word_and_any_request_is_one_or_none() {
-        with_stage(|stage| {
-            for number in [0, 6, 255] {
-                sync::store(&stage.word, u64::MAX << 8 | number);
-                assert!(stage.claim(1, 2).is_some());
-            }
-            for code in [0, 7, u32::MAX] {
-                sync::store_u32(&stage.code, code);
-                assert!(stage.read().is_none());
-            }
-            sync::store_u32(&stage.code, 1);
-            sync::store_u32(&stage.len, u32::MAX);
-            assert_eq!(stage.read().unwrap().1.count(), MAX_SGE);
-        });
+    fn x04_any_request_is_one_or_none() {
+        let head = stages().at(0).head;
+        for code in [0, 7, u32::MAX] {
+            sync::store_u32(&head.code, code);
+            assert!(head.read().is_none());
+        }
+        sync::store_u32(&head.code, 1);
+        sync::store_u32(&head.len, u32::MAX);
+        assert_eq!(head.read().unwrap().1.count(), MAX_SGE);
     }
 
     #[test]
     fn what_is_asked_is_read_as_it_was_written() {
-        with_stage(|stage| {
-            let whose = Whose { domain: 5, target: 6 };
-            let needs = Access::REMOTE_WRITE;
-            let sges = [1, 2].map(|n| Sge { addr: 64 * n, length: n as u32, lkey: 7 });
-            let asked = Request { code: Code::WriteLate, whose, needs, operands: [3, 4] };
-            stage.write(&asked, sges.into_iter());
-            let (read, of) = stage.read().unwrap();
-            assert_eq!((read.code, read.operands), (asked.code, asked.operands));
-            assert_eq!((read.whose, read.needs), (whose, needs));
-            assert!(of.eq(sges));
-        });
+        let head = stages().at(0).head;
+        let whose = Whose { domain: 5, target: 6 };
+        let needs = Access::REMOTE_WRITE;
+        let sges = [1, 2].map(|n| Sge { addr: 64 * n, length: n as u32, lkey: 7 });
+        let asked = Request { code: Code::WriteLate, whose, needs, operands: [3, 4] };
+        head.write(&asked, sges.into_iter());
+        let (read, of) = head.read().unwrap();
+        assert_eq!((read.code, read.operands), (asked.code, asked.operands));
+        assert_eq!((read.whose, read.needs), (whose, needs));
+        assert!(of.eq(sges));
     }
 }

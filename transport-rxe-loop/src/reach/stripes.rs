@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::fabric::Fabric;
 use crate::lock::Guard;
 use crate::memory::{Far, Piece, Pieces, Target};
+use crate::reach::copier::NotDone;
 use crate::reach::means::Mean;
 use crate::reach::{Trouble, copier, remote};
 use crate::sync::{self, AtomicU64};
@@ -52,7 +53,7 @@ impl Step {
 
 /// Does the step, and says what the word held.
 #[inline]
-pub fn apply(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Result<u64, Trouble> {
+pub fn apply(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Result<u64, NotDone> {
     match word {
         Word::Mapped(word) => Ok(step.on(word)),
         Word::Own(word) => {
@@ -76,12 +77,12 @@ fn step_far(
     piece: Piece,
     is_mapped: bool,
     step: Step,
-) -> Result<u64, Trouble> {
+) -> Result<u64, NotDone> {
     let at = Target::of_far(far, piece);
     let means = &fabric.reach().means;
     loop {
         let pid = match means.of(fabric, far.place) {
-            Mean::None => return Err(Trouble::NoAnswer),
+            Mean::None => return Err(Trouble::NoAnswer.into()),
             Mean::Direct(pid) if !is_mapped => pid,
             // What others change by instructions, only who maps it can.
             _ => return copier::atomic(fabric, far, piece, step),
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(step_far(fabric, far, piece, false, ADD), Ok(5));
         assert_eq!(sync::load(&word), 7);
         // Who is asked knows no region of this key.
-        assert_eq!(step_far(fabric, far, piece, true, ADD), Err(Trouble::Fault));
+        assert_eq!(step_far(fabric, far, piece, true, ADD), Err(Trouble::Fault.into()));
         assert_eq!(sync::load(&word), 7);
     }
 
@@ -147,6 +148,6 @@ mod tests {
         // Not in this thread, nor in a scope, as it may not end.
         let steps = thread::spawn(steps);
         until("it ends", || steps.is_finished());
-        assert_eq!(steps.join().unwrap(), Err(Trouble::Fault));
+        assert_eq!(steps.join().unwrap(), Err(Trouble::Fault.into()));
     }
 }

@@ -91,13 +91,13 @@ fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     let slot = tables.qps.at(qp);
     sync::store(&slot.send.posted, 5);
     sync::store_u32(fabric.dest(qp), 7);
-    let stage = &tables.stages[0];
-    stage.claim(PLACE, fabric.place()).unwrap();
+    let word = &tables.stages.at(0).head.word;
+    word.claim(PLACE, fabric.place()).unwrap();
     fabric.die_at(PLACE);
     while fabric.others().count() > 0 {
         look(fabric);
     }
-    assert_eq!(stage.seen().state(), None);
+    assert_eq!(word.seen().state(), None);
     assert!(sources.into_iter().all(|source| !bell::is_attached(fabric, source)));
     let send = [&slot.send.done, &slot.retired.0].map(sync::load);
     assert_eq!((send, sync::load_u32(fabric.dest(qp))), ([5; 2], 0));

@@ -26,7 +26,7 @@ pub fn outwait_senders(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> R
             outwait(fabric, &shut, sync::load_u32(fabric.dest(number)))
         }
     };
-    fabric.reach().copier().outwait_given_up();
+    copier::outwait_given_up(fabric);
     outwaited
 }
 
@@ -125,7 +125,7 @@ pub fn alone_at<'a>(fabric: &'static Fabric, slot: &'a QpSlot, number: u32) -> O
             None
         }
     };
-    fabric.reach().copier().outwait_given_up();
+    copier::outwait_given_up(fabric);
     Some(Alone { _taking: taking })
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::actor::{Actor, LEN, connect, files_of_regions};
 use crate::common::wait_for;
+use rustix::process::{Signal, kill_process};
 
 const KINDS: [&str; 2] = ["fabric", "heap"];
 const WAYS: [&str; 2] = ["direct", "service"];
@@ -274,7 +275,7 @@ fn x03_processes_that_are_killed_in_the_middle_leave_nothing_behind() {
     for way in WAYS {
         let mut owner = Actor::start("heap", way);
         let at = format!("{} {}", owner.addr, owner.rkey);
-        // More than there are stages.
+        // More than have stages at a time.
         for round in 0..12 {
             let mut other = Actor::start("heap", way);
             connect((&mut other, 0), (&mut owner, round % 3));
@@ -334,4 +335,37 @@ fn q07_keys_and_ranges_of_others_are_judged() {
             wrong(0, 256);
         }
     }
+}
+
+/// Each has three queue pairs: so there are more requests than stages that all share.
+const OWNERS: usize = 3;
+
+#[test]
+fn x07_strangers_get_on_while_others_move_much_and_when_these_are_stopped() {
+    let mut owners: Vec<_> = (0..OWNERS).map(|_| Actor::start("heap", "service")).collect();
+    let mut others = Vec::new();
+    for nth in 0..3 * OWNERS {
+        let (owner, mut other) = (&mut owners[nth / 3], Actor::start("heap", "service"));
+        connect((&mut other, 0), (owner, nth % 3));
+        other.tell(&format!("hammer {} {}", owner.addr, owner.rkey));
+        others.push(other);
+    }
+    owners.iter_mut().for_each(|owner| wait_for(|| owner.ask("word 0") != "0"));
+    let (mut a, mut b) = (Actor::start("heap", "service"), Actor::start("heap", "service"));
+    connect((&mut a, 0), (&mut b, 0));
+    a.expect("fill 0 64 1", "done");
+    let write = format!("write {} {} 0 64", b.addr, b.rkey);
+    let mut writes = || (0..20).for_each(|_| a.expect(&write, "ok 0"));
+    writes();
+    for stopped in [&owners, &others] {
+        let signal = |signal| {
+            let mut pids = stopped.iter().map(Actor::pid);
+            pids.try_for_each(|pid| kill_process(pid, signal)).unwrap();
+        };
+        signal(Signal::STOP);
+        writes();
+        signal(Signal::CONT);
+    }
+    b.expect("check 0 64 1", "same");
+    others.iter_mut().for_each(Actor::kill);
 }

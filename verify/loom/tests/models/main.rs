@@ -12,6 +12,7 @@ mod device_identity;
 mod device_moderation;
 mod device_pool;
 mod device_receives;
+mod device_stage;
 mod device_sync;
 mod device_window;
 mod handover;

@@ -1,0 +1,217 @@
+//! Requests for memory that another process moves itself. An atomic is done once, or not at all, however late it is
+//! answered (X5); what is asked for is found; and what a dead process had asked for is not done after a queue pair was
+//! reset (X3).
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Mutex;
+use loom::thread;
+use transport_rxe_loop::protocol::stage::{Askers, Recalled, Seen, State, Word};
+use transport_rxe_loop::sync::{self, AtomicU32};
+use verify_loom::harness::{UNORDERED, model};
+use verify_loom::mortal::{Mortal, VICTIM};
+
+const TWICE: &str = "done twice, or said to be done and not";
+const LEFT: &str = "nobody has found it";
+const KEPT: &str = "a stage is nobody's";
+
+const ASKER: u16 = VICTIM.place();
+const ASKED: u16 = 1;
+
+/// Stages of an asker, and the process that it asks.
+#[derive(Default)]
+struct World {
+    words: [Word; 2],
+    /// What is asked, and then what is answered.
+    requests: [UnsafeCell<u32>; 2],
+    askers: Askers,
+    /// Held by the thread that serves.
+    serving: Mutex<()>,
+    /// How often it was done.
+    done: AtomicU32,
+    /// What it is done to.
+    memory: UnsafeCell<()>,
+    asker: Mortal,
+}
+
+// SAFETY: loom watches each access to the cells.
+unsafe impl Sync for World {}
+
+/// What the asker does about a request that is not answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// As the protocol has it.
+    Recalls,
+    /// Gives it up, and asks again by another stage.
+    GivesUp,
+}
+
+impl World {
+    /// Writes a request down, and asks.
+    fn ask(&self) -> (usize, Seen) {
+        let claimed = (0..2).find_map(|nth| Some((nth, self.words[nth].claim(ASKER, ASKED)?)));
+        let (nth, mine) = claimed.unwrap();
+        // SAFETY: the stage is this thread's.
+        self.requests[nth].with_mut(|request| unsafe { *request = 5 });
+        let seen = self.words[nth].ask(mine).unwrap();
+        self.askers.add(ASKER);
+        (nth, seen)
+    }
+
+    /// Reads the answer, and leaves.
+    fn read(&self, nth: usize, seen: Seen) {
+        // SAFETY: it was answered, and the stage is this thread's.
+        let answer = self.requests[nth].with(|answer| unsafe { *answer });
+        assert_eq!(answer, 6, "{TWICE}");
+        self.words[nth].give_up(seen);
+    }
+
+    /// Tries twice, and does not wait for long; whether it was told that it is done.
+    fn tries(&self, care: Care) -> bool {
+        let mut begun = None;
+        for _ in 0..2 {
+            let (nth, seen) = begun.take().unwrap_or_else(|| self.ask());
+            let word = &self.words[nth];
+            match word.recall(seen) {
+                Recalled::Answered(seen) => {
+                    self.read(nth, seen);
+                    return true;
+                }
+                Recalled::Begun if care == Care::Recalls => begun = Some((nth, seen)),
+                Recalled::Begun | Recalled::Back(_) => word.give_up(seen),
+                Recalled::Lost => panic!("it lives"),
+            }
+        }
+        if let Some((nth, seen)) = begun {
+            self.words[nth].give_up(seen);
+        }
+        false
+    }
+
+    /// Serves whoever has asked.
+    fn serve(&self) {
+        let _serving = self.serving.lock().unwrap();
+        if self.askers.take().count() == 0 {
+            return;
+        }
+        for (word, request) in self.words.iter().zip(&self.requests) {
+            let Some(serving) = word.serve(ASKED) else { continue };
+            self.memory.with_mut(|_| ());
+            sync::store_u32(&self.done, sync::load_u32(&self.done) + 1);
+            // SAFETY: the stage is this thread's.
+            request.with_mut(|request| unsafe { *request += 1 });
+            word.answer(serving);
+        }
+    }
+
+    /// What the process that was asked does before its memory is the program's again.
+    fn reset(&self, cancels: bool) {
+        let _serving = self.serving.lock().unwrap();
+        let is_dead = self.asker.is_dead();
+        for word in &self.words {
+            let seen = word.seen();
+            if cancels && is_dead && seen.state() == Some(State::Asked) {
+                word.cancel(seen);
+            }
+        }
+    }
+
+    fn expect_all_free(&self) {
+        assert!(self.words.iter().all(|word| word.seen().state().is_none()), "{KEPT}");
+    }
+}
+
+fn an_atomic(care: Care) {
+    let world = Arc::new(World::default());
+    let asked = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.serve()
+    });
+    let is_told = world.tries(care);
+    asked.join().unwrap();
+    world.serve();
+    let done = sync::load_u32(&world.done);
+    assert!(if is_told { done == 1 } else { done <= 1 }, "{TWICE}");
+    world.expect_all_free();
+}
+
+#[test]
+fn x05_an_atomic_is_done_once_or_not_at_all_however_late_its_answer_is() {
+    model("an atomic is tried again", || an_atomic(Care::Recalls)).must_fail_as(
+        "that what is begun is waited for",
+        TWICE,
+        || an_atomic(Care::GivesUp),
+    );
+}
+
+/// Asks, in this order, while others are looked for.
+fn is_found(tells_after: bool) {
+    let world = Arc::new(World::default());
+    let asked = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.serve()
+    });
+    if !tells_after {
+        world.askers.add(ASKER);
+    }
+    let mine = world.words[1].claim(ASKER, ASKED).unwrap();
+    let seen = world.words[1].ask(mine).unwrap();
+    if tells_after {
+        world.askers.add(ASKER);
+    }
+    asked.join().unwrap();
+    // Who asks has called: the other looks once more.
+    world.serve();
+    assert_eq!(sync::load_u32(&world.done), 1, "{LEFT}");
+    world.words[1].give_up(seen);
+}
+
+#[test]
+fn x05_what_is_asked_for_is_found() {
+    model("a request is looked for", || is_found(true)).must_fail_as(
+        "that who asks is told after the request",
+        LEFT,
+        || is_found(false),
+    );
+}
+
+/// The asker is killed at a step; the other one serves, and takes its memory back.
+fn dies(step: u32, cancels: bool) {
+    let world = Arc::new(World::default());
+    let victim = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            world.asker.live(step, || {
+                let (nth, seen) = world.ask();
+                if let Recalled::Answered(seen) = world.words[nth].recall(seen) {
+                    world.read(nth, seen);
+                }
+            });
+        }
+    });
+    let server = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.serve()
+    });
+    victim.join().unwrap();
+    world.reset(cancels);
+    world.memory.with_mut(|_| ());
+    // Whoever sweeps up comes when he comes.
+    world.words.iter().for_each(|word| word.sweep(ASKER));
+    server.join().unwrap();
+    assert!(sync::load_u32(&world.done) <= 1, "{TWICE}");
+    world.expect_all_free();
+}
+
+#[test]
+fn x03_what_a_dead_process_had_asked_for_is_not_done_after_reset() {
+    for step in 0..6 {
+        model(format!("the asker is killed at step {step}"), move || dies(step, true));
+    }
+    model("the asker is killed once it has asked", || dies(3, true)).must_fail_as(
+        "that what it had asked for is cancelled",
+        UNORDERED,
+        || dies(3, false),
+    );
+}
