@@ -1,12 +1,12 @@
-//! Memory for rings and queues: granules, each with its owner, so that what a dead process had is found
-//! without its help. First fit from where the last one was found, under one lock.
+//! Memory for rings and queues: [granules](crate::protocol::arena), each with its owner. First fit from where the last
+//! one was found, under one lock.
 
 use cq_core::sync::AtomicU32;
 
 use crate::error::CreateError;
 use crate::fabric::Fabric;
 use crate::lock::Stuck;
-use crate::protocol::steps::{self, Step};
+use crate::protocol::arena::Granules;
 use crate::sweep;
 use crate::sync::{self, AtomicU8, AtomicU64};
 
@@ -18,7 +18,7 @@ pub const GRANULE: usize = 256;
 #[derive(Debug)]
 pub struct Arena {
     next: &'static AtomicU32,
-    owners: &'static [AtomicU8],
+    granules: Granules<'static>,
     first: usize,
 }
 
@@ -64,7 +64,7 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        self.fabric.tables().arena.mark(self.first, self.granules, 0);
+        self.fabric.tables().arena.granules.give_back(self.first, self.granules);
     }
 }
 
@@ -73,10 +73,10 @@ fn take(fabric: &'static Fabric, granules: usize) -> Result<Option<usize>, Stuck
     let arena = &fabric.tables().arena;
     // What a dead holder had marked is its own: whoever sweeps up after it gives it back.
     let _guard = fabric.lock(&fabric.tables().common.arena, || {})?;
-    let hint = (sync::load_u32(arena.next) as usize).clamp(arena.first, arena.owners.len());
-    let first = arena.find(hint, granules).or_else(|| arena.find(arena.first, granules));
+    let hint = (sync::load_u32(arena.next) as usize).clamp(arena.first, arena.granules.len());
+    let from = |at| arena.granules.take(at, granules, fabric.place() as u8 + 1);
+    let first = from(hint).or_else(|| from(arena.first));
     if let Some(first) = first {
-        arena.mark(first, granules, fabric.place() as u8 + 1);
         sync::store_u32(arena.next, (first + granules) as u32);
     }
     Ok(first)
@@ -85,7 +85,7 @@ fn take(fabric: &'static Fabric, granules: usize) -> Result<Option<usize>, Stuck
 impl Arena {
     /// The arena whose granules these are, from `at` on.
     pub const fn new(next: &'static AtomicU32, owners: &'static [AtomicU8], at: usize) -> Self {
-        Self { next, owners, first: at.div_ceil(GRANULE) }
+        Self { next, granules: Granules::new(owners), first: at.div_ceil(GRANULE) }
     }
 
     /// Where it begins in the memory.
@@ -95,36 +95,13 @@ impl Arena {
 
     /// Gives back all that the process at a place has, which is dead.
     pub fn sweep(&self, place: u16) {
-        for owner in &self.owners[self.first..] {
-            if u16::from(sync::load_u8(owner)) == place + 1 {
-                sync::store_u8(owner, 0);
-            }
-        }
+        self.granules.sweep(place as u8 + 1);
     }
 
     /// At which place the process is that has each granule that is taken.
     #[cfg(test)]
     pub fn holders(&self) -> impl Iterator<Item = u16> {
-        let owners = self.owners[self.first..].iter().map(sync::load_u8);
-        owners.filter(|&owner| owner != 0).map(|owner| u16::from(owner) - 1)
-    }
-
-    fn find(&self, from: usize, granules: usize) -> Option<usize> {
-        let mut run = 0;
-        for (granule, owner) in self.owners.iter().enumerate().skip(from) {
-            run = if sync::load_u8(owner) == 0 { run + 1 } else { 0 };
-            if run == granules {
-                return Some(granule + 1 - run);
-            }
-        }
-        None
-    }
-
-    fn mark(&self, first: usize, granules: usize, owner: u8) {
-        for at in &self.owners[first..first + granules] {
-            sync::store_u8(at, owner);
-            steps::done(Step::Marked);
-        }
+        self.granules.owners().map(|owner| u16::from(owner) - 1)
     }
 }
 
@@ -205,7 +182,7 @@ mod tests {
         static OWNERS: [AtomicU8; 8] = [const { AtomicU8::new(0) }; 8];
         let arena = Arena::new(&NEXT, &OWNERS, GRANULE);
         for (first, place) in [(1, 40), (2, 41), (4, 42), (6, 41)] {
-            arena.mark(first, 1, place + 1);
+            assert_eq!(arena.granules.take(first, 1, place + 1), Some(first));
         }
         arena.sweep(41);
         assert!(arena.holders().eq([40, 42]));

@@ -231,7 +231,7 @@ impl Context {
         Cq::new(&self.bell, init)
     }
 
-    /// A protection domain.
+    /// A protection domain. A process has 16,777,216 at most: what is made in one more is refused.
     #[must_use]
     pub fn alloc_pd(&self) -> ProtectionDomain {
         ProtectionDomain::new(&self.bell)

@@ -80,6 +80,8 @@ pub enum Limit {
     Channels,
     /// Memory regions of the device.
     MemoryRegions,
+    /// Protection domains of a process.
+    ProtectionDomains,
 }
 
 impl fmt::Display for Limit {
@@ -98,6 +100,7 @@ impl fmt::Display for Limit {
             Self::SharedReceiveQueues => "shared receive queues",
             Self::Channels => "channels and open contexts",
             Self::MemoryRegions => "memory regions",
+            Self::ProtectionDomains => "protection domains",
         })
     }
 }
@@ -245,6 +248,14 @@ pub enum RegisterError {
     /// Every place of the device's table is taken.
     #[error("all {max} memory regions and windows of the device are in use: deregister some first")]
     TableFull {
+        /// How many there can be.
+        max: u32,
+    },
+    /// The protection domain is one too many to be told from others: nothing can be made in it.
+    #[error(
+        "this process has more than {max} protection domains: destroy some, and make this one anew"
+    )]
+    TooManyDomains {
         /// How many there can be.
         max: u32,
     },

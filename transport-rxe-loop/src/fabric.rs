@@ -4,6 +4,7 @@
 pub mod alive;
 pub mod attach;
 pub mod claim;
+pub mod domains;
 pub mod error;
 pub mod file;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::error::OpenError;
 use crate::fabric::alive::Liveness;
 use crate::fabric::attach::Attachment;
+use crate::fabric::domains::Domains;
 use crate::fabric::error::AttachError;
 use crate::fabric::limits::Limits;
 use crate::fabric::name::{FabricName, FabricPath};
@@ -36,14 +38,14 @@ use crate::reach::Reach;
 use crate::region::{Mapping, Shared};
 use crate::service::Service;
 use crate::sweep;
-use crate::sync::{self, AtomicU32};
+use crate::sync::AtomicU32;
 
 /// The device.
 pub struct Fabric {
     here: &'static Attachment,
     tables: Tables,
     me: Owner,
-    domains: AtomicU32,
+    domains: Domains,
     /// Whether queue pairs of this process may be noted by itself: see `notes`.
     noted: AtomicU32,
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
@@ -97,7 +99,7 @@ impl Fabric {
         let reach = Reach::new(limits, ways.by_service).map_err(|errno| {
             AttachError::system("mapping what this process needs", here.path().file(), errno)
         })?;
-        let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
+        let (domains, noted) = (Domains::new(domains::MAX), AtomicU32::new(0));
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
         let (own, remains) = (own(limits).ok_or_else(damaged)?, Mutex::default());
         let (service, faults) = (Service::new(), ways.faults.clone().map(Engine::new));
@@ -293,11 +295,19 @@ impl Fabric {
         &self.bells
     }
 
-    /// The number of a new protection domain, which no other process gives. Never 0, which zeros would name.
-    pub fn next_domain(&self) -> u32 {
-        const BITS: u32 = 24;
-        let number = sync::next_number(&self.domains);
-        (u32::from(self.place()) + 1) << BITS | number & ((1 << BITS) - 1)
+    /// The number of a new protection domain, which no other process gives, and nobody else while it is in use.
+    /// Never 0, which zeros would name. `None` if all are in use, or in a forked child.
+    pub fn next_domain(&self) -> Option<u32> {
+        // What the parent's threads were in the midst of stays so in a child.
+        let number = self.is_ours().then(|| self.domains.take())??;
+        Some((u32::from(self.place()) + 1) << domains::BITS | number)
+    }
+
+    /// Nothing bears the number of a protection domain any more.
+    pub fn end_domain(&self, number: u32) {
+        if self.is_ours() {
+            self.domains.give_back(number % domains::MAX);
+        }
     }
 
     /// Whether queue pairs of this process are noted by itself.
@@ -324,9 +334,18 @@ impl fmt::Debug for Fabric {
 mod tests {
     use std::fs::File;
 
+    use cq_core::setup::{Access, SrqInit};
+    use cq_core::transport::{Poll, Post};
+    use cq_core::wc::{Wc, WcStatus};
+    use cq_core::wr::SendWr;
+
     use super::*;
-    use crate::device;
+    use crate::device::{self, Context};
+    use crate::error::{CreateError, Limit, RegisterError};
+    use crate::mr::OwnedRegion;
     use crate::open::OpenOptions;
+    use crate::pd::{Domain, ProtectionDomain};
+    use crate::qp::QpInit;
 
     #[test]
     fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
@@ -357,6 +376,53 @@ mod tests {
         let (_context, fabric) = OpenOptions::new().alone();
         assert_eq!(fabric.place(), 0);
         let numbers = [(); 3].map(|()| fabric.next_domain());
-        assert_eq!(numbers, [1 << 24, 1 << 24 | 1, 1 << 24 | 2]);
+        assert_eq!(numbers, [1 << 24, 1 << 24 | 1, 1 << 24 | 2].map(Some));
+    }
+
+    /// Reads memory of a domain by a queue pair of another.
+    fn reads(from: &OwnedRegion, by: &ProtectionDomain, context: &Context) -> WcStatus {
+        let mut cq = context.create_cq(4, None).unwrap();
+        let mut qp = by.create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect(qp.number()).unwrap();
+        let to = by.allocate(8, Access::LOCAL_WRITE).unwrap();
+        let (sges, at) = ([to.sge(0, 8).unwrap()], from.remote(0).unwrap());
+        qp.post_send(&[SendWr::read(1, &sges, at)]).unwrap();
+        let mut wcs = [Wc::default()];
+        assert_eq!(cq.poll(&mut wcs), Ok(1));
+        wcs[0].status()
+    }
+
+    #[test]
+    fn q10_a_new_domain_does_not_reach_the_memory_of_one_that_was_made_many_before_it() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let old = context.alloc_pd();
+        let region = old.allocate(8, Access::LOCAL_WRITE | Access::REMOTE_READ).unwrap();
+        // All others have been made, and have gone.
+        fabric.domains.go_on_at(domains::MAX - 1);
+        let [last, new] = [(); 2].map(|()| context.alloc_pd());
+        for other in [&last, &new] {
+            assert_eq!(reads(&region, other, &context), WcStatus::REM_ACCESS_ERR);
+        }
+        assert_eq!(reads(&region, &old, &context), WcStatus::SUCCESS);
+        let number = old.domain().number();
+        drop((region, old));
+        fabric.domains.go_on_at(0);
+        assert_eq!(context.alloc_pd().domain().number(), number, "it is free again");
+    }
+
+    #[test]
+    fn q10_what_is_made_in_a_domain_too_many_is_refused() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let few = Domain::in_none(context.bell());
+        let max = domains::MAX;
+        let cq = context.create_cq(4, None).unwrap();
+        let full = CreateError::TableFull { what: Limit::ProtectionDomains, max };
+        assert_eq!(few.create_qp(&QpInit::new(&cq)).err(), Some(full));
+        assert_eq!(few.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).err(), Some(full));
+        let full = RegisterError::TooManyDomains { max };
+        assert_eq!(few.allocate(8, Access::empty()).err(), Some(full));
+        assert_eq!(few.alloc_mw().err(), Some(full));
+        drop(few);
+        assert_eq!(fabric.next_domain(), Some(1 << 24), "none was given back");
     }
 }

@@ -172,7 +172,9 @@
 //! posts faster than others can carry its requests out, for a completion queue with a channel that is
 //! [moderated](Cq::moderate). Where the system refuses it, such a wait fails with GENERAL_ERR, moderating is
 //! refused, and others carry on by themselves. It sleeps while there is nothing to do, but as long as there
-//! are other processes that it may have to do with, it looks every 20 ms whether they live.
+//! are other processes that it may have to do with, it looks every 20 ms whether they live. It blocks all signals:
+//! no signal handler of the program runs in it, and a program that blocks a signal in all threads of its own can
+//! wait for it (`sigwait(3)`, `signalfd(2)`).
 //!
 //! # Limits
 //! A fabric has room for as much as its [`Limits`] said when it was made: if nothing else, 1,024 queue pairs

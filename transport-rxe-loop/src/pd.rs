@@ -18,8 +18,8 @@ use std::sync::Arc;
 use cq_core::setup::{Access, InUse, SrqInit};
 
 use crate::bell::Bell;
-use crate::error::{CreateError, RegisterError};
-use crate::fabric::Fabric;
+use crate::error::{CreateError, Limit, RegisterError};
+use crate::fabric::{Fabric, domains};
 use crate::mr::{MemoryRegion, OwnedRegion};
 use crate::mw::MemoryWindow;
 use crate::qp::{QpInit, QueuePair};
@@ -29,6 +29,7 @@ use crate::srq::SharedReceiveQueue;
 #[derive(Debug)]
 pub struct Domain {
     bell: Arc<Bell>,
+    /// 0 is none: there were too many, and nothing can be made in it.
     number: u32,
 }
 
@@ -46,6 +47,36 @@ impl Domain {
     /// Tells it from others.
     pub const fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Whether it can be told from others: else nothing is made in it.
+    fn is_one(&self) -> bool {
+        // A forked child is told of that first.
+        self.number != 0 || !self.fabric().is_ours()
+    }
+
+    fn check(&self) -> Result<(), CreateError> {
+        let full = CreateError::TableFull { what: Limit::ProtectionDomains, max: domains::MAX };
+        self.is_one().then_some(()).ok_or(full)
+    }
+
+    fn check_memory(&self) -> Result<(), RegisterError> {
+        let full = RegisterError::TooManyDomains { max: domains::MAX };
+        self.is_one().then_some(()).ok_or(full)
+    }
+
+    /// A protection domain that got no number.
+    #[cfg(test)]
+    pub fn in_none(bell: &Arc<Bell>) -> ProtectionDomain {
+        ProtectionDomain { domain: Arc::new(Self { bell: Arc::clone(bell), number: 0 }) }
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        if self.number != 0 {
+            self.fabric().end_domain(self.number);
+        }
     }
 }
 
@@ -65,7 +96,7 @@ pub struct ProtectionDomain {
 
 impl ProtectionDomain {
     pub(crate) fn new(bell: &Arc<Bell>) -> Self {
-        let number = bell.fabric().next_domain();
+        let number = bell.fabric().next_domain().unwrap_or(0);
         Self { domain: Arc::new(Domain { bell: Arc::clone(bell), number }) }
     }
 
@@ -79,6 +110,7 @@ impl ProtectionDomain {
     /// # Errors
     /// No bytes, no memory, no room in shared memory, rights that don't go together (Q10), too many regions.
     pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
+        self.domain.check_memory()?;
         OwnedRegion::new(&self.domain, len, access)
     }
 
@@ -99,6 +131,7 @@ impl ProtectionDomain {
         len: usize,
         access: Access,
     ) -> Result<MemoryRegion, RegisterError> {
+        self.domain.check_memory()?;
         // SAFETY: the caller's word, which is the same.
         unsafe { MemoryRegion::new(&self.domain, ptr, len, access) }
     }
@@ -108,6 +141,7 @@ impl ProtectionDomain {
     /// # Errors
     /// Too many regions and windows.
     pub fn alloc_mw(&self) -> Result<MemoryWindow, RegisterError> {
+        self.domain.check_memory()?;
         MemoryWindow::new(&self.domain)
     }
 
@@ -116,6 +150,7 @@ impl ProtectionDomain {
     /// # Errors
     /// Capacities past the device's limits, too many queue pairs, no memory.
     pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
+        self.domain.check()?;
         QueuePair::new(&self.domain, init)
     }
 
@@ -124,6 +159,7 @@ impl ProtectionDomain {
     /// # Errors
     /// A capacity of 0 or past the device's limits, too many of them, no memory.
     pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
+        self.domain.check()?;
         SharedReceiveQueue::new(&self.domain, init)
     }
 

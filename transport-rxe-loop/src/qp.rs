@@ -205,8 +205,9 @@ impl QueuePair {
         }
         let (from, to) = self.change(attr)?;
         if to == QpState::Reset {
+            self.place.reset().map_err(|_| ModifyError::PeerSuspended)?;
             self.given = QpAttr::new();
-            return self.place.reset().map_err(|_| ModifyError::PeerSuspended);
+            return Ok(());
         }
         let once = QpAttrMask::CUR_STATE | QpAttrMask::EN_SQD_ASYNC_NOTIFY;
         self.given = attr.without(once).over(self.given);

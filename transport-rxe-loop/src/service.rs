@@ -7,8 +7,8 @@
 //! over, the first completion queue with a channel that is moderated, or the first queue pair that is connected
 //! to another process'; a process in which nothing of that happens never has it. From then on it is there until
 //! the process ends, and sleeps while there is nothing to do. As long as other processes have the fabric open, it
-//! looks after them at an [interval](WATCH). It has the signal mask of the thread that started it. A forked child
-//! has none, and needs none: its handles reach nothing.
+//! looks after them at an [interval](WATCH). It blocks all signals: those of the process are its program's. A forked
+//! child has none, and needs none: its handles reach nothing.
 //!
 //! Whoever has something for it counts the word of the process' slot, and wakes it. It reads that word before
 //! it looks, and sleeps only while it is the same: nothing comes unseen in between.
@@ -39,11 +39,12 @@
 //! it is nobody's, and whoever enters does the work. The thread gives it back in the same way,
 //! and looks at the alarms first, so that neither keep it from the other for long.
 
+mod signals;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::thread::futex;
@@ -158,8 +159,7 @@ impl Service {
     fn started(&self, fabric: &'static Fabric) -> io::Result<MutexGuard<'_, Agenda>> {
         let mut agenda = self.lock();
         if !agenda.served {
-            let thread = thread::Builder::new().name("rxe-loop".to_owned());
-            thread.spawn(move || fabric.service().serve(fabric))?;
+            signals::spawn_deaf("rxe-loop", move || fabric.service().serve(fabric))?;
             agenda.served = true;
         }
         Ok(agenda)

@@ -15,6 +15,7 @@
 //! | completed receives | [`release_at`], who settles | [`acquire_at`], poster | that the receive's words were read |
 //! | word of a pool's slot | [`swap_if`], who settles | [`acquire_at`], poster; [`acquire`], who waits for that | that the receive's words were read, and its completion published |
 //! | posted receives of a pool | [`store_fenced`], poster | [`acquire_at`], taker | the receives' words, slots and order |
+//! | owner of a granule of the arena | [`release_at`], its owner, or who sweeps up after it | [`acquire_at`], who takes it | that the last owner is done with the memory |
 //! | life of a table entry | [`swap_if`], [`release`] | [`swap_if`] | that the last owner is done with it |
 //! | word of a process | [`swap_if`], [`release`] | [`acquire`], [`swap_if`], who attaches | that nothing is left of its last owner |
 //! | newest of the open files | [`release`], who opened it | [`acquire`], anybody, a forked child too | what it says of itself |
@@ -124,6 +125,7 @@ macro_rules! atomic {
         }
     };
 }
+atomic!(AtomicU8, u8);
 atomic!(AtomicU32, u32);
 atomic!(AtomicU64, u64);
 atomic!(AtomicPtr<T>, *mut T, T);
@@ -206,7 +208,7 @@ pub fn load_u8(byte: &AtomicU8) -> u8 {
 /// Stores a byte that one of the pairs orders, or nothing at all.
 #[inline(always)]
 pub fn store_u8(byte: &AtomicU8, value: u8) {
-    byte.store(value, Relaxed);
+    byte.store_as(value, Relaxed);
 }
 
 /// A number that nobody else gets.

@@ -245,3 +245,46 @@ fn x07_a_forked_child_does_not_wait_for_the_threads_of_its_parent() {
     let fabric = format!("midst-{}", std::process::id());
     super::runs_well("dying::forked::forks_in_the_midst", &[(FABRIC, &fabric)], |_| {});
 }
+
+/// Sends this process a signal that its only own thread blocks, while the device's thread is there: true once
+/// that waits for who asks for it.
+fn waits_for_a_signal() -> bool {
+    let context = open();
+    context.bell().fabric().service().watch(context.bell().fabric()).unwrap();
+    // SAFETY: the sets are initialised by `sigemptyset`, and the calls take nothing else.
+    unsafe {
+        let (mut wanted, mut took) = (std::mem::zeroed(), 0);
+        libc::sigemptyset(&raw mut wanted);
+        libc::sigaddset(&raw mut wanted, libc::SIGTERM);
+        assert_eq!(
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const wanted, std::ptr::null_mut()),
+            0
+        );
+        // A process' signal is given at once to a thread that does not block it, which it ends with all others.
+        assert_eq!(libc::kill(libc::getpid(), libc::SIGTERM), 0);
+        libc::sigwait(&raw const wanted, &raw mut took) == 0 && took == libc::SIGTERM
+    }
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn waits_for_signals() {
+    die_with_parent();
+    // The threads of the test's own take signals: a child has none of them.
+    let waits = || waits_for_a_signal().then_some(()).ok_or_else(|| "another signal".into());
+    let pid = fork(waits);
+    assert_eq!(exit_code(pid), 0, "a process that opened the device");
+    let pid = fork(|| {
+        let context = open();
+        context.bell().fabric().service().watch(context.bell().fabric())?;
+        let pid = fork(waits);
+        (exit_code(pid) == 0).then_some(()).ok_or_else(|| "its child took it".into())
+    });
+    assert_eq!(exit_code(pid), 0, "a forked child of one");
+}
+
+#[test]
+fn the_devices_thread_takes_no_signal_of_the_programs() {
+    let fabric = format!("signals-{}", std::process::id());
+    super::runs_well("dying::forked::waits_for_signals", &[(FABRIC, &fabric)], |_| {});
+}

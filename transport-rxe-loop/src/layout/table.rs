@@ -8,13 +8,14 @@ use crate::sync;
 
 const OWNER_BITS: u32 = 8;
 const OWNERS: u32 = (1 << OWNER_BITS) - 1;
+const LAST_GENERATION: u32 = u32::MAX >> OWNER_BITS;
 
 /// Which process has an entry, and how often it was claimed. Zeros are an entry that nobody had yet.
 ///
 /// | word | entry | left by |
 /// |---|---|---|
 /// | generation · 0 | free | whoever [claims](Life::claim) it |
-/// | generation · place + 1 | taken | the owner that [ends](Life::end) it, or who sweeps up after it, to the next generation |
+/// | generation · place + 1 | taken | the owner that [ends](Life::end) it, or who sweeps up after it, to the [next](after) generation |
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Life(AtomicU32);
@@ -33,7 +34,7 @@ impl Life {
         let seen = sync::load_u32(&self.0);
         if seen & OWNERS == owner(place) {
             // It is the owner's alone; or its owner is dead, and nobody else is sweeping.
-            sync::release(&self.0, (seen & !OWNERS).wrapping_add(1 << OWNER_BITS));
+            sync::release(&self.0, after(seen >> OWNER_BITS) << OWNER_BITS);
         }
     }
 
@@ -49,6 +50,12 @@ impl Life {
     pub fn place(&self) -> Option<u16> {
         Some(self.holder()?.0)
     }
+}
+
+/// The generation after this one. Numbers and keys hold what is left of one divided by 2ⁿ - 1, for some n of 8 to 24: of
+/// the last one that is 2ᵐ - 1, and never 2. So who has the number of the last has not that of the next one, either.
+const fn after(generation: u32) -> u32 {
+    if generation == LAST_GENERATION { 2 } else { generation + 1 }
 }
 
 /// Never 0.
@@ -119,5 +126,41 @@ impl<T: Entry> Table<T> {
     /// Those that the process at a place has, with their indices.
     pub fn all_of(&self, place: u16) -> impl Iterator<Item = (u32, &'static T)> {
         (0..).zip(self.entries).filter(move |(_, entry)| entry.life().place() == Some(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::number_of;
+    use crate::open::OpenOptions;
+
+    #[test]
+    fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generations_begin_anew()
+    {
+        let (context, fabric) = OpenOptions::new().alone();
+        // As if each of the others had been taken and given back as often as can be counted.
+        for slot in fabric.tables().mrs.all() {
+            sync::release(&slot.life().0, LAST_GENERATION << OWNER_BITS);
+        }
+        let pd = context.alloc_pd();
+        let key = || {
+            sync::store_u32(fabric.tables().mrs.next, 5);
+            pd.allocate(8, cq_core::setup::Access::empty()).unwrap().lkey()
+        };
+        let keys = [(); 3].map(|()| key());
+        assert_eq!(keys.map(|key| key >> 8), [5; 3]);
+        assert!(keys[0] != keys[1] && keys[1] != keys[2], "{keys:#x?}");
+    }
+
+    #[test]
+    fn no_number_is_that_of_the_one_before_it_in_a_table_of_any_size() {
+        for index_bits in 0..=16 {
+            for generation in [0, 1, 2, LAST_GENERATION - 1, LAST_GENERATION] {
+                let [this, next] =
+                    [generation, after(generation)].map(|nth| number_of(0, index_bits, nth));
+                assert_ne!(this, next, "{index_bits} bits, after {generation}");
+            }
+        }
     }
 }

@@ -4,42 +4,65 @@ use cq_core::setup::{QpAttrMask, QpType};
 
 use crate::attr::QpAttr;
 use crate::error::ModifyError;
-use crate::identity;
+use crate::identity::{self, Identity};
 use crate::imitate;
 use crate::overrun;
 use crate::qp::QueuePair;
 use crate::state::QpState;
-use crate::sync;
+use crate::sync::{self, AtomicU32};
 
 impl QueuePair {
     /// Changes state and attributes, from one state to the other; to RESET is only judged.
     pub(super) fn change(&self, attr: &QpAttr) -> Result<(QpState, QpState), ModifyError> {
-        let slot = self.place.slot;
         loop {
-            let now = identity::read(slot);
-            let to = self.judge_change(attr, now.state)?;
-            if to == QpState::Reset {
-                return Ok((now.state, to));
-            }
-            if (now.state, to) == (QpState::Sqe, QpState::Rts) {
-                self.place.flush_sends();
-            }
-            self.apply(attr);
-            if to == QpState::Init {
-                sync::store_u32(&slot.report_last, 1);
-            }
-            let drains = (now.state, to) == (QpState::Rts, QpState::Sqd);
-            if drains {
-                sync::store_u32(&slot.send.report_drained, 0);
-            }
-            if identity::change(slot, now, to) {
-                // Not before: who still takes it for an earlier SQD would report this one too soon.
-                if drains && imitate::tells_drained(self.place.fabric, attr.en_sqd_async_notify) {
-                    sync::store_u32(&slot.send.report_drained, 1);
-                }
-                return Ok((now.state, to));
+            if let Some(change) = self.change_from(identity::read(self.place.slot), attr)? {
+                return Ok(change);
             }
         }
+    }
+
+    /// The same, of a queue pair that was seen like this; `None` if it is not so any more. Only the change of the
+    /// word decides, and with it the attributes: they are in force once it has succeeded, and else stay as they were.
+    fn change_from(
+        &self,
+        seen: Identity,
+        attr: &QpAttr,
+    ) -> Result<Option<(QpState, QpState)>, ModifyError> {
+        let slot = self.place.slot;
+        let to = self.judge_change(attr, seen.state)?;
+        let change = (seen.state, to);
+        if to == QpState::Reset {
+            return Ok(Some(change));
+        }
+        if change == (QpState::Sqe, QpState::Rts) {
+            self.place.flush_sends();
+        }
+        if seen.state == to {
+            // Others go by them already: not before it is sure.
+            let changed = identity::change(slot, seen, to);
+            if changed {
+                self.apply(attr);
+            }
+            return Ok(changed.then_some(change));
+        }
+        // Before the state that makes others go by them.
+        let before = self.apply(attr);
+        if to == QpState::Init {
+            sync::store_u32(&slot.report_last, 1);
+        }
+        let drains = change == (QpState::Rts, QpState::Sqd);
+        if drains {
+            sync::store_u32(&slot.send.report_drained, 0);
+        }
+        if !identity::change(slot, seen, to) {
+            restore(before);
+            return Ok(None);
+        }
+        // Not before: who still takes it for an earlier SQD would report this one too soon.
+        if drains && imitate::tells_drained(self.place.fabric, attr.en_sqd_async_notify) {
+            sync::store_u32(&slot.send.report_drained, 1);
+        }
+        Ok(Some(change))
     }
 
     /// Has everybody find out whom a change of state concerns.
@@ -64,26 +87,109 @@ impl QueuePair {
         outwaited.map_err(|_| ModifyError::PeerSuspended)
     }
 
-    fn apply(&self, attr: &QpAttr) {
+    /// Stores the attributes that are given; says what there was before, to be [put back](restore).
+    fn apply(&self, attr: &QpAttr) -> Stored {
         let slot = self.place.slot;
-        for (flag, word, value) in [
-            (QpAttrMask::ACCESS_FLAGS, &slot.access, attr.access.bits()),
-            (QpAttrMask::QKEY, &slot.qkey, attr.qkey),
-            (QpAttrMask::DEST_QPN, self.place.fabric.dest(self.number()), attr.dest_qp_num),
-            (QpAttrMask::TIMEOUT, &slot.timeout, attr.timeout.into()),
-            (QpAttrMask::RETRY_CNT, &slot.retry_cnt, attr.retry_cnt.into()),
-            (QpAttrMask::RNR_RETRY, &slot.rnr_retry, attr.rnr_retry.into()),
-            (QpAttrMask::MIN_RNR_TIMER, &slot.min_rnr_timer, attr.min_rnr_timer.into()),
-            (QpAttrMask::MAX_QP_RD_ATOMIC, &slot.max_rd_atomic, attr.max_rd_atomic.into()),
-            (
-                QpAttrMask::MAX_DEST_RD_ATOMIC,
-                &slot.max_dest_rd_atomic,
-                attr.max_dest_rd_atomic.into(),
-            ),
-        ] {
-            if attr.mask().contains(flag) {
-                sync::store_u32(word, value);
+        [
+            (QpAttrMask::ACCESS_FLAGS, &slot.access),
+            (QpAttrMask::QKEY, &slot.qkey),
+            (QpAttrMask::DEST_QPN, self.place.fabric.dest(self.number())),
+            (QpAttrMask::TIMEOUT, &slot.timeout),
+            (QpAttrMask::RETRY_CNT, &slot.retry_cnt),
+            (QpAttrMask::RNR_RETRY, &slot.rnr_retry),
+            (QpAttrMask::MIN_RNR_TIMER, &slot.min_rnr_timer),
+            (QpAttrMask::MAX_QP_RD_ATOMIC, &slot.max_rd_atomic),
+            (QpAttrMask::MAX_DEST_RD_ATOMIC, &slot.max_dest_rd_atomic),
+        ]
+        .map(|(flag, word)| {
+            let value = attr.value(flag)?;
+            let before = sync::load_u32(word);
+            sync::store_u32(word, value);
+            Some((word, before))
+        })
+    }
+}
+
+/// The words of attributes that were stored, and what they held before.
+type Stored = [Option<(&'static AtomicU32, u32)>; 9];
+
+fn restore(stored: Stored) {
+    for (word, before) in stored.into_iter().flatten() {
+        sync::store_u32(word, before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cq_core::setup::Access;
+
+    use super::*;
+    use crate::error::ModifyError;
+    use crate::open::OpenOptions;
+    use crate::qp::QpInit;
+
+    /// Modifies a queue pair that `meanwhile` happens to once the change is judged: what comes of it, and the words.
+    fn refused(
+        qp: &QueuePair,
+        attr: &QpAttr,
+        meanwhile: impl FnOnce(&QueuePair),
+    ) -> Result<(QpState, QpState), ModifyError> {
+        let seen = identity::read(qp.place.slot);
+        meanwhile(qp);
+        match qp.change_from(seen, attr)? {
+            Some(change) => Ok(change),
+            None => qp.change(attr),
+        }
+    }
+
+    #[test]
+    fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
+        let (context, _fabric) = OpenOptions::new().alone();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
+        qp.activate(1).unwrap();
+        let fails = |qp: &QueuePair| identity::fail_sends(qp.place.slot, qp.number());
+        let change = refused(&qp, &QpAttr::new().qkey(2), fails);
+        let (from, to) = (QpState::Sqe, QpState::Sqe);
+        assert_eq!(change, Err(ModifyError::Illegal { from, to }));
+        assert_eq!(sync::load_u32(&qp.place.slot.qkey), 1, "in SQE it receives by the old one");
+        qp.modify(&QpAttr::to(QpState::Rts).qkey(2)).unwrap();
+        assert_eq!(sync::load_u32(&qp.place.slot.qkey), 2);
+    }
+
+    #[test]
+    fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribute() {
+        let (context, fabric) = OpenOptions::new().alone();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        let words = |qp: &QueuePair| {
+            let slot = qp.place.slot;
+            let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry];
+            let rest = [&slot.min_rnr_timer, &slot.max_rd_atomic, &slot.max_dest_rd_atomic];
+            let all = all.into_iter().chain(rest).chain([fabric.dest(qp.number())]);
+            all.map(sync::load_u32).collect::<Vec<_>>()
+        };
+        let fails = |qp: &QueuePair| assert!(identity::fail(qp.place.slot, qp.number()));
+        let number = qp.number();
+        let steps = [
+            QpAttr::init(Access::REMOTE_WRITE),
+            QpAttr::new().access(Access::REMOTE_READ),
+            QpAttr::rtr(number).access(Access::REMOTE_ATOMIC),
+            QpAttr::rts().min_rnr_timer(3),
+            QpAttr::new().access(Access::REMOTE_WRITE).min_rnr_timer(4),
+            QpAttr::to(QpState::Sqd),
+            QpAttr::new().timeout(1).retry_cnt(1).rnr_retry(1).max_rd_atomic(1),
+            QpAttr::to(QpState::Rts).access(Access::REMOTE_READ),
+        ];
+        for failing in 1..steps.len() {
+            for step in &steps[..failing] {
+                qp.modify(step).unwrap();
             }
+            let before = words(&qp);
+            let change = refused(&qp, &steps[failing], fails);
+            assert!(change.is_err(), "step {failing}: {change:?}");
+            assert_eq!(words(&qp), before, "step {failing}");
+            qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
         }
     }
 }

@@ -32,6 +32,10 @@ pub enum Site {
     LookAgain,
     /// The look at whether a slot of a pool is free as Relaxed.
     SeeFree,
+    /// Giving a granule of the arena back as Relaxed.
+    GiveGranule,
+    /// The look at whether a granule is free as Relaxed.
+    SeeGranule,
     /// That who takes from a pool steps over what a dead one was taking.
     StepOver,
     /// That a tag settles a slot of a pool in its own generation only.

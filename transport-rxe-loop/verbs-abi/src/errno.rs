@@ -160,7 +160,8 @@ numbers! {
     }
     RegisterError {
         RegisterError::Forked => Errno::NODEV;
-        RegisterError::TableFull { .. } | RegisterError::SharedMemoryFull { .. } => Errno::NOMEM;
+        RegisterError::TableFull { .. } | RegisterError::TooManyDomains { .. } => Errno::NOMEM;
+        RegisterError::SharedMemoryFull { .. } => Errno::NOMEM;
         RegisterError::FileSizeLimit { .. } => Errno::FBIG;
         RegisterError::NoMemory { errno, .. } => Errno::of(errno);
         RegisterError::OutOfRange { .. } => Errno::FAULT;

@@ -43,15 +43,16 @@ fn modify_qp(qp: *const ibv_qp, attr: &ibv_qp_attr, mask: c_int) -> Result<(), E
     let mask = QpAttrMask::from_bits(mask.cast_unsigned()).ok_or(Errno::INVAL)?;
     let wanted = of_c(attr, mask)?;
     slot.with(|pair| {
-        pair.qp.modify(&wanted)?;
+        let modified = pair.qp.modify(&wanted);
         let state = pair.qp.state();
+        // SAFETY: the state of the public part, a number that C and this library write.
+        unsafe { (&raw mut (*slot.face()).state).write_volatile(state as ibv_qp_state) };
+        modified?;
         if state == QpState::Reset {
             pair.path = ibv_ah_attr::ZEROED;
         } else if mask.contains(QpAttrMask::AV) {
             pair.path = attr.ah_attr;
         }
-        // SAFETY: the state of the public part, a number that C and this library write.
-        unsafe { (&raw mut (*slot.face()).state).write_volatile(state as ibv_qp_state) };
         Ok(())
     })?
 }

@@ -1,6 +1,6 @@
 use std::thread;
 
-use cq_core::setup::{Access, QpType, SrqInit};
+use cq_core::setup::{Access, QpAttrMask, QpType, SrqInit};
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr, Sge};
@@ -67,6 +67,7 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     let reset = QpAttr::to(QpState::Reset);
     assert_eq!(receiver.modify(&reset), Err(ModifyError::PeerSuspended));
     assert_eq!(receiver.state(), QpState::Err, "it takes no more");
+    assert_eq!(receiver.attributes().value(QpAttrMask::QKEY), Some(1), "it is not in RESET");
     let mut room = [Wc::default(); 2];
     assert_eq!(cq.poll(&mut room), Ok(0), "the sender may have taken the receive");
     drop(suspended);

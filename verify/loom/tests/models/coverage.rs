@@ -60,6 +60,8 @@ sites![DEVICE of Device:
     Settle,
     LookAgain,
     SeeFree,
+    GiveGranule,
+    SeeGranule,
     StepOver,
     RightLife,
     Rebuild,
@@ -81,6 +83,7 @@ const MODELS: &[&str] = &[
 ];
 
 const DEVICE_MODELS: &[&str] = &[
+    include_str!("device_arena.rs"),
     include_str!("device_channel.rs"),
     include_str!("device_datagrams.rs"),
     include_str!("device_death.rs"),

@@ -3,6 +3,7 @@
 
 mod arm;
 mod coverage;
+mod device_arena;
 mod device_channel;
 mod device_datagrams;
 mod device_death;

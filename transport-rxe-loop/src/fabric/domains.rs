@@ -1,0 +1,79 @@
+//! Numbers of protection domains. Whoever has one reaches the memory of that domain, so a number is nobody else's
+//! for as long as anything bears it.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many bits of a number are the domain's; those above say which process has it.
+pub const BITS: u32 = 24;
+/// How many domains a process can have.
+pub const MAX: u32 = 1 << BITS;
+
+/// The numbers of one process.
+#[derive(Debug)]
+pub struct Domains {
+    given: Mutex<Given>,
+    max: u32,
+}
+
+#[derive(Debug, Default)]
+struct Given {
+    /// Where to look for a free one first, so that each is left alone for as long as there are others.
+    next: u32,
+    used: BTreeSet<u32>,
+}
+
+impl Domains {
+    /// As many as `max`, from 0 on, of which none is in use.
+    pub const fn new(max: u32) -> Self {
+        Self { given: Mutex::new(Given { next: 0, used: BTreeSet::new() }), max }
+    }
+
+    /// A number that is not in use, unless all are.
+    pub fn take(&self) -> Option<u32> {
+        let mut given = self.lock();
+        if given.used.len() >= self.max as usize {
+            return None;
+        }
+        let free = |number: &u32| !given.used.contains(number);
+        let number = (given.next..self.max).chain(0..given.next).find(free)?;
+        given.used.insert(number);
+        given.next = (number + 1) % self.max;
+        Some(number)
+    }
+
+    /// A number is free again: nothing bears it.
+    pub fn give_back(&self, number: u32) {
+        self.lock().used.remove(&number);
+    }
+
+    /// As if so many had been taken and given back that it is `number`'s turn.
+    #[cfg(test)]
+    pub fn go_on_at(&self, number: u32) {
+        self.lock().next = number;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Given> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_nobody_elses_while_it_is_used_and_left_alone_for_as_long_as_can_be() {
+        let domains = Domains::new(4);
+        let taken = [(); 5].map(|()| domains.take());
+        assert_eq!(taken, [Some(0), Some(1), Some(2), Some(3), None]);
+        domains.give_back(2);
+        domains.give_back(1);
+        assert_eq!([(); 3].map(|()| domains.take()), [Some(1), Some(2), None]);
+        domains.give_back(3);
+        domains.give_back(0);
+        assert_eq!(domains.take(), Some(3), "the one that comes next");
+        domains.give_back(3);
+        assert_eq!(domains.take(), Some(0), "and not the one that was used last");
+    }
+}

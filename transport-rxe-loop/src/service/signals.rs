@@ -1,0 +1,75 @@
+//! Threads that take no signal: those of the process are its program's own.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::thread;
+
+/// Starts a thread that blocks all signals from its first instruction on, and runs until `serve` returns.
+///
+/// # Errors
+/// The system refuses a thread.
+pub fn spawn_deaf(name: &str, serve: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let _blocked = Blocked::all()?;
+    thread::Builder::new().name(name.to_owned()).spawn(serve).map(drop)
+}
+
+/// This thread blocks all signals until it is dropped. A thread inherits what the one that starts it blocks.
+struct Blocked {
+    before: libc::sigset_t,
+}
+
+impl Blocked {
+    fn all() -> io::Result<Self> {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: `sigfillset` initialises the set that `pthread_sigmask` then reads; that writes the other.
+        let failed = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr())
+        };
+        if failed != 0 {
+            return Err(io::Error::from_raw_os_error(failed));
+        }
+        // SAFETY: the call has written it, as it did not fail.
+        Ok(Self { before: unsafe { before.assume_init() } })
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: reads a set that the system wrote. It can't fail with these arguments.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// The signals that the calling thread blocks, as bits.
+    fn blocked() -> u64 {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        u64::from_str_radix(mask.unwrap().trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn a_thread_blocks_what_can_be_blocked_and_who_starts_it_what_it_did_before() {
+        // The system blocks neither of these two, and the C library keeps two for itself.
+        let never = [libc::SIGKILL, libc::SIGSTOP, 32, 33].map(|signal| 1_u64 << (signal - 1));
+        let all = !never.into_iter().fold(0, |bits, bit| bits | bit);
+        let before = blocked();
+        let (teller, told) = channel();
+        spawn_deaf("deaf", move || teller.send(blocked()).unwrap()).unwrap();
+        assert_eq!(told.recv().unwrap() & all, all);
+        assert_eq!(blocked(), before);
+    }
+}

@@ -1,0 +1,151 @@
+//! The arena: memory that one process gives back is another's, with all that was done to it (X3), and nobody takes
+//! what somebody has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+use transport_rxe_loop::protocol::arena::Granules;
+use transport_rxe_loop::protocol::lock::{Lock, Owner};
+use transport_rxe_loop::sync::{AtomicU8, Site};
+use verify_loom::harness::{UNORDERED, model};
+use verify_loom::mortal::{Mortal, VICTIM};
+
+const HEIR: Owner = Owner::new(1, 1);
+const OTHER: Owner = Owner::new(2, 1);
+const TWICE: &str = "somebody has it";
+const LOST: &str = "a dead process keeps it";
+
+/// What is left out, in a control.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Without {
+    Nothing,
+    Lock,
+    Sweep,
+}
+
+/// Memory of two granules, under its lock.
+struct World {
+    lock: Lock,
+    owners: [AtomicU8; 2],
+    /// What is done with the memory itself: reaching one without a happens-before is what fails.
+    memory: [UnsafeCell<u8>; 2],
+    victim: Mortal,
+    without: Without,
+}
+
+// SAFETY: loom looks after the cells.
+unsafe impl Sync for World {}
+
+impl World {
+    fn new(without: Without) -> Arc<Self> {
+        Arc::new(Self {
+            lock: Lock::new(),
+            owners: [0; 2].map(AtomicU8::new),
+            memory: [0; 2].map(UnsafeCell::new),
+            victim: Mortal::default(),
+            without,
+        })
+    }
+
+    fn granules(&self) -> Granules<'_> {
+        Granules::new(&self.owners)
+    }
+
+    /// As [`Owner`]s are written down there.
+    fn byte(owner: Owner) -> u8 {
+        owner.place() as u8 + 1
+    }
+
+    fn take(&self, me: Owner, count: usize) -> Option<usize> {
+        if self.without != Without::Lock {
+            // Nothing under it needs repair.
+            let _inherited = self.victim.enter(&self.lock, me);
+        }
+        let first = self.granules().take(0, count, Self::byte(me));
+        if self.without != Without::Lock {
+            self.victim.leave(&self.lock);
+        }
+        first
+    }
+
+    /// Takes so many, zeroes and uses them, and gives them back; whether there were so many.
+    fn work(&self, me: Owner, count: usize) -> bool {
+        let Some(first) = self.take(me, count) else { return false };
+        for cell in &self.memory[first..first + count] {
+            cell.with_mut(|at| {
+                // SAFETY: loom has looked whether somebody else is at it.
+                let at = unsafe { &mut *at };
+                *at = World::byte(me);
+            });
+        }
+        for cell in &self.memory[first..first + count] {
+            // SAFETY: as above.
+            cell.with(|at| assert_eq!(unsafe { *at }, World::byte(me), "{TWICE}"));
+        }
+        self.granules().give_back(first, count);
+        true
+    }
+}
+
+fn hand_over(without: Without) {
+    let world = World::new(without);
+    let other = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.work(OTHER, 2)
+    });
+    let one = world.work(HEIR, 2);
+    let other = other.join().unwrap();
+    assert!(one || other, "the first finds both free");
+    assert!(world.work(HEIR, 2), "all were given back");
+}
+
+#[test]
+fn x03_who_takes_memory_comes_after_who_gave_it_back() {
+    model("arena hand-over", || hand_over(Without::Nothing))
+        .must_fail_without(Site::GiveGranule, UNORDERED)
+        .must_fail_without(Site::SeeGranule, UNORDERED)
+        .must_fail_as("the lock", UNORDERED, || hand_over(Without::Lock));
+}
+
+/// The victim works, and is killed at a step of it; the other takes what is free meanwhile, sweeps once it is dead,
+/// and then takes all. Says whether the victim came to its end.
+fn die(step: u32, without: Without) -> bool {
+    let world = World::new(without);
+    let victim = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.victim.live(step, || _ = world.work(VICTIM, 2))
+    });
+    let _found_one = world.work(HEIR, 1);
+    let lived = victim.join().unwrap();
+    assert!(world.victim.is_dead());
+    if without != Without::Sweep {
+        world.granules().sweep(World::byte(VICTIM));
+    }
+    assert!(world.work(HEIR, 2), "{LOST}");
+    assert_eq!(world.granules().owners().count(), 0);
+    lived
+}
+
+/// The lock is taken, and both granules are marked.
+const MARKED: u32 = 3;
+
+/// Runs the model for every step at which the victim can be killed, until it lives.
+#[test]
+fn x03_what_a_dead_process_had_is_free_whenever_it_was_killed() {
+    for step in 0.. {
+        let all_lived = Arc::new(Unseen::new(true));
+        let seen = Arc::clone(&all_lived);
+        let model = model(format!("who has memory is killed at step {step}"), move || {
+            seen.fetch_and(die(step, Without::Nothing), Relaxed);
+        });
+        if step == MARKED {
+            model.must_fail_as("the sweep", LOST, move || _ = die(step, Without::Sweep));
+        }
+        if all_lived.load(Relaxed) {
+            assert!(step > MARKED, "killed nowhere");
+            return;
+        }
+    }
+}
