@@ -43,13 +43,12 @@
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
 //! | [`window`] | moving bytes against changing states and killing keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
-//! | [`channel`], [`list`] | the sources of a channel that have events |
+//! | [`channel`] | the sources of a channel that have events, told without a lock |
 //! | [`steps`] | the instants at which a test kills a process |
 
 pub mod channel;
 pub mod fanin;
 pub mod identity;
-pub mod list;
 pub mod lock;
 pub mod mode;
 pub mod moderation;

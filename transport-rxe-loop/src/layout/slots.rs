@@ -8,9 +8,8 @@ use cq_core::setup::QpType;
 
 use super::table::{Entry, Life};
 use crate::lock::Turn;
-use crate::protocol::channel::EventNode;
+use crate::protocol::channel::{Board, EventNode};
 use crate::protocol::fanin::Fanin;
-use crate::protocol::list::List;
 use crate::protocol::lock::Lock;
 use crate::protocol::mode::Mode;
 use crate::protocol::moderation::Moderation;
@@ -239,13 +238,12 @@ impl fmt::Debug for SrqSlot {
     }
 }
 
-/// A channel: the list of those that have pending events, by the numbers of [`bell`](crate::bell).
+/// A channel: the marks of those that have unread events, by the numbers of [`bell`](crate::bell).
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct ChannelSlot {
     life: Life,
-    pub lock: Lock,
-    pub list: List,
+    pub board: Board,
     /// Whether its descriptor is to be written by its owner: who raised an event could not open it.
     pub unheard: AtomicU32,
 }

@@ -62,8 +62,9 @@ sites![DEVICE of Device:
     SeeFree,
     StepOver,
     RightLife,
-    Rebuild,
-    RingAgain,
+    RaiseFence,
+    EmptyFence,
+    CollectAgain,
     MoveLast,
     AdoptArm,
 ];
