@@ -198,7 +198,7 @@ pub struct CqSlot {
     life: Life,
     pub fanin: Fanin,
     pub generation: AtomicU32,
-    /// Whether its overrun was reported.
+    /// Twice the generation whose overrun is to be reported, and 1 more once it was.
     pub reported: AtomicU32,
     /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
     pub mode: Mode,

@@ -13,6 +13,7 @@ use crate::device::Context;
 use crate::fabric::limits::Limits;
 use crate::layout::SrqSlot;
 use crate::open::OpenOptions;
+use crate::protocol::mode::Trait;
 use crate::protocol::pool::Queue;
 use crate::protocol::window::Shut;
 use crate::qp::QpInit;
@@ -261,8 +262,7 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     let index = sync::load_u32(&fabric.qp(qp.number()).recv_cq);
-    let parts = cq::parts(fabric, fabric.cq(index).fanin.place()).unwrap();
-    parts.control().fail();
+    fabric.cq(index).mode.set(Trait::Overran, true);
     assert_eq!((context.next_async(), qp.state()), (Ok(None), QpState::Rts));
     die_watched(fabric);
     let mut told = Vec::new();
