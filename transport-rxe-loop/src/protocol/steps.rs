@@ -48,7 +48,7 @@ pub enum Step {
     Written,
     /// A receive of a pool is marked as taken; the next one is still this one.
     Taken,
-    /// The next receive of a pool is one that is still marked as taken.
+    /// The next receive of a pool is one that is still marked as taken; or one was left that nobody knows of.
     SetBack,
     /// A window was opened.
     Opened,
