@@ -44,6 +44,7 @@
 //! | give the lock of a queue pair's datagrams back, look at its state ([`Site::LeaveFence`]) | change the state ([`Site::ChangeFence`]), try the lock |
 //! | free what was taken for the peer, close the window ([`Site::CloseFence`]), look at its state | change the state ([`Site::ChangeFence`]), look for what is taken |
 //! | mark a source at its channel ([`Site::RaiseFence`]), look whether the descriptor was written | say that it was not ([`Site::EmptyFence`]), look at the marks |
+//! | hold an event back ([`Site::HoldFence`]), look at the alarm | take the alarm back without the lock ([`Site::AlarmFence`]), look whether an event is held back |
 //! | connect, look at the peer's state ([`full_fence`]) | change the state, look who is connected ([`full_fence`]) |
 
 mod site;

@@ -87,6 +87,8 @@ pub struct QpSlot {
     pub recv: Receives,
     /// Held by who takes its receives, where that is not its peer alone: of datagrams.
     pub taking: Lock,
+    /// Whether what a dead process had published of its receives may not be settled. Under [`taking`](Self::taking).
+    pub unsettled: AtomicU32,
     /// Whether QP_LAST_WQE_REACHED is to be reported in ERR.
     pub report_last: AtomicU32,
     /// What is reported of it, by kind.

@@ -42,6 +42,10 @@ pub enum Site {
     EmptyFence,
     /// The last look at the marks, after the descriptor was emptied.
     CollectAgain,
+    /// No fence between holding an event back and the look at the alarm.
+    HoldFence,
+    /// No fence between taking the alarm back and the look at what is held back, without the lock.
+    AlarmFence,
     /// That a ring becomes the queue's once it holds what the old one held.
     MoveLast,
     /// That the new ring of a queue takes over what the old one was armed for.
