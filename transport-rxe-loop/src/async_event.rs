@@ -98,10 +98,11 @@ pub fn report_qp(fabric: &'static Fabric, number: u32, event: QpEvent) {
     bell::raise(fabric, Source::Qp(number, event as u32), is_there);
 }
 
-/// Reports that the completion queue at `index` has overrun. It is kept there by a queue pair of its.
+/// Reports that the completion queue at `index` has overrun, if it still has this generation.
 #[cold]
-pub fn report_overrun(fabric: &'static Fabric, index: u32) {
-    bell::raise(fabric, Source::Overrun(index), || true);
+pub fn report_overrun(fabric: &'static Fabric, index: u32, generation: u32) {
+    let is_there = || sync::load_u32(&fabric.cq(index).generation) == generation;
+    bell::raise(fabric, Source::Overrun(index), is_there);
 }
 
 /// Reports that the limit of the shared receive queue with this number was reached, if that is still there.

@@ -76,7 +76,6 @@ pub fn held(fabric: &'static Fabric) -> Vec<(String, Owner)> {
     all.extend(named("completion queue", &tables.cqs, |slot| &slot.fanin.lock));
     all.extend(named("shared receive queue", &tables.srqs, |slot| slot.pool.lock()));
     all.extend(named("queue pair", &tables.qps, |slot| &slot.taking));
-    all.extend(named("channel", &tables.channels, |slot| &slot.lock));
     all.into_iter().filter_map(|(name, lock)| Some((name, lock.holder()?))).collect()
 }
 

@@ -2,15 +2,14 @@
 //! ones of a context: a descriptor to sleep on, and the list of those that have events.
 //!
 //! # How events travel
-//! Events are counted at each source, and a source that has some is in its channel's list once: so however
-//! many nobody reads, nothing overflows and nobody waits (N9). The descriptor, a FIFO that every process of
-//! the fabric can write to (X6), carries only that the list is not empty: it is written when the list gets
-//! its first source and read when it has none, both under the channel's lock. A source leaves the list when
-//! its object goes, and nothing puts it back, because it no longer names the channel: a dead object is never
-//! named (N7), and none has to wait until its events are read.
+//! Events are counted at each source, so however many nobody reads, nothing overflows and nobody waits (N9). What
+//! tells the channel's owner of them is [`channel`](crate::protocol::channel): no lock, so that a process which is
+//! stopped over an event of its keeps no other one back. The descriptor, a FIFO that every process of the fabric can
+//! write to (X6), carries only that there is something to look for. An event is counted in the life of the source
+//! that it speaks of: a dead object is never named (N7), and none has to wait until its events are read.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cq_core::transport::EventError;
@@ -21,12 +20,12 @@ use crate::error::{CreateError, Limit};
 use crate::fabric::Fabric;
 use crate::fifo;
 use crate::layout::{Entry, QP_EVENTS};
-use crate::lock::{Guard, Stuck};
-use crate::protocol::channel::{EventNode, Events};
+use crate::protocol::channel::{Collected, Descriptor, EventNode, Events, Unwritten};
+use crate::protocol::steps::{self, Step};
 use crate::sweep;
 use crate::sync;
 
-/// Of whom an event speaks, and of what kind it is. Each has a number, by which it stands in a list.
+/// Of whom an event speaks, and of what kind it is. Each has a number, by which it is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The completion queue at this index got what it was armed for.
@@ -39,41 +38,30 @@ pub enum Source {
     Qp(u32, u32),
 }
 
-/// Bits of an index in a source's number; above them is its kind.
-const INDEX_BITS: u32 = 24;
-const INDEX: u32 = (1 << INDEX_BITS) - 1;
 const KINDS: u32 = QP_EVENTS as u32;
 
 impl Source {
     /// Any index will do: it is taken modulo the size of its table.
-    const fn to_number(self) -> u32 {
-        let (kind, index) = match self {
-            Self::Completion(cq) => (0, cq),
-            Self::Overrun(cq) => (1, cq),
-            Self::Srq(srq) => (2, srq),
-            Self::Qp(qp, kind) => (3 + kind % KINDS, qp),
-        };
-        kind << INDEX_BITS | (index & INDEX)
-    }
-
-    /// Any number is one.
-    const fn from_number(number: u32) -> Self {
-        let index = number & INDEX;
-        match number >> INDEX_BITS {
-            0 => Self::Completion(index),
-            1 => Self::Overrun(index),
-            2 => Self::Srq(index),
-            kind => Self::Qp(index, (kind - 3) % KINDS),
+    fn to_number(self, fabric: &'static Fabric) -> u32 {
+        let tables = fabric.tables();
+        let (cqs, srqs, qps) = (tables.cqs.len(), tables.srqs.len(), tables.qps.len());
+        match self {
+            Self::Completion(cq) => tables.cqs.index(cq),
+            Self::Overrun(cq) => cqs + tables.cqs.index(cq),
+            Self::Srq(srq) => 2 * cqs + tables.srqs.index(srq),
+            Self::Qp(qp, kind) => 2 * cqs + srqs + kind % KINDS * qps + tables.qps.index(qp),
         }
     }
 
-    /// All that there are, each once.
-    fn all(fabric: &'static Fabric) -> impl Iterator<Item = Self> {
+    /// Any number is one.
+    fn from_number(number: u32, fabric: &'static Fabric) -> Self {
         let tables = fabric.tables();
         let (cqs, srqs, qps) = (tables.cqs.len(), tables.srqs.len(), tables.qps.len());
-        let kinds = (0..KINDS).flat_map(move |kind| (0..qps).map(move |qp| Self::Qp(qp, kind)));
-        let of_cqs = (0..cqs).map(Self::Completion).chain((0..cqs).map(Self::Overrun));
-        of_cqs.chain((0..srqs).map(Self::Srq)).chain(kinds)
+        let number = number % sources(fabric);
+        let Some(rest) = number.checked_sub(2 * cqs) else {
+            return number.checked_sub(cqs).map_or(Self::Completion(number), Self::Overrun);
+        };
+        rest.checked_sub(srqs).map_or(Self::Srq(rest), |rest| Self::Qp(rest % qps, rest / qps))
     }
 
     fn node(self, fabric: &'static Fabric) -> &'static EventNode {
@@ -92,22 +80,13 @@ fn sources(fabric: &'static Fabric) -> u32 {
     2 * tables.cqs.len() + tables.srqs.len() + KINDS * tables.qps.len()
 }
 
-/// The events of the channel at an index, while its lock is held.
+/// The events of the channel at an index.
 fn events(
     fabric: &'static Fabric,
     index: u32,
 ) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
-    let node = move |number| Source::from_number(number).node(fabric);
-    Events::new(&fabric.channel(index).list, index, sources(fabric), node)
-}
-
-/// Takes the lock of the channel at an index. From a holder that died it is inherited, and the list made anew.
-fn lock(fabric: &'static Fabric, index: u32) -> Result<Guard<'static>, Stuck> {
-    fabric.lock(&fabric.channel(index).lock, || {
-        if events(fabric, index).rebuild(Source::all(fabric).map(Source::to_number)) {
-            ring(fabric, index);
-        }
-    })
+    let node = move |number| Source::from_number(number, fabric).node(fabric);
+    Events::new(&fabric.channel(index).board, index, sources(fabric), node)
 }
 
 /// A channel's place in the table and its descriptor; ends when its last user does.
@@ -116,6 +95,18 @@ pub struct Bell {
     fabric: &'static Fabric,
     index: u32,
     fd: Arc<OwnedFd>,
+    /// Locked by whichever thread reads events, or attaches or detaches a source.
+    collected: Mutex<Collected>,
+}
+
+impl Descriptor for OwnedFd {
+    fn write(&self) {
+        fifo::fill(self);
+    }
+
+    fn empty(&self) {
+        fifo::empty(self);
+    }
 }
 
 impl Bell {
@@ -127,15 +118,13 @@ impl Bell {
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
         let (index, generation) =
             sweep::take(fabric, || channels.claim(fabric.place())).ok_or(full)?;
-        {
-            let _guard = lock(fabric, index);
-            events(fabric, index).begin();
-        }
+        events(fabric, index).begin();
+        sync::store_u32(&fabric.channel(index).unheard, 0);
         match fifo::make(&fabric.path().bell(index)) {
             Ok(fd) => {
                 let fd = Arc::new(fd);
                 fabric.bells().keep(index, generation, Arc::clone(&fd));
-                Ok(Self { fabric, index, fd })
+                Ok(Self { fabric, index, fd, collected: Mutex::default() })
             }
             Err(errno) => {
                 fabric.channel(index).life().end(fabric.place());
@@ -151,8 +140,11 @@ impl Bell {
 
     /// From now on the events of this source come here.
     pub fn attach(&self, source: Source) {
-        let _guard = lock(self.fabric, self.index);
-        self.events().attach(source.to_number());
+        if !self.fabric.is_ours() {
+            return;
+        }
+        let _collected = self.collected();
+        self.events().attach(source.to_number(self.fabric));
     }
 
     /// Events of this source come here no more, and those that nobody read are gone.
@@ -160,22 +152,25 @@ impl Bell {
         if !self.fabric.is_ours() {
             return;
         }
-        let _guard = lock(self.fabric, self.index);
-        self.events().detach(source.to_number());
-        self.hush_if_empty();
+        let source = source.to_number(self.fabric);
+        self.events().detach(source, &mut self.collected(), &*self.fd);
     }
 
     /// Takes the event that has waited longest; `name` makes of its source what the reader gets, while the
-    /// object can't go. A source with several comes again after the others that have some.
+    /// object can't go. A source with several comes again after the others that have some. Waits for nobody but
+    /// other threads of this process.
     ///
     /// # Errors
     /// This is a forked child, and the channel its parent's.
     pub fn take<T>(&self, name: impl FnOnce(Source) -> T) -> Result<Option<T>, EventError> {
         self.check()?;
-        let _guard = lock(self.fabric, self.index);
-        let source = self.events().take();
-        self.hush_if_empty();
-        Ok(source.map(|number| name(Source::from_number(number))))
+        let mut collected = self.collected();
+        let source = self.events().take(&mut collected, &*self.fd);
+        Ok(source.map(|number| name(Source::from_number(number, self.fabric))))
+    }
+
+    fn collected(&self) -> MutexGuard<'_, Collected> {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A forked child has the parent's descriptor, and must not read it empty.
@@ -210,13 +205,6 @@ impl Bell {
     fn events(&self) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
         events(self.fabric, self.index)
     }
-
-    /// Makes the descriptor unreadable, under the lock, if the list is empty. It may have been already.
-    fn hush_if_empty(&self) {
-        if self.events().is_empty() {
-            fifo::empty(&self.fd);
-        }
-    }
 }
 
 impl AsFd for Bell {
@@ -241,46 +229,45 @@ pub fn remove(fabric: &'static Fabric, index: u32) {
     fifo::remove(&fabric.path().bell(index));
 }
 
-/// Waits until whoever is changing the list of the channel at an index is through.
-#[cold]
-pub fn outwait(fabric: &'static Fabric, index: u32) {
-    drop(lock(fabric, index));
-}
-
 /// Whether the events of this source come to anybody.
 #[inline]
 pub fn is_attached(fabric: &'static Fabric, source: Source) -> bool {
     source.node(fabric).channel().is_some()
 }
 
-/// Adds an event of a source to its channel, if it has one and `is_meant` says, while the object can't go,
-/// that it is still the one of which the event speaks.
-pub fn raise(fabric: &'static Fabric, source: Source, is_meant: impl FnOnce() -> bool) {
+/// Adds an event of a source to its channel, if it has one and `is_meant` says that the object which the source has
+/// is the one of which the event speaks.
+pub fn raise(fabric: &'static Fabric, source: Source, is_meant: impl Fn() -> bool) {
     let Some(index) = source.node(fabric).channel() else { return };
-    add(fabric, index, &lock(fabric, index), || {
-        is_meant() && events(fabric, index).raise(source.to_number())
-    });
+    let events = events(fabric, index);
+    if let Some(unwritten) = events.raise(source.to_number(fabric), is_meant) {
+        ring(fabric, index, unwritten);
+    }
 }
 
-/// Rings the channel at an index, if `raise`, for which its lock is held, says so. Where that can't be had, the
-/// sleeper is woken at least.
-fn add(
-    fabric: &'static Fabric,
-    index: u32,
-    had: &Result<Guard<'static>, Stuck>,
-    raise: impl FnOnce() -> bool,
-) {
-    if had.is_err() || raise() {
-        ring(fabric, index);
+/// Has every owner of a channel look at the sources that have unread events: a process that died may have counted
+/// one, and not told the owner.
+#[cold]
+pub fn remark(fabric: &'static Fabric) {
+    for number in 0..sources(fabric) {
+        let Some(index) = Source::from_number(number, fabric).node(fabric).channel() else {
+            continue;
+        };
+        if let Some(unwritten) = events(fabric, index).remark(number) {
+            ring(fabric, index, unwritten);
+        }
     }
 }
 
 /// Makes the descriptor of the channel at an index readable. Where this process can't open it, the
 /// owner's service thread does it.
-fn ring(fabric: &'static Fabric, index: u32) {
+fn ring(fabric: &'static Fabric, index: u32, unwritten: Unwritten) {
     let channel = fabric.channel(index);
     let Some((place, generation)) = channel.life().holder() else { return };
-    if !fabric.bells().ring(index, generation, || fifo::open(&fabric.path().bell(index))) {
+    if fabric.bells().ring(index, generation, || fifo::open(&fabric.path().bell(index))) {
+        steps::done(Step::Written);
+        events(fabric, index).written(unwritten);
+    } else {
         sync::release(&channel.unheard, 1);
         fabric.call(place);
     }
@@ -290,7 +277,8 @@ fn ring(fabric: &'static Fabric, index: u32) {
 pub fn ring_unheard(fabric: &'static Fabric) {
     for (index, channel) in fabric.tables().channels.all_of(fabric.place()) {
         if sync::swap_if(&channel.unheard, 1, 0).is_ok() {
-            ring(fabric, index);
+            let Some((_, generation)) = channel.life().holder() else { continue };
+            fabric.bells().ring(index, generation, || fifo::open(&fabric.path().bell(index)));
         }
     }
 }

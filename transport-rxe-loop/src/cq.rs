@@ -46,8 +46,9 @@ use crate::fabric::Fabric;
 use crate::imitate;
 use crate::layout::Entry as _;
 use crate::lock::Stuck;
+use crate::overrun;
 use crate::protocol::fanin::Place;
-use crate::protocol::mode::Trait;
+use crate::protocol::mode::{Mode, Trait};
 use crate::sweep;
 use crate::sync;
 
@@ -122,7 +123,7 @@ impl Queue {
         let slot = fabric.cq(index);
         let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;
         sync::store_u32(&slot.generation, generation);
-        sync::store_u32(&slot.reported, 0);
+        sync::store_u32(&slot.reported, overrun::unreported(generation));
         sync::store_u32(&slot.dropped, 0);
         slot.mode.begin(ignore_overrun);
         slot.mode.set(Trait::LikeRxe, fabric.imitates_rxe() && !ignore_overrun);
@@ -242,6 +243,8 @@ pub struct Cq {
     // Before the queue: it leaves its channels before its place is another's.
     attachments: (Attachment, Option<Attachment>),
     queue: Arc<Queue>,
+    /// That of its place in the table.
+    mode: &'static Mode,
 }
 
 impl Cq {
@@ -262,7 +265,8 @@ impl Cq {
             Attachment::new(context, Source::Overrun(queue.index)),
             channel.map(|channel| Attachment::new(channel.bell(), completions)),
         );
-        Ok(Self { consumer, attachments, queue: Arc::new(queue) })
+        let mode = &fabric.cq(queue.index).mode;
+        Ok(Self { consumer, attachments, queue: Arc::new(queue), mode })
     }
 
     /// How many completions it holds: as many as were asked for (O1), when it was made or last resized.
@@ -275,10 +279,43 @@ impl Cq {
     #[must_use]
     pub fn dropped(&self) -> u32 {
         let (fabric, slot) = (self.queue.fabric, self.queue.fabric.cq(self.queue.index));
+        self.notice();
         match parts(fabric, slot.fanin.place()).map(|queue| queue.control().state()) {
             Some(State::Overrun { dropped }) => dropped,
             _ => sync::load_u32(&slot.dropped),
         }
+    }
+
+    /// Fails the ring of a queue that was [given up](Trait::GivenUp). Nobody but the owner may: nobody else knows
+    /// that it lies where it lay.
+    fn notice(&self) {
+        let (fabric, slot) = (self.queue.fabric, self.queue.fabric.cq(self.queue.index));
+        if !self.mode.has(Trait::GivenUp) {
+            return;
+        }
+        if let Some(queue) = parts(fabric, slot.fanin.place()) {
+            if queue.control().state() == State::Running {
+                queue.control().fail();
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn poll_once(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let fabric = self.queue.fabric;
+        self.consumer
+            .poll_for(out, completion::retires, |wc, tag| completion::retire(fabric, wc, tag))
+    }
+
+    /// A poll that found nothing, where there is more to know.
+    #[cold]
+    fn poll_again(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        // In a forked child nothing ever comes.
+        if !self.queue.fabric.is_ours() {
+            return Err(PollError::Device(Errno::NODEV.raw_os_error()));
+        }
+        self.notice();
+        self.poll_once(out)
     }
 
     /// Destroys it. Dropping does, too, once the last of its queue pairs is gone; its events end at once.
@@ -304,13 +341,9 @@ impl Cq {
 impl Poll for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let fabric = self.queue.fabric;
-        let polled = self
-            .consumer
-            .poll_for(out, completion::retires, |wc, tag| completion::retire(fabric, wc, tag));
-        // In a forked child nothing ever comes.
-        if polled == Ok(0) && !fabric.is_ours() {
-            return Err(PollError::Device(Errno::NODEV.raw_os_error()));
+        let polled = self.poll_once(out);
+        if polled == Ok(0) && (self.mode.has(Trait::GivenUp) || !self.queue.fabric.is_ours()) {
+            return self.poll_again(out);
         }
         polled
     }

@@ -13,6 +13,8 @@ mod copying;
 #[cfg(debug_assertions)]
 mod datagrams;
 #[cfg(debug_assertions)]
+mod raising;
+#[cfg(debug_assertions)]
 mod steps;
 mod storm;
 #[cfg(debug_assertions)]

@@ -42,6 +42,11 @@ pub fn empty(fd: &OwnedFd) {
     while read(fd, &mut [0; 64]) == Ok(64) {}
 }
 
+/// Makes it readable; false if it can't be written to. One that is full is readable, too.
+pub fn fill(fd: &OwnedFd) -> bool {
+    matches!(retry_on_intr(|| write(fd.as_fd(), &[1])), Ok(_) | Err(Errno::AGAIN))
+}
+
 /// What this process has open, by the place and the generation of the channel.
 #[derive(Debug)]
 pub struct Bells(Vec<Mutex<Bell>>);
@@ -75,9 +80,7 @@ impl Bells {
         if !matches!(&*bell, Some((kept, _)) if *kept == generation) {
             *bell = open().ok().map(|fd| (generation, Arc::new(fd)));
         }
-        // A full FIFO is readable, too.
-        bell.as_ref()
-            .is_some_and(|(_, fd)| matches!(write(fd.as_fd(), &[1]), Ok(_) | Err(Errno::AGAIN)))
+        bell.as_ref().is_some_and(|(_, fd)| fill(fd))
     }
 
     fn at(&self, index: u32) -> MutexGuard<'_, Bell> {

@@ -78,7 +78,10 @@ fn receives(fabric: &'static Fabric, slot: &'static QpSlot, number: u32) {
     let Some(_alone) = window::alone_at(fabric, slot, number) else { return };
     let cq = sync::load_u32(&slot.recv_cq);
     // The peer may have died behind a completion that it had published.
-    cq::outwait_push(fabric, cq);
+    if !cq::outwait_push(fabric, cq) {
+        // So that none is published twice, if the lock can be had a moment later.
+        cq::give_up(fabric, cq, &[]);
+    }
     // Where a stranger wrote, there is an end, too.
     let capacity = sync::load_u32(&slot.recv_capacity).min(MAX_QP_WR);
     for position in slot.recv.left(capacity) {

@@ -15,7 +15,7 @@ use crate::sync;
 #[cold]
 #[inline(never)]
 pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32) {
-    report(fabric, cq);
+    report(fabric, cq, sync::load_u32(&fabric.cq(cq).generation));
     // Before all others, and also where another thread is at the others: it does nothing more.
     fail(fabric, fabric.qp(qp), cq);
     if sync::swap_if(&fabric.cq(cq).newcomers, 1, 0).is_ok() {
@@ -23,18 +23,25 @@ pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32) {
     }
 }
 
-/// The completion queue at `cq` has overrun, and who dropped the completion may have died before it told
-/// anybody.
+/// The completion queue at `cq` that has this generation has overrun, and who dropped the completion may have died
+/// before it told anybody. It may go at any instant: nothing is done to the next one in its place.
 #[cold]
-pub fn spread_again(fabric: &'static Fabric, cq: u32) {
-    report(fabric, cq);
-    fabric.tables().qps.all().iter().for_each(|slot| fail(fabric, slot, cq));
+pub fn spread_again(fabric: &'static Fabric, cq: u32, generation: u32) {
+    report(fabric, cq, generation);
+    let is_there = || sync::load_u32(&fabric.cq(cq).generation) == generation;
+    fabric.tables().qps.all().iter().for_each(|slot| fail_if(fabric, slot, cq, is_there));
+}
+
+/// What [`reported`](crate::layout::CqSlot::reported) holds of a queue whose overrun is not reported.
+pub const fn unreported(generation: u32) -> u32 {
+    generation << 1
 }
 
 /// Once: but who dies between the two steps has reported nothing. Its queue pairs fail all the same.
-fn report(fabric: &'static Fabric, cq: u32) {
-    if sync::swap_if(&fabric.cq(cq).reported, 0, 1).is_ok() {
-        async_event::report_overrun(fabric, cq);
+fn report(fabric: &'static Fabric, cq: u32, generation: u32) {
+    let not = unreported(generation);
+    if sync::swap_if(&fabric.cq(cq).reported, not, not | 1).is_ok() {
+        async_event::report_overrun(fabric, cq, generation);
     }
 }
 
@@ -47,10 +54,20 @@ pub fn joined(fabric: &'static Fabric, slot: &QpSlot) {
 
 /// Puts a queue pair into ERR, if it is one of the completion queue's.
 pub fn fail(fabric: &'static Fabric, slot: &'static QpSlot, cq: u32) {
+    fail_if(fabric, slot, cq, || true);
+}
+
+/// [`fail`], if `is_meant` says, of the queue that the queue pair has, that it is the one which has overrun.
+fn fail_if(
+    fabric: &'static Fabric,
+    slot: &'static QpSlot,
+    cq: u32,
+    is_meant: impl FnOnce() -> bool,
+) {
     // Before its queues, so that they are its own, or it is not there any more.
     let number = identity::read(slot).number;
     let is_its = [&slot.send_cq, &slot.recv_cq].iter().any(|word| sync::load_u32(word) == cq);
-    if is_its && identity::fail(slot, number) {
+    if is_its && is_meant() && identity::fail(slot, number) {
         async_event::report_qp(fabric, number, QpEvent::Fatal);
         notes::leave(fabric, number);
         notes::leave(fabric, sync::load_u32(fabric.dest(number)));

@@ -86,12 +86,12 @@ fn tell_limit(fabric: &'static Fabric, srq: u32, debtor: u16) {
 #[cold]
 pub fn give_back(fabric: &'static Fabric, srq: u32, taken: &Taken) {
     let Some((slot, queue)) = numbered(fabric, srq) else { return };
-    let starved = match fabric.lock(slot.pool.lock(), || {}) {
-        Ok(_guard) => queue.give_back(taken),
-        // It is lost: whoever holds the lock keeps all others out, too.
-        Err(Stuck) => return queue.free(taken),
+    let is_to_be_told = match fabric.lock(slot.pool.lock(), || {}) {
+        Ok(_guard) => queue.give_back(taken) == Some(true),
+        // The next who has the lock finds it.
+        Err(Stuck) => queue.leave(taken),
     };
-    if starved == Some(true) {
+    if is_to_be_told {
         // Not at once: the turn of a queue pair may be held.
         each_that_takes_from(fabric, srq, |index| notes::leave(fabric, index));
     }
@@ -168,26 +168,28 @@ pub fn outwait(fabric: &'static Fabric, srq: u32, target: u32) -> Result<(), Stu
             // A stranger wrote that.
             queue.free(&taken);
         } else if is_late {
-            reclaim(fabric, slot, &queue, &taken);
+            reclaim(fabric, slot, &taken)?;
         }
     }
     Ok(())
 }
 
 /// Gives back what was taken, if the process that did is dead.
-fn reclaim(fabric: &'static Fabric, slot: &'static SrqSlot, queue: &Queue<'static>, taken: &Taken) {
+///
+/// # Errors
+/// Another process is suspended over the completion queue: nobody knows whether it has completed.
+fn reclaim(fabric: &'static Fabric, slot: &'static SrqSlot, taken: &Taken) -> Result<(), Stuck> {
     if fabric.is_alive(taken.by()) {
-        return;
+        return Ok(());
     }
     // What it had published has completed, and is settled by this.
     let cq = sync::load_u32(&fabric.qp(taken.target()).recv_cq);
-    if cq::outwait_push(fabric, cq) {
-        give_back(fabric, sync::load_u32(&slot.number), taken);
-    } else {
-        // The completion queue is of no use any more, and its receives go with it.
-        queue.free(taken);
+    if !cq::outwait_push(fabric, cq) {
+        return Err(Stuck);
     }
+    give_back(fabric, sync::load_u32(&slot.number), taken);
     steps::done(Step::Swept);
+    Ok(())
 }
 
 /// Sweeps up after the process at a place, which is dead, and whose queue pairs have lost their numbers: what
@@ -208,7 +210,12 @@ pub fn sweep(fabric: &'static Fabric, dead: u16) -> bool {
             continue;
         }
         for taken in queue.taken().filter(|taken| taken.by() == dead) {
-            reclaim(fabric, slot, &queue, &taken);
+            is_quiet &= reclaim(fabric, slot, &taken).is_ok();
+        }
+        if queue.find_left() {
+            each_that_takes_from(fabric, sync::load_u32(&slot.number), |index| {
+                notes::leave(fabric, index);
+            });
         }
         if slot.pool.owes() == Some(dead) {
             is_quiet &= pays(fabric, slot, dead);

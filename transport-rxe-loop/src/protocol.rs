@@ -44,15 +44,14 @@
 //! | [`window`] | moving bytes against changing states and killing keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
 //! | [`arena`] | memory that is handed from one process to another |
-//! | [`channel`], [`list`] | the sources of a channel that have events |
 //! | [`stage`] | a request for memory that another process moves itself |
+//! | [`channel`] | the sources of a channel that have events, told without a lock |
 //! | [`steps`] | the instants at which a test kills a process |
 
 pub mod arena;
 pub mod channel;
 pub mod fanin;
 pub mod identity;
-pub mod list;
 pub mod lock;
 pub mod mode;
 pub mod moderation;

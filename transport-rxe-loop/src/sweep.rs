@@ -47,6 +47,7 @@ fn after(fabric: &'static Fabric, dead: Owner) -> bool {
     inherit(fabric, dead);
     let is_quiet = expel(fabric, dead) & pool::sweep(fabric, dead.place());
     (0..fabric.tables().cqs.len()).for_each(|index| cq::tell(fabric, index));
+    bell::remark(fabric);
     notes::leave_all(fabric, dead.place());
     let Some(_guard) = fabric.try_lock(&fabric.tables().common.sweep) else { return false };
     // Somebody else may have been quicker, and its place may be another's, who lives.
@@ -63,11 +64,6 @@ fn inherit(fabric: &'static Fabric, dead: Owner) {
     for (slot, index) in tables.cqs.all().iter().zip(0..) {
         if slot.fanin.lock.holder() == Some(dead) {
             cq::outwait_push(fabric, index);
-        }
-    }
-    for (slot, index) in tables.channels.all().iter().zip(0..) {
-        if slot.lock.holder() == Some(dead) {
-            bell::outwait(fabric, index);
         }
     }
     for slot in tables.qps.all() {

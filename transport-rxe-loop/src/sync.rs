@@ -23,6 +23,10 @@
 //! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
 //! | when the service thread looks at a held event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the thread | the alarm |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
+//! | count of a source of events | [`swap_if`], who raises one; the channel's owner | [`acquire`], [`swap_if`], the same | in which life of the source it is, and what the object was then |
+//! | channel of a source of events | [`release`], its owner | [`acquire`], who raises one | that its count has begun another life |
+//! | marks of a channel | [`swap_if`], who raises an event | [`swap_if`], the channel's owner | that it is counted |
+//! | whether a channel's descriptor was written | [`swap_if`], who wrote it; the channel's owner | [`acquire`], who raises an event | nothing: it is settled by the fences |
 //! | whoever looks at other processes' regions | [`leave`], who did | [`acquire`], who unmaps them | that it does not look any more |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | what it says |
 //! | word of a stage | [`swap_if`], asker and asked | [`acquire`], [`swap_if`], the other | the request, and the answer |
@@ -42,6 +46,8 @@
 //! | post receives ([`Site::PostFence`]), look at the own state | change the state ([`Site::ChangeFence`]), look for receives |
 //! | give the lock of a queue pair's datagrams back, look at its state ([`Site::LeaveFence`]) | change the state ([`Site::ChangeFence`]), try the lock |
 //! | free what was taken for the peer, close the window ([`Site::CloseFence`]), look at its state | change the state ([`Site::ChangeFence`]), look for what is taken |
+//! | mark a source at its channel ([`Site::RaiseFence`]), look whether the descriptor was written | say that it was not ([`Site::EmptyFence`]), look at the marks |
+//! | hold an event back ([`Site::HoldFence`]), look at the alarm | take the alarm back without the lock ([`Site::AlarmFence`]), look whether an event is held back |
 //! | connect, look at the peer's state ([`full_fence`]) | change the state, look who is connected ([`full_fence`]) |
 
 mod site;

@@ -5,88 +5,56 @@ use rustix::io::read;
 use super::*;
 use crate::fabric::limits::Limits;
 use crate::open::OpenOptions;
-use crate::protocol::lock::Owner;
 
 #[test]
-fn every_source_has_a_number_of_its_own() {
-    for index in [0, 1, 1023, INDEX] {
-        for source in (0..KINDS).map(|kind| Source::Qp(index, kind)).chain([
-            Source::Completion(index),
-            Source::Overrun(index),
-            Source::Srq(index),
-        ]) {
-            assert_eq!(Source::from_number(source.to_number()), source);
-        }
+fn every_source_has_a_number_and_a_node_of_its_own() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let all = (0..sources(fabric)).map(|number| (number, Source::from_number(number, fabric)));
+    let mut nodes = BTreeSet::new();
+    for (number, source) in all {
+        assert_eq!(source.to_number(fabric), number, "{source:?}");
+        assert!(nodes.insert(std::ptr::from_ref(source.node(fabric))), "{source:?}");
+    }
+    let tables = fabric.tables();
+    let (cqs, srqs, qps) = (tables.cqs.len(), tables.srqs.len(), tables.qps.len());
+    for source in [
+        Source::Completion(cqs - 1),
+        Source::Overrun(0),
+        Source::Srq(srqs - 1),
+        Source::Qp(0, 0),
+        Source::Qp(qps - 1, KINDS - 1),
+    ] {
+        assert_eq!(Source::from_number(source.to_number(fabric), fabric), source);
     }
 }
 
 #[test]
-fn all_sources_have_nodes_of_their_own() {
-    let fabric = Fabric::of_tests();
-    let nodes: BTreeSet<_> =
-        Source::all(fabric).map(|source| std::ptr::from_ref(source.node(fabric))).collect();
-    assert_eq!(nodes.len(), sources(fabric) as usize);
-    assert_eq!(Source::all(fabric).count(), nodes.len());
-}
-
-#[test]
-fn every_number_is_a_source() {
-    for number in [1 << 31, u32::MAX, u32::MAX - 1] {
-        let source = Source::from_number(number);
-        assert_eq!(Source::from_number(source.to_number()), source);
+fn x04_every_number_is_a_source() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    for number in [sources(fabric), 1 << 31, u32::MAX, u32::MAX - 1] {
+        let source = Source::from_number(number, fabric);
+        assert_eq!(source.to_number(fabric), number % sources(fabric));
     }
 }
-
-/// A place where nobody lives.
-const PLACE: u16 = 39;
 
 fn is_readable(bell: &Bell) -> bool {
     bell.block(&mut Some(Duration::ZERO)).unwrap()
 }
 
 #[test]
-fn x03_the_list_of_a_dead_holder_is_made_anew_and_the_sleeper_woken() {
+fn x03_an_event_that_a_dead_one_counted_and_did_not_tell_is_told() {
     let (_context, fabric) = OpenOptions::new().alone();
     let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
     bell.attach(source);
-    assert!(bell.events().raise(source.to_number()));
-    fabric.channel(bell.index).list.clear();
-    assert!(fabric.channel(bell.index).lock.try_enter(Owner::new(PLACE, 1)));
+    remark(fabric);
+    assert!(!is_readable(&bell), "there is nothing to tell");
+    // As one leaves it that died before it wrote the descriptor.
+    let _unwritten = bell.events().raise(source.to_number(fabric), || true);
     assert!(!is_readable(&bell));
-    outwait(fabric, bell.index);
+    remark(fabric);
     assert!(is_readable(&bell));
-    assert_eq!(fabric.channel(bell.index).lock.holder(), None);
     assert_eq!(bell.take(|source| source), Ok(Some(source)));
-}
-
-#[test]
-fn x03_the_empty_list_of_a_dead_holder_wakes_nobody() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let bell = Bell::new(fabric).unwrap();
-    assert!(fabric.channel(bell.index).lock.try_enter(Owner::new(PLACE, 1)));
-    outwait(fabric, bell.index);
-    assert_eq!(fabric.channel(bell.index).lock.holder(), None);
     assert!(!is_readable(&bell));
-}
-
-#[test]
-fn x03_the_lock_of_a_dead_one_is_inherited_whatever_is_done_to_its_list() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
-    let lock = &fabric.channel(bell.index).lock;
-    let die = || assert!(lock.try_enter(Owner::new(PLACE, 1)));
-    die();
-    bell.attach(source);
-    assert_eq!(lock.holder(), None, "it is attached");
-    die();
-    raise(fabric, source, || true);
-    assert_eq!(lock.holder(), None, "it is raised");
-    die();
-    assert_eq!(bell.take(|source| source), Ok(Some(source)));
-    assert_eq!(lock.holder(), None, "it is taken");
-    die();
-    bell.detach(source);
-    assert_eq!(lock.holder(), None, "it is detached");
 }
 
 #[test]
@@ -94,15 +62,20 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
     let (_context, fabric) =
         OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
     let index = (0..2).find(|&index| fabric.channel(index).life().place().is_none()).unwrap();
-    let (lock, source) = (&fabric.channel(index).lock, Source::Srq(5).to_number());
+    let source = Source::Srq(5).to_number(fabric);
     events(fabric, index).attach(source);
-    assert!(events(fabric, index).raise(source));
-    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    let unwritten = events(fabric, index).raise(source, || true).unwrap();
+    events(fabric, index).written(unwritten);
+    sync::release(&fabric.channel(index).unheard, 1);
+    Source::Srq(5).node(fabric).forget();
     let bell = Bell::new(fabric).unwrap();
-    assert_eq!((bell.index, lock.holder()), (index, None));
-    assert!(bell.events().is_empty());
+    assert_eq!(bell.index, index);
+    ring_unheard(fabric);
     assert!(!is_readable(&bell));
     assert_eq!(bell.take(|source| source), Ok(None));
+    bell.attach(Source::Srq(6));
+    raise(fabric, Source::Srq(6), || true);
+    assert!(is_readable(&bell));
 }
 
 #[test]
@@ -123,14 +96,6 @@ fn n09_the_descriptor_is_written_for_the_first_of_several_events() {
         raise(fabric, source, || true);
     }
     assert_eq!(read(&bell.fd, &mut [0; 4]), Ok(1));
-}
-
-#[test]
-fn x07_where_the_lock_can_not_be_had_the_sleeper_is_woken_and_nothing_added() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let bell = Bell::new(fabric).unwrap();
-    add(fabric, bell.index, &Err(Stuck), || unreachable!("somebody else has the list"));
-    assert!(is_readable(&bell));
 }
 
 #[test]

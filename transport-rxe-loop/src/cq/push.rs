@@ -38,20 +38,27 @@ pub fn lock(fabric: &'static Fabric, index: u32) -> Result<Guard<'static>, Stuck
     let fanin = &fabric.cq(index).fanin;
     fabric.lock(&fanin.lock, || {
         if let Some(parts) = parts(fabric, fanin.place()) {
-            let _ = fanin.repair(parts, |wc, tag| completion::settle(fabric, wc.qp_num(), tag));
+            let state = fanin.repair(parts, |wc, tag| completion::settle(fabric, wc.qp_num(), tag));
+            if state != State::Running {
+                fabric.cq(index).mode.set(Trait::Overran, true);
+            }
             tell(fabric, index);
         }
     })
 }
 
 /// Tells everybody whom the queue at `index` may concern that something may have come, or that it has
-/// overrun: a producer that died may not have got to that. Who finds nothing sleeps again (N5).
+/// overrun: a producer that died may not have got to that. Who finds nothing sleeps again (N5). Needs no lock, and
+/// looks at no ring.
 #[cold]
 pub fn tell(fabric: &'static Fabric, index: u32) {
     bell::raise(fabric, Source::Completion(index), || true);
-    let queue = parts(fabric, fabric.cq(index).fanin.place());
-    if queue.is_some_and(|queue| queue.control().state() != State::Running) {
-        overrun::spread_again(fabric, index);
+    let slot = fabric.cq(index);
+    // Before the look: where another queue has come by then, nothing is told of that one.
+    let generation = sync::load_u32(&slot.generation);
+    sync::read_fence();
+    if slot.mode.has_failed() {
+        overrun::spread_again(fabric, index, generation);
     }
 }
 
@@ -75,10 +82,14 @@ pub fn push(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
         let has_channel = bell::is_attached(fabric, Source::Completion(index));
         let mut producer =
             fanin.producer(parts, super::key(fabric, index), has_channel.then_some(&asked));
-        match entries {
+        let pushed = match entries {
             [entry] => fanin.push(&mut producer, entry, settle),
             entries => fanin.push_all(&mut producer, entries, settle),
+        };
+        if pushed.is_err() {
+            slot.mode.set(Trait::Overran, true);
         }
+        pushed
     };
     if asked.0.get() {
         bell::raise(fabric, Source::Completion(index), || true);
@@ -119,6 +130,9 @@ fn push_otherwise(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
         } else {
             pushed = slot.fanin.push_all(&mut producer, entries, settle);
         }
+        if pushed.is_err() {
+            slot.mode.set(Trait::Overran, true);
+        }
         let lost = dropped > 0 || pushed.is_err();
         (pushed, moderation::alert(fabric, index, parts, moderation::news(entries, lost)))
     };
@@ -136,17 +150,14 @@ pub fn settle_all(fabric: &'static Fabric, entries: &[Entry]) {
     }
 }
 
-/// Somebody who lives holds the queue's lock for ever: the queue is given up, as if it had overrun.
+/// Another process holds the queue's lock and does not give it back: the queue is given up, as if it had overrun. Its
+/// ring is left alone, which the owner may have resized away by now; the owner finds word of this in the table.
 #[cold]
 pub fn give_up(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
     settle_all(fabric, entries);
-    let slot = fabric.cq(index);
-    slot.mode.set(Trait::GivenUp, true);
-    let queue = parts(fabric, slot.fanin.place());
-    if let Some(queue) = queue.filter(|queue| queue.control().state() == State::Running) {
-        queue.control().fail();
-        tell(fabric, index);
-    }
+    fabric.cq(index).mode.set(Trait::GivenUp, true);
+    // Each time: the one who was first may be stopped before it has told anybody.
+    tell(fabric, index);
 }
 
 /// The queue at `index` overruns at the next completion, full or not; unless it ignores that.
@@ -197,7 +208,7 @@ pub fn die_pushing(fabric: &'static Fabric, index: u32, dead: Owner, wc: &Wc, ta
 #[cfg(test)]
 mod tests {
     use cq_core::async_event::AsyncEventType;
-    use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, Post};
+    use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, Poll, PollError, Post};
     use cq_core::wc::WcStatus;
     use cq_core::wr::RecvWr;
 
@@ -205,7 +216,9 @@ mod tests {
     use crate::channel::CompletionChannel;
     use crate::cq::Cq;
     use crate::device::Context;
+    use crate::error::ResizeError;
     use crate::open::OpenOptions;
+    use crate::protocol::fanin::Place;
     use crate::protocol::moderation::{Alert, Setting};
     use crate::protocol::tag;
     use crate::qp::{QpInit, QueuePair};
@@ -281,5 +294,75 @@ mod tests {
         assert_eq!(scene.completed(), 0);
         give_up(scene.fabric, scene.index, &[scene.entry()]);
         assert_eq!(scene.completed(), 1);
+    }
+
+    #[test]
+    fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
+        let mut scene = Scene::new();
+        let state = || {
+            let place = scene.fabric.cq(scene.index).fanin.place();
+            parts(scene.fabric, place).unwrap().control().state()
+        };
+        let suspended = lock(scene.fabric, scene.index).unwrap();
+        give_up(scene.fabric, scene.index, &[scene.entry()]);
+        // Its owner may have resized it meanwhile, and something else may lie there.
+        assert_eq!(state(), State::Running);
+        drop(suspended);
+        assert_eq!(scene.channel.next(), Ok(Some(scene.cq.key())));
+        assert_eq!(scene.cq.resize(100), Err(ResizeError::Overrun));
+        let overrun = Err(PollError::Overrun { dropped: Some(1) });
+        assert_eq!([(); 2].map(|()| scene.cq.poll(&mut [Wc::default()])), [overrun; 2]);
+        assert_eq!((scene.cq.dropped(), scene.qp.state()), (1, QpState::Err));
+    }
+
+    #[test]
+    fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_given_up() {
+        let mut scene = Scene::new();
+        push(scene.fabric, scene.index, &[scene.entry()]);
+        give_up(scene.fabric, scene.index, &[]);
+        assert_eq!(scene.cq.dropped(), 1, "as it will say");
+        assert_eq!(scene.cq.poll(&mut []), Ok(0));
+        assert_eq!(scene.cq.poll(&mut [Wc::default()]), Ok(1));
+        let overrun = Err(PollError::Overrun { dropped: Some(1) });
+        assert_eq!(scene.cq.poll(&mut [Wc::default()]), overrun);
+    }
+
+    #[test]
+    fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
+        let scene = Scene::new();
+        let place = |index| scene.fabric.cq(index).fanin.place();
+        let other = scene.context.create_cq(4, None).unwrap();
+        // As one finds it that looks at a ring which is resized away, and its memory another's by then.
+        give_up_ring(scene.fabric, place(other.queue().index()));
+        let mine = place(scene.index);
+        scene.fabric.cq(scene.index).fanin.begin(place(other.queue().index()));
+        tell(scene.fabric, scene.index);
+        scene.fabric.cq(scene.index).fanin.begin(mine);
+        assert_eq!(scene.qp.state(), QpState::Rts);
+    }
+
+    #[test]
+    fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
+        let mut scene = Scene::new();
+        // As far as one gets that dies under the lock: it has overrun the ring.
+        assert!(scene.fabric.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE, 1)));
+        give_up_ring(scene.fabric, scene.fabric.cq(scene.index).fanin.place());
+        assert!(outwait_push(scene.fabric, scene.index));
+        assert_eq!(scene.qp.state(), QpState::Err);
+        let event = scene.context.next_async().unwrap().unwrap();
+        assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
+        // As far as one gets that dies after it, or could not have it.
+        for failed in [Trait::GivenUp, Trait::Overran] {
+            let mut scene = Scene::new();
+            scene.fabric.cq(scene.index).mode.set(failed, true);
+            tell(scene.fabric, scene.index);
+            assert_eq!(scene.qp.state(), QpState::Err);
+            let event = scene.context.next_async().unwrap().unwrap();
+            assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
+        }
+    }
+
+    fn give_up_ring(fabric: &'static Fabric, place: Place) {
+        parts(fabric, place).unwrap().control().fail();
     }
 }

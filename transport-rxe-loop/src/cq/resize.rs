@@ -11,6 +11,7 @@ use cq_core::soft::Control;
 use super::Cq;
 use crate::error::{CreateError, ResizeError};
 use crate::protocol::fanin::Place;
+use crate::protocol::mode::Trait;
 
 impl Cq {
     /// Makes it hold `capacity` completions; says how many it holds then, which is as many (Q12). What
@@ -45,7 +46,8 @@ impl Cq {
         let none = CreateError::NoMemory { bytes: size_of::<Control>() };
         let old = super::parts(fabric, fanin.place()).ok_or(none)?;
         let new = super::parts(fabric, place).ok_or(none)?;
-        if old.control().state() != State::Running {
+        let is_given_up = fabric.cq(index).mode.has(Trait::GivenUp);
+        if is_given_up || old.control().state() != State::Running {
             return Err(ResizeError::Overrun);
         }
         let unpolled = fanin.unpolled(&self.consumer);

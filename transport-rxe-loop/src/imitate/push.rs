@@ -45,7 +45,7 @@ fn push_part(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
     };
     moderation::act(fabric, index, alert);
     for Entry { wc, tag, .. } in &entries[stored..] {
-        async_event::report_overrun(fabric, index);
+        async_event::report_overrun(fabric, index, cq::key(fabric, index).generation);
         if !tag::is_send(*tag) {
             overrun::fail(fabric, fabric.qp(wc.qp_num()), index);
         }

@@ -8,9 +8,8 @@ use cq_core::setup::QpType;
 
 use super::table::{Entry, Life};
 use crate::lock::Turn;
-use crate::protocol::channel::EventNode;
+use crate::protocol::channel::{Board, EventNode};
 use crate::protocol::fanin::Fanin;
-use crate::protocol::list::List;
 use crate::protocol::lock::Lock;
 use crate::protocol::mode::Mode;
 use crate::protocol::moderation::Moderation;
@@ -91,6 +90,8 @@ pub struct QpSlot {
     pub recv: Receives,
     /// Held by who takes its receives, where that is not its peer alone: of datagrams.
     pub taking: Lock,
+    /// Whether what a dead process had published of its receives may not be settled. Under [`taking`](Self::taking).
+    pub unsettled: AtomicU32,
     /// Whether QP_LAST_WQE_REACHED is to be reported in ERR.
     pub report_last: AtomicU32,
     /// What is reported of it, by kind.
@@ -204,7 +205,7 @@ pub struct CqSlot {
     life: Life,
     pub fanin: Fanin,
     pub generation: AtomicU32,
-    /// Whether its overrun was reported.
+    /// Twice the generation whose overrun is to be reported, and 1 more once it was.
     pub reported: AtomicU32,
     /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
     pub mode: Mode,
@@ -244,13 +245,12 @@ impl fmt::Debug for SrqSlot {
     }
 }
 
-/// A channel: the list of those that have pending events, by the numbers of [`bell`](crate::bell).
+/// A channel: the marks of those that have unread events, by the numbers of [`bell`](crate::bell).
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct ChannelSlot {
     life: Life,
-    pub lock: Lock,
-    pub list: List,
+    pub board: Board,
     /// Whether its descriptor is to be written by its owner: who raised an event could not open it.
     pub unheard: AtomicU32,
 }

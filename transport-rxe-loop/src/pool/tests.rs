@@ -233,7 +233,7 @@ fn q09_who_starved_gets_what_another_gives_back() {
 
 /// Each waits as long as any does for a lock: two seconds.
 #[test]
-fn x07_a_receive_that_can_not_be_given_back_frees_its_slot() {
+fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
     let all = [alone.fabric.place(), PLACE].map(|place| alone.is_taken_by(place));
@@ -242,12 +242,34 @@ fn x07_a_receive_that_can_not_be_given_back_frees_its_slot() {
     let suspended = (fabric.lock(slot.pool.lock(), || {}), cq::lock(fabric, cq));
     thread::scope(|scope| {
         scope.spawn(|| give_back(fabric, srq, &all[0]));
-        scope.spawn(|| reclaim(fabric, slot, &pool, &all[1]));
+        let reclaims = scope.spawn(|| reclaim(fabric, slot, &all[1]));
         scope.spawn(|| assert!(!pays(fabric, slot, PLACE), "it may be left to tell"));
+        assert_eq!(reclaims.join().unwrap(), Err(Stuck));
     });
     drop(suspended);
-    assert!(pool.taken().next().is_none(), "they are lost, and nobody waits for them");
-    assert!(all.iter().all(|taken| pool.find_free(taken.slot()) == Some(taken.slot())));
+    assert!(pool.taken().eq([all[1]]), "nobody knows yet whether it has completed");
+    assert_eq!(reclaim(fabric, slot, &all[1]), Ok(()));
+    alone.qp.post_send(&[SendWr::send(3, &[]), SendWr::send(4, &[])]).unwrap();
+    let mut completions = [Wc::default(); 8];
+    assert_eq!(alone.cq.poll(&mut completions), Ok(4));
+    let mut ids = [0, 1, 2, 3].map(|which| completions[which].wr_id());
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, 3, 4]);
+}
+
+/// Its alarm comes in time, or somebody who has found what was left has it run.
+#[test]
+fn x03_a_receive_that_a_dead_one_left_is_found_by_who_sweeps_up() {
+    let mut alone = Alone::in_own_fabric();
+    let taken = alone.is_taken_by(alone.fabric.place());
+    assert!(alone.pool().leave(&taken));
+    assert!(!alone.pool().leave(&taken), "it is not taken any more");
+    // As one leaves it that dies before it has said so.
+    alone.slot().pool.forget_left();
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0));
+    alone.dies(PLACE);
+    alone.is_served();
 }
 
 /// Who waits for it waits two seconds.
@@ -260,7 +282,7 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     assert_eq!(alive::hold(file.as_fd(), Owner::new(PLACE, 1).to_word()), Ok(true));
     assert!(alone.fabric.is_alive(PLACE));
     let taken = alone.is_taken_by(PLACE);
-    reclaim(alone.fabric, alone.slot(), &alone.pool(), &taken);
+    assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
     let reset = QpAttr::to(QpState::Reset);
     assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
     assert!(alone.pool().taken().eq([taken]));
@@ -272,7 +294,7 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
 fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
     let alone = Alone::in_own_fabric();
     let taken = alone.is_taken_by(alone.fabric.place());
-    reclaim(alone.fabric, alone.slot(), &alone.pool(), &taken);
+    assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().free(&taken);
     let place = alone.fabric.place();

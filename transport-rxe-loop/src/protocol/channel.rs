@@ -1,38 +1,57 @@
-//! The sources of a channel that have events: its list, and each source's count. Everything here is done
-//! under the channel's lock.
+//! The sources of a channel that have events. There is no lock: a process that stops, or dies, at any step keeps
+//! back its own event at most.
 //!
-//! | node's `channel` | `pending` | in the list | left by |
-//! |---|---|---|---|
-//! | 0 | any | no | [attaching](Events::attach) |
-//! | this one | 0 | no | [raising](Events::raise), detaching |
-//! | this one | some | once | [taking](Events::take) the last, [detaching](Events::detach) |
+//! Each source counts its unread events; that count alone says what there is. A mark at the channel, one bit
+//! for a few sources, says where to look, and the descriptor that some mark is new. The owner of the channel
+//! [takes](Events::take) events; every process [raises](Events::raise) them.
 //!
-//! So the list says nothing that the nodes do not say: who takes the lock over from a dead holder
-//! [rebuilds](Events::rebuild) it from them, whatever its words hold by then. For that, an event is counted
-//! before its source is linked, and a source is unlinked before its last event is gone. No event is lost,
-//! but the order in which they waited; and a source that was linked twice comes once.
+//! # Raising
+//! 1. *Count*: the source has one unread event more.
+//! 2. *Mark*: the owner will look at the source.
+//! 3. Fence, and look at the channel's word: if it says that the descriptor was written since it was last emptied,
+//!    nothing is left to do. Otherwise *write* it, and only then have the word [say so](Events::written).
 //!
-//! The descriptor is readable while the list is not empty. It is written and read by the caller, before the
-//! lock is given back; who takes over writes it again, so that it may be readable for nothing.
+//! So nobody relies on a step that another process has yet to do: of two that raise at once both may write. A
+//! process that dies after 1 is [made up for](Events::remark) by those who sweep up after it.
+//!
+//! # Taking
+//! The owner collects the marks and the sources that they stand for, in the order in which these got their first
+//! unread event, and keeps what it collected to itself. Where nothing is left it *empties*: the word goes to its next round, the descriptor is read until it is empty, then
+//! fence, and look at the marks again: what is found there makes the descriptor readable again.
+//!
+//! | word | the descriptor | left by |
+//! |---|---|---|
+//! | round · 0 | may be readable | who has written it, to 1 of the same round; the owner as it empties |
+//! | round · 1 | is readable, or the owner is about to empty or to write it | the owner as it empties, to 0 of the next round |
+//!
+//! # Lives of a source
+//! Its count and the number of its life are one word. [Attaching](Events::attach) and [detaching](Events::detach)
+//! begin another life with no events, so that an event is counted in the life that it was meant for, or not at all.
 //!
 //! ```
-//! use transport_rxe_loop::protocol::channel::{EventNode, Events};
-//! use transport_rxe_loop::protocol::list::List;
+//! use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
 //!
-//! let (list, nodes) = (List::default(), [const { EventNode::NEW }; 3]);
-//! let events = Events::new(&list, 7, nodes.len() as u32, |source| &nodes[source as usize]);
+//! struct Nothing;
+//! impl Descriptor for Nothing {
+//!     fn write(&self) {}
+//!     fn empty(&self) {}
+//! }
+//! let (board, nodes) = (Board::default(), [const { EventNode::NEW }; 3]);
+//! let events = Events::new(&board, 7, 3, |source| &nodes[source as usize % 3]);
 //! events.attach(1);
-//! assert!(events.raise(1)); // the first: write the descriptor
-//! assert!(!events.raise(1));
-//! assert_eq!(events.take(), Some(1));
-//! assert!(!events.is_empty());
-//! assert_eq!((events.take(), events.take()), (Some(1), None));
-//! assert!(events.is_empty()); // read the descriptor
+//! let unwritten = events.raise(1, || true).expect("the first: write the descriptor");
+//! events.written(unwritten);
+//! assert!(events.raise(1, || true).is_none());
+//! let mut collected = Collected::default();
+//! let mut take = || events.take(&mut collected, &Nothing);
+//! assert_eq!([take(), take(), take()], [Some(1), Some(1), None]);
 //! ```
 
-use super::list::List;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
 use super::steps::{self, Step};
-use crate::sync::{self, AtomicU32, Site};
+use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
 /// Events of one kind of one object. Zeros are a source that has no channel.
 #[derive(Debug, Default)]
@@ -40,142 +59,269 @@ use crate::sync::{self, AtomicU32, Site};
 pub struct EventNode {
     /// Index of the channel, plus 1; 0 is none.
     channel: AtomicU32,
-    /// Events that nobody has read.
-    pending: AtomicU32,
-    /// The next member, as [`List`] says.
-    next: AtomicU32,
+    /// Its place in the channel's order, since it has unread events.
+    since: AtomicU32,
+    /// Which life of the source this is, above 32 bits of unread events.
+    count: AtomicU64,
 }
+
+/// One life more.
+const LIFE: u64 = 1 << 32;
 
 impl EventNode {
     /// A source that has no channel.
     #[cfg(not(loom))]
     #[expect(clippy::declare_interior_mutable_const, reason = "to make arrays of")]
     pub const NEW: Self =
-        Self { channel: AtomicU32::new(0), pending: AtomicU32::new(0), next: AtomicU32::new(0) };
+        Self { channel: AtomicU32::new(0), since: AtomicU32::new(0), count: AtomicU64::new(0) };
 
     /// The events come to nobody any more: of an object whose process is dead. Its channel is, too.
     pub fn forget(&self) {
         sync::store_u32(&self.channel, 0);
     }
 
-    /// The index of the channel to which its events come. To be looked at again under that channel's
-    /// lock.
-    #[inline]
-    pub fn channel(&self) -> Option<u32> {
-        sync::load_u32(&self.channel).checked_sub(1)
-    }
-
-    /// Events that nobody has read; of a source that has no channel, any number.
+    /// The index of the channel to which its events come.
     ///
     /// # Staleness
-    /// Without the lock of its channel, it may be any older count.
-    pub fn pending(&self) -> u32 {
-        sync::load_u32(&self.pending)
+    /// It may be attached or detached at once.
+    #[inline]
+    pub fn channel(&self) -> Option<u32> {
+        sync::acquire(&self.channel).checked_sub(1)
+    }
+
+    /// Unread events; of a source that has no channel, any number.
+    ///
+    /// # Staleness
+    /// It may be any older count.
+    pub fn unread(&self) -> u32 {
+        sync::acquire(&self.count) as u32
+    }
+
+    /// Another life, without events.
+    fn renew(&self) {
+        sync::raise_from(&self.count, |seen| Some((seen & !(LIFE - 1)).wrapping_add(LIFE)));
     }
 }
 
-/// A channel, as long as its lock is held.
+/// Words of marks. There are about as many bits as sources, with the usual [`Limits`](crate::Limits).
+const WORDS: usize = if cfg!(loom) { 1 } else { 32 };
+const BITS: u32 = WORDS as u32 * u64::BITS;
+
+/// What a channel's processes tell its owner. Any content is harmless, zeros are a channel without events.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Board {
+    /// How often the descriptor was emptied, above whether it was written since.
+    word: AtomicU32,
+    /// How many sources have got a place in the order.
+    order: AtomicU32,
+    /// The mark of a source is that of its number modulo their count.
+    marks: [AtomicU64; WORDS],
+}
+
+const WRITTEN: u32 = 1;
+
+/// The descriptor of a channel is to be written, and then [said](Events::written) to be.
+#[derive(Debug)]
+#[must_use]
+pub struct Unwritten(u32);
+
+/// The owner's descriptor.
+pub trait Descriptor {
+    /// Makes it readable.
+    fn write(&self);
+    /// Makes it unreadable.
+    fn empty(&self);
+}
+
+/// Sources whose marks the owner of a channel has collected.
+#[derive(Debug, Default)]
+pub struct Collected(VecDeque<Marked>);
+
+/// A source, and its place in the order of the marks.
+#[derive(Clone, Copy, Debug)]
+struct Marked {
+    source: u32,
+    since: u32,
+}
+
+/// A channel.
 #[derive(Debug)]
 pub struct Events<'a, F> {
-    list: &'a List,
+    board: &'a Board,
     index: u32,
     sources: u32,
     node: F,
 }
 
 impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
-    /// The channel at this index. There are so many sources at most; `node` takes any number.
-    pub const fn new(list: &'a List, index: u32, sources: u32, node: F) -> Self {
-        Self { list, index, sources, node }
+    /// The channel at this index. There are so many sources; `node` takes any number.
+    pub const fn new(board: &'a Board, index: u32, sources: u32, node: F) -> Self {
+        Self { board, index, sources, node }
     }
 
-    /// Whether no event waits: then the descriptor is to be read.
-    pub fn is_empty(&self) -> bool {
-        self.list.first().is_none()
-    }
-
-    /// The channel is new: nothing waits, whatever was here before. Somebody who was killed may have left a
-    /// list, and whoever raised an event meanwhile may have added to it.
+    /// The channel is new: no source has come to it, whatever was here before.
     pub fn begin(&self) {
-        self.list.clear();
+        self.next_round();
+        self.board.marks.iter().for_each(|word| sync::release(word, 0));
     }
 
-    /// From now on the events of this source come here. It has no channel so far, and what it counts is of no
-    /// channel, or of its last one.
+    /// From now on the events of this source come here. It has no channel so far. For the owner.
     pub fn attach(&self, source: u32) {
         let node = (self.node)(source);
-        sync::store_u32(&node.pending, 0);
-        sync::store_u32(&node.channel, self.index + 1);
+        node.renew();
+        sync::release(&node.channel, self.index + 1);
     }
 
-    /// Events of this source come here no more, and those that nobody read are gone.
-    pub fn detach(&self, source: u32) {
+    /// Events of this source come here no more, and those that nobody read are gone. For the owner.
+    pub fn detach(&self, source: u32, collected: &mut Collected, descriptor: &impl Descriptor) {
         let node = (self.node)(source);
         if !self.has(node) {
             return;
         }
-        sync::store_u32(&node.channel, 0);
-        self.list.remove(source, self.sources, |number| &(self.node)(number).next);
+        sync::release(&node.channel, 0);
+        node.renew();
+        collected.0.retain(|other| other.source != source);
+        self.empty_if_none_is_left(collected, descriptor);
     }
 
-    /// Adds an event of this source, if they come here; true if the descriptor is to be written.
+    /// Adds an event of this source, if they come here and `is_meant` says that the event speaks of the object that
+    /// the source has in this life.
     #[must_use]
-    pub fn raise(&self, source: u32) -> bool {
+    pub fn raise(&self, source: u32, is_meant: impl Fn() -> bool) -> Option<Unwritten> {
         let node = (self.node)(source);
-        if !self.has(node) {
-            return false;
+        // Before the looks: where the life has changed since, nothing is counted.
+        let mut seen = sync::acquire(&node.count);
+        loop {
+            if !self.has(node) || !is_meant() {
+                return None;
+            }
+            // The count saturates.
+            let next = if seen as u32 == u32::MAX { seen } else { seen + 1 };
+            match sync::swap_if(&node.count, seen, next) {
+                Ok(()) => break,
+                Err(now) => seen = now,
+            }
         }
-        let pending = node.pending();
-        sync::store_u32(&node.pending, pending.saturating_add(1));
         steps::done(Step::Counted);
-        let was_empty = self.is_empty();
-        if pending == 0 || was_empty {
-            self.append(source);
+        if seen as u32 == 0 {
+            self.queue(node);
         }
-        was_empty
+        self.mark(source)
+    }
+
+    /// The descriptor was written.
+    pub fn written(&self, unwritten: Unwritten) {
+        let Unwritten(seen) = unwritten;
+        // Emptied meanwhile: what was written may be gone.
+        let _ = sync::swap_if(&self.board.word, seen, seen | WRITTEN);
+    }
+
+    /// Marks a source that has unread events, which a process that died may not have got to.
+    #[must_use]
+    pub fn remark(&self, source: u32) -> Option<Unwritten> {
+        let node = (self.node)(source);
+        (self.has(node) && node.unread() > 0).then(|| self.mark(source)).flatten()
     }
 
     /// Takes the event that has waited longest, and says of which source. One that has several comes again
-    /// after the others that have some; one that has none, as a stranger wrote it there, is passed over.
-    pub fn take(&self) -> Option<u32> {
-        for _ in 0..self.sources {
-            let source = self.list.first()?;
+    /// after the others that have some. For the owner, by one thread at a time.
+    pub fn take(&self, collected: &mut Collected, descriptor: &impl Descriptor) -> Option<u32> {
+        let taken = self.next(collected).or_else(|| {
+            self.collect(collected);
+            self.next(collected)
+        });
+        self.empty_if_none_is_left(collected, descriptor);
+        taken
+    }
+
+    fn next(&self, collected: &mut Collected) -> Option<u32> {
+        while let Some(Marked { source, .. }) = collected.0.pop_front() {
             let node = (self.node)(source);
-            self.list.remove(source, 1, |number| &(self.node)(number).next);
-            steps::done(Step::Unlinked);
-            if !self.has(node) {
-                continue;
+            let mut left = None;
+            if self.has(node) {
+                sync::raise_from(&node.count, |seen| {
+                    left = (seen as u32).checked_sub(1);
+                    left.map(|_| seen - 1)
+                });
             }
-            if let Some(left) = node.pending().checked_sub(1) {
-                sync::store_u32(&node.pending, left);
-                if left > 0 {
-                    self.append(source);
-                }
+            if left.is_some_and(|left| left > 0) {
+                self.queue(node);
+                self.set_mark(source);
+            }
+            if left.is_some() {
                 return Some(source);
             }
         }
         None
     }
 
-    /// Makes the list of the nodes' counts: what who takes the lock over from a dead holder does first.
-    /// `all` are the numbers of all sources, each once. True if the descriptor is to be written.
-    #[must_use]
-    pub fn rebuild(&self, all: impl IntoIterator<Item = u32>) -> bool {
-        if sync::intact(Site::Rebuild) {
-            self.list.clear();
-            steps::done(Step::Cleared);
-            for source in all {
-                let node = (self.node)(source);
-                if self.has(node) && node.pending() > 0 {
-                    self.append(source);
-                }
+    /// Collects what is marked; false if nothing is.
+    fn collect(&self, collected: &mut Collected) -> bool {
+        for (word, base) in self.board.marks.iter().zip((0..).step_by(u64::BITS as usize)) {
+            let mut bits = 0;
+            sync::raise_from(word, |seen| {
+                bits = seen;
+                (seen != 0).then_some(0)
+            });
+            while bits != 0 {
+                self.collect_marked(base + bits.trailing_zeros(), collected);
+                bits &= bits - 1;
             }
         }
-        sync::intact(Site::RingAgain) && !self.is_empty()
+        let now = sync::load_u32(&self.board.order);
+        let age = |marked: &Marked| now.wrapping_sub(marked.since);
+        collected.0.make_contiguous().sort_unstable_by_key(|marked| Reverse(age(marked)));
+        !collected.0.is_empty()
     }
 
-    fn append(&self, source: u32) {
-        self.list.append(source, |number| &(self.node)(number).next);
+    fn empty_if_none_is_left(&self, collected: &mut Collected, descriptor: &impl Descriptor) {
+        if !collected.0.is_empty() || self.collect(collected) {
+            return;
+        }
+        self.next_round();
+        descriptor.empty();
+        sync::full_fence_at(Site::EmptyFence);
+        if sync::intact(Site::CollectAgain) && self.collect(collected) {
+            // Whatever the word says: what was written may have been read just now.
+            descriptor.write();
+            sync::raise_from(&self.board.word, |seen| Some(seen | WRITTEN));
+        }
+    }
+
+    fn mark(&self, source: u32) -> Option<Unwritten> {
+        self.set_mark(source);
+        steps::done(Step::Listed);
+        sync::full_fence_at(Site::RaiseFence);
+        let seen = sync::acquire(&self.board.word);
+        (seen & WRITTEN == 0).then_some(Unwritten(seen))
+    }
+
+    /// Collects the sources that a mark stands for.
+    fn collect_marked(&self, mark: u32, collected: &mut Collected) {
+        for source in (mark..self.sources).step_by(BITS as usize) {
+            let node = (self.node)(source);
+            if self.has(node) && node.unread() > 0 {
+                let since = sync::load_u32(&node.since);
+                collected.0.push_back(Marked { source, since });
+            }
+        }
+    }
+
+    /// Its event comes after those of all sources that have some.
+    fn queue(&self, node: &EventNode) {
+        sync::store_u32(&node.since, sync::next_number(&self.board.order));
+    }
+
+    /// Also where the mark is set: it may be collected at this moment, by an owner that has not seen the new count.
+    fn set_mark(&self, source: u32) {
+        let mark = source % BITS;
+        let word = &self.board.marks[(mark / u64::BITS) as usize];
+        sync::raise_from(word, |seen| Some(seen | 1 << (mark % u64::BITS)));
+    }
+
+    fn next_round(&self) {
+        sync::raise_from(&self.board.word, |seen| Some((seen | WRITTEN).wrapping_add(1)));
     }
 
     fn has(&self, node: &EventNode) -> bool {
@@ -183,125 +329,5 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SOURCES: u32 = 5;
-    const CHANNEL: u32 = 3;
-
-    struct Memory {
-        list: List,
-        nodes: [EventNode; SOURCES as usize],
-    }
-
-    impl Memory {
-        fn new(attached: &[u32]) -> Self {
-            let memory = Self { list: List::default(), nodes: [const { EventNode::NEW }; 5] };
-            attached.iter().for_each(|&source| memory.events(CHANNEL).attach(source));
-            memory
-        }
-
-        fn events<'a>(&'a self, index: u32) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
-            Events::new(&self.list, index, SOURCES, |number| {
-                &self.nodes[(number % SOURCES) as usize]
-            })
-        }
-    }
-
-    #[test]
-    fn n09_events_of_all_sources_come_and_none_is_lost() {
-        let memory = Memory::new(&[0, 1, 2]);
-        let events = memory.events(CHANNEL);
-        let first: Vec<_> = [1, 0, 1, 2, 1].map(|source| events.raise(source)).into();
-        assert_eq!(first, [true, false, false, false, false]);
-        assert!(std::iter::from_fn(|| events.take()).eq([1, 0, 2, 1, 1]));
-        assert!(events.raise(2), "the descriptor was read since");
-    }
-
-    #[test]
-    fn n07_a_source_that_left_has_no_events() {
-        let memory = Memory::new(&[0, 1]);
-        let events = memory.events(CHANNEL);
-        assert!(events.raise(0));
-        assert!(!events.raise(1));
-        events.detach(0);
-        assert!(!events.raise(0));
-        assert_eq!((events.take(), events.take()), (Some(1), None));
-        assert!(!events.raise(0), "nobody is to be woken");
-        assert!(events.is_empty());
-        memory.events(CHANNEL + 1).detach(1);
-        assert!(events.raise(1), "it was not another channel's to detach");
-    }
-
-    #[test]
-    fn n07_a_source_that_comes_again_has_none_of_its_old_events() {
-        for comes_to in [CHANNEL, CHANNEL + 1] {
-            let memory = Memory::new(&[0, 2]);
-            assert!(memory.events(CHANNEL).raise(0));
-            memory.events(CHANNEL).detach(0);
-            assert!(memory.events(CHANNEL).is_empty(), "the descriptor is to be read");
-            let _ = memory.events(CHANNEL).raise(2);
-            memory.nodes[2].forget();
-            memory.list.clear();
-            let events = memory.events(comes_to);
-            for source in [0, 2] {
-                events.attach(source);
-                assert!(events.raise(source), "it is the first");
-                assert_eq!((events.take(), events.take()), (Some(source), None));
-            }
-        }
-    }
-
-    #[test]
-    fn n09_a_channel_that_takes_a_dead_ones_place_wakes() {
-        let memory = Memory::new(&[0, 1]);
-        assert!(memory.events(CHANNEL).raise(0));
-        memory.nodes[0].forget();
-        let events = memory.events(CHANNEL);
-        events.begin();
-        assert!(!events.raise(0), "it is the dead one's");
-        assert!(events.raise(1));
-    }
-
-    #[test]
-    fn x04_what_has_no_events_is_passed_over() {
-        let memory = Memory::new(&[0, 1, 2]);
-        memory.events(CHANNEL + 1).attach(4);
-        let _ = memory.events(CHANNEL + 1).raise(4);
-        let events = memory.events(CHANNEL);
-        let _ = events.raise(2);
-        memory.list.append(0, |number| &memory.nodes[number as usize].next);
-        assert_eq!((events.take(), events.take()), (Some(2), None), "0 has none, 4 is another's");
-        assert!(events.is_empty());
-        assert_eq!(memory.nodes[4].pending(), 1);
-    }
-
-    #[test]
-    fn x04_a_list_that_was_lost_comes_back_with_the_next_event() {
-        let memory = Memory::new(&[0]);
-        let events = memory.events(CHANNEL);
-        assert!(events.raise(0));
-        memory.list.clear();
-        assert!(events.raise(0));
-        assert!(std::iter::from_fn(|| events.take()).eq([0, 0]));
-    }
-
-    #[test]
-    fn n09_what_a_dead_holder_left_is_rebuilt_whatever_the_list_says() {
-        for garbage in [0, 1, 2, 77, u32::MAX] {
-            let memory = Memory::new(&[0, 1, 3]);
-            memory.events(CHANNEL + 1).attach(4);
-            let events = memory.events(CHANNEL);
-            for source in [0, 3, 3] {
-                let _ = events.raise(source);
-            }
-            let _ = memory.events(CHANNEL + 1).raise(4);
-            memory.nodes.iter().for_each(|node| sync::store_u32(&node.next, garbage));
-            memory.list.append(garbage % SOURCES, |_| &memory.nodes[1].next);
-            assert!(events.rebuild(0..SOURCES));
-            assert!(std::iter::from_fn(|| events.take()).eq([0, 3, 3]));
-            assert!(!events.rebuild(0..SOURCES), "nothing is left to tell");
-        }
-    }
-}
+#[cfg(all(test, not(loom)))]
+mod tests;

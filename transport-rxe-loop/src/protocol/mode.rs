@@ -18,6 +18,12 @@
 //! | 1 | [ignores overruns](Trait::IgnoresOverrun) | the owner, as it makes the queue | nobody |
 //! | 2 | [moderated](Trait::Moderated) | the owner | the owner |
 //! | 3 | [like Soft-RoCE's](Trait::LikeRxe) | the owner, as it makes the queue | nobody |
+//! | 4 | [overran](Trait::Overran) | under the lock: a producer whose completion found no room, or the heir of one | nobody |
+//!
+//! Bits 0 and 4 are what others go by who do not have the lock: the ring itself may be resized away, and its memory
+//! be another's, at any instant. So a producer that could not have the lock leaves word here, and writes nothing to
+//! the ring; the owner, whose ring it is, finds bit 0 when it polls and finds nothing. Bit 4 alone leaves the queue
+//! ordinary to push to.
 //!
 //! Each bit is one of the queue's life: the next one [begins](Mode::begin) anew. Producers look without the
 //! lock, so the one that is just pushing may see a change of bit 2 late; what there is to know of
@@ -25,9 +31,10 @@
 
 use crate::sync::{self, AtomicU32};
 
-/// The word. Any number in it is a state, 0 an ordinary queue.
+/// The word. Any number in it is a state, 0 an ordinary queue. Seldom written, and looked at by every push and by
+/// every poll that finds nothing: in cache lines of its own.
 #[derive(Debug, Default)]
-#[repr(transparent)]
+#[repr(C, align(128))]
 pub struct Mode(AtomicU32);
 
 /// What there can be about a queue.
@@ -42,6 +49,8 @@ pub enum Trait {
     Moderated = 1 << 2,
     /// What is pushed to it is what Soft-RoCE would push, and so is what comes of it.
     LikeRxe = 1 << 3,
+    /// A completion found no room, and those whom that concerns may not have been told.
+    Overran = 1 << 4,
 }
 
 impl Mode {
@@ -55,13 +64,20 @@ impl Mode {
     #[inline(always)]
     #[must_use]
     pub fn is_ordinary(&self) -> bool {
-        sync::load_u32(&self.0) == 0
+        sync::load_u32(&self.0) & !(Trait::Overran as u32) == 0
     }
 
     /// Whether the queue is so.
+    #[inline(always)]
     #[must_use]
     pub fn has(&self, which: Trait) -> bool {
         sync::load_u32(&self.0) & which as u32 != 0
+    }
+
+    /// Whether it has overrun, or is to be taken for one that has.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.has(Trait::Overran) || self.has(Trait::GivenUp)
     }
 
     /// From now on it is, or is not.

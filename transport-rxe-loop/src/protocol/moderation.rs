@@ -48,7 +48,7 @@
 use cq_core::soft::Control;
 use cq_core::transport::Notify;
 
-use crate::sync::{self, AtomicU32, AtomicU64};
+use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
 /// The words. Any content is harmless, zeros are a queue that is not moderated.
 #[derive(Debug, Default)]
@@ -189,6 +189,7 @@ impl Moderation {
         }
         sync::store(&self.deadline, deadline);
         sync::store_u32(&self.held, held);
+        sync::full_fence_at(Site::HoldFence);
         let alarm = sync::load(&self.alarm);
         let call = alarm <= now || alarm > deadline;
         if call {
@@ -232,6 +233,7 @@ impl Moderation {
     #[must_use]
     pub fn give_up(&self) -> bool {
         sync::store(&self.alarm, 0);
+        sync::full_fence_at(Site::AlarmFence);
         sync::load(&self.deadline) != 0
     }
 

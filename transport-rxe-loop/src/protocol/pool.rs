@@ -8,13 +8,15 @@
 //! |---|---|---|
 //! | generation · Free | nothing in it | the owner who [puts](Queue::put) a receive there |
 //! | generation · Posted | a receive | who [takes](Queue::take) it |
-//! | generation · Taken, by, for | in use | its completion, which [settles](Queue::settle) it, to the next generation; who [gives it back](Queue::give_back), to Posted, in the next generation |
+//! | generation · Taken, by, for | in use | its completion, which [settles](Queue::settle) it, to the next generation; who [gives it back](Queue::give_back), to Posted, in the next generation; who can't have the lock for that and [leaves](Queue::leave) it, to Left, in the next generation |
+//! | generation · Left | a receive that is in no order | the next who takes one, under the lock, to Posted |
 //!
 //! | word | written by | says |
 //! |---|---|---|
 //! | `order` | the owner; under the lock, who gives back | which slots wait, from `taken` to `posted` |
 //! | `posted` | the owner | where the next receive will be put in the order |
 //! | `taken` | under the lock | which one is taken next |
+//! | `left` | who leaves a receive, after that, or finds one that a dead process left; who takes, before it looks for them | that some slot may be Left |
 //! | `starved` | who finds none; who posts or gives back, and takes it back | that all who wait are to be kicked |
 //!
 //! # Dying
@@ -71,6 +73,8 @@ struct Takers {
     limit: AtomicU32,
     /// Who has to tell that the limit was reached, as its place plus 1; 0 is nobody.
     owes: AtomicU32,
+    /// Whether there may be receives that were given back without the lock.
+    left: AtomicU32,
     taken: AtomicU64,
 }
 
@@ -91,11 +95,18 @@ impl Pool {
 
     /// Empties it: it is a new one's, and nobody else knows of it. The lock stays as it is.
     pub fn begin(&self) {
-        for word in [&self.takers.limit, &self.takers.owes, &self.owner.starved] {
+        let Takers { limit, owes, left, .. } = &self.takers;
+        for word in [limit, owes, left, &self.owner.starved] {
             sync::store_u32(word, 0);
         }
         sync::store(&self.takers.taken, 0);
         sync::store(&self.owner.posted, 0);
+    }
+
+    /// As who dies leaves it that has left a receive, and not said so.
+    #[cfg(test)]
+    pub fn forget_left(&self) {
+        sync::store_u32(&self.takers.left, 0);
     }
 
     /// How few receives there may be before that is told; 0 is any number.
@@ -127,6 +138,7 @@ const STATE: u64 = 0xff;
 const FREE: u64 = 0;
 const POSTED: u64 = 1;
 const TAKEN: u64 = 2;
+const LEFT: u64 = 3;
 const PLACE_AT: u32 = 8;
 const TARGET_AT: u32 = 24;
 const TARGET: u32 = (1 << 24) - 1;
@@ -284,6 +296,9 @@ impl Queue<'_> {
     /// Takes the oldest receive, if there is one, for queue pair `target`, by the process at a place.
     #[must_use]
     pub fn take(&self, by: u16, target: u32) -> Option<Taken> {
+        if sync::load_u32(&self.pool.takers.left) != 0 {
+            self.take_in();
+        }
         let (front, posted) = self.ends();
         if front == posted {
             return None;
@@ -320,14 +335,31 @@ impl Queue<'_> {
         if sync::load(word) != taken.word {
             return None;
         }
+        // Of another generation: whoever still knows of this taking can't mistake the next one for it.
+        self.put_first(taken.slot, word, generation(taken.word).wrapping_add(1));
+        Some(self.has_starved())
+    }
+
+    fn put_first(&self, slot: u32, word: &AtomicU64, generation: u16) {
         let to = self.ends().0.wrapping_sub(1);
-        sync::store_u32(self.cell(to), taken.slot);
+        sync::store_u32(self.cell(to), slot);
         sync::release(&self.pool.takers.taken, to);
         steps::done(Step::SetBack);
-        // Of another generation: whoever still knows of this taking can't mistake the next one for it.
-        let posted = in_generation(generation(taken.word).wrapping_add(1), POSTED);
-        sync::release(word, posted);
-        Some(self.has_starved())
+        sync::release(word, in_generation(generation, POSTED));
+    }
+
+    /// Puts what others have left to the front. Who dies over this has taken the word that there is some along:
+    /// those who sweep up after it look [themselves](Self::find_left).
+    #[cold]
+    fn take_in(&self) {
+        // Before the looks: who leaves one from here on says so again.
+        let _none_by_now = sync::swap_if(&self.pool.takers.left, 1, 0);
+        for (slot, word) in (0..self.slots.len() as u32).zip(self.slots).rev() {
+            let seen = sync::acquire(word);
+            if seen & STATE == LEFT {
+                self.put_first(slot, word, generation(seen));
+            }
+        }
     }
 
     /// Where the next receive stands, and where the last one ends.
@@ -362,6 +394,34 @@ impl Queue<'_> {
             sync::release(&self.pool.takers.limit, 0);
         }
         reached
+    }
+}
+
+/// What is done by those who can't have the lock.
+impl Queue<'_> {
+    /// Gives a receive back that was not used, for the next who takes one: then all who may wait are to be kicked.
+    /// False if it is not taken so any more.
+    #[must_use]
+    pub fn leave(&self, taken: &Taken) -> bool {
+        let Some(word) = self.slots.get(taken.slot as usize) else { return false };
+        let to = in_generation(generation(taken.word).wrapping_add(1), LEFT);
+        let leaves = sync::swap_if(word, taken.word, to).is_ok();
+        if leaves {
+            steps::done(Step::SetBack);
+            sync::release(&self.pool.takers.left, 1);
+        }
+        leaves
+    }
+
+    /// Whether there is a receive that was left: it is said once more, as who left it may have died before that. Then
+    /// all who may wait are to be kicked.
+    #[must_use]
+    pub fn find_left(&self) -> bool {
+        let found = self.slots.iter().any(|word| sync::acquire(word) & STATE == LEFT);
+        if found {
+            sync::release(&self.pool.takers.left, 1);
+        }
+        found
     }
 }
 

@@ -40,15 +40,15 @@ pub enum Step {
     Moved,
     /// An event was held back; who is to raise it in time was not called.
     Held,
-    /// An event was counted; its source may not be in the list.
+    /// An event was counted; its source may not be marked.
     Counted,
-    /// A source was taken out of the list; it still counts its events.
-    Unlinked,
-    /// The list is empty, and about to be made anew.
-    Cleared,
+    /// A source is marked at its channel, whose descriptor may not be readable.
+    Listed,
+    /// The descriptor of a channel was written; the channel's word does not say so.
+    Written,
     /// A receive of a pool is marked as taken; the next one is still this one.
     Taken,
-    /// The next receive of a pool is one that is still marked as taken.
+    /// The next receive of a pool is one that is still marked as taken; or one was left that nobody knows of.
     SetBack,
     /// A window was opened.
     Opened,
@@ -93,8 +93,8 @@ impl Step {
         Self::Moved,
         Self::Held,
         Self::Counted,
-        Self::Unlinked,
-        Self::Cleared,
+        Self::Listed,
+        Self::Written,
         Self::Taken,
         Self::SetBack,
         Self::Opened,

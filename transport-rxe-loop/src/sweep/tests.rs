@@ -13,6 +13,7 @@ use crate::device::Context;
 use crate::fabric::limits::Limits;
 use crate::layout::SrqSlot;
 use crate::open::OpenOptions;
+use crate::protocol::mode::Trait;
 use crate::protocol::pool::Queue;
 use crate::protocol::window::Shut;
 use crate::qp::QpInit;
@@ -57,15 +58,12 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
 #[test]
 fn x03_the_locks_of_a_dead_one_are_inherited() {
     let (context, fabric) = OpenOptions::new().alone();
-    let _channel = context.create_channel().unwrap();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     let (tables, slot) = (fabric.tables(), fabric.qp(qp.number()));
     let index = sync::load_u32(&slot.send_cq);
-    let (channel, _) = tables.channels.all_of(fabric.place()).next().unwrap();
     let locks = [
         &fabric.cq(index).fanin.lock,
-        &fabric.channel(channel).lock,
         &slot.taking,
         &tables.common.stripes[3],
         &tables.common.arena,
@@ -75,7 +73,7 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
     while fabric.others().count() > 0 {
         look(fabric);
     }
-    assert_eq!(locks.map(|lock| lock.holder()), [None; 5]);
+    assert_eq!(locks.map(|lock| lock.holder()), [None; 4]);
 }
 
 #[test]
@@ -264,8 +262,7 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     let index = sync::load_u32(&fabric.qp(qp.number()).recv_cq);
-    let parts = cq::parts(fabric, fabric.cq(index).fanin.place()).unwrap();
-    parts.control().fail();
+    fabric.cq(index).mode.set(Trait::Overran, true);
     assert_eq!((context.next_async(), qp.state()), (Ok(None), QpState::Rts));
     die_watched(fabric);
     let mut told = Vec::new();

@@ -40,10 +40,16 @@ pub enum Site {
     StepOver,
     /// That a tag settles a slot of a pool in its own generation only.
     RightLife,
-    /// That who takes over a channel's lock makes its list anew.
-    Rebuild,
-    /// That who takes over a channel's lock writes its descriptor.
-    RingAgain,
+    /// No fence between marking a source at its channel and the look at whether the descriptor was written.
+    RaiseFence,
+    /// No fence between emptying the descriptor of a channel and the last look at the marks.
+    EmptyFence,
+    /// The last look at the marks, after the descriptor was emptied.
+    CollectAgain,
+    /// No fence between holding an event back and the look at the alarm.
+    HoldFence,
+    /// No fence between taking the alarm back and the look at what is held back, without the lock.
+    AlarmFence,
     /// That a ring becomes the queue's once it holds what the old one held.
     MoveLast,
     /// That the new ring of a queue takes over what the old one was armed for.

@@ -34,12 +34,17 @@ pub fn outwait_senders(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> R
 /// inherited: what it had published counts.
 ///
 /// # Errors
-/// A process lives and does not get on with its datagram: it is suspended.
+/// A process lives and does not get on with its datagram: it is suspended; or, after a sender that died, one that
+/// holds the lock of the completion queue: nobody knows which receives have completed.
 pub fn take_receives<'a>(fabric: &'static Fabric, slot: &'a QpSlot) -> Result<Guard<'a>, Stuck> {
-    fabric.lock(&slot.taking, || {
-        // Where its lock can't be had, nothing more is known than before.
-        let _ = cq::outwait_push(fabric, sync::load_u32(&slot.recv_cq));
-    })
+    let guard = fabric.lock(&slot.taking, || sync::store_u32(&slot.unsettled, 1))?;
+    if sync::load_u32(&slot.unsettled) != 0 {
+        if !cq::outwait_push(fabric, sync::load_u32(&slot.recv_cq)) {
+            return Err(Stuck);
+        }
+        sync::store_u32(&slot.unsettled, 0);
+    }
+    Ok(guard)
 }
 
 /// Waits until what is under way for a queue pair, if something is, is over; or its process, which is who

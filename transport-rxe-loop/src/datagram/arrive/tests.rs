@@ -23,6 +23,7 @@ use crate::protocol::tag;
 use crate::qp::{QpInit, QueuePair};
 use crate::state::QpState;
 use crate::sync;
+use crate::window;
 
 /// A place where nobody lives.
 const PLACE: u16 = 36;
@@ -73,6 +74,35 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     drop(suspended);
     assert_eq!(receiver.modify(&reset), Ok(()));
     receiver.activate(1).unwrap();
+}
+
+/// Each waits as long as any does for a lock: two seconds.
+#[test]
+fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_completed() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let cq = context.create_cq(64, None).unwrap();
+    let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
+    let mut receiver = context.alloc_pd().create_qp(&init).unwrap();
+    receiver.activate(1).unwrap();
+    receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let slot = fabric.qp(receiver.number());
+    let (index, dead) = (cq.queue().index(), Owner::new(PLACE, 1));
+    assert!(slot.taking.try_enter(dead));
+    let wc = Wc::new(1, WcStatus::SUCCESS, receiver.number());
+    cq::die_pushing(fabric, index, dead, &wc, tag::of_recv(1));
+    // Somebody who lives has inherited it, and is stopped before it has settled anything.
+    let (lock, another) = (&fabric.cq(index).fanin.lock, &fabric.tables().common.arena);
+    let me = fabric.lock(another, || {}).map(|_guard| another.holder().unwrap()).unwrap();
+    assert!(lock.inherit(dead, me));
+    for _ in 0..2 {
+        assert!(window::take_receives(fabric, slot).is_err());
+        assert_eq!((slot.taking.holder(), slot.recv.completed()), (None, 0));
+    }
+    // It dies over this.
+    lock.leave();
+    assert!(lock.try_enter(dead));
+    assert!(window::take_receives(fabric, slot).is_ok());
+    assert_eq!(slot.recv.completed(), 1);
 }
 
 /// A receiver in a fabric of its own, with two receives, and who sends to it.

@@ -15,7 +15,7 @@ use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Place};
 use transport_rxe_loop::protocol::lock::Owner;
 use transport_rxe_loop::protocol::moderation::{Alert, Moderation, News, Setting};
-use transport_rxe_loop::sync::death;
+use transport_rxe_loop::sync::{Site as Device, death};
 use verify_loom::channel::{Channel, LOST, take_some};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM};
@@ -297,4 +297,30 @@ fn n12_whoever_sweeps_up_rings() {
     .must_fail_as("ringing", LOST, || {
         killed(HELD, Fault::RingsNobody);
     });
+}
+
+/// The service thread can't have the lock, and takes its alarm back, while the holder holds an event back and goes by
+/// that alarm.
+fn take_alarm_back() {
+    let world = World::new(2, Fault::None);
+    world.arm();
+    let alert = |world: &World, now| {
+        world.moderation.alert(&world.control, News { all: 1, ..News::default() }, || now)
+    };
+    assert_eq!([alert(&world, 1), alert(&world, 1)], [Alert::Call, Alert::Raise]);
+    world.arm();
+    let holder = thread::spawn({
+        let world = Arc::clone(&world);
+        move || alert(&world, 2)
+    });
+    let raises = world.moderation.give_up();
+    let calls = holder.join().unwrap() == Alert::Call;
+    assert!(raises || calls || world.moderation.alarm() != 0, "{LOST}");
+}
+
+#[test]
+fn n12_an_event_is_not_held_back_for_ever_by_a_lock_that_can_not_be_had() {
+    model("the alarm is taken back", take_alarm_back)
+        .must_fail_without(Device::HoldFence, LOST)
+        .must_fail_without(Device::AlarmFence, LOST);
 }

@@ -129,6 +129,72 @@ fn q09_all_who_wait_for_shared_receives_are_kicked() {
         .must_fail_as("kicking then", LOST, || give_back(false));
 }
 
+/// One has taken the only receive, and leaves it, as it can't have the lock; another waits for it.
+fn leave(kicks_last: bool) {
+    let (world, mut kicks) = (World::with(1), Channel::new(1));
+    let taken = world.take(OTHER).expect(WRONG);
+    let other = thread::spawn({
+        let (world, kicks) = (Arc::clone(&world), kicks.clone());
+        move || {
+            if !kicks_last {
+                kicks.raise(KEY);
+            }
+            assert!(world.queue().leave(&taken), "{WRONG}");
+            if kicks_last {
+                kicks.raise(KEY);
+            }
+            kicks.hang_up();
+        }
+    });
+    let taken = wait(&world, ONE, &mut kicks);
+    assert_eq!(world.read(&taken), 0, "{WRONG}");
+    world.complete(&taken);
+    other.join().unwrap();
+    world.drain(ONE, 1);
+}
+
+#[test]
+fn q09_who_waits_gets_what_was_given_back_without_the_lock() {
+    model("one leaves", || leave(true)).must_fail_as("kicking last", LOST, || leave(false));
+}
+
+/// The victim has taken one of two, and leaves it; then it takes the other one, and is killed at a step of all that.
+/// A survivor takes one meanwhile, if there is one; somebody sweeps up.
+fn leave_and_die(step: u32, looks: bool) {
+    let world = World::with(2);
+    let taken = world.take(VICTIM).expect(WRONG);
+    let victim = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            world.victim.live(step, || {
+                let _left = world.queue().leave(&taken);
+                let _taken = world.take(VICTIM);
+            })
+        }
+    });
+    if let Some(taken) = world.take(ONE) {
+        world.complete(&taken);
+    }
+    victim.join().unwrap();
+    world.sweep(ONE, VICTIM);
+    let _found = looks && world.queue().find_left();
+    world.drain(ONE, 2);
+}
+
+/// Of leaving, which says so last, and of taking what was left in.
+const LEAVES: std::ops::Range<u32> = 0..8;
+
+#[test]
+fn x03_what_was_left_is_taken_whoever_dies_over_it() {
+    for step in LEAVES {
+        let name = format!("killed at step {step} of leaving a receive and taking it in");
+        let model = model(name, move || leave_and_die(step, true));
+        if step == 1 || step == 4 {
+            model.must_fail_as("looking for it", WRONG, move || leave_and_die(step, false));
+        }
+    }
+}
+
 /// What survivors do about what the dead had taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {

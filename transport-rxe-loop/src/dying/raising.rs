@@ -1,0 +1,83 @@
+//! A process that stops at each step of raising an event: whoever reads the channel gets the events of all others.
+
+use cq_core::transport::{Arm, Armed, Block, CqKey, Events, Notify, Poll, Post};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+use rustix::process::Signal;
+
+use super::open;
+use super::steps::{die_there, mortal_at};
+use crate::actor::{PATIENCE, order, say, until};
+use crate::channel::CompletionChannel;
+use crate::cq::Cq;
+use crate::open::OpenOptions;
+use crate::protocol::steps::Step;
+use crate::qp::{QpInit, QueuePair};
+
+/// Those of raising an event.
+const STEPS: [Step; 3] = [Step::Counted, Step::Listed, Step::Written];
+
+/// Sends to the queue pair that it is told, which raises an event, and stops at a step of that.
+#[test]
+#[ignore = "a process of another test"]
+fn raises() {
+    die_there();
+    let context = open();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    say(qp.number());
+    qp.connect(order().parse().unwrap()).unwrap();
+    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+    until("it is done", || cq.poll(&mut [Wc::default(); 4]) == Ok(1));
+}
+
+/// A message to itself: the event of its completion queue is raised by this process.
+fn complete(qp: &mut QueuePair, cq: &mut Cq) {
+    let mut completions = [Wc::default(); 4];
+    assert_eq!(cq.poll(&mut completions).map(|count| count % 2), Ok(0));
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+}
+
+/// Sleeps until the event of this queue comes; adds what else comes to `others`.
+fn sleep_for(channel: &mut CompletionChannel, key: CqKey, others: &mut Vec<CqKey>) {
+    loop {
+        match channel.next().unwrap() {
+            Some(other) if other == key => return,
+            Some(other) => others.push(other),
+            None => assert!(channel.block(&mut Some(PATIENCE)).unwrap(), "it sleeps for ever"),
+        }
+    }
+}
+
+#[test]
+fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back() {
+    for step in STEPS {
+        let fabric = format!("raising-{}-{step:?}", std::process::id());
+        let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
+        let (pd, mut channel) = (context.alloc_pd(), context.create_channel().unwrap());
+        let [mut theirs, mut mine] =
+            [(); 2].map(|()| context.create_cq(16, Some(&channel)).unwrap());
+        let [mut far, mut near] =
+            [&theirs, &mine].map(|cq| pd.create_qp(&QpInit::new(cq)).unwrap());
+        let mut victim = mortal_at("dying::raising::raises", &fabric, step, 0, Signal::STOP);
+        far.connect(u32::try_from(victim.number()).unwrap()).unwrap();
+        near.connect(near.number()).unwrap();
+        far.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        assert_eq!(theirs.arm(Notify::Next), Ok(Armed::Armed));
+        victim.order(far.number());
+        until("it stops", || victim.is_stopped());
+        let mut others = Vec::new();
+        for _ in 0..3 {
+            complete(&mut near, &mut mine);
+            sleep_for(&mut channel, mine.key(), &mut others);
+        }
+        assert!(others.iter().all(|&other| other == theirs.key()), "{step:?}: {others:?}");
+        victim.signal(Signal::CONT);
+        if others.is_empty() {
+            sleep_for(&mut channel, theirs.key(), &mut Vec::new());
+        }
+        assert!(victim.ended().success());
+    }
+}

@@ -1,0 +1,248 @@
+use std::cell::Cell;
+use std::iter;
+
+use super::*;
+
+const SOURCES: u32 = 5;
+const CHANNEL: u32 = 3;
+
+#[derive(Default)]
+struct Fifo(Cell<bool>);
+
+impl Descriptor for Fifo {
+    fn write(&self) {
+        self.0.set(true);
+    }
+
+    fn empty(&self) {
+        self.0.set(false);
+    }
+}
+
+/// Two channels, of which the one at `CHANNEL` has an owner here.
+struct Memory {
+    boards: [Board; 2],
+    nodes: [EventNode; SOURCES as usize],
+    fifo: Fifo,
+    collected: Collected,
+}
+
+impl Memory {
+    fn new(attached: &[u32]) -> Self {
+        let (boards, nodes) = (<[Board; 2]>::default(), [const { EventNode::NEW }; 5]);
+        let memory = Self { boards, nodes, fifo: Fifo::default(), collected: Collected::default() };
+        attached.iter().for_each(|&source| memory.events(CHANNEL).attach(source));
+        memory
+    }
+
+    fn events<'a>(&'a self, index: u32) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
+        let board = &self.boards[usize::from(index != CHANNEL)];
+        Events::new(board, index, SOURCES, |number| &self.nodes[(number % SOURCES) as usize])
+    }
+
+    /// Whether the descriptor was written.
+    fn raise(&self, source: u32) -> bool {
+        self.raise_at(CHANNEL, source)
+    }
+
+    fn raise_all(&self, sources: &[u32]) {
+        sources.iter().for_each(|&source| _ = self.raise(source));
+    }
+
+    fn raise_at(&self, channel: u32, source: u32) -> bool {
+        let unwritten = self.events(channel).raise(source, || true);
+        unwritten.is_some_and(|unwritten| {
+            self.fifo.write();
+            self.events(channel).written(unwritten);
+            true
+        })
+    }
+
+    /// Whoever takes with something left finds the descriptor readable; and not with nothing left.
+    fn take(&mut self) -> Option<u32> {
+        let mut collected = std::mem::take(&mut self.collected);
+        let taken = self.events(CHANNEL).take(&mut collected, &self.fifo);
+        let mine = |node: &&EventNode| node.channel() == Some(CHANNEL) && node.unread() > 0;
+        assert_eq!(self.fifo.0.get(), self.nodes.iter().any(|node| mine(&node)));
+        self.collected = collected;
+        taken
+    }
+
+    fn detach(&mut self, source: u32) {
+        let mut collected = std::mem::take(&mut self.collected);
+        self.events(CHANNEL).detach(source, &mut collected, &self.fifo);
+        self.collected = collected;
+    }
+
+    fn all(&mut self) -> Vec<u32> {
+        iter::from_fn(|| self.take()).collect()
+    }
+}
+
+#[test]
+fn n09_events_of_all_sources_come_and_none_is_lost() {
+    let mut memory = Memory::new(&[0, 1, 2]);
+    let first = [1, 0, 1, 2, 1].map(|source| memory.raise(source));
+    assert_eq!(first, [true, false, false, false, false]);
+    assert_eq!(memory.all(), [1, 0, 2, 1, 1]);
+    assert!(memory.raise(2), "the descriptor was read since");
+}
+
+#[test]
+fn n09_what_comes_meanwhile_comes_after_what_waited_and_before_what_comes_again() {
+    let mut memory = Memory::new(&[0, 1, 2, 3]);
+    memory.raise_all(&[3, 3, 1]);
+    assert_eq!(memory.take(), Some(3));
+    memory.raise_all(&[2, 0]);
+    assert_eq!(memory.all(), [1, 3, 2, 0]);
+}
+
+#[test]
+fn n09_the_order_goes_on_where_its_numbers_begin_anew() {
+    let mut memory = Memory::new(&[0, 1, 2]);
+    sync::store_u32(&memory.boards[0].order, u32::MAX - 1);
+    memory.raise_all(&[2, 1, 0]);
+    assert_eq!(memory.all(), [2, 1, 0]);
+}
+
+#[test]
+fn n07_a_source_that_left_has_no_events() {
+    let mut memory = Memory::new(&[0, 1]);
+    assert!(memory.raise(0));
+    assert!(!memory.raise(1));
+    memory.detach(0);
+    assert!(!memory.raise(0));
+    assert_eq!(memory.all(), [1]);
+    assert!(!memory.raise(0), "nobody is to be woken");
+    assert!(memory.raise(1));
+    memory.events(CHANNEL + 1).detach(1, &mut Collected::default(), &Fifo::default());
+    assert_eq!(memory.all(), [1], "it was not another channel's to detach");
+}
+
+#[test]
+fn n07_nor_has_one_that_was_collected() {
+    let mut memory = Memory::new(&[0, 1, 2]);
+    memory.raise_all(&[2, 1, 0]);
+    assert_eq!(memory.take(), Some(2));
+    memory.detach(1);
+    memory.events(CHANNEL).attach(1);
+    assert!(memory.fifo.0.get());
+    assert_eq!(memory.take(), Some(0));
+    memory.raise(0);
+    memory.detach(0);
+    assert!(!memory.fifo.0.get(), "it was the last");
+}
+
+#[test]
+fn n07_a_source_that_comes_again_has_none_of_its_old_events() {
+    for comes_to in [CHANNEL, CHANNEL + 1] {
+        let mut memory = Memory::new(&[0, 2]);
+        assert!(memory.raise(0));
+        memory.detach(0);
+        assert!(!memory.fifo.0.get());
+        memory.raise(2);
+        memory.nodes[2].forget();
+        for source in [0, 2] {
+            memory.events(comes_to).attach(source);
+            assert_eq!(memory.nodes[source as usize].unread(), 0);
+        }
+        assert_eq!(memory.all(), []);
+    }
+}
+
+#[test]
+fn n07_an_event_is_not_counted_in_the_next_life_of_its_source() {
+    let memory = Memory::new(&[0]);
+    let events = memory.events(CHANNEL);
+    let looks = Cell::new(0);
+    let is_meant = || {
+        looks.set(looks.get() + 1);
+        if looks.get() == 1 {
+            events.detach(0, &mut Collected::default(), &memory.fifo);
+            events.attach(0);
+        }
+        looks.get() == 1
+    };
+    assert!(events.raise(0, is_meant).is_none());
+    assert_eq!((looks.get(), memory.nodes[0].unread()), (2, 0));
+}
+
+#[test]
+fn n09_a_channel_that_takes_a_dead_ones_place_wakes() {
+    let mut memory = Memory::new(&[0, 1]);
+    assert!(memory.raise(0));
+    memory.nodes[0].forget();
+    memory.fifo.empty();
+    let late = memory.events(CHANNEL).raise(1, || true);
+    memory.events(CHANNEL).begin();
+    late.into_iter().for_each(|unwritten| memory.events(CHANNEL).written(unwritten));
+    assert!(!memory.raise(0), "it is the dead one's");
+    assert!(memory.raise(1));
+    assert_eq!(memory.all(), [1, 1]);
+}
+
+#[test]
+fn n09_what_was_counted_and_not_told_is_told_by_others() {
+    let mut memory = Memory::new(&[0, 1]);
+    memory.events(CHANNEL + 1).attach(4);
+    memory.raise(1);
+    assert_eq!(memory.all(), [1]);
+    for (source, told) in [(0, true), (1, false), (2, false), (4, false)] {
+        sync::store(&memory.nodes[source as usize].count, LIFE + u64::from(source != 1));
+        assert_eq!(memory.events(CHANNEL).remark(source).is_some(), told, "{source}");
+    }
+    memory.fifo.write();
+    assert_eq!(memory.all(), [0]);
+}
+
+#[test]
+fn n09_what_one_wrote_is_not_taken_for_written_after_it_was_read() {
+    let mut memory = Memory::new(&[0, 1]);
+    let slow = memory.events(CHANNEL).raise(0, || true).expect("to be written");
+    memory.fifo.write();
+    assert_eq!(memory.all(), [0]);
+    memory.events(CHANNEL).written(slow);
+    assert!(memory.raise(1));
+}
+
+#[test]
+fn n09_a_count_saturates_and_goes_on() {
+    let mut memory = Memory::new(&[0]);
+    sync::store(&memory.nodes[0].count, LIFE + u64::from(u32::MAX));
+    assert!(memory.raise(0));
+    assert_eq!(memory.nodes[0].unread(), u32::MAX);
+    assert_eq!(memory.take(), Some(0));
+    assert_eq!(sync::load(&memory.nodes[0].count), LIFE + u64::from(u32::MAX) - 1);
+}
+
+#[test]
+fn n09_sources_that_share_a_mark_all_come() {
+    let (board, nodes) = (Board::default(), [const { EventNode::NEW }; 3]);
+    let of = |source: u32| source / BITS;
+    let events = Events::new(&board, 0, 3 * BITS, |source| &nodes[of(source) as usize % 3]);
+    let (fifo, mut collected) = (Fifo::default(), Collected::default());
+    for source in [2 * BITS + 7, 7, BITS + 7] {
+        events.attach(source);
+        let _ = events.raise(source, || true);
+    }
+    let all: Vec<_> = iter::from_fn(|| events.take(&mut collected, &fifo)).collect();
+    assert_eq!(all, [2 * BITS + 7, 7, BITS + 7]);
+}
+
+#[test]
+fn x04_marks_and_orders_that_mean_nothing_lose_nothing() {
+    for garbage in [0, 1, 77, u64::MAX] {
+        let mut memory = Memory::new(&[0, 1, 3]);
+        memory.events(CHANNEL + 1).attach(4);
+        memory.raise_all(&[0, 3, 3]);
+        memory.raise_at(CHANNEL + 1, 4);
+        memory.boards[0].marks.iter().for_each(|word| {
+            sync::raise_from(word, |seen| Some(seen | garbage));
+        });
+        memory.nodes.iter().for_each(|node| sync::store_u32(&node.since, garbage as u32));
+        let mut all = memory.all();
+        all.sort_unstable();
+        assert_eq!(all, [0, 3, 3]);
+        assert_eq!(memory.nodes[4].unread(), 1);
+    }
+}
