@@ -2,6 +2,7 @@
 //! that fork.
 
 mod commons;
+mod descriptors;
 mod ends;
 mod forked;
 mod line;

@@ -55,6 +55,11 @@
 //!   later. Its queue pairs are destroyed ones: peers see RETRY_EXC, [when their timers say
 //!   so](#how-long-a-request-waits), then WR_FLUSH. What it was in the middle of is repaired, and everything that
 //!   it had is free again (X3).
+//! - **Descriptors.** A program that closes descriptors which are not its own, as daemons do, stays attached: that it
+//!   lives is told by memory, and what the device needs is opened again by its name. So the fabric's file must not be
+//!   renamed or removed by hand: who can't open it again finds nobody dead any more, and leaves that to others.
+//!   Meanwhile, and after the program opened and closed the fabric's file itself, others have the service thread copy.
+//!   Channels and contexts have descriptors of their own, whose events are gone once they are closed.
 //! - **Suspension.** The queue pairs of a process that is stopped stay; it does not answer where it has to do
 //!   something itself. Who waits for a lock that it holds, or for what it is in the middle of, does so for two
 //!   seconds at most, and then fails; but deregistering memory of the program's own takes as long as that lasts.

@@ -13,7 +13,7 @@
 pub mod copier;
 pub mod files;
 pub mod foreign;
-mod means;
+pub mod means;
 mod remote;
 pub mod stage;
 pub mod stripes;
@@ -39,7 +39,7 @@ use crate::sync;
 pub struct Reach {
     own: &'static [MrSlot],
     foreign: Foreign,
-    means: Means,
+    pub means: Means,
     copier: Copier,
     windows: Bindings,
 }
