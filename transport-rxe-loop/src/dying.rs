@@ -4,6 +4,7 @@
 mod commons;
 mod descriptors;
 mod ends;
+mod execs;
 mod forked;
 mod line;
 // They are there only where steps are.

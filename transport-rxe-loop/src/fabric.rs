@@ -34,6 +34,7 @@ use crate::open::Ways;
 use crate::place::Remains;
 use crate::protocol::lock::{Lock, Owner};
 use crate::reach::Reach;
+use crate::reach::remote::Process;
 use crate::region::{Mapping, Shared};
 use crate::service::Service;
 use crate::sweep;
@@ -100,6 +101,8 @@ impl Fabric {
         })?;
         let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
+        let mine = tables.processes.get(usize::from(me.place())).ok_or_else(damaged)?;
+        sync::store(&mine.guard, here.guard());
         let (own, remains) = (own(limits).ok_or_else(damaged)?, Mutex::default());
         let (service, faults) = (Service::new(), ways.faults.clone().map(Engine::new));
         Ok(Self {
@@ -163,6 +166,13 @@ impl Fabric {
     /// Sees to it that others can reach this process, whatever the program has closed. To be called from time to time.
     pub fn tidy(&self) {
         self.here.tidy();
+    }
+
+    /// The process at a place, which has this number, as one that the system moves bytes of; `None` if it is not to be
+    /// found by that number.
+    pub fn meet(&self, place: u16, pid: i32) -> Option<Process> {
+        let slot = self.tables.processes.get(usize::from(place))?;
+        Process::meet(pid, self.here.owner_at(place)?, sync::load(&slot.guard))
     }
 
     /// The other processes whose places are taken, alive or not.

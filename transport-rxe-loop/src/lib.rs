@@ -47,7 +47,10 @@
 //!   trace it, where the system asks for that (`PR_SET_PTRACER`). Where the system refuses, because of a
 //!   seccomp filter, a process namespace or a program that can't be traced, the [service
 //!   thread](#the-service-thread) of the process that has the memory copies, always so if it is [asked
-//!   to](OpenOptions::copying_by_service). Registered memory that is not there any more is a wrong range.
+//!   to](OpenOptions::copying_by_service). Registered memory that is not there any more is a wrong range. A process
+//!   that runs another program, by `execve(2)`, is dead, and nothing lands in that program, nor in one that has its
+//!   number later: each call names a byte of a page first which the system puts nowhere by itself. A program that maps
+//!   something of its own there, at one of 2^28 addresses which was drawn at random, is not protected.
 //! - **Memory windows.** Their keys are good for peers in every process, and either side takes one away from the
 //!   other, whichever process that is in. [Here](MemoryWindow#how-long-a-key-lives) is how long they live.
 //! - **Atomics**, and writes that are one, are [one step](AtomicCap::Hca) for all processes of the fabric.

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::ends::{Address, End, Memory, OUTSTANDING};
 use super::work::poll;
-use super::{FABRIC, fabric, open};
+use super::{FABRIC, open};
 use crate::actor::{Actor, die_with_parent, order, say, until};
 use crate::audit::{self, Estate};
 use crate::chance::Chance;

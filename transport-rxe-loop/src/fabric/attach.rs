@@ -173,6 +173,12 @@ impl Attachment {
         taken.map(|(index, word)| claim::last(index, word))
     }
 
+    /// The owner of a place, if it is taken; any number is harmless.
+    pub fn owner_at(&self, place: u16) -> Option<u32> {
+        let word = self.words().get(usize::from(place)).filter(|word| !claim::is_free(word))?;
+        Some(claim::last(place.into(), word))
+    }
+
     /// Frees the place of an owner that is dead, when nothing is left that it had.
     pub fn free(&self, owner: u32) {
         if let Some((_, word)) = self.place(owner) {

@@ -47,6 +47,8 @@ unsafe impl Shared for ProcessSlot {}
 pub struct ProcessSlot {
     /// Counts how often its service thread was asked for, which sleeps on it.
     pub calls: AtomicU32,
+    /// Where its [guard page](crate::fabric::guard_page) is.
+    pub guard: AtomicU64,
 }
 
 /// A queue pair. The parts lie in cache lines of their own by who writes them.
