@@ -2,7 +2,9 @@
 //! that fork.
 
 mod commons;
+mod descriptors;
 mod ends;
+mod execs;
 mod forked;
 mod line;
 // They are there only where steps are.

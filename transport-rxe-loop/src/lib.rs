@@ -47,7 +47,10 @@
 //!   trace it, where the system asks for that (`PR_SET_PTRACER`). Where the system refuses, because of a
 //!   seccomp filter, a process namespace or a program that can't be traced, the [service
 //!   thread](#the-service-thread) of the process that has the memory copies, always so if it is [asked
-//!   to](OpenOptions::copying_by_service). Registered memory that is not there any more is a wrong range.
+//!   to](OpenOptions::copying_by_service). Registered memory that is not there any more is a wrong range. A process
+//!   that runs another program, by `execve(2)`, is dead, and nothing lands in that program, nor in one that has its
+//!   number later: each call names a byte of a page first which the system puts nowhere by itself. A program that maps
+//!   something of its own there, at one of 2^28 addresses which was drawn at random, is not protected.
 //! - **Memory windows.** Their keys are good for peers in every process, and either side takes one away from the
 //!   other, whichever process that is in. [Here](MemoryWindow#how-long-a-key-lives) is how long they live.
 //! - **Atomics**, and writes that are one, are [one step](AtomicCap::Hca) for all processes of the fabric.
@@ -55,6 +58,11 @@
 //!   later. Its queue pairs are destroyed ones: peers see RETRY_EXC, [when their timers say
 //!   so](#how-long-a-request-waits), then WR_FLUSH. What it was in the middle of is repaired, and everything that
 //!   it had is free again (X3).
+//! - **Descriptors.** A program that closes descriptors which are not its own, as daemons do, stays attached: that it
+//!   lives is told by memory, and what the device needs is opened again by its name. So the fabric's file must not be
+//!   renamed or removed by hand: who can't open it again finds nobody dead any more, and leaves that to others.
+//!   Meanwhile, and after the program opened and closed the fabric's file itself, others have the service thread copy.
+//!   Channels and contexts have descriptors of their own, whose events are gone once they are closed.
 //! - **Suspension.** The queue pairs of a process that is stopped stay; it does not answer where it has to do
 //!   something itself. Who waits for a lock that it holds, or for what it is in the middle of, does so for two
 //!   seconds at most, and then fails; but deregistering memory of the program's own takes as long as that lasts.

@@ -7,14 +7,17 @@
 //! | any other | another process' | by the [system](remote), from there to here without a stop | read and written by the system, under a lock |
 //! | any other, where the system refuses | another process' | through the [fabric](copier), by a thread of that process | by that thread, under a lock |
 //!
+//! The system takes the number of a process, which another program may have by then; so it is shown first that it is
+//! the one that has the memory: see [`remote`].
+//!
 //! The last way is taken, too, for every process if the device was
 //! [opened](crate::OpenOptions::copying_by_service) so: that is for trying it.
 
 pub mod copier;
 pub mod files;
 pub mod foreign;
-mod means;
-mod remote;
+pub mod means;
+pub mod remote;
 pub mod stage;
 pub mod stripes;
 
@@ -39,7 +42,7 @@ use crate::sync;
 pub struct Reach {
     own: &'static [MrSlot],
     foreign: Foreign,
-    means: Means,
+    pub means: Means,
     copier: Copier,
     windows: Bindings,
 }
@@ -219,15 +222,15 @@ impl Transfer<'_> {
         let place = self.far.place;
         let means = &self.fabric.reach().means;
         loop {
-            let pid = match means.of(self.fabric, place) {
-                Mean::Direct(pid) => pid,
+            let process = match means.of(self.fabric, place) {
+                Mean::Direct(process) => process,
                 Mean::Service => return copier::carry(self, range, len),
                 Mean::None => return Err(Trouble::NoAnswer),
             };
             let late = self.late(range.clone(), len);
-            match remote::copy(pid, self.from, self.to, range.clone(), late) {
+            match remote::copy(process, self.from, self.to, range.clone(), late) {
                 Ok(()) => return Ok(()),
-                Err(errno) => means.learn(self.fabric, place, pid, errno)?,
+                Err(errno) => means.learn(self.fabric, place, process, errno)?,
             }
         }
     }

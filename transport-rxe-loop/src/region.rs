@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 
 use cq_core::ring::Slot;
 use cq_core::soft::{Control, Tag};
@@ -48,6 +48,25 @@ impl Mapping {
         let base = unsafe { mmap(null_mut(), len, access, MapFlags::SHARED, file, 0)? };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
         Ok(Self { base, len })
+    }
+
+    /// Maps a copy of the first `len` bytes of a file, which it has, for this process alone: a forked child has
+    /// nothing there. If `addr` is not 0, it lies there, at the start of a page.
+    ///
+    /// # Errors
+    /// What the system says; something else lies there.
+    pub fn guard(file: BorrowedFd<'_>, len: usize, addr: usize) -> Result<Self, Errno> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let there = if addr == 0 { MapFlags::empty() } else { MapFlags::FIXED_NOREPLACE };
+        let at = with_exposed_provenance_mut(addr);
+        // SAFETY: a new mapping, which takes nobody's place: the system refuses an address that is taken, or, where
+        // it does not know that flag, chooses another one.
+        let base = unsafe { mmap(at, len, access, MapFlags::PRIVATE | there, file, 0)? };
+        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+        let page = Self { base, len };
+        // SAFETY: the mapping is ours, and nobody has seen it.
+        unsafe { madvise(page.base.as_ptr().cast(), len, Advice::LinuxDontFork)? };
+        Ok(page)
     }
 
     /// Gives the bytes of the file that is mapped back to the system, whoever else maps it. They read as

@@ -29,6 +29,7 @@ use crate::window;
 
 /// Looks at all other processes, and sweeps up after those that died. True if there are others left.
 pub fn look(fabric: &'static Fabric) -> bool {
+    fabric.tidy();
     place::tidy(fabric);
     fabric.others().filter(|&other| fabric.is_alive(other.place()) || !after(fabric, other)).count()
         != 0

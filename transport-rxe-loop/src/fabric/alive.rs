@@ -4,15 +4,19 @@
 //! | byte | lock | held by |
 //! |---|---|---|
 //! | gate | `F_OFD_SETLK`, the descriptor's | who attaches, leaves, or replaces the file, meanwhile |
-//! | [owner](super::claim) | `F_SETLK`, the process' | that process, to its end: it is never unlocked |
+//! | [owner](super::claim) | `F_OFD_SETLK`, the [guard page](super::guard_page)'s | that process, to its end: it is never unlocked |
+//! | name of an owner | `F_SETLK`, the process' | that process, so that the system tells others its number |
 //!
-//! The lock of a process goes after the last instruction of its last thread, however that comes about, or
-//! when it runs another program: a zombie has none, a forked child neither, and a process whose first thread
-//! ended keeps it. It would also go if the process closed any descriptor of the file, so none is closed
-//! while a lock is held. Nothing that anybody writes into the memory makes a process dead or alive.
+//! The lock of an owner belongs to an opening of the file that nothing holds but a mapping, which no forked child
+//! has. It goes with the process' memory: after the last instruction of its last thread, however that comes about,
+//! or when it runs another program. A zombie has none, and a process whose first thread ended keeps it. No descriptor
+//! that the program closes takes it away. Nothing that anybody writes into the memory makes a process dead or alive.
+//!
+//! The lock of a name goes as soon as the process closes any descriptor of the file. It lives all the same, and
+//! [takes it again](name) as soon as it looks after others; until then nobody knows its number.
 //!
 //! Others ask with `F_OFD_GETLK`, which sees the locks of one's own process, too: those of another copy of
-//! this library.
+//! this library, and one's own.
 
 #![allow(unsafe_code)]
 
@@ -29,6 +33,8 @@ const GATE: i64 = 1 << 62;
 /// The bytes of owners: by place, and each place's by generation.
 const OWNERS: i64 = GATE + 1;
 const GENERATIONS: i64 = 1 << 16;
+/// From the byte of an owner to that of its name.
+const NAME: i64 = 1 << 33;
 /// How often the gate is tried while somebody else is in it.
 const KNOCK: Duration = Duration::from_micros(500);
 
@@ -117,20 +123,36 @@ fn bytes(places: Range<u32>) -> Range<i64> {
     first(places.start)..first(places.end)
 }
 
-/// Locks the byte of an owner until this process ends; false if another process has it. Nobody else of this
-/// process is kept out.
+fn name_of(bytes: Range<i64>) -> Range<i64> {
+    bytes.start + NAME..bytes.end + NAME
+}
+
+/// Locks the byte of an owner for as long as anything holds this opening of the file; false if another opening has
+/// it.
 pub fn hold(fd: BorrowedFd<'_>, owner: u32) -> Result<bool, Errno> {
-    granted(fcntl(fd, libc::F_SETLK, &mut range(byte(owner), libc::F_WRLCK)))
+    granted(fcntl(fd, libc::F_OFD_SETLK, &mut range(byte(owner), libc::F_WRLCK)))
+}
+
+/// Has the system tell others the number of this process, which is this owner, until it closes a descriptor of
+/// the file. False if another process has said that it is this owner.
+pub fn name(fd: BorrowedFd<'_>, owner: u32) -> Result<bool, Errno> {
+    granted(fcntl(fd, libc::F_SETLK, &mut range(name_of(byte(owner)), libc::F_WRLCK)))
+}
+
+/// A lock on some of these bytes: whose it is, if that can be told.
+fn found(fd: BorrowedFd<'_>, bytes: Range<i64>) -> Result<Option<i32>, Errno> {
+    let mut lock = range(bytes, libc::F_WRLCK);
+    fcntl(fd, libc::F_OFD_GETLK, &mut lock)?;
+    Ok((lock.l_type != libc::F_UNLCK as libc::c_short).then_some(lock.l_pid))
 }
 
 /// Somebody who holds one of these bytes.
 fn holder(fd: BorrowedFd<'_>, bytes: Range<i64>) -> Result<Liveness, Errno> {
-    let mut lock = range(bytes, libc::F_WRLCK);
-    fcntl(fd, libc::F_OFD_GETLK, &mut lock)?;
-    if lock.l_type == libc::F_UNLCK as libc::c_short {
+    if found(fd, bytes.clone())?.is_none() {
         return Ok(Liveness::Dead);
     }
-    Ok(Liveness::Alive { pid: (lock.l_pid > 0).then_some(lock.l_pid) })
+    let pid = found(fd, name_of(bytes))?.filter(|&pid| pid > 0);
+    Ok(Liveness::Alive { pid })
 }
 
 /// What became of an owner. Any number is harmless.
@@ -145,14 +167,14 @@ pub fn ask_place(fd: BorrowedFd<'_>, index: u32) -> Result<Liveness, Errno> {
 
 /// Whether any process is attached to the file.
 pub fn anybody(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
-    Ok(holder(fd, bytes(0..MAX_PROCESSES))? != Liveness::Dead)
+    Ok(found(fd, bytes(0..MAX_PROCESSES))?.is_some())
 }
 
-/// Whether this process has no place, for any copy of this library.
+/// Whether this process has no name, for any copy of this library.
 pub fn is_without_us(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     let us = std::process::id() as i32;
     // The system names one lock of a range, not the first: so what lies on either side of it is asked for too.
-    let mut left = vec![bytes(0..MAX_PROCESSES)];
+    let mut left = vec![name_of(bytes(0..MAX_PROCESSES))];
     while let Some(asked) = left.pop() {
         let mut lock = range(asked.clone(), libc::F_WRLCK);
         fcntl(fd, libc::F_OFD_GETLK, &mut lock)?;
@@ -219,6 +241,8 @@ mod tests {
                 let (file, other) = opened_twice();
                 let owner = generation << 16 | (index + 1);
                 assert_eq!(hold(other.as_fd(), owner), Ok(true));
+                assert_eq!(ask(file.as_fd(), owner), Ok(Liveness::Alive { pid: None }));
+                assert_eq!(name(other.as_fd(), owner), Ok(true));
                 let asked = [owner - 1, owner, owner + 1].map(|owner| ask(file.as_fd(), owner));
                 let pid = Some(std::process::id() as i32);
                 let (dead, alive) = (Ok(Liveness::Dead), Ok(Liveness::Alive { pid }));
@@ -237,11 +261,11 @@ mod tests {
         for us in [OTHER - 50, OTHER + 50] {
             let (file, other) = opened_twice();
             // Of those that are in the way, the first made is named.
-            let mut lock = range(byte(OTHER), libc::F_WRLCK);
+            let mut lock = range(name_of(byte(OTHER)), libc::F_WRLCK);
             fcntl(other.as_fd(), libc::F_OFD_SETLK, &mut lock).unwrap();
-            assert_eq!(anybody(file.as_fd()), Ok(true));
+            assert_eq!(anybody(file.as_fd()), Ok(false), "a name is nobody");
             assert_eq!(is_without_us(file.as_fd()), Ok(true));
-            assert_eq!(hold(file.as_fd(), us), Ok(true));
+            assert_eq!(name(file.as_fd(), us), Ok(true));
             assert_eq!(is_without_us(file.as_fd()), Ok(false), "{us}");
         }
     }
@@ -250,7 +274,7 @@ mod tests {
     fn x04_a_lock_without_end_is_looked_at_once() {
         let (file, other) = opened_twice();
         let set = |kind| {
-            let mut lock = range(byte(100), kind);
+            let mut lock = range(name_of(byte(100)), kind);
             lock.l_len = 0;
             fcntl(other.as_fd(), libc::F_OFD_SETLK, &mut lock).unwrap();
         };

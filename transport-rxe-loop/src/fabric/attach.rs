@@ -24,11 +24,12 @@ use super::claim;
 use super::error::AttachError;
 use super::file::{self, FileId};
 use super::fork;
+use super::guard_page::GuardPage;
 use super::header::{self, Format};
 use super::limits::Limits;
 use super::name::FabricPath;
 use super::prune::prune;
-use super::registry::{Guard, Kept, REGISTRY, Registry};
+use super::registry::{Descriptor, Guard, Kept, REGISTRY, Registry};
 use crate::error::OpenError;
 use crate::fabric::Fabric;
 use crate::region::Mapping;
@@ -43,11 +44,12 @@ const MOMENT: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Attachment {
     path: FabricPath,
-    fd: BorrowedFd<'static>,
+    fd: &'static Descriptor,
     id: FileId,
     memory: &'static Mapping,
     limits: Limits,
     owner: u32,
+    guard: GuardPage,
     generation: u32,
     device: OnceLock<Fabric>,
 }
@@ -89,6 +91,11 @@ impl Attachment {
         self.owner
     }
 
+    /// Where its guard page is.
+    pub fn guard(&self) -> u64 {
+        self.guard.addr()
+    }
+
     /// Whether this is still the process that attached, and not a forked child of it.
     #[inline]
     pub fn is_ours(&self) -> bool {
@@ -113,26 +120,63 @@ impl Attachment {
 
     fn ask(&self, ask: impl FnOnce(BorrowedFd<'_>) -> Result<Liveness, Errno>) -> Liveness {
         let unknown = Liveness::Alive { pid: None };
-        if !self.is_ours() {
-            return unknown;
-        }
-        match ask(self.fd) {
+        let Some(fd) = self.open() else { return unknown };
+        match ask(fd) {
+            // It may have been closed meanwhile.
             Ok(Liveness::Dead) if !self.is_open() => unknown,
             Ok(liveness) => liveness,
             Err(_) => unknown,
         }
     }
 
+    /// The descriptor, if this still is the process that attached. Where the program has closed it, the file is opened
+    /// again; `None` if it can't be.
+    fn open(&self) -> Option<BorrowedFd<'static>> {
+        if !self.is_ours() {
+            return None;
+        }
+        if !self.is_open() {
+            self.open_again(&REGISTRY.lock(Instant::now())?);
+        }
+        self.fd.get().filter(|_| self.is_open())
+    }
+
+    /// Opens the file again, if the program has closed it.
+    fn open_again(&self, _only: &Guard) {
+        if self.is_open() {
+            return;
+        }
+        let Ok(Some(fd)) = file::open_found(&self.path) else { return };
+        if file::id_of(fd.as_fd()) == Ok(self.id) {
+            self.fd.set(fd);
+        }
+    }
+
+    /// Has others know the number of this process again, which they do not once the program has closed any descriptor
+    /// of the file. To be called from time to time.
+    pub fn tidy(&self) {
+        if let Some(fd) = self.open() {
+            // Who can't reach it directly asks its service thread.
+            let _ = alive::name(fd, self.owner);
+        }
+    }
+
     /// Whether the descriptor still is the file's. A program may close what is not its own, and the number be
     /// another file's by then.
     fn is_open(&self) -> bool {
-        file::id_of(self.fd) == Ok(self.id)
+        self.fd.get().is_some_and(|fd| file::id_of(fd) == Ok(self.id))
     }
 
     /// The owners of all places that are taken, alive or not.
     pub fn owners(&self) -> impl Iterator<Item = u32> {
         let taken = (0..).zip(self.words()).filter(|(_, word)| !claim::is_free(word));
         taken.map(|(index, word)| claim::last(index, word))
+    }
+
+    /// The owner of a place, if it is taken; any number is harmless.
+    pub fn owner_at(&self, place: u16) -> Option<u32> {
+        let word = self.words().get(usize::from(place)).filter(|word| !claim::is_free(word))?;
+        Some(claim::last(place.into(), word))
     }
 
     /// Frees the place of an owner that is dead, when nothing is left that it had.
@@ -242,14 +286,14 @@ impl Attempt<'_> {
         header::write(fd.as_fd(), &self.limits, self.format)
             .map_err(self.failed("writing the header"))?;
         let memory = self.map(fd.as_fd(), &self.limits)?;
-        let owner = self.claim(fd.as_fd(), &memory, &self.limits)?;
+        let place = self.claim(fd.as_fd(), &memory, &self.limits)?;
         let kept = self.keep(fd)?;
         let Some(fd) = kept.fd() else { return Ok(None) };
         let gate = self.gate(fd)?;
         let linked = file::link(fd, self.path);
         if linked == Ok(true) {
             file::clear(self.path);
-            return Ok(Some(self.attached(kept, fd, memory, self.limits, owner)));
+            return Ok(Some(self.attached(kept, memory, self.limits, place)));
         }
         // Nobody else ever saw it.
         std::mem::forget(gate);
@@ -269,22 +313,21 @@ impl Attempt<'_> {
             .map_err(|why| AttachError::NotOurs { path: self.path.file(), why })?;
         file::reserve(fd, self.path, limits.bytes)?;
         let memory = self.map(fd, &limits)?;
-        let owner = self.claim(fd, &memory, &limits)?;
-        Ok(self.attached(kept, fd, memory, limits, owner))
+        let place = self.claim(fd, &memory, &limits)?;
+        Ok(self.attached(kept, memory, limits, place))
     }
 
     fn attached(
         &self,
         kept: &'static Kept,
-        fd: BorrowedFd<'static>,
         memory: Mapping,
         limits: Limits,
-        owner: u32,
+        (owner, guard): (u32, GuardPage),
     ) -> &'static Attachment {
         let (path, id, generation) = (self.path.clone(), kept.id(), fork::generation());
-        let device = OnceLock::new();
+        let (fd, device) = (kept.descriptor(), OnceLock::new());
         let memory = Box::leak(Box::new(memory));
-        kept.attach(Attachment { path, fd, id, memory, limits, owner, generation, device })
+        kept.attach(Attachment { path, fd, id, memory, limits, owner, guard, generation, device })
     }
 
     fn keep(&self, fd: OwnedFd) -> Result<&'static Kept, AttachError> {
@@ -302,23 +345,28 @@ impl Attempt<'_> {
         Mapping::of_file(fd, limits.bytes as usize).map_err(self.failed("mapping"))
     }
 
-    /// Takes a place for this process.
+    /// Takes a place for this process, and lives there as long as there is the guard page.
     fn claim(
         &self,
         fd: BorrowedFd<'_>,
         memory: &Mapping,
         limits: &Limits,
-    ) -> Result<u32, AttachError> {
+    ) -> Result<(u32, GuardPage), AttachError> {
         for (index, word) in (0..).zip(header::claims(memory, limits)) {
             // The word says that nothing is left of who was here; the locks say that nobody lives here,
             // another copy in this process included, even if somebody scribbled over the word.
-            let lock = |owner| match alive::ask_place(fd, index)? {
-                Liveness::Dead => alive::hold(fd, owner),
-                Liveness::Alive { .. } => Ok(false),
+            let mut guard = None;
+            let lock = |owner| {
+                if alive::ask_place(fd, index)? == Liveness::Dead {
+                    guard = GuardPage::new(fd, owner)?;
+                }
+                Ok(guard.is_some())
             };
             let taken = claim::attempt(index, word, lock).map_err(self.failed("locking"))?;
-            if let Some(owner) = taken {
-                return Ok(owner);
+            if let Some(place) = taken.zip(guard) {
+                // Without a name it is asked to move its bytes itself.
+                let _ = alive::name(fd, place.0);
+                return Ok(place);
             }
         }
         let max = limits.processes;
@@ -332,7 +380,7 @@ impl Attempt<'_> {
 }
 
 /// Closes a file that this process has not attached to, so that it does not keep its memory: unless another
-/// copy of this library has, whose locks would go with the descriptor. The gate closes with it.
+/// copy of this library has, whose name would go with the descriptor. The gate closes with it.
 pub fn discard(kept: &Kept, gate: Gate<'_>) {
     if kept.fd().is_some_and(|fd| alive::is_without_us(fd) == Ok(true)) {
         std::mem::forget(gate);
@@ -344,24 +392,23 @@ pub fn discard(kept: &Kept, gate: Gate<'_>) {
 /// other threads may still run, and the places taken, since nothing was freed: they are the dead's once
 /// the process has ended.
 pub fn leave(registry: &'static Registry, deadline: Instant) {
-    let Some(_guard) = registry.lock(deadline) else { return };
+    let Some(guard) = registry.lock(deadline) else { return };
     for attachment in registry.all().filter_map(Kept::attachment) {
-        if !attachment.is_open() {
-            continue;
-        }
-        if let Ok(Some(_gate)) = Gate::pass(attachment.fd, deadline) {
-            leave_one(attachment);
+        attachment.open_again(&guard);
+        let Some(fd) = attachment.fd.get().filter(|_| attachment.is_open()) else { continue };
+        if let Ok(Some(_gate)) = Gate::pass(fd, deadline) {
+            leave_one(attachment, fd);
         }
     }
 }
 
 /// The gate is ours.
-fn leave_one(attachment: &Attachment) {
+fn leave_one(attachment: &Attachment, fd: BorrowedFd<'_>) {
     if let Some((_, mine)) = attachment.place(attachment.owner) {
         claim::leave(mine);
     }
     let stays = |(index, word): (u32, &AtomicU32)| {
-        !claim::is_leaving(word) && alive::ask_place(attachment.fd, index) != Ok(Liveness::Dead)
+        !claim::is_leaving(word) && alive::ask_place(fd, index) != Ok(Liveness::Dead)
     };
     let last = !(0..).zip(attachment.words()).any(stays);
     if last && file::leads_to(&attachment.path, attachment.id) {

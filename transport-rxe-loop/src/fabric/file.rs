@@ -145,9 +145,15 @@ pub fn fill(fd: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     Ok(())
 }
 
+/// A name of an open file, whether it has one in a directory or not. `/proc/self` leads nowhere in a process whose first
+/// thread has ended.
+pub fn path_of(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/thread-self/fd/{}", fd.as_raw_fd())
+}
+
 /// Gives a file that was made the fabric's name; false if another one has it by now.
 pub fn link(fd: BorrowedFd<'_>, path: &FabricPath) -> Result<bool, AttachError> {
-    let made = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let made = path_of(fd);
     match linkat(CWD, made, CWD, path.file(), AtFlags::SYMLINK_FOLLOW) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),

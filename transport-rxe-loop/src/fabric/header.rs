@@ -24,7 +24,7 @@ const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= BYTES);
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-loop");
 /// Counts whenever what the bytes mean changes, or the locks; what they are is told by [`Format::layout`].
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 const WORDS: usize = 10;
 
 /// What this build makes of a fabric's bytes.

@@ -1,4 +1,4 @@
-//! What this process keeps open: one descriptor for each fabric file, which has its locks. One of the rooms
+//! What this process keeps open: one descriptor for each fabric file, by which it asks who lives. One of the rooms
 //! where `unsafe` lives.
 //!
 //! A forked child begins with an empty registry: its thread may be the only one left of several, so nothing
@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use super::attach::Attachment;
-use super::file::FileId;
+use super::file::{self, FileId};
 use crate::sync::{self, AtomicPtr, AtomicU32};
 
 const CLOSED: u32 = u32::MAX;
@@ -35,7 +35,7 @@ pub static REGISTRY: Registry = Registry::new();
 #[derive(Debug)]
 pub struct Kept {
     id: FileId,
-    fd: AtomicU32,
+    fd: Descriptor,
     attachment: OnceLock<Attachment>,
     older: Option<&'static Self>,
 }
@@ -85,7 +85,7 @@ impl Guard {
     pub fn keep(&self, fd: OwnedFd, id: FileId) -> &'static Kept {
         let kept = Box::leak(Box::new(Kept {
             id,
-            fd: AtomicU32::new(fd.into_raw_fd() as u32),
+            fd: Descriptor(AtomicU32::new(fd.into_raw_fd() as u32)),
             attachment: OnceLock::new(),
             older: self.0.all().next(),
         }));
@@ -108,10 +108,12 @@ impl Kept {
 
     /// Its descriptor; `None` once it was closed.
     pub fn fd(&self) -> Option<BorrowedFd<'static>> {
-        let fd = sync::load_u32(&self.fd);
-        // SAFETY: a descriptor that `keep` was given and nobody closed. Who closes it says that nobody
-        // uses it any more.
-        (fd != CLOSED).then(|| unsafe { BorrowedFd::borrow_raw(fd as RawFd) })
+        self.fd.get()
+    }
+
+    /// Where its descriptor is kept.
+    pub const fn descriptor(&'static self) -> &'static Descriptor {
+        &self.fd
     }
 
     /// What this process has there.
@@ -124,15 +126,37 @@ impl Kept {
         self.attachment.get_or_init(|| attachment)
     }
 
-    /// Closes the file: all locks that this process has there are gone. Nobody may use the descriptor from
-    /// here on.
+    /// Closes the file, unless the program has: the gate is free, and the process has no name there any more. Nobody
+    /// may use the descriptor from here on.
     pub fn close(&self) {
-        let fd = sync::load_u32(&self.fd);
-        if fd != CLOSED {
-            sync::store_u32(&self.fd, CLOSED);
-            // SAFETY: ours since `keep` was given it; `fd` gives it to nobody any more.
-            unsafe { rustix::io::close(fd as RawFd) };
+        let Some(fd) = self.fd.get() else { return };
+        let is_open = file::id_of(fd) == Ok(self.id);
+        sync::store_u32(&self.fd.0, CLOSED);
+        // By now the number may be another file's.
+        if is_open {
+            // SAFETY: ours since `keep` was given it, or `set`; `get` gives it to nobody any more.
+            unsafe { rustix::io::close(fd.as_raw_fd()) };
         }
+    }
+}
+
+/// The number of a descriptor that this process keeps. A program may close it all the same.
+#[derive(Debug)]
+pub struct Descriptor(AtomicU32);
+
+impl Descriptor {
+    /// The descriptor; `None` once it was closed.
+    pub fn get(&self) -> Option<BorrowedFd<'static>> {
+        let fd = sync::load_u32(&self.0);
+        // SAFETY: a descriptor that `keep` or `set` was given and nobody of this library closed. Who closes it says
+        // that nobody uses it any more. Where the program did, the system refuses it, or it is another file's: so who
+        // relies on an answer looks which one's, and none of the calls that are made by it changes a file.
+        (fd != CLOSED).then(|| unsafe { BorrowedFd::borrow_raw(fd as RawFd) })
+    }
+
+    /// Keeps another one of the same file instead. What the number before leads to by now is not ours to close.
+    pub fn set(&self, fd: OwnedFd) {
+        sync::store_u32(&self.0, fd.into_raw_fd() as u32);
     }
 }
 

@@ -49,6 +49,8 @@ pub struct ProcessSlot {
     pub calls: AtomicU32,
     /// Who has asked it for something: see [`copier`](crate::reach::copier).
     pub askers: Askers,
+    /// Where its [guard page](crate::fabric::guard_page) is.
+    pub guard: AtomicU64,
 }
 
 /// A queue pair. The parts lie in cache lines of their own by who writes them.

@@ -9,12 +9,13 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::fabric::Fabric;
 use crate::fabric::alive::Liveness;
 use crate::reach::Trouble;
+use crate::reach::remote::Process;
 
 /// How to get at the memory of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mean {
-    /// The system moves bytes of the process with this number.
-    Direct(i32),
+    /// The system moves bytes of this process.
+    Direct(Process),
     /// The process itself moves them.
     Service,
     /// It is dead.
@@ -35,8 +36,8 @@ pub struct Means {
 }
 
 impl Means {
-    /// For how long a process is taken to have its number. Another one has it sooner only if as many processes
-    /// as there are numbers come meanwhile.
+    /// For how long a process is taken to be reached so. Where it is not any more, the next call that is made by its
+    /// number fails.
     const FRESH: Duration = Duration::from_millis(250);
 
     /// For so many processes.
@@ -54,7 +55,9 @@ impl Means {
         }
         let mean = match fabric.liveness(place) {
             Liveness::Dead => Mean::None,
-            Liveness::Alive { pid: Some(pid) } if !self.by_service => Mean::Direct(pid),
+            Liveness::Alive { pid: Some(pid) } if !self.by_service => {
+                fabric.meet(place, pid).map_or(Mean::Service, Mean::Direct)
+            }
             Liveness::Alive { .. } => Mean::Service,
         };
         *seen = (mean != Mean::None).then_some(Seen { at: now, mean });
@@ -73,12 +76,12 @@ impl Means {
         &self,
         fabric: &'static Fabric,
         place: u16,
-        pid: i32,
+        process: Process,
         errno: Errno,
     ) -> Result<(), Trouble> {
         match errno {
             Errno::FAULT => Err(Trouble::Fault),
-            Errno::SRCH => self.is_gone(fabric, place, pid),
+            Errno::SRCH => self.is_gone(fabric, place, process),
             _ => {
                 self.is_refused(place);
                 Ok(())
@@ -86,13 +89,17 @@ impl Means {
         }
     }
 
-    /// The system says that there is no process with this number. If it is there all the same, its first
-    /// thread has ended.
-    fn is_gone(&self, fabric: &'static Fabric, place: u16, pid: i32) -> Result<(), Trouble> {
+    /// It is not there by this number, or not any more. If it is all the same, its first thread has ended.
+    fn is_gone(
+        &self,
+        fabric: &'static Fabric,
+        place: u16,
+        process: Process,
+    ) -> Result<(), Trouble> {
         self.forget(place);
         match self.of(fabric, place) {
             Mean::None => return Err(Trouble::NoAnswer),
-            Mean::Direct(now) if now == pid => self.is_refused(place),
+            Mean::Direct(now) if now == process => self.is_refused(place),
             _ => {}
         }
         Ok(())
@@ -130,6 +137,7 @@ mod tests {
     use crate::device::Context;
     use crate::error::OpenError;
     use crate::open::OpenOptions;
+    use crate::sync;
 
     /// A place where nobody lives, and where this says that somebody did.
     const PLACE: u16 = 38;
@@ -138,10 +146,10 @@ mod tests {
     fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
         let (_context, fabric) = OpenOptions::new().alone();
         let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
-        let Mean::Direct(pid) = means.of(fabric, here) else { panic!("this process lives") };
-        assert_eq!(means.learn(fabric, here, pid, Errno::FAULT), Err(Trouble::Fault));
-        assert_eq!(means.of(fabric, here), Mean::Direct(pid));
-        assert_eq!(means.learn(fabric, here, pid, Errno::PERM), Ok(()));
+        let Mean::Direct(it) = means.of(fabric, here) else { panic!("this process lives") };
+        assert_eq!(means.learn(fabric, here, it, Errno::FAULT), Err(Trouble::Fault));
+        assert_eq!(means.of(fabric, here), Mean::Direct(it));
+        assert_eq!(means.learn(fabric, here, it, Errno::PERM), Ok(()));
         assert_eq!(means.of(fabric, here), Mean::Service);
     }
 
@@ -149,13 +157,43 @@ mod tests {
     fn q10_a_process_without_its_first_thread_is_asked_itself() {
         let (_context, fabric) = OpenOptions::new().alone();
         let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
-        let Mean::Direct(pid) = means.of(fabric, here) else { panic!("this process lives") };
+        let Mean::Direct(it) = means.of(fabric, here) else { panic!("this process lives") };
         // One that has got another number since is tried under that.
-        *means.seen(here).unwrap() = Some(Seen { at: now(), mean: Mean::Direct(pid + 1) });
-        assert_eq!(means.learn(fabric, here, pid + 1, Errno::SRCH), Ok(()));
-        assert_eq!(means.of(fabric, here), Mean::Direct(pid));
-        assert_eq!(means.learn(fabric, here, pid, Errno::SRCH), Ok(()));
+        let before = Process { pid: it.pid + 1, ..it };
+        *means.seen(here).unwrap() = Some(Seen { at: now(), mean: Mean::Direct(before) });
+        assert_eq!(means.learn(fabric, here, before, Errno::SRCH), Ok(()));
+        assert_eq!(means.of(fabric, here), Mean::Direct(it));
+        assert_eq!(means.learn(fabric, here, it, Errno::SRCH), Ok(()));
         assert_eq!(means.of(fabric, here), Mean::Service);
+    }
+
+    #[test]
+    fn x04_where_a_guard_page_is_said_to_be_that_is_none_the_process_is_asked_itself() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let here = fabric.place();
+        let word = &fabric.tables().processes[usize::from(here)].guard;
+        let (page, mean) = (sync::load(word), || Means::new(64, false).of(fabric, here));
+        assert!(matches!(mean(), Mean::Direct(_)));
+        // Memory of this process that is none, the page but for a word, and what no process has.
+        let other = Box::new([0u64; 4]);
+        let other = other.as_ptr() as u64;
+        for said in [0, other, page + 8, page - 8, u64::MAX, u64::MAX - 8] {
+            sync::store(word, said);
+            assert_eq!(mean(), Mean::Service, "{said:#x}");
+        }
+        sync::store(word, page);
+        assert!(matches!(mean(), Mean::Direct(_)));
+    }
+
+    #[test]
+    fn x04_who_has_the_number_of_another_is_not_taken_for_it() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let (here, pid) = (fabric.place(), std::process::id() as i32);
+        assert!(fabric.meet(here, pid).is_some());
+        for other in [std::os::unix::process::parent_id() as i32, 0, -1, i32::MAX] {
+            assert_eq!(fabric.meet(here, other), None, "{other}");
+        }
+        assert_eq!(fabric.meet(PLACE, pid), None, "nobody lives there");
     }
 
     #[test]

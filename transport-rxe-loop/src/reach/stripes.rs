@@ -12,6 +12,7 @@ use crate::lock::Guard;
 use crate::memory::{Far, Piece, Pieces, Target};
 use crate::reach::copier::NotDone;
 use crate::reach::means::Mean;
+use crate::reach::remote::Process;
 use crate::reach::{Trouble, copier, remote};
 use crate::sync::{self, AtomicU64};
 use crate::window::Word;
@@ -81,32 +82,32 @@ fn step_far(
     let at = Target::of_far(far, piece);
     let means = &fabric.reach().means;
     loop {
-        let pid = match means.of(fabric, far.place) {
+        let process = match means.of(fabric, far.place) {
             Mean::None => return Err(Trouble::NoAnswer.into()),
-            Mean::Direct(pid) if !is_mapped => pid,
+            Mean::Direct(process) if !is_mapped => process,
             // What others change by instructions, only who maps it can.
             _ => return copier::atomic(fabric, far, piece, step),
         };
         let guard = lock(fabric, piece.addr)?;
-        let outcome = remote_step(pid, &at, step);
+        let outcome = remote_step(process, &at, step);
         drop(guard);
         match outcome {
             Ok(held) => return Ok(held),
-            Err(errno) => means.learn(fabric, far.place, pid, errno)?,
+            Err(errno) => means.learn(fabric, far.place, process, errno)?,
         }
     }
 }
 
 /// The step on a word of another process. Its lock is held.
-fn remote_step(pid: i32, at: &Target<'_>, step: Step) -> Result<u64, Errno> {
+fn remote_step(process: Process, at: &Target<'_>, step: Step) -> Result<u64, Errno> {
     let copy = [AtomicU64::new(0)];
     let stores = matches!(step, Step::Store { .. });
     if !stores {
-        remote::copy(pid, at.pieces(), &Target::of_words(&copy, LEN), 0..LEN, LEN)?;
+        remote::copy(process, at.pieces(), &Target::of_words(&copy, LEN), 0..LEN, LEN)?;
     }
     let held = step.on(&copy[0]);
     if stores || sync::load(&copy[0]) != held {
-        remote::copy(pid, &Pieces::of_words(&copy, LEN), at, 0..LEN, LEN)?;
+        remote::copy(process, &Pieces::of_words(&copy, LEN), at, 0..LEN, LEN)?;
     }
     Ok(held)
 }

@@ -14,6 +14,9 @@ fn x01_two_copies_in_one_process_have_a_place_each() {
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
     assert_ne!(here.owner(), there.owner());
     let pid = Some(std::process::id() as i32);
+    // It closed a descriptor of the file as it came.
+    assert_eq!(there.alive(here.owner()), Liveness::Alive { pid: None });
+    here.tidy();
     for (asked, owner) in [(here, there.owner()), (there, here.owner()), (here, here.owner())] {
         assert_eq!(asked.alive(owner), Liveness::Alive { pid });
     }

@@ -110,6 +110,34 @@ fn x03_a_forked_child_holds_neither_its_parent_s_place_nor_the_gate() {
     next.finish();
 }
 
+/// Makes a child without the C library, which is told nothing of it, and leaves it to its killer.
+pub fn bare_parent(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    // SAFETY: as `fork`, of a child that only sleeps.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    if child == 0 {
+        loop {
+            thread::sleep(PATIENCE);
+        }
+    }
+    say(here.owner());
+    say(child);
+    wait();
+}
+
+#[test]
+fn x03_a_child_that_inherits_everything_does_not_hold_its_parent_s_place() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("bare parent", &directory);
+    let (owner, child) = (actor.number() as u32, actor.number() as i32);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    let child = rustix::process::Pid::from_raw(child).unwrap();
+    rustix::process::kill_process(child, rustix::process::Signal::KILL).expect("the child lives");
+}
+
 /// Forks while another thread has the registry.
 pub fn parent_in_the_middle(path: &FabricPath) {
     let here = attach(path).unwrap();

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
@@ -35,17 +36,54 @@ pub fn first_thread(path: &FabricPath) {
     user(path);
 }
 
-/// Loses the descriptor, as to a program that closes all.
-pub fn careless(path: &FabricPath) {
-    let here = attach(path).unwrap();
+/// Loses the descriptor, as to a program that closes all and opens something else. By which number it was.
+fn lose_descriptor() -> i32 {
     let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
     let other = fs::OpenOptions::new().read(true).write(true).open("/dev/null").unwrap();
     // SAFETY: what this leads to is what is tested.
     assert!(unsafe { libc::dup2(other.as_raw_fd(), fd.as_raw_fd()) } >= 0);
-    for owner in here.owners() {
+    fd.as_raw_fd()
+}
+
+/// Loses the descriptor, and goes on.
+pub fn careless(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    lose_descriptor();
+    say(here.owner());
+    wait();
+    assert_eq!(here.alive(0), Liveness::Dead, "it finds the dead");
+    let is_dead = |owner| here.alive(owner) == Liveness::Dead;
+    assert!(!here.owners().any(is_dead));
+    here.tidy();
+    say("tidy");
+    wait();
+}
+
+/// Loses the descriptor where the file has no name any more.
+pub fn careless_without_a_file(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    fs::remove_file(path.file()).unwrap();
+    lose_descriptor();
+    here.tidy();
+    for owner in here.owners().chain([0]) {
         assert_eq!(here.alive(owner), Liveness::Alive { pid: None }, "nobody is dead for that");
     }
+    // What has the name by now is another's.
+    fs::write(path.file(), "x").unwrap();
+    fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(here.alive(0), Liveness::Alive { pid: None });
     say(here.owner());
+    wait();
+}
+
+/// Loses the descriptor, and forks.
+pub fn careless_parent(path: &FabricPath) {
+    attach(path).unwrap();
+    let fd = lose_descriptor();
+    // SAFETY: a question about a number.
+    let pid = forks::fork(|| unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0);
+    assert_eq!(forks::exit_code(pid), 0, "the child has what the program opened");
+    say("done");
     wait();
 }
 
@@ -126,6 +164,15 @@ fn a_process_whose_first_thread_ended_is_alive() {
     until("it is dead", || here.alive(owner) == Liveness::Dead);
 }
 
+#[test]
+fn a_process_whose_first_thread_ended_makes_a_fabric() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("first thread", &directory);
+    actor.number();
+    assert_eq!(directory.files().len(), 1);
+    actor.kill();
+}
+
 /// Goes on as the first process of a process namespace of its own.
 pub fn apart(path: &FabricPath) {
     // SAFETY: concerns the numbers of processes that this one starts.
@@ -169,14 +216,49 @@ fn a_process_of_another_namespace_is_alive_and_has_the_number_that_it_has_here()
 }
 
 #[test]
-fn who_loses_its_descriptor_is_dead_to_others_and_takes_nobody_for_dead() {
+fn x03_who_loses_its_descriptor_lives_and_finds_the_dead() {
     let directory = Directory::new();
     let here = attach(&directory.path()).unwrap();
-    let actor = Actor::play("careless", &directory);
+    let mut actor = Actor::play("careless", &directory);
     let owner = actor.number() as u32;
-    assert_eq!(here.alive(owner), Liveness::Dead);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: None });
+    actor.go();
+    assert_eq!(actor.hear(), "tidy");
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+}
+
+#[test]
+fn x02_who_lost_its_descriptor_removes_the_file_as_it_ends() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("careless", &directory);
+    actor.number();
+    actor.go();
+    assert_eq!(actor.hear(), "tidy");
+    assert_eq!(directory.files().len(), 1);
     actor.finish();
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+#[test]
+fn x03_who_can_not_ask_takes_nobody_for_dead_and_lives() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let actor = Actor::play("careless without a file", &directory);
+    let owner = actor.number() as u32;
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: None });
+    actor.finish();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
     assert_eq!(directory.files().len(), 1, "it does not remove what it can't ask about");
+}
+
+#[test]
+fn x07_a_forked_child_closes_nothing_that_the_program_opened() {
+    let directory = Directory::new();
+    let actor = Actor::play("careless parent", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
 }
 
 #[test]

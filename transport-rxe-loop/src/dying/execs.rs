@@ -1,0 +1,148 @@
+//! A process that becomes another program while others reach its memory by its number: nothing lands in the new one,
+//! nothing comes from there, and its peers fail as those of the dead (X3, X4).
+
+#![allow(unsafe_code)]
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr::with_exposed_provenance_mut;
+
+use cq_core::setup::Access;
+use cq_core::transport::{Poll, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RemoteAddr, SendWr, Sge};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+use super::{FABRIC, open};
+use crate::actor::{Actor, die_with_parent, order, say, until};
+use crate::cq::Cq;
+use crate::facts::Whose;
+use crate::memory::{Far, Piece, Pieces, Target};
+use crate::open::OpenOptions;
+use crate::qp::{QpInit, QueuePair};
+use crate::reach::means::Mean;
+use crate::reach::remote;
+use crate::sync::{self, AtomicU64};
+
+/// Where both programs have memory.
+const AT: usize = 0x3000_0000_0000;
+const WORDS: usize = 512;
+/// What is there in the first, and in the second.
+const FIRST: u64 = 1;
+const SECOND: u64 = 2;
+
+/// What is done to the memory, one at each queue pair.
+const KINDS: usize = 4;
+
+fn request<'a>(kind: usize, sges: &'a [Sge], remote: RemoteAddr) -> SendWr<'a> {
+    match kind {
+        0 => SendWr::write(1, sges, remote),
+        1 => SendWr::read(1, sges, remote),
+        2 => SendWr::fetch_add(1, sges, remote, 7),
+        _ => SendWr::write_inline(1, &[0xff; 64], remote),
+    }
+}
+
+fn memory(value: u64) -> &'static [AtomicU64] {
+    let (flags, access) =
+        (MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE, ProtFlags::READ | ProtFlags::WRITE);
+    // SAFETY: a new mapping, where nothing is.
+    let at = unsafe { mmap_anonymous(with_exposed_provenance_mut(AT), 8 * WORDS, access, flags) };
+    // SAFETY: mapped for ever, aligned to a page, and any bytes are atomics.
+    let words = unsafe { std::slice::from_raw_parts(at.unwrap().cast::<AtomicU64>(), WORDS) };
+    words.iter().for_each(|word| sync::store(word, value));
+    words
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn first() {
+    die_with_parent();
+    let context = open();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let words = memory(FIRST);
+    let access = Access::LOCAL_WRITE | Access::REMOTE;
+    // SAFETY: atomics, there until this program is over.
+    let region = unsafe { pd.register(words.as_ptr() as *mut u8, 8 * WORDS, access) }.unwrap();
+    say(region.rkey());
+    let qps = [(); KINDS].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    let _connected = qps.map(|mut qp| {
+        say(qp.number());
+        qp.connect(order().parse().unwrap()).unwrap();
+        qp
+    });
+    say("connected");
+    order();
+    let next = ["--exact", "dying::execs::second", "--ignored", "--nocapture", "--test-threads=1"];
+    let failed = Command::new(std::env::current_exe().unwrap()).args(next).exec();
+    panic!("{failed}");
+}
+
+/// Another program, that has memory where the first had it.
+#[test]
+#[ignore = "a process of another test"]
+fn second() {
+    die_with_parent();
+    let words = memory(SECOND);
+    say("mapped");
+    loop {
+        order();
+        let landed = words.iter().filter(|word| sync::load(word) != SECOND).count();
+        say(landed);
+    }
+}
+
+fn status(cq: &mut Cq) -> WcStatus {
+    let mut room = [Wc::default()];
+    until("it completes", || cq.poll(&mut room).unwrap() == 1);
+    room[0].status()
+}
+
+#[test]
+fn x03_nothing_lands_in_a_program_that_a_process_has_become() {
+    let name = format!("execs-{}", std::process::id());
+    let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+    let (fabric, pd) = (context.bell().fabric(), context.alloc_pd());
+    let mut cq = context.create_cq(16, None).unwrap();
+    let own = pd.allocate(8 * WORDS, Access::LOCAL_WRITE).unwrap();
+    let mut other = Actor::start("dying::execs::first", &[(FABRIC, &name)]);
+    let rkey = other.number() as u32;
+    let remote = RemoteAddr { addr: AT as u64, rkey };
+    let mut qps = [(); KINDS].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    for qp in &mut qps {
+        qp.connect(other.number() as u32).unwrap();
+        other.order(qp.number());
+    }
+    assert_eq!(other.hear(), "connected");
+    let sges = [own.sge(0, 8).unwrap()];
+    let mut post = |qp: &mut QueuePair, kind| {
+        qp.post_send(&[request(kind, &sges, remote)]).unwrap();
+        status(&mut cq)
+    };
+    for (kind, qp) in qps.iter_mut().enumerate() {
+        assert_eq!(post(qp, kind), WcStatus::SUCCESS, "{kind}");
+    }
+    let owner = fabric.others().next().unwrap();
+    let found = fabric.reach().means.of(fabric, owner.place());
+    let Mean::Direct(process) = found else { panic!("{found:?}") };
+    own.write(0, &[0xaa; 128]).unwrap();
+    other.go();
+    assert_eq!(other.hear(), "mapped");
+    // However soon after a look at the process a call is made by its number.
+    let (here, far) =
+        ([AtomicU64::new(0xbb)], Far { place: 0, whose: Whose::local(0), needs: Access::empty() });
+    let there = Target::of_far(far, Piece::far(AT, 8, 1));
+    let written = remote::copy(process, &Pieces::of_words(&here, 8), &there, 0..8, 8);
+    let read = remote::copy(process, there.pieces(), &Target::of_words(&here, 8), 0..8, 8);
+    assert_eq!((written, read), (Err(Errno::SRCH), Err(Errno::SRCH)));
+    assert_eq!(sync::load(&here[0]), 0xbb);
+    for (kind, qp) in qps.iter_mut().enumerate() {
+        assert_eq!(post(qp, kind), WcStatus::RETRY_EXC_ERR, "{kind}");
+        other.go();
+        assert_eq!(other.number(), 0, "{kind}: words have landed in another program");
+    }
+    let mut bytes = [0; 128];
+    own.read(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0xaa; 128], "nothing has come from another program");
+}
