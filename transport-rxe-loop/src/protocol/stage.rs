@@ -280,8 +280,12 @@ impl Askers {
     }
 }
 
-fn each(bits: u64, base: u16) -> impl Iterator<Item = u16> {
-    (0..BITS).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| base + bit)
+fn each(mut bits: u64, base: u16) -> impl Iterator<Item = u16> {
+    std::iter::from_fn(move || {
+        let bit = (bits != 0).then(|| bits.trailing_zeros() as u16)?;
+        bits &= bits - 1;
+        Some(base + bit)
+    })
 }
 
 #[cfg(test)]

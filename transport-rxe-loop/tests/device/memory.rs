@@ -358,14 +358,10 @@ fn x07_strangers_get_on_while_others_move_much_and_when_these_are_stopped() {
     let mut writes = || (0..20).for_each(|_| a.expect(&write, "ok 0"));
     writes();
     for stopped in [&owners, &others] {
-        let signal = |signal| {
-            let mut pids = stopped.iter().map(Actor::pid);
-            pids.try_for_each(|pid| kill_process(pid, signal)).unwrap();
-        };
-        signal(Signal::STOP);
+        let mut pids = stopped.iter().map(Actor::pid);
+        pids.try_for_each(|pid| kill_process(pid, Signal::STOP)).unwrap();
         writes();
-        signal(Signal::CONT);
     }
     b.expect("check 0 64 1", "same");
-    others.iter_mut().for_each(Actor::kill);
+    owners.iter_mut().chain(&mut others).for_each(Actor::kill);
 }
