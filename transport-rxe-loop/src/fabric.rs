@@ -32,6 +32,7 @@ use crate::lock::{Guard, Stuck};
 use crate::open::Ways;
 use crate::place::Remains;
 use crate::protocol::lock::{Lock, Owner};
+use crate::protocol::requests::Reminder;
 use crate::reach::Reach;
 use crate::region::{Mapping, Shared};
 use crate::service::Service;
@@ -45,7 +46,7 @@ pub struct Fabric {
     me: Owner,
     domains: AtomicU32,
     /// Whether queue pairs of this process may be noted by itself: see `notes`.
-    noted: AtomicU32,
+    noted: Reminder,
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
     bells: Bells,
     reach: Reach,
@@ -97,7 +98,7 @@ impl Fabric {
         let reach = Reach::new(limits, ways.by_service).map_err(|errno| {
             AttachError::system("mapping what this process needs", here.path().file(), errno)
         })?;
-        let (domains, noted) = (AtomicU32::new(0), AtomicU32::new(0));
+        let (domains, noted) = (AtomicU32::new(0), Reminder::default());
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
         let (own, remains) = (own(limits).ok_or_else(damaged)?, Mutex::default());
         let (service, faults) = (Service::new(), ways.faults.clone().map(Engine::new));
@@ -302,7 +303,7 @@ impl Fabric {
 
     /// Whether queue pairs of this process are noted by itself.
     #[inline]
-    pub const fn noted(&self) -> &AtomicU32 {
+    pub const fn noted(&self) -> &Reminder {
         &self.noted
     }
 }

@@ -43,6 +43,8 @@
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
 //! | [`window`] | moving bytes against changing states and killing keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
+//! | [`ownership`] | which thread works on a queue pair's queues |
+//! | [`requests`] | queue pairs that their process is asked to run |
 //! | [`channel`] | the sources of a channel that have events, told without a lock |
 //! | [`steps`] | the instants at which a test kills a process |
 
@@ -52,8 +54,10 @@ pub mod identity;
 pub mod lock;
 pub mod mode;
 pub mod moderation;
+pub mod ownership;
 pub mod pool;
 pub mod receives;
+pub mod requests;
 pub mod state;
 pub mod steps;
 pub mod tag;

@@ -7,12 +7,12 @@ use std::fmt;
 use cq_core::setup::QpType;
 
 use super::table::{Entry, Life};
-use crate::lock::Turn;
 use crate::protocol::channel::{Board, EventNode};
 use crate::protocol::fanin::Fanin;
 use crate::protocol::lock::Lock;
 use crate::protocol::mode::Mode;
 use crate::protocol::moderation::Moderation;
+use crate::protocol::ownership::Ownership;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
 use crate::protocol::window::Copying;
@@ -120,7 +120,7 @@ impl fmt::Debug for QpSlot {
 #[repr(C, align(64))]
 pub struct OwnQp {
     /// Who works on its queues. Nobody else's threads do.
-    pub turn: Turn,
+    pub turn: Ownership,
     /// The same as [`SendSide::copying`], to go by in its own process.
     pub copying: Copying,
     /// Whether there may be [faults](crate::fault).
