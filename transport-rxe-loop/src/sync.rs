@@ -20,7 +20,7 @@
 //! | newest of the open files | [`release`], who opened it | [`acquire`], anybody, a forked child too | what it says of itself |
 //! | whether queue pairs are noted | [`release`], who noted them | [`swap_if`], who runs them | that their bits are set |
 //! | bits of queue pairs to be run | [`swap_if`], who leaves a request; who takes it | [`swap_if`], who takes it | what was done before it was left |
-//! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
+//! | newcomers of a completion queue | [`count`], owner of the queue pair | [`acquire`], who drops a completion | that it has left RESET |
 //! | when the service thread looks at a held event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the thread | the alarm |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
 //! | count of a source of events | [`swap_if`], who raises one; the channel's owner | [`acquire`], [`swap_if`], the same | in which life of the source it is, and what the object was then |

@@ -202,10 +202,10 @@ pub struct CqSlot {
     pub generation: AtomicU32,
     /// Twice the generation whose overrun is to be reported, and 1 more once it was.
     pub reported: AtomicU32,
-    /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
-    pub mode: Mode,
-    /// Whether queue pairs have left RESET that an overrun was not spread to.
+    /// How many queue pairs have left RESET.
     pub newcomers: AtomicU32,
+    /// How many of them had when all were failed last, by an overrun.
+    pub failed: AtomicU32,
     /// What it was armed for.
     pub completion: EventNode,
     /// That it overran.
@@ -214,7 +214,11 @@ pub struct CqSlot {
     pub moderation: Moderation,
     /// Completions that a queue which ignores overruns had no room for. Under its lock.
     pub dropped: AtomicU32,
+    /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
+    pub mode: Mode,
 }
+
+const _: () = assert!(size_of::<CqSlot>() == 256);
 
 /// A shared receive queue.
 #[repr(C, align(128))]
