@@ -35,6 +35,7 @@ use crate::lock::{Guard, Stuck};
 use crate::open::Ways;
 use crate::place::Remains;
 use crate::protocol::lock::{Lock, Owner};
+use crate::protocol::requests::Reminder;
 use crate::reach::Reach;
 use crate::reach::remote::Process;
 use crate::region::{Mapping, Shared};
@@ -49,7 +50,7 @@ pub struct Fabric {
     me: Owner,
     domains: Domains,
     /// Whether queue pairs of this process may be noted by itself: see `notes`.
-    noted: AtomicU32,
+    noted: Reminder,
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
     bells: Bells,
     reach: Reach,
@@ -101,7 +102,7 @@ impl Fabric {
         let reach = Reach::new(limits, ways.by_service).map_err(|errno| {
             AttachError::system("mapping what this process needs", here.path().file(), errno)
         })?;
-        let (domains, noted) = (Domains::new(domains::MAX), AtomicU32::new(0));
+        let (domains, noted) = (Domains::new(domains::MAX), Reminder::default());
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
         let mine = tables.processes.get(usize::from(me.place())).ok_or_else(damaged)?;
         sync::store(&mine.guard, here.guard());
@@ -328,7 +329,7 @@ impl Fabric {
 
     /// Whether queue pairs of this process are noted by itself.
     #[inline]
-    pub const fn noted(&self) -> &AtomicU32 {
+    pub const fn noted(&self) -> &Reminder {
         &self.noted
     }
 }

@@ -66,6 +66,8 @@
 //! - **Suspension.** The queue pairs of a process that is stopped stay; it does not answer where it has to do
 //!   something itself. Who waits for a lock that it holds, or for what it is in the middle of, does so for two
 //!   seconds at most, and then fails; but deregistering memory of the program's own takes as long as that lasts.
+//!   A completion queue to which it was just pushing fails as if it had overrun, once another process has waited so
+//!   long to push (O3, O4). An event that it was raising may come when it goes on; those of others are not kept.
 //! - **A forked child** has inherited handles that reach nothing: posting is refused as in RESET; making,
 //!   changing, polling and waiting fail; dropping does nothing. Memory that the device allocated is still
 //!   shared with its parent. It may open the device anew. `vfork` and a bare `clone` are for those who start

@@ -1,23 +1,11 @@
-//! Who may go on: waiting for a [lock](crate::protocol::lock) whose holder may be dead, and the turn of a queue pair, which
-//! nobody waits for but to empty its queues. No poller takes either. A turn is held by threads of the queue
-//! pair's own process alone; a lock by any process, which may be killed.
-//!
-//! # The turn
-//! Work on a queue pair's queues is done by one thread at a time: whoever finds the turn free.
-//!
-//! | word | state | left by |
-//! |---|---|---|
-//! | 0 | Free | whoever [enters](Turn::enter), to Held |
-//! | 1 | Held | the holder as it [leaves](Turn::leave), to Free; anybody else who enters, to Kicked |
-//! | 2, and any other | Kicked | the holder as it leaves, to Held: it goes round once more |
-//!
-//! Each change is a read-modify-write of the one word, so a holder that finds itself kicked sees what
-//! the kicker had done, and a kicker that finds the turn free does the work itself: no kick is lost.
+//! Waiting: for a [lock](crate::protocol::lock) whose holder may be dead, and for the
+//! [ownership](crate::protocol::ownership) of a send queue. No poller takes either. A send queue is owned by threads of
+//! its own process alone; a lock is held by any process, which may be killed.
 
 use std::time::{Duration, Instant};
 
 use crate::protocol::lock::{Lock, Owner};
-use crate::sync::{self, AtomicU32};
+use crate::protocol::ownership::Ownership;
 
 /// Spins for a moment, then lets others run.
 #[derive(Debug, Default)]
@@ -140,62 +128,13 @@ impl Patience {
     }
 }
 
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-const KICKED: u32 = 2;
-
-/// Who works on a queue pair's queues.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Turn(AtomicU32);
-
-impl Turn {
-    /// Takes the turn; false if another thread has it, which will then look at everything again.
-    #[inline]
-    #[must_use]
-    pub fn enter(&self) -> bool {
-        let mut seen = FREE;
-        loop {
-            let to = if seen == FREE { HELD } else { KICKED };
-            match sync::swap_if(&self.0, seen, to) {
-                Ok(()) => return seen == FREE,
-                Err(now) => seen = now,
-            }
-        }
-    }
-
-    /// Whether nobody has it.
-    #[cfg(test)]
-    pub fn is_free(&self) -> bool {
-        sync::load_u32(&self.0) == FREE
-    }
-
-    /// Gives the turn back; false if somebody kicked, so that it is still held and there is more to do.
-    #[inline]
-    #[must_use]
-    pub fn leave(&self) -> bool {
-        match sync::swap_if(&self.0, HELD, FREE) {
-            Ok(()) => true,
-            Err(kicked) => {
-                // The holder alone changes Kicked to another state, so this can't fail.
-                let _ = sync::swap_if(&self.0, kicked, HELD);
-                false
-            }
-        }
-    }
-
-    /// Waits until the turn is one's own: to end what the queues hold, not to work on it. Does not kick,
-    /// which would keep the holder at it.
+impl Ownership {
+    /// Waits until it is [seized](Self::try_seize).
     pub fn seize(&self) {
         let mut backoff = Backoff::default();
-        while sync::swap_if(&self.0, FREE, HELD).is_err() {
+        while !self.try_seize() {
             backoff.snooze();
         }
-    }
-
-    /// Gives a seized turn back: whoever kicked meanwhile wanted work done that is gone.
-    pub fn abandon(&self) {
-        while !self.leave() {}
     }
 }
 
@@ -223,28 +162,6 @@ mod tests {
     }
 
     #[test]
-    fn a_kick_makes_the_holder_look_again() {
-        let turn = Turn(AtomicU32::new(FREE));
-        assert!(turn.enter());
-        assert!(!turn.enter(), "the holder will look again");
-        assert!(!turn.enter());
-        assert!(!turn.leave(), "kicked: still held");
-        assert!(!turn.enter());
-        assert!(!turn.leave());
-        assert!(turn.leave());
-        assert!(turn.enter());
-    }
-
-    #[test]
-    fn a_seized_turn_is_given_back_whoever_kicked() {
-        let turn = Turn(AtomicU32::new(FREE));
-        turn.seize();
-        assert!(!turn.enter());
-        turn.abandon();
-        assert!(turn.enter());
-    }
-
-    #[test]
     fn x07_time_in_which_the_waiter_was_suspended_is_not_waited() {
         let mut patience = Patience::default();
         assert!(!patience.is_over_for_now());
@@ -256,13 +173,5 @@ mod tests {
             let _ = patience.is_over_for_now();
         }
         assert!(patience.is_over(), "it ends all the same");
-    }
-
-    #[test]
-    fn any_number_is_a_state() {
-        let turn = Turn(AtomicU32::new(0xdead));
-        assert!(!turn.enter());
-        assert!(!turn.leave());
-        assert!(turn.leave());
     }
 }

@@ -1,30 +1,26 @@
 //! Queue pairs that are to be run by somebody else: by another process, which runs its own alone, or by
-//! whoever of this process has given a turn back. Each is a bit in the device's memory.
+//! whoever of this process has given a turn back. Each is a bit in the device's memory: see
+//! [`requests`](crate::protocol::requests).
 
 use crate::fabric::Fabric;
 use crate::layout::Entry;
-use crate::protocol::steps::{self, Step};
-use crate::sync;
-
-const BITS: u32 = u64::BITS;
+use crate::protocol::requests::Requests;
 
 /// Has the queue pair with this number run by its process: soon, but not by this call.
 #[cold]
 pub fn leave(fabric: &'static Fabric, number: u32) {
     let qps = &fabric.tables().qps;
     let Some(place) = qps.at(number).life().place() else { return };
-    mark(fabric, qps.index(number));
+    requests(fabric).leave(qps.index(number));
     if place == fabric.place() {
-        sync::release(fabric.noted(), 1);
+        fabric.noted().set();
     } else {
         fabric.call(place);
     }
 }
 
-fn mark(fabric: &'static Fabric, index: u32) {
-    let word = &fabric.tables().noted[(index / BITS) as usize];
-    sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
-    steps::done(Step::Noted);
+const fn requests(fabric: &'static Fabric) -> Requests<'static> {
+    Requests::new(fabric.tables().noted)
 }
 
 /// Has every queue pair run by its process, but for those of the process at a place, which is dead.
@@ -32,7 +28,7 @@ fn mark(fabric: &'static Fabric, index: u32) {
 pub fn leave_all(fabric: &'static Fabric, dead: u16) {
     for (index, slot) in (0..).zip(fabric.tables().qps.all()) {
         if slot.life().place().is_some_and(|place| place != dead) {
-            mark(fabric, index);
+            requests(fabric).leave(index);
         }
     }
     // Of this process, too, no thread need come by on its own.
@@ -43,30 +39,22 @@ pub fn leave_all(fabric: &'static Fabric, dead: u16) {
 /// Whether any of this process may have been noted by itself; after this it has not, until it is again.
 #[inline]
 pub fn any(fabric: &'static Fabric) -> bool {
-    sync::load_u32(fabric.noted()) != 0 && sync::swap_if(fabric.noted(), 1, 0).is_ok()
+    fabric.noted().take()
 }
 
 /// Takes those of this process; says each by its index.
 #[cold]
 pub fn take(fabric: &'static Fabric, mut each: impl FnMut(u32)) {
     let qps = &fabric.tables().qps;
-    for (word, base) in fabric.tables().noted.iter().zip((0..).step_by(BITS as usize)) {
-        let mut left = sync::load(word);
-        while left != 0 {
-            let bit = left.trailing_zeros();
-            left &= left - 1;
-            let index = base + bit;
-            if qps.at(index).life().place().is_none_or(|place| place == fabric.place()) {
-                sync::raise_from(word, |seen| (seen >> bit & 1 != 0).then_some(seen & !(1 << bit)));
-                // Its place may be another process' by now, and the note that one's.
-                if fabric.is_mine(index) {
-                    each(index);
-                } else {
-                    leave(fabric, index);
-                }
-            }
+    let mine = |index| qps.at(index).life().place().is_none_or(|place| place == fabric.place());
+    requests(fabric).take(mine, |index| {
+        // Its place may be another process' by now, and the request that one's.
+        if fabric.is_mine(index) {
+            each(index);
+        } else {
+            leave(fabric, index);
         }
-    }
+    });
 }
 
 #[cfg(test)]
@@ -79,6 +67,7 @@ mod tests {
     use crate::qp::QpInit;
     use crate::queue::Shape;
     use crate::state::QpState;
+    use crate::sync;
 
     /// A place where nobody lives.
     const PLACE: u16 = 41;

@@ -5,9 +5,10 @@
 
 use crate::async_event::{self, QpEvent};
 use crate::fabric::Fabric;
-use crate::identity;
+use crate::identity::{self, Identity};
 use crate::layout::QpSlot;
 use crate::notes;
+use crate::state::QpState;
 use crate::sync;
 
 /// The completion queue at `cq` has dropped a completion of queue pair `qp`: all of its queue pairs go to ERR.
@@ -18,8 +19,12 @@ pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32) {
     report(fabric, cq, sync::load_u32(&fabric.cq(cq).generation));
     // Before all others, and also where another thread is at the others: it does nothing more.
     fail(fabric, fabric.qp(qp), cq);
-    if sync::swap_if(&fabric.cq(cq).newcomers, 1, 0).is_ok() {
-        fabric.tables().qps.all().iter().for_each(|slot| fail(fabric, slot, cq));
+    let slot = fabric.cq(cq);
+    let newcomers = sync::acquire(&slot.newcomers);
+    if sync::load_u32(&slot.failed) != newcomers {
+        fail_all(fabric, cq, || true);
+        // Not before: who stops on the way keeps nobody else from failing the rest.
+        sync::release(&slot.failed, newcomers);
     }
 }
 
@@ -29,7 +34,7 @@ pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32) {
 pub fn spread_again(fabric: &'static Fabric, cq: u32, generation: u32) {
     report(fabric, cq, generation);
     let is_there = || sync::load_u32(&fabric.cq(cq).generation) == generation;
-    fabric.tables().qps.all().iter().for_each(|slot| fail_if(fabric, slot, cq, is_there));
+    fail_all(fabric, cq, is_there);
 }
 
 /// What [`reported`](crate::layout::CqSlot::reported) holds of a queue whose overrun is not reported.
@@ -48,30 +53,49 @@ fn report(fabric: &'static Fabric, cq: u32, generation: u32) {
 /// A queue pair has left RESET: an overrun concerns it from now on.
 pub fn joined(fabric: &'static Fabric, slot: &QpSlot) {
     for cq in [&slot.send_cq, &slot.recv_cq] {
-        sync::release(&fabric.cq(sync::load_u32(cq)).newcomers, 1);
+        sync::count(&fabric.cq(sync::load_u32(cq)).newcomers);
     }
 }
 
 /// Puts a queue pair into ERR, if it is one of the completion queue's.
 pub fn fail(fabric: &'static Fabric, slot: &'static QpSlot, cq: u32) {
-    fail_if(fabric, slot, cq, || true);
+    let number = identity::read(slot).number;
+    if has(slot, cq) && fail_numbered(fabric, slot, number) {
+        have_run(fabric, number);
+    }
 }
 
-/// [`fail`], if `is_meant` says, of the queue that the queue pair has, that it is the one which has overrun.
-fn fail_if(
-    fabric: &'static Fabric,
-    slot: &'static QpSlot,
-    cq: u32,
-    is_meant: impl FnOnce() -> bool,
-) {
-    // Before its queues, so that they are its own, or it is not there any more.
-    let number = identity::read(slot).number;
-    let is_its = [&slot.send_cq, &slot.recv_cq].iter().any(|word| sync::load_u32(word) == cq);
-    if is_its && is_meant() && identity::fail(slot, number) {
-        async_event::report_qp(fabric, number, QpEvent::Fatal);
-        notes::leave(fabric, number);
-        notes::leave(fabric, sync::load_u32(fabric.dest(number)));
+/// Puts all queue pairs of the completion queue into ERR, for which `is_meant` says that they are of the one that has
+/// overrun. Those that are there already are run all the same: who put them there may have stopped before that.
+fn fail_all(fabric: &'static Fabric, cq: u32, is_meant: impl Fn() -> bool) {
+    for slot in fabric.tables().qps.all() {
+        let number = identity::read(slot).number;
+        if has(slot, cq) && is_meant() {
+            fail_numbered(fabric, slot, number);
+            if identity::read(slot) == (Identity { number, state: QpState::Err }) {
+                have_run(fabric, number);
+            }
+        }
     }
+}
+
+/// Whether it is one of the completion queue's. Looked at after its number: then it is so of this one, or that one is
+/// not there any more.
+fn has(slot: &QpSlot, cq: u32) -> bool {
+    [&slot.send_cq, &slot.recv_cq].iter().any(|word| sync::load_u32(word) == cq)
+}
+
+fn fail_numbered(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> bool {
+    let fails = identity::fail(slot, number);
+    if fails {
+        async_event::report_qp(fabric, number, QpEvent::Fatal);
+    }
+    fails
+}
+
+fn have_run(fabric: &'static Fabric, number: u32) {
+    notes::leave(fabric, number);
+    notes::leave(fabric, sync::load_u32(fabric.dest(number)));
 }
 
 #[cfg(test)]
@@ -82,7 +106,6 @@ mod tests {
     use crate::attr::QpAttr;
     use crate::open::OpenOptions;
     use crate::qp::QpInit;
-    use crate::state::QpState;
 
     #[test]
     fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() {
@@ -92,7 +115,7 @@ mod tests {
         qp.connect(qp.number()).unwrap();
         let slot = fabric.qp(qp.number());
         let index = sync::load_u32(&slot.send_cq);
-        sync::store_u32(&fabric.cq(index).newcomers, 0);
+        sync::store_u32(&fabric.cq(index).failed, sync::load_u32(&fabric.cq(index).newcomers));
         spread(fabric, index, qp.number());
         assert_eq!(identity::read(slot).state, QpState::Err);
     }

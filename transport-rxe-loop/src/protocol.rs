@@ -45,6 +45,8 @@
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
 //! | [`arena`] | memory that is handed from one process to another |
 //! | [`stage`] | a request for memory that another process moves itself |
+//! | [`ownership`] | which thread works on a queue pair's queues |
+//! | [`requests`] | queue pairs that their process is asked to run |
 //! | [`channel`] | the sources of a channel that have events, told without a lock |
 //! | [`steps`] | the instants at which a test kills a process |
 
@@ -55,8 +57,10 @@ pub mod identity;
 pub mod lock;
 pub mod mode;
 pub mod moderation;
+pub mod ownership;
 pub mod pool;
 pub mod receives;
+pub mod requests;
 pub mod stage;
 pub mod state;
 pub mod steps;

@@ -6,7 +6,7 @@
 //! | word | written by | read by | what is handed over |
 //! |---|---|---|---|
 //! | lock | [`unlock`] | [`try_lock`], [`try_lock_as`], [`take_lock`] | everything done under the lock |
-//! | turn of a queue pair | [`swap_if`], kicker and holder | [`swap_if`], holder | whatever the kicker did before it kicked |
+//! | ownership of a send queue | [`swap_if`], who enters; the owner | [`swap_if`], the owner | whatever who found it owned did before |
 //! | identity of a queue pair | [`swap_if`], [`release`] | [`acquire`] | the attributes stored before the state |
 //! | posted position | [`release`], poster | [`acquire`], holder of the turn | the request's words |
 //! | retired position | [`raise_from`], poller | [`acquire`], poster | that the slot's request was read |
@@ -20,7 +20,8 @@
 //! | word of a process | [`swap_if`], [`release`] | [`acquire`], [`swap_if`], who attaches | that nothing is left of its last owner |
 //! | newest of the open files | [`release`], who opened it | [`acquire`], anybody, a forked child too | what it says of itself |
 //! | whether queue pairs are noted | [`release`], who noted them | [`swap_if`], who runs them | that their bits are set |
-//! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
+//! | bits of queue pairs to be run | [`swap_if`], who leaves a request; who takes it | [`swap_if`], who takes it | what was done before it was left |
+//! | newcomers of a completion queue | [`count`], owner of the queue pair | [`acquire`], who drops a completion | that it has left RESET |
 //! | when the service thread looks at a held event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the thread | the alarm |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
 //! | count of a source of events | [`swap_if`], who raises one; the channel's owner | [`acquire`], [`swap_if`], the same | in which life of the source it is, and what the object was then |

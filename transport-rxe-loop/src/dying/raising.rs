@@ -13,6 +13,7 @@ use crate::cq::Cq;
 use crate::open::OpenOptions;
 use crate::protocol::steps::Step;
 use crate::qp::{QpInit, QueuePair};
+use crate::state::QpState;
 
 /// Those of raising an event.
 const STEPS: [Step; 3] = [Step::Counted, Step::Listed, Step::Written];
@@ -80,4 +81,52 @@ fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back(
         }
         assert!(victim.ended().success());
     }
+}
+
+/// Sends more to the queue pair that it is told than fits, and stops at a change of the state of one.
+#[test]
+#[ignore = "a process of another test"]
+fn overruns() {
+    die_there();
+    let context = open();
+    let cq = context.create_cq(64, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    say(qp.number());
+    qp.connect(order().parse().unwrap()).unwrap();
+    say("connected");
+    qp.post_send(&[SendWr::send(1, &[]); 16]).unwrap();
+}
+
+/// False if the victim does not come so far.
+fn overrun_all(time: usize) -> bool {
+    let fabric = format!("overrunning-{}-{time}", std::process::id());
+    let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(1, None).unwrap());
+    let [mut far, mut near, mut idle] = [(); 3].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    let mut victim =
+        mortal_at("dying::raising::overruns", &fabric, Step::Changed, time, Signal::STOP);
+    far.connect(u32::try_from(victim.number()).unwrap()).unwrap();
+    near.connect(near.number()).unwrap();
+    idle.connect(idle.number()).unwrap();
+    far.post_recv(&[RecvWr::new(1, &[]); 16]).unwrap();
+    victim.order(far.number());
+    until("it stops, or ends", || victim.is_stopped() || victim.has_ended());
+    let stops = victim.is_stopped();
+    if stops {
+        near.post_recv(&[RecvWr::new(1, &[]); 8]).unwrap();
+        near.post_send(&[SendWr::send(2, &[]); 8]).unwrap();
+        let states = [&near, &idle].map(QueuePair::state);
+        assert_eq!(states, [QpState::Err; 2], "stopped at the {time}th change");
+        victim.signal(Signal::CONT);
+    }
+    let _ended = victim.ended();
+    assert_eq!(idle.state(), QpState::Err);
+    stops
+}
+
+#[test]
+fn o04_who_stops_while_it_fails_the_queue_pairs_of_a_queue_leaves_none_that_others_do_not_fail() {
+    // Its first change is that there is its queue pair.
+    let stops = (1..).take_while(|&time| overrun_all(time)).count();
+    assert!(stops > 3, "it connects first: {stops}");
 }

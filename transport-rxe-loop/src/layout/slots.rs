@@ -7,12 +7,12 @@ use std::fmt;
 use cq_core::setup::QpType;
 
 use super::table::{Entry, Life};
-use crate::lock::Turn;
 use crate::protocol::channel::{Board, EventNode};
 use crate::protocol::fanin::Fanin;
 use crate::protocol::lock::Lock;
 use crate::protocol::mode::Mode;
 use crate::protocol::moderation::Moderation;
+use crate::protocol::ownership::Ownership;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
 use crate::protocol::stage::Askers;
@@ -125,7 +125,7 @@ impl fmt::Debug for QpSlot {
 #[repr(C, align(64))]
 pub struct OwnQp {
     /// Who works on its queues. Nobody else's threads do.
-    pub turn: Turn,
+    pub turn: Ownership,
     /// The same as [`SendSide::copying`], to go by in its own process.
     pub copying: Copying,
     /// Whether there may be [faults](crate::fault).
@@ -209,10 +209,10 @@ pub struct CqSlot {
     pub generation: AtomicU32,
     /// Twice the generation whose overrun is to be reported, and 1 more once it was.
     pub reported: AtomicU32,
-    /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
-    pub mode: Mode,
-    /// Whether queue pairs have left RESET that an overrun was not spread to.
+    /// How many queue pairs have left RESET.
     pub newcomers: AtomicU32,
+    /// How many of them had when all were failed last, by an overrun.
+    pub failed: AtomicU32,
     /// What it was armed for.
     pub completion: EventNode,
     /// That it overran.
@@ -221,7 +221,11 @@ pub struct CqSlot {
     pub moderation: Moderation,
     /// Completions that a queue which ignores overruns had no room for. Under its lock.
     pub dropped: AtomicU32,
+    /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
+    pub mode: Mode,
 }
+
+const _: () = assert!(size_of::<CqSlot>() == 256);
 
 /// A shared receive queue.
 #[repr(C, align(128))]

@@ -182,7 +182,9 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         sync::release(&node.channel, 0);
         node.renew();
         collected.0.retain(|other| other.source != source);
-        self.empty_if_none_is_left(collected, descriptor);
+        if collected.0.is_empty() && !self.collect(collected) {
+            self.empty(collected, descriptor);
+        }
     }
 
     /// Adds an event of this source, if they come here and `is_meant` says that the event speaks of the object that
@@ -227,11 +229,16 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     /// Takes the event that has waited longest, and says of which source. One that has several comes again
     /// after the others that have some. For the owner, by one thread at a time.
     pub fn take(&self, collected: &mut Collected, descriptor: &impl Descriptor) -> Option<u32> {
-        let taken = self.next(collected).or_else(|| {
+        let mut taken = self.next(collected);
+        let is_fresh = taken.is_none();
+        if is_fresh {
             self.collect(collected);
-            self.next(collected)
-        });
-        self.empty_if_none_is_left(collected, descriptor);
+            taken = self.next(collected);
+        }
+        // What was collected just now need not be looked for once more before the descriptor is emptied.
+        if collected.0.is_empty() && (is_fresh || !self.collect(collected)) {
+            self.empty(collected, descriptor);
+        }
         taken
     }
 
@@ -275,10 +282,8 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         !collected.0.is_empty()
     }
 
-    fn empty_if_none_is_left(&self, collected: &mut Collected, descriptor: &impl Descriptor) {
-        if !collected.0.is_empty() || self.collect(collected) {
-            return;
-        }
+    /// Makes the descriptor unreadable, unless there is something to collect by then.
+    fn empty(&self, collected: &mut Collected, descriptor: &impl Descriptor) {
         self.next_round();
         descriptor.empty();
         sync::full_fence_at(Site::EmptyFence);

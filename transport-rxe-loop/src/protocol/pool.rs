@@ -345,7 +345,8 @@ impl Queue<'_> {
         sync::store_u32(self.cell(to), slot);
         sync::release(&self.pool.takers.taken, to);
         steps::done(Step::SetBack);
-        sync::release(word, in_generation(generation, POSTED));
+        let posted = in_generation(generation, POSTED);
+        sync::release(word, posted);
     }
 
     /// Puts what others have left to the front. Who dies over this has taken the word that there is some along:

@@ -46,6 +46,8 @@ pub enum Site {
     EmptyFence,
     /// The last look at the marks, after the descriptor was emptied.
     CollectAgain,
+    /// That who finds a send queue owned has its owner look again.
+    Reschedule,
     /// No fence between holding an event back and the look at the alarm.
     HoldFence,
     /// No fence between taking the alarm back and the look at what is held back, without the lock.

@@ -229,7 +229,7 @@ fn n06_every_event_wakes_and_comes_once() {
             assert!(count(&taken, source) >= 1, "{ASLEEP}");
             assert_eq!(count(&taken, source), 1, "{LOST}");
         }
-        raisers.map(|raiser| raiser.join().unwrap());
+        raisers.into_iter().for_each(|raiser| raiser.join().unwrap());
     })
     .must_fail_without(Site::RaiseFence, ASLEEP)
     .must_fail_without(Site::EmptyFence, ASLEEP)

@@ -1,0 +1,129 @@
+//! Requests to run a queue pair that others leave for its process: a bit for each queue pair, and then a call to the
+//! service thread of the process that has it.
+//!
+//! 1. *Mark* the bit ([`Requests::leave`]), and only then *call*: the service thread takes the calls that it has seen
+//!    first, then looks at the bits, and does not sleep where it was called since.
+//! 2. *Take* the bits of its own queue pairs, and clear each before the queue pair is run: a request that comes while it
+//!    runs is another one.
+//! 3. A queue pair may have gone meanwhile, and its place be another process': the request that was cleared may have been
+//!    that one's, and is left once more.
+//!
+//! A process that dies between marking and calling is made up for by those who sweep up after it: they call all.
+//!
+//! ```
+//! use transport_rxe_loop::protocol::requests::Requests;
+//! use transport_rxe_loop::sync::AtomicU64;
+//!
+//! let words = [const { AtomicU64::new(0) }; 2];
+//! let requests = Requests::new(&words);
+//! [70, 3, 70, 5].into_iter().for_each(|index| requests.leave(index));
+//! let mut taken = Vec::new();
+//! requests.take(|index| index != 5, |index| taken.push(index));
+//! assert_eq!(taken, [3, 70]);
+//! ```
+
+use super::steps::{self, Step};
+use crate::sync::{self, AtomicU32, AtomicU64};
+
+const BITS: u32 = u64::BITS;
+
+/// A bit for each queue pair. Any content is harmless.
+#[derive(Clone, Copy, Debug)]
+pub struct Requests<'a>(&'a [AtomicU64]);
+
+impl<'a> Requests<'a> {
+    /// The bits that lie there.
+    #[must_use]
+    pub const fn new(words: &'a [AtomicU64]) -> Self {
+        Self(words)
+    }
+
+    /// Marks the queue pair at an index, if there is one. Whose it is has to be called after that.
+    pub fn leave(&self, index: u32) {
+        let Some(word) = self.0.get((index / BITS) as usize) else { return };
+        sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
+        steps::done(Step::Noted);
+    }
+
+    /// Clears the bits of those that are `mine`, or nobody's, and then gives each by its index to `each`, which looks
+    /// again whose it is.
+    pub fn take(&self, mine: impl Fn(u32) -> bool, mut each: impl FnMut(u32)) {
+        for (word, base) in self.0.iter().zip((0..).step_by(BITS as usize)) {
+            let mut left = sync::load(word);
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                if mine(base + bit) {
+                    sync::raise_from(word, |seen| {
+                        (seen >> bit & 1 != 0).then_some(seen & !(1 << bit))
+                    });
+                    each(base + bit);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a process has left requests for itself: for its threads, which look without being called.
+#[derive(Debug, Default)]
+pub struct Reminder(AtomicU32);
+
+impl Reminder {
+    /// A request was left.
+    pub fn set(&self) {
+        sync::release(&self.0, 1);
+    }
+
+    /// Whether one was, since this was last asked: who is told so has to take it.
+    #[inline]
+    #[must_use]
+    pub fn take(&self) -> bool {
+        sync::load_u32(&self.0) != 0 && sync::swap_if(&self.0, 1, 0).is_ok()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_taken_once_and_those_of_others_are_left() {
+        let words = [const { AtomicU64::new(0) }; 2];
+        let requests = Requests::new(&words);
+        [0, 63, 64, 127, 128, 63].into_iter().for_each(|index| requests.leave(index));
+        let taken = |mine: fn(u32) -> bool| {
+            let mut all = Vec::new();
+            requests.take(mine, |index| all.push(index));
+            all
+        };
+        assert_eq!(taken(|index| index % 2 == 1), [63, 127]);
+        assert_eq!(taken(|_| true), [0, 64]);
+        assert_eq!(taken(|_| true), []);
+    }
+
+    #[test]
+    fn one_that_is_left_while_it_runs_is_another_one() {
+        let words = [AtomicU64::new(0)];
+        let requests = Requests::new(&words);
+        let mut runs = 0;
+        requests.leave(7);
+        requests.take(
+            |_| true,
+            |index| {
+                runs += 1;
+                requests.leave(index);
+            },
+        );
+        requests.take(|_| true, |_| runs += 1);
+        assert_eq!(runs, 2);
+    }
+
+    #[test]
+    fn a_reminder_is_taken_once() {
+        let reminder = Reminder::default();
+        assert!(!reminder.take());
+        reminder.set();
+        reminder.set();
+        assert_eq!([reminder.take(), reminder.take()], [true, false]);
+    }
+}
