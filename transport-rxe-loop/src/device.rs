@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use cq_core::setup::Gid;
 
-use crate::ah;
 use crate::bell::Bell;
 use crate::channel::CompletionChannel;
 use crate::cq::{Cq, CqInit};
@@ -186,8 +185,8 @@ impl Context {
             max_inline: MAX_INLINE,
             max_msg_size: MAX_MSG_SIZE,
             max_mtu: MTU,
-            lid: ah::LID,
-            gid: ah::GID,
+            lid: self.fabric.address().lid,
+            gid: self.fabric.address().gid,
             max_qp_rd_atom: MAX_RD_ATOMIC,
             max_qp_init_rd_atom: MAX_RD_ATOMIC,
             atomic_cap: AtomicCap::Hca,

@@ -33,7 +33,9 @@ const COPY: &str = "RXE_LOOP_COPY";
 /// # Fabrics
 /// A fabric is memory that the processes of a user share; the device is what lies in it. Queue pairs of all
 /// processes that have opened the same fabric connect by their numbers; those of another see nothing of it
-/// (X1). It has a name, of the user's own: `/dev/shm/rxe-loop.<user>.<name>` is its file, which nobody else may
+/// (X1). Where numbers of queue pairs begin, and what the port's LID and GID are, follows from the fabric's name and
+/// user: who is told a number of another fabric finds nobody by it, as by a number that nobody has (RETRY_EXC), and
+/// there is no address handle of another fabric's port. It has a name, of the user's own: `/dev/shm/rxe-loop.<user>.<name>` is its file, which nobody else may
 /// read or write, and has further ones beside it. The first process that opens it makes it, with the
 /// [`Limits`] that it asks for, and the last one that ends removes it. Where none could, since all were
 /// killed, or ended by `_exit(2)`, the next one that makes a fabric of any name does (X2); until then the file

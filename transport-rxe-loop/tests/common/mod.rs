@@ -39,6 +39,8 @@ pub struct End {
     pub cq: Cq,
     pub region: OwnedRegion,
     pub pd: ProtectionDomain,
+    /// Where it is.
+    pub at: AddressVector,
 }
 
 pub const CAPS: QpCaps =
@@ -72,6 +74,12 @@ pub fn open() -> Context {
     try_open().unwrap()
 }
 
+/// Where all queue pairs of an opening of the device are.
+pub fn address(context: &Context) -> AddressVector {
+    let here = context.attributes();
+    AddressVector::of(here.gid, here.lid)
+}
+
 pub fn try_open() -> Result<Context, OpenError> {
     OpenOptions::new().fabric(&fabric()).open("loop0")
 }
@@ -94,7 +102,7 @@ impl End {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
         let qp = pd.create_qp(&QpInit { qp_type, caps, ..QpInit::new(&cq) }).unwrap();
         let region = pd.allocate(8192, ALL).unwrap();
-        Self { qp, cq, region, pd }
+        Self { qp, cq, region, pd, at: address(context) }
     }
 
     /// Posts a receive of `len` bytes at `offset`.
@@ -114,8 +122,7 @@ impl End {
         if self.qp.qp_type() != QpType::Ud {
             return self.qp.post_send(list);
         }
-        let here = open().attributes();
-        let ah = self.pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+        let ah = self.pd.create_ah(&self.at).unwrap();
         self.qp.to(&Destination { ah: &ah, qp_num: peer, qkey: QKEY }).post_send(list)
     }
 

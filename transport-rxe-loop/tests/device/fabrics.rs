@@ -1,6 +1,14 @@
 //! Two fabrics in one process have nothing to do with each other.
 
-use transport_rxe_loop::{Context, CreateError, OpenOptions, QpInit};
+use cq_core::transport::Post;
+use cq_core::wc::WcStatus;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{
+    Access, AddressError, AddressVector, Context, CreateError, Limits, OpenOptions, QpAttr, QpInit,
+    QueuePair, SrqInit,
+};
+
+use crate::common::{take, wait_for};
 
 fn open(which: &str) -> Context {
     let name = format!("{which}-{}", std::process::id());
@@ -20,4 +28,59 @@ fn x01_what_is_of_one_fabric_is_not_taken_in_another() {
     assert_eq!(here.create_cq(4, Some(&channel)).unwrap_err(), CreateError::OtherFabric);
     assert!(pd.create_qp(&QpInit::new(&cq)).is_ok());
     assert!(there.create_cq(4, Some(&channel)).is_ok());
+}
+
+#[test]
+fn x01_a_number_of_another_fabric_is_nobodys_and_so_is_an_address() {
+    let (here, there) = (open("near"), open("far"));
+    let mut cq = here.create_cq(4, None).unwrap();
+    let far_cq = there.create_cq(4, None).unwrap();
+    let pd = here.alloc_pd();
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let far = there.alloc_pd().create_qp(&QpInit::new(&far_cq)).unwrap();
+    let init = SrqInit { max_wr: 1, max_sge: 1 };
+    let srqs = [&pd, &there.alloc_pd()].map(|pd| pd.create_srq(&init).unwrap().number());
+    assert_ne!(qp.number(), far.number());
+    assert_ne!(srqs[0], srqs[1]);
+
+    // A client that was told the number of another fabric, as if it were of this one.
+    let rts = QpAttr::rts().timeout(1).retry_cnt(0);
+    for step in [QpAttr::init(Access::empty()), QpAttr::rtr(far.number()), rts] {
+        qp.modify(&step).unwrap();
+    }
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    qp.post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
+    let mut came = Vec::new();
+    wait_for(|| {
+        came.extend(take(&mut cq));
+        !came.is_empty()
+    });
+    assert_eq!((came[0].wr_id(), came[0].status()), (2, WcStatus::RETRY_EXC_ERR));
+
+    let (near, away) = (here.attributes(), there.attributes());
+    assert_ne!((near.lid, near.gid), (away.lid, away.gid));
+    let unknown = pd.create_ah(&AddressVector::of(away.gid, 0)).unwrap_err();
+    assert_eq!(unknown, AddressError::UnknownGid { gid: away.gid });
+    assert!(pd.create_ah(&AddressVector::of(near.gid, 0)).is_ok());
+    assert!(pd.create_ah(&AddressVector::of(near.gid, near.lid)).is_ok());
+    assert_eq!(open("near").attributes(), near, "by all names it is the same");
+}
+
+#[test]
+fn x01_a_table_is_used_from_any_number_on_and_whole() {
+    let name = format!("whole-{}", std::process::id());
+    let limits = Limits { queue_pairs: 64, ..Limits::default() };
+    let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut numbers = Vec::new();
+    for _ in 0..5 {
+        let all: Vec<_> = (0..64).map(|_| pd.create_qp(&QpInit::new(&cq)).unwrap()).collect();
+        assert!(pd.create_qp(&QpInit::new(&cq)).is_err(), "the table is full");
+        numbers.extend(all.iter().map(QueuePair::number));
+    }
+    let given = numbers.len();
+    assert!(numbers.iter().all(|number| (2..1 << 24).contains(number)));
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), given, "each is another's than the one before it");
 }

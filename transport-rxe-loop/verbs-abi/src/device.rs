@@ -14,8 +14,8 @@ use crate::fork;
 use crate::sys::{IBV_NODE_CA, IBV_TRANSPORT_IB, ibv_context, ibv_device};
 use crate::words::fixed;
 
-/// The globally unique identifier of the device, in network order: the half of its port's global identifier that
-/// names the interface, as InfiniBand makes the two.
+/// The globally unique identifier of the device, in network order. Its port's begins as this does, and ends as its
+/// fabric has it.
 pub const GUID: u64 = u64::from_ne_bytes(*b"\x02lo\xff\xfeop\0");
 
 /// How large a fabric is that such a program makes. C programs are told what one object can have at most and take

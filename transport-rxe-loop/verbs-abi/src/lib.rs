@@ -9,7 +9,7 @@
 //! Whatever such a program calls of libibverbs is called here: the exported functions by their names, and the
 //! others, which the header makes of the tables in `struct ibv_context` and before it, by what those hold. The real
 //! library may be loaded beside it, and keeps what concerns no object of ours. There is one device, `loop0`: an
-//! InfiniBand port with LID 1, one GID and one partition key. Programs of a user reach each other as others of
+//! InfiniBand port with one LID, one GID and one partition key. Programs of a user reach each other as others of
 //! [`transport_rxe_loop`] do, in the fabric that `RXE_LOOP_FABRIC` names, and that crate says how everything
 //! behaves: this one translates, and decides nothing.
 //!
