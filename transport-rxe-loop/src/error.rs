@@ -153,7 +153,9 @@ pub enum CreateError {
     )]
     OwnReceives,
     /// The system refused a descriptor.
-    #[error("the system gave no descriptor for the channel (errno {errno})")]
+    #[error(
+        "the system gave no descriptor for the channel (errno {errno}): close some, or raise the limit (`ulimit -n`)"
+    )]
     NoDescriptor {
         /// What it said.
         errno: i32,
