@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use cq_core::setup::Gid;
 
-use crate::ah;
 use crate::bell::Bell;
 use crate::channel::CompletionChannel;
 use crate::cq::{Cq, CqInit};
 use crate::error::{CreateError, OpenError};
 use crate::fabric::Fabric;
+use crate::fabric::limits::{Limits, OtherLimits};
 use crate::fault::{Engine, Injected};
 use crate::memory::MAX_SGE;
 use crate::open::OpenOptions;
@@ -29,8 +29,7 @@ use crate::srq::MAX_SRQ_WR;
 
 pub(crate) const NAME: &str = "loop0";
 
-/// Entries of a completion queue at most: what 65,536 slots hold. Twice as many slots would leave no room for a
-/// second queue of that size in a fabric of 16 MiB.
+/// Entries of a completion queue at most: what 65,536 slots hold.
 pub(crate) const MAX_CQE: u32 = 52_429;
 /// Requests of a queue at most.
 pub(crate) const MAX_QP_WR: u32 = 1 << 14;
@@ -60,6 +59,7 @@ pub struct Context {
     fabric: &'static Fabric,
     /// Where its asynchronous events are read. Everything made through it keeps it.
     bell: Arc<Bell>,
+    other_limits: Option<OtherLimits>,
 }
 
 /// `enum ibv_atomic_cap`: among whom COMP_SWAP, FETCH_ADD and atomic writes are one step.
@@ -150,8 +150,9 @@ impl Context {
         OpenOptions::new().open(name)
     }
 
-    pub(crate) const fn new(fabric: &'static Fabric, bell: Arc<Bell>) -> Self {
-        Self { fabric, bell }
+    pub(crate) fn new(fabric: &'static Fabric, bell: Arc<Bell>, asked: Option<Limits>) -> Self {
+        let other_limits = asked.and_then(|asked| fabric.has_other_limits(&asked));
+        Self { fabric, bell, other_limits }
     }
 
     pub(crate) const fn bell(&self) -> &Arc<Bell> {
@@ -186,14 +187,33 @@ impl Context {
             max_inline: MAX_INLINE,
             max_msg_size: MAX_MSG_SIZE,
             max_mtu: MTU,
-            lid: ah::LID,
-            gid: ah::GID,
+            lid: self.fabric.address().lid,
+            gid: self.fabric.address().gid,
             max_qp_rd_atom: MAX_RD_ATOMIC,
             max_qp_init_rd_atom: MAX_RD_ATOMIC,
             atomic_cap: AtomicCap::Hca,
             max_processes: limits.processes,
             fabric_bytes: limits.bytes,
         }
+    }
+
+    /// What is in force, if this opening asked for [other limits](OpenOptions::limits): the fabric was there, and is as
+    /// the first process that opened it asked for.
+    ///
+    /// ```
+    /// use transport_rxe_loop::{Limits, OpenOptions};
+    ///
+    /// let name = format!("first-{}", std::process::id());
+    /// let asking = |queue_pairs| OpenOptions::new().fabric(&name).limits(Limits { queue_pairs, ..Limits::default() });
+    /// let first = asking(64).open("loop0")?;
+    /// assert_eq!(first.other_limits(), None);
+    /// let other = asking(2048).open("loop0")?.other_limits().unwrap();
+    /// assert_eq!((other.asked.queue_pairs, other.in_force.queue_pairs), (2048, 64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn other_limits(&self) -> Option<OtherLimits> {
+        self.other_limits
     }
 
     /// What went wrong so far in this process because it was [asked to](OpenOptions::faults); `None` if nothing

@@ -1,6 +1,7 @@
 //! The device's memory and what belongs to this process: one for all who open the same fabric in it, mapped
 //! at the first open and kept to the end, so that everything in it can be borrowed for ever.
 
+pub mod address;
 pub mod alive;
 pub mod attach;
 pub mod claim;
@@ -21,11 +22,12 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::OpenError;
+use crate::fabric::address::Address;
 use crate::fabric::alive::Liveness;
 use crate::fabric::attach::Attachment;
 use crate::fabric::domains::Domains;
 use crate::fabric::error::AttachError;
-use crate::fabric::limits::Limits;
+use crate::fabric::limits::{Limits, OtherLimits};
 use crate::fabric::name::{FabricName, FabricPath};
 use crate::fabric::registry::REGISTRY;
 use crate::fault::Engine;
@@ -46,6 +48,7 @@ use crate::sync::{self, AtomicU32};
 /// The device.
 pub struct Fabric {
     here: &'static Attachment,
+    address: Address,
     tables: Tables,
     me: Owner,
     domains: Domains,
@@ -97,7 +100,9 @@ impl Fabric {
     fn new(here: &'static Attachment, ways: &Ways) -> Result<Self, OpenError> {
         let limits = here.limits();
         let damaged = || OpenError::NoMemory { bytes: limits.bytes as usize };
-        let tables = Tables::new(here.memory(), limits).ok_or_else(damaged)?;
+        let address = Address::of(here.path());
+        let tables =
+            Tables::new(here.memory(), limits, address.first_number).ok_or_else(damaged)?;
         let bells = Bells::new(limits.channels);
         let reach = Reach::new(limits, ways.by_service).map_err(|errno| {
             AttachError::system("mapping what this process needs", here.path().file(), errno)
@@ -110,6 +115,7 @@ impl Fabric {
         let (service, faults) = (Service::new(), ways.faults.clone().map(Engine::new));
         Ok(Self {
             here,
+            address,
             tables,
             me,
             domains,
@@ -134,9 +140,21 @@ impl Fabric {
         self.here.limits()
     }
 
+    /// Whether its limits are others than these, as those would be in force.
+    pub fn has_other_limits(&self, than: &Limits) -> Option<OtherLimits> {
+        let asked = than.in_force(layout::FORMAT.tables).ok()?;
+        let in_force = *self.limits();
+        (asked != in_force).then_some(OtherLimits { asked, in_force })
+    }
+
     /// Where its files are.
     pub const fn path(&self) -> &'static FabricPath {
         self.here.path()
+    }
+
+    /// What its port is called.
+    pub const fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Whether this is still the process that opened it, and not a forked child, whose mapping of it is empty.

@@ -144,8 +144,8 @@ fn bytes_of_tables(limits: &Limits) -> usize {
 
 impl Tables {
     /// The tables in this memory, which was made for these limits: each count of entries is a power of two.
-    /// `None` if it is too small for them.
-    pub fn new(memory: &'static Mapping, limits: &Limits) -> Option<Self> {
+    /// Numbers are counted from `first_number` on. `None` if it is too small for them.
+    pub fn new(memory: &'static Mapping, limits: &Limits, first_number: u32) -> Option<Self> {
         let Plan { at, arena } = Plan::new(limits);
         let next = |table: usize| HEADER + std::mem::offset_of!(Common, next) + table * 4;
         let common: &Common = memory.at(HEADER)?;
@@ -154,10 +154,12 @@ impl Tables {
             processes: memory.slice(at[0], limits.processes as usize)?,
             noted: memory.slice(at[1], (limits.queue_pairs as usize).div_ceil(64))?,
             destinations: memory.slice(at[2], limits.queue_pairs as usize)?,
-            qps: Table::new(memory, next(0), at[3], limits.queue_pairs as usize)?,
+            qps: Table::new(memory, next(0), at[3], limits.queue_pairs as usize)?
+                .numbered_from(first_number),
             mrs: Table::new(memory, next(1), at[4], limits.memory_regions as usize)?,
             cqs: Table::new(memory, next(2), at[5], limits.completion_queues as usize)?,
-            srqs: Table::new(memory, next(3), at[6], limits.shared_receive_queues as usize)?,
+            srqs: Table::new(memory, next(3), at[6], limits.shared_receive_queues as usize)?
+                .numbered_from(first_number),
             channels: Table::new(memory, next(4), at[7], limits.channels as usize)?,
             stages: Stages::new(memory, [at[9], at[10]], limits.processes as usize)?,
             arena: Arena::new(

@@ -73,7 +73,9 @@
 //!   shared with its parent. It may open the device anew. `vfork` and a bare `clone` are for those who start
 //!   another program at once.
 //! - **Trust.** Whatever a process writes into the fabric, another one neither crashes nor hangs, nor
-//!   touches what is not registered (X4).
+//!   touches what is not registered (X4). The files themselves are outside of that: a program that truncates one in use
+//!   ([`/dev/shm/rxe-loop.*`](OpenOptions#fabrics), the fabric's or a region's), or punches holes into it while shared
+//!   memory is full, ends the processes that use it by SIGBUS. Only programs of the same user, and of root, can do that.
 //!
 //! # Where things are
 //!
@@ -188,7 +190,8 @@
 //!
 //! # Limits
 //! A fabric has room for as much as its [`Limits`] said when it was made: if nothing else, 1,024 queue pairs
-//! and completion queues, 4,096 regions, 256 shared receive queues, 512 channels, 64 processes and 16 MiB.
+//! and completion queues, 4,096 regions, 256 shared receive queues, 512 channels, 64 processes and 52 MiB,
+//! which hold that many queue pairs of [usual](QpInit::new) capacities, each with a completion queue of its own.
 //! [`Context::attributes`] tells what is in force. The bytes hold the tables, rings and queues of all
 //! processes. They are reserved when the fabric is made, so that shared memory that is full, or a limit for the
 //! size of files (`ulimit -f`), is an error then and no crash later; a process shows as much of them as it has
@@ -290,7 +293,7 @@ cfg_if::cfg_if! {
         pub use crate::error::{ArmLimitError, CreateError, Limit, ModerateError, ModifyError, OpenError, RegisterError, ResizeError};
         pub use crate::fabric::error::AttachError;
         pub use crate::fabric::header::NotOurs;
-        pub use crate::fabric::limits::{Limits, LimitsError};
+        pub use crate::fabric::limits::{Limits, LimitsError, LimitsTextError, OtherLimits};
         pub use crate::fabric::name::NameError;
         pub use crate::fault::{Faults, FaultsError, Injected};
         pub use crate::mr::{MemoryRegion, OwnedRegion};

@@ -81,7 +81,7 @@ mod tests {
         let shape = Shape::of_sends(1, 1, 0);
         let extent = Extent::allocate(fabric, shape.bytes()).unwrap();
         shape.record(&slot.send_ring, extent.offset());
-        identity::enter(slot, identity::number_of(index, qps.index_bits(), generation));
+        identity::enter(slot, identity::number_of(qps, index, generation));
         assert!(identity::change(slot, identity::read(slot), QpState::Sqd));
         sync::store_u32(&slot.send.report_drained, 1);
         execute::run(fabric, index);

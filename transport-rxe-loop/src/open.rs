@@ -10,7 +10,7 @@ use crate::device::{self, Context};
 use crate::error::OpenError;
 use crate::fabric::Fabric;
 use crate::fabric::error::AttachError;
-use crate::fabric::limits::Limits;
+use crate::fabric::limits::{self, Limits};
 use crate::fabric::name::FabricName;
 use crate::fault::{self, Faults};
 use crate::imitate;
@@ -33,16 +33,21 @@ const COPY: &str = "RXE_LOOP_COPY";
 /// # Fabrics
 /// A fabric is memory that the processes of a user share; the device is what lies in it. Queue pairs of all
 /// processes that have opened the same fabric connect by their numbers; those of another see nothing of it
-/// (X1). It has a name, of the user's own: `/dev/shm/rxe-loop.<user>.<name>` is its file, which nobody else may
+/// (X1). Where numbers of queue pairs begin, and what the port's LID and GID are, follows from the fabric's name and
+/// user: who is told a number of another fabric finds nobody by it, as by a number that nobody has (RETRY_EXC), and
+/// there is no address handle of another fabric's port. It has a name, of the user's own: `/dev/shm/rxe-loop.<user>.<name>` is its file, which nobody else may
 /// read or write, and has further ones beside it. The first process that opens it makes it, with the
 /// [`Limits`] that it asks for, and the last one that ends removes it. Where none could, since all were
 /// killed, or ended by `_exit(2)`, the next one that makes a fabric of any name does (X2); until then the file
 /// takes its room of the shared memory. A file that is not what it should be is never used: it
 /// is replaced if it is this user's alone and nobody has it open, and else refused with the reason.
+///
+/// Files that are in use are to be left alone: to truncate one ends the processes that have it open by SIGBUS, and
+/// once one is removed, those that open the fabric later make another one.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     fabric: Option<String>,
-    limits: Limits,
+    limits: Option<Limits>,
     ways: Ways,
 }
 
@@ -72,11 +77,12 @@ impl OpenOptions {
         self
     }
 
-    /// How much the fabric holds, if it has to be made. What is in force, [the device
-    /// says](Context::attributes).
+    /// How much the fabric holds, if it has to be made, whatever `RXE_LOOP_LIMITS` says [in the
+    /// environment](Limits#from-the-environment). Of processes that ask for different limits the first one is heard: what is
+    /// in force, [the device says](Context::attributes), and whether that is [something else](Context::other_limits).
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -143,9 +149,14 @@ impl OpenOptions {
         if ways.faults.is_none() {
             ways.faults = fault::from_env()?;
         }
+        let asked = match self.limits {
+            Some(limits) => Some(limits),
+            None => limits::from_env()?,
+        };
         let named = self.fabric.as_deref().map_or_else(FabricName::from_env, str::parse);
-        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &self.limits, &ways)?;
-        Ok(Context::new(fabric, Arc::new(Bell::new(fabric)?)))
+        let wanted = asked.unwrap_or_default();
+        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &wanted, &ways)?;
+        Ok(Context::new(fabric, Arc::new(Bell::new(fabric)?), asked))
     }
 
     /// Opens the device in a fabric where no other test is: what one sweeps up after has every queue pair run.
@@ -154,7 +165,11 @@ impl OpenOptions {
         static FABRICS: AtomicU32 = AtomicU32::new(0);
         let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
         let name = format!("alone-{}-{nth}", std::process::id());
-        let context = self.fabric(&name).open(device::NAME).unwrap();
+        let mut options = self.fabric(&name);
+        // There is one for each of many tests, until all are through.
+        let limits = options.limits.unwrap_or_default();
+        options.limits = Some(Limits { bytes: limits.bytes.min(16 << 20), ..limits });
+        let context = options.open(device::NAME).unwrap();
         let fabric = context.bell().fabric();
         (context, fabric)
     }

@@ -109,7 +109,7 @@ impl Place {
         let qps = &fabric.tables().qps;
         let full = CreateError::TableFull { what: Limit::QueuePairs, max: qps.len() };
         let (index, generation) = sweep::take(fabric, || qps.claim(fabric.place())).ok_or(full)?;
-        let number = identity::number_of(index, qps.index_bits(), generation);
+        let number = identity::number_of(qps, index, generation);
         let slot = fabric.qp(index);
         sends.record(&slot.send_ring, at);
         recvs.record(&slot.recv_ring, recvs_at);

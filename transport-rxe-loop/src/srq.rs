@@ -95,7 +95,7 @@ impl Shared {
         let srqs = &fabric.tables().srqs;
         let full = CreateError::TableFull { what: Limit::SharedReceiveQueues, max: srqs.len() };
         let (index, generation) = sweep::take(fabric, || srqs.claim(fabric.place())).ok_or(full)?;
-        let number = identity::number_of(index, srqs.index_bits(), generation);
+        let number = identity::number_of(srqs, index, generation);
         let (slot, none) = (srqs.at(index), CreateError::NoMemory { bytes });
         let ring = shape.ring(fabric, ring_at).ok_or(none)?;
         let queue = pool::at(fabric, slot, slots_at, max_wr).ok_or(none)?;

@@ -22,7 +22,6 @@ use cq_core::soft::Entry;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 use cq_core::wr::{SendFlags, SendOp, Sge};
 
-use crate::ah::LID;
 use crate::datagram::grh::{self, Grh};
 use crate::datagram::way::Way;
 use crate::device::MTU;
@@ -134,7 +133,8 @@ impl<'a> Datagram<'a> {
         };
         if let Some(route) = self.way.route {
             let immediate = self.imm.map_or(0, |imm| imm.len());
-            let words = Grh::new(route, self.from.len(), immediate).to_words();
+            let words =
+                Grh::new(self.fabric.address().gid, route, self.from.len(), immediate).to_words();
             copy(&Pieces::of_words(&words, grh::BYTES), &head)?;
         }
         copy(&self.from, &body)
@@ -148,7 +148,7 @@ impl<'a> Datagram<'a> {
             .with_byte_len((grh::BYTES + self.from.len()) as u32)
             .with_src_qp(self.sender)
             .with_flags(flags)
-            .with_path(0, LID, self.way.sl, 0);
+            .with_path(0, self.fabric.address().lid, self.way.sl, 0);
         match self.imm {
             Some(imm) => wc.with_imm(imm),
             None => wc,

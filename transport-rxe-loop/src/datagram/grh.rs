@@ -4,7 +4,6 @@
 
 use cq_core::setup::{Gid, GlobalRoute};
 
-use crate::ah::GID;
 use crate::datagram::way::Route;
 use crate::sync::AtomicU64;
 
@@ -30,8 +29,8 @@ const TARGET_AT: usize = 24;
 pub struct Grh([u8; BYTES]);
 
 impl Grh {
-    /// Of a datagram of `len` bytes, which has so many bytes of immediate data.
-    pub fn new(route: Route, len: usize, immediate: usize) -> Self {
+    /// Of a datagram of `len` bytes, which has so many bytes of immediate data, from and to the only port there is.
+    pub fn new(gid: Gid, route: Route, len: usize, immediate: usize) -> Self {
         let mut bytes = [0; BYTES];
         let first =
             VERSION | u32::from(route.traffic_class) << CLASS_SHIFT | route.flow_label & FLOW;
@@ -40,8 +39,8 @@ impl Grh {
         bytes[4..6].copy_from_slice(&(payload as u16).to_be_bytes());
         bytes[6] = NEXT;
         bytes[HOPS_AT] = route.hop_limit;
-        bytes[SOURCE_AT..TARGET_AT].copy_from_slice(&GID.0);
-        bytes[TARGET_AT..].copy_from_slice(&GID.0);
+        bytes[SOURCE_AT..TARGET_AT].copy_from_slice(&gid.0);
+        bytes[TARGET_AT..].copy_from_slice(&gid.0);
         Self(bytes)
     }
 
@@ -71,15 +70,17 @@ impl Grh {
 mod tests {
     use super::*;
 
+    const GID: Gid = Gid([3; 16]);
+
     #[test]
     fn c07_a_header_says_how_it_came_and_leads_back() {
         let route = Route { hop_limit: 64, traffic_class: 0xa5, flow_label: 0x1_2345 };
-        let grh = Grh::new(route, 5, 4);
+        let grh = Grh::new(GID, route, 5, 4);
         assert_eq!(grh.0[..8], [0x6a, 0x51, 0x23, 0x45, 0, 24 + 4 + 8, NEXT, 64]);
         let back = grh.way_back();
         assert_eq!((back.gid, back.hop_limit, back.traffic_class), (GID, 64, 0xa5));
         assert_eq!(back.flow_label, 0x1_2345);
-        let too_much = Grh::new(Route { flow_label: u32::MAX, ..route }, 5, 4);
+        let too_much = Grh::new(GID, Route { flow_label: u32::MAX, ..route }, 5, 4);
         assert_eq!(too_much.0[..4], [0x6a, 0x5f, 0xff, 0xff]);
         let words = grh.to_words().map(|word| word.into_inner().to_ne_bytes());
         assert_eq!(words.as_flattened(), grh.0);

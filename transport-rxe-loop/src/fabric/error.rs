@@ -58,7 +58,9 @@ pub enum AttachError {
         limit: u64,
     },
     /// The process or the system has no descriptor left.
-    #[error("there is no file descriptor left (errno {errno}): close some, or raise the limit")]
+    #[error(
+        "there is no file descriptor left (errno {errno}): close some, or raise the limit (`ulimit -n`)"
+    )]
     NoDescriptor {
         /// What the system said.
         errno: i32,

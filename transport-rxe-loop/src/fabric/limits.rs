@@ -1,7 +1,10 @@
 //! How much a fabric can hold. Said when it is made, and then the same for all who attach.
 
+mod text;
+
 use thiserror::Error;
 
+pub use self::text::{LimitsTextError, from_env};
 use super::alive::MAX_PROCESSES;
 use super::header;
 
@@ -10,10 +13,27 @@ const MAX_ENTRIES: u32 = 1 << 16;
 /// Bytes of a fabric at most: offsets have 32 bits.
 const MAX_BYTES: u64 = 1 << 31;
 const PAGE: u64 = 4096;
+/// Bytes of a fabric that nobody asked for another of: as many usual queue pairs as it has places for, each with a
+/// completion queue of its own for all that its queues hold. The 64 MiB of shared memory that containers have hold it.
+const USUAL_BYTES: u64 = 52 << 20;
 
 /// How much a fabric can hold. Whoever makes it says so; for all who open it later, it is what it is.
 ///
 /// Tables are powers of two, so there may be room for more than was asked for.
+///
+/// # From the environment
+/// A program that can't be changed is given its limits in `RXE_LOOP_LIMITS`, which counts where it
+/// [asks for none](crate::OpenOptions::limits): `queue_pairs=4096,bytes=256M`, with the names that the fields have here,
+/// and what it does not name as usual. Bytes may be given in `K`, `M` and `G`.
+///
+/// ```
+/// use transport_rxe_loop::Limits;
+///
+/// let limits: Limits = "queue_pairs=4096,bytes=256M".parse()?;
+/// assert_eq!((limits.queue_pairs, limits.bytes), (4096, 256 << 20));
+/// assert!("queue_pairs=many".parse::<Limits>().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Queue pairs.
@@ -28,7 +48,10 @@ pub struct Limits {
     pub channels: u32,
     /// Processes that are attached at a time, at most 254.
     pub processes: u32,
-    /// Bytes of the file, with everything but registered memory.
+    /// Bytes of the file, with everything but registered memory. All of them are taken from the shared memory when
+    /// the fabric is made. The usual 52 MiB hold 1,024 queue pairs of [usual](crate::QpInit::new) capacities, each
+    /// with a completion queue for the 256 completions of its requests: 47 KiB for such a pair of them. A program that
+    /// makes fewer, or many fabrics, may ask for less.
     pub bytes: u64,
 }
 
@@ -41,9 +64,19 @@ impl Default for Limits {
             shared_receive_queues: 256,
             channels: 512,
             processes: 64,
-            bytes: 16 << 20,
+            bytes: USUAL_BYTES,
         }
     }
+}
+
+/// A fabric was there, and has other limits than were asked for: those with which it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the fabric was there, and has other limits than were asked for: {in_force}")]
+pub struct OtherLimits {
+    /// What was asked for, as it would be in force.
+    pub asked: Limits,
+    /// What is in force.
+    pub in_force: Limits,
 }
 
 /// Why a fabric can't have such limits.
@@ -76,7 +109,7 @@ impl Limits {
     ///
     /// # Errors
     /// There is too little or too much of something.
-    pub(super) fn in_force(&self, tables: fn(&Self) -> usize) -> Result<Self, LimitsError> {
+    pub(crate) fn in_force(&self, tables: fn(&Self) -> usize) -> Result<Self, LimitsError> {
         let table = |what, asked| match asked {
             1..=MAX_ENTRIES => Ok(u32::next_power_of_two(asked)),
             _ => Err(LimitsError::OutOfRange { what, asked, max: MAX_ENTRIES }),

@@ -159,6 +159,12 @@ impl FabricPath {
         &self.directory
     }
 
+    /// What the fabric's file is called, by its user and its name.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        &self.file
+    }
+
     /// The fabric itself.
     #[must_use]
     pub fn file(&self) -> PathBuf {

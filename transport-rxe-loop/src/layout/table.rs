@@ -76,23 +76,41 @@ pub struct Table<T: 'static> {
     next: &'static AtomicU32,
     /// A power of two of them.
     entries: &'static [T],
+    first_number: u32,
 }
 
 impl<T: Entry> Table<T> {
     /// The table whose counter and entries lie there; `None` if the memory is too small for it.
     pub fn new(memory: &'static Mapping, next: usize, at: usize, entries: usize) -> Option<Self> {
-        Some(Self { next: memory.at(next)?, entries: memory.slice(at, entries)? })
+        let (next, entries) = (memory.at(next)?, memory.slice(at, entries)?);
+        Some(Self { next, entries, first_number: 0 })
+    }
+
+    /// The same, whose numbers are counted from this one on: entries, and their generations.
+    pub const fn numbered_from(self, first_number: u32) -> Self {
+        Self { first_number, ..self }
+    }
+
+    /// From where on its numbers are counted.
+    pub const fn first_number(&self) -> u32 {
+        self.first_number
     }
 
     /// Takes a free entry: its index and its generation.
     pub fn claim(&self, place: u16) -> Option<(u32, u32)> {
-        let first = sync::next_number(self.next);
+        let first = sync::next_number(self.next).wrapping_add(self.first_number);
         (0..self.entries.len() as u32).find_map(|step| {
             let index = self.index(first.wrapping_add(step));
             let generation = self.at(index).life().claim(place)?;
             steps::done(Step::Claimed);
             Some((index, generation))
         })
+    }
+
+    /// Takes the entry at an index next, if it is free.
+    #[cfg(test)]
+    pub fn go_on_at(&self, index: u32) {
+        sync::store_u32(self.next, index.wrapping_sub(self.first_number));
     }
 
     /// The entry at an index. Any is harmless.
@@ -132,7 +150,7 @@ impl<T: Entry> Table<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::number_of;
+    use crate::identity::number;
     use crate::open::OpenOptions;
 
     #[test]
@@ -145,7 +163,7 @@ mod tests {
         }
         let pd = context.alloc_pd();
         let key = || {
-            sync::store_u32(fabric.tables().mrs.next, 5);
+            fabric.tables().mrs.go_on_at(5);
             pd.allocate(8, cq_core::setup::Access::empty()).unwrap().lkey()
         };
         let keys = [(); 3].map(|()| key());
@@ -157,9 +175,12 @@ mod tests {
     fn no_number_is_that_of_the_one_before_it_in_a_table_of_any_size() {
         for index_bits in 0..=16 {
             for generation in [0, 1, 2, LAST_GENERATION - 1, LAST_GENERATION] {
-                let [this, next] =
-                    [generation, after(generation)].map(|nth| number_of(0, index_bits, nth));
-                assert_ne!(this, next, "{index_bits} bits, after {generation}");
+                for first in [0, 1, 0x12_3456, (1 << 24) - 1] {
+                    let number = |nth| number(0, index_bits, nth, first);
+                    let [this, next] = [generation, after(generation)].map(number);
+                    assert_ne!(this, next, "{index_bits} bits, after {generation}");
+                    assert!((1 << index_bits..1 << 24).contains(&this), "{this:#x}");
+                }
             }
         }
     }

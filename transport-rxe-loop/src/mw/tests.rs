@@ -199,7 +199,7 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
     let (_context, fabric) = OpenOptions::new().alone();
     let qps = &fabric.tables().qps;
     let (index, generation) = qps.claim(PLACE).unwrap();
-    let qp = identity::number_of(index, qps.index_bits(), generation);
+    let qp = identity::number_of(qps, index, generation);
     let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
         let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
         (index << 8 | 1, fabric.mr(index), (PLACE, generation))

@@ -19,7 +19,8 @@ fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
     let (context, fabric) = OpenOptions::new().alone();
     let watches = || fabric.service().lock().served;
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
-    // The first of a fabric, whose index is 0, as is the destination that nobody names.
+    // Its index is 0, as is the destination that nobody names.
+    fabric.tables().qps.go_on_at(0);
     let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
     let mut rc = pd.create_qp(&QpInit::new(&cq)).unwrap();
     rc.connect(rc.number()).unwrap();

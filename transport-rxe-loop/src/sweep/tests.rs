@@ -29,7 +29,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     let qps = &fabric.tables().qps;
     let (index, generation) = qps.claim(PLACE).unwrap();
-    let (slot, number) = (qps.at(index), identity::number_of(index, qps.index_bits(), generation));
+    let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
     identity::enter(slot, number);
     assert!(identity::change(slot, identity::read(slot), QpState::Rtr));
     sync::store_u32(fabric.dest(index), qp.number());
@@ -109,7 +109,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let qps = &fabric.tables().qps;
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
-    let number = identity::number_of(index, qps.index_bits(), generation);
+    let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
     sync::store_u32(fabric.dest(index), qp.number());
     qp.connect(number).unwrap();
@@ -152,7 +152,7 @@ fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
     let qps = &fabric.tables().qps;
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
-    let number = identity::number_of(index, qps.index_bits(), generation);
+    let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
     let swept = Owner::new(PLACE, 1);
     assert!(!expel(fabric, swept), "another one lives there");
@@ -197,7 +197,7 @@ fn pool(fabric: &'static Fabric) -> (&'static SrqSlot, Queue<'static>, Extent) {
     sync::store_u32(&slot.slots_at, extent.offset());
     sync::store_u32(&slot.capacity, 1);
     slot.pool.begin();
-    sync::release(&slot.number, identity::number_of(index, srqs.index_bits(), generation));
+    sync::release(&slot.number, identity::number_of(srqs, index, generation));
     let queue = pool::queue(fabric, slot).unwrap();
     queue.put(0, 0);
     assert!(!queue.post(1), "nobody waits");

@@ -39,10 +39,23 @@ pub struct End {
     pub cq: Cq,
     pub region: OwnedRegion,
     pub pd: ProtectionDomain,
+    /// Where it is.
+    pub at: AddressVector,
 }
 
 pub const CAPS: QpCaps =
     QpCaps { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
+
+/// What a fabric needs that many tests have one of each, until their process ends.
+pub const SMALL: Limits = Limits {
+    queue_pairs: 1024,
+    completion_queues: 1024,
+    memory_regions: 4096,
+    shared_receive_queues: 256,
+    channels: 512,
+    processes: 64,
+    bytes: 16 << 20,
+};
 
 /// Names the fabric that a further process is to use.
 pub const FABRIC: &str = "TEST_FABRIC";
@@ -72,8 +85,14 @@ pub fn open() -> Context {
     try_open().unwrap()
 }
 
+/// Where all queue pairs of an opening of the device are.
+pub fn address(context: &Context) -> AddressVector {
+    let here = context.attributes();
+    AddressVector::of(here.gid, here.lid)
+}
+
 pub fn try_open() -> Result<Context, OpenError> {
-    OpenOptions::new().fabric(&fabric()).open("loop0")
+    OpenOptions::new().fabric(&fabric()).limits(SMALL).open("loop0")
 }
 
 impl End {
@@ -94,7 +113,7 @@ impl End {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
         let qp = pd.create_qp(&QpInit { qp_type, caps, ..QpInit::new(&cq) }).unwrap();
         let region = pd.allocate(8192, ALL).unwrap();
-        Self { qp, cq, region, pd }
+        Self { qp, cq, region, pd, at: address(context) }
     }
 
     /// Posts a receive of `len` bytes at `offset`.
@@ -114,8 +133,7 @@ impl End {
         if self.qp.qp_type() != QpType::Ud {
             return self.qp.post_send(list);
         }
-        let here = open().attributes();
-        let ah = self.pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+        let ah = self.pd.create_ah(&self.at).unwrap();
         self.qp.to(&Destination { ah: &ah, qp_num: peer, qkey: QKEY }).post_send(list)
     }
 

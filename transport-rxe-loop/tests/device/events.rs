@@ -349,7 +349,7 @@ fn n11_arming_without_a_channel_is_an_error() {
 fn n06_no_wakeup_is_lost_between_two_threads() {
     const ROUNDS: u64 = 5_000;
     let (mut a, b, mut channel) = pair();
-    let End { mut qp, cq, region, pd } = b;
+    let End { mut qp, cq, region, pd, .. } = b;
     let server = thread::spawn(move || {
         let sge = [region.sge(0, 64).unwrap()];
         let mut cq = CompletionQueue::new(cq);

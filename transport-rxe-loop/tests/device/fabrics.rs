@@ -1,6 +1,16 @@
-//! Two fabrics in one process have nothing to do with each other.
+//! Two fabrics in one process have nothing to do with each other; and what a fabric holds.
 
-use transport_rxe_loop::{Context, CreateError, OpenOptions, QpInit};
+use std::process::Command;
+
+use cq_core::transport::Post;
+use cq_core::wc::WcStatus;
+use cq_core::wr::{RecvWr, SendWr};
+use transport_rxe_loop::{
+    Access, AddressError, AddressVector, Context, CreateError, Limits, OpenOptions, QpAttr, QpInit,
+    QueuePair, SrqInit,
+};
+
+use crate::common::{take, wait_for};
 
 fn open(which: &str) -> Context {
     let name = format!("{which}-{}", std::process::id());
@@ -20,4 +30,122 @@ fn x01_what_is_of_one_fabric_is_not_taken_in_another() {
     assert_eq!(here.create_cq(4, Some(&channel)).unwrap_err(), CreateError::OtherFabric);
     assert!(pd.create_qp(&QpInit::new(&cq)).is_ok());
     assert!(there.create_cq(4, Some(&channel)).is_ok());
+}
+
+#[test]
+fn x01_a_number_of_another_fabric_is_nobodys_and_so_is_an_address() {
+    let (here, there) = (open("near"), open("far"));
+    let mut cq = here.create_cq(4, None).unwrap();
+    let far_cq = there.create_cq(4, None).unwrap();
+    let pd = here.alloc_pd();
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let far = there.alloc_pd().create_qp(&QpInit::new(&far_cq)).unwrap();
+    let init = SrqInit { max_wr: 1, max_sge: 1 };
+    let srqs = [&pd, &there.alloc_pd()].map(|pd| pd.create_srq(&init).unwrap().number());
+    assert_ne!(qp.number(), far.number());
+    assert_ne!(srqs[0], srqs[1]);
+
+    // A client that was told the number of another fabric, as if it were of this one.
+    let rts = QpAttr::rts().timeout(1).retry_cnt(0);
+    for step in [QpAttr::init(Access::empty()), QpAttr::rtr(far.number()), rts] {
+        qp.modify(&step).unwrap();
+    }
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    qp.post_send(&[SendWr::send_inline(2, b"hello")]).unwrap();
+    let mut came = Vec::new();
+    wait_for(|| {
+        came.extend(take(&mut cq));
+        !came.is_empty()
+    });
+    assert_eq!((came[0].wr_id(), came[0].status()), (2, WcStatus::RETRY_EXC_ERR));
+
+    let (near, away) = (here.attributes(), there.attributes());
+    assert_ne!((near.lid, near.gid), (away.lid, away.gid));
+    let unknown = pd.create_ah(&AddressVector::of(away.gid, 0)).unwrap_err();
+    assert_eq!(unknown, AddressError::UnknownGid { gid: away.gid });
+    assert!(pd.create_ah(&AddressVector::of(near.gid, 0)).is_ok());
+    assert!(pd.create_ah(&AddressVector::of(near.gid, near.lid)).is_ok());
+    assert_eq!(open("near").attributes(), near, "by all names it is the same");
+}
+
+#[test]
+fn a_fabric_of_usual_limits_holds_as_many_usual_queue_pairs_as_it_says() {
+    let context = open("usual");
+    let (most, pd) = (context.attributes(), context.alloc_pd());
+    let all: Vec<_> = (0..most.max_qp.min(most.max_cq))
+        .map(|nth| {
+            // For all that its queues hold.
+            let cq = context.create_cq(2 * 128, None).unwrap_or_else(|why| panic!("{nth}: {why}"));
+            (pd.create_qp(&QpInit::new(&cq)).unwrap_or_else(|why| panic!("{nth}: {why}")), cq)
+        })
+        .collect();
+    assert_eq!(all.len(), 1024);
+    assert_eq!((all[0].0.caps().max_send_wr, all[0].0.caps().max_recv_wr), (128, 128));
+}
+
+#[test]
+fn x01_a_table_is_used_from_any_number_on_and_whole() {
+    let name = format!("whole-{}", std::process::id());
+    let limits = Limits { queue_pairs: 64, ..Limits::default() };
+    let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut numbers = Vec::new();
+    for _ in 0..5 {
+        let all: Vec<_> = (0..64).map(|_| pd.create_qp(&QpInit::new(&cq)).unwrap()).collect();
+        assert!(pd.create_qp(&QpInit::new(&cq)).is_err(), "the table is full");
+        numbers.extend(all.iter().map(QueuePair::number));
+    }
+    let given = numbers.len();
+    assert!(numbers.iter().all(|number| (2..1 << 24).contains(number)));
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), given, "each is another's than the one before it");
+}
+
+/// Says what the device has that is opened with nothing but the environment. Run by the test below.
+#[test]
+#[ignore = "a process of the test below"]
+fn as_the_environment_says() {
+    match Context::open("loop0") {
+        Ok(context) => {
+            let (most, other) = (context.attributes(), context.other_limits());
+            println!("={} {} {}", most.max_qp, most.fabric_bytes >> 20, other.is_some());
+        }
+        Err(error) => println!("={error}"),
+    }
+}
+
+#[test]
+fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
+    let run = |name: &str, limits: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "fabrics::as_the_environment_says", "--ignored", "--nocapture"]);
+        let name = format!("limits-{}-{name}", std::process::id());
+        command.env("RXE_LOOP_FABRIC", name).env("RXE_LOOP_LIMITS", limits);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let (_, said) = said.split_once('=').unwrap_or_else(|| panic!("{said}"));
+        said.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(run("a", "queue_pairs=2000,bytes=20M"), "2048 20 false");
+    assert_eq!(run("b", ""), "1024 52 false");
+    assert_eq!(
+        run("c", "queue_pairs=few"),
+        "RXE_LOOP_LIMITS: `queue_pairs=few` is no number: give one as `4096`, and of bytes also as `64M` or `1G`"
+    );
+    let none = run("d", "queue_pairs=0");
+    assert!(none.ends_with("a fabric can't have 0 queue pairs: from 1 to 65536"), "{none}");
+    // Who comes second, and asks for something else, or for nothing.
+    let name = format!("limits-{}-first", std::process::id());
+    let limits = Limits { queue_pairs: 64, ..Limits::default() };
+    let first = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
+    assert_eq!(run("first", "queue_pairs=2000"), "64 52 true");
+    assert_eq!(run("first", "queue_pairs=60"), "64 52 false");
+    assert_eq!(first.other_limits(), None);
+    let second = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+    assert_eq!(second.other_limits(), None, "it asks for nothing");
+    let asking = OpenOptions::new().fabric(&name).limits(Limits { channels: 8, ..limits });
+    let other = asking.open("loop0").unwrap().other_limits().unwrap();
+    assert_eq!((other.asked.channels, other.in_force.channels), (8, limits.channels));
+    let said = other.to_string();
+    assert!(said.contains("queue_pairs=64,") && said.contains("channels=512"), "{said}");
 }

@@ -172,7 +172,7 @@ fn q02_no_write_of_the_peer_is_under_way_when_the_state_has_changed() {
         });
         assert!(!late, "{state}");
     }
-    let late = a_write_goes_on_after(|End { qp, cq, region, pd }| {
+    let late = a_write_goes_on_after(|End { qp, cq, region, pd, .. }| {
         qp.destroy();
         (cq, region, pd)
     });

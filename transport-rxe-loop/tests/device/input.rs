@@ -212,7 +212,7 @@ fn x07_queues_of_one_work_and_queues_of_the_maximum_do() {
             let (pd, cq) = (context.alloc_pd(), context.create_cq(wr, None).unwrap());
             let qp = pd.create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();
             let region = pd.allocate(64, ALL).unwrap();
-            End { qp, cq, region, pd }
+            End { qp, cq, region, pd, at: common::address(&context) }
         });
         connect(&mut a, &mut b);
         let full = Err(PostError { posted: wr as usize, why: Refused::QueueFull });

@@ -55,7 +55,7 @@ fn dropping_in_any_order_ends_everything() {
     for _ in 0..3000 {
         let (mut a, b) = pair();
         a.send(1, 0, 8);
-        let End { qp, cq, region, pd } = a;
+        let End { qp, cq, region, pd, .. } = a;
         drop(pd);
         drop(cq);
         drop(b);

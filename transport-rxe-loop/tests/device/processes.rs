@@ -82,8 +82,8 @@ fn x01_another_fabric_sees_nothing_of_it() {
     };
     let (one, other) = (named("one"), named("other"));
     let (mut a, mut b) = (Sleeper::new(&one), Sleeper::new(&other));
-    // Both are the first of their fabric, so that a number means another one in each.
-    assert_eq!(a.qp.number(), b.qp.number());
+    // Both are the first of their fabric, and yet a number is nobody's in the other.
+    assert_ne!(a.qp.number(), b.qp.number());
     a.connect(a.qp.number());
     b.connect(a.qp.number());
     a.send();

@@ -380,7 +380,7 @@ fn q11_the_device_says_what_windows_it_has() {
     assert_eq!(attributes.max_mw, attributes.max_mr - 1);
     let end = End::new();
     let window = end.pd.alloc_mw().unwrap();
-    let End { pd, qp, region, cq: _cq } = end;
+    let End { pd, qp, region, cq: _cq, .. } = end;
     drop((qp, region));
     let pd = pd.destroy().unwrap_err().handle;
     drop(window);

@@ -30,7 +30,7 @@ fn watched(context: &Context) -> End {
     let (pd, cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
     let qp = pd.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
     let region = pd.allocate(8192, ALL).unwrap();
-    End { qp, cq, region, pd }
+    End { qp, cq, region, pd, at: common::address(context) }
 }
 
 #[test]

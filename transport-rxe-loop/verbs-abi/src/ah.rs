@@ -177,7 +177,7 @@ mod tests {
         for mut wrong in [
             ibv_ah_attr { port_num: 0, ..right },
             ibv_ah_attr { port_num: 2, ..right },
-            ibv_ah_attr { dlid: 9, ..right },
+            ibv_ah_attr { dlid: !right.dlid, ..right },
             ibv_ah_attr { is_global: 0, ..right },
             ibv_ah_attr { grh, ..right },
         ] {

@@ -9,9 +9,12 @@
 //! Whatever such a program calls of libibverbs is called here: the exported functions by their names, and the
 //! others, which the header makes of the tables in `struct ibv_context` and before it, by what those hold. The real
 //! library may be loaded beside it, and keeps what concerns no object of ours. There is one device, `loop0`: an
-//! InfiniBand port with LID 1, one GID and one partition key. Programs of a user reach each other as others of
+//! InfiniBand port with one LID, one GID and one partition key. Programs of a user reach each other as others of
 //! [`transport_rxe_loop`] do, in the fabric that `RXE_LOOP_FABRIC` names, and that crate says how everything
-//! behaves: this one translates, and decides nothing.
+//! behaves: this one translates, and decides nothing. Where such a program needs a larger or a smaller fabric,
+//! `RXE_LOOP_LIMITS="queue_pairs=4096,bytes=256M"` says so to the first one that opens it
+//! ([`Limits`](transport_rxe_loop::Limits)). What opening the device fails of, and that a fabric has other limits than
+//! that variable asks for, is a line on stderr.
 //!
 //! # What there is
 //! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC
@@ -45,6 +48,7 @@
 //! | the path of a connection | has to begin here; the LID and GID where it ends are not looked at, the queue pair's number is |
 //! | memory that is unmapped before it is deregistered | it is not pinned: where a queue pair of the same process reaches for it, the process ends by SIGSEGV |
 //! | all descriptors that are not the program's own are closed (`closefrom(3)`) | the device can do no more |
+//! | a file of the fabric (`/dev/shm/rxe-loop.*`) is truncated while it is in use | the processes that use it end by SIGBUS |
 //! | there is no memory | ENOMEM, also where the device has no room; but where the process itself gets not even some bytes more (`ulimit -v`), it is aborted, as other programs in Rust are |
 //!
 //! # Programs that need more

@@ -8,7 +8,7 @@ use crate::ah::ibv_create_ah;
 use crate::sys::{
     IBV_QPT_UD, IBV_WR_SEND_WITH_IMM, ibv_ah, ibv_ah_attr, ibv_send_wr, ibv_send_wr_ud,
 };
-use crate::test::ends::{End, QKEY, pair, send};
+use crate::test::ends::{End, QKEY, lid, pair, send};
 
 /// All that can be read of one.
 #[derive(Debug, PartialEq)]
@@ -70,7 +70,7 @@ fn read_all(end: &End) -> Vec<Read> {
 
 /// A handle of the only port's address, by this service level.
 fn address(end: &End, sl: u8) -> *mut ibv_ah {
-    let mut to = ibv_ah_attr { dlid: 1, port_num: 1, sl, ..ibv_ah_attr::ZEROED };
+    let mut to = ibv_ah_attr { dlid: lid(), port_num: 1, sl, ..ibv_ah_attr::ZEROED };
     // SAFETY: attributes.
     let ah = unsafe { ibv_create_ah(end.pd, &raw mut to) };
     assert!(!ah.is_null());
@@ -90,7 +90,7 @@ fn c7_every_field_of_a_datagram_is_read_as_itself() {
         qp_num: b.number(),
         src_qp: from.number(),
         wc_flags: imm.map_or(0, |_| WcFlags::WITH_IMM.bits()),
-        slid: 1,
+        slid: lid().into(),
         sl,
         dlid_path_bits: 0,
     };

@@ -16,6 +16,7 @@ use crate::mr::{ibv_dereg_mr, ibv_reg_mr};
 use crate::mw::alloc_mw;
 use crate::pd::{ibv_alloc_pd, ibv_dealloc_pd};
 use crate::qp::{ibv_create_qp, ibv_destroy_qp, ibv_query_qp};
+use crate::query;
 use crate::sys::{
     IBV_MTU_1024, IBV_MW_TYPE_2, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QPT_UC,
     IBV_QPT_UD, IBV_WR_SEND, ibv_ah, ibv_ah_attr, ibv_context, ibv_context_ops, ibv_cq, ibv_mr,
@@ -153,7 +154,7 @@ impl End {
 
     /// A handle of the only port's address, in its domain.
     pub fn address(&self) -> *mut ibv_ah {
-        let mut to = ibv_ah_attr { dlid: 1, port_num: 1, ..ibv_ah_attr::ZEROED };
+        let mut to = ibv_ah_attr { dlid: lid(), port_num: 1, ..ibv_ah_attr::ZEROED };
         // SAFETY: attributes.
         let ah = unsafe { ibv_create_ah(self.pd, &raw mut to) };
         assert!(!ah.is_null());
@@ -257,6 +258,11 @@ pub fn pair(qp_type: ibv_qp_type) -> (End, End) {
     a.connect(b.number());
     b.connect(a.number());
     (a, b)
+}
+
+/// The local identifier of the only port.
+pub fn lid() -> u16 {
+    query::attributes(open()).unwrap().lid
 }
 
 /// Every attribute that there is, for this state and peer.
