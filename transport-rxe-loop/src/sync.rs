@@ -22,7 +22,7 @@
 //! | newcomers of a completion queue | [`release`], owner of the queue pair | [`swap_if`], who drops a completion | that it has left RESET |
 //! | when the service thread looks at a held event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the thread | the alarm |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
-//! | whoever looks at other processes' regions | [`leave`], who did | [`acquire`], who unmaps them | that it does not look any more |
+//! | count of visitors | [`leave`], who looked at other processes' regions | [`acquire_at`], who unmaps them | that it does not look any more |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | what it says |
 //! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |
@@ -39,6 +39,7 @@
 //! | post receives ([`Site::PostFence`]), look at the own state | change the state ([`Site::ChangeFence`]), look for receives |
 //! | give the lock of a queue pair's datagrams back, look at its state ([`Site::LeaveFence`]) | change the state ([`Site::ChangeFence`]), try the lock |
 //! | free what was taken for the peer, close the window ([`Site::CloseFence`]), look at its state | change the state ([`Site::ChangeFence`]), look for what is taken |
+//! | count a visitor ([`Site::VisitFence`]), look at what is in its place | put something else in the place ([`Site::RetireFence`]), look at the counts |
 //! | connect, look at the peer's state ([`full_fence`]) | change the state, look who is connected ([`full_fence`]) |
 
 mod site;
@@ -219,7 +220,8 @@ pub fn count(word: &AtomicU32) {
     word.fetch_add(1, Release);
 }
 
-/// One more in a word that tells who is at something, and stands between that and what is looked at then.
+/// One more in a word that tells who is at something, and stands between that and what is looked at then. The fence is
+/// what a model takes out.
 #[inline]
 pub fn enter(word: &AtomicU32) {
     word.fetch_add(1, SeqCst);
@@ -227,13 +229,13 @@ pub fn enter(word: &AtomicU32) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     compiler_fence(SeqCst);
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    fence(SeqCst);
+    full_fence_at(Site::VisitFence);
 }
 
 /// One less in a word that was [`enter`]ed, after everything done so far.
 #[inline]
 pub fn leave(word: &AtomicU32) {
-    word.fetch_sub(1, Release);
+    word.fetch_sub(1, at(Site::LeaveVisit, Release));
 }
 
 /// Stands between a store and a load where the other side does the same crosswise.

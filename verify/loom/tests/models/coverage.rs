@@ -64,6 +64,10 @@ sites![DEVICE of Device:
     RightLife,
     Rebuild,
     RingAgain,
+    VisitFence,
+    RetireFence,
+    LeaveVisit,
+    SeeVisits,
     MoveLast,
     AdoptArm,
 ];
@@ -89,6 +93,7 @@ const DEVICE_MODELS: &[&str] = &[
     include_str!("device_moderation.rs"),
     include_str!("device_pool.rs"),
     include_str!("device_receives.rs"),
+    include_str!("device_visits.rs"),
     include_str!("device_window.rs"),
 ];
 

@@ -13,6 +13,7 @@ mod device_moderation;
 mod device_pool;
 mod device_receives;
 mod device_sync;
+mod device_visits;
 mod device_window;
 mod handover;
 mod merged_events;
