@@ -41,6 +41,7 @@
 //! | [`tag`] | what the tag of a completion says, and the position that it settles |
 //! | [`receives`] | the positions of a receive queue, handed over without a lock |
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
+//! | [`visits`] | what is looked at without a lock, and kept until nobody does |
 //! | [`window`] | moving bytes against changing states and killing keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
 //! | [`arena`] | memory that is handed from one process to another |
@@ -65,4 +66,5 @@ pub mod stage;
 pub mod state;
 pub mod steps;
 pub mod tag;
+pub mod visits;
 pub mod window;

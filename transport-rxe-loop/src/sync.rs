@@ -28,7 +28,7 @@
 //! | channel of a source of events | [`release`], its owner | [`acquire`], who raises one | that its count has begun another life |
 //! | marks of a channel | [`swap_if`], who raises an event | [`swap_if`], the channel's owner | that it is counted |
 //! | whether a channel's descriptor was written | [`swap_if`], who wrote it; the channel's owner | [`acquire`], who raises an event | nothing: it is settled by the fences |
-//! | whoever looks at other processes' regions | [`leave`], who did | [`acquire`], who unmaps them | that it does not look any more |
+//! | count of visitors | [`leave`], who looked at other processes' regions | [`acquire_at`], who unmaps them | that it does not look any more |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | what it says |
 //! | word of a stage | [`swap_if`], asker and asked | [`acquire`], [`swap_if`], the other | the request, and the answer |
 //! | who has asked a process | [`raise_from`], asker | [`raise_from`], the asked | that the request is there |
@@ -49,6 +49,7 @@
 //! | free what was taken for the peer, close the window ([`Site::CloseFence`]), look at its state | change the state ([`Site::ChangeFence`]), look for what is taken |
 //! | mark a source at its channel ([`Site::RaiseFence`]), look whether the descriptor was written | say that it was not ([`Site::EmptyFence`]), look at the marks |
 //! | hold an event back ([`Site::HoldFence`]), look at the alarm | take the alarm back without the lock ([`Site::AlarmFence`]), look whether an event is held back |
+//! | count a visitor ([`Site::VisitFence`]), look at what is in its place | put something else in the place ([`Site::RetireFence`]), look at the counts |
 //! | connect, look at the peer's state ([`full_fence`]) | change the state, look who is connected ([`full_fence`]) |
 
 mod site;
@@ -230,7 +231,8 @@ pub fn count(word: &AtomicU32) {
     word.fetch_add(1, Release);
 }
 
-/// One more in a word that tells who is at something, and stands between that and what is looked at then.
+/// One more in a word that tells who is at something, and stands between that and what is looked at then. The fence is
+/// what a model takes out.
 #[inline]
 pub fn enter(word: &AtomicU32) {
     word.fetch_add(1, SeqCst);
@@ -238,13 +240,13 @@ pub fn enter(word: &AtomicU32) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     compiler_fence(SeqCst);
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    fence(SeqCst);
+    full_fence_at(Site::VisitFence);
 }
 
 /// One less in a word that was [`enter`]ed, after everything done so far.
 #[inline]
 pub fn leave(word: &AtomicU32) {
-    word.fetch_sub(1, Release);
+    word.fetch_sub(1, at(Site::LeaveVisit, Release));
 }
 
 /// Stands between a store and a load where the other side does the same crosswise.

@@ -5,9 +5,8 @@
 //! nothing to look up but these two. Once that is over, the record is taken out of its place, and
 //! what it has mapped is unmapped when every [`Visit`] has ended that may have found it before.
 //!
-//! Who looks for a record is counted before, then fences, and finds it in its place or not; who takes it out
-//! fences, and then waits until each count has been 0 once. Counts, places and records are in memory of this
-//! process' alone, so that no content of the shared one can take memory away from under a copy.
+//! Counts, places and records are in memory of this process' alone, so that no content of the shared one can take
+//! memory away from under a copy. Their [protocol](crate::protocol::visits) says why none is.
 
 #![allow(unsafe_code)]
 
@@ -18,9 +17,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::fabric::Fabric;
 use crate::facts::{Bound, Facts, Kind};
+use crate::protocol::visits::{self, Retired, Visits};
 use crate::reach::files;
 use crate::region::Mapping;
-use crate::sync::{self, AtomicPtr, AtomicU32};
+use crate::sync::{self, AtomicPtr};
 
 /// A region of another process, or a window on one.
 #[derive(Debug)]
@@ -49,30 +49,17 @@ impl Record {
     }
 }
 
-/// How many look, some of all. A power of two.
-const COUNTS: usize = 64;
-
-#[derive(Default)]
-#[repr(align(64))]
-struct Count(AtomicU32);
-
-/// A record that was taken out of its place.
-struct Retired {
-    record: AtomicPtr<Record>,
-    /// A bit for each count that has not been 0 since.
-    visited: u64,
-}
-
 #[derive(Default)]
 struct Known {
     /// Where there is a record.
     places: Vec<u32>,
-    retired: Vec<Retired>,
+    /// Those that were taken out of their places. Each was made by `learn`, from a box.
+    retired: Retired<AtomicPtr<Record>>,
 }
 
 /// All records.
 pub struct Foreign {
-    counts: [Count; COUNTS],
+    visits: Visits,
     /// By the index of the region. There are none before the first region of another process is used.
     places: OnceLock<Box<[AtomicPtr<Record>]>>,
     known: Mutex<Known>,
@@ -81,16 +68,12 @@ pub struct Foreign {
 impl Foreign {
     /// Nothing is known yet.
     pub fn new() -> Self {
-        let counts = std::array::from_fn(|_| Count::default());
-        Self { counts, places: OnceLock::new(), known: Mutex::default() }
+        Self { visits: Visits::new(), places: OnceLock::new(), known: Mutex::default() }
     }
 
     /// Begins to look for records. Visitors with other numbers are less in each other's way.
     pub fn visit(&'static self, number: usize) -> Visit {
-        let mixed = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let count = &self.counts[(mixed >> 32) as usize % COUNTS].0;
-        sync::enter(count);
-        Visit { foreign: self, count }
+        Visit { foreign: self, _while: self.visits.enter(number) }
     }
 
     /// Forgets what others have deregistered, and unmaps it as soon as nobody copies to or from it. To be called
@@ -109,23 +92,11 @@ impl Foreign {
         });
         let kept = kept.collect();
         known.places = kept;
-        self.unmap(&mut known);
-        !known.retired.is_empty()
-    }
-
-    fn unmap(&self, known: &mut Known) {
-        sync::full_fence();
-        let visited = (0..COUNTS).filter(|&bit| sync::acquire(&self.counts[bit].0) != 0);
-        let visited = visited.fold(0, |bits, bit| bits | 1 << bit);
-        known.retired.retain_mut(|retired| {
-            retired.visited &= visited;
-            if retired.visited == 0 {
-                // SAFETY: made by `learn`, from a box. It was in its place and left it, once; and every visit
-                // that may have found it there has ended since.
-                drop(unsafe { Box::from_raw(*retired.record.get_mut()) });
-            }
-            retired.visited != 0
-        });
+        known.retired.free(&self.visits, |mut record| {
+            // SAFETY: made by `learn`, from a box. It was in its place and left it, once; and every visit
+            // that may have found it there has ended since.
+            drop(unsafe { Box::from_raw(*record.get_mut()) });
+        })
     }
 
     /// Makes the record of the region with this key.
@@ -174,7 +145,7 @@ impl Known {
         let before = sync::acquire(place);
         sync::release(place, next);
         if !before.is_null() {
-            self.retired.push(Retired { record: AtomicPtr::new(before), visited: u64::MAX });
+            self.retired.add(AtomicPtr::new(before));
         }
     }
 }
@@ -189,7 +160,7 @@ impl fmt::Debug for Foreign {
 #[derive(Debug)]
 pub struct Visit {
     foreign: &'static Foreign,
-    count: &'static AtomicU32,
+    _while: visits::Visit<'static>,
 }
 
 impl Visit {
@@ -212,12 +183,6 @@ impl Visit {
         }
         // SAFETY: as before.
         self.foreign.learn(fabric, place, key).map(|record| unsafe { &*record })
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        sync::leave(self.count);
     }
 }
 

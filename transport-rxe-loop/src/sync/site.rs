@@ -52,6 +52,14 @@ pub enum Site {
     HoldFence,
     /// No fence between taking the alarm back and the look at what is held back, without the lock.
     AlarmFence,
+    /// No fence after a visitor has counted itself.
+    VisitFence,
+    /// No fence after something was taken out of its place.
+    RetireFence,
+    /// That a visitor is not counted any more as Relaxed.
+    LeaveVisit,
+    /// The look at the visitors' counts as Relaxed.
+    SeeVisits,
     /// That a ring becomes the queue's once it holds what the old one held.
     MoveLast,
     /// That the new ring of a queue takes over what the old one was armed for.

@@ -70,6 +70,10 @@ sites![DEVICE of Device:
     Reschedule,
     HoldFence,
     AlarmFence,
+    VisitFence,
+    RetireFence,
+    LeaveVisit,
+    SeeVisits,
     MoveLast,
     AdoptArm,
 ];
@@ -97,6 +101,7 @@ const DEVICE_MODELS: &[&str] = &[
     include_str!("device_ownership.rs"),
     include_str!("device_pool.rs"),
     include_str!("device_receives.rs"),
+    include_str!("device_visits.rs"),
     include_str!("device_window.rs"),
 ];
 

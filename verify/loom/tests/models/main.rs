@@ -17,6 +17,7 @@ mod device_receives;
 mod device_requests;
 mod device_stage;
 mod device_sync;
+mod device_visits;
 mod device_window;
 mod handover;
 mod merged_events;
