@@ -53,7 +53,9 @@
 //!   something of its own there, at one of 2^28 addresses which was drawn at random, is not protected.
 //! - **Memory windows.** Their keys are good for peers in every process, and either side takes one away from the
 //!   other, whichever process that is in. [Here](MemoryWindow#how-long-a-key-lives) is how long they live.
-//! - **Atomics**, and writes that are one, are [one step](AtomicCap::Hca) for all processes of the fabric.
+//! - **Atomics**, and writes that are one, are [one step](AtomicCap::Hca) for all processes of the fabric. One that the
+//!   service thread of another process carries out is carried out once, however often its request is tried. A request
+//!   that ends in RETRY_EXC was carried out at most once, and may still be until that process goes on.
 //! - **Death.** A process that ends, or is killed at any instant, is found dead by the others some 20 ms
 //!   later. Its queue pairs are destroyed ones: peers see RETRY_EXC, [when their timers say
 //!   so](#how-long-a-request-waits), then WR_FLUSH. What it was in the middle of is repaired, and everything that
@@ -66,8 +68,13 @@
 //! - **Suspension.** The queue pairs of a process that is stopped stay; it does not answer where it has to do
 //!   something itself. Who waits for a lock that it holds, or for what it is in the middle of, does so for two
 //!   seconds at most, and then fails; but deregistering memory of the program's own takes as long as that lasts.
+//!   Requests between other processes go on meanwhile: each process has [shared memory of its own](OpenOptions::copying_by_service)
+//!   for what the service threads copy.
 //!   A completion queue to which it was just pushing fails as if it had overrun, once another process has waited so
 //!   long to push (O3, O4). An event that it was raising may come when it goes on; those of others are not kept.
+//! - **Memory whose pages do not come.** Where this process' service thread copies to or from memory of the program's that
+//!   is not there yet, and whose page nobody brings (`userfaultfd(2)`, a dead network file system), RESET, ERR, destroying
+//!   and deregistering wait for it, without an end.
 //! - **A forked child** has inherited handles that reach nothing: posting is refused as in RESET; making,
 //!   changing, polling and waiting fail; dropping does nothing. Memory that the device allocated is still
 //!   shared with its parent. It may open the device anew. `vfork` and a bare `clone` are for those who start
@@ -86,7 +93,7 @@
 //!     |
 //!     +-- pd, mr, mw domains, keys, rights     qp, srq  posting, modify (attr, state), destroy
 //!     +-- async_event, channel                   |
-//!     |     on bell: list, fifo: descriptor    place    claimed, emptied, given back
+//!     |     on bell: marks, fifo: descriptor   place    claimed, emptied, given back
 //!     +-- cq         ring, push, poll, resize    |
 //!            ^   |                               |      +-- notes   from other processes
 //!            |   v                               v      v

@@ -194,7 +194,9 @@ impl QueuePair {
     }
 
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
-    /// outstanding; to ERR flushes it (Q2). When either returns, no message of the peer is still arriving.
+    /// outstanding; to ERR flushes it (Q2). When either returns, no message of the peer is still arriving, nor what
+    /// this process' service thread was copying for it: that is waited for as long as the [pages of that
+    /// memory](crate#processes) take to come.
     ///
     /// # Errors
     /// No such change, attributes missing or too many, values out of range: nothing was changed. Or the
@@ -215,7 +217,7 @@ impl QueuePair {
     }
 
     /// Destroys it, as dropping does. What is outstanding is dropped; what completed stays in its
-    /// completion queues.
+    /// completion queues. Waits as [`modify`](Self::modify) to RESET does.
     pub fn destroy(self) {
         drop(self);
     }
