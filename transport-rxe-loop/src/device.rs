@@ -28,8 +28,7 @@ use crate::srq::MAX_SRQ_WR;
 
 pub(crate) const NAME: &str = "loop0";
 
-/// Entries of a completion queue at most: what 65,536 slots hold. Twice as many slots would leave no room for a
-/// second queue of that size in a fabric of 16 MiB.
+/// Entries of a completion queue at most: what 65,536 slots hold.
 pub(crate) const MAX_CQE: u32 = 52_429;
 /// Requests of a queue at most.
 pub(crate) const MAX_QP_WR: u32 = 1 << 14;

@@ -178,7 +178,8 @@
 //!
 //! # Limits
 //! A fabric has room for as much as its [`Limits`] said when it was made: if nothing else, 1,024 queue pairs
-//! and completion queues, 4,096 regions, 256 shared receive queues, 512 channels, 64 processes and 16 MiB.
+//! and completion queues, 4,096 regions, 256 shared receive queues, 512 channels, 64 processes and 52 MiB,
+//! which hold that many queue pairs of [usual](QpInit::new) capacities, each with a completion queue of its own.
 //! [`Context::attributes`] tells what is in force. The bytes hold the tables, rings and queues of all
 //! processes. They are reserved when the fabric is made, so that shared memory that is full, or a limit for the
 //! size of files (`ulimit -f`), is an error then and no crash later; a process shows as much of them as it has

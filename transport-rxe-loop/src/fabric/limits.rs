@@ -10,6 +10,9 @@ const MAX_ENTRIES: u32 = 1 << 16;
 /// Bytes of a fabric at most: offsets have 32 bits.
 const MAX_BYTES: u64 = 1 << 31;
 const PAGE: u64 = 4096;
+/// Bytes of a fabric that nobody asked for another of: as many usual queue pairs as it has places for, each with a
+/// completion queue of its own for all that its queues hold. The 64 MiB of shared memory that containers have hold it.
+const USUAL_BYTES: u64 = 52 << 20;
 
 /// How much a fabric can hold. Whoever makes it says so; for all who open it later, it is what it is.
 ///
@@ -28,7 +31,10 @@ pub struct Limits {
     pub channels: u32,
     /// Processes that are attached at a time, at most 254.
     pub processes: u32,
-    /// Bytes of the file, with everything but registered memory.
+    /// Bytes of the file, with everything but registered memory. All of them are taken from the shared memory when
+    /// the fabric is made. The usual 52 MiB hold 1,024 queue pairs of [usual](crate::QpInit::new) capacities, each
+    /// with a completion queue for the 256 completions of its requests: 47 KiB for such a pair of them. A program that
+    /// makes fewer, or many fabrics, may ask for less.
     pub bytes: u64,
 }
 
@@ -41,7 +47,7 @@ impl Default for Limits {
             shared_receive_queues: 256,
             channels: 512,
             processes: 64,
-            bytes: 16 << 20,
+            bytes: USUAL_BYTES,
         }
     }
 }

@@ -46,6 +46,17 @@ pub struct End {
 pub const CAPS: QpCaps =
     QpCaps { max_send_wr: 8, max_recv_wr: 8, max_send_sge: 4, max_recv_sge: 4, max_inline: 64 };
 
+/// What a fabric needs that many tests have one of each, until their process ends.
+pub const SMALL: Limits = Limits {
+    queue_pairs: 1024,
+    completion_queues: 1024,
+    memory_regions: 4096,
+    shared_receive_queues: 256,
+    channels: 512,
+    processes: 64,
+    bytes: 16 << 20,
+};
+
 /// Names the fabric that a further process is to use.
 pub const FABRIC: &str = "TEST_FABRIC";
 
@@ -81,7 +92,7 @@ pub fn address(context: &Context) -> AddressVector {
 }
 
 pub fn try_open() -> Result<Context, OpenError> {
-    OpenOptions::new().fabric(&fabric()).open("loop0")
+    OpenOptions::new().fabric(&fabric()).limits(SMALL).open("loop0")
 }
 
 impl End {

@@ -67,6 +67,21 @@ fn x01_a_number_of_another_fabric_is_nobodys_and_so_is_an_address() {
 }
 
 #[test]
+fn a_fabric_of_usual_limits_holds_as_many_usual_queue_pairs_as_it_says() {
+    let context = open("usual");
+    let (most, pd) = (context.attributes(), context.alloc_pd());
+    let all: Vec<_> = (0..most.max_qp.min(most.max_cq))
+        .map(|nth| {
+            // For all that its queues hold.
+            let cq = context.create_cq(2 * 128, None).unwrap_or_else(|why| panic!("{nth}: {why}"));
+            (pd.create_qp(&QpInit::new(&cq)).unwrap_or_else(|why| panic!("{nth}: {why}")), cq)
+        })
+        .collect();
+    assert_eq!(all.len(), 1024);
+    assert_eq!((all[0].0.caps().max_send_wr, all[0].0.caps().max_recv_wr), (128, 128));
+}
+
+#[test]
 fn x01_a_table_is_used_from_any_number_on_and_whole() {
     let name = format!("whole-{}", std::process::id());
     let limits = Limits { queue_pairs: 64, ..Limits::default() };

@@ -5,7 +5,7 @@ use std::env;
 use std::process::Command;
 
 use crate::common::windows::Opening;
-use crate::common::{self, ALL, CAPS, End, QKEY, S, cq_err, reports, settle, take};
+use crate::common::{self, ALL, CAPS, End, QKEY, S, SMALL, cq_err, reports, settle, take};
 use cq_core::setup::{SrqInit, inc_rkey};
 use cq_core::transport::{Arm, Armed, Events, Notify, Post, Refused};
 use cq_core::wc::{Wc, WcFlags, WcOpcode};
@@ -22,7 +22,7 @@ const VARIABLE: &str = "RXE_LOOP_IMITATE";
 
 fn open() -> Context {
     let name = format!("imitation-{}", std::process::id());
-    OpenOptions::new().fabric(&name).imitate_rxe().open("loop0").unwrap()
+    OpenOptions::new().fabric(&name).limits(SMALL).imitate_rxe().open("loop0").unwrap()
 }
 
 /// Two ends that are connected, with every right if they can have it.

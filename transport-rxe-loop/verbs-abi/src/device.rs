@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::ptr;
 use std::sync::LazyLock;
 
-use transport_rxe_loop::{Limits, OpenError, OpenOptions, devices};
+use transport_rxe_loop::{OpenError, OpenOptions, devices};
 
 use crate::context::{OPENINGS, Opening};
 use crate::errno::{Errno, minus_one, pointer};
@@ -18,11 +18,6 @@ use crate::words::fixed;
 /// The globally unique identifier of the device, in network order. Its port's begins as this does, and ends as its
 /// fabric has it.
 pub const GUID: u64 = u64::from_ne_bytes(*b"\x02lo\xff\xfeop\0");
-
-/// How large a fabric is that such a program makes. C programs are told what one object can have at most and take
-/// it, or as many usual ones as there can be, where a Rust program says what it needs. The 64 MiB of shared memory
-/// that containers have hold it.
-const BYTES: u64 = 48 << 20;
 
 /// A device, as long as the process lives: pointers to it stay good when a list of them is freed.
 struct Device {
@@ -73,8 +68,7 @@ impl Device {
 
     fn try_open(&self) -> Result<*mut ibv_context, NotOpened> {
         fork::watch().map_err(NotOpened::Forks)?;
-        let limits = Limits { bytes: BYTES, ..Limits::default() };
-        let context = OpenOptions::new().limits(limits).open(self.name)?;
+        let context = OpenOptions::new().open(self.name)?;
         Opening::publish(context, self.public.get()).map_err(NotOpened::Events)
     }
 }
