@@ -20,6 +20,7 @@ use crate::channel::CompletionChannel;
 use crate::cq::{Cq, CqInit};
 use crate::error::{CreateError, OpenError};
 use crate::fabric::Fabric;
+use crate::fabric::limits::{Limits, OtherLimits};
 use crate::fault::{Engine, Injected};
 use crate::memory::MAX_SGE;
 use crate::open::OpenOptions;
@@ -58,6 +59,7 @@ pub struct Context {
     fabric: &'static Fabric,
     /// Where its asynchronous events are read. Everything made through it keeps it.
     bell: Arc<Bell>,
+    other_limits: Option<OtherLimits>,
 }
 
 /// `enum ibv_atomic_cap`: among whom COMP_SWAP, FETCH_ADD and atomic writes are one step.
@@ -148,8 +150,9 @@ impl Context {
         OpenOptions::new().open(name)
     }
 
-    pub(crate) const fn new(fabric: &'static Fabric, bell: Arc<Bell>) -> Self {
-        Self { fabric, bell }
+    pub(crate) fn new(fabric: &'static Fabric, bell: Arc<Bell>, asked: Option<Limits>) -> Self {
+        let other_limits = asked.and_then(|asked| fabric.has_other_limits(&asked));
+        Self { fabric, bell, other_limits }
     }
 
     pub(crate) const fn bell(&self) -> &Arc<Bell> {
@@ -192,6 +195,25 @@ impl Context {
             max_processes: limits.processes,
             fabric_bytes: limits.bytes,
         }
+    }
+
+    /// What is in force, if this opening asked for [other limits](OpenOptions::limits): the fabric was there, and is as
+    /// the first process that opened it asked for.
+    ///
+    /// ```
+    /// use transport_rxe_loop::{Limits, OpenOptions};
+    ///
+    /// let name = format!("first-{}", std::process::id());
+    /// let asking = |queue_pairs| OpenOptions::new().fabric(&name).limits(Limits { queue_pairs, ..Limits::default() });
+    /// let first = asking(64).open("loop0")?;
+    /// assert_eq!(first.other_limits(), None);
+    /// let other = asking(2048).open("loop0")?.other_limits().unwrap();
+    /// assert_eq!((other.asked.queue_pairs, other.in_force.queue_pairs), (2048, 64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn other_limits(&self) -> Option<OtherLimits> {
+        self.other_limits
     }
 
     /// What went wrong so far in this process because it was [asked to](OpenOptions::faults); `None` if nothing

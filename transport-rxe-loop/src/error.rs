@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::device;
 use crate::fabric::error::AttachError;
+use crate::fabric::limits::LimitsTextError;
 use crate::fault::FaultsError;
 use crate::state::QpState;
 
@@ -42,6 +43,9 @@ pub enum OpenError {
     /// The environment asks for faults that there are none of.
     #[error("RXE_LOOP_FAULTS: {0}")]
     BadFaults(#[from] FaultsError),
+    /// The environment asks for limits that nobody understands.
+    #[error("RXE_LOOP_LIMITS: {0}")]
+    BadLimits(#[from] LimitsTextError),
     /// Its tables do not fit into its memory.
     #[error("the {bytes} bytes of the device's memory are too few for its tables")]
     NoMemory {

@@ -26,7 +26,7 @@ use crate::fabric::alive::Liveness;
 use crate::fabric::attach::Attachment;
 use crate::fabric::domains::Domains;
 use crate::fabric::error::AttachError;
-use crate::fabric::limits::Limits;
+use crate::fabric::limits::{Limits, OtherLimits};
 use crate::fabric::name::{FabricName, FabricPath};
 use crate::fabric::registry::REGISTRY;
 use crate::fault::Engine;
@@ -133,6 +133,13 @@ impl Fabric {
     /// How much of everything there is.
     pub const fn limits(&self) -> &'static Limits {
         self.here.limits()
+    }
+
+    /// Whether its limits are others than these, as those would be in force.
+    pub fn has_other_limits(&self, than: &Limits) -> Option<OtherLimits> {
+        let asked = than.in_force(layout::FORMAT.tables).ok()?;
+        let in_force = *self.limits();
+        (asked != in_force).then_some(OtherLimits { asked, in_force })
     }
 
     /// Where its files are.

@@ -281,7 +281,7 @@ cfg_if::cfg_if! {
         pub use crate::error::{ArmLimitError, CreateError, Limit, ModerateError, ModifyError, OpenError, RegisterError, ResizeError};
         pub use crate::fabric::error::AttachError;
         pub use crate::fabric::header::NotOurs;
-        pub use crate::fabric::limits::{Limits, LimitsError};
+        pub use crate::fabric::limits::{Limits, LimitsError, LimitsTextError, OtherLimits};
         pub use crate::fabric::name::NameError;
         pub use crate::fault::{Faults, FaultsError, Injected};
         pub use crate::mr::{MemoryRegion, OwnedRegion};

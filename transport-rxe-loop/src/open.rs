@@ -10,7 +10,7 @@ use crate::device::{self, Context};
 use crate::error::OpenError;
 use crate::fabric::Fabric;
 use crate::fabric::error::AttachError;
-use crate::fabric::limits::Limits;
+use crate::fabric::limits::{self, Limits};
 use crate::fabric::name::FabricName;
 use crate::fault::{self, Faults};
 use crate::imitate;
@@ -44,7 +44,7 @@ const COPY: &str = "RXE_LOOP_COPY";
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     fabric: Option<String>,
-    limits: Limits,
+    limits: Option<Limits>,
     ways: Ways,
 }
 
@@ -74,11 +74,12 @@ impl OpenOptions {
         self
     }
 
-    /// How much the fabric holds, if it has to be made. What is in force, [the device
-    /// says](Context::attributes).
+    /// How much the fabric holds, if it has to be made, whatever `RXE_LOOP_LIMITS` says [in the
+    /// environment](Limits#from-the-environment). Of processes that ask for different limits the first one is heard: what is
+    /// in force, [the device says](Context::attributes), and whether that is [something else](Context::other_limits).
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -145,9 +146,14 @@ impl OpenOptions {
         if ways.faults.is_none() {
             ways.faults = fault::from_env()?;
         }
+        let asked = match self.limits {
+            Some(limits) => Some(limits),
+            None => limits::from_env()?,
+        };
         let named = self.fabric.as_deref().map_or_else(FabricName::from_env, str::parse);
-        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &self.limits, &ways)?;
-        Ok(Context::new(fabric, Arc::new(Bell::new(fabric)?)))
+        let wanted = asked.unwrap_or_default();
+        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &wanted, &ways)?;
+        Ok(Context::new(fabric, Arc::new(Bell::new(fabric)?), asked))
     }
 
     /// Opens the device in a fabric where no other test is: what one sweeps up after has every queue pair run.
@@ -158,7 +164,8 @@ impl OpenOptions {
         let name = format!("alone-{}-{nth}", std::process::id());
         let mut options = self.fabric(&name);
         // There is one for each of many tests, until all are through.
-        options.limits.bytes = options.limits.bytes.min(16 << 20);
+        let limits = options.limits.unwrap_or_default();
+        options.limits = Some(Limits { bytes: limits.bytes.min(16 << 20), ..limits });
         let context = options.open(device::NAME).unwrap();
         let fabric = context.bell().fabric();
         (context, fabric)

@@ -1,7 +1,10 @@
 //! How much a fabric can hold. Said when it is made, and then the same for all who attach.
 
+mod text;
+
 use thiserror::Error;
 
+pub use self::text::{LimitsTextError, from_env};
 use super::alive::MAX_PROCESSES;
 use super::header;
 
@@ -17,6 +20,20 @@ const USUAL_BYTES: u64 = 52 << 20;
 /// How much a fabric can hold. Whoever makes it says so; for all who open it later, it is what it is.
 ///
 /// Tables are powers of two, so there may be room for more than was asked for.
+///
+/// # From the environment
+/// A program that can't be changed is given its limits in `RXE_LOOP_LIMITS`, which counts where it
+/// [asks for none](crate::OpenOptions::limits): `queue_pairs=4096,bytes=256M`, with the names that the fields have here,
+/// and what it does not name as usual. Bytes may be given in `K`, `M` and `G`.
+///
+/// ```
+/// use transport_rxe_loop::Limits;
+///
+/// let limits: Limits = "queue_pairs=4096,bytes=256M".parse()?;
+/// assert_eq!((limits.queue_pairs, limits.bytes), (4096, 256 << 20));
+/// assert!("queue_pairs=many".parse::<Limits>().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Queue pairs.
@@ -52,6 +69,16 @@ impl Default for Limits {
     }
 }
 
+/// A fabric was there, and has other limits than were asked for: those with which it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the fabric was there, and has other limits than were asked for: {in_force}")]
+pub struct OtherLimits {
+    /// What was asked for, as it would be in force.
+    pub asked: Limits,
+    /// What is in force.
+    pub in_force: Limits,
+}
+
 /// Why a fabric can't have such limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -82,7 +109,7 @@ impl Limits {
     ///
     /// # Errors
     /// There is too little or too much of something.
-    pub(super) fn in_force(&self, tables: fn(&Self) -> usize) -> Result<Self, LimitsError> {
+    pub(crate) fn in_force(&self, tables: fn(&Self) -> usize) -> Result<Self, LimitsError> {
         let table = |what, asked| match asked {
             1..=MAX_ENTRIES => Ok(u32::next_power_of_two(asked)),
             _ => Err(LimitsError::OutOfRange { what, asked, max: MAX_ENTRIES }),

@@ -1,4 +1,6 @@
-//! Two fabrics in one process have nothing to do with each other.
+//! Two fabrics in one process have nothing to do with each other; and what a fabric holds.
+
+use std::process::Command;
 
 use cq_core::transport::Post;
 use cq_core::wc::WcStatus;
@@ -98,4 +100,52 @@ fn x01_a_table_is_used_from_any_number_on_and_whole() {
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), given, "each is another's than the one before it");
+}
+
+/// Says what the device has that is opened with nothing but the environment. Run by the test below.
+#[test]
+#[ignore = "a process of the test below"]
+fn as_the_environment_says() {
+    match Context::open("loop0") {
+        Ok(context) => {
+            let (most, other) = (context.attributes(), context.other_limits());
+            println!("={} {} {}", most.max_qp, most.fabric_bytes >> 20, other.is_some());
+        }
+        Err(error) => println!("={error}"),
+    }
+}
+
+#[test]
+fn x01_the_environment_has_limits_for_a_program_that_asks_for_none() {
+    let run = |name: &str, limits: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "fabrics::as_the_environment_says", "--ignored", "--nocapture"]);
+        let name = format!("limits-{}-{name}", std::process::id());
+        command.env("RXE_LOOP_FABRIC", name).env("RXE_LOOP_LIMITS", limits);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let (_, said) = said.split_once('=').unwrap_or_else(|| panic!("{said}"));
+        said.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(run("a", "queue_pairs=2000,bytes=20M"), "2048 20 false");
+    assert_eq!(run("b", ""), "1024 52 false");
+    assert_eq!(
+        run("c", "queue_pairs=few"),
+        "RXE_LOOP_LIMITS: `queue_pairs=few` is no number: give one as `4096`, and of bytes also as `64M` or `1G`"
+    );
+    let none = run("d", "queue_pairs=0");
+    assert!(none.ends_with("a fabric can't have 0 queue pairs: from 1 to 65536"), "{none}");
+    // Who comes second, and asks for something else, or for nothing.
+    let name = format!("limits-{}-first", std::process::id());
+    let limits = Limits { queue_pairs: 64, ..Limits::default() };
+    let first = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
+    assert_eq!(run("first", "queue_pairs=2000"), "64 52 true");
+    assert_eq!(run("first", "queue_pairs=60"), "64 52 false");
+    assert_eq!(first.other_limits(), None);
+    let second = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+    assert_eq!(second.other_limits(), None, "it asks for nothing");
+    let asking = OpenOptions::new().fabric(&name).limits(Limits { channels: 8, ..limits });
+    let other = asking.open("loop0").unwrap().other_limits().unwrap();
+    assert_eq!((other.asked.channels, other.in_force.channels), (8, limits.channels));
+    let said = other.to_string();
+    assert!(said.contains("queue_pairs=64,") && said.contains("channels=512"), "{said}");
 }

@@ -69,6 +69,10 @@ impl Device {
     fn try_open(&self) -> Result<*mut ibv_context, NotOpened> {
         fork::watch().map_err(NotOpened::Forks)?;
         let context = OpenOptions::new().open(self.name)?;
+        if let Some(other) = context.other_limits() {
+            // It goes on by those, and fails later where they are too few: then this says why.
+            let _ = writeln!(io::stderr(), "{}: RXE_LOOP_LIMITS: {other}", self.name);
+        }
         Opening::publish(context, self.public.get()).map_err(NotOpened::Events)
     }
 }
@@ -190,6 +194,8 @@ mod tests {
     use std::ffi::CStr;
     use std::os::fd::BorrowedFd;
     use std::process;
+
+    use transport_rxe_loop::Limits;
 
     use super::*;
     use crate::channel::ibv_create_comp_channel;
@@ -365,9 +371,36 @@ mod tests {
         assert_eq!(Errno::last(), Errno::INVAL);
     }
 
+    /// Opens the device, in a fabric that its parent made.
+    #[test]
+    #[ignore = "the next test runs it in a process of its own"]
+    fn opens_what_is_there() {
+        // SAFETY: a device.
+        assert!(!unsafe { ibv_open_device(device()) }.is_null());
+    }
+
+    #[test]
+    fn x01_who_comes_second_is_told_which_limits_are_in_force() {
+        let name = format!("abi-{}-limits", process::id());
+        let limits = Limits { queue_pairs: 64, ..Limits::default() };
+        let _first = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
+        for (asked, told) in [("queue_pairs=64", 0), ("queue_pairs=128", 1)] {
+            let environment = [("RXE_LOOP_FABRIC", &*name), ("RXE_LOOP_LIMITS", asked)];
+            let run = alone("device::tests::opens_what_is_there", &environment);
+            let said = String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success(), "{said}");
+            assert_eq!(said.matches("RXE_LOOP_LIMITS").count(), told, "{said}");
+            assert_eq!(said.matches("queue_pairs=64,").count(), told, "{said}");
+        }
+    }
+
     #[test]
     fn x07_why_it_does_not_open_is_said_once() {
-        for (variable, value) in [("RXE_LOOP_COPY", "fast"), ("RXE_LOOP_FAULTS", "all")] {
+        for (variable, value) in [
+            ("RXE_LOOP_COPY", "fast"),
+            ("RXE_LOOP_FAULTS", "all"),
+            ("RXE_LOOP_LIMITS", "queue_pairs=many"),
+        ] {
             let run = alone("device::tests::does_not_open", &[(variable, value)]);
             let said = String::from_utf8_lossy(&run.stderr);
             assert!(run.status.success(), "{said}");

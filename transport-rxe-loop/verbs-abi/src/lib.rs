@@ -11,7 +11,10 @@
 //! library may be loaded beside it, and keeps what concerns no object of ours. There is one device, `loop0`: an
 //! InfiniBand port with one LID, one GID and one partition key. Programs of a user reach each other as others of
 //! [`transport_rxe_loop`] do, in the fabric that `RXE_LOOP_FABRIC` names, and that crate says how everything
-//! behaves: this one translates, and decides nothing.
+//! behaves: this one translates, and decides nothing. Where such a program needs a larger or a smaller fabric,
+//! `RXE_LOOP_LIMITS="queue_pairs=4096,bytes=256M"` says so to the first one that opens it
+//! ([`Limits`](transport_rxe_loop::Limits)). What opening the device fails of, and that a fabric has other limits than
+//! that variable asks for, is a line on stderr.
 //!
 //! # What there is
 //! Queue pairs of the types RC, UC and UD, with every operation, also by `ibv_wr_*`; shared receive queues for RC

@@ -1,0 +1,156 @@
+//! Limits as a text, for programs that can't be changed.
+
+use std::env;
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::Limits;
+
+/// The environment variable that has limits for programs that ask for none.
+pub const VARIABLE: &str = "RXE_LOOP_LIMITS";
+
+/// Why a text says no limits.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LimitsTextError {
+    /// It is not UTF-8.
+    #[error("it is no text")]
+    NotText,
+    /// A part of it is not `name=value`.
+    #[error("`{part}` is not of the form `name=value`")]
+    NoValue {
+        /// Which one.
+        part: String,
+    },
+    /// There is no limit of that name.
+    #[error(
+        "there is no `{name}`: say queue_pairs, completion_queues, memory_regions, shared_receive_queues, channels, processes or bytes"
+    )]
+    Unknown {
+        /// Which name.
+        name: String,
+    },
+    /// A number is none, or far too large.
+    #[error(
+        "`{name}={value}` is no number: give one as `4096`, and of bytes also as `64M` or `1G`"
+    )]
+    BadNumber {
+        /// Of what.
+        name: String,
+        /// What it says.
+        value: String,
+    },
+}
+
+/// What the environment says, if anything.
+pub fn from_env() -> Result<Option<Limits>, LimitsTextError> {
+    match env::var_os(VARIABLE) {
+        None => Ok(None),
+        Some(text) => text.to_str().ok_or(LimitsTextError::NotText)?.parse().map(Some),
+    }
+}
+
+impl FromStr for Limits {
+    type Err = LimitsTextError;
+
+    /// Reads what [the environment](Limits#from-the-environment) would say. What it does not name is as usual.
+    fn from_str(text: &str) -> Result<Self, LimitsTextError> {
+        let mut limits = Self::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let no_value = || LimitsTextError::NoValue { part: part.to_owned() };
+            let (name, value) = part.split_once('=').ok_or_else(no_value)?;
+            let (name, value) = (name.trim(), value.trim());
+            let bad =
+                || LimitsTextError::BadNumber { name: name.to_owned(), value: value.to_owned() };
+            let number = || value.parse::<u32>().map_err(|_| bad());
+            match name {
+                "queue_pairs" => limits.queue_pairs = number()?,
+                "completion_queues" => limits.completion_queues = number()?,
+                "memory_regions" => limits.memory_regions = number()?,
+                "shared_receive_queues" => limits.shared_receive_queues = number()?,
+                "channels" => limits.channels = number()?,
+                "processes" => limits.processes = number()?,
+                "bytes" => limits.bytes = bytes(value).ok_or_else(bad)?,
+                _ => return Err(LimitsTextError::Unknown { name: name.to_owned() }),
+            }
+        }
+        Ok(limits)
+    }
+}
+
+/// A number of bytes, which may be given in binary multiples.
+fn bytes(value: &str) -> Option<u64> {
+    let units = [("K", 10), ("M", 20), ("G", 30)];
+    let (number, shift) = units
+        .into_iter()
+        .find_map(|(unit, shift)| Some((value.strip_suffix(unit)?, shift)))
+        .unwrap_or((value, 0));
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+impl fmt::Display for Limits {
+    /// As the environment would say them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue_pairs, completion_queues, memory_regions, .. } = self;
+        let Self { shared_receive_queues, channels, processes, bytes, .. } = self;
+        write!(f, "queue_pairs={queue_pairs},completion_queues={completion_queues},")?;
+        write!(
+            f,
+            "memory_regions={memory_regions},shared_receive_queues={shared_receive_queues},"
+        )?;
+        write!(f, "channels={channels},processes={processes},bytes={bytes}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Limits, LimitsTextError> {
+        text.parse()
+    }
+
+    #[test]
+    fn what_is_not_named_is_as_usual_and_what_is_said_is_read() {
+        let usual = Limits::default();
+        assert_eq!(parsed(""), Ok(usual));
+        let some = parsed(" queue_pairs = 4096, bytes=64M,").unwrap();
+        assert_eq!(some, Limits { queue_pairs: 4096, bytes: 64 << 20, ..usual });
+        for (text, bytes) in [("7", 7), ("3K", 3 << 10), ("2G", 2 << 30)] {
+            assert_eq!(parsed(&format!("bytes={text}")), Ok(Limits { bytes, ..usual }));
+        }
+        let all = Limits {
+            queue_pairs: 1,
+            completion_queues: 2,
+            memory_regions: 3,
+            shared_receive_queues: 4,
+            channels: 5,
+            processes: 6,
+            bytes: 7,
+        };
+        assert_eq!(parsed(&all.to_string()), Ok(all));
+    }
+
+    #[test]
+    fn what_nobody_understands_is_refused_by_name() {
+        let [part, name] = ["queue_pairs", "qps"].map(str::to_owned);
+        assert_eq!(parsed("queue_pairs"), Err(LimitsTextError::NoValue { part }));
+        assert_eq!(parsed("channels=1,qps=4"), Err(LimitsTextError::Unknown { name }));
+        for (name, value) in [
+            ("channels", ""),
+            ("channels", "many"),
+            ("channels", "-1"),
+            ("channels", "4294967296"),
+            ("queue_pairs", "1K"),
+            ("bytes", "64MB"),
+            ("bytes", "K"),
+            ("bytes", "18014398509481984K"),
+        ] {
+            let (name, value) = (name.to_owned(), value.to_owned());
+            let text = format!("{name}={value}");
+            assert_eq!(parsed(&text), Err(LimitsTextError::BadNumber { name, value }));
+        }
+    }
+}
