@@ -63,7 +63,9 @@
 //!   shared with its parent. It may open the device anew. `vfork` and a bare `clone` are for those who start
 //!   another program at once.
 //! - **Trust.** Whatever a process writes into the fabric, another one neither crashes nor hangs, nor
-//!   touches what is not registered (X4).
+//!   touches what is not registered (X4). The files themselves are outside of that: a program that truncates one in use
+//!   ([`/dev/shm/rxe-loop.*`](OpenOptions#fabrics), the fabric's or a region's), or punches holes into it while shared
+//!   memory is full, ends the processes that use it by SIGBUS. Only programs of the same user, and of root, can do that.
 //!
 //! # Where things are
 //!

@@ -41,6 +41,9 @@ const COPY: &str = "RXE_LOOP_COPY";
 /// killed, or ended by `_exit(2)`, the next one that makes a fabric of any name does (X2); until then the file
 /// takes its room of the shared memory. A file that is not what it should be is never used: it
 /// is replaced if it is this user's alone and nobody has it open, and else refused with the reason.
+///
+/// Files that are in use are to be left alone: to truncate one ends the processes that have it open by SIGBUS, and
+/// once one is removed, those that open the fabric later make another one.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     fabric: Option<String>,

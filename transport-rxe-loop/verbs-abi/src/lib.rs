@@ -48,6 +48,7 @@
 //! | the path of a connection | has to begin here; the LID and GID where it ends are not looked at, the queue pair's number is |
 //! | memory that is unmapped before it is deregistered | it is not pinned: where a queue pair of the same process reaches for it, the process ends by SIGSEGV |
 //! | all descriptors that are not the program's own are closed (`closefrom(3)`) | the device can do no more |
+//! | a file of the fabric (`/dev/shm/rxe-loop.*`) is truncated while it is in use | the processes that use it end by SIGBUS |
 //! | there is no memory | ENOMEM, also where the device has no room; but where the process itself gets not even some bytes more (`ulimit -v`), it is aborted, as other programs in Rust are |
 //!
 //! # Programs that need more
