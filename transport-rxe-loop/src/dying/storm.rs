@@ -1,5 +1,6 @@
-//! A storm: processes that use everything are killed at random instants, again and again, while one that
-//! is connected to all of them goes on and counts.
+//! A storm: processes that use everything are killed at random instants, are stopped before, run another program, and
+//! lose the record locks of the fabric's file, again and again, while one that is connected to all of them goes on and
+//! counts.
 //!
 //! `STORM_KILLS` says how many, and `STORM_SEED` which instants. Nobody says: so many that everything is counted
 //! twice, or with `VERIFY_LONG` forty times.
@@ -11,6 +12,8 @@ use crate::actor::few_or;
 
 const KILLS: &str = "STORM_KILLS";
 const SEED: &str = "STORM_SEED";
+/// What a victim is told that is to become another program.
+const RUN_ANOTHER: &str = "exec";
 
 fn number(name: &str, otherwise: u64) -> u64 {
     let said = std::env::var(name).ok();

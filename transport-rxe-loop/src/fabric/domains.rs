@@ -1,5 +1,5 @@
-//! Numbers of protection domains. Whoever has one reaches the memory of that domain, so a number is nobody else's
-//! for as long as anything bears it.
+//! Numbers of protection domains. A queue pair reaches the memory of its domain by this number alone, so no other domain
+//! gets it for as long as anything bears it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

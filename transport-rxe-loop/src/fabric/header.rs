@@ -186,7 +186,7 @@ mod tests {
         let other = Format { layout: layout(&[1, 3, 2]), ..FORMAT };
         let words = numbers(&Limits::default(), &FORMAT);
         assert_eq!(judge(&words, Limits::default().bytes, &other), Err(NotOurs::Layout));
-        let larger = Format { tables: |_| 16 << 20, ..FORMAT };
+        let larger = Format { tables: |_| 64 << 20, ..FORMAT };
         assert_eq!(judge(&words, Limits::default().bytes, &larger), Err(NotOurs::Damaged));
     }
 }

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use super::super::line::Survivor;
 use super::super::open;
-use super::{KILLS, SEED, number};
+use super::{KILLS, RUN_ANOTHER, SEED, number};
 use crate::actor::{Actor, PATIENCE, die_with_parent, say, until};
 use crate::audit::{self, Estate};
 
@@ -24,11 +26,35 @@ struct Storm {
 
 impl Storm {
     fn kill(&mut self, at: usize) {
-        let line = &mut self.survivor.lines[at];
-        assert!(!line.victim.has_ended(), "it ended before it was killed");
-        line.victim.kill();
-        line.expect_the_end(self.survivor.chance.one_in(2));
+        let victim = &mut self.survivor.lines[at].victim;
+        assert!(!victim.has_ended(), "it ended before it was killed");
+        self.end(at);
+        let asleep = self.survivor.chance.one_in(2);
+        self.survivor.lines[at].expect_the_end(asleep);
         self.kills += 1;
+    }
+
+    /// Ends a victim: mostly by killing it, stopped before or not.
+    fn end(&mut self, at: usize) {
+        /// Much shorter than anybody is waited for who is stopped.
+        const STOP: usize = 5_000;
+        let (how, time) = (self.survivor.chance.below(6), self.survivor.chance.below(STOP));
+        let time = Duration::from_micros(time as u64);
+        if how < 2 {
+            self.survivor.lines[at].victim.signal(Signal::STOP);
+            self.survivor.work_for(time);
+        }
+        if how == 1 {
+            self.survivor.lines[at].victim.signal(Signal::CONT);
+            self.survivor.work_for(time);
+        }
+        let victim = &mut self.survivor.lines[at].victim;
+        if how == 2 {
+            victim.order(RUN_ANOTHER);
+            until("it has become another program, which ended", || victim.has_ended());
+        } else {
+            victim.kill();
+        }
     }
 
     /// All are killed, and everything is counted.

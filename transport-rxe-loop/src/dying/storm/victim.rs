@@ -1,5 +1,9 @@
-//! A process that is going to be killed.
+//! A process that is going to be killed, or becomes another program; and that now and then opens and closes the fabric's
+//! file.
 
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -7,6 +11,7 @@ use cq_core::transport::AsyncEvents;
 
 use super::super::open;
 use super::super::work::{Far, Near};
+use super::RUN_ANOTHER;
 use crate::actor::{die_with_parent, order};
 use crate::chance::Chance;
 
@@ -26,7 +31,17 @@ fn suffers() {
     let mut far = Far::new(&context, &pd).unwrap();
     let orders = orders();
     loop {
-        orders.try_iter().for_each(|order| far.obey(&order).unwrap());
+        for order in orders.try_iter() {
+            if order == RUN_ANOTHER {
+                let failed = Command::new("true").exec();
+                panic!("{failed}");
+            }
+            far.obey(&order).unwrap();
+        }
+        if chance.one_in(16) {
+            // The system drops all record locks that the process has on it.
+            drop(File::open(context.bell().fabric().path().file()).unwrap());
+        }
         far.work(&mut chance).unwrap();
         if chance.one_in(3) {
             Near::new(&context, &pd).unwrap().work(&mut chance).unwrap();
