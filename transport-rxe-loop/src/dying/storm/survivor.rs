@@ -1,8 +1,9 @@
 //! The process that goes on: it starts the others, is connected to each, kills them, and counts.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::line::Survivor;
 use super::super::open;
@@ -41,12 +42,15 @@ impl Storm {
         let (how, time) = (self.survivor.chance.below(6), self.survivor.chance.below(STOP));
         let time = Duration::from_micros(time as u64);
         if how < 2 {
-            self.survivor.lines[at].victim.signal(Signal::STOP);
+            let pid = Pid::from_raw(self.survivor.lines[at].victim.pid()).unwrap();
+            kill_process(pid, Signal::STOP).unwrap();
+            // This thread may have to wait for what the victim was in the middle of.
+            let resumes = thread::spawn(move || {
+                thread::sleep(time);
+                kill_process(pid, if how == 0 { Signal::KILL } else { Signal::CONT }).unwrap();
+            });
             self.survivor.work_for(time);
-        }
-        if how == 1 {
-            self.survivor.lines[at].victim.signal(Signal::CONT);
-            self.survivor.work_for(time);
+            resumes.join().unwrap();
         }
         let victim = &mut self.survivor.lines[at].victim;
         if how == 2 {
