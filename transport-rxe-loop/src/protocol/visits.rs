@@ -19,11 +19,12 @@
 //! let (visits, mut retired) = (Visits::new(), Retired::new());
 //! let visit = visits.enter(7);
 //! retired.add("found by whoever is here");
-//! assert!(!retired.free(&visits, |_| unreachable!()));
+//! assert!(retired.free(&visits, |_| unreachable!())); // it is left for the next time
 //! drop(visit);
 //! let _later = visits.enter(8);
 //! let mut freed = None;
-//! assert!(retired.free(&visits, |thing| freed = Some(thing)) == freed.is_some());
+//! assert!(!retired.free(&visits, |thing| freed = Some(thing)));
+//! assert_eq!(freed, Some("found by whoever is here"));
 //! ```
 
 use crate::sync::{self, AtomicU32, Site};

@@ -66,7 +66,7 @@ const ALONE: &[Row] = &[
         verified,
     ),
     ("no such device", 10, "cqperf --transport verbs --device none pingpong; [ $? = 3 ]", one_line),
-    ("differential", 120, "differential --transport verbs", said),
+    ("differential", 200, "differential --transport verbs", said),
     ("replicated log", 60, "replicated_log verbs", said),
     ("instructions of a poll", 180, "poll_cost", all_said),
     // It is seen to work; times under emulation say nothing.

@@ -1,5 +1,7 @@
 //! What the programs' words show.
 
+use std::ops::RangeInclusive;
+
 use super::figures::Figure;
 use crate::stages::preload::DEVICE;
 
@@ -21,25 +23,33 @@ pub fn devices(output: &str) -> Result<(), String> {
 }
 
 /// What `ibv_devinfo` must say of the device.
-const DETAILS: [(&str, &str); 5] = [
+const DETAILS: [(&str, &str); 4] = [
     ("hca_id", DEVICE),
     ("transport", "InfiniBand (0)"),
     ("state", "PORT_ACTIVE (4)"),
-    ("port_lid", "1"),
     ("link_layer", "InfiniBand"),
 ];
 
+/// The LIDs of ports: each fabric has its own.
+const LIDS: RangeInclusive<u16> = 1..=0xbfff;
+
 /// `ibv_devinfo` says of the device, and of one alone, what it is.
 pub fn details(output: &str) -> Result<(), String> {
-    for (name, wanted) in DETAILS {
+    let values = |name: &str| {
         let fields = output.lines().filter_map(|line| line.trim().split_once(':'));
         let of_it = fields.filter(|(field, _)| *field == name);
-        let values: Vec<&str> = of_it.map(|(_, value)| value.trim()).collect();
+        of_it.map(|(_, value)| value.trim()).collect::<Vec<&str>>()
+    };
+    for (name, wanted) in DETAILS {
+        let values = values(name);
         if values != [wanted] {
             return Err(format!("{name} is not {wanted}: {values:?}"));
         }
     }
-    Ok(())
+    match values("port_lid")[..] {
+        [lid] if lid.parse().is_ok_and(|lid| LIDS.contains(&lid)) => Ok(()),
+        ref lids => Err(format!("port_lid is not that of a port: {lids:?}")),
+    }
 }
 
 /// `ibv_asyncwatch` has opened the device, and waits for what it tells.
@@ -113,6 +123,10 @@ mod tests {
         for (name, value) in DETAILS {
             let fault = details(&INFO.replace(value, "other")).unwrap_err();
             assert!(fault.contains("other"), "{name}: {fault}");
+        }
+        for wrong in ["0", "49152", "-1", "any"] {
+            let fault = details(&INFO.replace("port_lid:\t\t1", &format!("port_lid:\t\t{wrong}")));
+            assert!(fault.unwrap_err().contains(wrong));
         }
         assert!(details(&INFO.repeat(2)).is_err(), "of two devices");
         assert!(details("No IB devices found\n").is_err());
