@@ -122,11 +122,12 @@ impl Queue {
         let queue = Self { fabric, index, extent: Mutex::new(extent) };
         let slot = fabric.cq(index);
         let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;
-        sync::store_u32(&slot.generation, generation);
-        sync::store_u32(&slot.reported, overrun::unreported(generation));
         sync::store_u32(&slot.dropped, 0);
         slot.mode.begin(ignore_overrun);
         slot.mode.set(Trait::LikeRxe, fabric.imitates_rxe() && !ignore_overrun);
+        sync::store_u32(&slot.reported, overrun::unreported(generation));
+        // Last: who finds this generation finds nothing of the queue before any more.
+        sync::release(&slot.generation, generation);
         slot.moderation.begin();
         slot.fanin.begin(place);
         Ok((queue, CqKey { index, generation }))

@@ -55,8 +55,7 @@ pub fn tell(fabric: &'static Fabric, index: u32) {
     bell::raise(fabric, Source::Completion(index), || true);
     let slot = fabric.cq(index);
     // Before the look: where another queue has come by then, nothing is told of that one.
-    let generation = sync::load_u32(&slot.generation);
-    sync::read_fence();
+    let generation = sync::acquire(&slot.generation);
     if slot.mode.has_failed() {
         overrun::spread_again(fabric, index, generation);
     }

@@ -16,13 +16,14 @@
 //!
 //! # Taking
 //! The owner collects the marks and the sources that they stand for, in the order in which these got their first
-//! unread event, and keeps what it collected to itself. Where nothing is left it *empties*: the word goes to its next round, the descriptor is read until it is empty, then
-//! fence, and look at the marks again: what is found there makes the descriptor readable again.
+//! unread event, and keeps what it collected to itself. Where nothing is left it *empties*: the descriptor is read
+//! until it is empty, and only then the word goes to its next round; then fence, and look at the marks again: what is
+//! found there makes the descriptor readable again.
 //!
 //! | word | the descriptor | left by |
 //! |---|---|---|
 //! | round · 0 | may be readable | who has written it, to 1 of the same round; the owner as it empties |
-//! | round · 1 | is readable, or the owner is about to empty or to write it | the owner as it empties, to 0 of the next round |
+//! | round · 1 | is readable, or the owner has emptied it, or is about to write it, before it looks at the marks | the owner as it empties, to 0 of the next round |
 //!
 //! # Lives of a source
 //! Its count and the number of its life are one word. [Attaching](Events::attach) and [detaching](Events::detach)
@@ -284,8 +285,14 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
 
     /// Makes the descriptor unreadable, unless there is something to collect by then.
     fn empty(&self, collected: &mut Collected, descriptor: &impl Descriptor) {
-        self.next_round();
-        descriptor.empty();
+        // In this order: who says that it has written in the new round wrote after this.
+        if sync::intact(Site::EmptyFirst) {
+            descriptor.empty();
+            self.next_round();
+        } else {
+            self.next_round();
+            descriptor.empty();
+        }
         sync::full_fence_at(Site::EmptyFence);
         if sync::intact(Site::CollectAgain) && self.collect(collected) {
             // Whatever the word says: what was written may have been read just now.

@@ -44,6 +44,8 @@ pub enum Site {
     RaiseFence,
     /// No fence between emptying the descriptor of a channel and the last look at the marks.
     EmptyFence,
+    /// That the descriptor of a channel is emptied before its next round begins.
+    EmptyFirst,
     /// The last look at the marks, after the descriptor was emptied.
     CollectAgain,
     /// That who finds a send queue owned has its owner look again.

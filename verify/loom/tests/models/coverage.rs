@@ -66,6 +66,7 @@ sites![DEVICE of Device:
     RightLife,
     RaiseFence,
     EmptyFence,
+    EmptyFirst,
     CollectAgain,
     Reschedule,
     HoldFence,

@@ -8,7 +8,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
 use transport_rxe_loop::sync::{self, AtomicU32, Site, death};
-use verify_loom::harness::{Model, model};
+use verify_loom::harness::{Model, deep_model, model};
 
 const LOST: &str = "lost or doubled";
 const ASLEEP: &str = "an event waits, and its reader sleeps";
@@ -268,4 +268,24 @@ fn n07_the_next_object_has_no_event_of_the_one_that_is_gone() {
         "an event of what is gone",
         looks_first,
     );
+}
+
+/// Somebody is late to write the descriptor for an event that is read meanwhile; then another event is raised.
+fn late() {
+    let channel = Channel::new(2);
+    let late = raiser(&channel, &[0]);
+    let mut collected = Collected::default();
+    for _ in 0..2 {
+        while channel.events().take(&mut collected, &channel.fifo).is_some() {}
+    }
+    late.join().unwrap();
+    channel.raise(1, Write::First);
+    channel.fifo.update(|state| state.raisers -= 1);
+    assert!(channel.fifo.sleep(), "{ASLEEP}");
+}
+
+#[test]
+fn n06_who_is_late_to_write_for_an_event_that_was_read_hides_none_that_comes_then() {
+    deep_model("late to write for an event that was read", late)
+        .must_fail_without(Site::EmptyFirst, ASLEEP);
 }
