@@ -301,22 +301,19 @@ impl Cq {
         }
     }
 
-    #[inline(always)]
-    fn poll_once(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let fabric = self.queue.fabric;
-        self.consumer
-            .poll_for(out, completion::retires, |wc, tag| completion::retire(fabric, wc, tag))
-    }
-
     /// A poll that found nothing, where there is more to know.
     #[cold]
     fn poll_again(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        let fabric = self.queue.fabric;
         // In a forked child nothing ever comes.
-        if !self.queue.fabric.is_ours() {
+        if !fabric.is_ours() {
             return Err(PollError::Device(Errno::NODEV.raw_os_error()));
         }
         self.notice();
-        self.poll_once(out)
+        // Written out once more, so that the code of the usual poll stays where it is called.
+        self.consumer.poll_for(out, completion::retires, |wc, tag| {
+            completion::retire(fabric, wc, tag);
+        })
     }
 
     /// Destroys it. Dropping does, too, once the last of its queue pairs is gone; its events end at once.
@@ -342,8 +339,11 @@ impl Cq {
 impl Poll for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let polled = self.poll_once(out);
-        if polled == Ok(0) && (self.mode.has(Trait::GivenUp) || !self.queue.fabric.is_ours()) {
+        let fabric = self.queue.fabric;
+        let polled = self
+            .consumer
+            .poll_for(out, completion::retires, |wc, tag| completion::retire(fabric, wc, tag));
+        if polled == Ok(0) && !self.mode.is_all_in_ring() {
             return self.poll_again(out);
         }
         polled

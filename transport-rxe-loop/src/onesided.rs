@@ -96,13 +96,13 @@ impl Initiator<'_> {
             return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
         }
         let held = match self.begun() {
-            Some(begun) => copier::resume(self.fabric, begun),
+            Some(begun) => self.resume(begun)?,
             None => {
                 let domain = self.ask_for_answer(Access::REMOTE_ATOMIC)?;
                 self.step(window, domain, remote, Access::REMOTE_ATOMIC, step)?
             }
         };
-        let held = [AtomicU64::new(held.map_err(|why| self.not_done(why))?)];
+        let held = [AtomicU64::new(held)];
         let mut to = Target::new();
         self.answer(window, request, &mut to)?;
         memory::copy(&Pieces::of_words(&held, ATOMIC as usize), &to);
@@ -121,8 +121,8 @@ impl Initiator<'_> {
         if request.payload.len() != ATOMIC {
             return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
         }
-        let stored = match self.begun() {
-            Some(begun) => copier::resume(self.fabric, begun),
+        match self.begun() {
+            Some(begun) => self.resume(begun)?,
             None => {
                 let mut from = Pieces::new();
                 self.source(window, &request.payload, &mut from)?;
@@ -133,7 +133,7 @@ impl Initiator<'_> {
                 self.step(window, domain, remote, RIGHT, step)?
             }
         };
-        stored.map(drop).map_err(|why| self.not_done(why))
+        Ok(())
     }
 
     /// Does a step on eight bytes of the peer's, if its keys allow it.
@@ -144,13 +144,19 @@ impl Initiator<'_> {
         remote: RemoteAddr,
         right: Access,
         step: Step,
-    ) -> Result<Result<u64, NotDone>, Halt> {
+    ) -> Result<u64, Halt> {
         if !remote.addr.is_multiple_of(ATOMIC) {
             return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
         }
         let word = window.word(whose, remote, right);
         let word = word.ok_or_else(|| self.refused(WcStatus::REM_ACCESS_ERR))?;
-        Ok(stripes::apply(self.fabric, &word, step))
+        stripes::apply(self.fabric, &word, step).map_err(|why| self.not_done(why))
+    }
+
+    /// Waits once more for the answer to what was begun.
+    #[cold]
+    fn resume(&self, begun: Begun) -> Result<u64, Halt> {
+        copier::resume(self.fabric, begun).map_err(|why| self.not_done(why))
     }
 
     /// What the request at hand, the oldest, has begun when it was tried before. It is the caller's now.
@@ -256,9 +262,12 @@ impl Initiator<'_> {
 /// Takes what the oldest request of a queue pair has begun. Called by the holder of its turn.
 fn take_begun(fabric: &'static Fabric, number: u32) -> Option<Begun> {
     let words = &fabric.own(number).begun;
-    let begun = Begun::from_words(words.each_ref().map(sync::load))?;
+    if sync::load(&words[0]) == 0 {
+        return None;
+    }
+    let begun = Begun::from_words(words.each_ref().map(sync::load));
     sync::store(&words[0], 0);
-    Some(begun)
+    begun
 }
 
 /// The oldest request of a queue pair ends without an answer: whether the atomic that it has begun was done is not

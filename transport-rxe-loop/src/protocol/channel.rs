@@ -108,6 +108,9 @@ impl EventNode {
 const WORDS: usize = if cfg!(loom) { 1 } else { 32 };
 const BITS: u32 = WORDS as u32 * u64::BITS;
 
+/// So many words of marks are looked at together.
+const AT_ONCE: usize = 8;
+
 /// What a channel's processes tell its owner. Any content is harmless, zeros are a channel without events.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -266,21 +269,29 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
 
     /// Collects what is marked; false if nothing is.
     fn collect(&self, collected: &mut Collected) -> bool {
-        for (word, base) in self.board.marks.iter().zip((0..).step_by(u64::BITS as usize)) {
-            let mut bits = 0;
-            sync::raise_from(word, |seen| {
-                bits = seen;
-                (seen != 0).then_some(0)
-            });
-            while bits != 0 {
-                self.collect_marked(base + bits.trailing_zeros(), collected);
-                bits &= bits - 1;
+        // Most of them are empty.
+        for (words, first) in self.board.marks.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
+            if words.iter().fold(0, |any, word| any | sync::acquire(word)) != 0 {
+                (first..).take(words.len()).for_each(|index| self.collect_word(index, collected));
             }
         }
         let now = sync::load_u32(&self.board.order);
         let age = |marked: &Marked| now.wrapping_sub(marked.since);
         collected.0.make_contiguous().sort_unstable_by_key(|marked| Reverse(age(marked)));
         !collected.0.is_empty()
+    }
+
+    /// Collects what is marked in the word at an index.
+    fn collect_word(&self, index: u32, collected: &mut Collected) {
+        let mut bits = 0;
+        sync::raise_from(&self.board.marks[index as usize], |seen| {
+            bits = seen;
+            (seen != 0).then_some(0)
+        });
+        while bits != 0 {
+            self.collect_marked(index * u64::BITS + bits.trailing_zeros(), collected);
+            bits &= bits - 1;
+        }
     }
 
     /// Makes the descriptor unreadable, unless there is something to collect by then.

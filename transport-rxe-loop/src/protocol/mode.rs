@@ -5,11 +5,13 @@
 //! use transport_rxe_loop::protocol::mode::{Mode, Trait};
 //!
 //! let mode = Mode::default();
-//! assert!(mode.is_ordinary());
+//! assert!(mode.is_ordinary() && !mode.is_all_in_ring(), "as a forked child finds it");
+//! mode.begin(false);
+//! assert!(mode.is_ordinary() && mode.is_all_in_ring());
 //! mode.set(Trait::Moderated, true);
 //! mode.set(Trait::GivenUp, true);
 //! mode.set(Trait::Moderated, false);
-//! assert!(mode.has(Trait::GivenUp) && !mode.has(Trait::Moderated));
+//! assert!(mode.has(Trait::GivenUp) && !mode.has(Trait::Moderated) && !mode.is_all_in_ring());
 //! ```
 //!
 //! | bit | queue | set by | cleared by |
@@ -19,10 +21,11 @@
 //! | 2 | [moderated](Trait::Moderated) | the owner | the owner |
 //! | 3 | [like Soft-RoCE's](Trait::LikeRxe) | the owner, as it makes the queue | nobody |
 //! | 4 | [overran](Trait::Overran) | under the lock: a producer whose completion found no room, or the heir of one | nobody |
+//! | 5 | [is there](Trait::There) | the owner, as it makes the queue | the fork, in a child: all that it finds is 0 |
 //!
 //! Bits 0 and 4 are what others go by who do not have the lock: the ring itself may be resized away, and its memory
 //! be another's, at any instant. So a producer that could not have the lock leaves word here, and writes nothing to
-//! the ring; the owner, whose ring it is, finds bit 0 when it polls and finds nothing. Bit 4 alone leaves the queue
+//! the ring; the owner, whose ring it is, finds bit 0 when it polls and finds nothing. Bits 4 and 5 leave the queue
 //! ordinary to push to.
 //!
 //! Each bit is one of the queue's life: the next one [begins](Mode::begin) anew. Producers look without the
@@ -51,20 +54,30 @@ pub enum Trait {
     LikeRxe = 1 << 3,
     /// A completion found no room, and those whom that concerns may not have been told.
     Overran = 1 << 4,
+    /// This is the process that made it, and not a forked child.
+    There = 1 << 5,
 }
 
 impl Mode {
     /// A new queue lies here.
     pub fn begin(&self, ignores_overrun: bool) {
         let word = if ignores_overrun { Trait::IgnoresOverrun as u32 } else { 0 };
-        sync::store_u32(&self.0, word);
+        sync::store_u32(&self.0, word | Trait::There as u32);
     }
 
     /// Whether a push need not look any further.
     #[inline(always)]
     #[must_use]
     pub fn is_ordinary(&self) -> bool {
-        sync::load_u32(&self.0) & !(Trait::Overran as u32) == 0
+        sync::load_u32(&self.0) & !(Trait::Overran as u32 | Trait::There as u32) == 0
+    }
+
+    /// Whether its owner learns all that there is to know from the ring.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_all_in_ring(&self) -> bool {
+        let (there, given_up) = (Trait::There as u32, Trait::GivenUp as u32);
+        sync::load_u32(&self.0) & (there | given_up) == there
     }
 
     /// Whether the queue is so.
