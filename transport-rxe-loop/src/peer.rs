@@ -12,7 +12,7 @@ use crate::fabric::Fabric;
 use crate::facts::Whose;
 use crate::identity;
 use crate::imitate;
-use crate::layout::QpSlot;
+use crate::layout::{Entry as _, QpSlot};
 use crate::lock::{Guard, Stuck};
 use crate::pool;
 use crate::protocol::lock::Owner;
@@ -20,6 +20,7 @@ use crate::protocol::pool::Taken;
 use crate::protocol::receives::Ahead;
 use crate::protocol::tag;
 use crate::queue::{RecvRequest, Ring};
+use crate::reach::copier;
 use crate::state::QpState;
 use crate::sync::{self, AtomicU32, AtomicU64};
 use crate::window;
@@ -67,7 +68,8 @@ pub enum Unavailable {
     Gone,
     /// No receive is posted.
     NoReceive,
-    /// Another process lives, holds the lock of its receives, and is suspended.
+    /// Another process lives and is suspended: it holds the lock of its receives, or has yet to carry out what was
+    /// asked for one of them and given up.
     Stuck,
 }
 
@@ -195,9 +197,19 @@ impl Peer {
     /// The next receive of its shared receive queue.
     #[inline(never)]
     fn shared_receive(&self, srq: u32) -> Result<Receive, Unavailable> {
-        let (taken, request) = pool::take(self.fabric, srq, self.number, || self.listens())?;
+        let may = || {
+            self.listens()?;
+            if self.is_behind() { Err(Unavailable::Stuck) } else { Ok(()) }
+        };
+        let (taken, request) = pool::take(self.fabric, srq, self.number, may)?;
         let domain = Whose::local(sync::load_u32(&self.fabric.srq(srq).pd));
         Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
+    }
+
+    /// Whether its process may still write to receives of its that others had taken and given back.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.slot.life().place().is_some_and(|place| copier::is_behind(self.fabric, place))
     }
 
     /// A receive is not used after all.

@@ -17,6 +17,7 @@ use crate::protocol::pool::{Queue, Taken};
 use crate::protocol::steps::{self, Step};
 use crate::protocol::window::Shut;
 use crate::queue::{RecvRequest, Ring};
+use crate::reach::copier;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// The pool that lies in the arena, as the table says; `None` if what it says can't be.
@@ -187,6 +188,8 @@ fn reclaim(fabric: &'static Fabric, slot: &'static SrqSlot, taken: &Taken) -> Re
     if !cq::outwait_push(fabric, cq) {
         return Err(Stuck);
     }
+    // Its owner may still be moving what the dead one had for it, or be about to.
+    slot.life().place().into_iter().for_each(|owner| copier::give_up_for_the_dead(fabric, owner));
     give_back(fabric, sync::load_u32(&slot.number), taken);
     steps::done(Step::Swept);
     Ok(())

@@ -15,7 +15,7 @@ use crate::protocol::moderation::Moderation;
 use crate::protocol::ownership::Ownership;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
-use crate::protocol::stage::Askers;
+use crate::protocol::stage::{Askers, Behind};
 use crate::protocol::window::Copying;
 use crate::region::Shared;
 use crate::sync::{self, AtomicU32, AtomicU64};
@@ -49,6 +49,8 @@ pub struct ProcessSlot {
     pub calls: AtomicU32,
     /// Who has asked it for something: see [`copier`](crate::reach::copier).
     pub askers: Askers,
+    /// Whether it may still carry out what they have given up.
+    pub behind: Behind,
     /// Where its [guard page](crate::fabric::guard_page) is.
     pub guard: AtomicU64,
 }

@@ -213,6 +213,29 @@ fn x03_who_starved_gets_what_a_dead_process_had_taken() {
 }
 
 #[test]
+fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
+    let mut alone = Alone::in_own_fabric();
+    let is_through = copier::carry_out_for(alone.fabric, PLACE);
+    alone.is_taken_by(PLACE);
+    alone.dies(PLACE);
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "its owner may write to it");
+    is_through();
+    alone.is_served();
+}
+
+#[test]
+fn x03_what_a_dead_process_had_asked_for_a_receive_is_not_begun_once_that_is_given_back() {
+    let alone = Alone::in_own_fabric();
+    let word = &alone.fabric.tables().stages.of(PLACE).next().unwrap().head.word;
+    word.ask(word.claim(PLACE, alone.fabric.place()).unwrap()).unwrap();
+    let taken = alone.is_taken_by(PLACE);
+    reclaim(alone.fabric, alone.slot(), &taken).unwrap();
+    assert_eq!(alone.srq.waiting(), 1);
+    assert!(word.serve(alone.fabric.place()).is_none());
+}
+
+#[test]
 fn q09_who_starved_gets_what_is_posted() {
     let mut alone = Alone::in_own_fabric();
     alone.is_taken_by(alone.fabric.place());

@@ -5,8 +5,9 @@
 //!    first, then looks at the bits, and does not sleep where it was called since.
 //! 2. *Take* the bits of its own queue pairs, and clear each before the queue pair is run: a request that comes while it
 //!    runs is another one.
-//! 3. A queue pair may have gone meanwhile, and its place be another process': the request that was cleared may have been
-//!    that one's, and is left once more.
+//! 3. Between the look at whose it is and the clearing, a queue pair may go and its place become another process': the
+//!    request that was cleared may have been that one's, and is left once more. Who is stopped between these
+//!    instructions keeps it back until it goes on.
 //!
 //! A process that dies between marking and calling is made up for by those who sweep up after it: they call all.
 //!
@@ -53,10 +54,12 @@ impl<'a> Requests<'a> {
             while left != 0 {
                 let bit = left.trailing_zeros();
                 left &= left - 1;
-                if mine(base + bit) {
-                    sync::raise_from(word, |seen| {
-                        (seen >> bit & 1 != 0).then_some(seen & !(1 << bit))
-                    });
+                let mut is_taken = false;
+                sync::raise_from(word, |seen| {
+                    is_taken = seen >> bit & 1 != 0 && mine(base + bit);
+                    is_taken.then_some(seen & !(1 << bit))
+                });
+                if is_taken {
                     each(base + bit);
                 }
             }

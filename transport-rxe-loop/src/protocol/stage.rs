@@ -14,6 +14,9 @@
 //! recalled. From Asked it comes back, and nobody has begun it; from Serving it can't, and the asker waits for the
 //! answer of this very request, however late that comes.
 //!
+//! Who gives up a request that is being carried out, and with it a buffer that others may take, says that the asked is
+//! [`Behind`]: until that one has carried it out, whoever takes the buffer does not write to it.
+//!
 //! A dead asker's stages are [swept](Word::sweep) as if it had given them up. Requests to a dead process are given
 //! up by their askers, and what is Orphaned is swept to Free. So nobody writes to a stage that is another's.
 //!
@@ -32,7 +35,7 @@
 //! ```
 
 use super::steps::{self, Step};
-use crate::sync::{self, AtomicU64};
+use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// What a stage's word says that is not Free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,18 +200,24 @@ impl Word {
         }
     }
 
-    /// Leaves it as its asker, in whatever state of that round it is: nobody will read the answer.
-    pub fn give_up(&self, round: Seen) {
+    /// Leaves it as its asker, in whatever state of that round it is: nobody will read the answer. True if it may
+    /// be carried out all the same: then the asked is [`Behind`].
+    pub fn give_up(&self, round: Seen) -> bool {
+        let mut is_carried_out = false;
         sync::raise_from(&self.0, |word| {
             let seen = Seen(word);
+            let is_same = seen.is_same_round(round);
+            is_carried_out =
+                is_same && matches!(seen.state(), Some(State::Serving | State::Orphaned));
             let next = match seen.state() {
-                _ if !seen.is_same_round(round) => return None,
+                _ if !is_same => return None,
                 Some(State::Filling | State::Asked | State::Done) => None,
                 Some(State::Serving) => Some(State::Orphaned),
                 _ => return None,
             };
             Some(seen.to(next).0)
         });
+        is_carried_out
     }
 
     /// What a dead process had asked for is not begun any more.
@@ -216,13 +225,13 @@ impl Word {
         self.change(asked, None);
     }
 
-    /// Leaves it in the place of a process that died.
-    pub fn sweep(&self, dead: u16) {
+    /// Leaves it in the place of a process that died. Says who may carry out all the same what that one had asked for:
+    /// it is [`Behind`].
+    pub fn sweep(&self, dead: u16) -> Option<u16> {
         let seen = self.seen();
-        if seen.asker() == dead {
-            self.give_up(seen);
-        }
+        let is_carried_out = seen.asker() == dead && self.give_up(seen);
         self.free_orphan(dead);
+        is_carried_out.then(|| seen.asked())
     }
 
     /// Frees it if it is orphaned, and the attachment that was asked, which does not serve, is this one.
@@ -239,6 +248,30 @@ impl Word {
 
     fn swap(&self, seen: Seen, next: Seen) -> Option<Seen> {
         sync::swap_if(&self.0, seen.0, next.0).ok().map(|()| next)
+    }
+}
+
+/// Whether an attachment may still carry out what was given up. A buffer that such a request writes to must not be
+/// written to by anybody else before: so it is *noted* after the request is given up, and before its buffer is.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Behind(AtomicU32);
+
+impl Behind {
+    /// Something was given up that is being carried out. The attachment is to be called after this.
+    pub fn note(&self) {
+        sync::release(&self.0, 1);
+    }
+
+    /// Whether it may. To be asked by who has a buffer that was given up, before that is written to.
+    #[inline]
+    pub fn is_noted(&self) -> bool {
+        sync::acquire(&self.0) != 0
+    }
+
+    /// It does not: the attachment carries out nothing at the moment, and is who says so.
+    pub fn over(&self) {
+        sync::release(&self.0, 0);
     }
 }
 

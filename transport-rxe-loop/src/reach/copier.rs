@@ -91,6 +91,14 @@ impl Copier {
         self.serving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn try_serving(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.serving.try_lock() {
+            Ok(serving) => Some(serving),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// The stages that this process may use, and how many of its threads have each.
     fn mine(&self, fabric: &'static Fabric) -> impl Iterator<Item = (Stage, &AtomicU32)> {
         let stages = &fabric.tables().stages;
@@ -107,6 +115,19 @@ impl Copier {
 impl fmt::Debug for Copier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Copier").finish_non_exhaustive()
+    }
+}
+
+/// What the process at a place has asked is being carried out, until what this returns is called.
+#[cfg(test)]
+pub fn carry_out_for(fabric: &'static Fabric, asker: u16) -> impl FnOnce() {
+    let serving = fabric.reach().copier().serving();
+    let word = &fabric.tables().stages.of(asker).next().unwrap().head.word;
+    word.ask(word.claim(asker, fabric.place()).unwrap()).unwrap();
+    let seen = word.serve(fabric.place()).unwrap();
+    move || {
+        word.answer(seen);
+        drop(serving);
     }
 }
 
@@ -133,27 +154,32 @@ fn this(fabric: &'static Fabric) -> Option<&'static ProcessSlot> {
 
 /// Does what other processes have asked of this one.
 pub fn serve(fabric: &'static Fabric) {
-    if this(fabric).is_some_and(|process| process.askers.any()) {
+    let Some(process) = this(fabric) else { return };
+    let is_behind = process.behind.is_noted();
+    if is_behind || process.askers.any() {
         let _serving = fabric.reach().copier().serving();
+        if is_behind {
+            process.behind.over();
+        }
         serve_all(fabric);
     }
 }
 
 /// The same, if no other thread does.
 pub fn serve_if_nobody_does(fabric: &'static Fabric) {
-    let _serving = match fabric.reach().copier().serving.try_lock() {
-        Ok(serving) => serving,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return,
-    };
-    serve_all(fabric);
+    if let Some(_serving) = fabric.reach().copier().try_serving() {
+        serve_all(fabric);
+    }
 }
 
-/// Who asks for little waits for one large part of others at most.
 fn serve_all(fabric: &'static Fabric) {
+    serve_within(fabric, ROUNDS);
+}
+
+/// Looks at the large stages so many times at most. Who asks for little waits for one large part of others at most.
+fn serve_within(fabric: &'static Fabric, rounds: usize) {
     let mut more = serve_askers(fabric);
-    // Whoever goes on asking has called, too: it is found the next time.
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         if !more {
             return;
         }
@@ -163,6 +189,46 @@ fn serve_all(fabric: &'static Fabric) {
                 more |= serve_askers(fabric);
             }
         }
+    }
+    if let Some(process) = this(fabric).filter(|_| more) {
+        // Who was found last may have asked by one of them: they are looked at the next time.
+        process.askers.add(fabric.place());
+        fabric.call(fabric.place());
+    }
+}
+
+/// Whether the process at a place may still write to receives for requests that were given up: whoever has taken one of
+/// them since leaves it alone.
+#[inline]
+pub fn is_behind(fabric: &'static Fabric, place: u16) -> bool {
+    let process = fabric.tables().processes.get(usize::from(place));
+    process.is_some_and(|process| process.behind.is_noted() && !catches_up(fabric, place))
+}
+
+/// Whether the process at a place is this one, and carries nothing out.
+#[cold]
+fn catches_up(fabric: &'static Fabric, place: u16) -> bool {
+    let Some(process) = this(fabric).filter(|_| place == fabric.place()) else { return false };
+    let serving = fabric.reach().copier().try_serving();
+    if serving.is_some() {
+        process.behind.over();
+    }
+    serving.is_some()
+}
+
+/// Leaves a stage that is a thread's of this process, for whatever it asked.
+fn give_up(fabric: &'static Fabric, stage: Stage, seen: Seen) {
+    if stage.head.word.give_up(seen) {
+        note_behind(fabric, seen.asked());
+    }
+}
+
+/// A request was given up that the process at a place may carry out all the same.
+#[cold]
+fn note_behind(fabric: &'static Fabric, place: u16) {
+    if let Some(process) = fabric.tables().processes.get(usize::from(place)) {
+        process.behind.note();
+        fabric.call(place);
     }
 }
 
@@ -343,7 +409,21 @@ pub fn abandon(fabric: &'static Fabric, begun: Begun) {
 
 /// Leaves what a dead process has to do with.
 pub fn sweep(fabric: &'static Fabric, dead: u16) {
-    fabric.tables().stages.all().for_each(|stage| stage.head.word.sweep(dead));
+    let stages = fabric.tables().stages.all();
+    let behind = stages.filter_map(|stage| stage.head.word.sweep(dead));
+    behind.for_each(|place| note_behind(fabric, place));
+}
+
+/// Gives up what dead processes have asked of the process at a place.
+#[cold]
+pub fn give_up_for_the_dead(fabric: &'static Fabric, asked: u16) {
+    for stage in fabric.tables().stages.all() {
+        let seen = stage.head.word.seen();
+        let is_asked = seen.state().is_some() && seen.asked() == asked;
+        if is_asked && !fabric.is_alive(seen.asker()) {
+            give_up(fabric, stage, seen);
+        }
+    }
 }
 
 /// Leaves what no thread of this process has to do with, whatever is written there. To be called from time to
@@ -352,10 +432,10 @@ pub fn tidy(fabric: &'static Fabric) {
     let copier = fabric.reach().copier();
     let _serving = copier.serving();
     for (stage, in_use) in copier.mine(fabric) {
-        let (word, seen) = (&stage.head.word, stage.head.word.seen());
+        let seen = stage.head.word.seen();
         // Who claims one says so before, and until it has given it up.
         if seen.asker() == fabric.place() && sync::acquire(in_use) == 0 {
-            word.give_up(seen);
+            give_up(fabric, stage, seen);
         }
     }
     // Nobody of this process serves meanwhile.
@@ -510,10 +590,9 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let word = &self.stage.head.word;
-        word.give_up(self.seen);
+        give_up(self.fabric, self.stage, self.seen);
         if self.is_dead {
-            word.free_orphan(self.seen.asked());
+            self.stage.head.word.free_orphan(self.seen.asked());
         }
         sync::leave(self.in_use);
     }

@@ -21,6 +21,7 @@ use crate::pool;
 use crate::protocol::lock::Owner;
 use crate::protocol::tag;
 use crate::qp::{QpInit, QueuePair};
+use crate::reach::copier;
 use crate::state::QpState;
 use crate::sync;
 use crate::window;
@@ -157,6 +158,22 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
         until("it is through", || sends.is_finished());
     });
     assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0), "it had the key that was");
+}
+
+#[test]
+fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
+    let Scene { fabric, mut sender, receiver, ah, mut cq, _region, .. } = Scene::new();
+    let (number, dead) = (receiver.number(), Owner::new(PLACE, 1));
+    let is_through = copier::carry_out_for(fabric, PLACE);
+    assert!(fabric.qp(number).taking.try_enter(dead));
+    let mut room = [Wc::default(); 3];
+    for _ in 0..2 {
+        Scene::send(&mut sender, &ah, number);
+        assert_eq!(cq.poll(&mut room), Ok(0), "it would be written to by both");
+    }
+    is_through();
+    Scene::send(&mut sender, &ah, number);
+    assert_eq!(cq.poll(&mut room), Ok(1));
 }
 
 #[test]

@@ -98,6 +98,50 @@ fn ask(fabric: &'static Fabric, place: u16) -> Result<u64, NotDone> {
 }
 
 #[test]
+fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
+    let (_context, _pd, fabric) = alone();
+    let stage = fabric.tables().stages.large().next().unwrap();
+    let (whose, needs) = (Whose::local(0), Access::empty());
+    asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+    let calls = || sync::load_u32(&this(fabric).unwrap().calls);
+    let before = calls();
+    serve_within(fabric, 0);
+    assert_eq!((state(stage.head), calls()), (Some(State::Asked), before + 1));
+    serve(fabric);
+    assert_eq!((state(stage.head), calls()), (Some(State::Done), before + 1));
+}
+
+#[test]
+fn x07_who_gives_up_what_is_being_carried_out_says_so() {
+    let (_context, _pd, fabric) = alone();
+    let behind = || is_behind(fabric, PLACE);
+    for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
+        let mut asking = Asking::new(fabric, PLACE, 0).unwrap();
+        let word = &asking.stage.head.word;
+        asking.seen = word.ask(asking.seen).unwrap();
+        let serving = is_begun.then(|| word.serve(PLACE).unwrap());
+        assert!(serving.is_none_or(|serving| !is_answered || word.answer(serving)));
+        assert!(!behind());
+        drop(asking);
+        assert_eq!(behind(), is_begun && !is_answered);
+    }
+}
+
+#[test]
+fn x07_a_process_that_carries_nothing_out_catches_up_by_itself() {
+    let (_context, _pd, fabric) = alone();
+    let is_through = carry_out_for(fabric, PLACE);
+    sweep(fabric, PLACE);
+    assert!(is_behind(fabric, fabric.place()));
+    is_through();
+    assert!(!is_behind(fabric, fabric.place()));
+    // Nor does one that looks for what it is asked, as all do that sleep.
+    note_behind(fabric, fabric.place());
+    serve(fabric);
+    assert!(!this(fabric).unwrap().behind.is_noted());
+}
+
+#[test]
 fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
     let (_context, pd, fabric) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();

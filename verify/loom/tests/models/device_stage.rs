@@ -1,13 +1,13 @@
 //! Requests for memory that another process moves itself. An atomic is done once, or not at all, however late it is
-//! answered (X5); what is asked for is found; and what a dead process had asked for is not done after a queue pair was
-//! reset (X3).
+//! answered (X5); what is asked for is found; what a dead process had asked for is not done after a queue pair was
+//! reset (X3); and a receive that was given back is not written to by what was given up with it (X7).
 
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use loom::thread;
-use transport_rxe_loop::protocol::stage::{Askers, Recalled, Seen, State, Word};
+use transport_rxe_loop::protocol::stage::{Askers, Behind, Recalled, Seen, State, Word};
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{Mortal, VICTIM};
@@ -26,6 +26,7 @@ struct World {
     /// What is asked, and then what is answered.
     requests: [UnsafeCell<u32>; 2],
     askers: Askers,
+    behind: Behind,
     /// Held by the thread that serves.
     serving: Mutex<()>,
     /// How often it was done.
@@ -79,7 +80,7 @@ impl World {
                     return true;
                 }
                 Recalled::Begun if care == Care::Recalls => begun = Some((nth, seen)),
-                Recalled::Begun | Recalled::Back(_) => word.give_up(seen),
+                Recalled::Begun | Recalled::Back(_) => _ = word.give_up(seen),
                 Recalled::Lost => panic!("it lives"),
             }
         }
@@ -120,6 +121,52 @@ impl World {
     fn expect_all_free(&self) {
         assert!(self.words.iter().all(|word| word.seen().state().is_none()), "{KEPT}");
     }
+}
+
+/// What is left out of giving a receive back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hasty {
+    No,
+    /// The asker does not say that the other one is behind.
+    SaysNothing,
+    /// A thread of the other one says that it is not, whatever another one does.
+    LooksAtNobody,
+}
+
+/// A receive is given back with a request to write to it, and then taken by somebody who writes to it himself.
+fn given_back(hasty: Hasty) {
+    let world = Arc::new(World::default());
+    let server = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.serve()
+    });
+    let (nth, seen) = world.ask();
+    if world.words[nth].give_up(seen) && hasty != Hasty::SaysNothing {
+        world.behind.note();
+    }
+    // As a thread of the asked does that would write to it.
+    let serving = world.serving.try_lock();
+    if serving.is_ok() || hasty == Hasty::LooksAtNobody {
+        world.behind.over();
+    }
+    drop(serving);
+    if !world.behind.is_noted() {
+        world.memory.with_mut(|_| ());
+    }
+    server.join().unwrap();
+    world.expect_all_free();
+}
+
+#[test]
+fn x07_a_receive_that_was_given_back_is_not_written_to_by_what_was_given_up_with_it() {
+    let all = || given_back(Hasty::No);
+    model("a receive is given back and taken", all)
+        .must_fail_as("that the asked is known to be behind", UNORDERED, || {
+            given_back(Hasty::SaysNothing);
+        })
+        .must_fail_as("that it says only what is so", UNORDERED, || {
+            given_back(Hasty::LooksAtNobody);
+        });
 }
 
 fn an_atomic(care: Care) {
@@ -198,7 +245,7 @@ fn dies(step: u32, cancels: bool) {
     world.reset(cancels);
     world.memory.with_mut(|_| ());
     // Whoever sweeps up comes when he comes.
-    world.words.iter().for_each(|word| word.sweep(ASKER));
+    world.words.iter().for_each(|word| _ = word.sweep(ASKER));
     server.join().unwrap();
     assert!(sync::load_u32(&world.done) <= 1, "{TWICE}");
     world.expect_all_free();
