@@ -122,8 +122,8 @@ impl Attachment {
         let unknown = Liveness::Alive { pid: None };
         let Some(fd) = self.open() else { return unknown };
         match ask(fd) {
-            // It may have been closed meanwhile.
-            Ok(Liveness::Dead) if !self.is_open() => unknown,
+            // It may have been closed meanwhile, and the number be another file's, of which nobody lives.
+            Ok(Liveness::Dead) if file::id_of(fd) != Ok(self.id) => unknown,
             Ok(liveness) => liveness,
             Err(_) => unknown,
         }
@@ -267,7 +267,8 @@ impl Attempt<'_> {
         let Some(fd) = kept.fd().filter(|_| kept.id() == id) else { return Ok(None) };
         let gate = self.gate(fd)?;
         let used = alive::anybody(fd).map_err(self.failed("asking for the users"))?;
-        if !file::leads_to(self.path, id) {
+        // What was asked may not have been the file any more, if the program closes what is not its own.
+        if !file::leads_to(self.path, id) || file::id_of(fd) != Ok(id) {
             discard(kept, gate);
             return Ok(None);
         }
@@ -296,7 +297,7 @@ impl Attempt<'_> {
             return Ok(Some(self.attached(kept, memory, self.limits, place)));
         }
         // Nobody else ever saw it.
-        std::mem::forget(gate);
+        drop(gate);
         kept.close();
         linked.map(|_| None)
     }
@@ -380,10 +381,12 @@ impl Attempt<'_> {
 }
 
 /// Closes a file that this process has not attached to, so that it does not keep its memory: unless another
-/// copy of this library has, whose name would go with the descriptor. The gate closes with it.
+/// copy of this library has, whose name would go with the descriptor. The gate is left before that: a forked child
+/// may have the descriptor, too, and keep what is locked by it.
 pub fn discard(kept: &Kept, gate: Gate<'_>) {
-    if kept.fd().is_some_and(|fd| alive::is_without_us(fd) == Ok(true)) {
-        std::mem::forget(gate);
+    let is_unused = kept.fd().is_some_and(|fd| alive::is_without_us(fd) == Ok(true));
+    drop(gate);
+    if is_unused {
         kept.close();
     }
 }
@@ -411,7 +414,8 @@ fn leave_one(attachment: &Attachment, fd: BorrowedFd<'_>) {
         !claim::is_leaving(word) && alive::ask_place(fd, index) != Ok(Liveness::Dead)
     };
     let last = !(0..).zip(attachment.words()).any(stays);
-    if last && file::leads_to(&attachment.path, attachment.id) {
+    // As above: what was asked may have been another file.
+    if last && attachment.is_open() && file::leads_to(&attachment.path, attachment.id) {
         // At the end of the process there is nobody to tell; the next one removes it.
         let _ = file::unlink_fabric(&attachment.path);
     }

@@ -10,12 +10,13 @@
 //! sanitizers have their shadows. Nobody reads or relies on the first bytes, which anybody may write; behind them
 //! stands whose page it is, so that who is told an address sees that it is one.
 
-use std::hash::{BuildHasher, RandomState};
 use std::mem::offset_of;
+use std::time::UNIX_EPOCH;
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{alive, file};
 use crate::descriptor::above_streams;
@@ -94,8 +95,13 @@ impl GuardPage {
     }
 }
 
-/// An address where probably nothing is.
-fn drawn() -> usize {
-    let random = RandomState::new().hash_one(0);
+/// An address where probably nothing is. Not that of a process which this one was forked from, or is a sibling of: one
+/// of them may have its number next.
+pub fn drawn() -> usize {
+    let mut bytes = [0; 8];
+    let random = match getrandom(&mut bytes, GetRandomFlags::NONBLOCK) {
+        Ok(8) => u64::from_ne_bytes(bytes),
+        _ => UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos().into()),
+    };
     (FROM + random % (SPAN / ALIGN) * ALIGN) as usize
 }

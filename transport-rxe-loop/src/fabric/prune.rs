@@ -8,7 +8,6 @@ use std::time::Instant;
 use rustix::fd::{AsFd, BorrowedFd};
 
 use super::alive::{self, Gate};
-use super::attach::discard;
 use super::file::{self, FileId};
 use super::header;
 use super::name::FabricPath;
@@ -28,22 +27,29 @@ fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<()> {
     if guard.find(id).is_some() {
         return None;
     }
-    let fd = file::open_found(path).ok()??;
-    let opened = file::id_of(fd.as_fd()).ok()?;
-    let kept = guard.keep(fd, opened);
-    let fd = kept.fd().filter(|_| opened == id)?;
-    // Somebody in the gate uses it.
-    let gate = Gate::pass(fd, Instant::now()).ok()??;
-    remove_dead(path, id, fd);
-    discard(kept, gate);
+    let file = file::open_found(path).ok()??;
+    let fd = file.as_fd();
+    // Another copy of this library in this process has it: its name would go with the descriptor.
+    if alive::is_without_us(fd) != Ok(true) {
+        std::mem::forget(file);
+        return None;
+    }
+    // Nobody is kept out of a file that is in use; and who is in the gate uses it.
+    if file::id_of(fd) == Ok(id) && is_dead(fd) {
+        let _gate = Gate::pass(fd, Instant::now()).ok()??;
+        remove_dead(path, id, fd);
+    }
     Some(())
+}
+
+/// Whether nobody uses a file. Another version may tell in other ways who is alive.
+fn is_dead(fd: BorrowedFd<'_>) -> bool {
+    alive::anybody(fd) == Ok(false) && header::is_of_this_version(fd)
 }
 
 /// Removes a file that nobody uses, if it still has the name. The gate is ours.
 fn remove_dead(path: &FabricPath, id: FileId, fd: BorrowedFd<'_>) {
-    // Another version may tell in other ways who is alive.
-    let is_dead = alive::anybody(fd) == Ok(false) && header::is_of_this_version(fd);
-    if is_dead && file::leads_to(path, id) {
+    if is_dead(fd) && file::leads_to(path, id) {
         let _ = file::unlink_fabric(path);
     }
 }

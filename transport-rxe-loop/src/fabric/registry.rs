@@ -76,9 +76,10 @@ impl Registry {
 }
 
 impl Guard {
-    /// What is kept of a file.
+    /// What is kept of a file: where this process is attached to it, also if the program has closed the descriptor.
     pub fn find(&self, id: FileId) -> Option<&'static Kept> {
-        self.0.all().find(|kept| kept.id == id && kept.fd().is_some())
+        let is_open = |kept: &Kept| kept.fd().is_some_and(|fd| file::id_of(fd) == Ok(id));
+        self.0.all().find(|kept| kept.id == id && (kept.attachment().is_some() || is_open(kept)))
     }
 
     /// Keeps a file open.

@@ -83,7 +83,7 @@ impl<'a> Granules<'a> {
         }
     }
 
-    /// Gives back all that an owner has which is dead. Two may do so at once.
+    /// Gives back all that an owner has which is dead: for one at a time, as somebody else may have it once it is free.
     pub fn sweep(self, owner: u8) {
         for byte in self.0 {
             if sync::load_u8(byte) == owner {

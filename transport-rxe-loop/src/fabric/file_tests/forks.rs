@@ -2,9 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use std::io::{Read as _, Write as _, pipe};
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::super::alive::{Gate, Liveness};
+use super::super::guard_page;
 use super::super::registry::Kept;
 use super::*;
 use crate::sync::{AtomicU32 as Word, load_u32, store_u32};
@@ -56,6 +59,16 @@ fn child_is_its_own(here: &'static Attachment) -> bool {
     true
 }
 
+/// Whatever this thread keeps that is random, its children begin with the same of it.
+fn address_that_a_child_draws() -> [u8; 8] {
+    let (mut drawn, mut draws) = pipe().unwrap();
+    let child = fork(move || draws.write_all(&guard_page::drawn().to_ne_bytes()).is_ok());
+    assert_eq!(exit_code(child), 0);
+    let mut address = [0; 8];
+    drawn.read_exact(&mut address).unwrap();
+    address
+}
+
 pub fn parent(path: &FabricPath) {
     let here = attach(path).unwrap();
     store_u32(word(here), 5);
@@ -66,6 +79,8 @@ pub fn parent(path: &FabricPath) {
     let child = here.owners().find(|&owner| owner != here.owner()).unwrap();
     assert_eq!(here.alive(child), Liveness::Dead);
     assert_eq!(files(path.directory()).len(), 1, "the child's end removed nothing");
+    let [first, second] = [(); 2].map(|()| address_that_a_child_draws());
+    assert_ne!(first, second, "one of them may have the other's number next");
     say("done");
     wait();
 }

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::Signal;
 
 use super::super::alive::{Gate, Liveness};
-use super::super::header;
 use super::super::registry::{Kept, Registry};
+use super::super::{file, header};
 use super::*;
 use crate::sync::store_u32;
 
@@ -343,4 +343,20 @@ fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
     assert_ne!(there.owner() as u16, here.owner() as u16, "nor another copy's");
     actor.finish();
+}
+
+#[test]
+fn x02_a_number_that_is_another_file_s_by_now_says_nothing_of_a_fabric_that_others_use() {
+    let directory = Directory::new();
+    let user = Actor::play("user", &directory);
+    user.number();
+    let path = directory.path();
+    let id = file::find(&path).unwrap().unwrap();
+    // As it is where the program closes what the device kept without being attached, and opens a file of its own.
+    let other = fs::File::open(path.directory()).unwrap();
+    REGISTRY.lock(Instant::now() + PATIENCE).unwrap().keep(other.into(), id);
+    let here = attach(&path).unwrap();
+    assert_eq!(file::find(&path).unwrap(), Some(id), "it is still there");
+    assert_eq!(here.owners().count(), 2);
+    user.finish();
 }
