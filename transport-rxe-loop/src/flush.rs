@@ -13,6 +13,7 @@ use crate::fabric::Fabric;
 use crate::layout::QpSlot;
 use crate::onesided;
 use crate::pool;
+use crate::protocol::mode::Trait;
 use crate::protocol::tag;
 use crate::queue::Ring;
 use crate::sync;
@@ -77,8 +78,10 @@ fn receives(fabric: &'static Fabric, slot: &'static QpSlot, number: u32) {
     let Some(ring) = Ring::of(fabric, &slot.recv_ring) else { return };
     let Some(_alone) = window::alone_at(fabric, slot, number) else { return };
     let cq = sync::load_u32(&slot.recv_cq);
-    // The peer may have died behind a completion that it had published.
-    if !cq::outwait_push(fabric, cq) {
+    // The peer may have died behind a completion that it had published. Who waited once need not wait again: giving it
+    // up has all of its queue pairs run, and this one, too.
+    let is_given_up = fabric.cq(cq).mode.has(Trait::GivenUp);
+    if !is_given_up && !cq::outwait_push(fabric, cq) {
         // So that none is published twice, if the lock can be had a moment later.
         cq::give_up(fabric, cq, &[]);
     }

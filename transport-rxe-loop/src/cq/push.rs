@@ -283,8 +283,22 @@ mod tests {
         push(scene.fabric, scene.index, &[scene.entry(); 64]);
         assert_eq!(scene.channel.next(), Ok(Some(scene.cq.key())));
         assert_eq!(scene.qp.state(), QpState::Err);
-        let event = scene.context.next_async().unwrap().unwrap();
-        assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
+        assert!(
+            slot.mode.has(Trait::Overran),
+            "for who sweeps up, if this process had died by now"
+        );
+        let told = [(); 2].map(|()| scene.context.next_async().unwrap().unwrap().event_type);
+        assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
+    }
+
+    #[test]
+    fn o04_an_overrun_is_written_down_for_who_sweeps_up() {
+        let scene = Scene::new();
+        push(scene.fabric, scene.index, &[scene.entry()]);
+        let mode = &scene.fabric.cq(scene.index).mode;
+        assert!(!mode.has(Trait::Overran));
+        push(scene.fabric, scene.index, &[scene.entry(); 64]);
+        assert!(mode.has(Trait::Overran));
     }
 
     #[test]

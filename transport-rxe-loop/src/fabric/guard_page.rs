@@ -105,3 +105,26 @@ pub fn drawn() -> usize {
     };
     (FROM + random % (SPAN / ALIGN) * ALIGN) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open::OpenOptions;
+
+    #[test]
+    fn it_lies_where_nothing_else_does() {
+        for at in [(); 64].map(|()| drawn() as u64) {
+            assert!((FROM..FROM + SPAN).contains(&at) && at.is_multiple_of(ALIGN));
+        }
+    }
+
+    #[test]
+    fn x03_nobody_lives_twice() {
+        let (_context, fabric) = OpenOptions::new().alone();
+        let file = fabric.path().file();
+        let file = std::fs::File::options().read(true).write(true).open(file).unwrap();
+        let me = fabric.me.to_word();
+        assert!(GuardPage::new(file.as_fd(), me).unwrap().is_none());
+        assert!(GuardPage::new(file.as_fd(), me + 1).unwrap().is_some(), "nor did that one");
+    }
+}

@@ -96,3 +96,20 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
         qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
     }
 }
+
+/// It waits once, as long as anybody does for a lock: two seconds.
+#[test]
+fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_queue() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let cq = context.create_cq(8, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let slot = fabric.qp(qp.number());
+    let _suspended = cq::lock(fabric, sync::load_u32(&slot.recv_cq)).unwrap();
+    thread::scope(|scope| {
+        let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Err)));
+        until("it is flushed", || fails.is_finished());
+    });
+    assert_eq!(slot.recv.completed(), 1, "though nobody is told");
+}

@@ -98,6 +98,15 @@ fn n09_what_comes_meanwhile_comes_after_what_waited_and_before_what_comes_again(
 }
 
 #[test]
+fn n09_who_comes_again_comes_after_who_came_first_before_that() {
+    let mut memory = Memory::new(&[0, 1, 2]);
+    memory.raise_all(&[0, 1, 1]);
+    assert_eq!(memory.take(), Some(0));
+    memory.raise_all(&[2]);
+    assert_eq!(memory.all(), [1, 2, 1]);
+}
+
+#[test]
 fn n09_the_order_goes_on_where_its_numbers_begin_anew() {
     let mut memory = Memory::new(&[0, 1, 2]);
     sync::store_u32(&memory.boards[0].order, u32::MAX - 1);

@@ -112,6 +112,22 @@ fn q09_each_time_that_a_slot_is_taken_has_its_own_tag() {
 }
 
 #[test]
+fn x07_one_that_was_left_has_its_own_tag_too() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    post(&queue, 0);
+    let first = take(&queue);
+    assert_eq!(queue.give_back(&first), Some(false));
+    let second = take(&queue);
+    let _ = queue.leave(&second);
+    let third = take(&queue);
+    for old in [first, second] {
+        assert_eq!(old.slot(), third.slot());
+        assert_ne!(old.tag(), third.tag());
+    }
+}
+
+#[test]
 fn q09_whoever_starved_is_kicked_when_one_is_given_back() {
     let memory = Memory::at(0);
     let queue = memory.queue();

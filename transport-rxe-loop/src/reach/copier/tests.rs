@@ -98,6 +98,24 @@ fn ask(fabric: &'static Fabric, place: u16) -> Result<u64, NotDone> {
 }
 
 #[test]
+fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
+    let (_context, _pd, fabric) = alone();
+    let (me, another, stages) = (fabric.place(), PLACE + 1, &fabric.tables().stages);
+    let words: Vec<_> =
+        stages.of(PLACE).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
+    let ask = |nth: usize, asker, asked| words[nth].ask(words[nth].claim(asker, asked).unwrap());
+    assert!(
+        [ask(0, PLACE, me), ask(1, PLACE, another), ask(3, me, me)].iter().all(Option::is_some)
+    );
+    assert!(words[2].claim(PLACE, me).is_some());
+    this(fabric).unwrap().askers.add(PLACE);
+    outwait_given_up(fabric);
+    let (asked, filling) = (Some(State::Asked), Some(State::Filling));
+    let states: Vec<_> = words.iter().map(|word| word.seen().state()).collect();
+    assert_eq!(states, [None, asked, filling, asked]);
+}
+
+#[test]
 fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
     let (_context, _pd, fabric) = alone();
     let stage = fabric.tables().stages.large().next().unwrap();
@@ -209,9 +227,17 @@ fn x07_the_answer_to_somebody_else_is_none() {
     let (_context, _pd, fabric) = alone();
     let stage = fabric.tables().stages.of(fabric.place()).next().unwrap();
     let word = &stage.head.word;
+    // It is asked for longer than it takes to see that: this process lives, and does not serve.
+    let _serving = fabric.reach().copier().serving();
     thread::scope(|scope| {
-        let asks = scope.spawn(|| ask(fabric, PLACE));
-        until("it asks", || state(stage.head) == Some(State::Asked));
+        let mut asks = scope.spawn(|| ask(fabric, fabric.place()));
+        until("it asks", || {
+            let has_given_up = asks.is_finished();
+            if has_given_up {
+                asks = scope.spawn(|| ask(fabric, fabric.place()));
+            }
+            !has_given_up && state(stage.head) == Some(State::Asked)
+        });
         word.sweep(fabric.place());
         word.ask(word.claim(PLACE, PLACE).unwrap()).unwrap();
         let serving = word.serve(PLACE).unwrap();
