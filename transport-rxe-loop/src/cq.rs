@@ -22,7 +22,8 @@ mod resize;
 #[cfg(test)]
 pub use self::push::die_pushing;
 pub use self::push::{
-    expect_push, give_up, landing, lock, outwait_push, overrun, push, settle_all, tell,
+    expect_push, give_up, landing, lock, outwait_push, outwait_push_or_give_up, overrun, push,
+    settle_all, tell,
 };
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -111,7 +111,7 @@ impl Fabric {
         let me = Owner::from_word(here.owner()).ok_or_else(damaged)?;
         let mine = tables.processes.get(usize::from(me.place())).ok_or_else(damaged)?;
         sync::store(&mine.guard, here.guard());
-        mine.behind.over();
+        mine.abandoned.clear();
         let (own, remains) = (own(limits).ok_or_else(damaged)?, Mutex::default());
         let (service, faults) = (Service::new(), ways.faults.clone().map(Engine::new));
         Ok(Self {

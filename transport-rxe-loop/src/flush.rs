@@ -13,7 +13,6 @@ use crate::fabric::Fabric;
 use crate::layout::QpSlot;
 use crate::onesided;
 use crate::pool;
-use crate::protocol::mode::Trait;
 use crate::protocol::tag;
 use crate::queue::Ring;
 use crate::sync;
@@ -78,13 +77,8 @@ fn receives(fabric: &'static Fabric, slot: &'static QpSlot, number: u32) {
     let Some(ring) = Ring::of(fabric, &slot.recv_ring) else { return };
     let Some(_alone) = window::alone_at(fabric, slot, number) else { return };
     let cq = sync::load_u32(&slot.recv_cq);
-    // The peer may have died behind a completion that it had published. Who waited once need not wait again: giving it
-    // up has all of its queue pairs run, and this one, too.
-    let is_given_up = fabric.cq(cq).mode.has(Trait::GivenUp);
-    if !is_given_up && !cq::outwait_push(fabric, cq) {
-        // So that none is published twice, if the lock can be had a moment later.
-        cq::give_up(fabric, cq, &[]);
-    }
+    // The peer may have died behind a completion that it had published; none is to be published twice.
+    cq::outwait_push_or_give_up(fabric, cq);
     // Where a stranger wrote, there is an end, too.
     let capacity = sync::load_u32(&slot.recv_capacity).min(MAX_QP_WR);
     for position in slot.recv.left(capacity) {

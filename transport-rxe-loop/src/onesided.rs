@@ -36,7 +36,7 @@ use crate::imitate;
 use crate::initiator::{Halt, Initiator};
 use crate::memory::{self, Pieces, Target};
 use crate::queue::SendRequest;
-use crate::reach::copier::{self, Begun, NotDone};
+use crate::reach::copier::asking::{self, Begun, NotDone};
 use crate::reach::stripes::{self, Step};
 use crate::reach::{self, Order, Trouble};
 use crate::sync::{self, AtomicU64};
@@ -156,7 +156,7 @@ impl Initiator<'_> {
     /// Waits once more for the answer to what was begun.
     #[cold]
     fn resume(&self, begun: Begun) -> Result<u64, Halt> {
-        copier::resume(self.fabric, begun).map_err(|why| self.not_done(why))
+        asking::resume(self.fabric, begun).map_err(|why| self.not_done(why))
     }
 
     /// What the request at hand, the oldest, has begun when it was tried before. It is the caller's now.
@@ -275,7 +275,7 @@ fn take_begun(fabric: &'static Fabric, number: u32) -> Option<Begun> {
 #[inline]
 pub fn abandon(fabric: &'static Fabric, number: u32) {
     if let Some(begun) = take_begun(fabric, number) {
-        copier::abandon(fabric, begun);
+        asking::abandon(fabric, begun);
     }
 }
 

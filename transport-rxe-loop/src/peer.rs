@@ -68,8 +68,8 @@ pub enum Unavailable {
     Gone,
     /// No receive is posted.
     NoReceive,
-    /// Another process lives and is suspended: it holds the lock of its receives, or has yet to carry out what was
-    /// asked for one of them and given up.
+    /// Another process lives and is suspended: it holds the lock of its receives; or an abandoned request is in flight
+    /// at the peer's process that may write to one of them.
     Stuck,
 }
 
@@ -177,6 +177,9 @@ impl Peer {
         if srq != 0 {
             return self.shared_receive(srq);
         }
+        if self.kind == QpType::Ud {
+            self.has_nothing_abandoned()?;
+        }
         let (recv, capacity) = (&self.slot.recv, sync::load_u32(&self.slot.recv_capacity));
         let mut known = Ahead::from_words(ahead.each_ref().map(sync::load));
         let position = recv.completed().wrapping_add(nth);
@@ -197,19 +200,20 @@ impl Peer {
     /// The next receive of its shared receive queue.
     #[inline(never)]
     fn shared_receive(&self, srq: u32) -> Result<Receive, Unavailable> {
-        let may = || {
-            self.listens()?;
-            if self.is_behind() { Err(Unavailable::Stuck) } else { Ok(()) }
-        };
+        let may = || self.listens().and_then(|()| self.has_nothing_abandoned());
         let (taken, request) = pool::take(self.fabric, srq, self.number, may)?;
         let domain = Whose::local(sync::load_u32(&self.fabric.srq(srq).pd));
         Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
     }
 
-    /// Whether its process may still write to receives of its that others had taken and given back.
+    /// Whether nobody writes any more to receives that others had taken before and given back. To be asked under the
+    /// lock by which they are taken.
     #[inline]
-    pub fn is_behind(&self) -> bool {
-        self.slot.life().place().is_some_and(|place| copier::is_behind(self.fabric, place))
+    fn has_nothing_abandoned(&self) -> Result<(), Unavailable> {
+        match self.slot.life().place() {
+            Some(place) if copier::has_abandoned(self.fabric, place) => Err(Unavailable::Stuck),
+            _ => Ok(()),
+        }
     }
 
     /// A receive is not used after all.

@@ -188,8 +188,8 @@ fn reclaim(fabric: &'static Fabric, slot: &'static SrqSlot, taken: &Taken) -> Re
     if !cq::outwait_push(fabric, cq) {
         return Err(Stuck);
     }
-    // Its owner may still be moving what the dead one had for it, or be about to.
-    slot.life().place().into_iter().for_each(|owner| copier::give_up_for_the_dead(fabric, owner));
+    // Its owner may still be writing to it what the dead one had asked for, or be about to.
+    copier::give_up_for_the_dead(fabric, slot);
     give_back(fabric, sync::load_u32(&slot.number), taken);
     steps::done(Step::Swept);
     Ok(())

@@ -224,7 +224,7 @@ impl Transfer<'_> {
         loop {
             let process = match means.of(self.fabric, place) {
                 Mean::Direct(process) => process,
-                Mean::Service => return copier::carry(self, range, len),
+                Mean::Service => return copier::asking::carry(self, range, len),
                 Mean::None => return Err(Trouble::NoAnswer),
             };
             let late = self.late(range.clone(), len);

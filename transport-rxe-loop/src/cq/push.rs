@@ -194,6 +194,15 @@ pub fn outwait_push(fabric: &'static Fabric, index: u32) -> bool {
     lock(fabric, index).is_ok()
 }
 
+/// The same; where the lock can't be had, the queue is given up, so that who has it publishes nothing later. Who comes after
+/// that does not wait once more, nor tell anybody: it would have all of the queue's queue pairs run again, this one too.
+#[cold]
+pub fn outwait_push_or_give_up(fabric: &'static Fabric, index: u32) {
+    if !fabric.cq(index).mode.has(Trait::GivenUp) && !outwait_push(fabric, index) {
+        give_up(fabric, index, &[]);
+    }
+}
+
 /// As far as a producer gets that dies over a completion: it is published, and not settled.
 #[cfg(test)]
 pub fn die_pushing(fabric: &'static Fabric, index: u32, dead: Owner, wc: &Wc, tag: u32) {

@@ -92,8 +92,7 @@ impl<'a> Datagram<'a> {
         }
         // Who lives and does not give the lock back is suspended: the datagram is lost.
         let Ok(_alone) = receiver.take_receives() else { return };
-        // Nor does one get through whose process has yet to carry out what was asked for its receives and given up.
-        if !receiver.takes(self.qkey) || receiver.is_behind() {
+        if !receiver.takes(self.qkey) {
             return;
         }
         let nothing_known = [const { AtomicU64::new(0) }; 2];

@@ -138,7 +138,7 @@ impl Attachment {
         if !self.is_open() {
             self.open_again(&REGISTRY.lock(Instant::now())?);
         }
-        self.fd.get().filter(|_| self.is_open())
+        self.fd.get_if(self.id)
     }
 
     /// Opens the file again, if the program has closed it.
@@ -164,7 +164,7 @@ impl Attachment {
     /// Whether the descriptor still is the file's. A program may close what is not its own, and the number be
     /// another file's by then.
     fn is_open(&self) -> bool {
-        self.fd.get().is_some_and(|fd| file::id_of(fd) == Ok(self.id))
+        self.fd.get_if(self.id).is_some()
     }
 
     /// The owners of all places that are taken, alive or not.
@@ -398,7 +398,7 @@ pub fn leave(registry: &'static Registry, deadline: Instant) {
     let Some(guard) = registry.lock(deadline) else { return };
     for attachment in registry.all().filter_map(Kept::attachment) {
         attachment.open_again(&guard);
-        let Some(fd) = attachment.fd.get().filter(|_| attachment.is_open()) else { continue };
+        let Some(fd) = attachment.fd.get_if(attachment.id) else { continue };
         if let Ok(Some(_gate)) = Gate::pass(fd, deadline) {
             leave_one(attachment, fd);
         }
@@ -414,7 +414,7 @@ fn leave_one(attachment: &Attachment, fd: BorrowedFd<'_>) {
         !claim::is_leaving(word) && alive::ask_place(fd, index) != Ok(Liveness::Dead)
     };
     let last = !(0..).zip(attachment.words()).any(stays);
-    // As above: what was asked may have been another file.
+    // Looked at after the locks were asked: the number may have become another file's, where nobody lives.
     if last && attachment.is_open() && file::leads_to(&attachment.path, attachment.id) {
         // At the end of the process there is nobody to tell; the next one removes it.
         let _ = file::unlink_fabric(&attachment.path);

@@ -112,7 +112,7 @@ mod tests {
     use crate::open::OpenOptions;
 
     #[test]
-    fn it_lies_where_nothing_else_does() {
+    fn addresses_are_drawn_from_one_range_in_whole_pages() {
         for at in [(); 64].map(|()| drawn() as u64) {
             assert!((FROM..FROM + SPAN).contains(&at) && at.is_multiple_of(ALIGN));
         }

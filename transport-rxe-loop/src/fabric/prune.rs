@@ -29,9 +29,11 @@ fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<()> {
     }
     let file = file::open_found(path).ok()??;
     let fd = file.as_fd();
-    // Another copy of this library in this process has it: its name would go with the descriptor.
+    // Where another copy of this library in this process has it, its name would go with the descriptor: that is kept,
+    // and found the next time.
     if alive::is_without_us(fd) != Ok(true) {
-        std::mem::forget(file);
+        let opened = file::id_of(fd).ok()?;
+        guard.keep(file, opened);
         return None;
     }
     // Nobody is kept out of a file that is in use; and who is in the gate uses it.

@@ -78,8 +78,8 @@ impl Registry {
 impl Guard {
     /// What is kept of a file: where this process is attached to it, also if the program has closed the descriptor.
     pub fn find(&self, id: FileId) -> Option<&'static Kept> {
-        let is_open = |kept: &Kept| kept.fd().is_some_and(|fd| file::id_of(fd) == Ok(id));
-        self.0.all().find(|kept| kept.id == id && (kept.attachment().is_some() || is_open(kept)))
+        let is_kept = |kept: &Kept| kept.attachment().is_some() || kept.fd.get_if(id).is_some();
+        self.0.all().find(|kept| kept.id == id && is_kept(kept))
     }
 
     /// Keeps a file open.
@@ -130,11 +130,9 @@ impl Kept {
     /// Closes the file, unless the program has: the gate is free, and the process has no name there any more. Nobody
     /// may use the descriptor from here on.
     pub fn close(&self) {
-        let Some(fd) = self.fd.get() else { return };
-        let is_open = file::id_of(fd) == Ok(self.id);
+        let fd = self.fd.get_if(self.id);
         sync::store_u32(&self.fd.0, CLOSED);
-        // By now the number may be another file's.
-        if is_open {
+        if let Some(fd) = fd {
             // SAFETY: ours since `keep` was given it, or `set`; `get` gives it to nobody any more.
             unsafe { rustix::io::close(fd.as_raw_fd()) };
         }
@@ -151,8 +149,14 @@ impl Descriptor {
         let fd = sync::load_u32(&self.0);
         // SAFETY: a descriptor that `keep` or `set` was given and nobody of this library closed. Who closes it says
         // that nobody uses it any more. Where the program did, the system refuses it, or it is another file's: so who
-        // relies on an answer looks which one's, and none of the calls that are made by it changes a file.
+        // relies on an answer looks which one's. Of the calls that are made by it one changes the file, to reserve
+        // its bytes, right after such a look.
         (fd != CLOSED).then(|| unsafe { BorrowedFd::borrow_raw(fd as RawFd) })
+    }
+
+    /// The same, if it still is this file's.
+    pub fn get_if(&self, id: FileId) -> Option<BorrowedFd<'static>> {
+        self.get().filter(|&fd| file::id_of(fd) == Ok(id))
     }
 
     /// Keeps another one of the same file instead. What the number before leads to by now is not ours to close.

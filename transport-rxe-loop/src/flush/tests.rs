@@ -106,8 +106,8 @@ fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_que
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = fabric.qp(qp.number());
-    let _suspended = cq::lock(fabric, sync::load_u32(&slot.recv_cq)).unwrap();
     thread::scope(|scope| {
+        let _suspended = cq::lock(fabric, sync::load_u32(&slot.recv_cq)).unwrap();
         let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Err)));
         until("it is flushed", || fails.is_finished());
     });

@@ -15,7 +15,7 @@ use crate::protocol::moderation::Moderation;
 use crate::protocol::ownership::Ownership;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
-use crate::protocol::stage::{Askers, Behind};
+use crate::protocol::stage::{Abandoned, Askers};
 use crate::protocol::window::Copying;
 use crate::region::Shared;
 use crate::sync::{self, AtomicU32, AtomicU64};
@@ -50,7 +50,7 @@ pub struct ProcessSlot {
     /// Who has asked it for something: see [`copier`](crate::reach::copier).
     pub askers: Askers,
     /// Whether it may still carry out what they have given up.
-    pub behind: Behind,
+    pub abandoned: Abandoned,
     /// Where its [guard page](crate::fabric::guard_page) is.
     pub guard: AtomicU64,
 }

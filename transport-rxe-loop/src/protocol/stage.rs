@@ -14,8 +14,8 @@
 //! recalled. From Asked it comes back, and nobody has begun it; from Serving it can't, and the asker waits for the
 //! answer of this very request, however late that comes.
 //!
-//! Who gives up a request that is being carried out, and with it a buffer that others may take, says that the asked is
-//! [`Behind`]: until that one has carried it out, whoever takes the buffer does not write to it.
+//! A request that is given up while it is carried out stays in flight, and may write to a buffer that others can take by
+//! then. So it is marked at the asked as [`Abandoned`] before the buffer is given back.
 //!
 //! A dead asker's stages are [swept](Word::sweep) as if it had given them up. Requests to a dead process are given
 //! up by their askers, and what is Orphaned is swept to Free. So nobody writes to a stage that is another's.
@@ -200,24 +200,18 @@ impl Word {
         }
     }
 
-    /// Leaves it as its asker, in whatever state of that round it is: nobody will read the answer. True if it may
-    /// be carried out all the same: then the asked is [`Behind`].
+    /// Leaves it as its asker, in whatever state of that round it is: nobody will read the answer. True if the request
+    /// is in flight all the same: then it is [`Abandoned`].
     pub fn give_up(&self, round: Seen) -> bool {
-        let mut is_carried_out = false;
+        let mut is_in_flight = false;
         sync::raise_from(&self.0, |word| {
             let seen = Seen(word);
-            let is_same = seen.is_same_round(round);
-            is_carried_out =
-                is_same && matches!(seen.state(), Some(State::Serving | State::Orphaned));
-            let next = match seen.state() {
-                _ if !is_same => return None,
-                Some(State::Filling | State::Asked | State::Done) => None,
-                Some(State::Serving) => Some(State::Orphaned),
-                _ => return None,
-            };
-            Some(seen.to(next).0)
+            let state = seen.state().filter(|_| seen.is_same_round(round));
+            is_in_flight = matches!(state, Some(State::Serving | State::Orphaned));
+            let next = seen.to(is_in_flight.then_some(State::Orphaned)).0;
+            (state.is_some() && next != word).then_some(next)
         });
-        is_carried_out
+        is_in_flight
     }
 
     /// What a dead process had asked for is not begun any more.
@@ -225,13 +219,13 @@ impl Word {
         self.change(asked, None);
     }
 
-    /// Leaves it in the place of a process that died. Says who may carry out all the same what that one had asked for:
-    /// it is [`Behind`].
+    /// Leaves it in the place of a process that died. Says at whom what that one had asked for is in flight all the
+    /// same: then it is [`Abandoned`].
     pub fn sweep(&self, dead: u16) -> Option<u16> {
         let seen = self.seen();
-        let is_carried_out = seen.asker() == dead && self.give_up(seen);
+        let is_in_flight = seen.asker() == dead && self.give_up(seen);
         self.free_orphan(dead);
-        is_carried_out.then(|| seen.asked())
+        is_in_flight.then(|| seen.asked())
     }
 
     /// Frees it if it is orphaned, and the attachment that was asked, which does not serve, is this one.
@@ -251,26 +245,26 @@ impl Word {
     }
 }
 
-/// Whether an attachment may still carry out what was given up. A buffer that such a request writes to must not be
-/// written to by anybody else before: so it is *noted* after the request is given up, and before its buffer is.
+/// Whether abandoned requests may still be in flight at an attachment. A buffer that they write to must not be written to
+/// by anybody else before they are not: it is marked after the request is given up, and before the buffer is given back.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct Behind(AtomicU32);
+pub struct Abandoned(AtomicU32);
 
-impl Behind {
-    /// Something was given up that is being carried out. The attachment is to be called after this.
-    pub fn note(&self) {
+impl Abandoned {
+    /// One is. The attachment is to be called after this.
+    pub fn mark(&self) {
         sync::release(&self.0, 1);
     }
 
-    /// Whether it may. To be asked by who has a buffer that was given up, before that is written to.
+    /// Whether one may be. To be asked by who has taken such a buffer, before it is written to.
     #[inline]
-    pub fn is_noted(&self) -> bool {
+    pub fn is_marked(&self) -> bool {
         sync::acquire(&self.0) != 0
     }
 
-    /// It does not: the attachment carries out nothing at the moment, and is who says so.
-    pub fn over(&self) {
+    /// None is. For the attachment, while none of its threads carries anything out.
+    pub fn clear(&self) {
         sync::release(&self.0, 0);
     }
 }
@@ -322,127 +316,4 @@ fn each(mut bits: u64, base: u16) -> impl Iterator<Item = u16> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ASKER: u16 = 3;
-    const ASKED: u16 = 4;
-
-    fn asked(word: &Word) -> Seen {
-        word.ask(word.claim(ASKER, ASKED).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_stage_is_one_askers_at_a_time() {
-        let word = Word::default();
-        let free = word.seen();
-        let seen = word.claim(ASKER, ASKED).unwrap();
-        assert_eq!((seen.asker(), seen.asked()), (ASKER, ASKED));
-        assert!(word.claim(5, ASKED).is_none());
-        assert!(word.claim_from(free, 5, ASKED).is_none(), "it saw it free, and was too late");
-        word.ask(seen).unwrap();
-        assert!(word.serve(ASKER).is_none(), "another one is asked");
-        let serving = word.serve(ASKED).unwrap();
-        assert!(word.serve(ASKED).is_none(), "once");
-        assert!(word.claim(5, ASKED).is_none());
-        assert!(word.answer(serving));
-        word.give_up(seen);
-        assert!(word.claim(5, ASKED).is_some());
-    }
-
-    #[test]
-    fn x05_a_request_comes_back_only_if_nobody_has_begun_it() {
-        let word = Word::default();
-        let first = asked(&word);
-        let Recalled::Back(mine) = word.recall(first) else { panic!("nobody has begun it") };
-        assert!(word.serve(ASKED).is_none(), "nobody will");
-        assert_eq!(word.recall(mine), Recalled::Back(mine));
-        word.ask(mine).unwrap();
-        let serving = word.serve(ASKED).unwrap();
-        assert_eq!(word.recall(first), Recalled::Begun);
-        assert!(word.answer(serving));
-        let Recalled::Answered(done) = word.recall(first) else { panic!("it was answered") };
-        word.give_up(done);
-        assert_eq!(word.recall(first), Recalled::Lost);
-        let second = asked(&word);
-        assert_eq!(word.recall(first), Recalled::Lost, "another round");
-        word.serve(ASKED).unwrap();
-        word.give_up(second);
-        assert_eq!(word.recall(second), Recalled::Lost, "it was given up");
-    }
-
-    #[test]
-    fn a_stage_that_is_being_served_is_freed_by_who_serves() {
-        let word = Word::default();
-        let request = asked(&word);
-        let serving = word.serve(ASKED).unwrap();
-        word.give_up(request);
-        assert!(word.claim(5, ASKED).is_none());
-        assert!(!word.answer(serving), "nobody wants it");
-        assert!(word.claim(5, ASKED).is_some());
-    }
-
-    #[test]
-    fn what_a_dead_process_has_to_do_with_is_swept() {
-        let word = Word::default();
-        let serve = |_| word.serve(ASKED).map(|serving| word.answer(serving));
-        for is_answered in [false, true] {
-            let request = asked(&word);
-            is_answered.then(|| serve(request));
-            word.sweep(ASKED);
-            assert!(word.claim(5, 6).is_none(), "its asker lives, and gives up itself");
-            word.sweep(ASKER);
-            assert_eq!(word.seen().state(), None);
-        }
-        word.claim(ASKER, ASKED).unwrap();
-        word.sweep(ASKER);
-        assert_eq!(word.seen().state(), None, "it had not asked");
-        let request = asked(&word);
-        word.serve(ASKED).unwrap();
-        word.sweep(ASKER);
-        assert_eq!(word.seen().state(), Some(State::Orphaned));
-        word.sweep(5);
-        assert_eq!(word.seen().state(), Some(State::Orphaned), "it is another one that died");
-        word.sweep(ASKED);
-        assert_eq!(word.seen().state(), None);
-        let next = word.claim(ASKER, ASKED).unwrap();
-        word.give_up(request);
-        assert_eq!(word.seen(), next, "another round");
-    }
-
-    #[test]
-    fn x03_what_is_cancelled_is_not_begun() {
-        let word = Word::default();
-        let request = asked(&word);
-        word.cancel(request);
-        assert!(word.serve(ASKED).is_none());
-        let request = asked(&word);
-        word.serve(ASKED).unwrap();
-        word.cancel(request);
-        assert_eq!(word.seen().state(), Some(State::Serving), "it was begun");
-    }
-
-    #[test]
-    fn x04_any_word_is_a_state_or_a_free_stage() {
-        for number in [0, 6, 255] {
-            let word = Word(AtomicU64::new(u64::MAX << 8 | number));
-            assert!(word.claim(1, 2).is_some());
-        }
-    }
-
-    #[test]
-    fn askers_are_told_once_whoever_they_are() {
-        let askers = Askers::default();
-        assert!(!askers.any());
-        let some = [0, 63, 64, 253];
-        some.into_iter().for_each(|asker| askers.add(asker));
-        askers.add(63);
-        assert!(askers.any());
-        assert!(askers.look().eq(some));
-        assert!(askers.take().eq(some));
-        assert!(!askers.any());
-        assert_eq!(askers.take().count() + askers.look().count(), 0);
-        askers.add(u16::MAX);
-        assert_eq!(askers.take().count(), 1, "any number is harmless");
-    }
-}
+mod tests;

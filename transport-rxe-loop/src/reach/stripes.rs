@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use crate::fabric::Fabric;
 use crate::lock::Guard;
 use crate::memory::{Far, Piece, Pieces, Target};
-use crate::reach::copier::NotDone;
+use crate::reach::copier::asking::{self, NotDone};
 use crate::reach::means::Mean;
 use crate::reach::remote::Process;
-use crate::reach::{Trouble, copier, remote};
+use crate::reach::{Trouble, remote};
 use crate::sync::{self, AtomicU64};
 use crate::window::Word;
 
@@ -86,7 +86,7 @@ fn step_far(
             Mean::None => return Err(Trouble::NoAnswer.into()),
             Mean::Direct(process) if !is_mapped => process,
             // What others change by instructions, only who maps it can.
-            _ => return copier::atomic(fabric, far, piece, step),
+            _ => return asking::atomic(fabric, far, piece, step),
         };
         let guard = lock(fabric, piece.addr)?;
         let outcome = remote_step(process, &at, step);

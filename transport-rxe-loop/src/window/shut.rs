@@ -42,9 +42,8 @@ pub fn take_receives<'a>(fabric: &'static Fabric, slot: &'a QpSlot) -> Result<Gu
         if !cq::outwait_push(fabric, sync::load_u32(&slot.recv_cq)) {
             return Err(Stuck);
         }
-        // The process that has it may still be moving what the dead one had for it, or be about to.
-        let place = slot.life().place();
-        place.into_iter().for_each(|place| copier::give_up_for_the_dead(fabric, place));
+        // Its process may still be writing to a receive what the dead one had asked for, or be about to.
+        copier::give_up_for_the_dead(fabric, slot);
         sync::store_u32(&slot.unsettled, 0);
     }
     Ok(guard)

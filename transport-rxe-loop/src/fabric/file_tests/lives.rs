@@ -360,3 +360,19 @@ fn x02_a_number_that_is_another_file_s_by_now_says_nothing_of_a_fabric_that_othe
     assert_eq!(here.owners().count(), 2);
     user.finish();
 }
+
+#[test]
+fn x07_what_another_copy_in_this_process_uses_is_kept_open_once_however_many_fabrics_are_made() {
+    static OTHER: Registry = Registry::new();
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    for name in ["a", "b", "c"] {
+        let path = path(directory.path().directory(), name);
+        OTHER.attach(&path, &limits(), &FORMAT).unwrap();
+    }
+    let id = file::find(here.path()).unwrap().unwrap();
+    assert_eq!(OTHER.all().filter(|kept| kept.id() == id).count(), 1);
+    // Its name would have gone with the descriptor.
+    let me = Liveness::Alive { pid: Some(std::process::id() as i32) };
+    assert_eq!(here.alive(here.owner()), me);
+}

@@ -5,8 +5,9 @@ use std::thread;
 use cq_core::setup::QpType;
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::RecvWr;
+use cq_core::wr::{RecvWr, Sge};
 
+use super::asking::{NotDone, atomic};
 use super::*;
 use crate::OwnedRegion;
 use crate::actor::{Waiting, until};
@@ -16,20 +17,19 @@ use crate::device::Context;
 use crate::execute;
 use crate::facts::Whose;
 use crate::identity;
-use crate::layout::Entry;
+use crate::memory::{Far, Piece};
 use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
 use crate::qp::{QpInit, QueuePair};
 use crate::reach;
-use crate::reach::stage::{Head, LARGE_BYTES};
+use crate::reach::stage::Head;
 use crate::state::QpState;
-use crate::sync::AtomicU64;
 
 /// A place where nobody lives.
-const PLACE: u16 = 37;
+pub const PLACE: u16 = 37;
 
 /// In a fabric where nobody else is, and no service thread.
-fn alone() -> (Context, ProtectionDomain, &'static Fabric) {
+pub fn alone() -> (Context, ProtectionDomain, &'static Fabric) {
     let (context, fabric) = OpenOptions::new().alone();
     let pd = context.alloc_pd();
     (context, pd, fabric)
@@ -72,7 +72,7 @@ fn q10_deregistering_waits_for_what_this_process_copies_itself() {
 }
 
 /// Another process asks this one for something. The stage that it does this by.
-fn is_asked(fabric: &'static Fabric) -> &'static Head {
+pub fn is_asked(fabric: &'static Fabric) -> &'static Head {
     let stage = fabric.tables().stages.of(PLACE).next().unwrap();
     let (whose, needs) = (Whose::local(0), Access::empty());
     asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
@@ -80,21 +80,15 @@ fn is_asked(fabric: &'static Fabric) -> &'static Head {
 }
 
 /// The process at [`PLACE`] asks this one for something, by this stage.
-fn asks(fabric: &'static Fabric, stage: Stage, request: Request, pieces: &[Sge]) {
+pub fn asks(fabric: &'static Fabric, stage: Stage, request: Request, pieces: &[Sge]) {
     let filling = stage.head.word.claim(PLACE, fabric.place()).unwrap();
     stage.head.write(&request, pieces.iter().copied());
     stage.head.word.ask(filling).unwrap();
     this(fabric).unwrap().askers.add(PLACE);
 }
 
-fn state(head: &Head) -> Option<State> {
+pub fn state(head: &Head) -> Option<State> {
     head.word.seen().state()
-}
-
-/// Asks the process at a place for an atomic.
-fn ask(fabric: &'static Fabric, place: u16) -> Result<u64, NotDone> {
-    let far = Far { place, whose: Whose::local(0), needs: Access::empty() };
-    atomic(fabric, far, Piece::far(8, 8, 0), Step::FetchAdd { add: 1 })
 }
 
 #[test]
@@ -123,40 +117,24 @@ fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
     asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
     let calls = || sync::load_u32(&this(fabric).unwrap().calls);
     let before = calls();
-    serve_within(fabric, 0);
+    serve_all(fabric, 0);
     assert_eq!((state(stage.head), calls()), (Some(State::Asked), before + 1));
     serve(fabric);
     assert_eq!((state(stage.head), calls()), (Some(State::Done), before + 1));
 }
 
 #[test]
-fn x07_who_gives_up_what_is_being_carried_out_says_so() {
-    let (_context, _pd, fabric) = alone();
-    let behind = || is_behind(fabric, PLACE);
-    for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
-        let mut asking = Asking::new(fabric, PLACE, 0).unwrap();
-        let word = &asking.stage.head.word;
-        asking.seen = word.ask(asking.seen).unwrap();
-        let serving = is_begun.then(|| word.serve(PLACE).unwrap());
-        assert!(serving.is_none_or(|serving| !is_answered || word.answer(serving)));
-        assert!(!behind());
-        drop(asking);
-        assert_eq!(behind(), is_begun && !is_answered);
-    }
-}
-
-#[test]
-fn x07_a_process_that_carries_nothing_out_catches_up_by_itself() {
+fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
     let (_context, _pd, fabric) = alone();
     let is_through = carry_out_for(fabric, PLACE);
     sweep(fabric, PLACE);
-    assert!(is_behind(fabric, fabric.place()));
+    assert!(has_abandoned(fabric, fabric.place()));
     is_through();
-    assert!(!is_behind(fabric, fabric.place()));
+    assert!(!has_abandoned(fabric, fabric.place()));
     // Nor does one that looks for what it is asked, as all do that sleep.
-    note_behind(fabric, fabric.place());
+    mark_abandoned(fabric, fabric.place());
     serve(fabric);
-    assert!(!this(fabric).unwrap().behind.is_noted());
+    assert!(!this(fabric).unwrap().abandoned.is_marked());
 }
 
 #[test]
@@ -171,80 +149,9 @@ fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
     fabric.qp(index).life().end(PLACE);
 }
 
-#[test]
-fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
-    let (_context, _pd, fabric) = alone();
-    let stage = is_asked(fabric);
-    // The process that is asked is this one: it answers only if it serves.
-    assert_eq!(ask(fabric, fabric.place()), Err(Trouble::Fault.into()), "there is no such memory");
-    assert_eq!(state(stage), Some(State::Done), "it is served");
-}
-
-#[test]
-fn x07_who_waits_to_ask_serves_others_meanwhile() {
-    let (_context, _pd, fabric) = alone();
-    let asked = is_asked(fabric);
-    let own = || fabric.tables().stages.of(fabric.place());
-    assert_eq!(own().filter_map(|stage| stage.head.word.claim(fabric.place(), PLACE)).count(), OWN);
-    assert_eq!(ask(fabric, PLACE), Err(Trouble::NoAnswer.into()), "it has no stage left");
-    assert_eq!(state(asked), Some(State::Done), "it is served");
-}
-
 /// Whether a stage can be had.
-fn is_free(stage: Stage) -> bool {
+pub fn is_free(stage: Stage) -> bool {
     state(stage.head).is_none()
-}
-
-#[test]
-fn x07_who_has_asked_leaves_no_trace_whatever_the_answer() {
-    let (_context, _pd, fabric) = alone();
-    let own = || fabric.tables().stages.of(fabric.place());
-    let _of_a_thread = own().next().unwrap().head.word.claim(fabric.place(), PLACE).unwrap();
-    for (place, trouble) in [(fabric.place(), Trouble::Fault), (PLACE, Trouble::NoAnswer)] {
-        assert_eq!(ask(fabric, place), Err(trouble.into()));
-        assert_eq!(own().map(is_free).collect::<Vec<_>>(), [false, true, true, true]);
-        assert!(fabric.reach().copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
-    }
-}
-
-#[test]
-fn x07_who_is_alive_and_does_not_answer_is_given_up() {
-    let (_context, _pd, fabric) = alone();
-    let _serving = fabric.reach().copier().serving.lock().unwrap();
-    assert_eq!(ask(fabric, fabric.place()), Err(Trouble::NoAnswer.into()));
-}
-
-#[test]
-fn x03_who_is_asked_and_dead_is_swept_up_after() {
-    let (_context, _pd, fabric) = alone();
-    let dead = fabric.die_at(PLACE);
-    assert_eq!(ask(fabric, PLACE), Err(Trouble::NoAnswer.into()));
-    until("it is swept up after", || fabric.others().all(|other| other != dead));
-}
-
-#[test]
-fn x07_the_answer_to_somebody_else_is_none() {
-    let (_context, _pd, fabric) = alone();
-    let stage = fabric.tables().stages.of(fabric.place()).next().unwrap();
-    let word = &stage.head.word;
-    // It is asked for longer than it takes to see that: this process lives, and does not serve.
-    let _serving = fabric.reach().copier().serving();
-    thread::scope(|scope| {
-        let mut asks = scope.spawn(|| ask(fabric, fabric.place()));
-        until("it asks", || {
-            let has_given_up = asks.is_finished();
-            if has_given_up {
-                asks = scope.spawn(|| ask(fabric, fabric.place()));
-            }
-            !has_given_up && state(stage.head) == Some(State::Asked)
-        });
-        word.sweep(fabric.place());
-        word.ask(word.claim(PLACE, PLACE).unwrap()).unwrap();
-        let serving = word.serve(PLACE).unwrap();
-        stage.head.answer(Outcome::Done, 7);
-        assert!(word.answer(serving));
-        assert_eq!(asks.join().unwrap(), Err(Trouble::NoAnswer.into()));
-    });
 }
 
 #[test]
@@ -293,29 +200,6 @@ fn x07_one_thread_serves_at_a_time() {
         serves.join().unwrap();
     });
     assert_eq!(state(stage), Some(State::Done));
-}
-
-/// Nobody answers, which takes a quarter of a second.
-#[test]
-fn q08_a_little_is_asked_for_with_its_last_word_late() {
-    let (_context, _pd, fabric) = alone();
-    let data = [const { AtomicU64::new(0) }; 1024];
-    let far = Far { place: PLACE, whose: Whose::local(0), needs: Access::empty() };
-    for (len, wanted) in [(64, Code::WriteLate), (8192, Code::Write)] {
-        let (from, to) =
-            (Pieces::of_words(&data, len), Target::of_far(far, Piece::far(8, len as u32, 1)));
-        thread::scope(|scope| {
-            let order = Order::LastWordLast;
-            let transfer = Transfer { fabric, far, from: &from, to: &to, order };
-            let asks = scope.spawn(move || carry(&transfer, 0..len, len));
-            let stages = &fabric.tables().stages;
-            let any = || stages.all().find(|stage| state(stage.head) == Some(State::Asked));
-            until("it asks", || any().is_some() || asks.is_finished());
-            let code = any().and_then(|stage| stage.head.read()).map(|(asked, _)| asked.code);
-            assert_eq!(asks.join().unwrap(), Err(Trouble::NoAnswer));
-            assert_eq!(code, Some(wanted), "{len} bytes");
-        });
-    }
 }
 
 /// A queue pair of a kind that takes messages, and has a receive.
@@ -374,20 +258,20 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
 }
 
 /// A word of this process, on which it carries atomics out for others.
-struct Counter {
+pub struct Counter {
     region: OwnedRegion,
     far: Far,
 }
 
 impl Counter {
-    fn new(fabric: &'static Fabric, pd: &ProtectionDomain) -> Self {
+    pub fn new(fabric: &'static Fabric, pd: &ProtectionDomain) -> Self {
         let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
         let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
         Self { region, far: Far { place: fabric.place(), whose, needs } }
     }
 
     /// The process at [`PLACE`] asks this one to add.
-    fn is_asked(&self, fabric: &'static Fabric) -> &'static Head {
+    pub fn is_asked(&self, fabric: &'static Fabric) -> &'static Head {
         let stage = fabric.tables().stages.of(PLACE).next().unwrap();
         let Far { whose, needs, .. } = self.far;
         let request = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
@@ -396,12 +280,12 @@ impl Counter {
     }
 
     /// This process asks itself to add.
-    fn add(&self, fabric: &'static Fabric) -> Result<u64, NotDone> {
+    pub fn add(&self, fabric: &'static Fabric) -> Result<u64, NotDone> {
         let piece = Piece::far(self.region.addr() as usize, 8, self.region.lkey());
         atomic(fabric, self.far, piece, Step::FetchAdd { add: 1 })
     }
 
-    fn value(&self) -> u64 {
+    pub fn value(&self) -> u64 {
         let mut value = [0; 8];
         self.region.read(0, &mut value).unwrap();
         u64::from_ne_bytes(value)
@@ -431,157 +315,4 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
     this(fabric).unwrap().askers.add(fabric.place());
     drop(receiver(&pd, &cq, QpType::Rc));
     assert_eq!(state(stage.head), Some(State::Asked));
-}
-
-/// Serves what a thread of this process asks it for, as slowly as the test wants.
-fn begins(fabric: &'static Fabric) -> (Stage, Seen) {
-    let mut found = None;
-    until("it is asked", || {
-        let mut own = fabric.tables().stages.of(fabric.place());
-        found = own.find_map(|stage| Some((stage, stage.head.word.serve(fabric.place())?)));
-        found.is_some()
-    });
-    found.unwrap()
-}
-
-#[test]
-fn x05_an_atomic_that_nobody_has_begun_comes_back() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let serving = fabric.reach().copier().serving();
-    assert_eq!(counter.add(fabric), Err(Trouble::NoAnswer.into()));
-    drop(serving);
-    serve(fabric);
-    assert_eq!((counter.value(), fabric.tables().stages.all().all(is_free)), (0, true));
-    assert_eq!((counter.add(fabric), counter.value()), (Ok(0), 1));
-}
-
-/// An atomic that is being carried out, and was not answered in time.
-fn is_begun(fabric: &'static Fabric, counter: &Counter) -> (Begun, Stage, Seen) {
-    let _serving = fabric.reach().copier().serving();
-    thread::scope(|scope| {
-        let adds = scope.spawn(|| counter.add(fabric));
-        let (stage, serving) = begins(fabric);
-        let Err(NotDone::Begun(begun)) = adds.join().unwrap() else { panic!("it is begun") };
-        (begun, stage, serving)
-    })
-}
-
-#[test]
-fn x05_an_atomic_that_is_begun_is_waited_for_however_late_its_answer_is() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let (begun, stage, serving) = is_begun(fabric, &counter);
-    assert_eq!(Begun::from_words(begun.to_words()), Some(begun), "it is kept");
-    assert_eq!(Begun::from_words([0, 7]), None);
-    tidy(fabric);
-    assert_eq!(resume(fabric, begun), Err(NotDone::Begun(begun)));
-    tidy(fabric);
-    stage.head.answer(Outcome::Done, 7);
-    assert!(stage.head.word.answer(serving), "it is waited for");
-    assert_eq!(resume(fabric, begun), Ok(7));
-    assert!(is_free(stage));
-    assert!(fabric.reach().copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
-}
-
-#[test]
-fn x05_the_answer_to_an_atomic_is_found_that_came_when_nobody_waited() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    for outcome in [Outcome::Refused, Outcome::Later] {
-        let (begun, stage, serving) = is_begun(fabric, &counter);
-        stage.head.answer(outcome, 0);
-        assert!(stage.head.word.answer(serving));
-        let trouble = if outcome == Outcome::Refused { Trouble::Fault } else { Trouble::NoAnswer };
-        assert_eq!(resume(fabric, begun), Err(trouble.into()));
-        assert!(is_free(stage));
-    }
-}
-
-#[test]
-fn x05_an_atomic_that_nobody_waits_for_gives_its_stage_back_once_it_is_done() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let (begun, stage, serving) = is_begun(fabric, &counter);
-    abandon(fabric, begun);
-    assert_eq!(state(stage.head), Some(State::Orphaned));
-    assert!(!stage.head.word.answer(serving), "nobody waits");
-    assert!(is_free(stage));
-    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
-}
-
-#[test]
-fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let stage = fabric.tables().stages.of(fabric.place()).next().unwrap();
-    let word = &stage.head.word;
-    let seen = word.ask(word.claim(fabric.place(), PLACE).unwrap()).unwrap();
-    word.serve(PLACE).unwrap();
-    sync::enter(&fabric.reach().copier().in_use[0]);
-    let begun = Begun { stage: stage.index(), seen };
-    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
-    assert!(is_free(stage));
-    assert_eq!(counter.value(), 0);
-}
-
-/// Has this process move bytes to its own memory by asking itself.
-fn moves(fabric: &'static Fabric, pd: &ProtectionDomain, len: usize) -> Result<(), Trouble> {
-    let data: Vec<_> = (1..=len as u64 / 8).map(AtomicU64::new).collect();
-    let region = pd.allocate(len, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
-    let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
-    let far = Far { place: fabric.place(), whose, needs };
-    let there = Piece::far(region.addr() as usize, len as u32, region.lkey());
-    let (from, to) = (Pieces::of_words(&data, len), Target::of_far(far, there));
-    let order = Order::LastWordLast;
-    carry(&Transfer { fabric, far, from: &from, to: &to, order }, 0..len, len)?;
-    let mut moved = vec![0; len];
-    region.read(0, &mut moved).unwrap();
-    let expected = (1..=len as u64 / 8).flat_map(u64::to_ne_bytes);
-    assert!(moved.into_iter().eq(expected));
-    Ok(())
-}
-
-#[test]
-fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
-    let (_context, pd, fabric) = alone();
-    let stages = &fabric.tables().stages;
-    let all = (0..fabric.limits().processes as u16).filter(|&place| place != fabric.place());
-    let others = all.flat_map(|place| stages.of(place)).chain(stages.large());
-    let taken = others.filter_map(|stage| stage.head.word.claim(PLACE, PLACE)).count();
-    assert_eq!(taken, (fabric.limits().processes as usize - 1) * OWN + LARGE);
-    for len in [8, 64, SMALL_BYTES, SMALL_BYTES + 8, 3 * LARGE_BYTES + 8] {
-        assert_eq!(moves(fabric, &pd, len), Ok(()), "{len} bytes");
-    }
-    // What is small still has stages, where large messages take all they may.
-    let own = stages.of(fabric.place()).skip(OWN / 2);
-    assert_eq!(own.filter_map(|stage| stage.head.word.claim(PLACE, PLACE)).count(), OWN / 2);
-    assert_eq!(moves(fabric, &pd, 64), Ok(()));
-    assert_eq!(moves(fabric, &pd, SMALL_BYTES + 8), Err(Trouble::NoAnswer));
-}
-
-#[test]
-fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
-    let (_context, pd, fabric) = alone();
-    let own: Vec<_> = fabric.tables().stages.of(fabric.place()).collect();
-    let claim = |stage: &Stage| stage.head.word.claim(PLACE, PLACE).unwrap();
-    let mut seen: Vec<_> = own.iter().map(claim).collect();
-    let (end, mut asks) = (Instant::now() + 3 * PATIENCE, true);
-    thread::scope(|scope| {
-        let moves = scope.spawn(|| moves(fabric, &pd, 8));
-        let waiting = &fabric.reach().copier().waiting;
-        until("it waits", || sync::acquire(waiting) == 1);
-        while Instant::now() < end {
-            // In no instant is one free.
-            seen[0] = match own[0].head.word.recall(seen[0]) {
-                Recalled::Back(mine) if asks => own[0].head.word.ask(mine).unwrap(),
-                Recalled::Back(mine) => mine,
-                other => panic!("{other:?}"),
-            };
-            asks = !asks;
-            thread::sleep(Duration::from_millis(1));
-        }
-        own[3].head.word.give_up(seen[3]);
-        assert_eq!(moves.join().unwrap(), Ok(()));
-    });
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use loom::thread;
-use transport_rxe_loop::protocol::stage::{Askers, Behind, Recalled, Seen, State, Word};
+use transport_rxe_loop::protocol::stage::{Abandoned, Askers, Recalled, Seen, State, Word};
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::{UNORDERED, model};
 use verify_loom::mortal::{Mortal, VICTIM};
@@ -26,7 +26,7 @@ struct World {
     /// What is asked, and then what is answered.
     requests: [UnsafeCell<u32>; 2],
     askers: Askers,
-    behind: Behind,
+    abandoned: Abandoned,
     /// Held by the thread that serves.
     serving: Mutex<()>,
     /// How often it was done.
@@ -127,10 +127,10 @@ impl World {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hasty {
     No,
-    /// The asker does not say that the other one is behind.
-    SaysNothing,
-    /// A thread of the other one says that it is not, whatever another one does.
-    LooksAtNobody,
+    /// The request is not marked as abandoned.
+    MarksNothing,
+    /// A thread of the asked clears the mark, whatever another one does.
+    ClearsAtOnce,
 }
 
 /// A receive is given back with a request to write to it, and then taken by somebody who writes to it himself.
@@ -141,16 +141,16 @@ fn given_back(hasty: Hasty) {
         move || world.serve()
     });
     let (nth, seen) = world.ask();
-    if world.words[nth].give_up(seen) && hasty != Hasty::SaysNothing {
-        world.behind.note();
+    if world.words[nth].give_up(seen) && hasty != Hasty::MarksNothing {
+        world.abandoned.mark();
     }
     // As a thread of the asked does that would write to it.
     let serving = world.serving.try_lock();
-    if serving.is_ok() || hasty == Hasty::LooksAtNobody {
-        world.behind.over();
+    if serving.is_ok() || hasty == Hasty::ClearsAtOnce {
+        world.abandoned.clear();
     }
     drop(serving);
-    if !world.behind.is_noted() {
+    if !world.abandoned.is_marked() {
         world.memory.with_mut(|_| ());
     }
     server.join().unwrap();
@@ -161,11 +161,11 @@ fn given_back(hasty: Hasty) {
 fn x07_a_receive_that_was_given_back_is_not_written_to_by_what_was_given_up_with_it() {
     let all = || given_back(Hasty::No);
     model("a receive is given back and taken", all)
-        .must_fail_as("that the asked is known to be behind", UNORDERED, || {
-            given_back(Hasty::SaysNothing);
+        .must_fail_as("that it is marked as abandoned", UNORDERED, || {
+            given_back(Hasty::MarksNothing);
         })
-        .must_fail_as("that it says only what is so", UNORDERED, || {
-            given_back(Hasty::LooksAtNobody);
+        .must_fail_as("that nothing is in flight when the mark is cleared", UNORDERED, || {
+            given_back(Hasty::ClearsAtOnce);
         });
 }
 

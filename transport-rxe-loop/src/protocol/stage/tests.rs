@@ -1,0 +1,122 @@
+use super::*;
+
+const ASKER: u16 = 3;
+const ASKED: u16 = 4;
+
+fn asked(word: &Word) -> Seen {
+    word.ask(word.claim(ASKER, ASKED).unwrap()).unwrap()
+}
+
+#[test]
+fn a_stage_is_one_askers_at_a_time() {
+    let word = Word::default();
+    let free = word.seen();
+    let seen = word.claim(ASKER, ASKED).unwrap();
+    assert_eq!((seen.asker(), seen.asked()), (ASKER, ASKED));
+    assert!(word.claim(5, ASKED).is_none());
+    assert!(word.claim_from(free, 5, ASKED).is_none(), "it saw it free, and was too late");
+    word.ask(seen).unwrap();
+    assert!(word.serve(ASKER).is_none(), "another one is asked");
+    let serving = word.serve(ASKED).unwrap();
+    assert!(word.serve(ASKED).is_none(), "once");
+    assert!(word.claim(5, ASKED).is_none());
+    assert!(word.answer(serving));
+    word.give_up(seen);
+    assert!(word.claim(5, ASKED).is_some());
+}
+
+#[test]
+fn x05_a_request_comes_back_only_if_nobody_has_begun_it() {
+    let word = Word::default();
+    let first = asked(&word);
+    let Recalled::Back(mine) = word.recall(first) else { panic!("nobody has begun it") };
+    assert!(word.serve(ASKED).is_none(), "nobody will");
+    assert_eq!(word.recall(mine), Recalled::Back(mine));
+    word.ask(mine).unwrap();
+    let serving = word.serve(ASKED).unwrap();
+    assert_eq!(word.recall(first), Recalled::Begun);
+    assert!(word.answer(serving));
+    let Recalled::Answered(done) = word.recall(first) else { panic!("it was answered") };
+    word.give_up(done);
+    assert_eq!(word.recall(first), Recalled::Lost);
+    let second = asked(&word);
+    assert_eq!(word.recall(first), Recalled::Lost, "another round");
+    word.serve(ASKED).unwrap();
+    word.give_up(second);
+    assert_eq!(word.recall(second), Recalled::Lost, "it was given up");
+}
+
+#[test]
+fn a_stage_that_is_being_served_is_freed_by_who_serves() {
+    let word = Word::default();
+    let request = asked(&word);
+    let serving = word.serve(ASKED).unwrap();
+    word.give_up(request);
+    assert!(word.claim(5, ASKED).is_none());
+    assert!(!word.answer(serving), "nobody wants it");
+    assert!(word.claim(5, ASKED).is_some());
+}
+
+#[test]
+fn what_a_dead_process_has_to_do_with_is_swept() {
+    let word = Word::default();
+    let serve = |_| word.serve(ASKED).map(|serving| word.answer(serving));
+    for is_answered in [false, true] {
+        let request = asked(&word);
+        is_answered.then(|| serve(request));
+        word.sweep(ASKED);
+        assert!(word.claim(5, 6).is_none(), "its asker lives, and gives up itself");
+        word.sweep(ASKER);
+        assert_eq!(word.seen().state(), None);
+    }
+    word.claim(ASKER, ASKED).unwrap();
+    word.sweep(ASKER);
+    assert_eq!(word.seen().state(), None, "it had not asked");
+    let request = asked(&word);
+    word.serve(ASKED).unwrap();
+    word.sweep(ASKER);
+    assert_eq!(word.seen().state(), Some(State::Orphaned));
+    word.sweep(5);
+    assert_eq!(word.seen().state(), Some(State::Orphaned), "it is another one that died");
+    word.sweep(ASKED);
+    assert_eq!(word.seen().state(), None);
+    let next = word.claim(ASKER, ASKED).unwrap();
+    word.give_up(request);
+    assert_eq!(word.seen(), next, "another round");
+}
+
+#[test]
+fn x03_what_is_cancelled_is_not_begun() {
+    let word = Word::default();
+    let request = asked(&word);
+    word.cancel(request);
+    assert!(word.serve(ASKED).is_none());
+    let request = asked(&word);
+    word.serve(ASKED).unwrap();
+    word.cancel(request);
+    assert_eq!(word.seen().state(), Some(State::Serving), "it was begun");
+}
+
+#[test]
+fn x04_any_word_is_a_state_or_a_free_stage() {
+    for number in [0, 6, 255] {
+        let word = Word(AtomicU64::new(u64::MAX << 8 | number));
+        assert!(word.claim(1, 2).is_some());
+    }
+}
+
+#[test]
+fn askers_are_told_once_whoever_they_are() {
+    let askers = Askers::default();
+    assert!(!askers.any());
+    let some = [0, 63, 64, 253];
+    some.into_iter().for_each(|asker| askers.add(asker));
+    askers.add(63);
+    assert!(askers.any());
+    assert!(askers.look().eq(some));
+    assert!(askers.take().eq(some));
+    assert!(!askers.any());
+    assert_eq!(askers.take().count() + askers.look().count(), 0);
+    askers.add(u16::MAX);
+    assert_eq!(askers.take().count(), 1, "any number is harmless");
+}

@@ -1,0 +1,295 @@
+//! Asking another process for memory of its own: who waits for whom and how long, and what becomes of a request that is
+//! not answered.
+
+use std::mem::{self, ManuallyDrop};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use cq_core::wr::Sge;
+use rustix::thread::{futex, sched_yield};
+use rustix::time::Timespec;
+
+use super::{Copier, give_up, serve_if_nobody_does};
+use crate::fabric::Fabric;
+use crate::lock::Backoff;
+use crate::memory::{self, Far, Piece, Pieces, Target};
+use crate::protocol::stage::{Recalled, Seen, State};
+use crate::reach::stage::{Code, LARGE, OWN, Outcome, Request, SMALL_BYTES, Stage};
+use crate::reach::stripes::Step;
+use crate::reach::{Order, Transfer, Trouble};
+use crate::sync::{self, AtomicU32};
+
+/// For how long a process that lives is waited for, each time that it is asked.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// For how long a large stage is waited for.
+const HELP: Duration = Duration::from_millis(5);
+/// What a look at the stages takes at most: where it took longer, this process was suspended, and others may have been, too.
+const STEP: Duration = Duration::from_millis(10);
+/// How long a sleep is at most: after it this process serves others.
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// How often it is looked whether the other process lives, in naps.
+const LOOK: u32 = 10;
+
+/// Has some bytes of a transfer, all of which are of the other process on one side, moved by it.
+pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result<(), Trouble> {
+    let Transfer { fabric, far, from, to, order } = *transfer;
+    let is_read = from.far().is_some();
+    let code = match order {
+        _ if is_read => Code::Read,
+        Order::LastWordLast if memory::is_late(len) => Code::WriteLate,
+        _ => Code::Write,
+    };
+    let request = Request { code, whose: far.whose, needs: far.needs, operands: [0; 2] };
+    let mut at = range.start;
+    while at < range.end {
+        let mut asking = Asking::new(fabric, far.place, range.end - at)?;
+        let part = at..range.end.min(at + asking.stage.bytes());
+        let data = asking.stage.data;
+        if is_read {
+            asking.ask(&request, from.range(part.clone()))?;
+            memory::copy_at(&Pieces::of_words(data, part.len()), 0, to, part.start, part.len());
+        } else {
+            let stage = Target::of_words(data, part.len());
+            memory::copy_at(from, part.start, &stage, 0, part.len());
+            asking.ask(&request, to.pieces().range(part.clone()))?;
+        }
+        at = part.end;
+        drop(asking);
+        if at < range.end && sync::load_u32(&fabric.reach().copier().waiting) > 0 {
+            sched_yield();
+        }
+    }
+    Ok(())
+}
+
+/// Has an atomic done by the process that has the memory.
+///
+/// # Errors
+/// That process does not answer, and has done it, or will, or has not.
+pub fn atomic(fabric: &'static Fabric, far: Far, piece: Piece, step: Step) -> Result<u64, NotDone> {
+    let (code, operands) = match step {
+        Step::CompareSwap { compare, swap } => (Code::CompareSwap, [compare, swap]),
+        Step::FetchAdd { add } => (Code::FetchAdd, [add, 0]),
+        Step::Store { value } => (Code::Store, [value, 0]),
+    };
+    let request = Request { code, whose: far.whose, needs: far.needs, operands };
+    let mut asking = Asking::new(fabric, far.place, 0)?;
+    match asking.ask(&request, std::iter::once(piece)) {
+        Err(Trouble::NoAnswer) => asking.recall(),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Why there is no answer to an atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotDone {
+    /// It was not done, and will not be.
+    Trouble(Trouble),
+    /// It may have been done, or may still be: it must not be begun again.
+    Begun(Begun),
+}
+
+impl From<Trouble> for NotDone {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+/// An atomic that another process has begun, and has not answered. Its stage stays as it is until it is
+/// [resumed](resume) and answered, or [abandoned](abandon).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    stage: usize,
+    seen: Seen,
+}
+
+impl Begun {
+    /// As numbers, of which the first is not 0, to be kept.
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.stage as u64 + 1, self.seen.to_word()]
+    }
+
+    /// What was kept, if anything was.
+    pub fn from_words([stage, seen]: [u64; 2]) -> Option<Self> {
+        let stage = usize::try_from(stage.checked_sub(1)?).ok()?;
+        Some(Self { stage, seen: Seen::from_word(seen) })
+    }
+}
+
+/// Waits once more for the answer.
+///
+/// # Errors
+/// It is still [`Begun`](NotDone::Begun). Or its process is dead, and with it the memory.
+pub fn resume(fabric: &'static Fabric, begun: Begun) -> Result<u64, NotDone> {
+    let Some(mut asking) = Asking::again(fabric, begun) else {
+        return Err(Trouble::NoAnswer.into());
+    };
+    match asking.wait() {
+        Ok(()) => Ok(asking.answer()?),
+        Err(_) => asking.recall(),
+    }
+}
+
+/// Nobody waits for the answer any more: whether it was done is not known.
+pub fn abandon(fabric: &'static Fabric, begun: Begun) {
+    drop(Asking::again(fabric, begun));
+}
+
+/// A stage that is this thread's, to ask a process by.
+struct Asking {
+    fabric: &'static Fabric,
+    stage: Stage,
+    in_use: &'static AtomicU32,
+    seen: Seen,
+    /// Whether the process that is asked was found dead.
+    is_dead: bool,
+}
+
+impl Asking {
+    /// Claims one for so many bytes, or for a part of them.
+    fn new(fabric: &'static Fabric, asked: u16, len: usize) -> Result<Self, Trouble> {
+        if let Some(asking) = Self::claim(fabric, asked, len, false) {
+            return Ok(asking);
+        }
+        let waiting = &fabric.reach().copier().waiting;
+        sync::enter(waiting);
+        let claimed = Self::wait_for_one(fabric, asked, len);
+        sync::leave(waiting);
+        claimed
+    }
+
+    #[cold]
+    fn wait_for_one(fabric: &'static Fabric, asked: u16, len: usize) -> Result<Self, Trouble> {
+        let (start, mut rounds) = (Instant::now(), Copier::rounds(fabric));
+        let (mut last, mut waited, mut backoff) = (start, Duration::ZERO, Backoff::default());
+        loop {
+            if let Some(asking) = Self::claim(fabric, asked, len, last - start > HELP) {
+                return Ok(asking);
+            }
+            let before = mem::replace(&mut last, Instant::now());
+            let seen = mem::replace(&mut rounds, Copier::rounds(fabric));
+            waited = if rounds == seen { waited + STEP.min(last - before) } else { Duration::ZERO };
+            if waited > PATIENCE {
+                return Err(Trouble::NoAnswer);
+            }
+            serve_if_nobody_does(fabric);
+            backoff.snooze();
+        }
+    }
+
+    /// Claims one that is free. A large part takes a small stage only if it `may`, and leaves half of them to
+    /// what is small.
+    fn claim(fabric: &'static Fabric, asked: u16, len: usize, may: bool) -> Option<Self> {
+        let is_small = len <= SMALL_BYTES;
+        let (own, large) = match is_small {
+            true => (0..OWN, OWN..OWN),
+            false if may => (OWN / 2..OWN, OWN..OWN + LARGE),
+            false => (0..0, OWN..OWN + LARGE),
+        };
+        let mine = || fabric.reach().copier().mine(fabric).enumerate();
+        let of = |range: Range<usize>| mine().filter(move |(nth, _)| range.contains(nth));
+        of(large).chain(of(own)).find_map(|(_, (stage, in_use))| {
+            sync::enter(in_use);
+            if let Some(seen) = stage.head.word.claim(fabric.place(), asked) {
+                return Some(Self { fabric, stage, in_use, seen, is_dead: false });
+            }
+            sync::leave(in_use);
+            None
+        })
+    }
+
+    /// That of a request that was [kept](Self::keep).
+    fn again(fabric: &'static Fabric, begun: Begun) -> Option<Self> {
+        let mut mine = fabric.reach().copier().mine(fabric);
+        let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage)?;
+        Some(Self { fabric, stage, in_use, seen: begun.seen, is_dead: false })
+    }
+
+    /// Asks for something, and says what was found if it was an atomic. The stage's data is the caller's
+    /// before and after it.
+    fn ask(
+        &mut self,
+        request: &Request,
+        pieces: impl Iterator<Item = Piece>,
+    ) -> Result<u64, Trouble> {
+        let sge = |piece: Piece| Sge {
+            addr: piece.addr as u64,
+            length: piece.len() as u32,
+            lkey: piece.key,
+        };
+        let (fabric, asked) = (self.fabric, self.seen.asked());
+        self.stage.head.write(request, pieces.map(sge));
+        self.seen = self.stage.head.word.ask(self.seen).ok_or(Trouble::NoAnswer)?;
+        if let Some(process) = fabric.tables().processes.get(usize::from(asked)) {
+            process.askers.add(fabric.place());
+        }
+        fabric.call(asked);
+        self.wait()?;
+        self.answer()
+    }
+
+    /// What was answered.
+    fn answer(&self) -> Result<u64, Trouble> {
+        match self.stage.head.answered() {
+            (Outcome::Done, held) => Ok(held),
+            (Outcome::Refused, _) => Err(Trouble::Fault),
+            (Outcome::Later, _) => Err(Trouble::NoAnswer),
+        }
+    }
+
+    fn wait(&mut self) -> Result<(), Trouble> {
+        let end = Instant::now() + PATIENCE;
+        let Stage { head, .. } = self.stage;
+        for nap in 1.. {
+            let answers = sync::acquire(&head.answers);
+            let now = head.word.seen();
+            match now.state() {
+                _ if !now.is_same_round(self.seen) => return Err(Trouble::NoAnswer),
+                Some(State::Done) => {
+                    self.seen = now;
+                    return Ok(());
+                }
+                _ => {}
+            }
+            if nap % LOOK == 0 && !self.fabric.is_alive(self.seen.asked()) {
+                self.is_dead = true;
+                self.fabric.suspect();
+                return Err(Trouble::NoAnswer);
+            }
+            if Instant::now() > end {
+                return Err(Trouble::NoAnswer);
+            }
+            serve_if_nobody_does(self.fabric);
+            let _ = futex::wait(&head.answers, futex::Flags::empty(), answers, Some(&NAP));
+        }
+        Err(Trouble::NoAnswer)
+    }
+
+    /// Wants back what was asked for, and not answered in time.
+    fn recall(self) -> Result<u64, NotDone> {
+        match self.stage.head.word.recall(self.seen) {
+            Recalled::Answered(_) => Ok(self.answer()?),
+            Recalled::Begun if !self.is_dead => Err(NotDone::Begun(self.keep())),
+            _ => Err(Trouble::NoAnswer.into()),
+        }
+    }
+
+    /// Leaves the stage as it is.
+    fn keep(self) -> Begun {
+        let this = ManuallyDrop::new(self);
+        Begun { stage: this.stage.index(), seen: this.seen }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        give_up(self.fabric, self.stage, self.seen);
+        if self.is_dead {
+            self.stage.head.word.free_orphan(self.seen.asked());
+        }
+        sync::leave(self.in_use);
+    }
+}
+
+#[cfg(test)]
+mod tests;
