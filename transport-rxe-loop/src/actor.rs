@@ -34,6 +34,15 @@ pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
+/// Whether a thread of this process sleeps before it has ended.
+#[track_caller]
+pub fn has_to_wait(thread: Pid, has_ended: impl Fn() -> bool) -> bool {
+    let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    let sleeps = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "));
+    until("it sleeps, or ends", || has_ended() || sleeps());
+    !has_ended()
+}
+
 /// A thread that does something for which it may have to wait: for a lock of the standard library, say.
 pub struct Waiting<'scope, T> {
     thread: ScopedJoinHandle<'scope, T>,
@@ -56,10 +65,7 @@ impl<'scope, T: Send + 'scope> Waiting<'scope, T> {
     /// Whether it sleeps before it has ended.
     #[track_caller]
     pub fn has_to_wait(&self) -> bool {
-        let stat = format!("/proc/self/task/{}/stat", self.id.as_raw_nonzero());
-        let sleeps = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "));
-        until("it sleeps, or ends", || self.thread.is_finished() || sleeps());
-        !self.thread.is_finished()
+        has_to_wait(self.id, || self.thread.is_finished())
     }
 
     pub fn join(self) -> thread::Result<T> {

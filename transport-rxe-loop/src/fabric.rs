@@ -17,6 +17,7 @@ pub mod limits;
 pub mod name;
 pub mod prune;
 pub mod registry;
+pub mod unshared;
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

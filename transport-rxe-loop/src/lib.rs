@@ -283,6 +283,7 @@ cfg_if::cfg_if! {
         mod region;
         mod retry;
         mod service;
+        mod signals;
         mod srq;
         mod state;
         mod sweep;

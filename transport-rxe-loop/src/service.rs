@@ -39,8 +39,6 @@
 //! it is nobody's, and whoever enters does the work. The thread gives it back in the same way,
 //! and looks at the alarms first, so that neither keep it from the other for long.
 
-mod signals;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
@@ -57,6 +55,7 @@ use crate::fabric::Fabric;
 use crate::layout::ProcessSlot;
 use crate::notes;
 use crate::reach::{self, copier};
+use crate::signals;
 use crate::sweep;
 use crate::sync;
 

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use super::alive::{self, Gate, Liveness};
@@ -30,6 +30,7 @@ use super::limits::Limits;
 use super::name::FabricPath;
 use super::prune::prune;
 use super::registry::{Descriptor, Guard, Kept, REGISTRY, Registry};
+use super::unshared::Opened;
 use crate::error::OpenError;
 use crate::fabric::Fabric;
 use crate::region::Mapping;
@@ -146,9 +147,9 @@ impl Attachment {
         if self.is_open() {
             return;
         }
-        let Ok(Some(fd)) = file::open_found(&self.path) else { return };
-        if file::id_of(fd.as_fd()) == Ok(self.id) {
-            self.fd.set(fd);
+        let Ok(Some(file)) = file::open_found(&self.path) else { return };
+        if file::id_of(file.as_fd()) == Ok(self.id) {
+            self.fd.set(file);
         }
     }
 
@@ -273,33 +274,41 @@ impl Attempt<'_> {
             return Ok(None);
         }
         if used {
-            return self.join(kept, fd).map(Some).inspect_err(|_| discard(kept, gate));
+            let joined = self.join(kept, fd);
+            if !matches!(joined, Ok(Some(_))) {
+                discard(kept, gate);
+            }
+            return joined;
         }
         file::unlink_fabric(self.path)?;
         discard(kept, gate);
         Ok(None)
     }
 
-    /// Makes the file.
+    /// Makes the file, as none was found.
     fn found(&self) -> Result<Option<&'static Attachment>, AttachError> {
         prune(&self.guard, self.path);
-        let fd = file::make(self.path, self.limits.bytes)?;
-        header::write(fd.as_fd(), &self.limits, self.format)
-            .map_err(self.failed("writing the header"))?;
-        let memory = self.map(fd.as_fd(), &self.limits)?;
-        let place = self.claim(fd.as_fd(), &memory, &self.limits)?;
-        let kept = self.keep(fd)?;
-        let Some(fd) = kept.fd() else { return Ok(None) };
-        let gate = self.gate(fd)?;
-        let linked = file::link(fd, self.path);
-        if linked == Ok(true) {
-            file::clear(self.path);
-            return Ok(Some(self.attached(kept, memory, self.limits, place)));
+        let kept = self.keep(file::make(self.path, self.limits.bytes)?)?;
+        let made = self.make(kept);
+        if !matches!(made, Ok(Some(_))) {
+            // Nobody else ever saw it.
+            kept.close();
         }
-        // Nobody else ever saw it.
-        drop(gate);
-        kept.close();
-        linked.map(|_| None)
+        made
+    }
+
+    /// Writes a new file, and gives it its name.
+    fn make(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
+        let Some(fd) = kept.fd() else { return Ok(None) };
+        header::write(fd, &self.limits, self.format).map_err(self.failed("writing the header"))?;
+        let memory = self.map(fd, &self.limits)?;
+        let place = self.claim(fd, &memory, &self.limits)?;
+        let _gate = self.gate(fd)?;
+        if !kept.is_open() || !file::link(fd, self.path)? {
+            return Ok(None);
+        }
+        file::clear(self.path);
+        Ok(Some(self.attached(kept, memory, self.limits, place)))
     }
 
     /// Attaches to a file that others use. The gate is ours.
@@ -307,7 +316,7 @@ impl Attempt<'_> {
         &self,
         kept: &'static Kept,
         fd: BorrowedFd<'static>,
-    ) -> Result<&'static Attachment, AttachError> {
+    ) -> Result<Option<&'static Attachment>, AttachError> {
         let len = file::len_of(fd).map_err(self.failed("measuring"))?;
         let limits = header::read(fd, len, self.format)
             .map_err(self.failed("reading the header"))?
@@ -315,7 +324,8 @@ impl Attempt<'_> {
         file::reserve(fd, self.path, limits.bytes)?;
         let memory = self.map(fd, &limits)?;
         let place = self.claim(fd, &memory, &limits)?;
-        Ok(self.attached(kept, memory, limits, place))
+        // What was mapped and locked is not the file, if the program closed what is not its own meanwhile.
+        Ok(kept.is_open().then(|| self.attached(kept, memory, limits, place)))
     }
 
     fn attached(
@@ -331,9 +341,9 @@ impl Attempt<'_> {
         kept.attach(Attachment { path, fd, id, memory, limits, owner, guard, generation, device })
     }
 
-    fn keep(&self, fd: OwnedFd) -> Result<&'static Kept, AttachError> {
-        let id = file::id_of(fd.as_fd()).map_err(self.failed("looking at"))?;
-        Ok(self.guard.keep(fd, id))
+    fn keep(&self, file: Opened) -> Result<&'static Kept, AttachError> {
+        let id = file::id_of(file.as_fd()).map_err(self.failed("looking at"))?;
+        Ok(self.guard.keep(file, id))
     }
 
     fn gate(&self, fd: BorrowedFd<'static>) -> Result<Gate<'static>, AttachError> {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fchmod, fstat, linkat,
     open, statat, unlink,
@@ -14,6 +14,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::error::AttachError;
 use super::name::FabricPath;
+use super::unshared::Opened;
 use crate::descriptor::above_streams;
 
 /// What is reserved at a time: a signal undoes no more than this.
@@ -88,10 +89,12 @@ fn judge(path: &FabricPath, stat: &Stat) -> Result<(), AttachError> {
 
 /// Opens the file that has the fabric's name; `None` if it has gone. Whether it is the one that was found
 /// is the caller's to see.
-pub fn open_found(path: &FabricPath) -> Result<Option<OwnedFd>, AttachError> {
+pub fn open_found(path: &FabricPath) -> Result<Option<Opened>, AttachError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    match above_streams(|| retry_on_intr(|| open(path.file(), flags, Mode::empty()))) {
-        Ok(fd) => Ok(Some(fd)),
+    let file = path.file();
+    let opened = || retry_on_intr(|| open(&file, flags, Mode::empty()));
+    match Opened::by(|| above_streams(opened)) {
+        Ok(file) => Ok(Some(file)),
         // It was found before, so these tell that something else has taken its place.
         Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => Ok(None),
         Err(errno) => Err(AttachError::system("opening", path.file(), errno)),
@@ -99,22 +102,22 @@ pub fn open_found(path: &FabricPath) -> Result<Option<OwnedFd>, AttachError> {
 }
 
 /// A file without a name, of `bytes` zeros that are reserved, for this user alone.
-pub fn make(path: &FabricPath, bytes: u64) -> Result<OwnedFd, AttachError> {
+pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(MODE);
     if let Some(limit) = size_limit(bytes) {
         return Err(AttachError::FileSizeLimit { path: path.file(), bytes, limit });
     }
-    let made = above_streams(|| retry_on_intr(|| open(path.directory(), flags, mode)));
-    let fd = made.map_err(|errno| match errno {
+    let made = || retry_on_intr(|| open(path.directory(), flags, mode));
+    let file = Opened::by(|| above_streams(made)).map_err(|errno| match errno {
         Errno::NOSPC => AttachError::Full { path: path.file(), bytes },
         errno => unusable(path, "making", errno),
     })?;
     // Whatever the umask left of the mode.
-    fchmod(&fd, mode)
+    fchmod(&file, mode)
         .map_err(|errno| AttachError::system("setting the mode", path.file(), errno))?;
-    reserve(fd.as_fd(), path, bytes)?;
-    Ok(fd)
+    reserve(file.as_fd(), path, bytes)?;
+    Ok(file)
 }
 
 /// Makes sure of all bytes of the fabric's file, so that using them can't fail later.

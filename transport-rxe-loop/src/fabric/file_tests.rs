@@ -139,6 +139,8 @@ fn actor() {
         "parent of a survivor" => forks::parent_of_a_survivor(&path),
         "bare parent" => forks::bare_parent(&path),
         "parent in the middle" => forks::parent_in_the_middle(&path),
+        "parent that attaches" => forks::parent_that_attaches(&path),
+        "parent that opens" => forks::parent_that_opens(&path),
         "parent that maps nothing" => forks::parent_that_maps_nothing(&path),
         "no descriptor" => system::no_descriptor(&path),
         "no streams" => system::no_streams(&path),

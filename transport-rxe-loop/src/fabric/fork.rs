@@ -16,6 +16,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::attach;
 use super::registry::{Guard, REGISTRY};
+use super::unshared;
 use crate::region::Mapping;
 use crate::sync::{self, AtomicU32};
 
@@ -41,7 +42,7 @@ pub fn watch(_only: &Guard) -> Result<(), Errno> {
         return Ok(());
     }
     // SAFETY: `in_child` does only what a forked child of a process with threads may do.
-    let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    let failed = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     if failed != 0 {
         return Err(Errno::from_raw_os_error(failed));
     }
@@ -51,6 +52,14 @@ pub fn watch(_only: &Guard) -> Result<(), Errno> {
     }
     sync::store_u32(&WATCHED, 1);
     Ok(())
+}
+
+extern "C" fn before() {
+    unshared::begin();
+}
+
+extern "C" fn in_parent() {
+    unshared::end();
 }
 
 /// Loads, stores and system calls only.
@@ -63,6 +72,11 @@ unsafe extern "C" fn in_child() {
         kept.close();
     }
     REGISTRY.forget_all();
+    if let Some(fd) = unshared::inherited() {
+        // SAFETY: whoever opened it was in the parent.
+        unsafe { rustix::io::close(fd) };
+    }
+    unshared::end();
     sync::next_number(&FORKS);
 }
 

@@ -18,19 +18,21 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::{alive, file};
+use super::{alive, file, unshared};
 use crate::descriptor::above_streams;
+use crate::protocol::steps::{self, Step};
 use crate::region::{Mapping, Shared};
 use crate::sync::{self, AtomicU64};
 
 const LEN: usize = 4096;
 /// As large as a page is anywhere.
 const ALIGN: u64 = 1 << 16;
-/// From where on, and how far, a page is looked for, on systems of 47 bits of addresses and more. Where there are
-/// fewer the system chooses.
-const FROM: u64 = 0x4000_0000_0000;
-const SPAN: u64 = 0x1000_0000_0000;
-const TRIES: u32 = 8;
+/// From where on, and how far, a page is looked for, where addresses have 47 bits or more.
+const FROM: u64 = 1 << 46;
+const SPAN: u64 = 1 << 44;
+/// By how many bits less where they have fewer: 39 and 38.
+const NARROWER: [u32; 3] = [0, 8, 9];
+const TRIES: usize = 8;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-page");
 
@@ -74,13 +76,14 @@ impl GuardPage {
         let again = file::path_of(of);
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let opened = || retry_on_intr(|| open(&again, flags, Mode::empty()));
+        let _held_off = unshared::hold_off()?;
         // Closed at the end: then the page alone has it.
         let file = above_streams(opened)?;
         if !alive::hold(file.as_fd(), owner)? {
             return Ok(None);
         }
-        let page = (0..TRIES).find_map(|_| Mapping::guard(file.as_fd(), LEN, drawn()).ok());
-        let page = page.map_or_else(|| Mapping::guard(file.as_fd(), LEN, 0), Ok)?;
+        steps::done(Step::Locked);
+        let page = somewhere(|addr| Mapping::guard(file.as_fd(), LEN, addr))?;
         let content: &Content = page.at(0).ok_or(Errno::NOMEM)?;
         // With the first of these it is this process' own, and not the file's any more.
         for (word, value) in content.title.iter().zip(title(owner, page.addr() as u64)) {
@@ -95,15 +98,22 @@ impl GuardPage {
     }
 }
 
+/// Maps something at an address that is drawn, as high as there is one; where the system chooses, at last.
+fn somewhere<T>(map: impl Fn(usize) -> Result<T, Errno>) -> Result<T, Errno> {
+    let mut tries = NARROWER.into_iter().flat_map(|bits| [bits; TRIES]);
+    tries.find_map(|bits| map(drawn(bits)).ok()).map_or_else(|| map(0), Ok)
+}
+
 /// An address where probably nothing is. Not that of a process which this one was forked from, or is a sibling of: one
-/// of them may have its number next.
-pub fn drawn() -> usize {
+/// of them may have its number next. `narrower` by this many bits than where addresses have 47.
+pub fn drawn(narrower: u32) -> usize {
     let mut bytes = [0; 8];
     let random = match getrandom(&mut bytes, GetRandomFlags::NONBLOCK) {
         Ok(8) => u64::from_ne_bytes(bytes),
         _ => UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos().into()),
     };
-    (FROM + random % (SPAN / ALIGN) * ALIGN) as usize
+    let (from, span) = (FROM >> narrower, SPAN >> narrower);
+    (from + random % (span / ALIGN) * ALIGN) as usize
 }
 
 #[cfg(test)]
@@ -113,9 +123,23 @@ mod tests {
 
     #[test]
     fn addresses_are_drawn_from_one_range_in_whole_pages() {
-        for at in [(); 64].map(|()| drawn() as u64) {
-            assert!((FROM..FROM + SPAN).contains(&at) && at.is_multiple_of(ALIGN));
+        for bits in NARROWER {
+            for at in [(); 64].map(|()| drawn(bits) as u64) {
+                let range = FROM >> bits..(FROM + SPAN) >> bits;
+                assert!(range.contains(&at) && at.is_multiple_of(ALIGN), "{bits}");
+            }
         }
+    }
+
+    #[test]
+    fn x04_where_addresses_have_fewer_bits_a_lower_one_is_drawn() {
+        for bits in [47, 42, 39, 38] {
+            let map = |at| if at < 1 << bits { Ok(at as u64) } else { Err(Errno::NOMEM) };
+            assert!(somewhere(map).unwrap() >= 1 << 37, "of {bits}");
+        }
+        // The least that a system has.
+        let map = |at| if at < 1 << 30 { Ok(at) } else { Err(Errno::NOMEM) };
+        assert_eq!(somewhere(map), Ok(0), "it is the system that chooses");
     }
 
     #[test]

@@ -12,10 +12,11 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 
 use super::attach::Attachment;
 use super::file::{self, FileId};
+use super::unshared::Opened;
 use crate::sync::{self, AtomicPtr, AtomicU32};
 
 const CLOSED: u32 = u32::MAX;
@@ -83,15 +84,14 @@ impl Guard {
     }
 
     /// Keeps a file open.
-    pub fn keep(&self, fd: OwnedFd, id: FileId) -> &'static Kept {
-        let kept = Box::leak(Box::new(Kept {
-            id,
-            fd: Descriptor(AtomicU32::new(fd.into_raw_fd() as u32)),
-            attachment: OnceLock::new(),
-            older: self.0.all().next(),
-        }));
-        sync::release(&self.0.newest, kept);
-        kept
+    pub fn keep(&self, file: Opened, id: FileId) -> &'static Kept {
+        let older = self.0.all().next();
+        file.hand_over(|fd| {
+            let fd = Descriptor(AtomicU32::new(fd.into_raw_fd() as u32));
+            let kept = Box::leak(Box::new(Kept { id, fd, attachment: OnceLock::new(), older }));
+            sync::release(&self.0.newest, kept);
+            &*kept
+        })
     }
 }
 
@@ -110,6 +110,11 @@ impl Kept {
     /// Its descriptor; `None` once it was closed.
     pub fn fd(&self) -> Option<BorrowedFd<'static>> {
         self.fd.get()
+    }
+
+    /// Whether its descriptor still is the file's.
+    pub fn is_open(&self) -> bool {
+        self.fd.get_if(self.id).is_some()
     }
 
     /// Where its descriptor is kept.
@@ -160,8 +165,8 @@ impl Descriptor {
     }
 
     /// Keeps another one of the same file instead. What the number before leads to by now is not ours to close.
-    pub fn set(&self, fd: OwnedFd) {
-        sync::store_u32(&self.0, fd.into_raw_fd() as u32);
+    pub fn set(&self, file: Opened) {
+        file.hand_over(|fd| sync::store_u32(&self.0, fd.into_raw_fd() as u32));
     }
 }
 

@@ -56,6 +56,8 @@ pub enum Step {
     Closed,
     /// A queue pair has another state, or number.
     Changed,
+    /// The byte of an owner is locked by a descriptor that is about to be closed.
+    Locked,
     /// A place among the processes was taken.
     Attached,
     /// An entry of a table was claimed.
@@ -80,7 +82,7 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Entered,
         Self::Inherited,
         Self::Left,
@@ -100,6 +102,7 @@ impl Step {
         Self::Opened,
         Self::Closed,
         Self::Changed,
+        Self::Locked,
         Self::Attached,
         Self::Claimed,
         Self::Marked,

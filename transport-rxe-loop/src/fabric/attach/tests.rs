@@ -40,3 +40,28 @@ fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
     assert!(SECOND.all().next().unwrap().fd().is_none());
     assert_eq!(directory.files().len(), 1);
 }
+
+#[test]
+fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
+    static CARELESS: Registry = Registry::new();
+    let (directory, another) = (Directory::new(), Directory::new());
+    let (path, other) = (&directory.path(), &another.path());
+    attach(path).unwrap();
+    attach(other).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let guard = CARELESS.lock(deadline).unwrap();
+    let limits = limits().in_force(FORMAT.tables).unwrap();
+    let attempt = Attempt { guard, path, limits, format: &FORMAT, deadline };
+    // As where the program closes what the device opened, and another thread opens the other one.
+    let lose = |kept: &'static Kept| {
+        kept.descriptor().set(file::open_found(other).unwrap().unwrap());
+        kept.fd().unwrap()
+    };
+    let found = attempt.keep(file::open_found(path).unwrap().unwrap()).unwrap();
+    assert!(attempt.join(found, lose(found)).unwrap().is_none());
+    file::unlink_fabric(path).unwrap();
+    let made = attempt.keep(file::make(path, limits.bytes).unwrap()).unwrap();
+    lose(made);
+    assert!(attempt.make(made).unwrap().is_none());
+    assert_eq!(directory.files(), [""; 0]);
+}

@@ -3,13 +3,21 @@
 #![allow(unsafe_code)]
 
 use std::io::{Read as _, Write as _, pipe};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::thread::gettid;
 
 use super::super::alive::{Gate, Liveness};
+use super::super::file;
+use super::super::fork::watch;
 use super::super::guard_page;
 use super::super::registry::Kept;
 use super::*;
+use crate::actor::has_to_wait;
+use crate::protocol::steps::{self, Step};
 use crate::sync::{AtomicU32 as Word, load_u32, store_u32};
 
 /// Forks; what `child` says is its exit code.
@@ -24,6 +32,15 @@ pub fn fork(child: impl FnOnce() -> bool) -> i32 {
         }
         pid => pid,
     }
+}
+
+/// A child that lives until it is killed.
+fn fork_for_long() -> i32 {
+    fork(|| {
+        loop {
+            thread::sleep(PATIENCE);
+        }
+    })
 }
 
 /// Waits for a child.
@@ -62,7 +79,7 @@ fn child_is_its_own(here: &'static Attachment) -> bool {
 /// Whatever this thread keeps that is random, its children begin with the same of it.
 fn address_that_a_child_draws() -> [u8; 8] {
     let (mut drawn, mut draws) = pipe().unwrap();
-    let child = fork(move || draws.write_all(&guard_page::drawn().to_ne_bytes()).is_ok());
+    let child = fork(move || draws.write_all(&guard_page::drawn(0).to_ne_bytes()).is_ok());
     assert_eq!(exit_code(child), 0);
     let mut address = [0; 8];
     drawn.read_exact(&mut address).unwrap();
@@ -99,11 +116,7 @@ pub fn parent_of_a_survivor(path: &FabricPath) {
     let here = attach(path).unwrap();
     let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
     let _gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap().unwrap();
-    let pid = fork(|| {
-        loop {
-            thread::sleep(PATIENCE);
-        }
-    });
+    let pid = fork_for_long();
     say(here.owner());
     say(pid);
     wait();
@@ -120,8 +133,8 @@ fn x03_a_forked_child_holds_neither_its_parent_s_place_nor_the_gate() {
     until("it is dead", || here.alive(owner) == Liveness::Dead);
     let next = Actor::play("user", &directory);
     assert_ne!(next.number() as u32, owner, "the gate is free");
-    let child = rustix::process::Pid::from_raw(child).unwrap();
-    rustix::process::kill_process(child, rustix::process::Signal::KILL).expect("the child lives");
+    let child = Pid::from_raw(child).unwrap();
+    kill_process(child, Signal::KILL).expect("the child lives");
     next.finish();
 }
 
@@ -149,8 +162,8 @@ fn x03_a_child_that_inherits_everything_does_not_hold_its_parent_s_place() {
     assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
     actor.kill();
     until("it is dead", || here.alive(owner) == Liveness::Dead);
-    let child = rustix::process::Pid::from_raw(child).unwrap();
-    rustix::process::kill_process(child, rustix::process::Signal::KILL).expect("the child lives");
+    let child = Pid::from_raw(child).unwrap();
+    kill_process(child, Signal::KILL).expect("the child lives");
 }
 
 /// Forks while another thread has the registry.
@@ -174,6 +187,65 @@ fn x07_a_child_forked_while_another_thread_attached_can_attach() {
     let actor = Actor::play("parent in the middle", &directory);
     assert_eq!(actor.hear(), "done");
     actor.finish();
+}
+
+/// Another thread forks while this one attaches, with the lock of its life in a descriptor.
+pub fn parent_that_attaches(path: &FabricPath) {
+    static CHILD: Mutex<Option<JoinHandle<i32>>> = Mutex::new(None);
+    steps::hook(|step| {
+        if step == Step::Locked {
+            let (teller, told) = channel();
+            let forks = thread::spawn(move || {
+                teller.send(gettid()).unwrap();
+                fork_for_long()
+            });
+            has_to_wait(told.recv().unwrap(), || forks.is_finished());
+            *CHILD.lock().unwrap() = Some(forks);
+        }
+    });
+    let here = attach(path).unwrap();
+    say(here.owner());
+    say(CHILD.lock().unwrap().take().unwrap().join().unwrap());
+    wait();
+}
+
+#[test]
+fn x03_a_child_forked_while_its_parent_attached_does_not_hold_its_parent_s_place() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("parent that attaches", &directory);
+    let (owner, child) = (actor.number() as u32, actor.number() as i32);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    let child = Pid::from_raw(child).unwrap();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    kill_process(child, Signal::KILL).expect("the child lives");
+}
+
+/// Forks between opening the file and keeping it, and is killed in the gate.
+pub fn parent_that_opens(path: &FabricPath) {
+    let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+    watch(&guard).unwrap();
+    let file = file::open_found(path).unwrap().unwrap();
+    let child = fork_for_long();
+    let kept = guard.keep(file, file::find(path).unwrap().unwrap());
+    let _gate = Gate::pass(kept.fd().unwrap(), Instant::now() + PATIENCE).unwrap().unwrap();
+    say(child);
+    wait();
+}
+
+#[test]
+fn x03_a_child_forked_while_its_parent_opened_the_file_does_not_keep_the_gate_shut() {
+    let directory = Directory::new();
+    let user = Actor::play("user", &directory);
+    user.number();
+    let mut actor = Actor::play("parent that opens", &directory);
+    let child = Pid::from_raw(actor.number() as i32).unwrap();
+    actor.kill();
+    let here = attach(&directory.path());
+    kill_process(child, Signal::KILL).expect("the child lives");
+    assert_eq!(here.unwrap().owners().count(), 2);
+    user.finish();
 }
 
 /// Forks where the system lets nobody map anything.

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use super::super::alive::{Gate, Liveness};
 use super::super::registry::{Kept, Registry};
+use super::super::unshared::Opened;
 use super::super::{file, header};
 use super::*;
 use crate::sync::store_u32;
@@ -353,8 +354,10 @@ fn x02_a_number_that_is_another_file_s_by_now_says_nothing_of_a_fabric_that_othe
     let path = directory.path();
     let id = file::find(&path).unwrap().unwrap();
     // As it is where the program closes what the device kept without being attached, and opens a file of its own.
-    let other = fs::File::open(path.directory()).unwrap();
-    REGISTRY.lock(Instant::now() + PATIENCE).unwrap().keep(other.into(), id);
+    let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+    let other = Opened::by(|| Ok(fs::File::open(path.directory()).unwrap().into())).unwrap();
+    guard.keep(other, id);
+    drop(guard);
     let here = attach(&path).unwrap();
     assert_eq!(file::find(&path).unwrap(), Some(id), "it is still there");
     assert_eq!(here.owners().count(), 2);

@@ -1,4 +1,4 @@
-//! Threads that take no signal: those of the process are its program's own.
+//! Threads that take no signal: those of the process are its program's own. One of the rooms where `unsafe` lives.
 
 #![allow(unsafe_code)]
 
@@ -17,12 +17,15 @@ pub fn spawn_deaf(name: &str, serve: impl FnOnce() + Send + 'static) -> io::Resu
 }
 
 /// This thread blocks all signals until it is dropped. A thread inherits what the one that starts it blocks.
-struct Blocked {
+#[derive(Debug)]
+pub struct Blocked {
     before: libc::sigset_t,
 }
 
 impl Blocked {
-    fn all() -> io::Result<Self> {
+    /// # Errors
+    /// What the system says.
+    pub fn all() -> io::Result<Self> {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
         // SAFETY: `sigfillset` initialises the set that `pthread_sigmask` then reads; that writes the other.
