@@ -1,5 +1,6 @@
 //! A further process with an end of its own, which does what it is told, line by line.
 
+mod late;
 mod windows;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,6 +13,7 @@ use transport_rxe_loop::{
     QpState, QueuePair, RangeError,
 };
 
+use self::late::Late;
 use super::process::{self, say};
 use super::{ALL, FABRIC, fabric, open, settle};
 
@@ -103,7 +105,8 @@ struct Stage {
     cq: Cq,
     memory: Option<Memory>,
     window: Option<MemoryWindow>,
-    _pd: ProtectionDomain,
+    pd: ProtectionDomain,
+    late: Option<Late>,
 }
 
 /// What an actor does, in a process of its own.
@@ -126,7 +129,7 @@ fn act() {
     let remote = memory.remote();
     let [first, second, third] = qps.each_ref().map(QueuePair::number);
     say(format_args!("{} {} {first} {second} {third}", remote.addr, remote.rkey));
-    let mut stage = Stage { qps, qp: 0, cq, memory: Some(memory), window, _pd: pd };
+    let mut stage = Stage { qps, qp: 0, cq, memory: Some(memory), window, pd, late: None };
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
@@ -158,6 +161,9 @@ impl Stage {
             "poll" => return self.outcome(),
             "deregister" => self.memory = None,
             "unmap" => self.unmap(),
+            "late" => return self.be_late(),
+            "wanted" => self.late.as_ref().expect("late").is_wanted(),
+            "reset" | "error" | "destroy" => return self.end_late(verb),
             "window" => self.window = None,
             "bind" => return self.bind(numbers),
             "invalidate" => return self.invalidate(numbers[0] as u32),

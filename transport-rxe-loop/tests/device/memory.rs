@@ -197,6 +197,32 @@ fn q10_deregistering_waits_for_copies_that_other_processes_make() {
 }
 
 #[test]
+fn q01_resetting_failing_and_destroying_wait_for_copies_to_memory_whose_pages_come_late() {
+    for (end, killed) in [("reset", false), ("error", true), ("reset", true), ("destroy", true)] {
+        let (mut a, mut b) = two("heap", "heap", "service");
+        let outcome = b.ask("late");
+        if outcome != "done" {
+            assert!(std::env::var_os("CI").is_none(), "CI has to allow userfaultfd: {outcome}");
+            eprintln!("skipped: the system has no page come late: {outcome}");
+            return;
+        }
+        let at = LEN / 2 - 8192;
+        a.tell(&format!("write {} {} 0 65536", b.addr + at as u64, b.rkey));
+        b.expect("wanted", "done");
+        if killed {
+            a.kill();
+        }
+        b.expect(end, "waited");
+        b.expect(&format!("fill {at} 65536 7"), "done");
+        if !killed {
+            let outcome = a.hear();
+            assert!(["ok 0", "RETRY_EXC_ERR"].contains(&outcome.as_str()), "{end}: {outcome}");
+        }
+        b.expect(&format!("check {at} 65536 7"), "same");
+    }
+}
+
+#[test]
 fn q10_the_key_of_a_region_that_others_have_mapped_is_dead_with_it() {
     for theirs in KINDS {
         let (mut a, mut b) = two("fabric", theirs, "direct");
