@@ -1,11 +1,13 @@
-//! A process that becomes another program while others reach its memory by its number: nothing lands in the new one,
-//! nothing comes from there, and its peers fail as those of the dead (X3, X4).
+//! A process that becomes another program, or whose number another process has next, while others reach its memory by
+//! that number: nothing lands in the new one, nothing comes from there, and its peers fail as those of the dead (X3, X4).
 
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
+use std::mem::zeroed;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::ptr::with_exposed_provenance_mut;
+use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 
 use cq_core::setup::Access;
 use cq_core::transport::{Poll, Post};
@@ -74,10 +76,40 @@ fn first() {
     });
     say("connected");
     order();
-    let next = ["--exact", "dying::execs::second", "--ignored", "--nocapture", "--test-threads=1"];
-    let failed = Command::new(std::env::current_exe().unwrap()).args(next).exec();
+    let failed = Command::new(std::env::current_exe().unwrap()).args(SECOND_ARGS).exec();
     panic!("{failed}");
 }
+
+/// Starts the second program in a process that has a number which was another's.
+#[test]
+#[ignore = "a process of another test"]
+fn launcher() {
+    die_with_parent();
+    let number: libc::pid_t = order().parse().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let args = [program.to_str().unwrap()].into_iter().chain(SECOND_ARGS);
+    let args: Vec<_> = args.map(|arg| CString::new(arg).unwrap()).collect();
+    let pointers: Vec<_> = args.iter().map(|arg| arg.as_ptr()).chain([null()]).collect();
+    // SAFETY: all of it are numbers, of which 0 asks for nothing.
+    let mut how: libc::clone_args = unsafe { zeroed() };
+    how.exit_signal = libc::SIGCHLD as u64;
+    how.set_tid = &raw const number as u64;
+    how.set_tid_size = 1;
+    // SAFETY: `how` and what it points to are read by the call; the child makes system calls only.
+    unsafe {
+        match libc::syscall(libc::SYS_clone3, &raw const how, size_of_val(&how)) {
+            0 => {
+                libc::execv(pointers[0], pointers.as_ptr());
+                libc::_exit(1)
+            }
+            -1 => say(std::io::Error::last_os_error()),
+            _ => assert_eq!(libc::waitpid(number, null_mut(), 0), number),
+        }
+    }
+}
+
+const SECOND_ARGS: [&str; 5] =
+    ["--exact", "dying::execs::second", "--ignored", "--nocapture", "--test-threads=1"];
 
 /// Another program, that has memory where the first had it.
 #[test]
@@ -99,9 +131,9 @@ fn status(cq: &mut Cq) -> WcStatus {
     room[0].status()
 }
 
-#[test]
-fn x03_nothing_lands_in_a_program_that_a_process_has_become() {
-    let name = format!("execs-{}", std::process::id());
+/// Reaches the memory of the first program before and after `replace` has put the second one in its place.
+fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
+    let name = format!("{name}-{}", std::process::id());
     let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
     let (fabric, pd) = (context.bell().fabric(), context.alloc_pd());
     let mut cq = context.create_cq(16, None).unwrap();
@@ -127,8 +159,7 @@ fn x03_nothing_lands_in_a_program_that_a_process_has_become() {
     let found = fabric.reach().means.of(fabric, owner.place());
     let Mean::Direct(process) = found else { panic!("{found:?}") };
     own.write(0, &[0xaa; 128]).unwrap();
-    other.go();
-    assert_eq!(other.hear(), "mapped");
+    let mut other = replace(other);
     // However soon after a look at the process a call is made by its number.
     let (here, far) =
         ([AtomicU64::new(0xbb)], Far { place: 0, whose: Whose::local(0), needs: Access::empty() });
@@ -145,4 +176,30 @@ fn x03_nothing_lands_in_a_program_that_a_process_has_become() {
     let mut bytes = [0; 128];
     own.read(0, &mut bytes).unwrap();
     assert_eq!(bytes, [0xaa; 128], "nothing has come from another program");
+}
+
+#[test]
+fn x03_nothing_lands_in_a_program_that_a_process_has_become() {
+    nothing_lands("execs", |mut other| {
+        other.go();
+        assert_eq!(other.hear(), "mapped");
+        other
+    });
+}
+
+#[test]
+fn x03_nothing_lands_in_a_process_that_has_the_number_of_a_dead_one() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("CI").is_none(), "CI has to be root");
+        eprintln!("skipped: only root can choose the number of a process");
+        return;
+    }
+    nothing_lands("numbers", |mut other| {
+        let mut launcher = Actor::start("dying::execs::launcher", &[]);
+        other.kill();
+        other.status();
+        launcher.order(other.pid());
+        assert_eq!(launcher.hear(), "mapped");
+        launcher
+    });
 }
