@@ -370,6 +370,7 @@ impl fmt::Debug for Fabric {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::sync::atomic::AtomicU8;
 
     use cq_core::setup::{Access, SrqInit};
     use cq_core::transport::{Poll, Post};
@@ -449,6 +450,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(unsafe_code)]
     fn q10_what_is_made_in_a_domain_too_many_is_refused() {
         let (context, fabric) = OpenOptions::new().alone();
         let few = Domain::in_none(context.bell());
@@ -460,6 +462,10 @@ mod tests {
         let full = RegisterError::TooManyDomains { max };
         assert_eq!(few.allocate(8, Access::empty()).err(), Some(full));
         assert_eq!(few.alloc_mw().err(), Some(full));
+        let byte = Box::leak(Box::new(AtomicU8::new(0)));
+        // SAFETY: an atomic that is there for ever.
+        let registered = unsafe { few.register(byte.as_ptr(), 1, Access::empty()) };
+        assert_eq!(registered.err(), Some(full));
         drop(few);
         assert_eq!(fabric.next_domain(), Some(1 << 24), "none was given back");
     }

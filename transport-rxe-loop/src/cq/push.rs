@@ -249,6 +249,8 @@ mod tests {
         fn new() -> Self {
             let (context, fabric) = OpenOptions::new().alone();
             let channel = context.create_channel().unwrap();
+            // So that no number is another's.
+            let _others = [(); 3].map(|()| context.create_cq(1, None).unwrap());
             let mut cq = context.create_cq(4, Some(&channel)).unwrap();
             let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
             qp.connect(qp.number()).unwrap();

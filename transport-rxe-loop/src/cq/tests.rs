@@ -1,9 +1,11 @@
 use std::thread;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::setup::{QpCaps, QpType};
 use cq_core::soft::Entry;
-use cq_core::transport::{AsyncEvents, Events};
+use cq_core::transport::{AsyncEvents, Events, Post};
 use cq_core::wc::WcStatus;
+use cq_core::wr::SendWr;
 
 use super::*;
 use crate::actor::until;
@@ -11,6 +13,7 @@ use crate::bell;
 use crate::fabric::limits::Limits;
 use crate::open::OpenOptions;
 use crate::protocol::lock::Owner;
+use crate::qp::QpInit;
 
 /// A place where nobody lives.
 const PLACE: u16 = 37;
@@ -124,4 +127,22 @@ fn n07_a_queue_leaves_its_channels_before_its_place_is_another_s() {
         destroys.join().unwrap();
     });
     assert_eq!(slot.life().place(), None);
+}
+
+#[test]
+fn q05_what_came_after_the_first_look_of_a_poll_is_retired_too() {
+    let (context, _fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let caps = QpCaps { max_send_wr: 1, ..QpInit::new(&cq).caps };
+    let init = QpInit { caps, qp_type: QpType::Uc, ..QpInit::new(&cq) };
+    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    qp.connect(qp.number()).unwrap();
+    for _ in 0..3 {
+        qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+        assert!(
+            qp.post_send(&[SendWr::send(1, &[])]).is_err(),
+            "its place is kept until it is polled"
+        );
+        assert_eq!(cq.poll_again(&mut [Wc::default(); 8]), Ok(1));
+    }
 }

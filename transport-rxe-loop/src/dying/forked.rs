@@ -98,8 +98,10 @@ impl Pair {
         let forked = Some(CreateError::Forked);
         assert_eq!(context.create_channel().err(), forked);
         assert_eq!(context.create_cq(4, None).err(), forked);
-        assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
-        assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
+        for pd in [pd, &context.alloc_pd()] {
+            assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
+            assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
+        }
         // As if the service thread had been at it, of which there is none here to go on.
         let fabric = context.bell().fabric();
         let _kept = fabric.service().keep();

@@ -129,6 +129,7 @@ fn actor() {
         "user" => lives::user(&path),
         "first thread" => lives::first_thread(&path),
         "careless" => lives::careless(&path),
+        "careless to the end" => lives::careless_to_the_end(&path),
         "careless without a file" => lives::careless_without_a_file(&path),
         "careless parent" => lives::careless_parent(&path),
         "apart" => lives::apart(&path),

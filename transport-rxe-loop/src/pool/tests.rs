@@ -298,6 +298,23 @@ fn x03_a_receive_that_a_dead_one_left_is_found_by_who_sweeps_up() {
     alone.is_served();
 }
 
+#[test]
+fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
+    for is_left in [true, false] {
+        let alone = Alone::in_own_fabric();
+        if is_left {
+            let taken = alone.is_taken_by(alone.fabric.place());
+            assert!(alone.pool().leave(&taken));
+        }
+        assert!(!notes::any(alone.fabric));
+        assert!(sweep(alone.fabric, PLACE));
+        assert_eq!(notes::any(alone.fabric), is_left);
+        let mut noted = Vec::new();
+        notes::take(alone.fabric, |index| noted.push(index));
+        assert_eq!(noted, [alone.fabric.tables().qps.index(alone.qp.number())][..is_left.into()]);
+    }
+}
+
 /// Who waits for it waits two seconds.
 #[test]
 fn x07_what_a_process_that_lives_has_taken_stays_its() {

@@ -192,4 +192,53 @@ mod tests {
             qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
         }
     }
+
+    /// A queue pair that is its own peer, and what its word of these says.
+    fn connected(options: OpenOptions) -> (QueuePair, impl Fn() -> [u32; 2]) {
+        let (context, fabric) = options.alone();
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+        let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect(qp.number()).unwrap();
+        let slot = fabric.qp(qp.number());
+        (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load_u32))
+    }
+
+    #[test]
+    fn q09_that_a_queue_pair_takes_no_more_is_told_once_after_each_reset() {
+        let (mut qp, words) = connected(OpenOptions::new());
+        assert_eq!(words()[1], 1);
+        let number = qp.number();
+        for (step, expected) in [
+            (QpAttr::to(QpState::Err), 0),
+            (QpAttr::to(QpState::Reset), 0),
+            (QpAttr::init(Access::empty()), 1),
+            (QpAttr::rtr(number), 1),
+            (QpAttr::rts(), 1),
+        ] {
+            if expected == 0 {
+                // As once it was told.
+                sync::store_u32(&qp.place.slot.report_last, 0);
+            }
+            qp.modify(&step).unwrap();
+            assert_eq!(words()[1], expected, "{step:?}");
+        }
+        sync::store_u32(&qp.place.slot.report_last, 0);
+        qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
+        qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        assert_eq!(words()[1], 0, "it is not reset");
+    }
+
+    #[test]
+    fn q01_draining_is_told_for_the_change_that_asks_for_it_and_no_other() {
+        for (options, unasked) in [(OpenOptions::new(), 0), (OpenOptions::new().imitate_rxe(), 1)] {
+            let (qp, words) = connected(options);
+            assert_eq!(words()[0], 0);
+            // As an earlier one left it that was not over when sending went on.
+            sync::store_u32(&qp.place.slot.send.report_drained, 1);
+            qp.change(&QpAttr::new().min_rnr_timer(1)).unwrap();
+            assert_eq!(words()[0], 1);
+            qp.change(&QpAttr::to(QpState::Sqd)).unwrap();
+            assert_eq!(words()[0], unasked);
+        }
+    }
 }

@@ -60,6 +60,14 @@ pub fn careless(path: &FabricPath) {
     wait();
 }
 
+/// Loses the descriptor, and ends without having looked after anybody.
+pub fn careless_to_the_end(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    lose_descriptor();
+    say(here.owner());
+    wait();
+}
+
 /// Loses the descriptor where the file has no name any more.
 pub fn careless_without_a_file(path: &FabricPath) {
     let here = attach(path).unwrap();
@@ -344,6 +352,15 @@ fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
     assert_ne!(there.owner() as u16, here.owner() as u16, "nor another copy's");
     actor.finish();
+}
+
+#[test]
+fn x02_who_lost_its_descriptor_removes_the_file_when_it_ends() {
+    let directory = Directory::new();
+    let actor = Actor::play("careless to the end", &directory);
+    actor.number();
+    actor.finish();
+    assert_eq!(directory.files(), [""; 0]);
 }
 
 #[test]
