@@ -138,11 +138,8 @@ impl Bell {
         self.fabric
     }
 
-    /// From now on the events of this source come here.
+    /// From now on the events of this source come here. Not in a forked child, which makes none.
     pub fn attach(&self, source: Source) {
-        if !self.fabric.is_ours() {
-            return;
-        }
         let _collected = self.collected();
         self.events().attach(source.to_number(self.fabric));
     }
@@ -167,6 +164,12 @@ impl Bell {
         let mut collected = self.collected();
         let source = self.events().take(&mut collected, &*self.fd);
         Ok(source.map(|number| name(Source::from_number(number, self.fabric))))
+    }
+
+    /// As a thread does that takes events.
+    #[cfg(test)]
+    pub fn hold(&self) -> impl Drop {
+        self.collected()
     }
 
     fn collected(&self) -> MutexGuard<'_, Collected> {

@@ -262,12 +262,9 @@ impl Initiator<'_> {
 /// Takes what the oldest request of a queue pair has begun. Called by the holder of its turn.
 fn take_begun(fabric: &'static Fabric, number: u32) -> Option<Begun> {
     let words = &fabric.own(number).begun;
-    if sync::load(&words[0]) == 0 {
-        return None;
-    }
-    let begun = Begun::from_words(words.each_ref().map(sync::load));
+    let begun = Begun::from_words(words.each_ref().map(sync::load))?;
     sync::store(&words[0], 0);
-    begun
+    Some(begun)
 }
 
 /// The oldest request of a queue pair ends without an answer: whether the atomic that it has begun was done is not

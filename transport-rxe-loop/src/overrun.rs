@@ -100,7 +100,9 @@ fn have_run(fabric: &'static Fabric, number: u32) {
 
 #[cfg(test)]
 mod tests {
+    use cq_core::async_event::AsyncEventType;
     use cq_core::setup::Access;
+    use cq_core::transport::AsyncEvents;
 
     use super::*;
     use crate::attr::QpAttr;
@@ -116,8 +118,34 @@ mod tests {
         let slot = fabric.qp(qp.number());
         let index = sync::load_u32(&slot.send_cq);
         sync::store_u32(&fabric.cq(index).failed, sync::load_u32(&fabric.cq(index).newcomers));
+        let other = context.create_cq(4, None).unwrap();
+        let mut another = context.alloc_pd().create_qp(&QpInit::new(&other)).unwrap();
+        another.connect(another.number()).unwrap();
+        spread(fabric, index, another.number());
+        assert_eq!(identity::read(fabric.qp(another.number())).state, QpState::Rts, "of another");
+        assert!(!notes::any(fabric));
         spread(fabric, index, qp.number());
         assert_eq!(identity::read(slot).state, QpState::Err);
+        assert!(notes::any(fabric), "it is to be flushed");
+        spread(fabric, index, qp.number());
+        assert!(!notes::any(fabric), "once");
+    }
+
+    #[test]
+    fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_place() {
+        let (mut context, fabric) = OpenOptions::new().alone();
+        let _others = [(); 3].map(|()| context.create_cq(1, None).unwrap());
+        let cq = context.create_cq(4, None).unwrap();
+        let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect(qp.number()).unwrap();
+        let index = sync::load_u32(&fabric.qp(qp.number()).send_cq);
+        let generation = sync::load_u32(&fabric.cq(index).generation);
+        spread_again(fabric, index, generation.wrapping_sub(1));
+        assert_eq!((qp.state(), context.next_async()), (QpState::Rts, Ok(None)));
+        spread_again(fabric, index, generation);
+        assert_eq!(qp.state(), QpState::Err);
+        let told = [(); 2].map(|()| context.next_async().unwrap().unwrap().event_type);
+        assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
     }
 
     #[test]

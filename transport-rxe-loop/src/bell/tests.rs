@@ -1,8 +1,10 @@
 use std::collections::BTreeSet;
+use std::thread;
 
 use rustix::io::read;
 
 use super::*;
+use crate::actor::Waiting;
 use crate::fabric::limits::Limits;
 use crate::open::OpenOptions;
 
@@ -59,23 +61,40 @@ fn x03_an_event_that_a_dead_one_counted_and_did_not_tell_is_told() {
 
 #[test]
 fn x03_a_new_channel_has_nothing_of_a_dead_one() {
-    let (_context, fabric) =
-        OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
-    let index = (0..2).find(|&index| fabric.channel(index).life().place().is_none()).unwrap();
-    let source = Source::Srq(5).to_number(fabric);
-    events(fabric, index).attach(source);
-    let unwritten = events(fabric, index).raise(source, || true).unwrap();
-    events(fabric, index).written(unwritten);
-    sync::release(&fabric.channel(index).unheard, 1);
-    Source::Srq(5).node(fabric).forget();
+    for looks in [false, true] {
+        let (_context, fabric) =
+            OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
+        let index = (0..2).find(|&index| fabric.channel(index).life().place().is_none()).unwrap();
+        let source = Source::Srq(5).to_number(fabric);
+        events(fabric, index).attach(source);
+        let unwritten = events(fabric, index).raise(source, || true).unwrap();
+        events(fabric, index).written(unwritten);
+        sync::release(&fabric.channel(index).unheard, 1);
+        Source::Srq(5).node(fabric).forget();
+        let bell = Bell::new(fabric).unwrap();
+        assert_eq!(bell.index, index);
+        ring_unheard(fabric);
+        assert!(!is_readable(&bell));
+        if looks {
+            assert_eq!(bell.take(|source| source), Ok(None));
+        }
+        bell.attach(Source::Srq(6));
+        raise(fabric, Source::Srq(6), || true);
+        assert!(is_readable(&bell));
+    }
+}
+
+#[test]
+fn n07_a_source_is_attached_while_nobody_takes_events() {
+    let (_context, fabric) = OpenOptions::new().alone();
     let bell = Bell::new(fabric).unwrap();
-    assert_eq!(bell.index, index);
-    ring_unheard(fabric);
-    assert!(!is_readable(&bell));
-    assert_eq!(bell.take(|source| source), Ok(None));
-    bell.attach(Source::Srq(6));
-    raise(fabric, Source::Srq(6), || true);
-    assert!(is_readable(&bell));
+    let taking = bell.collected();
+    thread::scope(|scope| {
+        let attaches = Waiting::new(scope, || bell.attach(Source::Srq(5)));
+        assert!(attaches.has_to_wait());
+        drop(taking);
+        attaches.join().unwrap();
+    });
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use std::io::{PipeWriter, Read, Write, pipe};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -105,6 +106,9 @@ impl Pair {
         // As if the service thread had been at it, of which there is none here to go on.
         let fabric = context.bell().fabric();
         let _kept = fabric.service().keep();
+        // As if another thread had been at its events.
+        let bell = Arc::clone(context.bell());
+        let _taking = bell.hold();
         drop(self);
         Ok(())
     }

@@ -7,6 +7,7 @@ use cq_core::async_event::AsyncEventType;
 use cq_core::setup::Access;
 use cq_core::transport::{AsyncEvents, Poll};
 use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::RemoteAddr;
 
 use super::*;
 use crate::device::Context;
@@ -184,4 +185,20 @@ fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
         let expected = told.then_some(AsyncEventType::SQ_DRAINED);
         assert_eq!(event.map(|event| event.event_type), expected);
     }
+}
+
+#[test]
+fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    // Of a stage that there is not.
+    let begun = &fabric.own(qp.number()).begun;
+    sync::store(&begun[0], u64::MAX);
+    qp.post_send(&[SendWr::write_inline(1, &[0; 8], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
+    let mut room = [Wc::default()];
+    assert_eq!(cq.poll(&mut room), Ok(1));
+    assert_eq!(room[0].status(), WcStatus::REM_ACCESS_ERR);
+    assert_eq!(sync::load(&begun[0]), 0);
 }
