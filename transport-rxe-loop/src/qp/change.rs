@@ -11,6 +11,12 @@ use crate::qp::QueuePair;
 use crate::state::QpState;
 use crate::sync::{self, AtomicU32};
 
+/// Attributes by which what others send is judged.
+const BY_OTHERS: QpAttrMask = QpAttrMask::ACCESS_FLAGS
+    .union(QpAttrMask::QKEY)
+    .union(QpAttrMask::MIN_RNR_TIMER)
+    .union(QpAttrMask::MAX_DEST_RD_ATOMIC);
+
 impl QueuePair {
     /// Changes state and attributes, from one state to the other; to RESET is only judged.
     pub(super) fn change(&self, attr: &QpAttr) -> Result<(QpState, QpState), ModifyError> {
@@ -37,16 +43,10 @@ impl QueuePair {
         if change == (QpState::Sqe, QpState::Rts) {
             self.place.flush_sends();
         }
-        if seen.state == to {
-            // Others go by them already: not before it is sure.
-            let changed = identity::change(slot, seen, to);
-            if changed {
-                self.apply(attr);
-            }
-            return Ok(changed.then_some(change));
-        }
-        // Before the state that makes others go by them.
-        let before = self.apply(attr);
+        // Before the state that makes anybody go by them; but what others go by already, once it is sure.
+        let receives = !matches!(seen.state, QpState::Reset | QpState::Init);
+        let later = if receives { BY_OTHERS } else { QpAttrMask::empty() };
+        let before = self.apply(attr, later.complement());
         if to == QpState::Init {
             sync::store_u32(&slot.report_last, 1);
         }
@@ -58,6 +58,7 @@ impl QueuePair {
             restore(before);
             return Ok(None);
         }
+        self.apply(attr, later);
         // Not before: who still takes it for an earlier SQD would report this one too soon.
         if drains && imitate::tells_drained(self.place.fabric, attr.en_sqd_async_notify) {
             sync::store_u32(&slot.send.report_drained, 1);
@@ -87,8 +88,8 @@ impl QueuePair {
         outwaited.map_err(|_| ModifyError::PeerSuspended)
     }
 
-    /// Stores the attributes that are given; says what there was before, to be [put back](restore).
-    fn apply(&self, attr: &QpAttr) -> Stored {
+    /// Stores those of some attributes that are given; says what there was before, to be [put back](restore).
+    fn apply(&self, attr: &QpAttr, some: QpAttrMask) -> Stored {
         let slot = self.place.slot;
         [
             (QpAttrMask::ACCESS_FLAGS, &slot.access),
@@ -102,7 +103,7 @@ impl QueuePair {
             (QpAttrMask::MAX_DEST_RD_ATOMIC, &slot.max_dest_rd_atomic),
         ]
         .map(|(flag, word)| {
-            let value = attr.value(flag)?;
+            let value = attr.value(flag).filter(|_| some.contains(flag))?;
             let before = sync::load_u32(word);
             sync::store_u32(word, value);
             Some((word, before))
