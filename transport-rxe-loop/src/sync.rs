@@ -24,10 +24,8 @@
 //! | newcomers of a completion queue | [`count`], owner of the queue pair | [`acquire`], who drops a completion | that it has left RESET |
 //! | when the service thread looks at a held event | under the queue's lock; then [`count`], the thread's calls | [`acquire`] of the calls, the thread | the alarm |
 //! | whether draining is to be reported | owner of the queue pair, before it kicks | [`swap_if`], holder of the turn | nothing: it is told once |
-//! | count of a source of events | [`swap_if`], who raises one; the channel's owner | [`acquire`], [`swap_if`], the same | in which life of the source it is, and what the object was then |
-//! | channel of a source of events | [`release`], its owner | [`acquire`], who raises one | that its count has begun another life |
+//! | count of a source of events | [`swap_if`], who raises one; the channel's owner | [`acquire`], [`swap_if`], the same | in which life of the source it is, to which channel its events come, and what the object was then |
 //! | marks of a channel | [`swap_if`], who raises an event | [`swap_if`], the channel's owner | that it is counted |
-//! | whether a channel's descriptor was written | [`swap_if`], who wrote it; the channel's owner | [`acquire`], who raises an event | nothing: it is settled by the fences |
 //! | count of visitors | [`leave`], who looked at other processes' regions | [`acquire_at`], who unmaps them | that it does not look any more |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | what it says |
 //! | word of a stage | [`swap_if`], asker and asked | [`acquire`], [`swap_if`], the other | the request, and the answer |

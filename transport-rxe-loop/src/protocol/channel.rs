@@ -26,8 +26,9 @@
 //! | round · 1 | is readable, or the owner has emptied it, or is about to write it, before it looks at the marks | the owner as it empties, to 0 of the next round |
 //!
 //! # Lives of a source
-//! Its count and the number of its life are one word. [Attaching](Events::attach) and [detaching](Events::detach)
-//! begin another life with no events, so that an event is counted in the life that it was meant for, or not at all.
+//! Its count and the number of its life are one word. [Attaching](Events::attach) begins another life with no events,
+//! so that an event is counted in the life that it was meant for, or not at all. Nobody counts those of a source that
+//! was [detached](Events::detach).
 //!
 //! ```
 //! use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
@@ -87,7 +88,7 @@ impl EventNode {
     /// It may be attached or detached at once.
     #[inline]
     pub fn channel(&self) -> Option<u32> {
-        sync::acquire(&self.channel).checked_sub(1)
+        sync::load_u32(&self.channel).checked_sub(1)
     }
 
     /// Unread events; of a source that has no channel, any number.
@@ -95,7 +96,7 @@ impl EventNode {
     /// # Staleness
     /// It may be any older count.
     pub fn unread(&self) -> u32 {
-        sync::acquire(&self.count) as u32
+        sync::load(&self.count) as u32
     }
 
     /// Another life, without events.
@@ -164,17 +165,17 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         Self { board, index, sources, node }
     }
 
-    /// The channel is new: no source has come to it, whatever was here before.
+    /// The channel is new: no source has come to it, whatever was here before. Marks that are left stand for sources
+    /// without events.
     pub fn begin(&self) {
         self.next_round();
-        self.board.marks.iter().for_each(|word| sync::release(word, 0));
     }
 
     /// From now on the events of this source come here. It has no channel so far. For the owner.
     pub fn attach(&self, source: u32) {
         let node = (self.node)(source);
         node.renew();
-        sync::release(&node.channel, self.index + 1);
+        sync::store_u32(&node.channel, self.index + 1);
     }
 
     /// Events of this source come here no more, and those that nobody read are gone. For the owner.
@@ -183,12 +184,9 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         if !self.has(node) {
             return;
         }
-        sync::release(&node.channel, 0);
-        node.renew();
+        sync::store_u32(&node.channel, 0);
         collected.0.retain(|other| other.source != source);
-        if collected.0.is_empty() && !self.collect(collected) {
-            self.empty(collected, descriptor);
-        }
+        self.empty(collected, descriptor);
     }
 
     /// Adds an event of this source, if they come here and `is_meant` says that the event speaks of the object that
@@ -196,7 +194,8 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     #[must_use]
     pub fn raise(&self, source: u32, is_meant: impl Fn() -> bool) -> Option<Unwritten> {
         let node = (self.node)(source);
-        // Before the looks: where the life has changed since, nothing is counted.
+        // Before the looks: where another life has begun since, nothing is counted; and if not, the channel is seen
+        // that the source has had since this one began.
         let mut seen = sync::acquire(&node.count);
         loop {
             if !self.has(node) || !is_meant() {
@@ -271,7 +270,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     fn collect(&self, collected: &mut Collected) -> bool {
         // Most of them are empty.
         for (words, first) in self.board.marks.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
-            if words.iter().fold(0, |any, word| any | sync::acquire(word)) != 0 {
+            if words.iter().fold(0, |any, word| any | sync::load(word)) != 0 {
                 (first..).take(words.len()).for_each(|index| self.collect_word(index, collected));
             }
         }
@@ -316,7 +315,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         self.set_mark(source);
         steps::done(Step::Listed);
         sync::full_fence_at(Site::RaiseFence);
-        let seen = sync::acquire(&self.board.word);
+        let seen = sync::load_u32(&self.board.word);
         (seen & WRITTEN == 0).then_some(Unwritten(seen))
     }
 

@@ -85,6 +85,7 @@ fn n09_events_of_all_sources_come_and_none_is_lost() {
     let first = [1, 0, 1, 2, 1].map(|source| memory.raise(source));
     assert_eq!(first, [true, false, false, false, false]);
     assert_eq!(memory.all(), [1, 0, 2, 1, 1]);
+    assert!(memory.boards[0].marks.iter().all(|word| sync::load(word) == 0), "nothing is left");
     assert!(memory.raise(2), "the descriptor was read since");
 }
 
@@ -254,4 +255,16 @@ fn x04_marks_and_orders_that_mean_nothing_lose_nothing() {
         assert_eq!(all, [0, 3, 3]);
         assert_eq!(memory.nodes[4].unread(), 1);
     }
+}
+
+#[test]
+fn n09_another_channel_s_source_that_shares_a_mark_keeps_nobody_awake() {
+    let mut memory = Memory::new(&[0]);
+    memory.events(CHANNEL + 1).attach(4);
+    memory.raise_at(CHANNEL + 1, 4);
+    memory.raise(0);
+    memory.events(CHANNEL).set_mark(4);
+    // It would come behind the other.
+    sync::store_u32(&memory.nodes[4].since, sync::next_number(&memory.boards[0].order));
+    assert_eq!(memory.all(), [0]);
 }
