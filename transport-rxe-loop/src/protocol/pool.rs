@@ -356,7 +356,7 @@ impl Queue<'_> {
         // Before the looks: who leaves one from here on says so again.
         let _none_by_now = sync::swap_if(&self.pool.takers.left, 1, 0);
         for (slot, word) in (0..self.slots.len() as u32).zip(self.slots).rev() {
-            let seen = sync::acquire(word);
+            let seen = sync::load(word);
             if seen & STATE == LEFT {
                 self.put_first(slot, word, generation(seen));
             }
@@ -418,7 +418,7 @@ impl Queue<'_> {
     /// all who may wait are to be kicked.
     #[must_use]
     pub fn find_left(&self) -> bool {
-        let found = self.slots.iter().any(|word| sync::acquire(word) & STATE == LEFT);
+        let found = self.slots.iter().any(|word| sync::load(word) & STATE == LEFT);
         if found {
             sync::release(&self.pool.takers.left, 1);
         }

@@ -91,6 +91,23 @@ fn n12_the_first_completion_sets_the_deadline() {
 }
 
 #[test]
+fn n12_a_look_raises_what_was_armed_for_solicited_completions_too() {
+    let queue = of(2, 100);
+    queue.came(2, NOW);
+    queue.arm(Notify::Solicited);
+    let news = News { all: 1, urgent: 1, at_once: false };
+    assert_eq!(queue.moderation.alert(&queue.control, news, || NOW), Alert::Call);
+    assert_eq!(queue.look(NOW + 100_000), Alert::Raise);
+}
+
+#[test]
+fn n12_a_look_raises_nothing_where_nothing_is_held_back() {
+    let queue = of(2, 100);
+    assert_eq!(queue.look(NOW), Alert::None);
+    assert_eq!(queue.came(2, NOW), Alert::Raise, "it is still armed");
+}
+
+#[test]
 fn n12_a_producer_that_finds_the_time_over_raises() {
     let queue = of(10, 100);
     queue.came(1, NOW);

@@ -201,3 +201,23 @@ fn x04_words_that_cannot_be_lead_nowhere() {
     assert!(Queue::new(&memory.pool, &memory.slots, &memory.order[..2]).is_none());
     assert!(Queue::new(&memory.pool, &[], &memory.order).is_none());
 }
+
+#[test]
+fn q09_what_was_left_is_looked_for_once_and_is_another_taking() {
+    let memory = Memory::at(0);
+    let queue = memory.queue();
+    let is_left = || sync::load_u32(&memory.pool.takers.left) != 0;
+    assert!(post(&queue, 0).is_some());
+    let mut tags = BTreeSet::new();
+    for _ in 0..3 {
+        let taken = take(&queue);
+        assert!(!is_left() && tags.insert(taken.tag()));
+        assert!(queue.leave(&taken) && is_left());
+        assert!(!queue.leave(&taken));
+        let taken = take(&queue);
+        assert!(!is_left() && tags.insert(taken.tag()));
+        assert!(queue.give_back(&taken).is_some());
+    }
+    let elsewhere = Taken { slot: SLOTS as u32, ..take(&queue) };
+    assert!(!queue.leave(&elsewhere));
+}

@@ -195,6 +195,31 @@ fn x03_what_was_left_is_taken_whoever_dies_over_it() {
     }
 }
 
+/// The victim leaves the only one, and is killed before it has said so; somebody finds it, and a survivor takes one
+/// meanwhile, if it knows of one.
+fn find_what_was_left() {
+    let world = World::with(1);
+    let taken = world.take(VICTIM).expect(WRONG);
+    let dies = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.victim.live(1, || _ = world.queue().leave(&taken))
+    });
+    let finds = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.queue().find_left()
+    });
+    let taken = world.take(ONE);
+    let found = finds.join().unwrap();
+    dies.join().unwrap();
+    let taken = taken.or_else(|| world.take(ONE));
+    assert!(taken.is_some() || !found, "{LOST}");
+}
+
+#[test]
+fn x03_what_is_said_to_be_left_is_taken() {
+    model("one finds what was left, and another takes it", find_what_was_left);
+}
+
 /// What survivors do about what the dead had taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
