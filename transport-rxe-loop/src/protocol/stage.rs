@@ -187,11 +187,7 @@ impl Word {
                 return Recalled::Lost;
             }
             match seen.state() {
-                Some(State::Asked) => {
-                    if let Some(mine) = self.change(seen, Some(State::Filling)) {
-                        return Recalled::Back(mine);
-                    }
-                }
+                Some(State::Asked) => _ = self.change(seen, Some(State::Filling)),
                 Some(State::Serving) => return Recalled::Begun,
                 Some(State::Done) => return Recalled::Answered(seen),
                 Some(State::Filling) => return Recalled::Back(seen),
@@ -303,7 +299,7 @@ impl Askers {
     /// The same, and they stay.
     pub fn look(&self) -> impl Iterator<Item = u16> {
         let words = self.0.iter().zip((0..).step_by(BITS.into()));
-        words.flat_map(|(word, base)| each(sync::acquire(word), base))
+        words.flat_map(|(word, base)| each(sync::load(word), base))
     }
 }
 

@@ -149,3 +149,25 @@ fn x03_what_a_dead_process_had_is_free_whenever_it_was_killed() {
         }
     }
 }
+
+/// One sweeps up after a process that died using memory, whose death has ordered all that it did before this; nobody but
+/// the other one takes some meanwhile, so there is no need of the lock.
+fn sweep_meanwhile() {
+    let world = World::new(Without::Lock);
+    let first = world.take(VICTIM, 2).unwrap();
+    let other = thread::spawn({
+        let world = Arc::clone(&world);
+        move || _ = world.work(HEIR, 1)
+    });
+    // SAFETY: loom has looked whether somebody else is at it.
+    world.memory[first].with_mut(|at| unsafe { *at = World::byte(VICTIM) });
+    world.granules().sweep(World::byte(VICTIM));
+    other.join().unwrap();
+}
+
+#[test]
+fn x03_who_takes_memory_comes_after_who_swept_it() {
+    model("swept while another takes", sweep_meanwhile)
+        .must_fail_without(Site::GiveGranule, UNORDERED)
+        .must_fail_without(Site::SeeGranule, UNORDERED);
+}
