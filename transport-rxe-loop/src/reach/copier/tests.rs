@@ -316,3 +316,18 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
     drop(receiver(&pd, &cq, QpType::Rc));
     assert_eq!(state(stage.head), Some(State::Asked));
 }
+
+#[test]
+fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look_for() {
+    let (_context, _pd, fabric) = alone();
+    let calls = || sync::load_u32(&this(fabric).unwrap().calls);
+    let (whose, needs) = (Whose::local(0), Access::empty());
+    let (before, stages) = (calls(), &fabric.tables().stages);
+    for stage in stages.of(PLACE).chain(stages.large()) {
+        asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+        serve(fabric);
+        assert_eq!(state(stage.head), Some(State::Done));
+        assert!(!this(fabric).unwrap().askers.any());
+    }
+    assert_eq!(calls(), before, "it is not called again");
+}

@@ -266,6 +266,19 @@ fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
 }
 
 #[test]
+fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for_good() {
+    let (_context, _pd, fabric) = alone();
+    let large: Vec<_> = fabric.tables().stages.large().map(|stage| stage.index()).collect();
+    let claimed = |len, may| {
+        let claim = || Some(ManuallyDrop::new(Asking::claim(fabric, PLACE, len, may)?));
+        std::iter::from_fn(claim).map(|asking| asking.stage.index()).collect::<Vec<_>>()
+    };
+    assert_eq!(claimed(SMALL_BYTES + 1, false), large);
+    assert_eq!(claimed(SMALL_BYTES + 1, true).len(), OWN / 2);
+    assert_eq!(claimed(SMALL_BYTES, false).len(), OWN - OWN / 2);
+}
+
+#[test]
 fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
     let (_context, pd, fabric) = alone();
     let own: Vec<_> = fabric.tables().stages.of(fabric.place()).collect();
@@ -288,5 +301,6 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
         }
         own[3].head.word.give_up(seen[3]);
         assert_eq!(moves.join().unwrap(), Ok(()));
+        assert_eq!(sync::acquire(waiting), 0);
     });
 }
