@@ -380,6 +380,7 @@ mod tests {
     use super::*;
     use crate::device::{self, Context};
     use crate::error::{CreateError, Limit, RegisterError};
+    use crate::fabric::registry::Registry;
     use crate::mr::OwnedRegion;
     use crate::open::OpenOptions;
     use crate::pd::{Domain, ProtectionDomain};
@@ -447,6 +448,18 @@ mod tests {
         drop((region, old));
         fabric.domains.go_on_at(0);
         assert_eq!(context.alloc_pd().domain().number(), number, "it is free again");
+    }
+
+    #[test]
+    fn x07_a_new_process_has_nothing_abandoned_whatever_was_in_its_place() {
+        static ANOTHER: Registry = Registry::new();
+        let (_context, fabric) = OpenOptions::new().alone();
+        let here = ANOTHER.attach(fabric.path(), fabric.limits(), &layout::FORMAT).unwrap();
+        let place = Owner::from_word(here.owner()).unwrap().place();
+        let abandoned = &fabric.tables().processes[usize::from(place)].abandoned;
+        abandoned.mark();
+        Fabric::new(here, &Ways::default()).unwrap();
+        assert!(!abandoned.is_marked());
     }
 
     #[test]

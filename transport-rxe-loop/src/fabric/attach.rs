@@ -119,7 +119,10 @@ impl Attachment {
         self.ask(|fd| alive::ask_place(fd, place.into()))
     }
 
-    fn ask(&self, ask: impl FnOnce(BorrowedFd<'_>) -> Result<Liveness, Errno>) -> Liveness {
+    pub(super) fn ask(
+        &self,
+        ask: impl FnOnce(BorrowedFd<'_>) -> Result<Liveness, Errno>,
+    ) -> Liveness {
         let unknown = Liveness::Alive { pid: None };
         let Some(fd) = self.open() else { return unknown };
         match ask(fd) {
@@ -265,24 +268,25 @@ impl Attempt<'_> {
         if let Some(attachment) = kept.attachment() {
             return Ok(Some(attachment));
         }
-        let Some(fd) = kept.fd().filter(|_| kept.id() == id) else { return Ok(None) };
+        if kept.id() == id { self.enter(kept) } else { Ok(None) }
+    }
+
+    /// Attaches to a file that was found, if others use it; else removes it.
+    fn enter(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
+        let Some(fd) = kept.fd() else { return Ok(None) };
         let gate = self.gate(fd)?;
         let used = alive::anybody(fd).map_err(self.failed("asking for the users"))?;
         // What was asked may not have been the file any more, if the program closes what is not its own.
-        if !file::leads_to(self.path, id) || file::id_of(fd) != Ok(id) {
+        let is_it = file::leads_to(self.path, kept.id()) && kept.is_open();
+        let entered = match used {
+            _ if !is_it => Ok(None),
+            true => self.join(kept, fd),
+            false => file::unlink_fabric(self.path).map(|()| None),
+        };
+        if !matches!(entered, Ok(Some(_))) {
             discard(kept, gate);
-            return Ok(None);
         }
-        if used {
-            let joined = self.join(kept, fd);
-            if !matches!(joined, Ok(Some(_))) {
-                discard(kept, gate);
-            }
-            return joined;
-        }
-        file::unlink_fabric(self.path)?;
-        discard(kept, gate);
-        Ok(None)
+        entered
     }
 
     /// Makes the file, as none was found.

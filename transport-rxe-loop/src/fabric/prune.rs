@@ -29,15 +29,15 @@ fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<()> {
     }
     let file = file::open_found(path).ok()??;
     let fd = file.as_fd();
+    let id = file::id_of(fd).ok()?;
     // Where another copy of this library in this process has it, its name would go with the descriptor: that is kept,
     // and found the next time.
     if alive::is_without_us(fd) != Ok(true) {
-        let opened = file::id_of(fd).ok()?;
-        guard.keep(file, opened);
+        guard.keep(file, id);
         return None;
     }
     // Nobody is kept out of a file that is in use; and who is in the gate uses it.
-    if file::id_of(fd) == Ok(id) && is_dead(fd) {
+    if is_dead(fd) {
         let _gate = Gate::pass(fd, Instant::now()).ok()??;
         remove_dead(path, id, fd);
     }
@@ -60,6 +60,7 @@ fn remove_dead(path: &FabricPath, id: FileId, fd: BorrowedFd<'_>) {
 mod tests {
     use super::*;
     use crate::fabric::file_tests::{Directory, FORMAT, attach, limits};
+    use crate::fabric::registry::Registry;
 
     #[test]
     fn x02_a_file_that_has_taken_the_name_of_a_dead_one_meanwhile_stays() {
@@ -75,6 +76,9 @@ mod tests {
         attach(path).unwrap();
         remove_dead(path, id, file.as_fd());
         assert_eq!(directory.files().len(), 1, "it is another's");
+        let used = file::open_found(path).unwrap().unwrap();
+        remove_dead(path, file::id_of(used.as_fd()).unwrap(), used.as_fd());
+        assert_eq!(directory.files().len(), 1, "it is in use");
 
         let other = Directory::new();
         let path = &other.path();
@@ -82,5 +86,22 @@ mod tests {
         assert!(file::link(file.as_fd(), path).unwrap());
         remove_dead(path, id, file.as_fd());
         assert_eq!(other.files(), [""; 0]);
+    }
+
+    #[test]
+    fn x02_a_file_stays_whose_gate_somebody_is_in() {
+        static PRUNES: Registry = Registry::new();
+        let directory = Directory::new();
+        let path = &directory.path();
+        let dead = file::make(path, limits().bytes).unwrap();
+        header::write(dead.as_fd(), &limits(), &FORMAT).unwrap();
+        assert!(file::link(dead.as_fd(), path).unwrap());
+        let guard = PRUNES.lock(Instant::now()).unwrap();
+        let gate = Gate::pass(dead.as_fd(), Instant::now()).unwrap();
+        remove_unused(&guard, path);
+        assert_eq!(directory.files().len(), 1);
+        drop(gate);
+        remove_unused(&guard, path);
+        assert_eq!(directory.files(), [""; 0]);
     }
 }

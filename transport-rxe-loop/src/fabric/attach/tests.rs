@@ -59,6 +59,11 @@ fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
     };
     let found = attempt.keep(file::open_found(path).unwrap().unwrap()).unwrap();
     assert!(attempt.join(found, lose(found)).unwrap().is_none());
+    // Nobody lives there, and somebody here.
+    let dead = file::make(other, limits.bytes).unwrap();
+    found.descriptor().set(dead);
+    assert!(attempt.enter(found).unwrap().is_none());
+    assert_eq!(directory.files().len(), 1, "it was not asked about this one");
     file::unlink_fabric(path).unwrap();
     let made = attempt.keep(file::make(path, limits.bytes).unwrap()).unwrap();
     lose(made);

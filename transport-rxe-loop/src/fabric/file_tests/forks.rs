@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io::{Read as _, Write as _, pipe};
+use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -227,6 +228,13 @@ pub fn parent_that_opens(path: &FabricPath) {
     let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
     watch(&guard).unwrap();
     let file = file::open_found(path).unwrap().unwrap();
+    let child = fork(|| {
+        // By the number of what the child has closed.
+        let its_own = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: a question about a number.
+        exit_code(fork(|| unsafe { libc::fcntl(its_own.as_raw_fd(), libc::F_GETFD) } >= 0)) == 0
+    });
+    assert_eq!(exit_code(child), 0, "what it opens is its children's");
     let child = fork_for_long();
     let kept = guard.keep(file, file::find(path).unwrap().unwrap());
     let _gate = Gate::pass(kept.fd().unwrap(), Instant::now() + PATIENCE).unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
@@ -49,7 +49,11 @@ fn lose_descriptor() -> i32 {
 /// Loses the descriptor, and goes on.
 pub fn careless(path: &FabricPath) {
     let here = attach(path).unwrap();
-    lose_descriptor();
+    let dead = |_: BorrowedFd<'_>| {
+        lose_descriptor();
+        Ok(Liveness::Dead)
+    };
+    assert_eq!(here.ask(dead), Liveness::Alive { pid: None }, "it was not asked about the file");
     say(here.owner());
     wait();
     assert_eq!(here.alive(0), Liveness::Dead, "it finds the dead");
