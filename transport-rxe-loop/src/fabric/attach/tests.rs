@@ -70,3 +70,16 @@ fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
     assert!(attempt.make(made).unwrap().is_none());
     assert_eq!(directory.files(), [""; 0]);
 }
+
+#[test]
+fn x02_who_leaves_and_finds_its_number_to_be_another_file_s_removes_nothing() {
+    static LEAVES: Registry = Registry::new();
+    let directory = Directory::new();
+    let path = &directory.path();
+    attach(path).unwrap();
+    let here = LEAVES.attach(path, &limits(), &FORMAT).unwrap();
+    // Nobody lives there.
+    here.fd.set(file::make(path, limits().bytes).unwrap());
+    leave_one(here, here.fd.get().unwrap());
+    assert_eq!(directory.files().len(), 1);
+}
