@@ -41,7 +41,7 @@ pub fn watch(_only: &Guard) -> Result<(), Errno> {
     if sync::load_u32(&WATCHED) != 0 {
         return Ok(());
     }
-    // SAFETY: `in_child` does only what a forked child of a process with threads may do.
+    // SAFETY: the three do only what they may where a process with threads forks: loads, stores and system calls.
     let failed = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     if failed != 0 {
         return Err(Errno::from_raw_os_error(failed));
@@ -54,6 +54,7 @@ pub fn watch(_only: &Guard) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The child is not to have what [holds](unshared::hold_off) forks off.
 extern "C" fn before() {
     unshared::begin();
 }
