@@ -44,6 +44,7 @@
 //! | [`visits`] | what is looked at without a lock, and kept until nobody does |
 //! | [`window`] | moving bytes against changing states and killing keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
+//! | [`life`] | which process has an entry of a table |
 //! | [`arena`] | memory that is handed from one process to another |
 //! | [`stage`] | a request for memory that another process moves itself |
 //! | [`ownership`] | which thread works on a queue pair's queues |
@@ -55,6 +56,7 @@ pub mod arena;
 pub mod channel;
 pub mod fanin;
 pub mod identity;
+pub mod life;
 pub mod lock;
 pub mod mode;
 pub mod moderation;

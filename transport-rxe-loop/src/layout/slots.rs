@@ -6,9 +6,10 @@ use std::fmt;
 
 use cq_core::setup::QpType;
 
-use super::table::{Entry, Life};
+use super::table::Entry;
 use crate::protocol::channel::{Board, EventNode};
 use crate::protocol::fanin::Fanin;
+use crate::protocol::life::Life;
 use crate::protocol::lock::Lock;
 use crate::protocol::mode::Mode;
 use crate::protocol::moderation::Moderation;

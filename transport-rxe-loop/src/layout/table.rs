@@ -1,67 +1,9 @@
 //! Tables whose entries are claimed by whoever needs one, and who it is that has each.
 
-use cq_core::sync::AtomicU32;
-
+use crate::protocol::life::Life;
 use crate::protocol::steps::{self, Step};
 use crate::region::{Mapping, Shared};
-use crate::sync;
-
-const OWNER_BITS: u32 = 8;
-const OWNERS: u32 = (1 << OWNER_BITS) - 1;
-const LAST_GENERATION: u32 = u32::MAX >> OWNER_BITS;
-
-/// Which process has an entry, and how often it was claimed. Zeros are an entry that nobody had yet.
-///
-/// | word | entry | left by |
-/// |---|---|---|
-/// | generation · 0 | free | whoever [claims](Life::claim) it |
-/// | generation · place + 1 | taken | the owner that [ends](Life::end) it, or who sweeps up after it, to the [next](after) generation |
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Life(AtomicU32);
-
-impl Life {
-    /// Takes the entry for the process at a place, if it is free; says which generation this is, from 0.
-    pub fn claim(&self, place: u16) -> Option<u32> {
-        let seen = sync::acquire(&self.0);
-        let is_free = seen & OWNERS == 0;
-        (is_free && sync::swap_if(&self.0, seen, seen | owner(place)).is_ok())
-            .then_some(seen >> OWNER_BITS)
-    }
-
-    /// Gives the entry back, if it is of the process at this place.
-    pub fn end(&self, place: u16) {
-        let seen = sync::load_u32(&self.0);
-        if seen & OWNERS == owner(place) {
-            // It is the owner's alone; or its owner is dead, and nobody else is sweeping.
-            sync::release(&self.0, after(seen >> OWNER_BITS) << OWNER_BITS);
-        }
-    }
-
-    /// At which place the process is that has it, and which generation this is.
-    #[inline]
-    pub fn holder(&self) -> Option<(u16, u32)> {
-        let seen = sync::acquire(&self.0);
-        Some(((seen & OWNERS).checked_sub(1)? as u16, seen >> OWNER_BITS))
-    }
-
-    /// At which place the process is that has it.
-    #[inline]
-    pub fn place(&self) -> Option<u16> {
-        Some(self.holder()?.0)
-    }
-}
-
-/// The generation after this one. Numbers and keys hold what is left of one divided by 2ⁿ - 1, for some n of 8 to 24: of
-/// the last one that is 2ᵐ - 1, and never 2. So who has the number of the last has not that of the next one, either.
-const fn after(generation: u32) -> u32 {
-    if generation == LAST_GENERATION { 2 } else { generation + 1 }
-}
-
-/// Never 0.
-const fn owner(place: u16) -> u32 {
-    (place as u32 + 1) & OWNERS
-}
+use crate::sync::{self, AtomicU32};
 
 /// An entry of a table.
 pub trait Entry: Shared {
@@ -152,6 +94,7 @@ mod tests {
     use super::*;
     use crate::identity::number;
     use crate::open::OpenOptions;
+    use crate::protocol::life::{LAST_GENERATION, after};
 
     #[test]
     fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generations_begin_anew()
@@ -159,7 +102,7 @@ mod tests {
         let (context, fabric) = OpenOptions::new().alone();
         // As if each of the others had been taken and given back as often as can be counted.
         for slot in fabric.tables().mrs.all() {
-            sync::release(&slot.life().0, LAST_GENERATION << OWNER_BITS);
+            slot.life().be_as_old_as_can_be();
         }
         let pd = context.alloc_pd();
         let key = || {

@@ -10,6 +10,7 @@ mod device_death;
 mod device_fanin;
 mod device_fanin_resize;
 mod device_identity;
+mod device_life;
 mod device_moderation;
 mod device_ownership;
 mod device_pool;

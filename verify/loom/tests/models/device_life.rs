@@ -1,0 +1,97 @@
+//! Entries of a table: one process has each, and comes after whoever had it before, also where that one died (X3).
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+use transport_rxe_loop::protocol::life::Life;
+use verify_loom::harness::{UNORDERED, model};
+
+const ONE: u16 = 0;
+const OTHER: u16 = 254 - 1;
+
+/// When an entry is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// Once its owner is through with it.
+    Last,
+    /// Before.
+    First,
+}
+
+/// An entry, and what its owner does with it: doing that without a happens-before is what fails.
+#[derive(Default)]
+struct World {
+    life: Life,
+    entry: UnsafeCell<u32>,
+}
+
+// SAFETY: loom looks after the cell.
+unsafe impl Sync for World {}
+
+impl World {
+    fn with(place: Option<u16>) -> Arc<Self> {
+        let world = Arc::<Self>::default();
+        assert!(place.is_none_or(|place| world.life.claim(place) == Some(0)));
+        world
+    }
+
+    fn work(&self) {
+        // SAFETY: loom has looked whether somebody else is at it.
+        self.entry.with_mut(|entry| unsafe { *entry += 1 });
+    }
+
+    /// What its owner does, or who sweeps up after that one, which has seen all that it did.
+    fn end(&self, place: u16, ends: Ends) {
+        if ends == Ends::First {
+            self.life.end(place);
+        }
+        self.work();
+        if ends == Ends::Last {
+            self.life.end(place);
+        }
+    }
+
+    /// Claims it, if it is free; which generation that is.
+    fn claim(&self, place: u16) -> Option<u32> {
+        let generation = self.life.claim(place);
+        if generation.is_some() {
+            assert_eq!(self.life.place(), Some(place), "another has it");
+            self.work();
+        }
+        generation
+    }
+}
+
+#[test]
+fn x03_of_two_that_claim_an_entry_one_has_it() {
+    model("two claim an entry", || {
+        let world = World::with(None);
+        let other = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.claim(OTHER)
+        });
+        let claimed = [world.claim(ONE), other.join().unwrap()];
+        assert_eq!(claimed.iter().flatten().collect::<Vec<_>>(), [&0], "one has it, and is the first");
+    });
+}
+
+fn hand_over(ends: Ends) {
+    let world = World::with(Some(ONE));
+    let other = thread::spawn({
+        let world = Arc::clone(&world);
+        move || world.claim(OTHER)
+    });
+    world.end(ONE, ends);
+    assert!(other.join().unwrap().is_none_or(|generation| generation == 1), "another life");
+    assert_ne!(world.life.place(), Some(ONE));
+}
+
+#[test]
+fn x03_who_claims_an_entry_comes_after_who_had_it() {
+    model("an entry is handed over", || hand_over(Ends::Last)).must_fail_as(
+        "ending last",
+        UNORDERED,
+        || hand_over(Ends::First),
+    );
+}
