@@ -18,7 +18,6 @@ use crate::imitate;
 use crate::kicks::Kicks;
 use crate::layout::QpSlot;
 use crate::memory::Pieces;
-use crate::onesided;
 use crate::peer::{Peer, Unavailable};
 use crate::protocol::tag;
 use crate::queue::{Payload, Ring, SendRequest};
@@ -261,7 +260,6 @@ impl<'k> Initiator<'k> {
             identity::fail_sends(self.slot, self.me.number);
         }
         self.kicks.add(self.fabric, self.peer.number());
-        onesided::abandon(self.fabric, self.me.number);
         let Halted { position, wr_id, .. } = *halted;
         flush::complete(self.fabric, self.slot, self.me.number, wr_id, position, status);
     }

@@ -86,10 +86,8 @@ impl Opened {
 
     /// Hands the descriptor over to what a forked child closes as well.
     pub fn hand_over<T>(self, to: impl FnOnce(OwnedFd) -> T) -> T {
-        let Self { note, fd } = self;
-        let taken = to(fd);
-        drop(note);
-        taken
+        let Self { note: _until_then, fd } = self;
+        to(fd)
     }
 }
 
@@ -111,4 +109,25 @@ pub fn inherited() -> Option<RawFd> {
     let number = sync::load_u32(&OPENED);
     sync::store_u32(&OPENED, NOTHING);
     (number != NOTHING).then_some(number as RawFd)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::actor::Waiting;
+
+    #[test]
+    fn x03_what_is_opened_is_noted_before_anybody_forks() {
+        let null = File::open("/dev/null").unwrap();
+        // As a thread that forks.
+        begin();
+        thread::scope(|scope| {
+            let opens = Waiting::new(scope, || Opened::by(|| Ok(null.into())));
+            let waits = opens.has_to_wait();
+            end();
+            assert!(waits && opens.join().unwrap().is_ok());
+        });
+    }
 }

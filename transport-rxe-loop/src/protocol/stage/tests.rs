@@ -64,9 +64,9 @@ fn what_a_dead_process_has_to_do_with_is_swept() {
     for is_answered in [false, true] {
         let request = asked(&word);
         is_answered.then(|| serve(request));
-        word.sweep(ASKED);
+        assert_eq!(word.sweep(ASKED), None);
         assert!(word.claim(5, 6).is_none(), "its asker lives, and gives up itself");
-        word.sweep(ASKER);
+        assert_eq!(word.sweep(ASKER), None, "it is not in flight");
         assert_eq!(word.seen().state(), None);
     }
     word.claim(ASKER, ASKED).unwrap();
@@ -74,9 +74,9 @@ fn what_a_dead_process_has_to_do_with_is_swept() {
     assert_eq!(word.seen().state(), None, "it had not asked");
     let request = asked(&word);
     word.serve(ASKED).unwrap();
-    word.sweep(ASKER);
+    assert_eq!(word.sweep(ASKER), Some(ASKED), "it is in flight there");
     assert_eq!(word.seen().state(), Some(State::Orphaned));
-    word.sweep(5);
+    assert_eq!(word.sweep(5), None);
     assert_eq!(word.seen().state(), Some(State::Orphaned), "it is another one that died");
     word.sweep(ASKED);
     assert_eq!(word.seen().state(), None);
