@@ -29,7 +29,7 @@
 //! | count of visitors | [`leave`], who looked at other processes' regions | [`acquire_at`], who unmaps them | that it does not look any more |
 //! | records of other processes' regions | [`release`], who learned of one | [`acquire`], who looks | what it says |
 //! | word of a stage | [`swap_if`], asker and asked | [`acquire`], [`swap_if`], the other | the request, and the answer |
-//! | whether abandoned requests are in flight at a process | [`release`], who gives one up; the process | [`acquire`], who takes a receive of its | that the process has written to the receive, if it is clear |
+//! | whether abandoned requests are in flight at a process | [`release`], the process, as it clears it | [`acquire`], who takes a receive of its | that the process has written to the receive |
 //! | who has asked a process | [`raise_from`], asker | [`raise_from`], the asked | that the request is there |
 //! | word of an atomic | [`fetch_add`], [`compare_swap`] | the same | what the other did before its atomic |
 //! | last word of a WRITE | [`write_fence`] before it | [`read_fence`] after it | the rest of the WRITE (Q8) |

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use cq_core::setup::QpType;
+use cq_core::setup::{QpType, SrqInit};
 use cq_core::transport::{Poll, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, Sge};
@@ -330,4 +330,31 @@ fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look
         assert!(!this(fabric).unwrap().askers.any());
     }
     assert_eq!(calls(), before, "it is not called again");
+}
+
+#[test]
+fn x07_this_process_has_nothing_abandoned_while_it_serves_nobody() {
+    let (_context, _pd, fabric) = alone();
+    let abandoned = &this(fabric).unwrap().abandoned;
+    abandoned.mark();
+    let serving = fabric.reach().copier().serving();
+    assert!(has_abandoned(fabric, fabric.place()));
+    drop(serving);
+    assert!(!has_abandoned(fabric, fabric.place()) && !abandoned.is_marked());
+}
+
+#[test]
+fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives_are_free() {
+    let (_context, pd, fabric) = alone();
+    let (me, srq) = (fabric.place(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
+    let stages: Vec<_> = fabric.tables().stages.of(PLACE).take(3).collect();
+    for (stage, asker, asked) in
+        [(stages[0], PLACE, me), (stages[1], PLACE, PLACE), (stages[2], me, me)]
+    {
+        let word = &stage.head.word;
+        word.ask(word.claim(asker, asked).unwrap()).unwrap();
+    }
+    give_up_for_the_dead(fabric, fabric.srq(srq.number()));
+    let asked = Some(State::Asked);
+    assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);
 }

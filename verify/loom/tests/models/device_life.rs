@@ -72,7 +72,11 @@ fn x03_of_two_that_claim_an_entry_one_has_it() {
             move || world.claim(OTHER)
         });
         let claimed = [world.claim(ONE), other.join().unwrap()];
-        assert_eq!(claimed.iter().flatten().collect::<Vec<_>>(), [&0], "one has it, and is the first");
+        assert_eq!(
+            claimed.iter().flatten().collect::<Vec<_>>(),
+            [&0],
+            "one has it, and is the first"
+        );
     });
 }
 

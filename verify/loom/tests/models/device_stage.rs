@@ -157,6 +157,32 @@ fn given_back(hasty: Hasty) {
     world.expect_all_free();
 }
 
+/// The same, where another thread of the asked clears the mark, and who takes the receive only looks.
+fn cleared_by_another() {
+    let world = Arc::new(World::default());
+    let server = thread::spawn({
+        let world = Arc::clone(&world);
+        move || {
+            world.serve();
+            let _serving = world.serving.lock().unwrap();
+            world.abandoned.clear();
+        }
+    });
+    let (nth, seen) = world.ask();
+    if world.words[nth].give_up(seen) {
+        world.abandoned.mark();
+    }
+    if !world.abandoned.is_marked() {
+        world.memory.with_mut(|_| ());
+    }
+    server.join().unwrap();
+}
+
+#[test]
+fn x07_who_finds_nothing_abandoned_comes_after_what_was() {
+    model("a mark is cleared by another", cleared_by_another);
+}
+
 #[test]
 fn x07_a_receive_that_was_given_back_is_not_written_to_by_what_was_given_up_with_it() {
     let all = || given_back(Hasty::No);

@@ -24,6 +24,7 @@ fn ask(fabric: &'static Fabric, place: u16) -> Result<u64, NotDone> {
 fn x07_who_gives_up_what_is_being_carried_out_says_so() {
     let (_context, _pd, fabric) = alone();
     let abandoned = || has_abandoned(fabric, PLACE);
+    let calls = || sync::load_u32(&fabric.tables().processes[usize::from(PLACE)].calls);
     for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
         let mut asking = Asking::new(fabric, PLACE, 0).unwrap();
         let word = &asking.stage.head.word;
@@ -31,8 +32,10 @@ fn x07_who_gives_up_what_is_being_carried_out_says_so() {
         let serving = is_begun.then(|| word.serve(PLACE).unwrap());
         assert!(serving.is_none_or(|serving| !is_answered || word.answer(serving)));
         assert!(!abandoned());
+        let before = calls();
         drop(asking);
         assert_eq!(abandoned(), is_begun && !is_answered);
+        assert_eq!(calls() > before, abandoned(), "it is to see that it is not any more");
     }
 }
 
