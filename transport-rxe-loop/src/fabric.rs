@@ -176,6 +176,11 @@ impl Fabric {
         self.here.alive(owner.to_word()) == Liveness::Dead
     }
 
+    /// Who has a place, alive or not. Any is harmless.
+    pub fn owner_at(&self, place: u16) -> Option<Owner> {
+        self.here.owner_at(place).and_then(Owner::from_word)
+    }
+
     /// Whether the process at a place lives.
     pub fn is_alive(&self, place: u16) -> bool {
         place == self.place() || self.liveness(place) != Liveness::Dead

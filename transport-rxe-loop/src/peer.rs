@@ -206,8 +206,8 @@ impl Peer {
         Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
     }
 
-    /// Whether nobody writes any more to receives that others had taken before and given back. To be asked under the
-    /// lock by which they are taken.
+    /// Whether nobody writes any more to receives that others had taken before and given back. To be asked once one is
+    /// taken, or under the lock by which they are, where nobody gives one back without it.
     #[inline]
     fn has_nothing_abandoned(&self) -> Result<(), Unavailable> {
         match self.slot.life().place() {

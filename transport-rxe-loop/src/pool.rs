@@ -53,12 +53,13 @@ fn numbered(fabric: &'static Fabric, srq: u32) -> Option<(&'static SrqSlot, Queu
 
 /// Takes a receive from the shared receive queue with this number for queue pair `target`, if `may` says,
 /// under the lock, that this one takes messages. Who shuts takers out by a state waits for the lock
-/// [then](outwait), and finds what was taken before.
+/// [then](outwait), and finds what was taken before. It is asked once more when one is taken, which somebody may have
+/// [left](Queue::leave) meanwhile without the lock.
 pub fn take(
     fabric: &'static Fabric,
     srq: u32,
     target: u32,
-    may: impl FnOnce() -> Result<(), Unavailable>,
+    may: impl Fn() -> Result<(), Unavailable>,
 ) -> Result<(Taken, RecvRequest), Unavailable> {
     let lock = fabric.srq(srq).pool.lock();
     let (taken, ring) = {
@@ -72,6 +73,10 @@ pub fn take(
     };
     if taken.reached_limit() {
         tell_limit(fabric, srq, fabric.place());
+    }
+    if let Err(why) = may() {
+        give_back(fabric, srq, &taken);
+        return Err(why);
     }
     Ok((taken, ring.read_recv(taken.slot().into())))
 }

@@ -223,8 +223,9 @@ impl Transfer<'_> {
         let means = &self.fabric.reach().means;
         loop {
             let process = match means.of(self.fabric, place) {
-                Mean::Direct(process) => process,
-                Mean::Service => return copier::asking::carry(self, range, len),
+                // What is in flight there may write where this does: it is asked for behind that.
+                Mean::Direct(process) if !copier::has_abandoned(self.fabric, place) => process,
+                Mean::Direct(_) | Mean::Service => return copier::asking::carry(self, range, len),
                 Mean::None => return Err(Trouble::NoAnswer),
             };
             let late = self.late(range.clone(), len);

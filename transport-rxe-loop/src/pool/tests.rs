@@ -22,6 +22,7 @@ use crate::fabric::{alive, claim, header};
 use crate::open::OpenOptions;
 use crate::protocol::lock::Owner;
 use crate::qp::{QpInit, QueuePair};
+use crate::reach::copier;
 use crate::srq::SharedReceiveQueue;
 use crate::state::QpState;
 use crate::sweep;
@@ -508,4 +509,26 @@ fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_reschedule
         });
         drop(posts.join().unwrap());
     });
+}
+
+#[test]
+fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_it() {
+    let alone = Alone::in_own_fabric();
+    let (fabric, srq, target) = (alone.fabric, alone.srq.number(), alone.qp.number());
+    let first = alone.is_taken_by(PLACE);
+    // This process carries out what the one at `PLACE` has asked for: to write to that receive.
+    let is_through = copier::carry_out_for(fabric, PLACE);
+    // Who has just asked, under the lock, is suspended for so long that `PLACE` gives up, and leaves it without the lock.
+    let leaves = || {
+        if !copier::has_abandoned(fabric, fabric.place()) {
+            copier::sweep(fabric, PLACE);
+            return alone.pool().leave(&first).then_some(()).ok_or(Unavailable::Gone);
+        }
+        Err(Unavailable::Stuck)
+    };
+    assert_eq!(take(fabric, srq, target, leaves).err(), Some(Unavailable::Stuck));
+    assert!(alone.pool().taken().next().is_none(), "it is given back");
+    is_through();
+    let there = take(fabric, srq, target, || Ok(())).unwrap();
+    assert_eq!(there.0.slot(), first.slot());
 }

@@ -356,7 +356,8 @@ impl Queue<'_> {
         // Before the looks: who leaves one from here on says so again.
         let _none_by_now = sync::swap_if(&self.pool.takers.left, 1, 0);
         for (slot, word) in (0..self.slots.len() as u32).zip(self.slots).rev() {
-            let seen = sync::load(word);
+            // Who left it has been told that it may still be written to.
+            let seen = sync::acquire(word);
             if seen & STATE == LEFT {
                 self.put_first(slot, word, generation(seen));
             }

@@ -289,9 +289,9 @@ fn carry_out(fabric: &'static Fabric, stage: Stage) -> (Outcome, u64) {
 }
 
 fn atomic_here(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> (Outcome, u64) {
-    match stripes::apply(fabric, word, step) {
-        Ok(held) => (Outcome::Done, held),
-        Err(_) => (Outcome::Later, 0),
+    match stripes::apply_soon(fabric, word, step) {
+        Some(held) => (Outcome::Done, held),
+        None => (Outcome::Later, 0),
     }
 }
 

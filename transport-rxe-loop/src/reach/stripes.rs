@@ -5,11 +5,14 @@
 //! that whoever does an atomic takes, its own process included. It is taken over from a process that died:
 //! that one had written its word, or not.
 
+use std::time::{Duration, Instant};
+
 use rustix::io::Errno;
 
 use crate::fabric::Fabric;
-use crate::lock::Guard;
+use crate::lock::{Backoff, Guard};
 use crate::memory::{Far, Piece, Pieces, Target};
+use crate::protocol::lock::Lock;
 use crate::reach::copier::asking::{self, NotDone};
 use crate::reach::means::Mean;
 use crate::reach::remote::Process;
@@ -21,6 +24,9 @@ use crate::window::Word;
 pub const STRIPES: usize = 64;
 
 const LEN: usize = size_of::<u64>();
+
+/// For how long others wait who ask this process for something else, while it waits for a lock on behalf of one.
+const SOON: Duration = Duration::from_millis(5);
 
 /// What an atomic does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +72,34 @@ pub fn apply(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Result<u64
 }
 
 /// The lock of a word, by its address in its own process.
+fn stripe(fabric: &'static Fabric, addr: usize) -> &'static Lock {
+    &fabric.tables().common.stripes[addr / LEN % STRIPES]
+}
+
 fn lock(fabric: &'static Fabric, addr: usize) -> Result<Guard<'static>, Trouble> {
-    let stripe = &fabric.tables().common.stripes[addr / LEN % STRIPES];
-    fabric.lock(stripe, || {}).map_err(|_| Trouble::NoAnswer)
+    fabric.lock(stripe(fabric, addr), || {}).map_err(|_| Trouble::NoAnswer)
+}
+
+/// The same as [`apply`], of this process' own word, for others, whom it is not to keep waiting; `None` if it would, or the
+/// word is another's.
+pub fn apply_soon(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Option<u64> {
+    match word {
+        Word::Mapped(word) => Some(step.on(word)),
+        Word::Own(word) => {
+            let stripe = stripe(fabric, word.as_ptr() as usize);
+            let (end, mut backoff) = (Instant::now() + SOON, Backoff::default());
+            loop {
+                if let Some(_guard) = fabric.try_lock(stripe) {
+                    return Some(step.on(word));
+                }
+                if Instant::now() > end {
+                    return None;
+                }
+                backoff.snooze();
+            }
+        }
+        Word::Far { .. } => None,
+    }
 }
 
 #[cold]

@@ -13,6 +13,7 @@ use super::{Copier, give_up, serve_if_nobody_does};
 use crate::fabric::Fabric;
 use crate::lock::Backoff;
 use crate::memory::{self, Far, Piece, Pieces, Target};
+use crate::protocol::lock::Owner;
 use crate::protocol::stage::{Recalled, Seen, State};
 use crate::reach::stage::{Code, LARGE, OWN, Outcome, Request, SMALL_BYTES, Stage};
 use crate::reach::stripes::Step;
@@ -99,20 +100,22 @@ impl From<Trouble> for NotDone {
 /// [resumed](resume) and answered, or [abandoned](abandon).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
-    stage: usize,
+    stage: u32,
     seen: Seen,
+    /// Who has begun it, as a number: another one may have its place by the time that it is asked again.
+    owner: u32,
 }
 
 impl Begun {
     /// As numbers, of which the first is not 0, to be kept.
     pub const fn to_words(self) -> [u64; 2] {
-        [self.stage as u64 + 1, self.seen.to_word()]
+        [(self.owner as u64) << 32 | (self.stage as u64 + 1), self.seen.to_word()]
     }
 
     /// What was kept, if anything was.
     pub fn from_words([stage, seen]: [u64; 2]) -> Option<Self> {
-        let stage = usize::try_from(stage.checked_sub(1)?).ok()?;
-        Some(Self { stage, seen: Seen::from_word(seen) })
+        let (owner, stage) = ((stage >> 32) as u32, (stage as u32).checked_sub(1)?);
+        Some(Self { stage, seen: Seen::from_word(seen), owner })
     }
 }
 
@@ -141,7 +144,9 @@ struct Asking {
     stage: Stage,
     in_use: &'static AtomicU32,
     seen: Seen,
-    /// Whether the process that is asked was found dead.
+    /// The process that is asked; `None` where there is none.
+    owner: Option<Owner>,
+    /// Whether that was found dead.
     is_dead: bool,
 }
 
@@ -191,7 +196,8 @@ impl Asking {
         of(large).chain(of(own)).find_map(|(_, (stage, in_use))| {
             sync::enter(in_use);
             if let Some(seen) = stage.head.word.claim(fabric.place(), asked) {
-                return Some(Self { fabric, stage, in_use, seen, is_dead: false });
+                let owner = fabric.owner_at(asked);
+                return Some(Self { fabric, stage, in_use, seen, owner, is_dead: false });
             }
             sync::leave(in_use);
             None
@@ -201,8 +207,9 @@ impl Asking {
     /// That of a request that was [kept](Self::keep).
     fn again(fabric: &'static Fabric, begun: Begun) -> Option<Self> {
         let mut mine = fabric.reach().copier().mine(fabric);
-        let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage)?;
-        Some(Self { fabric, stage, in_use, seen: begun.seen, is_dead: false })
+        let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage as usize)?;
+        let owner = Owner::from_word(begun.owner);
+        Some(Self { fabric, stage, in_use, seen: begun.seen, owner, is_dead: false })
     }
 
     /// Asks for something, and says what was found if it was an atomic. The stage's data is the caller's
@@ -251,7 +258,7 @@ impl Asking {
                 }
                 _ => {}
             }
-            if nap % LOOK == 0 && !self.fabric.is_alive(self.seen.asked()) {
+            if nap % LOOK == 0 && self.owner.is_none_or(|owner| self.fabric.is_dead(owner)) {
                 self.is_dead = true;
                 self.fabric.suspect();
                 return Err(Trouble::NoAnswer);
@@ -277,7 +284,8 @@ impl Asking {
     /// Leaves the stage as it is.
     fn keep(self) -> Begun {
         let this = ManuallyDrop::new(self);
-        Begun { stage: this.stage.index(), seen: this.seen }
+        let owner = this.owner.map_or(0, Owner::to_word);
+        Begun { stage: this.stage.index() as u32, seen: this.seen, owner }
     }
 }
 

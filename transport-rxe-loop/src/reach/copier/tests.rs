@@ -24,6 +24,7 @@ use crate::qp::{QpInit, QueuePair};
 use crate::reach;
 use crate::reach::stage::Head;
 use crate::state::QpState;
+use crate::sync::AtomicU64;
 
 /// A place where nobody lives.
 pub const PLACE: u16 = 37;
@@ -357,4 +358,26 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
     give_up_for_the_dead(fabric, fabric.srq(srq.number()));
     let asked = Some(State::Asked);
     assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn x07_who_is_suspended_over_a_word_keeps_nobody_waiting_who_asks_its_owner_for_something_else() {
+    let (_context, pd, fabric) = alone();
+    let word = Box::leak(Box::new(AtomicU64::new(0)));
+    // SAFETY: an atomic that is there for ever.
+    let region =
+        unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
+    let region = region.unwrap();
+    let stripe = &fabric.tables().common.stripes[region.addr() as usize / 8 % stripes::STRIPES];
+    let suspended = fabric.lock(stripe, || {}).unwrap();
+    let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
+    let adds = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
+    let other = is_asked(fabric);
+    let stage = fabric.tables().stages.of(PLACE).nth(1).unwrap();
+    asks(fabric, stage, adds, &[region.sge(0, 8).unwrap()]);
+    serve(fabric);
+    assert_eq!([state(stage.head), state(other)], [Some(State::Done); 2]);
+    assert_eq!(stage.head.answered().0, Outcome::Later, "while that one has the lock");
+    drop(suspended);
 }

@@ -1,17 +1,24 @@
 //! What becomes of requests to another process that answers late or never, and whom a process serves that waits.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use cq_core::setup::Access;
+use rustix::io::Errno;
 
 use super::*;
 use crate::actor::until;
+use crate::fabric::{alive, claim, header};
 use crate::facts::Whose;
 use crate::pd::ProtectionDomain;
+use crate::reach;
 use crate::reach::copier::tests::{Counter, PLACE, alone, is_asked, is_free, state};
-use crate::reach::copier::{has_abandoned, serve, tidy};
+use crate::reach::copier::{carry_out, has_abandoned, serve, tidy};
+use crate::reach::means::Mean;
 use crate::reach::stage::LARGE_BYTES;
+use crate::sweep;
 use crate::sync::AtomicU64;
 
 /// Asks the process at a place for an atomic.
@@ -227,7 +234,7 @@ fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
     let seen = word.ask(word.claim(fabric.place(), PLACE).unwrap()).unwrap();
     word.serve(PLACE).unwrap();
     sync::enter(&fabric.reach().copier().in_use[0]);
-    let begun = Begun { stage: stage.index(), seen };
+    let begun = Begun { stage: stage.index() as u32, seen, owner: 0 };
     assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
     assert!(is_free(stage));
     assert_eq!(counter.value(), 0);
@@ -306,4 +313,66 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
         assert_eq!(moves.join().unwrap(), Ok(()));
         assert_eq!(sync::acquire(waiting), 0);
     });
+}
+
+#[test]
+fn x03_an_atomic_that_a_dead_process_had_begun_ends_though_another_one_has_its_place() {
+    let (_context, _pd, fabric) = alone();
+    let claim = &header::claims(fabric.memory(), fabric.limits())[usize::from(PLACE)];
+    let stage = fabric.tables().stages.of(fabric.place()).next().unwrap();
+    let word = &stage.head.word;
+    let seen = word.ask(word.claim(fabric.place(), PLACE).unwrap()).unwrap();
+    word.serve(PLACE).unwrap();
+    sync::enter(&fabric.reach().copier().in_use[0]);
+    // Nobody has its lock.
+    let owner = fabric.die_at(PLACE).to_word();
+    let begun = Begun { stage: stage.index() as u32, seen, owner };
+    assert_eq!(Begun::from_words(begun.to_words()), Some(begun));
+    until("it is swept up after", || {
+        sweep::look(fabric);
+        fabric.owner_at(PLACE).is_none()
+    });
+    let file = File::options().read(true).write(true).open(fabric.path().file()).unwrap();
+    let next = claim::next(PLACE.into(), claim);
+    assert!(claim::take(claim, next) && alive::hold(file.as_fd(), next).unwrap());
+    assert!(fabric.is_alive(PLACE), "another one");
+    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
+    assert!(is_free(stage));
+}
+
+/// What was given up is still being carried out when its next try, and what comes after, could be moved by the system.
+#[test]
+fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
+    let (_context, pd, fabric) = alone();
+    let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
+    let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
+    let far = Far { place: fabric.place(), whose, needs };
+    let there = Target::of_far(far, Piece::far(region.addr() as usize, 8, region.lkey()));
+    let write = |value: u64| {
+        let data = [AtomicU64::new(value)];
+        reach::copy(fabric, &Pieces::of_words(&data, 8), &there, Order::LastWordLast)
+    };
+    let means = &fabric.reach().means;
+    let Mean::Direct(process) = means.of(fabric, fabric.place()) else { panic!("it is not asked") };
+    // The system refuses, for a moment: it has no memory, say.
+    means.learn(fabric, fabric.place(), process, Errno::NOMEM).unwrap();
+    let serving = fabric.reach().copier().serving();
+    let (stage, begun) = thread::scope(|scope| {
+        let writes = scope.spawn(|| write(1));
+        let begun = begins(fabric);
+        assert_eq!(writes.join().unwrap(), Err(Trouble::NoAnswer));
+        begun
+    });
+    until("it is reached directly again", || {
+        matches!(means.of(fabric, fabric.place()), Mean::Direct(_))
+    });
+    assert_eq!(write(1), Err(Trouble::NoAnswer), "it is still in flight");
+    let (outcome, held) = carry_out(fabric, stage);
+    stage.head.answer(outcome, held);
+    assert!(!stage.head.word.answer(begun));
+    drop(serving);
+    assert_eq!(write(2), Ok(()));
+    let mut value = [0; 8];
+    region.read(0, &mut value).unwrap();
+    assert_eq!(u64::from_ne_bytes(value), 2);
 }
