@@ -217,7 +217,8 @@ impl QueuePair {
     }
 
     /// Destroys it, as dropping does. What is outstanding is dropped; what completed stays in its
-    /// completion queues. Waits as [`modify`](Self::modify) to RESET does.
+    /// completion queues. Waits as [`modify`](Self::modify) to RESET does; where that would fail, as the peer is suspended in
+    /// the middle of a request, memory that its receives name may be written to until the memory is deregistered.
     pub fn destroy(self) {
         drop(self);
     }

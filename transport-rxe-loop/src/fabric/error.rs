@@ -138,6 +138,7 @@ impl AttachError {
     pub fn system(step: &'static str, path: PathBuf, errno: Errno) -> Self {
         match errno {
             Errno::MFILE | Errno::NFILE => Self::NoDescriptor { errno: errno.raw_os_error() },
+            Errno::BUSY => Self::Busy { path },
             _ => Self::System { step, path, errno: errno.raw_os_error() },
         }
     }

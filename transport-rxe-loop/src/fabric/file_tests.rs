@@ -142,6 +142,8 @@ fn actor() {
         "parent in the middle" => forks::parent_in_the_middle(&path),
         "parent that attaches" => forks::parent_that_attaches(&path),
         "parent that opens" => forks::parent_that_opens(&path),
+        "parent with a lock" => forks::parent_with_a_lock(&path),
+        "parent with a handler" => forks::parent_with_a_handler(&path),
         "parent that maps nothing" => forks::parent_that_maps_nothing(&path),
         "no descriptor" => system::no_descriptor(&path),
         "no streams" => system::no_streams(&path),

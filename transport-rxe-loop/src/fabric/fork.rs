@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::UnsafeCell;
 use std::ptr::with_exposed_provenance_mut;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::attach;
 use super::registry::{Guard, REGISTRY};
-use super::unshared;
+use super::unshared::{self, HeldOff};
 use crate::region::Mapping;
 use crate::sync::{self, AtomicU32};
 
@@ -42,7 +43,7 @@ pub fn watch(_only: &Guard) -> Result<(), Errno> {
         return Ok(());
     }
     // SAFETY: the three do only what they may where a process with threads forks: loads, stores and system calls.
-    let failed = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    let failed = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
     if failed != 0 {
         return Err(Errno::from_raw_os_error(failed));
     }
@@ -54,13 +55,25 @@ pub fn watch(_only: &Guard) -> Result<(), Errno> {
     Ok(())
 }
 
+/// What the thread that forks has of others, from `before` on. Nobody else is between that and `after` meanwhile.
+struct Forker(UnsafeCell<Option<HeldOff>>);
+
+// SAFETY: it is reached by the thread alone that holds the others off.
+unsafe impl Sync for Forker {}
+
+static FORKER: Forker = Forker(UnsafeCell::new(None));
+
 /// The child is not to have what [holds](unshared::hold_off) forks off.
 extern "C" fn before() {
-    unshared::begin();
+    let held = unshared::hold_others_off();
+    // SAFETY: this thread holds the others off.
+    unsafe { *FORKER.0.get() = held };
 }
 
-extern "C" fn in_parent() {
-    unshared::end();
+/// In the parent, and in the child.
+extern "C" fn after() {
+    // SAFETY: the C library calls this after `before` alone, since which this thread has held the others off.
+    drop(unsafe { (*FORKER.0.get()).take() });
 }
 
 /// Loads, stores and system calls only.
@@ -77,8 +90,8 @@ unsafe extern "C" fn in_child() {
         // SAFETY: whoever opened it was in the parent.
         unsafe { rustix::io::close(fd) };
     }
-    unshared::end();
     sync::next_number(&FORKS);
+    after();
 }
 
 /// Puts zeros in the place of a mapping that is never unmapped.

@@ -8,7 +8,7 @@
 //!   child closes what either says.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -18,45 +18,52 @@ use crate::sync::{self, AtomicU32};
 
 const NOTHING: u32 = u32::MAX;
 const PAUSE: Duration = Duration::from_micros(100);
+/// For how long a thread may be about to fork.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 static HELD_OFF: AtomicU32 = AtomicU32::new(0);
 static OPENED: AtomicU32 = AtomicU32::new(NOTHING);
 
-/// No thread of this process forks meanwhile.
+/// No other thread of this process forks meanwhile.
 #[derive(Debug)]
 pub struct HeldOff {
     // A handler that forks would wait for the thread that it interrupts.
-    _signals: Blocked,
+    _signals: Option<Blocked>,
 }
 
 /// Has forks wait until what it returns is dropped. Only for system calls that do not wait: what else a thread may
 /// wait for, an allocator's lock for example, another one that is about to fork may have by then.
 ///
 /// # Errors
-/// What the system says.
+/// BUSY: another thread has been about to fork for so long. What it waits for may be this one's.
 pub fn hold_off() -> Result<HeldOff, Errno> {
-    let signals =
-        Blocked::all().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    begin();
-    Ok(HeldOff { _signals: signals })
+    let end = Instant::now() + PATIENCE;
+    HeldOff::until(|| Instant::now() > end).ok_or(Errno::BUSY)
+}
+
+/// The same, for a thread that is about to fork itself, however long that takes.
+pub fn hold_others_off() -> Option<HeldOff> {
+    HeldOff::until(|| false)
+}
+
+impl HeldOff {
+    fn until(is_too_long: impl Fn() -> bool) -> Option<Self> {
+        // It does not fail; and if it did, nothing but handlers that fork would be in danger.
+        let signals = Blocked::all().ok();
+        while !sync::try_lock(&HELD_OFF) {
+            if is_too_long() {
+                return None;
+            }
+            thread::sleep(PAUSE);
+        }
+        Some(Self { _signals: signals })
+    }
 }
 
 impl Drop for HeldOff {
     fn drop(&mut self) {
-        end();
+        sync::unlock(&HELD_OFF);
     }
-}
-
-/// A fork begins: nobody holds it off.
-pub fn begin() {
-    while !sync::try_lock(&HELD_OFF) {
-        thread::sleep(PAUSE);
-    }
-}
-
-/// A fork is over, in the parent or in the child.
-pub fn end() {
-    sync::unlock(&HELD_OFF);
 }
 
 /// A file that is open, by a descriptor that a forked child closes. One at a time: who opens one has the registry.
@@ -122,11 +129,11 @@ mod tests {
     fn x03_what_is_opened_is_noted_before_anybody_forks() {
         let null = File::open("/dev/null").unwrap();
         // As a thread that forks.
-        begin();
+        let forks = hold_others_off();
         thread::scope(|scope| {
             let opens = Waiting::new(scope, || Opened::by(|| Ok(null.into())));
             let waits = opens.has_to_wait();
-            end();
+            drop(forks);
             assert!(waits && opens.join().unwrap().is_ok());
         });
     }

@@ -19,7 +19,7 @@ use super::super::registry::Kept;
 use super::*;
 use crate::actor::has_to_wait;
 use crate::protocol::steps::{self, Step};
-use crate::sync::{AtomicU32 as Word, load_u32, store_u32};
+use crate::sync::{AtomicU32 as Word, load_u32, store_u32, try_lock, unlock};
 
 /// Forks; what `child` says is its exit code.
 pub fn fork(child: impl FnOnce() -> bool) -> i32 {
@@ -277,6 +277,91 @@ pub fn parent_that_maps_nothing(path: &FabricPath) {
 fn x07_a_forked_child_that_could_reach_the_memory_of_its_parent_is_ended() {
     let directory = Directory::new();
     let actor = Actor::play("parent that maps nothing", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+}
+
+/// A lock of the program's, which it keeps whole across forks, as allocators do.
+static LOCK: Word = Word::new(0);
+/// Whether a fork waits for that.
+static FORKS: Word = Word::new(0);
+/// Whether a signal comes as it begins, and came.
+static RAISES: Word = Word::new(0);
+static HANDLED: Word = Word::new(0);
+
+extern "C" fn locks() {
+    if load_u32(&RAISES) != 0 {
+        store_u32(&RAISES, 0);
+        // SAFETY: the handler is installed.
+        unsafe { libc::raise(libc::SIGUSR1) };
+    }
+    store_u32(&FORKS, 1);
+    while !try_lock(&LOCK) {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+extern "C" fn unlocks() {
+    unlock(&LOCK);
+}
+
+/// What the program does about its lock comes first in a fork, and so after what the device does.
+fn keeps_its_lock() {
+    // SAFETY: they make system calls, and store.
+    assert_eq!(unsafe { libc::pthread_atfork(Some(locks), Some(unlocks), Some(unlocks)) }, 0);
+    watch(&REGISTRY.lock(Instant::now() + PATIENCE).unwrap()).unwrap();
+}
+
+/// Attaches with a lock that another thread waits for as it forks.
+pub fn parent_with_a_lock(path: &FabricPath) {
+    keeps_its_lock();
+    assert!(try_lock(&LOCK));
+    let forks = thread::spawn(|| exit_code(fork(|| true)));
+    until("it forks", || load_u32(&FORKS) != 0);
+    assert!(matches!(attach(path), Err(AttachError::Busy { .. })), "it can't while that goes on");
+    unlock(&LOCK);
+    assert_eq!(forks.join().unwrap(), 0);
+    attach(path).unwrap();
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_who_attaches_with_a_lock_that_a_fork_waits_for_is_told_and_goes_on() {
+    let directory = Directory::new();
+    let actor = Actor::play("parent with a lock", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+}
+
+extern "C" fn forks_too(_: libc::c_int) {
+    // SAFETY: as in a program.
+    unsafe {
+        match libc::fork() {
+            0 => libc::_exit(0),
+            child => libc::waitpid(child, std::ptr::null_mut(), 0),
+        };
+    }
+    store_u32(&HANDLED, 1);
+}
+
+/// Forks, and is sent a signal as that begins, whose handler forks.
+pub fn parent_with_a_handler(path: &FabricPath) {
+    // SAFETY: as in a program.
+    unsafe { libc::signal(libc::SIGUSR1, forks_too as *const () as libc::sighandler_t) };
+    keeps_its_lock();
+    attach(path).unwrap();
+    store_u32(&RAISES, 1);
+    assert_eq!(exit_code(fork(|| true)), 0);
+    assert_ne!(load_u32(&HANDLED), 0, "once the first fork was over");
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_handler_that_forks_while_its_thread_does_waits_for_nobody() {
+    let directory = Directory::new();
+    let actor = Actor::play("parent with a handler", &directory);
     assert_eq!(actor.hear(), "done");
     actor.finish();
 }
