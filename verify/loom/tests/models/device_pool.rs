@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
 
 use cq_core::transport::{Block, Events, Signal};
+use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::lock::Owner;
@@ -200,15 +201,23 @@ fn x03_what_was_left_is_taken_whoever_dies_over_it() {
 fn find_what_was_left() {
     let world = World::with(1);
     let taken = world.take(VICTIM).expect(WRONG);
+    // What the next one does with the receive comes after that.
+    let memory = Arc::new(UnsafeCell::new(()));
     let dies = thread::spawn({
-        let world = Arc::clone(&world);
-        move || world.victim.live(1, || _ = world.queue().leave(&taken))
+        let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
+        move || {
+            memory.with_mut(|_| ());
+            world.victim.live(1, || _ = world.queue().leave(&taken))
+        }
     });
     let finds = thread::spawn({
         let world = Arc::clone(&world);
         move || world.queue().find_left()
     });
     let taken = world.take(ONE);
+    if taken.is_some() {
+        memory.with_mut(|_| ());
+    }
     let found = finds.join().unwrap();
     dies.join().unwrap();
     let taken = taken.or_else(|| world.take(ONE));
