@@ -186,7 +186,9 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
         sync::store_u32(&node.channel, 0);
         collected.0.retain(|other| other.source != source);
-        self.empty(collected, descriptor);
+        if collected.0.is_empty() && !self.collect(collected) {
+            self.empty(collected, descriptor);
+        }
     }
 
     /// Adds an event of this source, if they come here and `is_meant` says that the event speaks of the object that

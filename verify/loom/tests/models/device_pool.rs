@@ -196,17 +196,24 @@ fn x03_what_was_left_is_taken_whoever_dies_over_it() {
     }
 }
 
+/// What a receive names.
+#[derive(Default)]
+struct Memory(UnsafeCell<()>);
+
+// SAFETY: loom looks after the cell.
+unsafe impl Sync for Memory {}
+
 /// The victim leaves the only one, and is killed before it has said so; somebody finds it, and a survivor takes one
 /// meanwhile, if it knows of one.
 fn find_what_was_left() {
     let world = World::with(1);
     let taken = world.take(VICTIM).expect(WRONG);
     // What the next one does with the receive comes after that.
-    let memory = Arc::new(UnsafeCell::new(()));
+    let memory = Arc::new(Memory::default());
     let dies = thread::spawn({
         let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
         move || {
-            memory.with_mut(|_| ());
+            memory.0.with_mut(|_| ());
             world.victim.live(1, || _ = world.queue().leave(&taken))
         }
     });
@@ -216,7 +223,7 @@ fn find_what_was_left() {
     });
     let taken = world.take(ONE);
     if taken.is_some() {
-        memory.with_mut(|_| ());
+        memory.0.with_mut(|_| ());
     }
     let found = finds.join().unwrap();
     dies.join().unwrap();
