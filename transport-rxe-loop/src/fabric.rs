@@ -39,8 +39,8 @@ use crate::open::Ways;
 use crate::place::Remains;
 use crate::protocol::lock::{Lock, Owner};
 use crate::protocol::requests::Reminder;
-use crate::reach::Reach;
 use crate::reach::remote::Process;
+use crate::reach::{Reach, copier};
 use crate::region::{Mapping, Shared};
 use crate::service::Service;
 use crate::sweep;
@@ -226,13 +226,22 @@ impl Fabric {
         self.here.free(dead.to_word());
     }
 
-    /// Waits for a lock, as [`Guard::take`] does.
+    /// Waits for a lock, as [`Guard::take`] does, and serves others who ask this process meanwhile: they have nothing to
+    /// do with who holds it.
     ///
     /// # Errors
     /// Somebody who lives does not give it back.
     #[inline]
-    pub fn lock<'a>(&self, lock: &'a Lock, repair: impl FnOnce()) -> Result<Guard<'a>, Stuck> {
-        Guard::take(lock, self.me, |holder| self.is_dead(holder), repair)
+    pub fn lock<'a>(
+        &'static self,
+        lock: &'a Lock,
+        repair: impl FnOnce(),
+    ) -> Result<Guard<'a>, Stuck> {
+        let is_dead = |holder| {
+            copier::serve_if_nobody_does(self);
+            self.is_dead(holder)
+        };
+        Guard::take(lock, self.me, is_dead, repair)
     }
 
     /// Takes a lock, if nobody who lives has it. What is under it needs no repair.

@@ -21,6 +21,7 @@ use crate::fabric::limits::Limits;
 use crate::fabric::{alive, claim, header};
 use crate::open::OpenOptions;
 use crate::protocol::lock::Owner;
+use crate::protocol::stage::State;
 use crate::qp::{QpInit, QueuePair};
 use crate::reach::copier;
 use crate::srq::SharedReceiveQueue;
@@ -531,4 +532,18 @@ fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_
     is_through();
     let there = take(fabric, srq, target, || Ok(())).unwrap();
     assert_eq!(there.0.slot(), first.slot());
+}
+
+#[test]
+fn x07_who_waits_for_a_lock_serves_others_who_ask_for_something_else() {
+    let alone = Alone::in_own_fabric();
+    let (fabric, lock) = (alone.fabric, alone.slot().pool.lock());
+    let suspended = fabric.lock(lock, || {}).unwrap();
+    let asked = copier::tests::is_asked(fabric);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| fabric.lock(lock, || {}).is_ok());
+        until("they are served", || copier::tests::state(asked) == Some(State::Done));
+        drop(suspended);
+        assert!(waits.join().unwrap());
+    });
 }

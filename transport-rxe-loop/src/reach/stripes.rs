@@ -25,8 +25,9 @@ pub const STRIPES: usize = 64;
 
 const LEN: usize = size_of::<u64>();
 
-/// For how long others wait who ask this process for something else, while it waits for a lock on behalf of one.
-const SOON: Duration = Duration::from_millis(5);
+/// For how long others wait who ask this process for something else, while it waits for a lock on behalf of one. There may
+/// be hundreds of these.
+const SOON: Duration = Duration::from_micros(200);
 
 /// What an atomic does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -135,7 +135,10 @@ pub fn resume(fabric: &'static Fabric, begun: Begun) -> Result<u64, NotDone> {
 
 /// Nobody waits for the answer any more: whether it was done is not known.
 pub fn abandon(fabric: &'static Fabric, begun: Begun) {
-    drop(Asking::again(fabric, begun));
+    if let Some(mut asking) = Asking::again(fabric, begun) {
+        // Then nobody else frees the stage.
+        asking.is_dead = asking.asks_the_dead();
+    }
 }
 
 /// A stage that is this thread's, to ask a process by.
@@ -182,18 +185,16 @@ impl Asking {
         }
     }
 
-    /// Claims one that is free. A large part takes a small stage only if it `may`, and leaves half of them to
-    /// what is small.
+    /// Claims one that is free. Only if it `may`, a small part takes a large stage, and a large part a small one, of which
+    /// it leaves half to what is small.
     fn claim(fabric: &'static Fabric, asked: u16, len: usize, may: bool) -> Option<Self> {
         let is_small = len <= SMALL_BYTES;
-        let (own, large) = match is_small {
-            true => (0..OWN, OWN..OWN),
-            false if may => (OWN / 2..OWN, OWN..OWN + LARGE),
-            false => (0..0, OWN..OWN + LARGE),
-        };
+        const ALL: usize = OWN + LARGE;
+        let (first, then) = if is_small { (0..OWN, OWN..ALL) } else { (OWN..ALL, OWN / 2..OWN) };
+        let then = if may { then } else { 0..0 };
         let mine = || fabric.reach().copier().mine(fabric).enumerate();
         let of = |range: Range<usize>| mine().filter(move |(nth, _)| range.contains(nth));
-        of(large).chain(of(own)).find_map(|(_, (stage, in_use))| {
+        of(first).chain(of(then)).find_map(|(_, (stage, in_use))| {
             sync::enter(in_use);
             if let Some(seen) = stage.head.word.claim(fabric.place(), asked) {
                 let owner = fabric.owner_at(asked);
@@ -235,6 +236,10 @@ impl Asking {
         self.answer()
     }
 
+    fn asks_the_dead(&self) -> bool {
+        self.owner.is_none_or(|owner| self.fabric.is_dead(owner))
+    }
+
     /// What was answered.
     fn answer(&self) -> Result<u64, Trouble> {
         match self.stage.head.answered() {
@@ -258,7 +263,7 @@ impl Asking {
                 }
                 _ => {}
             }
-            if nap % LOOK == 0 && self.owner.is_none_or(|owner| self.fabric.is_dead(owner)) {
+            if nap % LOOK == 0 && self.asks_the_dead() {
                 self.is_dead = true;
                 self.fabric.suspect();
                 return Err(Trouble::NoAnswer);

@@ -59,8 +59,10 @@ fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
 fn x07_who_waits_to_ask_serves_others_meanwhile() {
     let (_context, _pd, fabric) = alone();
     let asked = is_asked(fabric);
-    let own = || fabric.tables().stages.of(fabric.place());
-    assert_eq!(own().filter_map(|stage| stage.head.word.claim(fabric.place(), PLACE)).count(), OWN);
+    let stages = &fabric.tables().stages;
+    let all = stages.of(fabric.place()).chain(stages.large());
+    let taken = all.filter_map(|stage| stage.head.word.claim(fabric.place(), PLACE)).count();
+    assert_eq!(taken, OWN + LARGE);
     assert_eq!(ask(fabric, PLACE), Err(Trouble::NoAnswer.into()), "it has no stage left");
     assert_eq!(state(asked), Some(State::Done), "it is served");
 }
@@ -294,6 +296,7 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
     let own: Vec<_> = fabric.tables().stages.of(fabric.place()).collect();
     let claim = |stage: &Stage| stage.head.word.claim(PLACE, PLACE).unwrap();
     let mut seen: Vec<_> = own.iter().map(claim).collect();
+    fabric.tables().stages.large().for_each(|stage| _ = claim(&stage));
     let (end, mut asks) = (Instant::now() + 3 * PATIENCE, true);
     thread::scope(|scope| {
         let moves = scope.spawn(|| moves(fabric, &pd, 8));
@@ -375,4 +378,35 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     let mut value = [0; 8];
     region.read(0, &mut value).unwrap();
     assert_eq!(u64::from_ne_bytes(value), 2);
+}
+
+#[test]
+fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
+    let (_context, _pd, fabric) = alone();
+    let stage = fabric.tables().stages.of(fabric.place()).next().unwrap();
+    let (word, owner) = (&stage.head.word, fabric.die_at(PLACE).to_word());
+    let seen = word.ask(word.claim(fabric.place(), PLACE).unwrap()).unwrap();
+    word.serve(PLACE).unwrap();
+    sync::enter(&fabric.reach().copier().in_use[0]);
+    until("it is swept up after", || {
+        sweep::look(fabric);
+        fabric.owner_at(PLACE).is_none()
+    });
+    assert_eq!(state(stage.head), Some(State::Serving), "its asker lives");
+    abandon(fabric, Begun { stage: stage.index() as u32, seen, owner });
+    assert!(is_free(stage));
+}
+
+#[test]
+fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
+    let (_context, _pd, fabric) = alone();
+    for nth in 0..OWN as u16 {
+        let mut asking = Asking::new(fabric, PLACE + nth, 0).unwrap();
+        let word = &asking.stage.head.word;
+        asking.seen = word.ask(asking.seen).unwrap();
+        word.serve(PLACE + nth).unwrap();
+    }
+    let own = fabric.tables().stages.of(fabric.place());
+    assert!(own.into_iter().all(|stage| state(stage.head) == Some(State::Orphaned)));
+    assert_eq!(ask(fabric, fabric.place()), Err(Trouble::Fault.into()), "it knows no such memory");
 }
