@@ -211,6 +211,7 @@ impl fmt::Debug for Ring {
 }
 
 /// Writes what an operation has before its pieces; the rest of the body is theirs.
+#[inline]
 fn write_operands(body: &[AtomicU64], operands: [u64; OPERANDS]) -> &[AtomicU64] {
     let (words, rest) = body.split_at(OPERANDS);
     words.iter().zip(operands).for_each(|(word, operand)| sync::store(word, operand));

@@ -26,6 +26,7 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// The storage is no power of two, too small, too large, or there are tags, but not one a slot.
+    #[inline]
     pub fn new(
         control: &'a Control,
         slots: &'a [Slot],
