@@ -72,6 +72,8 @@
 //!   for what the service threads copy.
 //!   A completion queue to which it was just pushing fails as if it had overrun, once another process has waited so
 //!   long to push (O3, O4). An event that it was raising may come when it goes on; those of others are not kept.
+//!   While it is suspended in copying for a requester that has given up, nobody reaches memory directly that its program
+//!   registered, as what is copied may come after that: requests to such memory fail as if it did not answer.
 //!   Messages to its shared receive queues wait, and datagrams to it are lost, while it is suspended in copying a
 //!   message whose sender has given up or died: the receive is in use until it goes on.
 //! - **Memory whose pages do not come.** Where this process' service thread copies to or from memory of the program's that

@@ -144,6 +144,8 @@ fn actor() {
         "parent that opens" => forks::parent_that_opens(&path),
         "parent with a lock" => forks::parent_with_a_lock(&path),
         "parent with a handler" => forks::parent_with_a_handler(&path),
+        "parent with a collector" => forks::parent_with_a_collector(&path),
+        "parent with two that fork" => forks::parent_with_two_that_fork(&path),
         "parent that maps nothing" => forks::parent_that_maps_nothing(&path),
         "no descriptor" => system::no_descriptor(&path),
         "no streams" => system::no_streams(&path),

@@ -8,7 +8,6 @@
 
 #![allow(unsafe_code)]
 
-use std::cell::UnsafeCell;
 use std::ptr::with_exposed_provenance_mut;
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::attach;
 use super::registry::{Guard, REGISTRY};
-use super::unshared::{self, HeldOff};
+use super::unshared;
 use crate::region::Mapping;
 use crate::sync::{self, AtomicU32};
 
@@ -55,25 +54,13 @@ pub fn watch(_only: &Guard) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What the thread that forks has of others, from `before` on. Nobody else is between that and `after` meanwhile.
-struct Forker(UnsafeCell<Option<HeldOff>>);
-
-// SAFETY: it is reached by the thread alone that holds the others off.
-unsafe impl Sync for Forker {}
-
-static FORKER: Forker = Forker(UnsafeCell::new(None));
-
 /// The child is not to have what [holds](unshared::hold_off) forks off.
 extern "C" fn before() {
-    let held = unshared::hold_others_off();
-    // SAFETY: this thread holds the others off.
-    unsafe { *FORKER.0.get() = held };
+    unshared::begin();
 }
 
-/// In the parent, and in the child.
 extern "C" fn after() {
-    // SAFETY: the C library calls this after `before` alone, since which this thread has held the others off.
-    drop(unsafe { (*FORKER.0.get()).take() });
+    unshared::end();
 }
 
 /// Loads, stores and system calls only.
@@ -91,7 +78,7 @@ unsafe extern "C" fn in_child() {
         unsafe { rustix::io::close(fd) };
     }
     sync::next_number(&FORKS);
-    after();
+    unshared::begin_anew();
 }
 
 /// Puts zeros in the place of a mapping that is never unmapped.

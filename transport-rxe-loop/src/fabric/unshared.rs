@@ -21,14 +21,17 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// For how long a thread may be about to fork.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static HELD_OFF: AtomicU32 = AtomicU32::new(0);
+/// How many threads are about to fork, or that forks are held off. Who changes it to either sees what was done before the
+/// other was over.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+const HELD_OFF: u32 = u32::MAX;
 static OPENED: AtomicU32 = AtomicU32::new(NOTHING);
 
-/// No other thread of this process forks meanwhile.
+/// No thread of this process forks meanwhile.
 #[derive(Debug)]
 pub struct HeldOff {
     // A handler that forks would wait for the thread that it interrupts.
-    _signals: Option<Blocked>,
+    _signals: Blocked,
 }
 
 /// Has forks wait until what it returns is dropped. Only for system calls that do not wait: what else a thread may
@@ -38,32 +41,46 @@ pub struct HeldOff {
 /// BUSY: another thread has been about to fork for so long. What it waits for may be this one's.
 pub fn hold_off() -> Result<HeldOff, Errno> {
     let end = Instant::now() + PATIENCE;
-    HeldOff::until(|| Instant::now() > end).ok_or(Errno::BUSY)
-}
-
-/// The same, for a thread that is about to fork itself, however long that takes.
-pub fn hold_others_off() -> Option<HeldOff> {
-    HeldOff::until(|| false)
-}
-
-impl HeldOff {
-    fn until(is_too_long: impl Fn() -> bool) -> Option<Self> {
-        // It does not fail; and if it did, nothing but handlers that fork would be in danger.
-        let signals = Blocked::all().ok();
-        while !sync::try_lock(&HELD_OFF) {
-            if is_too_long() {
-                return None;
-            }
-            thread::sleep(PAUSE);
+    loop {
+        let signals =
+            Blocked::all().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if sync::swap_if(&FORKS, 0, HELD_OFF).is_ok() {
+            return Ok(HeldOff { _signals: signals });
         }
-        Some(Self { _signals: signals })
+        drop(signals);
+        if Instant::now() > end {
+            return Err(Errno::BUSY);
+        }
+        thread::sleep(PAUSE);
     }
 }
 
 impl Drop for HeldOff {
     fn drop(&mut self) {
-        sync::unlock(&HELD_OFF);
+        sync::release(&FORKS, 0);
     }
+}
+
+/// A fork begins: nobody holds it off. Others may fork meanwhile, a handler in this thread too.
+pub fn begin() {
+    loop {
+        let seen = sync::acquire(&FORKS);
+        if seen != HELD_OFF && sync::swap_if(&FORKS, seen, seen + 1).is_ok() {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// A fork is over, in the parent.
+pub fn end() {
+    sync::raise_from(&FORKS, |seen| if seen == HELD_OFF { None } else { seen.checked_sub(1) });
+}
+
+/// A fork is over, in the child: the others that forked are not here. One that this thread is in the midst of, whose handler
+/// forked, ends with [`end`] all the same.
+pub fn begin_anew() {
+    sync::release(&FORKS, 0);
 }
 
 /// A file that is open, by a descriptor that a forked child closes. One at a time: who opens one has the registry.
@@ -129,12 +146,25 @@ mod tests {
     fn x03_what_is_opened_is_noted_before_anybody_forks() {
         let null = File::open("/dev/null").unwrap();
         // As a thread that forks.
-        let forks = hold_others_off();
+        begin();
         thread::scope(|scope| {
             let opens = Waiting::new(scope, || Opened::by(|| Ok(null.into())));
             let waits = opens.has_to_wait();
-            drop(forks);
+            end();
             assert!(waits && opens.join().unwrap().is_ok());
         });
+    }
+
+    #[test]
+    fn x07_a_fork_that_ends_twice_lets_nobody_fork_who_is_held_off() {
+        let held = hold_off().unwrap();
+        end();
+        thread::scope(|scope| {
+            let forks = Waiting::new(scope, begin);
+            assert!(forks.has_to_wait());
+            drop(held);
+            forks.join().unwrap();
+        });
+        end();
     }
 }

@@ -232,6 +232,14 @@ impl Word {
         }
     }
 
+    /// Frees it if it is orphaned in this round, whose asked attachment does not serve.
+    pub fn free_abandoned(&self, round: Seen) {
+        let seen = self.seen();
+        if seen.state() == Some(State::Orphaned) && seen.is_same_round(round) {
+            self.change(seen, None);
+        }
+    }
+
     fn change(&self, seen: Seen, state: Option<State>) -> Option<Seen> {
         self.swap(seen, seen.to(state))
     }

@@ -13,6 +13,7 @@ use crate::fabric::Fabric;
 use crate::lock::{Backoff, Guard};
 use crate::memory::{Far, Piece, Pieces, Target};
 use crate::protocol::lock::Lock;
+use crate::reach::copier;
 use crate::reach::copier::asking::{self, NotDone};
 use crate::reach::means::Mean;
 use crate::reach::remote::Process;
@@ -116,7 +117,10 @@ fn step_far(
     loop {
         let process = match means.of(fabric, far.place) {
             Mean::None => return Err(Trouble::NoAnswer.into()),
-            Mean::Direct(process) if !is_mapped => process,
+            // What is in flight there may write where this does: it is asked for behind that.
+            Mean::Direct(process) if !is_mapped && !copier::has_abandoned(fabric, far.place) => {
+                process
+            }
             // What others change by instructions, only who maps it can.
             _ => return asking::atomic(fabric, far, piece, step),
         };

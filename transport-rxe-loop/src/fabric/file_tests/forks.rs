@@ -365,3 +365,96 @@ fn x07_a_handler_that_forks_while_its_thread_does_waits_for_nobody() {
     assert_eq!(actor.hear(), "done");
     actor.finish();
 }
+
+/// As a collector of garbage that stops all threads by a signal: it has its lock meanwhile, and waits for each.
+pub fn parent_with_a_collector(path: &FabricPath) {
+    extern "C" fn stops(_: libc::c_int) {
+        store_u32(&HANDLED, 1);
+    }
+    // SAFETY: as in a program.
+    unsafe { libc::signal(libc::SIGUSR1, stops as *const () as libc::sighandler_t) };
+    keeps_its_lock();
+    attach(path).unwrap();
+    assert!(try_lock(&LOCK));
+    let (tells, told) = channel();
+    let forks = thread::spawn(move || {
+        // SAFETY: without arguments.
+        tells.send(unsafe { libc::pthread_self() }).unwrap();
+        exit_code(fork(|| true))
+    });
+    let thread = told.recv().unwrap();
+    until("it forks", || load_u32(&FORKS) != 0);
+    // SAFETY: that thread has not been joined.
+    assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR1) }, 0);
+    // A collector waits for ever.
+    until("the thread that forks has stopped", || load_u32(&HANDLED) != 0);
+    unlock(&LOCK);
+    assert_eq!(forks.join().unwrap(), 0);
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_thread_that_waits_to_fork_takes_the_signals_of_its_program() {
+    let directory = Directory::new();
+    let actor = Actor::play("parent with a collector", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+}
+
+/// Which thread has `LOCK`, that may take it once more.
+static HAS: Word = Word::new(0);
+
+fn me() -> u32 {
+    gettid().as_raw_nonzero().get() as u32
+}
+
+extern "C" fn locks_again() {
+    store_u32(&FORKS, 1);
+    if load_u32(&HAS) != me() {
+        locks();
+    }
+}
+
+extern "C" fn unlocks_again() {
+    if load_u32(&HAS) == 0 {
+        unlocks();
+    }
+}
+
+/// A thread that has a recursive lock of the program forks, while another one forks and waits for that lock.
+pub fn parent_with_two_that_fork(path: &FabricPath) {
+    // SAFETY: they make system calls, and store.
+    unsafe { libc::pthread_atfork(Some(locks_again), Some(unlocks_again), Some(unlocks_again)) };
+    watch(&REGISTRY.lock(Instant::now() + PATIENCE).unwrap()).unwrap();
+    attach(path).unwrap();
+    assert!(try_lock(&LOCK));
+    store_u32(&HAS, me());
+    let forks = thread::spawn(|| exit_code(fork(|| true)));
+    until("it forks", || load_u32(&FORKS) != 0);
+    let (tells, told) = channel();
+    let this = me();
+    let second = thread::spawn(move || {
+        told.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            eprintln!("thread {this} can't fork");
+            std::process::abort()
+        })
+    });
+    let child = fork(|| true);
+    tells.send(()).unwrap();
+    second.join().unwrap();
+    assert_eq!(exit_code(child), 0);
+    store_u32(&HAS, 0);
+    unlock(&LOCK);
+    assert_eq!(forks.join().unwrap(), 0);
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_who_forks_with_a_lock_that_another_fork_waits_for_goes_on() {
+    let directory = Directory::new();
+    let actor = Actor::play("parent with two that fork", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+}

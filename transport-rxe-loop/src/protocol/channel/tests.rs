@@ -7,15 +7,20 @@ const SOURCES: u32 = 5;
 const CHANNEL: u32 = 3;
 
 #[derive(Default)]
-struct Fifo(Cell<bool>);
+struct Fifo {
+    is_readable: Cell<bool>,
+    /// How often it was emptied.
+    emptied: Cell<u32>,
+}
 
 impl Descriptor for Fifo {
     fn write(&self) {
-        self.0.set(true);
+        self.is_readable.set(true);
     }
 
     fn empty(&self) {
-        self.0.set(false);
+        self.is_readable.set(false);
+        self.emptied.set(self.emptied.get() + 1);
     }
 }
 
@@ -63,7 +68,7 @@ impl Memory {
         let mut collected = std::mem::take(&mut self.collected);
         let taken = self.events(CHANNEL).take(&mut collected, &self.fifo);
         let mine = |node: &&EventNode| node.channel() == Some(CHANNEL) && node.unread() > 0;
-        assert_eq!(self.fifo.0.get(), self.nodes.iter().any(|node| mine(&node)));
+        assert_eq!(self.fifo.is_readable.get(), self.nodes.iter().any(|node| mine(&node)));
         self.collected = collected;
         taken
     }
@@ -136,11 +141,31 @@ fn n07_nor_has_one_that_was_collected() {
     assert_eq!(memory.take(), Some(2));
     memory.detach(1);
     memory.events(CHANNEL).attach(1);
-    assert!(memory.fifo.0.get());
+    assert!(memory.fifo.is_readable.get());
     assert_eq!(memory.take(), Some(0));
     memory.raise(0);
     memory.detach(0);
-    assert!(!memory.fifo.0.get(), "it was the last");
+    assert!(!memory.fifo.is_readable.get(), "it was the last");
+}
+
+#[test]
+fn n09_a_descriptor_is_not_emptied_for_an_instant_while_something_is_left() {
+    let mut memory = Memory::new(&[0, 1, 2]);
+    memory.raise_all(&[0, 1]);
+    memory.detach(0);
+    assert_eq!(memory.fifo.emptied.get(), 0, "of what nobody had collected, one is left");
+    memory.raise_all(&[2]);
+    assert_eq!(memory.take(), Some(1));
+    assert_eq!(memory.fifo.emptied.get(), 0, "one is collected");
+    memory.events(CHANNEL).attach(0);
+    memory.raise_all(&[0]);
+    assert_eq!(memory.take(), Some(2));
+    assert_eq!(memory.fifo.emptied.get(), 0, "one has come since");
+    assert_eq!(memory.take(), Some(0));
+    assert_eq!(memory.fifo.emptied.get(), 1);
+    memory.raise_all(&[1, 2]);
+    assert_eq!(memory.take(), Some(1));
+    assert_eq!(memory.fifo.emptied.get(), 1, "both were collected at once");
 }
 
 #[test]
@@ -149,7 +174,7 @@ fn n07_a_source_that_comes_again_has_none_of_its_old_events() {
         let mut memory = Memory::new(&[0, 2]);
         assert!(memory.raise(0));
         memory.detach(0);
-        assert!(!memory.fifo.0.get());
+        assert!(!memory.fifo.is_readable.get());
         memory.raise(2);
         memory.nodes[2].forget();
         for source in [0, 2] {

@@ -86,6 +86,24 @@ fn what_a_dead_process_has_to_do_with_is_swept() {
 }
 
 #[test]
+fn x03_a_stage_that_is_abandoned_is_freed_in_its_own_round_alone() {
+    let word = Word::default();
+    let first = asked(&word);
+    word.serve(ASKED).unwrap();
+    word.free_abandoned(first);
+    assert!(word.claim(5, ASKED).is_none(), "it is not orphaned");
+    word.give_up(first);
+    word.free_abandoned(first);
+    let second = asked(&word);
+    word.serve(ASKED).unwrap();
+    word.give_up(second);
+    word.free_abandoned(first);
+    assert!(word.claim(5, ASKED).is_none(), "who is asked now serves");
+    word.free_abandoned(second);
+    assert!(word.claim(5, ASKED).is_some());
+}
+
+#[test]
 fn x03_what_is_cancelled_is_not_begun() {
     let word = Word::default();
     let request = asked(&word);

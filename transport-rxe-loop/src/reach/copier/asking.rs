@@ -75,9 +75,16 @@ pub fn atomic(fabric: &'static Fabric, far: Far, piece: Piece, step: Step) -> Re
     };
     let request = Request { code, whose: far.whose, needs: far.needs, operands };
     let mut asking = Asking::new(fabric, far.place, 0)?;
-    match asking.ask(&request, std::iter::once(piece)) {
-        Err(Trouble::NoAnswer) => asking.recall(),
-        outcome => Ok(outcome?),
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match asking.ask(&request, std::iter::once(piece)) {
+            // Somebody has the lock of the word: not for long.
+            Err(Trouble::NoAnswer) if asking.is_for_later() && Instant::now() < end => {
+                sched_yield()
+            }
+            Err(Trouble::NoAnswer) => return asking.recall(),
+            outcome => return Ok(outcome?),
+        }
     }
 }
 
@@ -136,7 +143,8 @@ pub fn resume(fabric: &'static Fabric, begun: Begun) -> Result<u64, NotDone> {
 /// Nobody waits for the answer any more: whether it was done is not known.
 pub fn abandon(fabric: &'static Fabric, begun: Begun) {
     if let Some(mut asking) = Asking::again(fabric, begun) {
-        // Then nobody else frees the stage.
+        give_up(fabric, asking.stage, asking.seen);
+        // After that: who finds that one dead later frees the stage, and if it was dead before, nobody else does.
         asking.is_dead = asking.asks_the_dead();
     }
 }
@@ -240,6 +248,11 @@ impl Asking {
         self.owner.is_none_or(|owner| self.fabric.is_dead(owner))
     }
 
+    /// It was answered, and was not done.
+    fn is_for_later(&self) -> bool {
+        self.seen.state() == Some(State::Done) && self.stage.head.answered().0 == Outcome::Later
+    }
+
     /// What was answered.
     fn answer(&self) -> Result<u64, Trouble> {
         match self.stage.head.answered() {
@@ -298,7 +311,7 @@ impl Drop for Asking {
     fn drop(&mut self) {
         give_up(self.fabric, self.stage, self.seen);
         if self.is_dead {
-            self.stage.head.word.free_orphan(self.seen.asked());
+            self.stage.head.word.free_abandoned(self.seen);
         }
         sync::leave(self.in_use);
     }

@@ -410,3 +410,62 @@ fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
     assert!(own.into_iter().all(|stage| state(stage.head) == Some(State::Orphaned)));
     assert_eq!(ask(fabric, fabric.place()), Err(Trouble::Fault.into()), "it knows no such memory");
 }
+
+#[test]
+fn x05_an_atomic_does_not_come_before_what_was_given_up_and_is_in_flight() {
+    let (_context, pd, fabric) = alone();
+    let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
+    let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
+    let far = Far { place: fabric.place(), whose, needs };
+    let piece = Piece::far(region.addr() as usize, 8, region.lkey());
+    let there = Target::of_far(far, piece);
+    let means = &fabric.reach().means;
+    let Mean::Direct(process) = means.of(fabric, fabric.place()) else { panic!("it is not asked") };
+    means.learn(fabric, fabric.place(), process, Errno::NOMEM).unwrap();
+    let serving = fabric.reach().copier().serving();
+    let (stage, begun) = thread::scope(|scope| {
+        let writes = scope.spawn(|| {
+            let data = [AtomicU64::new(1)];
+            reach::copy(fabric, &Pieces::of_words(&data, 8), &there, Order::LastWordLast)
+        });
+        let begun = begins(fabric);
+        assert_eq!(writes.join().unwrap(), Err(Trouble::NoAnswer));
+        begun
+    });
+    until("it is reached directly again", || {
+        matches!(means.of(fabric, fabric.place()), Mean::Direct(_))
+    });
+    // As if it lay in memory of its owner's alone.
+    let word = crate::window::Word::Far { far, piece, is_mapped: false };
+    let stored = reach::stripes::apply(fabric, &word, Step::Store { value: 2 });
+    let (outcome, held) = carry_out(fabric, stage);
+    stage.head.answer(outcome, held);
+    assert!(!stage.head.word.answer(begun));
+    drop(serving);
+    assert_eq!(stored, Err(Trouble::NoAnswer.into()), "it would be overwritten");
+}
+
+#[test]
+fn x05_an_atomic_waits_for_a_lock_that_is_given_back_in_time() {
+    let (_context, pd, fabric) = alone();
+    let counter = Box::leak(Box::new(AtomicU64::new(5)));
+    let addr = counter.as_ptr() as usize;
+    // SAFETY: it stays for ever.
+    #[allow(unsafe_code)]
+    let region =
+        unsafe { pd.register(addr as *mut u8, 8, Access::LOCAL_WRITE | Access::REMOTE).unwrap() };
+    let whose = Whose::local(pd.domain().number());
+    let far = Far { place: fabric.place(), whose, needs: Access::REMOTE_ATOMIC };
+    let piece = Piece::far(addr, 8, region.lkey());
+    let stripe = &fabric.tables().common.stripes[addr / 8 % reach::stripes::STRIPES];
+    let held = fabric.lock(stripe, || {}).unwrap();
+    thread::scope(|scope| {
+        let adds = scope.spawn(|| atomic(fabric, far, piece, Step::FetchAdd { add: 1 }));
+        until("it is told to ask again", || {
+            let mut own = fabric.tables().stages.of(fabric.place());
+            own.any(|stage| stage.head.answered().0 == Outcome::Later)
+        });
+        drop(held);
+        assert_eq!(adds.join().unwrap(), Ok(5));
+    });
+}
