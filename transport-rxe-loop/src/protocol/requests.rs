@@ -122,6 +122,22 @@ mod tests {
     }
 
     #[test]
+    fn one_that_somebody_else_took_meanwhile_is_not_taken() {
+        let words = [AtomicU64::new(0)];
+        let requests = Requests::new(&words);
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        [3, 5].into_iter().for_each(|index| requests.leave(index));
+        requests.take(
+            |_| true,
+            |index| {
+                first.push(index);
+                requests.take(|_| true, |index| second.push(index));
+            },
+        );
+        assert_eq!((first, second), (vec![3], vec![5]));
+    }
+
+    #[test]
     fn a_reminder_is_taken_once() {
         let reminder = Reminder::default();
         assert!(!reminder.take());
