@@ -3,16 +3,20 @@
 #![cfg(not(loom))]
 
 use std::array;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cq_core::ring::{Position, Slot, Tail};
 use cq_core::soft::{self, Control};
+use cq_core::sync::{AtomicWord, Word};
 use cq_core::transport::{Arm, CqKey, Notify, Poll, PollError, Signal};
 use cq_core::wc::{Wc, WcStatus};
 
 const KEY: CqKey = CqKey { index: 1, generation: 2 };
 const MOST_SLOTS: usize = 8;
+/// Where the arm and the health of a queue are in what its sides share.
+const ALERTS: Range<usize> = 32..64;
 
 struct Mute;
 
@@ -47,26 +51,30 @@ impl Random {
 }
 
 /// Memory that a queue lies in, zeroed.
-#[repr(align(128))]
-struct Memory([AtomicU32; 1024]);
+#[repr(C, align(128))]
+struct Memory {
+    words: [AtomicU32; 1024],
+    /// Which of them are not halves of larger ones, to those whose memory it is.
+    narrow: Range<usize>,
+}
 
 impl Memory {
     /// Where the slots begin.
     const SLOTS: usize = 1024 - MOST_SLOTS * size_of::<Slot>() / 4;
 
-    fn new() -> Self {
-        Self(array::from_fn(|_| AtomicU32::new(0)))
+    fn new(narrow: Range<usize>) -> Self {
+        Self { words: array::from_fn(|_| AtomicU32::new(0)), narrow }
     }
 
     /// What the two sides share, at the beginning.
     fn meeting<T: AnyBytes>(&self) -> &T {
         assert!(size_of::<T>() <= Self::SLOTS * 4 && align_of::<T>() <= 128);
         // SAFETY: it fits, and any bytes are a value that is reached by atomics alone.
-        unsafe { &*self.0.as_ptr().cast() }
+        unsafe { &*self.words.as_ptr().cast() }
     }
 
     fn slots(&self, count: usize) -> &[Slot] {
-        let base = NonNull::from(&self.0[Self::SLOTS]).cast();
+        let base = NonNull::from(&self.words[Self::SLOTS]).cast();
         // SAFETY: the words from there on are as many slots as there can be at least, and all atomic.
         unsafe { Slot::slice_from_raw(base, count) }.unwrap()
     }
@@ -74,12 +82,27 @@ impl Memory {
     /// Writes where it hurts: the few words that are used before the slots, or any.
     fn scribble(&self, random: &mut Random) {
         let index = match random.below(4) {
-            0 => random.below(self.0.len()),
-            1 => Self::SLOTS + random.below(self.0.len() - Self::SLOTS),
+            0 => random.below(self.words.len()),
+            1 => Self::SLOTS + random.below(self.words.len() - Self::SLOTS),
             // Each cache line holds a word or two of them.
             _ => 32 * random.below(4) + random.below(2),
         };
-        self.0[index].store(random.word(), Relaxed);
+        let word = random.word();
+        // Memory is accessed at one width.
+        if self.narrow.contains(&index) || size_of::<AtomicWord>() == 4 {
+            self.words[index].store(word, Relaxed);
+        } else {
+            let (whole, shift) = (self.whole(index / 2), index % 2 * 32);
+            let others = whole.load(Relaxed) & !(0xffff_ffff << shift);
+            whole.store(others | Word::from(word) << shift, Relaxed);
+        }
+    }
+
+    /// Two words that are one to those whose memory it is.
+    fn whole(&self, nth: usize) -> &AtomicWord {
+        let pair: &[AtomicU32] = &self.words[2 * nth..2 * nth + 2];
+        // SAFETY: as many bytes, aligned as `Memory` is, and accessed at this width alone.
+        unsafe { &*pair.as_ptr().cast() }
     }
 }
 
@@ -116,7 +139,7 @@ fn wc(number: u64) -> Wc {
 fn an_exclusive_queue_stands_any_words_at_any_time() {
     let mut random = Random(1);
     for round in 0..2000 {
-        let (memory, storage) = (Memory::new(), 1 << random.below(4));
+        let (memory, storage) = (Memory::new(ALERTS), 1 << random.below(4));
         let (control, slots) = (memory.meeting::<Control>(), memory.slots(storage));
         let promised = 1 + random.below(storage) as u32;
         let parts = soft::Parts::new(control, slots, &[], promised).unwrap();
@@ -163,7 +186,8 @@ mod shared {
 
     impl Queue {
         fn new() -> Self {
-            Self { alerts: Memory::new(), rings: array::from_fn(|_| Memory::new()) }
+            let rings = array::from_fn(|_| Memory::new(0..0));
+            Self { alerts: Memory::new(0..1024), rings }
         }
 
         /// Any of the rings, with any storage and promise that a ring can have.
