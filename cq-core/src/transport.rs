@@ -4,32 +4,49 @@
 //! A device on bare metal needs [`Poll`] alone:
 //!
 //! ```
+//! use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+//!
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::transport::{Poll, PollError};
 //! use cq_core::wc::{Wc, WcOpcode, WcStatus};
 //!
-//! /// A DMA engine that sets one bit a channel when the channel is done.
-//! struct DmaEngine {
-//!     done: u32, // a register, on a real one
+//! const DONE: u32 = 1;
+//! const FAILED: u32 = 2;
+//!
+//! /// A DMA engine that carries out a ring of descriptors in their order, and writes to each how it ended.
+//! struct DmaEngine<'m> {
+//!     states: &'m [AtomicU32; 4], // in memory that the engine writes, on a real one
+//!     next: usize,
 //! }
 //!
-//! impl Poll for DmaEngine {
+//! impl Poll for DmaEngine<'_> {
 //!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
 //!         let mut count = 0;
-//!         while count < out.len() && self.done != 0 {
-//!             let channel = self.done.trailing_zeros();
-//!             self.done &= self.done - 1;
-//!             out[count] = Wc::new(channel.into(), WcStatus::SUCCESS, 0).with_opcode(WcOpcode::RDMA_WRITE);
-//!             count += 1;
+//!         while count < out.len() {
+//!             let state = &self.states[self.next % 4];
+//!             // Before whatever the engine has moved is read.
+//!             let status = match state.load(Acquire) {
+//!                 DONE => WcStatus::SUCCESS,
+//!                 FAILED => WcStatus::GENERAL_ERR,
+//!                 _ => break,
+//!             };
+//!             // The descriptor can be used again.
+//!             state.store(0, Relaxed);
+//!             out[count] = Wc::new(self.next as u64, status, 0).with_opcode(WcOpcode::RDMA_WRITE);
+//!             (count, self.next) = (count + 1, self.next.wrapping_add(1));
 //!         }
 //!         Ok(count)
 //!     }
 //! }
 //!
-//! let mut cq = CompletionQueue::new(DmaEngine { done: 0b1010 });
+//! let states = [const { AtomicU32::new(0) }; 4];
+//! let mut cq = CompletionQueue::new(DmaEngine { states: &states, next: 0 });
+//! // The engine is through with three of them, the second of which has failed.
+//! [DONE, FAILED, DONE].iter().zip(&states).for_each(|(&how, state)| state.store(how, Release));
 //! let mut room = [Wc::default(); 8];
-//! let channels: Vec<u64> = cq.poll(&mut room)?.iter().map(Wc::wr_id).collect();
-//! assert_eq!(channels, [1, 3]);
+//! let ended: Vec<_> = cq.poll(&mut room)?.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+//! assert_eq!(ended, [(0, WcStatus::SUCCESS), (1, WcStatus::GENERAL_ERR), (2, WcStatus::SUCCESS)]);
+//! assert!(cq.poll(&mut room)?.is_empty());
 //! # Ok::<(), PollError>(())
 //! ```
 //!
