@@ -250,3 +250,14 @@ fn o01_a_producer_knows_its_storage_and_how_much_it_has_pushed() {
         assert_eq!(sides.consumer.position(), 3);
     });
 }
+
+#[test]
+fn n01_a_batch_of_none_raises_nothing() {
+    with_queue(|mut sides| {
+        sides.arm(Notify::Next);
+        assert_eq!(sides.producer.push_batch(&[]), Ok(()));
+        assert_eq!(sides.channel.take(), 0);
+        sides.producer.push_batch(&[entry(1)]).unwrap();
+        assert_eq!(sides.channel.take(), 1, "it is still armed");
+    });
+}

@@ -71,7 +71,9 @@ impl<S: Signal> Producer<'_, S> {
             let overrun = self.overrun();
             pushed = pushed.and(Err(overrun));
         }
-        self.notify(|| urgent);
+        if stored > 0 {
+            self.notify(|| urgent);
+        }
         pushed
     }
 
