@@ -3,6 +3,7 @@
 
 mod copies;
 mod forks;
+mod handlers;
 mod lives;
 mod races;
 mod system;
@@ -142,10 +143,10 @@ fn actor() {
         "parent in the middle" => forks::parent_in_the_middle(&path),
         "parent that attaches" => forks::parent_that_attaches(&path),
         "parent that opens" => forks::parent_that_opens(&path),
-        "parent with a lock" => forks::parent_with_a_lock(&path),
-        "parent with a handler" => forks::parent_with_a_handler(&path),
-        "parent with a collector" => forks::parent_with_a_collector(&path),
-        "parent with two that fork" => forks::parent_with_two_that_fork(&path),
+        "parent with a lock" => handlers::parent_with_a_lock(&path),
+        "parent with a handler" => handlers::parent_with_a_handler(&path),
+        "parent with a collector" => handlers::parent_with_a_collector(&path),
+        "parent with two that fork" => handlers::parent_with_two_that_fork(&path),
         "parent that maps nothing" => forks::parent_that_maps_nothing(&path),
         "no descriptor" => system::no_descriptor(&path),
         "no streams" => system::no_streams(&path),

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many threads are about to fork, or that forks are held off. Who changes it to either sees what was done before the
 /// other was over.
-static FORKS: AtomicU32 = AtomicU32::new(0);
+static FORKING: AtomicU32 = AtomicU32::new(0);
 const HELD_OFF: u32 = u32::MAX;
 static OPENED: AtomicU32 = AtomicU32::new(NOTHING);
 
@@ -44,10 +44,9 @@ pub fn hold_off() -> Result<HeldOff, Errno> {
     loop {
         let signals =
             Blocked::all().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if sync::swap_if(&FORKS, 0, HELD_OFF).is_ok() {
+        if sync::swap_if(&FORKING, 0, HELD_OFF).is_ok() {
             return Ok(HeldOff { _signals: signals });
         }
-        drop(signals);
         if Instant::now() > end {
             return Err(Errno::BUSY);
         }
@@ -57,15 +56,19 @@ pub fn hold_off() -> Result<HeldOff, Errno> {
 
 impl Drop for HeldOff {
     fn drop(&mut self) {
-        sync::release(&FORKS, 0);
+        sync::release(&FORKING, 0);
     }
 }
 
 /// A fork begins: nobody holds it off. Others may fork meanwhile, a handler in this thread too.
 pub fn begin() {
     loop {
-        let seen = sync::acquire(&FORKS);
-        if seen != HELD_OFF && sync::swap_if(&FORKS, seen, seen + 1).is_ok() {
+        let mut begins = false;
+        sync::raise_from(&FORKING, |seen| {
+            begins = seen != HELD_OFF;
+            begins.then(|| seen + 1)
+        });
+        if begins {
             return;
         }
         thread::sleep(PAUSE);
@@ -74,13 +77,13 @@ pub fn begin() {
 
 /// A fork is over, in the parent.
 pub fn end() {
-    sync::raise_from(&FORKS, |seen| if seen == HELD_OFF { None } else { seen.checked_sub(1) });
+    sync::raise_from(&FORKING, |seen| if seen == HELD_OFF { None } else { seen.checked_sub(1) });
 }
 
 /// A fork is over, in the child: the others that forked are not here. One that this thread is in the midst of, whose handler
 /// forked, ends with [`end`] all the same.
 pub fn begin_anew() {
-    sync::release(&FORKS, 0);
+    sync::release(&FORKING, 0);
 }
 
 /// A file that is open, by a descriptor that a forked child closes. One at a time: who opens one has the registry.

@@ -226,16 +226,17 @@ impl Word {
 
     /// Frees it if it is orphaned, and the attachment that was asked, which does not serve, is this one.
     pub fn free_orphan(&self, asked: u16) {
-        let seen = self.seen();
-        if seen.state() == Some(State::Orphaned) && seen.asked() == asked {
-            self.change(seen, None);
-        }
+        self.free_orphan_if(|seen| seen.asked() == asked);
     }
 
     /// Frees it if it is orphaned in this round, whose asked attachment does not serve.
     pub fn free_abandoned(&self, round: Seen) {
+        self.free_orphan_if(|seen| seen.is_same_round(round));
+    }
+
+    fn free_orphan_if(&self, is_it: impl FnOnce(Seen) -> bool) {
         let seen = self.seen();
-        if seen.state() == Some(State::Orphaned) && seen.is_same_round(round) {
+        if seen.state() == Some(State::Orphaned) && is_it(seen) {
             self.change(seen, None);
         }
     }

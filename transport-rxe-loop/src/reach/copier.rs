@@ -218,11 +218,13 @@ fn mark_abandoned(fabric: &'static Fabric, place: u16) {
     }
 }
 
-/// Leaves a stage in the place of its asker, whatever that one had asked for.
-fn give_up(fabric: &'static Fabric, stage: Stage, seen: Seen) {
-    if stage.head.word.give_up(seen) {
+/// Leaves a stage in the place of its asker, whatever that one had asked for. True if that is in flight all the same.
+fn give_up(fabric: &'static Fabric, stage: Stage, seen: Seen) -> bool {
+    let is_in_flight = stage.head.word.give_up(seen);
+    if is_in_flight {
         mark_abandoned(fabric, seen.asked());
     }
+    is_in_flight
 }
 
 /// Serves the small stages of who has asked since this was called last; false if nobody has.

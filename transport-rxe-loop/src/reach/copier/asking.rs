@@ -46,13 +46,14 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
         let mut asking = Asking::new(fabric, far.place, range.end - at)?;
         let part = at..range.end.min(at + asking.stage.bytes());
         let data = asking.stage.data;
-        if is_read {
-            asking.ask(&request, from.range(part.clone()))?;
-            memory::copy_at(&Pieces::of_words(data, part.len()), 0, to, part.start, part.len());
-        } else {
+        if !is_read {
             let stage = Target::of_words(data, part.len());
             memory::copy_at(from, part.start, &stage, 0, part.len());
-            asking.ask(&request, to.pieces().range(part.clone()))?;
+        }
+        let there = if is_read { from } else { to.pieces() };
+        asking.ask(&request, there.range(part.clone()))?.ok_or(Trouble::NoAnswer)?;
+        if is_read {
+            memory::copy_at(&Pieces::of_words(data, part.len()), 0, to, part.start, part.len());
         }
         at = part.end;
         drop(asking);
@@ -78,12 +79,11 @@ pub fn atomic(fabric: &'static Fabric, far: Far, piece: Piece, step: Step) -> Re
     let end = Instant::now() + PATIENCE;
     loop {
         match asking.ask(&request, std::iter::once(piece)) {
+            Ok(Some(held)) => return Ok(held),
             // Somebody has the lock of the word: not for long.
-            Err(Trouble::NoAnswer) if asking.is_for_later() && Instant::now() < end => {
-                sched_yield()
-            }
-            Err(Trouble::NoAnswer) => return asking.recall(),
-            outcome => return Ok(outcome?),
+            Ok(None) if Instant::now() < end => sched_yield(),
+            Ok(None) | Err(Trouble::NoAnswer) => return asking.recall(),
+            Err(fault) => return Err(fault.into()),
         }
     }
 }
@@ -134,19 +134,14 @@ pub fn resume(fabric: &'static Fabric, begun: Begun) -> Result<u64, NotDone> {
     let Some(mut asking) = Asking::again(fabric, begun) else {
         return Err(Trouble::NoAnswer.into());
     };
-    match asking.wait() {
-        Ok(()) => Ok(asking.answer()?),
-        Err(_) => asking.recall(),
-    }
+    // Recalling it says what came of it.
+    let _ = asking.wait();
+    asking.recall()
 }
 
 /// Nobody waits for the answer any more: whether it was done is not known.
 pub fn abandon(fabric: &'static Fabric, begun: Begun) {
-    if let Some(mut asking) = Asking::again(fabric, begun) {
-        give_up(fabric, asking.stage, asking.seen);
-        // After that: who finds that one dead later frees the stage, and if it was dead before, nobody else does.
-        asking.is_dead = asking.asks_the_dead();
-    }
+    drop(Asking::again(fabric, begun));
 }
 
 /// A stage that is this thread's, to ask a process by.
@@ -157,8 +152,6 @@ struct Asking {
     seen: Seen,
     /// The process that is asked; `None` where there is none.
     owner: Option<Owner>,
-    /// Whether that was found dead.
-    is_dead: bool,
 }
 
 impl Asking {
@@ -206,7 +199,7 @@ impl Asking {
             sync::enter(in_use);
             if let Some(seen) = stage.head.word.claim(fabric.place(), asked) {
                 let owner = fabric.owner_at(asked);
-                return Some(Self { fabric, stage, in_use, seen, owner, is_dead: false });
+                return Some(Self { fabric, stage, in_use, seen, owner });
             }
             sync::leave(in_use);
             None
@@ -218,16 +211,15 @@ impl Asking {
         let mut mine = fabric.reach().copier().mine(fabric);
         let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage as usize)?;
         let owner = Owner::from_word(begun.owner);
-        Some(Self { fabric, stage, in_use, seen: begun.seen, owner, is_dead: false })
+        Some(Self { fabric, stage, in_use, seen: begun.seen, owner })
     }
 
-    /// Asks for something, and says what was found if it was an atomic. The stage's data is the caller's
-    /// before and after it.
+    /// Asks for something, and says what was [answered](Self::answer). The stage's data is the caller's before and after it.
     fn ask(
         &mut self,
         request: &Request,
         pieces: impl Iterator<Item = Piece>,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<Option<u64>, Trouble> {
         let sge = |piece: Piece| Sge {
             addr: piece.addr as u64,
             length: piece.len() as u32,
@@ -248,17 +240,12 @@ impl Asking {
         self.owner.is_none_or(|owner| self.fabric.is_dead(owner))
     }
 
-    /// It was answered, and was not done.
-    fn is_for_later(&self) -> bool {
-        self.seen.state() == Some(State::Done) && self.stage.head.answered().0 == Outcome::Later
-    }
-
-    /// What was answered.
-    fn answer(&self) -> Result<u64, Trouble> {
+    /// What an atomic found, or any number; `None` if nothing was done, and is to be asked for again.
+    fn answer(&self) -> Result<Option<u64>, Trouble> {
         match self.stage.head.answered() {
-            (Outcome::Done, held) => Ok(held),
+            (Outcome::Done, held) => Ok(Some(held)),
             (Outcome::Refused, _) => Err(Trouble::Fault),
-            (Outcome::Later, _) => Err(Trouble::NoAnswer),
+            (Outcome::Later, _) => Ok(None),
         }
     }
 
@@ -277,7 +264,6 @@ impl Asking {
                 _ => {}
             }
             if nap % LOOK == 0 && self.asks_the_dead() {
-                self.is_dead = true;
                 self.fabric.suspect();
                 return Err(Trouble::NoAnswer);
             }
@@ -293,8 +279,8 @@ impl Asking {
     /// Wants back what was asked for, and not answered in time.
     fn recall(self) -> Result<u64, NotDone> {
         match self.stage.head.word.recall(self.seen) {
-            Recalled::Answered(_) => Ok(self.answer()?),
-            Recalled::Begun if !self.is_dead => Err(NotDone::Begun(self.keep())),
+            Recalled::Answered(_) => Ok(self.answer()?.ok_or(Trouble::NoAnswer)?),
+            Recalled::Begun if !self.asks_the_dead() => Err(NotDone::Begun(self.keep())),
             _ => Err(Trouble::NoAnswer.into()),
         }
     }
@@ -309,8 +295,9 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        give_up(self.fabric, self.stage, self.seen);
-        if self.is_dead {
+        let is_in_flight = give_up(self.fabric, self.stage, self.seen);
+        // Looked at after that: who finds that one dead later frees the stage himself.
+        if is_in_flight && self.asks_the_dead() {
             self.stage.head.word.free_abandoned(self.seen);
         }
         sync::leave(self.in_use);

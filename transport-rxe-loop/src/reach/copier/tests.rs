@@ -9,7 +9,6 @@ use cq_core::wr::{RecvWr, Sge};
 
 use super::asking::{NotDone, atomic};
 use super::*;
-use crate::OwnedRegion;
 use crate::actor::{Waiting, until};
 use crate::attr::QpAttr;
 use crate::cq::Cq;
@@ -18,8 +17,10 @@ use crate::execute;
 use crate::facts::Whose;
 use crate::identity;
 use crate::memory::{Far, Piece};
+use crate::mr::MemoryRegion;
 use crate::open::OpenOptions;
 use crate::pd::ProtectionDomain;
+use crate::protocol::lock::Lock;
 use crate::qp::{QpInit, QueuePair};
 use crate::reach;
 use crate::reach::stage::Head;
@@ -258,22 +259,32 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
     }
 }
 
-/// A word of this process, on which it carries atomics out for others.
+/// A word of this process' program, on which it carries atomics out for others.
 pub struct Counter {
-    region: OwnedRegion,
+    word: &'static AtomicU64,
+    region: MemoryRegion,
     far: Far,
 }
 
 impl Counter {
+    #[allow(unsafe_code)]
     pub fn new(fabric: &'static Fabric, pd: &ProtectionDomain) -> Self {
-        let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
+        let word = &*Box::leak(Box::new(AtomicU64::new(0)));
+        // SAFETY: an atomic that is there for ever.
+        let region =
+            unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
         let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
-        Self { region, far: Far { place: fabric.place(), whose, needs } }
+        Self { word, region: region.unwrap(), far: Far { place: fabric.place(), whose, needs } }
     }
 
-    /// The process at [`PLACE`] asks this one to add.
-    pub fn is_asked(&self, fabric: &'static Fabric) -> &'static Head {
-        let stage = fabric.tables().stages.of(PLACE).next().unwrap();
+    /// The lock that an atomic on it takes.
+    pub fn lock(&self, fabric: &'static Fabric) -> &'static Lock {
+        &fabric.tables().common.stripes[self.region.addr() as usize / 8 % stripes::STRIPES]
+    }
+
+    /// The process at [`PLACE`] asks this one to add, by the `nth` of its stages.
+    pub fn is_asked(&self, fabric: &'static Fabric, nth: usize) -> &'static Head {
+        let stage = fabric.tables().stages.of(PLACE).nth(nth).unwrap();
         let Far { whose, needs, .. } = self.far;
         let request = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
         asks(fabric, stage, request, &[self.region.sge(0, 8).unwrap()]);
@@ -287,9 +298,7 @@ impl Counter {
     }
 
     pub fn value(&self) -> u64 {
-        let mut value = [0; 8];
-        self.region.read(0, &mut value).unwrap();
-        u64::from_ne_bytes(value)
+        sync::load(self.word)
     }
 }
 
@@ -303,7 +312,7 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
         let ends: [&dyn Fn(QueuePair); 3] = [&to(QpState::Reset), &to(QpState::Err), &drop];
         for end in ends {
             let qp = receiver(&pd, &cq, kind);
-            let stage = counter.is_asked(fabric);
+            let stage = counter.is_asked(fabric, 0);
             end(qp);
             serve(fabric);
             assert_eq!((state(stage), counter.value()), (None, 0), "{kind:?}");
@@ -361,23 +370,13 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
 }
 
 #[test]
-#[allow(unsafe_code)]
 fn x07_who_is_suspended_over_a_word_keeps_nobody_waiting_who_asks_its_owner_for_something_else() {
     let (_context, pd, fabric) = alone();
-    let word = Box::leak(Box::new(AtomicU64::new(0)));
-    // SAFETY: an atomic that is there for ever.
-    let region =
-        unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
-    let region = region.unwrap();
-    let stripe = &fabric.tables().common.stripes[region.addr() as usize / 8 % stripes::STRIPES];
-    let suspended = fabric.lock(stripe, || {}).unwrap();
-    let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
-    let adds = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
-    let other = is_asked(fabric);
-    let stage = fabric.tables().stages.of(PLACE).nth(1).unwrap();
-    asks(fabric, stage, adds, &[region.sge(0, 8).unwrap()]);
+    let counter = Counter::new(fabric, &pd);
+    let suspended = fabric.lock(counter.lock(fabric), || {}).unwrap();
+    let asked = [is_asked(fabric), counter.is_asked(fabric, 1)];
     serve(fabric);
-    assert_eq!([state(stage.head), state(other)], [Some(State::Done); 2]);
-    assert_eq!(stage.head.answered().0, Outcome::Later, "while that one has the lock");
+    assert_eq!(asked.map(state), [Some(State::Done); 2]);
+    assert_eq!(asked[1].answered().0, Outcome::Later, "while that one has the lock");
     drop(suspended);
 }

@@ -18,8 +18,10 @@ use crate::reach::copier::tests::{Counter, PLACE, alone, is_asked, is_free, stat
 use crate::reach::copier::{carry_out, has_abandoned, serve, tidy};
 use crate::reach::means::Mean;
 use crate::reach::stage::LARGE_BYTES;
+use crate::reach::stripes;
 use crate::sweep;
 use crate::sync::AtomicU64;
+use crate::window::Word;
 
 /// Asks the process at a place for an atomic.
 fn ask(fabric: &'static Fabric, place: u16) -> Result<u64, NotDone> {
@@ -350,7 +352,8 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
     let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
     let far = Far { place: fabric.place(), whose, needs };
-    let there = Target::of_far(far, Piece::far(region.addr() as usize, 8, region.lkey()));
+    let piece = Piece::far(region.addr() as usize, 8, region.lkey());
+    let there = Target::of_far(far, piece);
     let write = |value: u64| {
         let data = [AtomicU64::new(value)];
         reach::copy(fabric, &Pieces::of_words(&data, 8), &there, Order::LastWordLast)
@@ -370,6 +373,10 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
         matches!(means.of(fabric, fabric.place()), Mean::Direct(_))
     });
     assert_eq!(write(1), Err(Trouble::NoAnswer), "it is still in flight");
+    // As if others did not map it.
+    let word = Word::Far { far, piece, is_mapped: false };
+    let stored = stripes::apply(fabric, &word, Step::Store { value: 1 });
+    assert_eq!(stored, Err(Trouble::NoAnswer.into()), "an atomic, too, comes behind it");
     let (outcome, held) = carry_out(fabric, stage);
     stage.head.answer(outcome, held);
     assert!(!stage.head.word.answer(begun));
@@ -402,6 +409,8 @@ fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
     let (_context, _pd, fabric) = alone();
     for nth in 0..OWN as u16 {
         let mut asking = Asking::new(fabric, PLACE + nth, 0).unwrap();
+        // They live.
+        asking.owner = fabric.owner_at(fabric.place());
         let word = &asking.stage.head.word;
         asking.seen = word.ask(asking.seen).unwrap();
         word.serve(PLACE + nth).unwrap();
@@ -412,60 +421,20 @@ fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
 }
 
 #[test]
-fn x05_an_atomic_does_not_come_before_what_was_given_up_and_is_in_flight() {
-    let (_context, pd, fabric) = alone();
-    let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
-    let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
-    let far = Far { place: fabric.place(), whose, needs };
-    let piece = Piece::far(region.addr() as usize, 8, region.lkey());
-    let there = Target::of_far(far, piece);
-    let means = &fabric.reach().means;
-    let Mean::Direct(process) = means.of(fabric, fabric.place()) else { panic!("it is not asked") };
-    means.learn(fabric, fabric.place(), process, Errno::NOMEM).unwrap();
-    let serving = fabric.reach().copier().serving();
-    let (stage, begun) = thread::scope(|scope| {
-        let writes = scope.spawn(|| {
-            let data = [AtomicU64::new(1)];
-            reach::copy(fabric, &Pieces::of_words(&data, 8), &there, Order::LastWordLast)
-        });
-        let begun = begins(fabric);
-        assert_eq!(writes.join().unwrap(), Err(Trouble::NoAnswer));
-        begun
-    });
-    until("it is reached directly again", || {
-        matches!(means.of(fabric, fabric.place()), Mean::Direct(_))
-    });
-    // As if it lay in memory of its owner's alone.
-    let word = crate::window::Word::Far { far, piece, is_mapped: false };
-    let stored = reach::stripes::apply(fabric, &word, Step::Store { value: 2 });
-    let (outcome, held) = carry_out(fabric, stage);
-    stage.head.answer(outcome, held);
-    assert!(!stage.head.word.answer(begun));
-    drop(serving);
-    assert_eq!(stored, Err(Trouble::NoAnswer.into()), "it would be overwritten");
-}
-
-#[test]
 fn x05_an_atomic_waits_for_a_lock_that_is_given_back_in_time() {
     let (_context, pd, fabric) = alone();
-    let counter = Box::leak(Box::new(AtomicU64::new(5)));
-    let addr = counter.as_ptr() as usize;
-    // SAFETY: it stays for ever.
-    #[allow(unsafe_code)]
-    let region =
-        unsafe { pd.register(addr as *mut u8, 8, Access::LOCAL_WRITE | Access::REMOTE).unwrap() };
-    let whose = Whose::local(pd.domain().number());
-    let far = Far { place: fabric.place(), whose, needs: Access::REMOTE_ATOMIC };
-    let piece = Piece::far(addr, 8, region.lkey());
-    let stripe = &fabric.tables().common.stripes[addr / 8 % reach::stripes::STRIPES];
-    let held = fabric.lock(stripe, || {}).unwrap();
+    let counter = Counter::new(fabric, &pd);
+    let held = fabric.lock(counter.lock(fabric), || {}).unwrap();
     thread::scope(|scope| {
-        let adds = scope.spawn(|| atomic(fabric, far, piece, Step::FetchAdd { add: 1 }));
+        let adds = scope.spawn(|| counter.add(fabric));
         until("it is told to ask again", || {
             let mut own = fabric.tables().stages.of(fabric.place());
             own.any(|stage| sync::acquire(&stage.head.answers) > 0)
         });
         drop(held);
-        assert_eq!(adds.join().unwrap(), Ok(5));
+        assert_eq!(adds.join().unwrap(), Ok(0));
     });
+    let _suspended = fabric.lock(counter.lock(fabric), || {}).unwrap();
+    assert_eq!(counter.add(fabric), Err(Trouble::NoAnswer.into()), "but not for ever");
+    assert_eq!(counter.value(), 1);
 }
