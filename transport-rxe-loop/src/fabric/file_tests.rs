@@ -42,6 +42,15 @@ pub fn attach(path: &FabricPath) -> Result<&'static Attachment, AttachError> {
     REGISTRY.attach(path, &limits(), &FORMAT)
 }
 
+/// An actor plays this part, and finds nothing wrong.
+#[track_caller]
+fn plays_to_the_end(part: &str) {
+    let directory = Directory::new();
+    let actor = Actor::play(part, &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+}
+
 /// A directory in shared memory, which goes with its test.
 pub struct Directory(PathBuf);
 

@@ -184,10 +184,7 @@ pub fn parent_in_the_middle(path: &FabricPath) {
 
 #[test]
 fn x07_a_child_forked_while_another_thread_attached_can_attach() {
-    let directory = Directory::new();
-    let actor = Actor::play("parent in the middle", &directory);
-    assert_eq!(actor.hear(), "done");
-    actor.finish();
+    plays_to_the_end("parent in the middle");
 }
 
 /// Another thread forks while this one attaches, with the lock of its life in a descriptor.
@@ -275,8 +272,5 @@ pub fn parent_that_maps_nothing(path: &FabricPath) {
 
 #[test]
 fn x07_a_forked_child_that_could_reach_the_memory_of_its_parent_is_ended() {
-    let directory = Directory::new();
-    let actor = Actor::play("parent that maps nothing", &directory);
-    assert_eq!(actor.hear(), "done");
-    actor.finish();
+    plays_to_the_end("parent that maps nothing");
 }

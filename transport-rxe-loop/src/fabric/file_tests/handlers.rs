@@ -58,10 +58,7 @@ pub fn parent_with_a_lock(path: &FabricPath) {
 
 #[test]
 fn x07_who_attaches_with_a_lock_that_a_fork_waits_for_is_told_and_goes_on() {
-    let directory = Directory::new();
-    let actor = Actor::play("parent with a lock", &directory);
-    assert_eq!(actor.hear(), "done");
-    actor.finish();
+    plays_to_the_end("parent with a lock");
 }
 
 extern "C" fn forks_too(_: libc::c_int) {
@@ -90,10 +87,7 @@ pub fn parent_with_a_handler(path: &FabricPath) {
 
 #[test]
 fn x07_a_handler_that_forks_while_its_thread_does_waits_for_nobody() {
-    let directory = Directory::new();
-    let actor = Actor::play("parent with a handler", &directory);
-    assert_eq!(actor.hear(), "done");
-    actor.finish();
+    plays_to_the_end("parent with a handler");
 }
 
 /// As a collector of garbage that stops all threads by a signal: it has its lock meanwhile, and waits for each.
@@ -126,10 +120,7 @@ pub fn parent_with_a_collector(path: &FabricPath) {
 
 #[test]
 fn x07_a_thread_that_waits_to_fork_takes_the_signals_of_its_program() {
-    let directory = Directory::new();
-    let actor = Actor::play("parent with a collector", &directory);
-    assert_eq!(actor.hear(), "done");
-    actor.finish();
+    plays_to_the_end("parent with a collector");
 }
 
 /// Which thread has `LOCK`, that may take it once more.
@@ -170,8 +161,5 @@ pub fn parent_with_two_that_fork(path: &FabricPath) {
 
 #[test]
 fn x07_who_forks_with_a_lock_that_another_fork_waits_for_goes_on() {
-    let directory = Directory::new();
-    let actor = Actor::play("parent with two that fork", &directory);
-    assert_eq!(actor.hear(), "done");
-    actor.finish();
+    plays_to_the_end("parent with two that fork");
 }

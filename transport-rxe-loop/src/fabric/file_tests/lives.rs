@@ -268,10 +268,7 @@ fn x03_who_can_not_ask_takes_nobody_for_dead_and_lives() {
 
 #[test]
 fn x07_a_forked_child_closes_nothing_that_the_program_opened() {
-    let directory = Directory::new();
-    let actor = Actor::play("careless parent", &directory);
-    assert_eq!(actor.hear(), "done");
-    actor.finish();
+    plays_to_the_end("careless parent");
 }
 
 #[test]
