@@ -10,11 +10,12 @@
 
 use std::error::Error;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use bench::transport::loopback::Loopback;
 use bench::transport::{End, Memory, Needs, Transport};
+use cq_core::causes::Causes;
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::Post;
 use cq_core::wc::Wc;
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("error: {why}");
+            eprintln!("error: {}", Causes(&*why));
             ExitCode::FAILURE
         }
     }
@@ -179,7 +180,8 @@ impl<T: Transport> Node<T> {
     fn complete(&mut self) -> Result<(), Failure> {
         const PATIENCE: Duration = Duration::from_secs(10);
         let mut room = [Wc::default(); 4];
-        let batch = self.queue.wait(&mut room, &mut self.channel, Some(PATIENCE))?;
+        let batch =
+            self.queue.wait(&mut room, &mut self.channel, Some(Instant::now() + PATIENCE))?;
         if batch.is_empty() {
             return Err("nothing completed for 10 s".into());
         }

@@ -15,7 +15,7 @@ pub type Costs = HashMap<String, u64>;
 #[derive(Debug, thiserror::Error)]
 pub enum CountError {
     /// There is no valgrind, or nowhere to write.
-    #[error("cannot run valgrind ({0}): install it, and say in TMPDIR where it can write")]
+    #[error("cannot run valgrind: install it, and say in TMPDIR where it can write")]
     System(#[from] io::Error),
     /// The program under it, or callgrind itself.
     #[error("the program failed under callgrind: {0}")]

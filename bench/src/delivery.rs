@@ -14,7 +14,7 @@
 use std::time::{Duration, Instant};
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::transport::{Block, EventError, Events, Notify, PollError, Post, PostError};
+use cq_core::transport::{Block, EventError, Events, Notify, PollError, Post, PostError, Woken};
 use cq_core::wc::{Failed, Wc};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
@@ -180,9 +180,9 @@ impl<T: Transport> Side<T> {
     /// None comes.
     #[inline]
     pub fn event(&mut self) -> Result<(), DeliveryError> {
-        let mut left = Some(LIMIT);
-        while self.channel.next()?.is_none() {
-            if !self.channel.block(&mut left)? {
+        let deadline = Instant::now() + LIMIT;
+        while self.channel.take_event()?.is_none() {
+            if self.channel.block(Some(deadline))? == Woken::DeadlinePassed {
                 return Err(DeliveryError::Late);
             }
         }

@@ -34,6 +34,7 @@ mod same_words;
 pub mod verbs;
 
 use std::error::Error;
+use std::time::Instant;
 
 use cq_core::setup::Access;
 use cq_core::transport::{Arm, Block, Post};
@@ -45,7 +46,7 @@ pub trait Transport {
     /// A completion queue.
     type Queue: Arm + Send;
     /// A completion channel.
-    type Channel: Block + Send;
+    type Channel: Block<Instant = Instant> + Send;
     /// A queue pair.
     type Pair: Post + Send;
     /// Registered memory.
@@ -205,9 +206,10 @@ pub struct End<T: Transport + ?Sized> {
 
 /// Why ends can't be had: what was attempted, and what the device said.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {attempt}: {why}")]
+#[error("cannot {attempt}")]
 pub struct SetUpError {
     attempt: &'static str,
+    #[source]
     why: Box<dyn Error + Send + Sync>,
 }
 

@@ -15,7 +15,7 @@
 
 use core::fmt;
 
-use crate::foreign_number::foreign_number;
+use crate::foreign_number;
 use crate::transport::CqKey;
 
 foreign_number! {

@@ -2,17 +2,21 @@
 //! nothing of rings, since real hardware has none that could be seen.
 //!
 //! ```
-//! use core::time::Duration;
-//! use cq_core::cq::CompletionQueue;
-//! use cq_core::transport::{Arm, Block, Poll};
+//! use std::time::{Duration, Instant};
+//! use cq_core::cq::{CompletionQueue, WaitError};
+//! use cq_core::transport::{Arm, Block, PollCq};
 //! use cq_core::wc::Wc;
 //!
 //! /// Serves completions until none has come for a second: spins while there is work, sleeps while
 //! /// there is none.
-//! fn serve<T: Arm>(cq: &mut CompletionQueue<T>, channel: &mut impl Block) -> Result<(), Box<dyn std::error::Error>> {
+//! fn serve<T, C>(cq: &mut CompletionQueue<T>, channel: &mut C) -> Result<(), WaitError>
+//! where
+//!     T: Arm,
+//!     C: Block<Instant = Instant>,
+//! {
 //!     let mut room = [Wc::default(); 32];
 //!     loop {
-//!         let batch = cq.wait(&mut room, channel, Some(Duration::from_secs(1)))?;
+//!         let batch = cq.wait(&mut room, channel, Some(Instant::now() + Duration::from_secs(1)))?;
 //!         if batch.is_empty() {
 //!             return Ok(());
 //!         }
@@ -23,10 +27,17 @@
 //! }
 //! ```
 
-use core::time::Duration;
+#[cfg(feature = "async")]
+mod next_batch;
+#[cfg(feature = "stream")]
+mod stream;
 
-use crate::sync::{Site, intact};
-use crate::transport::{Arm, ArmError, Armed, Block, CqKey, EventError, Notify, Poll, PollError};
+#[cfg(feature = "stream")]
+pub use self::stream::CompletionStream;
+
+use crate::transport::{
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Woken,
+};
 use crate::wc::Wc;
 
 /// A completion queue of a transport.
@@ -35,7 +46,7 @@ pub struct CompletionQueue<T> {
     transport: T,
 }
 
-impl<T: Poll> CompletionQueue<T> {
+impl<T: PollCq> CompletionQueue<T> {
     /// The queue of this transport.
     pub const fn new(transport: T) -> Self {
         Self { transport }
@@ -75,7 +86,8 @@ impl<T: Poll> CompletionQueue<T> {
 impl<T: Arm> CompletionQueue<T> {
     /// Polls and, if nothing was there, arms for `on` and polls again. Empty means: armed, and safe to
     /// sleep until the event (N2, N6); but an empty `room` says nothing, and arms nothing. For event loops
-    /// that sleep on a descriptor of their own.
+    /// that sleep on a descriptor of their own: wake, take the channel's events, and poll like this until
+    /// nothing is there. Each arm may raise one event, so one that never takes them gathers them (N9).
     ///
     /// # Errors
     /// The queue failed, or can't be armed.
@@ -84,75 +96,94 @@ impl<T: Arm> CompletionQueue<T> {
         room: &'r mut [Wc],
         on: Notify,
     ) -> Result<&'r [Wc], WaitError> {
-        let count = self.look(room, Some(on))?;
+        let mut count = self.look(room, None)?;
+        if count == 0 && !room.is_empty() {
+            count = self.look(room, Some(on))?;
+        }
         Ok(&room[..count])
     }
 
-    /// Takes up to `room.len()` completions, sleeping on `channel` until there is one. Empty means that
-    /// `limit` is over, or that `room` is. `None` waits for ever.
+    /// Takes up to `room.len()` completions, sleeping on `channel` until there is one. Empty means that the
+    /// deadline has passed, or that there is no `room`; `None` is no deadline. With a channel of the
+    /// standard library's clock, `Some(Instant::now() + Duration::from_secs(1))` waits for a second.
     ///
-    /// The channel has to be this queue's alone: its events are taken here.
+    /// The channel has to be this queue's alone: its events are taken here, also those that nobody has slept
+    /// for, before the queue is armed anew. So two are unread at most, of the last arm and of one whose event
+    /// was under way then, however many waits find completions without sleeping.
     ///
     /// # Errors
-    /// The queue or the channel failed, or the channel names another queue: that event is in the error,
-    /// and with its owner nothing is lost.
-    pub fn wait<'r>(
+    /// The queue or the channel failed. The channel names another queue: that event is in the error, and with
+    /// its owner nothing is lost. Or the sleep was interrupted, by a signal for example, and no completion
+    /// was there: a batch comes without the error, so a handler's flag is to be looked at after each wait.
+    pub fn wait<'r, C: Block>(
         &mut self,
         room: &'r mut [Wc],
-        channel: &mut impl Block,
-        limit: Option<Duration>,
+        channel: &mut C,
+        deadline: Option<C::Instant>,
     ) -> Result<&'r [Wc], WaitError> {
-        wait_with(self.transport.key(), room, channel, limit, |room, on| self.look(room, on))
+        wait_with(self.transport.key(), room, channel, deadline, |room, on| self.look(room, on))
     }
 
-    /// Polls and, if nothing was there, arms for `on` and polls again.
+    /// Polls; or arms, and polls for what came before the arm.
     pub(crate) fn look(&mut self, room: &mut [Wc], on: Option<Notify>) -> Result<usize, WaitError> {
-        let count = self.take(room)?;
-        let Some(on) = on.filter(|_| count == 0 && !room.is_empty()) else { return Ok(count) };
+        let Some(on) = on else { return self.take(room).map_err(WaitError::Poll) };
         match self.transport.arm(on)? {
-            Armed::MayHaveMissed if intact(Site::SecondPoll) => Ok(self.take(room)?),
-            _ => Ok(0),
+            Armed::MayHaveMissed => Ok(self.take(room)?),
+            Armed::Armed => Ok(0),
         }
     }
 }
 
-/// Waits for the queue called `key`, which `look` looks at before each sleep, arming it, and a last time
-/// when `limit` is over.
-pub(crate) fn wait_with<'r>(
+/// Waits for the queue called `key`. `look` polls it; or arms it, and polls for what came before the arm.
+pub(crate) fn wait_with<'r, C: Block>(
     key: CqKey,
     room: &'r mut [Wc],
-    channel: &mut impl Block,
-    limit: Option<Duration>,
+    channel: &mut C,
+    deadline: Option<C::Instant>,
     mut look: impl FnMut(&mut [Wc], Option<Notify>) -> Result<usize, WaitError>,
 ) -> Result<&'r [Wc], WaitError> {
-    let mut left = limit;
     let mut count = 0;
     while !room.is_empty() {
+        count = look(room, None)?;
+        if count > 0 {
+            break;
+        }
+        // What is taken after the arm may be the arm's own, and is then missing in the sleep.
+        take_events(key, channel)?;
         count = look(room, Some(Notify::Next))?;
         if count > 0 {
             break;
         }
-        if !sleep(key, channel, &mut left)? {
-            count = look(room, None)?;
-            break;
+        let woken = channel.block(deadline)?;
+        if woken == Woken::Event {
+            take_event(key, channel)?;
+            continue;
         }
+        count = look(room, None)?;
+        if count == 0 && woken == Woken::Interrupted {
+            return Err(WaitError::Interrupted);
+        }
+        break;
     }
     Ok(&room[..count])
 }
 
-/// Sleeps until an event of this queue has been taken; false if the time is over first.
-fn sleep(
-    of: CqKey,
-    channel: &mut impl Block,
-    left: &mut Option<Duration>,
-) -> Result<bool, WaitError> {
-    loop {
-        match channel.next()? {
-            Some(key) if key == of => return Ok(true),
-            Some(key) => return Err(WaitError::OtherQueue(key)),
-            None if channel.block(left)? => {}
-            None => return Ok(false),
+/// Takes what events there are. Of a channel that has more and more of them, some; with one left, a sleep ends at once.
+fn take_events(of: CqKey, channel: &mut impl Events) -> Result<(), WaitError> {
+    const MOST: usize = 16;
+    for _ in 0..MOST {
+        if !take_event(of, channel)? {
+            break;
         }
+    }
+    Ok(())
+}
+
+/// Takes an event of this queue, if there is one.
+fn take_event(of: CqKey, channel: &mut impl Events) -> Result<bool, WaitError> {
+    match channel.take_event()? {
+        Some(key) if key != of => Err(WaitError::OtherQueue(key)),
+        event => Ok(event.is_some()),
     }
 }
 
@@ -168,6 +199,9 @@ pub enum WaitError {
     Event(EventError),
     /// The channel is shared, and the event that was taken is another queue's: hand it there.
     OtherQueue(CqKey),
+    /// The sleep ended for something else than the channel: a signal was handled, or a stop was asked for.
+    /// The queue was empty then.
+    Interrupted,
 }
 
 impl From<PollError> for WaitError {
@@ -189,8 +223,13 @@ impl From<EventError> for WaitError {
 }
 
 crate::transport::sentences!(WaitError {
-    Self::Poll(error) => ("{error}");
-    Self::Arm(error) => ("{error}");
-    Self::Event(error) => ("{error}");
+    Self::Poll(_) => ("the completion queue can't be polled");
+    Self::Arm(_) => ("the completion queue can't be armed");
+    Self::Event(_) => ("the completion channel can't be read or slept on");
     Self::OtherQueue(key) => ("the channel also serves completion queue {key}, whose event was taken: wait on a channel of this queue alone");
-});
+    Self::Interrupted => ("the wait was interrupted, by a signal or because a stop was asked for");
+}
+    Self::Poll(error) => error;
+    Self::Arm(error) => error;
+    Self::Event(error) => error;
+);

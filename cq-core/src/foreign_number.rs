@@ -1,11 +1,23 @@
-//! Numbers that a device, a driver or a peer writes: constants and names for what is known, room for the
-//! rest (C3).
+//! The macro of numbers that a device, a driver or a peer writes.
 
-/// Declares a newtype over a number that foreign code writes: constants and names for the known values,
-/// and room for every other (C3). For transports, too.
-#[doc(hidden)]
+/// For transports: declares a newtype over a number that foreign code writes, a device, a driver or a peer: constants and
+/// names for the known values, and room for every other (C3).
+///
+/// ```
+/// cq_core::foreign_number! {
+///     /// What the link does.
+///     LinkState {
+///         /// Nothing.
+///         DOWN = 1, "down";
+///         /// It carries messages.
+///         UP = 4, "up";
+///     }
+/// }
+/// assert_eq!(LinkState::UP.name(), Some("UP"));
+/// assert_eq!(format!("{:?} {:?}", LinkState(4), LinkState(9)), "UP LinkState(9)");
+/// ```
 #[macro_export]
-macro_rules! __foreign_number {
+macro_rules! foreign_number {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $constant:ident = $value:literal, $text:literal;)+ }) => {
         $(#[$meta])*
         #[repr(transparent)]
@@ -28,6 +40,7 @@ macro_rules! __foreign_number {
                 }
             }
 
+            #[allow(dead_code)]
             const fn text(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($text),)+
@@ -46,4 +59,3 @@ macro_rules! __foreign_number {
         }
     };
 }
-pub use __foreign_number as foreign_number;

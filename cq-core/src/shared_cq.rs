@@ -4,12 +4,12 @@
 //! ```
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::shared_cq::SharedCq;
-//! use cq_core::soft::SoftCq;
-//! use cq_core::transport::{Poll, PollError};
+//! use cq_core::queue::SoftCq;
+//! use cq_core::transport::{PollCq, PollError};
 //! use cq_core::wc::{Wc, WcStatus};
 //!
 //! /// One of the threads: takes batches until the queue is empty; says how many completions it got.
-//! fn serve(shared: &SharedCq<impl Poll>) -> Result<usize, PollError> {
+//! fn serve(shared: &SharedCq<impl PollCq>) -> Result<usize, PollError> {
 //!     let (mut room, mut served) = ([Wc::default(); 16], 0);
 //!     loop {
 //!         let batch = shared.lock().poll(&mut room)?; // the lock is free again at the semicolon
@@ -61,16 +61,20 @@
 //! [`SharedCq::wait`] takes it only to look and to arm, and sleeps without:
 //!
 //! ```
-//! # use core::time::Duration;
+//! # use std::time::{Duration, Instant};
 //! # use cq_core::cq::WaitError;
 //! # use cq_core::shared_cq::SharedCq;
 //! # use cq_core::transport::{Arm, Block};
 //! # use cq_core::wc::Wc;
 //! /// Serves until none has come for a second. The others just poll.
-//! fn sleeper(shared: &SharedCq<impl Arm>, channel: &mut impl Block) -> Result<usize, WaitError> {
+//! fn sleeper<C>(shared: &SharedCq<impl Arm>, channel: &mut C) -> Result<usize, WaitError>
+//! where
+//!     C: Block<Instant = Instant>,
+//! {
 //!     let (mut room, mut served) = ([Wc::default(); 16], 0);
 //!     loop {
-//!         match shared.wait(&mut room, channel, Some(Duration::from_secs(1)))?.len() {
+//!         let deadline = Instant::now() + Duration::from_secs(1);
+//!         match shared.wait(&mut room, channel, Some(deadline))?.len() {
 //!             0 => return Ok(served),
 //!             count => served += count,
 //!         }
@@ -80,16 +84,16 @@
 //!
 //! An event loop of its own does the same by hand: `poll_or_arm` under the lock, then, without it, the
 //! sleep, then again. One completion raises one event, and that wakes one sleeper (N1): so let one thread
-//! sleep, and have it wake the others if there is work for them. If several sleep, each that wakes has to go
-//! on until it finds nothing, which arms again; one that stops earlier leaves the others asleep over what
-//! is still in the queue.
+//! sleep, and have it wake the others if there is work for them. If several sleep, each that got completions
+//! has to go on until it finds nothing, which arms again, whether it slept for them or not: the event that
+//! was another's to wake by may have been taken by it. One that stops earlier leaves the others asleep over
+//! what is still in the queue.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::time::Duration;
 
 use crate::cq::{CompletionQueue, WaitError, wait_with};
 use crate::sync::{self, AtomicU32, Tracked, const_unless_loom};
@@ -172,14 +176,14 @@ impl<T: Arm> SharedCq<T> {
     ///
     /// # Errors
     /// As there.
-    pub fn wait<'r>(
+    pub fn wait<'r, C: Block>(
         &self,
         room: &'r mut [Wc],
-        channel: &mut impl Block,
-        limit: Option<Duration>,
+        channel: &mut C,
+        deadline: Option<C::Instant>,
     ) -> Result<&'r [Wc], WaitError> {
         let key = self.lock().transport().key();
-        wait_with(key, room, channel, limit, |room, on| self.lock().look(room, on))
+        wait_with(key, room, channel, deadline, |room, on| self.lock().look(room, on))
     }
 }
 

@@ -1,13 +1,13 @@
 //! The seams: what a transport implements so that [`CompletionQueue`](crate::cq::CompletionQueue) and the
 //! code of an application run on it. Each is small, and a transport has only those that it can.
 //!
-//! A device on bare metal needs [`Poll`] alone:
+//! A device on bare metal needs [`PollCq`] alone:
 //!
 //! ```
 //! use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 //!
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::transport::{Poll, PollError};
+//! use cq_core::transport::{PollCq, PollError};
 //! use cq_core::wc::{Wc, WcOpcode, WcStatus};
 //!
 //! const DONE: u32 = 1;
@@ -19,7 +19,7 @@
 //!     next: usize,
 //! }
 //!
-//! impl Poll for DmaEngine<'_> {
+//! impl PollCq for DmaEngine<'_> {
 //!     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
 //!         let mut count = 0;
 //!         while count < out.len() {
@@ -54,22 +54,23 @@
 //!
 //! | seam | who has it | rules |
 //! |---|---|---|
-//! | [`Poll`] | every transport | P1–P7, O3 |
+//! | [`PollCq`] | every transport | P1–P7, O3 |
 //! | [`Arm`] | one that can raise an event | N1–N4, N11 |
 //! | [`Events`], [`Block`] | a channel that events are read from, and slept on | N5, N7–N10 |
 //! | [`Signal`] | the producer's side of a channel | N9 |
 //! | [`Post`] | a queue pair | Q3, Q4 |
 //! | [`AsyncEvents`] | a device that reports what no completion tells | O2, Q7 |
 
+mod lent;
+
 use core::fmt;
-use core::time::Duration;
 
 use crate::async_event::AsyncEvent;
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr};
 
 /// Takes completions.
-pub trait Poll {
+pub trait PollCq {
     /// Moves up to `out.len()` completions, oldest first, to the start of `out`; says how many. Never
     /// blocks. Entries past the count stay as they are (P1–P6).
     ///
@@ -79,7 +80,7 @@ pub trait Poll {
 }
 
 /// Asks for an event.
-pub trait Arm: Poll {
+pub trait Arm: PollCq {
     /// Asks for one event at the next completion. Arming again never weakens what is armed (N4).
     ///
     /// # Errors
@@ -96,18 +97,22 @@ pub trait Events {
     ///
     /// # Errors
     /// The channel failed.
-    fn next(&mut self) -> Result<Option<CqKey>, EventError>;
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError>;
 }
 
 /// Sleeps on a channel.
 pub trait Block: Events {
-    /// Sleeps until there may be an event. `left` is how long at most, `None` for ever; the time slept is
-    /// taken off it, so that a caller's loop ends in time however often it is woken for nothing. `false`
-    /// says that the time is over.
+    /// What deadlines are read from: `std::time::Instant`, or a tick counter of firmware. A channel without a
+    /// clock has [`Infallible`](core::convert::Infallible), of which there is no deadline.
+    type Instant: Copy;
+
+    /// Sleeps until there may be an event, the deadline has passed, or something else than the channel ends
+    /// the sleep. A channel that has an event does not sleep, whatever the deadline; `None` is none. A deadline
+    /// stays the same however often a caller's loop is woken for nothing, so that the loop ends in time.
     ///
     /// # Errors
     /// The channel failed.
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError>;
+    fn block(&mut self, deadline: Option<Self::Instant>) -> Result<Woken, EventError>;
 }
 
 /// The producer's side of a channel: an eventfd, a waker, `SEV`.
@@ -119,19 +124,10 @@ pub trait Signal {
     fn raise(&self, cq: CqKey);
 }
 
-/// The producer's side of no channel: a queue with it spends nothing on events.
-#[derive(Clone, Copy, Debug)]
-pub enum NoSignal {}
-
-impl Signal for NoSignal {
-    fn raise(&self, _: CqKey) {
-        match *self {}
-    }
-}
-
-impl<S: Signal + ?Sized> Signal for &S {
+/// A closure is a channel: `|key| …`.
+impl<F: Fn(CqKey)> Signal for F {
     fn raise(&self, cq: CqKey) {
-        (**self).raise(cq);
+        self(cq);
     }
 }
 
@@ -156,7 +152,7 @@ pub trait AsyncEvents {
     ///
     /// # Errors
     /// The device failed.
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError>;
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError>;
 }
 
 /// What an armed queue raises its event for.
@@ -179,6 +175,20 @@ pub enum Armed {
     MayHaveMissed,
 }
 
+/// Why a sleep on a channel has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "a sleep that has ended says nothing of an event yet"]
+pub enum Woken {
+    /// There may be an event: it is for [`Events::take_event`] to say (N5).
+    Event,
+    /// The deadline has passed.
+    DeadlinePassed,
+    /// Somebody wants the thread to do something else: a signal was handled (EINTR), or a stop was asked for.
+    /// There may be an event all the same.
+    Interrupted,
+}
+
 /// Names a completion queue in events: an index, and a generation that tells it from earlier queues with
 /// the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -195,9 +205,9 @@ impl fmt::Display for CqKey {
     }
 }
 
-/// Declares error texts beside the variants that they explain.
+/// Declares error texts beside the variants that they explain, and which of them have a cause.
 macro_rules! sentences {
-    ($name:ident { $($pattern:pat => ($($text:tt)+);)+ }) => {
+    ($name:ident { $($pattern:pat => ($($text:tt)+);)+ } $($cause:pat => $source:expr;)*) => {
         impl core::fmt::Display for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 match *self {
@@ -206,7 +216,15 @@ macro_rules! sentences {
             }
         }
 
-        impl core::error::Error for $name {}
+        impl core::error::Error for $name {
+            fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+                #[allow(unreachable_patterns)]
+                match self {
+                    $($cause => Some($source),)*
+                    _ => None,
+                }
+            }
+        }
     };
 }
 pub(crate) use sentences;
@@ -221,6 +239,10 @@ pub enum PollError {
         /// How many completions were lost so far, at least; `None` where the device does not tell.
         dropped: Option<u32>,
     },
+    /// The queue was given up: its producers can't push any more. What was stored has been handed out.
+    Failed,
+    /// The queue's producers are gone, and everything that they stored has been handed out.
+    Closed,
     /// The device failed with this code.
     Device(i32),
     /// The transport claimed more completions than it was asked for (P7).
@@ -235,6 +257,8 @@ pub enum PollError {
 sentences!(PollError {
     Self::Overrun { dropped: Some(count) } => ("the completion queue overran and dropped {count} completions: make it as large as everything outstanding on its queue pairs");
     Self::Overrun { dropped: None } => ("the completion queue overran: make it as large as everything outstanding on its queue pairs");
+    Self::Failed => ("the completion queue was given up and gets no more completions: destroy it");
+    Self::Closed => ("the completion queue's producers are gone, and everything they stored has been polled");
     Self::Device(code) => ("the device failed to poll the completion queue (code {code})");
     Self::Misbehaved { asked, returned } => ("the transport returned {returned} completions where there was room for {asked}");
 });
@@ -277,11 +301,15 @@ pub struct PostError {
 
 impl fmt::Display for PostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "request {} of the list was refused: {}", self.posted, self.why)
+        write!(f, "request {} of the list was refused", self.posted)
     }
 }
 
-impl core::error::Error for PostError {}
+impl core::error::Error for PostError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.why)
+    }
+}
 
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

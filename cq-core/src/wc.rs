@@ -93,6 +93,14 @@ pub(crate) const fn with_generation(last: Word, generation: u16) -> Word {
     (last & !((u16::MAX as Word) << GENERATION_SHIFT)) | ((generation as Word) << GENERATION_SHIFT)
 }
 
+/// `last` without its generation, if that is this one.
+#[inline(always)]
+pub(crate) const fn of_generation(last: Word, generation: u16) -> Option<Word> {
+    // The two bytes cancel out: one comparison, and they are cleared.
+    let rest = last ^ ((generation as Word) << GENERATION_SHIFT);
+    if generation_of(rest) == 0 { Some(rest) } else { None }
+}
+
 impl Wc {
     /// A completion with the fields that are always valid; all others are zero.
     #[must_use]
@@ -259,18 +267,20 @@ impl Wc {
         Self { generation: [0; 2], ..wc }
     }
 
+    /// Its words. By reference: taken apart into values, they are moved one by one.
     #[inline(always)]
     #[allow(unsafe_code)]
-    pub(crate) const fn to_words(self) -> [Word; WORDS] {
-        // SAFETY: `Wc` is `WORDS` words long, without padding.
-        unsafe { core::mem::transmute(self) }
+    pub(crate) const fn words(&self) -> &[Word; WORDS] {
+        // SAFETY: `Wc` is `WORDS` words long, without padding, and aligned as they are.
+        unsafe { &*core::ptr::from_ref(self).cast() }
     }
 
+    /// Its words, to be written.
     #[inline(always)]
     #[allow(unsafe_code)]
-    pub(crate) const fn from_words(words: [Word; WORDS]) -> Self {
-        // SAFETY: the sizes are equal and any bits are a value of every field.
-        unsafe { core::mem::transmute(words) }
+    pub(crate) const fn words_mut(&mut self) -> &mut [Word; WORDS] {
+        // SAFETY: as for `words`; and any bits are a value of every field.
+        unsafe { &mut *core::ptr::from_mut(self).cast() }
     }
 
     /// What Eq and Hash go by: everything but the padding.

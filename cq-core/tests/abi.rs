@@ -2,9 +2,9 @@
 #![cfg(not(loom))]
 
 use cq_core::async_event::AsyncEventType;
+use cq_core::queue::SoftCq;
 use cq_core::setup::{Access, QpAttrMask, QpCaps, QpType, inc_rkey};
-use cq_core::soft::SoftCq;
-use cq_core::transport::Poll;
+use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr};
 

@@ -2,11 +2,17 @@
 //! N8, N11).
 #![cfg(not(loom))]
 
+use std::cell::Cell;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::fake::{Call, Script};
-use cq_core::transport::{ArmError, Armed, CqKey, EventError, Notify, Poll, PollError};
+use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
+use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
+use cq_core::transport::{
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Signal,
+    Woken,
+};
 use cq_core::wc::{Wc, WcStatus};
 
 const KEY: CqKey = CqKey { index: 1, generation: 1 };
@@ -81,6 +87,7 @@ fn n03_what_to_arm_for_is_handed_on() {
 #[test]
 fn n05_an_event_that_finds_nothing_is_waited_past() {
     let script = script()
+        .on_arm(Ok(Armed::Armed))
         .on_event(Ok(KEY))
         .on_poll(Ok(&[]))
         .on_block(Ok(Duration::ZERO))
@@ -93,7 +100,7 @@ fn n05_an_event_that_finds_nothing_is_waited_past() {
 }
 
 #[test]
-fn the_limit_is_for_the_whole_wait_and_ends_with_a_last_poll() {
+fn the_deadline_is_for_the_whole_wait_and_ends_with_a_last_poll() {
     let seconds = Duration::from_secs;
     let script = script()
         .on_block(Ok(seconds(1)))
@@ -103,10 +110,15 @@ fn the_limit_is_for_the_whole_wait_and_ends_with_a_last_poll() {
         .on_poll(Ok(&[wc(1)]));
     let mut room = [wc(0)];
     let got = CompletionQueue::new(&script).wait(&mut room, &mut &script, Some(seconds(3)));
-    assert_eq!(got, Ok(&[wc(1)][..]), "woken for nothing twice, yet no longer than the limit");
+    assert_eq!(
+        got,
+        Ok(&[wc(1)][..]),
+        "woken for nothing twice, yet no longer than to the deadline"
+    );
     let calls = script.calls();
-    let limits = calls.iter().filter(|call| matches!(call, Call::Block(_)));
-    assert!(limits.eq(&[3, 2, 1].map(|left| Call::Block(Some(seconds(left))))));
+    let deadlines = calls.iter().filter(|call| matches!(call, Call::Block(_)));
+    assert!(deadlines.eq(&[Call::Block(Some(seconds(3))); 3]));
+    assert_eq!(script.now(), seconds(3));
 }
 
 #[test]
@@ -122,7 +134,17 @@ fn errors_come_out_as_they_are() {
 
     let broken = script().on_event(Err(EventError::Device(5)));
     let error = CompletionQueue::new(&broken).wait(&mut room, &mut &broken, None).unwrap_err();
-    assert_eq!(error.to_string(), "the completion channel failed (code 5)");
+    assert_eq!(error, WaitError::Event(EventError::Device(5)));
+}
+
+#[test]
+fn an_interrupted_wait_says_so_where_a_last_poll_finds_nothing() {
+    let script = script().on_interrupt().on_poll(Ok(&[wc(1)])).on_interrupt();
+    let (mut cq, mut room) = (CompletionQueue::new(&script), [wc(0)]);
+    assert_eq!(cq.wait(&mut room, &mut &script, None), Ok(&[wc(1)][..]), "what came wins");
+    assert_eq!(cq.wait(&mut room, &mut &script, None), Err(WaitError::Interrupted));
+    assert_eq!(script.calls().last(), Some(&Call::Poll(1)));
+    assert_eq!(script.done(), Ok(()));
 }
 
 #[test]
@@ -143,7 +165,7 @@ fn p01_a_queue_gives_its_transport_back() {
 }
 
 #[test]
-fn n06_a_wait_looks_arms_and_looks_again_before_each_sleep() {
+fn n06_a_wait_looks_takes_events_arms_and_looks_again_before_each_sleep() {
     let second = Duration::from_secs(1);
     let script = script()
         .on_arm(Ok(Armed::MayHaveMissed))
@@ -156,15 +178,77 @@ fn n06_a_wait_looks_arms_and_looks_again_before_each_sleep() {
     let mut room = [wc(0); 2];
     let got = CompletionQueue::new(&script).wait(&mut room, &mut &script, Some(2 * second));
     assert_eq!(got, Ok(&[][..]));
-    let look = [Call::Poll(2), ARM];
-    let (first, then) = (Call::Block(Some(2 * second)), Call::Block(Some(second)));
-    let calls = [
-        &look[..],
-        &[Call::Poll(2), Call::Event, first, Call::Event],
-        &look[..],
-        &[Call::Event, then, Call::Poll(2)],
-    ]
-    .concat();
+    let look = [Call::Poll(2), Call::Event, ARM];
+    let sleep = Call::Block(Some(2 * second));
+    let calls =
+        [&look[..], &[Call::Poll(2), sleep, Call::Event], &look[..], &[sleep, Call::Poll(2)]]
+            .concat();
     assert_eq!(script.calls(), &calls[..]);
     assert_eq!(script.done(), Ok(()));
+}
+
+/// Counts events: a channel, and what raises them.
+#[derive(Default)]
+struct Bell(Cell<u64>);
+
+impl Signal for &Bell {
+    fn raise(&self, _: CqKey) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+impl Events for &Bell {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        let event = self.0.get().checked_sub(1);
+        self.0.set(event.unwrap_or(0));
+        Ok(event.map(|_| KEY))
+    }
+}
+
+impl Block for &Bell {
+    type Instant = Infallible;
+
+    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
+        if self.0.get() == 0 { Err(ASLEEP_FOR_EVER) } else { Ok(Woken::Event) }
+    }
+}
+
+/// A queue that a completion reaches between the empty poll and the arm, each time.
+struct Busy<'a> {
+    device: Producer<'a, OnChannel<&'a Bell>>,
+    queue: Consumer<'a, OnChannel>,
+}
+
+impl PollCq for Busy<'_> {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        self.queue.poll(out)
+    }
+}
+
+impl Arm for Busy<'_> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        self.device.push(&wc(1)).unwrap();
+        self.queue.arm(on)
+    }
+
+    fn key(&self) -> CqKey {
+        self.queue.key()
+    }
+}
+
+#[test]
+fn n09_waits_that_find_completions_by_polling_leave_two_unread_events_at_most() {
+    const WAITS: u64 = 100_000;
+    let (mut storage, bell) = (SoftCq::<4>::new(), Bell::default());
+    let (device, queue) = storage.split_with(KEY, &bell);
+    let mut cq = CompletionQueue::new(Busy { device, queue });
+    let (mut room, mut channel, mut most) = ([wc(0); 4], &bell, 0);
+    for nth in 0..WAITS {
+        if nth % 2 == 1 {
+            cq.transport().device.push(&wc(1)).unwrap(); // raises the event of the last arm
+        }
+        assert_eq!(cq.wait(&mut room, &mut channel, None), Ok(&[wc(1)][..]));
+        most = most.max(bell.0.get());
+    }
+    assert!(most <= 2, "{most} events were unread");
 }

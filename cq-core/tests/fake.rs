@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::fake::{ASLEEP_FOR_EVER, Call, Script};
+use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
 use cq_core::transport::{
-    Arm, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, Poll, PollError, Post,
-    PostError, Refused, Signal,
+    Arm, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post,
+    PostError, Refused, Signal, Woken,
 };
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr, Sge};
@@ -68,8 +68,8 @@ fn n02_what_stands_behind_an_arm_comes_after_it() {
 /// Arms and, not polling again, sleeps.
 fn careless(mut queue: impl Arm, channel: &mut impl Block) -> Result<(), WaitError> {
     let _ = queue.arm(Notify::Next)?;
-    while channel.next()?.is_none() {
-        channel.block(&mut None)?;
+    while channel.take_event()?.is_none() {
+        let _ = channel.block(None)?;
     }
     Ok(())
 }
@@ -83,29 +83,37 @@ fn n06_sleeping_over_a_completion_is_told_and_does_not_hang() {
 }
 
 #[test]
-fn a_block_ends_by_an_event_by_the_script_or_by_its_limit() {
+fn a_block_ends_by_an_event_by_the_script_or_by_its_deadline() {
     let second = Duration::from_secs(1);
     let error = EventError::Device(9);
-    let script =
-        script().on_event(Ok(KEY)).on_block(Ok(second)).on_block(Ok(second)).on_block(Err(error));
-    let mut left = Some(second * 2);
-    assert_eq!((&script).block(&mut left), Ok(true), "there is an event");
-    assert_eq!((&script).next(), Ok(Some(KEY)));
-    assert_eq!((&script).block(&mut left), Ok(true), "woken for nothing");
-    assert_eq!(left, Some(second));
-    assert_eq!((&script).block(&mut left), Ok(false), "woken too late");
-    assert_eq!((&script).block(&mut None), Err(error));
-    assert_eq!((&script).block(&mut Some(second)), Ok(false), "nothing ends it but its limit");
+    let script = script()
+        .on_event(Ok(KEY))
+        .on_block(Ok(second))
+        .on_block(Ok(second))
+        .on_interrupt()
+        .on_block(Err(error));
+    let end = Some(second * 2);
+    assert_eq!((&script).block(end), Ok(Woken::Event), "there is an event");
+    assert_eq!((&script).take_event(), Ok(Some(KEY)));
+    assert_eq!((&script).block(end), Ok(Woken::Event), "woken for nothing");
+    assert_eq!(script.now(), second);
+    assert_eq!((&script).block(end), Ok(Woken::DeadlinePassed), "woken too late");
+    assert_eq!((&script).block(end), Ok(Woken::Interrupted));
+    assert_eq!((&script).block(None), Err(error));
+    assert_eq!(script.now(), second * 2);
+    let end = Some(second * 3);
+    assert_eq!((&script).block(end), Ok(Woken::DeadlinePassed), "nothing ends it before");
+    assert_eq!(script.now(), second * 3);
 }
 
 #[test]
 fn n08_an_event_and_an_asynchronous_one_are_not_taken_for_each_other() {
     let event = AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(KEY) };
     let script = script().on_async(Ok(event)).on_event(Ok(KEY));
-    assert_eq!((&script).next(), Ok(None));
-    assert_eq!((&script).next_async(), Ok(Some(event)));
-    assert_eq!((&script).next_async(), Ok(None));
-    assert_eq!((&script).next(), Ok(Some(KEY)));
+    assert_eq!((&script).take_event(), Ok(None));
+    assert_eq!((&script).take_async_event(), Ok(Some(event)));
+    assert_eq!((&script).take_async_event(), Ok(None));
+    assert_eq!((&script).take_event(), Ok(Some(KEY)));
 }
 
 #[test]
@@ -136,7 +144,7 @@ fn completions_scripted_behind_a_post_come_after_it() {
 #[test]
 fn calls_past_the_room_are_counted() {
     let script = script();
-    (0..7).for_each(|_| script.raise(KEY));
+    (0..7).for_each(|_| (&script).raise(KEY));
     assert_eq!(script.calls(), [Call::Raise(KEY); 7]);
     (0..5).for_each(|room| assert_eq!(poll(&script, room), Ok(0)));
     let calls = script.calls();
@@ -163,6 +171,7 @@ fn each_step_says_which_call_it_waits_for() {
         (script().on_event(Ok(KEY)), "an event to be taken"),
         (script().on_async(Ok(event)), "an asynchronous event to be taken"),
         (script().on_block(Ok(Duration::ZERO)), "a block"),
+        (script().on_interrupt(), "a block"),
         (script().on_send(Ok(1)), "a request to be posted to the send queue"),
         (script().on_send(Err(refused)), "a request to be posted to the send queue"),
         (script().on_recv(Err(refused)), "a request to be posted to the receive queue"),
@@ -192,18 +201,18 @@ fn n02_an_arm_that_is_not_scripted_goes_by_what_the_next_poll_finds() {
 }
 
 #[test]
-fn a_block_without_a_limit_ends_by_the_script() {
+fn a_block_without_a_deadline_ends_by_the_script() {
     let second = Duration::from_secs(1);
     let script = script().on_block(Ok(second)).on_block(Ok(second)).on_block(Ok(second));
-    assert_eq!((&script).block(&mut None), Ok(true), "woken for nothing");
-    let mut left = Some(second);
-    assert_eq!((&script).block(&mut left), Ok(false), "its limit is no longer");
-    assert_eq!(left, Some(Duration::ZERO));
-    let mut left = Some(second / 2);
-    assert_eq!(((&script).block(&mut left), left), (Ok(false), Some(Duration::ZERO)));
-    assert_eq!((&script).block(&mut None), Err(ASLEEP_FOR_EVER));
-    let limits = [None, Some(second), Some(second / 2), None];
-    assert_eq!(script.calls(), limits.map(Call::Block));
+    assert_eq!((&script).block(None), Ok(Woken::Event), "woken for nothing");
+    assert_eq!(script.now(), second);
+    let end = Some(second * 2);
+    assert_eq!((&script).block(end), Ok(Woken::DeadlinePassed), "its deadline is no later");
+    let past = Some(second / 2);
+    assert_eq!((&script).block(past), Ok(Woken::DeadlinePassed));
+    assert_eq!(script.now(), second * 2, "the clock never goes back");
+    assert_eq!((&script).block(None), Err(ASLEEP_FOR_EVER));
+    assert_eq!(script.calls(), [None, end, past, None].map(Call::Block));
     assert_eq!(ASLEEP_FOR_EVER, EventError::Device(35), "EDEADLK");
 }
 
@@ -211,12 +220,12 @@ fn a_block_without_a_limit_ends_by_the_script() {
 fn n07_the_next_event_of_either_kind_may_be_an_error() {
     let error = EventError::Device(9);
     let script = script().on_event(Err(error)).on_async(Err(error)).on_event(Ok(KEY));
-    assert_eq!((&script).next_async(), Ok(None));
-    assert_eq!((&script).next(), Err(error));
-    assert_eq!((&script).next(), Ok(None));
-    assert_eq!((&script).next_async(), Err(error));
-    assert_eq!((&script).next(), Ok(Some(KEY)));
-    assert_eq!((&script).next(), Ok(None));
+    assert_eq!((&script).take_async_event(), Ok(None));
+    assert_eq!((&script).take_event(), Err(error));
+    assert_eq!((&script).take_event(), Ok(None));
+    assert_eq!((&script).take_async_event(), Err(error));
+    assert_eq!((&script).take_event(), Ok(Some(KEY)));
+    assert_eq!((&script).take_event(), Ok(None));
     let (event, report) = (Call::Event, Call::Async);
     assert_eq!(script.calls(), [report, event, event, report, event, event]);
     assert_eq!((&script).key(), KEY);

@@ -5,13 +5,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cq_core::cq::CompletionQueue;
-use cq_core::fake::{ASLEEP_FOR_EVER, Call, Script};
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::queue::{Channel as MayRaise, Consumer, OnChannel, Producer, SoftCq};
 use cq_core::shared_cq::SharedCq;
-use cq_core::soft::{Producer, SoftCq};
-use cq_core::transport::{Armed, Block, CqKey, EventError, Events, Notify, Poll, PollError};
+use cq_core::testing::fake::{ASLEEP_FOR_EVER, Call, Script};
+use cq_core::transport::{
+    Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Signal, Woken,
+};
 use cq_core::wc::{Wc, WcStatus};
 
 const CAPACITY: usize = 64;
@@ -22,7 +24,7 @@ fn wc(wr_id: u64) -> Wc {
 }
 
 /// Pushes `total` numbered completions, never more than fit.
-fn produce(mut producer: Producer<'_>, total: u64, taken: &AtomicU64) {
+fn produce(mut producer: Producer<'_, impl MayRaise>, total: u64, taken: &AtomicU64) {
     for number in 0..total {
         while number - taken.load(SeqCst) == CAPACITY as u64 {
             thread::yield_now();
@@ -34,11 +36,11 @@ fn produce(mut producer: Producer<'_>, total: u64, taken: &AtomicU64) {
 /// A transport that is polled by one thread at a time, or says so.
 struct Exclusive<T>(T, &'static AtomicBool);
 
-impl<T: Poll> Poll for Exclusive<T> {
+impl<T: PollCq> PollCq for Exclusive<T> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         assert!(!self.1.swap(true, SeqCst), "two threads at once");
         let polled = self.0.poll(out);
-        if out[..polled?].iter().any(|wc| wc.wr_id() % 64 == 0) {
+        if polled.is_ok_and(|count| out[..count].iter().any(|wc| wc.wr_id() % 64 == 0)) {
             thread::yield_now(); // invites another one
         }
         self.1.store(false, SeqCst);
@@ -46,11 +48,15 @@ impl<T: Poll> Poll for Exclusive<T> {
     }
 }
 
-/// Polls until all were taken, by whomever; gives back the numbers of those that came here.
-fn take(shared: &SharedCq<impl Poll>, total: u64, taken: &AtomicU64) -> Vec<u64> {
+/// Polls until all were taken, by whomever, and the producer is gone. Gives back the numbers of those that came here.
+fn take(shared: &SharedCq<impl PollCq>, taken: &AtomicU64) -> Vec<u64> {
     let (mut room, mut numbers) = ([Wc::default(); 5], Vec::new());
-    while taken.load(SeqCst) < total {
-        let batch = shared.lock().poll(&mut room).unwrap();
+    loop {
+        let polled = shared.lock().poll(&mut room);
+        let batch = match polled {
+            Ok(batch) => batch,
+            Err(error) => break assert_eq!(error, PollError::Closed),
+        };
         numbers.extend(batch.iter().map(Wc::wr_id));
         taken.fetch_add(batch.len() as u64, SeqCst);
         if batch.is_empty() {
@@ -70,7 +76,7 @@ fn p08_each_completion_goes_to_exactly_one_poller_in_order() {
     let taken = AtomicU64::new(0);
     let shares: Vec<Vec<u64>> = thread::scope(|scope| {
         scope.spawn(|| produce(producer, TOTAL, &taken));
-        let pollers = [(); 4].map(|()| scope.spawn(|| take(&shared, TOTAL, &taken)));
+        let pollers = [(); 4].map(|()| scope.spawn(|| take(&shared, &taken)));
         pollers.map(|poller| poller.join().unwrap()).into()
     });
     assert!(shares.iter().all(|share| share.is_sorted()));
@@ -113,16 +119,18 @@ fn p08_a_panic_under_the_lock_does_not_wedge_the_others() {
 struct Channel<'a>(&'a SharedCq<&'a Script<8>>, &'a Script<8>);
 
 impl Events for Channel<'_> {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         assert!(self.0.try_lock().is_some(), "looks for events with the lock held");
-        self.1.next()
+        self.1.take_event()
     }
 }
 
 impl Block for Channel<'_> {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+    type Instant = Duration;
+
+    fn block(&mut self, deadline: Option<Duration>) -> Result<Woken, EventError> {
         assert!(self.0.try_lock().is_some(), "sleeps with the lock held");
-        self.1.block(left)
+        self.1.block(deadline)
     }
 }
 
@@ -138,9 +146,83 @@ fn n06_waiting_polls_and_arms_under_the_lock_and_sleeps_without() {
     assert_eq!(shared.wait(&mut room, &mut channel, None), Ok(&[wc(1)][..]));
     assert_eq!(script.done(), Ok(()));
     let calls = script.calls();
-    assert_eq!(calls[..2], [Call::Poll(2), Call::Arm(Notify::Next)]);
+    assert_eq!(calls[..3], [Call::Poll(2), Call::Event, Call::Arm(Notify::Next)]);
     assert_eq!(calls[calls.len() - 2..], [Call::Event, Call::Poll(2)]);
 
     assert_eq!(shared.wait(&mut room, &mut channel, None), Err(ASLEEP_FOR_EVER.into()));
     assert_eq!(shared.wait(&mut room, &mut channel, Some(Duration::ZERO)), Ok(&[][..]));
+}
+
+/// A channel that several look at again and again, until everything has come.
+#[derive(Default)]
+struct Bell {
+    events: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Signal for &Bell {
+    fn raise(&self, _: CqKey) {
+        self.events.fetch_add(1, SeqCst);
+    }
+}
+
+impl Events for &Bell {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        let taken = self.events.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
+        Ok(taken.ok().map(|_| KEY))
+    }
+}
+
+impl Block for &Bell {
+    type Instant = Instant;
+
+    fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        while self.events.load(SeqCst) == 0 {
+            if self.over.load(SeqCst) {
+                return Ok(Woken::Interrupted);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(Woken::DeadlinePassed);
+            }
+            thread::yield_now();
+        }
+        Ok(Woken::Event)
+    }
+}
+
+/// Sleeps for completions until all have come, to whomever.
+fn sleep_and_take(
+    shared: &SharedCq<Consumer<'_, OnChannel>>,
+    mut bell: &Bell,
+    total: u64,
+    taken: &AtomicU64,
+) {
+    let mut room = [Wc::default(); 1];
+    loop {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        match shared.wait(&mut room, &mut bell, Some(deadline)) {
+            Ok([]) => assert!(bell.over.load(SeqCst), "lost wake-up"),
+            Ok(_) if taken.fetch_add(1, SeqCst) + 1 == total => bell.over.store(true, SeqCst),
+            Ok(_) => {}
+            // The producer is gone, or another sleeper has found that it is over.
+            Err(WaitError::Interrupted | WaitError::Poll(PollError::Closed)) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn n06_several_sleepers_get_everything() {
+    const TOTAL: u64 = 5_000;
+    let (mut storage, bell, taken) =
+        (SoftCq::<CAPACITY>::new(), Bell::default(), AtomicU64::new(0));
+    let (producer, consumer) = storage.split_with(KEY, &bell);
+    let shared = SharedCq::new(CompletionQueue::new(consumer));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| sleep_and_take(&shared, &bell, TOTAL, &taken));
+        }
+        produce(producer, TOTAL, &taken);
+    });
+    assert_eq!(taken.into_inner(), TOTAL);
 }

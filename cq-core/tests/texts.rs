@@ -4,14 +4,14 @@
 use std::error::Error;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::causes::Causes;
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::fake::{Script, Unfinished};
-use cq_core::ring::{CapacityError, Full, Head, Ring, Slot, Tail};
+use cq_core::queue::raw::{Slot, Tag};
+use cq_core::queue::{CapacityError, Control, Dropped, NoChannel, SoftCq, Tail, TryPushError};
 use cq_core::setup::{Gid, InUse, RangeError};
-use cq_core::soft::{Control, Overrun, Parts, Tag};
-use cq_core::transport::{
-    ArmError, CqKey, EventError, NoSignal, PollError, PostError, Refused, Signal,
-};
+use cq_core::testing::fake::{Script, Unfinished};
+use cq_core::testing::raw_queue;
+use cq_core::transport::{ArmError, CqKey, EventError, PollError, PostError, Refused, Signal};
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 
 const KEY: CqKey = CqKey { index: 2, generation: 1 };
@@ -21,16 +21,35 @@ fn says(error: &dyn Error, text: &str) {
     assert_eq!(error.to_string(), text);
 }
 
+/// The error has one cause, which says this and is said once where both are printed.
+#[track_caller]
+fn because(error: &dyn Error, text: &str) {
+    let cause = error.source().expect("it has a cause");
+    says(cause, text);
+    assert!(cause.source().is_none() && !error.to_string().contains(text), "{error}");
+    assert_eq!(Causes(error).to_string(), format!("{error}: {text}"));
+}
+
 #[test]
 fn failures_of_a_queue_and_its_channel() {
     let advice = "make it as large as everything outstanding on its queue pairs";
     let poll = |error, text: &str| {
         says(&error, text);
-        says(&WaitError::from(error), text);
+        let waiting = WaitError::from(error);
+        says(&waiting, "the completion queue can't be polled");
+        because(&waiting, text);
     };
     let text = format!("the completion queue overran and dropped 7 completions: {advice}");
     poll(PollError::Overrun { dropped: Some(7) }, &text);
     poll(PollError::Overrun { dropped: None }, &format!("the completion queue overran: {advice}"));
+    poll(
+        PollError::Failed,
+        "the completion queue was given up and gets no more completions: destroy it",
+    );
+    poll(
+        PollError::Closed,
+        "the completion queue's producers are gone, and everything they stored has been polled",
+    );
     poll(PollError::Device(5), "the device failed to poll the completion queue (code 5)");
     poll(
         PollError::Misbehaved { asked: 2, returned: 3 },
@@ -38,7 +57,9 @@ fn failures_of_a_queue_and_its_channel() {
     );
     let arm = |error, text| {
         says(&error, text);
-        says(&WaitError::from(error), text);
+        let waiting = WaitError::from(error);
+        says(&waiting, "the completion queue can't be armed");
+        because(&waiting, text);
     };
     arm(
         ArmError::NoChannel,
@@ -46,13 +67,37 @@ fn failures_of_a_queue_and_its_channel() {
     );
     arm(ArmError::Device(-5), "the device failed to arm the completion queue (code -5)");
     says(&EventError::Device(5), "the completion channel failed (code 5)");
-    says(&WaitError::from(EventError::Device(5)), "the completion channel failed (code 5)");
+    let waiting = WaitError::from(EventError::Device(5));
+    says(&waiting, "the completion channel can't be read or slept on");
+    because(&waiting, "the completion channel failed (code 5)");
     says(
         &WaitError::OtherQueue(KEY),
         "the channel also serves completion queue 2.1, whose event was taken: wait on a channel of this queue alone",
     );
-    says(&Overrun { dropped: 7 }, "the completion queue overran and dropped 7 completions");
-    says(&Full, "the ring is full");
+    says(
+        &WaitError::Interrupted,
+        "the wait was interrupted, by a signal or because a stop was asked for",
+    );
+}
+
+#[test]
+fn completions_that_are_not_stored() {
+    says(
+        &Dropped { lost: 3, total: 7 },
+        "the completion queue is full or has ended: 3 completions were dropped, 7 so far",
+    );
+    says(
+        &TryPushError::Full,
+        "the completion queue is full: try again once the consumer has polled",
+    );
+    says(
+        &TryPushError::Resized,
+        "the completion queue was resized: follow it to its new ring and push again",
+    );
+    says(
+        &TryPushError::Ended,
+        "the completion queue takes no more completions: it has overrun, was given up, or its consumer is gone",
+    );
 }
 
 #[test]
@@ -94,8 +139,9 @@ fn q04_refused_requests() {
     ];
     for (why, text) in refused {
         says(&why, text);
-        let text = format!("request 2 of the list was refused: {text}");
-        says(&PostError { posted: 2, why }, &text);
+        let error = PostError { posted: 2, why };
+        says(&error, "request 2 of the list was refused");
+        because(&error, text);
     }
 }
 
@@ -118,7 +164,14 @@ fn capacities_and_ranges_that_cannot_be() {
         &CapacityError::TagsDiffer { tags: 3, slots: 4 },
         "3 tags for 4 slots: there must be one each, or none",
     );
-    says(&CapacityError::Misaligned, "slots have to be aligned to 8 bytes");
+    says(
+        &CapacityError::Misaligned { to: 128 },
+        "the memory of a completion queue has to be aligned to 128 bytes",
+    );
+    says(
+        &CapacityError::TooSmall { needed: 448, given: 447 },
+        "a completion queue of this size takes 448 bytes, not 447",
+    );
     says(
         &RangeError { offset: 16, len: 49, available: 64 },
         "49 bytes at offset 16 are not inside the memory region's 64",
@@ -133,24 +186,25 @@ fn capacities_and_ranges_that_cannot_be() {
 #[test]
 #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
 fn failures_of_a_queue_with_several_producers() {
-    use cq_core::soft::shared::{BatchError, PushError, ResizeError};
+    use cq_core::queue::mpsc::{PushError, ResizeError, Ring, WhyNot};
     let resized = "the completion queue was resized: follow it to its new ring and push again";
     says(&PushError::Resized, resized);
-    let overrun = PushError::Overrun(Overrun { dropped: 7 });
-    says(&overrun, "the completion queue overran and dropped 7 completions");
-    says(
-        &BatchError { stored: 3, why: PushError::Resized },
-        &format!("only 3 completions of the batch were stored: {resized}"),
-    );
-    says(
-        &ResizeError::Overrun,
-        "the completion queue has overrun and can't be resized: destroy it",
-    );
-    says(
-        &ResizeError::BelowUnpolled { promised: 2, unpolled: 3 },
-        "3 completions are not polled yet, more than the 2 that the queue is to hold: poll them or ask for more",
-    );
-    says(&ResizeError::UnderWay, "the last resize is not over: poll what the queue had before it");
+    let dropped = Dropped { lost: 3, total: 7 };
+    says(&PushError::Dropped(dropped), &dropped.to_string());
+    let reasons = [
+        (WhyNot::Overrun, "the completion queue has overrun and can't be resized: destroy it"),
+        (
+            WhyNot::BelowUnpolled { promised: 2, unpolled: 3 },
+            "3 completions are not polled yet, more than the 2 that the queue is to hold: poll them or ask for more",
+        ),
+        (WhyNot::UnderWay, "the last resize is not over: poll what the queue had before it"),
+    ];
+    for (why, text) in reasons {
+        says(&why, text);
+        let mut ring = Ring::<2>::default();
+        let error = ResizeError { why, spare: ring.spare() };
+        assert_eq!(error.to_string(), text);
+    }
 }
 
 #[test]
@@ -200,17 +254,18 @@ fn c04_debug_output_of_a_completion_shows_what_is_defined() {
 
 #[test]
 fn debug_output_of_queues_says_their_sizes_and_not_their_contents() {
-    let (control, head) = (Control::new(), Head::new());
+    let control = Control::new();
     let slots = [const { Slot::new() }; 4];
     let tags = [const { Tag::new() }; 4];
-    let ring = Ring::new(&slots, &head).unwrap();
-    assert_eq!(format!("{ring:?}"), "Ring { storage: 4, .. }");
-    let parts = Parts::new(&control, &slots, &tags, 3).unwrap();
-    assert_eq!(format!("{parts:?}"), "Parts { promised: 3, ring: Ring { storage: 4, .. }, .. }");
-    let producer = format!("{:?}", parts.producer::<NoSignal>(Tail::default(), KEY, None));
-    assert!(producer.contains("Ring { storage: 4, .. }") && producer.contains("4 tags"));
-    let cq = CompletionQueue::new(parts.consumer(0, KEY, false));
-    assert!(format!("{cq:?}").contains("4 tags"));
+    let queue = || raw_queue(&control, &slots, &tags, 3).unwrap();
+    let text = format!("{:?}", queue());
+    assert_eq!(text, "RawQueue { promised: 3, ring: Ring { storage: 4, .. }, .. }");
+    let producer = format!("{:?}", queue().into_producer(Tail::at(0), NoChannel));
+    assert!(producer.contains("Ring { storage: 4, .. }"), "{producer}");
+    let cq = CompletionQueue::new(queue().into_consumer(0, NoChannel));
+    assert!(format!("{cq:?}").contains("Ring { storage: 4, .. }"));
+    let mut storage = SoftCq::<8>::new();
+    assert!(format!("{:?}", storage.split()).contains("Ring { storage: 8, .. }"));
 }
 
 #[test]
@@ -224,12 +279,12 @@ fn debug_output_of_a_shared_queue_waits_for_no_lock() {
 }
 
 #[test]
-fn a_signal_is_raised_through_a_reference_too() {
+fn a_closure_is_a_signal() {
     fn raise(signal: impl Signal) {
         signal.raise(KEY);
     }
     let script = Script::<4>::new(KEY);
     raise(&script);
-    raise(&script as &dyn Signal);
-    assert_eq!(script.calls(), [cq_core::fake::Call::Raise(KEY); 2]);
+    raise(|key| (&script).raise(key));
+    assert_eq!(script.calls(), [cq_core::testing::fake::Call::Raise(KEY); 2]);
 }

@@ -1,14 +1,12 @@
 //! Memory for rings and queues: [granules](crate::protocol::arena), each with its owner. First fit from where the last
 //! one was found, under one lock.
 
-use cq_core::sync::AtomicU32;
-
 use crate::error::CreateError;
 use crate::fabric::Fabric;
 use crate::lock::Stuck;
 use crate::protocol::arena::Granules;
 use crate::sweep;
-use crate::sync::{self, AtomicU8, AtomicU64};
+use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 
 /// Bytes that are handed out together.
 pub const GRANULE: usize = 256;
@@ -73,11 +71,11 @@ fn take(fabric: &'static Fabric, granules: usize) -> Result<Option<usize>, Stuck
     let arena = &fabric.tables().arena;
     // What a dead holder had marked is its own: whoever sweeps up after it gives it back.
     let _guard = fabric.lock(&fabric.tables().common.arena, || {})?;
-    let hint = (sync::load_u32(arena.next) as usize).clamp(arena.first, arena.granules.len());
+    let hint = (sync::load(arena.next) as usize).clamp(arena.first, arena.granules.len());
     let from = |at| arena.granules.take(at, granules, fabric.place() as u8 + 1);
     let first = from(hint).or_else(|| from(arena.first));
     if let Some(first) = first {
-        sync::store_u32(arena.next, (first + granules) as u32);
+        sync::store(arena.next, (first + granules) as u32);
     }
     Ok(first)
 }
@@ -160,7 +158,7 @@ mod tests {
         let (_context, fabric) = OpenOptions::new().alone();
         let arena = &fabric.tables().arena;
         let take = || {
-            sync::store_u32(arena.next, 0);
+            sync::store(arena.next, 0);
             Extent::allocate(fabric, GRANULE).unwrap()
         };
         let words = |extent: &Extent| {

@@ -12,11 +12,11 @@
 //! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
 //! let peer = pd.create_qp(&QpInit::new(&cq))?;
 //! qp.connect(peer.number())?;
-//! assert_eq!(context.next_async(), Ok(None));
+//! assert_eq!(context.take_async_event(), Ok(None));
 //!
 //! qp.modify(&QpAttr::to(QpState::Sqd).en_sqd_async_notify(true))?;
 //! let (event_type, element) = (AsyncEventType::SQ_DRAINED, Element::Qp(qp.number()));
-//! assert_eq!(context.next_async(), Ok(Some(AsyncEvent { event_type, element })));
+//! assert_eq!(context.take_async_event(), Ok(Some(AsyncEvent { event_type, element })));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -41,10 +41,11 @@
 //! nobody has read go with it, and a dead object is never named.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::time::Instant;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
-use cq_core::transport::{AsyncEvents, EventError};
+use cq_core::cq::WaitError;
+use cq_core::transport::{AsyncEvents, EventError, Woken};
 
 use crate::bell::{self, Bell, Source};
 use crate::cq;
@@ -101,14 +102,14 @@ pub fn report_qp(fabric: &'static Fabric, number: u32, event: QpEvent) {
 /// Reports that the completion queue at `index` has overrun, if it still has this generation.
 #[cold]
 pub fn report_overrun(fabric: &'static Fabric, index: u32, generation: u32) {
-    let is_there = || sync::load_u32(&fabric.cq(index).generation) == generation;
+    let is_there = || sync::load(&fabric.cq(index).generation) == generation;
     bell::raise(fabric, Source::Overrun(index), is_there);
 }
 
 /// Reports that the limit of the shared receive queue with this number was reached, if that is still there.
 #[cold]
 pub fn report_limit(fabric: &'static Fabric, srq: u32) {
-    let is_there = || sync::load_u32(&fabric.srq(srq).number) == srq;
+    let is_there = || sync::load(&fabric.srq(srq).number) == srq;
     bell::raise(fabric, Source::Srq(srq), is_there);
 }
 
@@ -120,7 +121,7 @@ fn name(fabric: &'static Fabric, source: Source) -> AsyncEvent {
         },
         Source::Srq(index) => AsyncEvent {
             event_type: AsyncEventType::SRQ_LIMIT_REACHED,
-            element: Element::Srq(sync::load_u32(&fabric.srq(index).number)),
+            element: Element::Srq(sync::load(&fabric.srq(index).number)),
         },
         Source::Completion(index) | Source::Overrun(index) => AsyncEvent {
             event_type: AsyncEventType::CQ_ERR,
@@ -130,27 +131,34 @@ fn name(fabric: &'static Fabric, source: Source) -> AsyncEvent {
 }
 
 impl Context {
-    /// Takes one asynchronous event; sleeps until there is one, but no longer than `limit`, where `None`
-    /// is for ever. `None` says that the time is over.
+    /// Takes one asynchronous event; sleeps until there is one, or the deadline has passed: then `None`. No
+    /// deadline is for ever.
     ///
     /// # Errors
-    /// The system could not put the thread to sleep.
+    /// [`WaitError::Event`]: the device, or the system under it, failed. [`WaitError::Interrupted`]: this
+    /// thread has handled a signal, and there was no event.
     pub fn wait_async(
         &mut self,
-        limit: Option<Duration>,
-    ) -> Result<Option<AsyncEvent>, EventError> {
-        let mut left = limit;
+        deadline: Option<Instant>,
+    ) -> Result<Option<AsyncEvent>, WaitError> {
         loop {
-            let event = self.next_async()?;
-            if event.is_some() || !self.bell().block(&mut left)? {
-                return Ok(event);
+            if let Some(event) = self.take_async_event()? {
+                return Ok(Some(event));
             }
+            let woken = self.bell().block(deadline)?;
+            if woken == Woken::Event {
+                continue;
+            }
+            return match self.take_async_event()? {
+                None if woken == Woken::Interrupted => Err(WaitError::Interrupted),
+                event => Ok(event),
+            };
         }
     }
 }
 
 impl AsyncEvents for Context {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         let bell = self.bell();
         bell.take(|source| name(bell.fabric(), source))
     }
@@ -175,10 +183,10 @@ mod tests {
         let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         let fabric = context.bell().fabric();
         report_qp(fabric, qp.number() + fabric.limits().queue_pairs, QpEvent::Fatal);
-        assert_eq!(context.next_async(), Ok(None));
+        assert_eq!(context.take_async_event(), Ok(None));
         report_qp(fabric, qp.number(), QpEvent::Fatal);
         let event_type = AsyncEventType::QP_FATAL;
         let element = Element::Qp(qp.number());
-        assert_eq!(context.next_async(), Ok(Some(AsyncEvent { event_type, element })));
+        assert_eq!(context.take_async_event(), Ok(Some(AsyncEvent { event_type, element })));
     }
 }

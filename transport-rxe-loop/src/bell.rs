@@ -10,9 +10,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use cq_core::transport::EventError;
+use cq_core::transport::{EventError, Woken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -119,7 +119,7 @@ impl Bell {
         let (index, generation) =
             sweep::take(fabric, || channels.claim(fabric.place())).ok_or(full)?;
         events(fabric, index).begin();
-        sync::store_u32(&fabric.channel(index).unheard, 0);
+        sync::store(&fabric.channel(index).unheard, 0);
         match fifo::make(&fabric.path().bell(index)) {
             Ok(fd) => {
                 let fd = Arc::new(fd);
@@ -184,24 +184,17 @@ impl Bell {
         Err(EventError::Device(Errno::NODEV.raw_os_error()))
     }
 
-    /// Sleeps until there may be an event, or the time is over: then false. What was slept is taken off
-    /// `left`.
-    pub fn block(&self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        loop {
-            self.check()?;
-            let start = Instant::now();
-            // A time that the system can't express is longer than anyone waits.
-            let limit = left.and_then(|left| Timespec::try_from(left).ok());
-            let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
-            let polled = poll(&mut fds, limit.as_ref());
-            if let Some(left) = left {
-                *left = left.saturating_sub(start.elapsed());
-            }
-            match polled {
-                Ok(ready) => return Ok(ready > 0),
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(EventError::Device(errno.raw_os_error())),
-            }
+    /// Sleeps until there may be an event, or the deadline has passed, or this thread has handled a signal.
+    pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        self.check()?;
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // A time that the system can't express is longer than anyone waits.
+        let limit = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], limit.as_ref()) {
+            Ok(0) => Ok(Woken::DeadlinePassed),
+            Ok(_) => Ok(Woken::Event),
+            Err(Errno::INTR) => Ok(Woken::Interrupted),
+            Err(errno) => Err(EventError::Device(errno.raw_os_error())),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Completion channels: where the events of armed completion queues are read, and slept for.
 //!
 //! ```
-//! use std::time::Duration;
+//! use std::time::{Duration, Instant};
 //! use cq_core::cq::CompletionQueue;
 //! use cq_core::wc::Wc;
 //! use transport_rxe_loop::Context;
@@ -12,16 +12,17 @@
 //!
 //! // Nothing is posted, so nothing comes.
 //! let mut room = [Wc::default(); 4];
-//! assert!(cq.wait(&mut room, &mut channel, Some(Duration::from_millis(1)))?.is_empty());
+//! let deadline = Instant::now() + Duration::from_millis(1);
+//! assert!(cq.wait(&mut room, &mut channel, Some(deadline))?.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use cq_core::setup::InUse;
-use cq_core::transport::{Block, CqKey, EventError, Events};
+use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
 
 use crate::bell::{Bell, Source};
 use crate::cq;
@@ -70,7 +71,7 @@ impl AsFd for CompletionChannel {
 
 impl Events for CompletionChannel {
     /// Takes one event. A queue with several is named again after the others that have some.
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let fabric = self.bell.fabric();
         self.bell.take(|source| match source {
             Source::Completion(index)
@@ -82,7 +83,10 @@ impl Events for CompletionChannel {
 }
 
 impl Block for CompletionChannel {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        self.bell.block(left)
+    type Instant = Instant;
+
+    /// Sleeps until there may be an event, or the deadline has passed, or this thread has handled a signal.
+    fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        self.bell.block(deadline)
     }
 }

@@ -72,7 +72,7 @@ pub fn retire(fabric: &'static Fabric, wc: &Wc, tag: u32) {
     let qp = wc.qp_num();
     let slot = fabric.qp(qp);
     if identity::read(slot).number == qp {
-        tag::settle(&slot.retired.0, tag, sync::load_u32(&slot.send_capacity));
+        tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
     }
 }
 
@@ -89,10 +89,10 @@ pub fn settle(fabric: &'static Fabric, qp: u32, tag: u32) {
     }
     if tag::is_send(tag) {
         // Written by who has the turn alone: no completion of this queue is anybody else's to push.
-        let done = tag::past(sync::load(&slot.send.done), tag, sync::load_u32(&slot.send_capacity));
+        let done = tag::past(sync::load(&slot.send.done), tag, sync::load(&slot.send_capacity));
         done.into_iter().for_each(|done| sync::release(&slot.send.done, done));
     } else {
-        slot.recv.settle(tag, sync::load_u32(&slot.recv_capacity));
+        slot.recv.settle(tag, sync::load(&slot.recv_capacity));
     }
 }
 

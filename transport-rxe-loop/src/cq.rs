@@ -3,7 +3,7 @@
 //! [`moderation`] holds events back.
 //!
 //! ```
-//! use cq_core::transport::{Arm, ArmError, Notify, Poll};
+//! use cq_core::transport::{Arm, ArmError, Notify, PollCq};
 //! use cq_core::wc::Wc;
 //! use transport_rxe_loop::Context;
 //!
@@ -28,11 +28,10 @@ pub use self::push::{
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cq_core::health::State;
-use cq_core::ring::Slot;
+use cq_core::queue::raw::{Consumer, Layout, RawQueue};
+use cq_core::queue::{OnChannel, State};
 use cq_core::setup::InUse;
-use cq_core::soft::{Consumer, Control, Parts, Tag};
-use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 
 use rustix::io::Errno;
@@ -73,22 +72,24 @@ fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Place, Extent), C
     }
     let promised = imitate::capacity(fabric, promised, MAX_CQE);
     let slots = slots(promised);
-    let bytes = size_of::<Control>() + slots as usize * (size_of::<Slot>() + size_of::<Tag>());
+    let place = Place { offset: 0, log2: slots.trailing_zeros(), promised };
+    let none = CreateError::TooMany { what, asked: promised, max: MAX_CQE };
+    let bytes = layout(place).and_then(|layout| layout.bytes().ok()).ok_or(none)?;
     let extent = Extent::allocate(fabric, bytes)?;
-    let log2 = slots.trailing_zeros();
-    Ok((Place { offset: extent.offset(), log2, promised }, extent))
+    Ok((Place { offset: extent.offset(), ..place }, extent))
 }
 
-/// The queue that lies at a place; `None` if none can.
+/// What lies at a place.
 #[inline]
-pub fn parts(fabric: &'static Fabric, place: Place) -> Option<Parts<'static>> {
-    let storage = 1usize.checked_shl(place.log2)?;
-    let slots = place.offset as usize + size_of::<Control>();
-    let tags = slots.checked_add(storage.checked_mul(size_of::<Slot>())?)?;
-    let memory = fabric.memory();
-    let (slots, tags) = (memory.slice(slots, storage)?, memory.slice(tags, storage)?);
-    let control = fabric.in_arena(place.offset as usize, 1)?.first()?;
-    Parts::new(control, slots, tags, place.promised).ok()
+fn layout(place: Place) -> Option<Layout> {
+    let slots = 1usize.checked_shl(place.log2)?;
+    Some(Layout { slots, tags: true, promised: place.promised })
+}
+
+/// The ring that lies at a place; `None` if none can. For who holds the queue's lock, and pushes; or its owner, who polls.
+#[inline]
+pub fn ring(fabric: &'static Fabric, place: Place) -> Option<RawQueue<'static>> {
+    fabric.queue_in_arena(place.offset as usize, layout(place)?)
 }
 
 /// A queue's place in the table and its memory; ends when its last user does.
@@ -123,10 +124,10 @@ impl Queue {
         let queue = Self { fabric, index, extent: Mutex::new(extent) };
         let slot = fabric.cq(index);
         let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;
-        sync::store_u32(&slot.dropped, 0);
+        sync::store(&slot.dropped, 0);
         slot.mode.begin(ignore_overrun);
         slot.mode.set(Trait::LikeRxe, fabric.imitates_rxe() && !ignore_overrun);
-        sync::store_u32(&slot.reported, overrun::unreported(generation));
+        sync::store(&slot.reported, overrun::unreported(generation));
         // Last: who finds this generation finds nothing of the queue before any more.
         sync::release(&slot.generation, generation);
         slot.moderation.begin();
@@ -154,7 +155,7 @@ impl Drop for Queue {
 
 /// What the queue at `index` is called in events, while it can't go.
 pub fn key(fabric: &'static Fabric, index: u32) -> CqKey {
-    CqKey { index, generation: sync::load_u32(&fabric.cq(index).generation) }
+    CqKey { index, generation: sync::load(&fabric.cq(index).generation) }
 }
 
 /// That events of a queue come to a channel.
@@ -212,7 +213,7 @@ impl CqInit<'_> {
 /// else need come that would.
 ///
 /// ```
-/// use cq_core::transport::{Poll, Post};
+/// use cq_core::transport::{PollCq, Post};
 /// use cq_core::wc::Wc;
 /// use cq_core::wr::RecvWr;
 /// use transport_rxe_loop::{Context, CqInit, QpAttr, QpInit, QpState};
@@ -241,7 +242,7 @@ impl CqInit<'_> {
 /// ```
 #[derive(Debug)]
 pub struct Cq {
-    consumer: Consumer<'static>,
+    consumer: Consumer<'static, OnChannel>,
     // Before the queue: it leaves its channels before its place is another's.
     attachments: (Attachment, Option<Attachment>),
     queue: Arc<Queue>,
@@ -259,9 +260,9 @@ impl Cq {
             return Err(CreateError::OtherFabric);
         }
         let (queue, key) = Queue::new(fabric, capacity, ignore_overrun)?;
-        let none = CreateError::NoMemory { bytes: size_of::<Control>() };
+        let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
         let place = fabric.cq(queue.index).fanin.place();
-        let consumer = parts(fabric, place).ok_or(none)?.consumer(0, key, channel.is_some());
+        let consumer = ring(fabric, place).ok_or(none)?.into_consumer(0, OnChannel::named(key));
         let completions = Source::Completion(queue.index);
         let attachments = (
             Attachment::new(context, Source::Overrun(queue.index)),
@@ -280,25 +281,9 @@ impl Cq {
     /// How many completions it had no room for: since it overran, or since it was made, if it ignores that.
     #[must_use]
     pub fn dropped(&self) -> u32 {
-        let (fabric, slot) = (self.queue.fabric, self.queue.fabric.cq(self.queue.index));
-        self.notice();
-        match parts(fabric, slot.fanin.place()).map(|queue| queue.control().state()) {
-            Some(State::Overrun { dropped }) => dropped,
-            _ => sync::load_u32(&slot.dropped),
-        }
-    }
-
-    /// Fails the ring of a queue that was [given up](Trait::GivenUp). Nobody but the owner may: nobody else knows
-    /// that it lies where it lay.
-    fn notice(&self) {
-        let (fabric, slot) = (self.queue.fabric, self.queue.fabric.cq(self.queue.index));
-        if !self.mode.has(Trait::GivenUp) {
-            return;
-        }
-        if let Some(queue) = parts(fabric, slot.fanin.place()) {
-            if queue.control().state() == State::Running {
-                queue.control().fail();
-            }
+        match self.consumer.state() {
+            State::Overrun { dropped } => dropped,
+            _ => sync::load(&self.queue.fabric.cq(self.queue.index).dropped),
         }
     }
 
@@ -310,7 +295,10 @@ impl Cq {
         if !fabric.is_ours() {
             return Err(PollError::Device(Errno::NODEV.raw_os_error()));
         }
-        self.notice();
+        // Its producers can't tell the ring.
+        if self.mode.has(Trait::GivenUp) {
+            self.consumer.fail();
+        }
         // Written out once more, so that the code of the usual poll stays where it is called.
         self.consumer.poll_for(out, completion::retires, |wc, tag| {
             completion::retire(fabric, wc, tag);
@@ -337,7 +325,7 @@ impl Cq {
     }
 }
 
-impl Poll for Cq {
+impl PollCq for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let fabric = self.queue.fabric;
@@ -353,6 +341,9 @@ impl Poll for Cq {
 
 impl Arm for Cq {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        if self.attachments.1.is_none() {
+            return Err(ArmError::NoChannel);
+        }
         self.consumer.arm(on)
     }
 

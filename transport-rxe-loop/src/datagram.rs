@@ -1,7 +1,7 @@
 //! Datagrams: sends of a queue pair of kind UD, each of which says where it goes.
 //!
 //! ```
-//! use cq_core::transport::{Poll, Post};
+//! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::{RecvWr, SendWr};
 //! use transport_rxe_loop::{Access, AddressVector, Context, Destination, QpInit, QpType};

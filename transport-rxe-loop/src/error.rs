@@ -23,10 +23,10 @@ pub enum OpenError {
         name: String,
     },
     /// There is no place or no descriptor for its asynchronous events.
-    #[error("the device's asynchronous events need a channel: {0}")]
+    #[error("the device has no channel for its asynchronous events")]
     NoChannel(#[from] CreateError),
     /// Its memory, which it shares with other processes, could not be had.
-    #[error("the device's shared memory: {0}")]
+    #[error("the device's shared memory can't be had")]
     NoFabric(#[from] AttachError),
     /// The environment asks for a way of copying that there is none of.
     #[error("RXE_LOOP_COPY is {how:?}: say `service` or `direct`, or unset it")]
@@ -41,10 +41,10 @@ pub enum OpenError {
         what: OsString,
     },
     /// The environment asks for faults that there are none of.
-    #[error("RXE_LOOP_FAULTS: {0}")]
+    #[error("RXE_LOOP_FAULTS says no faults")]
     BadFaults(#[from] FaultsError),
     /// The environment asks for limits that nobody understands.
-    #[error("RXE_LOOP_LIMITS: {0}")]
+    #[error("RXE_LOOP_LIMITS says no limits")]
     BadLimits(#[from] LimitsTextError),
     /// Its tables do not fit into its memory.
     #[error("the {bytes} bytes of the device's memory are too few for its tables")]

@@ -54,7 +54,7 @@ pub fn kick(fabric: &'static Fabric, qp: u32) {
 pub fn kick_those_connected_to(fabric: &'static Fabric, number: u32) {
     sync::full_fence();
     for (dest, index) in fabric.tables().destinations.iter().zip(0..) {
-        if sync::load_u32(dest) == number {
+        if sync::load(dest) == number {
             kick(fabric, index);
         }
     }
@@ -89,12 +89,12 @@ fn hold(fabric: &'static Fabric, slot: &'static QpSlot, own: &OwnQp, kicks: &mut
     /// How many requests a thread carries out that were posted after it came.
     const LATER: u64 = 256;
     let limit = sync::load(&slot.send.posted).wrapping_add(LATER);
-    sync::store_u32(&own.unanswered, 0);
+    sync::store(&own.unanswered, 0);
     while work(fabric, slot, own, kicks, limit) {
         if own.turn.leave() {
             return true;
         }
-        if sync::load_u32(&own.unanswered) != 0 {
+        if sync::load(&own.unanswered) != 0 {
             // Each time round takes seconds, and its alarm comes in the next: there may be no end of it.
             return false;
         }
@@ -110,7 +110,7 @@ fn work(
     kicks: &mut Kicks,
     limit: u64,
 ) -> bool {
-    let faulty = sync::load_u32(&own.faulty) != 0;
+    let faulty = sync::load(&own.faulty) != 0;
     loop {
         let me = identity::read(slot);
         // After the state: a place that is being made anew has no state until its ring is recorded.
@@ -190,7 +190,7 @@ mod tests {
     use std::thread;
 
     use cq_core::setup::{Access, QpCaps, QpType, SrqInit};
-    use cq_core::transport::{Poll, Post};
+    use cq_core::transport::{PollCq, Post};
     use cq_core::wc::Wc;
     use cq_core::wr::{RecvWr, SendWr};
 
@@ -262,7 +262,7 @@ mod tests {
         }
         assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
         assert!(is_over(100), "in SQE");
-        sync::store_u32(&slot.send_ring.offset, u32::MAX);
+        sync::store(&slot.send_ring.offset, u32::MAX);
         assert!(is_over(100), "it has no ring");
     }
 
@@ -272,7 +272,7 @@ mod tests {
         let cq = context.create_cq(4, None).unwrap();
         let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         let (slot, own) = (fabric.qp(qp.number()), fabric.own(qp.number()));
-        sync::store_u32(&own.unanswered, 1);
+        sync::store(&own.unanswered, 1);
         own.turn.seize();
         assert!(!own.turn.enter(), "the holder looks once more");
         assert!(hold(fabric, slot, own, &mut Kicks::default()));

@@ -22,6 +22,8 @@ pub mod unshared;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cq_core::queue::raw::{Layout, RawQueue};
+
 use crate::error::OpenError;
 use crate::fabric::address::Address;
 use crate::fabric::alive::Liveness;
@@ -259,6 +261,15 @@ impl Fabric {
         self.memory().slice(offset, len)
     }
 
+    /// The completion queue at an offset that somebody wrote down; `None` if there can't be one in the arena.
+    #[inline]
+    pub fn queue_in_arena(&self, offset: usize, layout: Layout) -> Option<RawQueue<'static>> {
+        if offset < self.tables.arena.offset() {
+            return None;
+        }
+        self.memory().queue(offset, layout)
+    }
+
     /// What is to go wrong in this process, if anything is.
     pub const fn faults(&self) -> Option<&Engine> {
         self.faults.as_ref()
@@ -387,7 +398,7 @@ mod tests {
     use std::sync::atomic::AtomicU8;
 
     use cq_core::setup::{Access, SrqInit};
-    use cq_core::transport::{Poll, Post};
+    use cq_core::transport::{PollCq, Post};
     use cq_core::wc::{Wc, WcStatus};
     use cq_core::wr::SendWr;
 

@@ -23,7 +23,7 @@ impl Kind {
     /// What an entry says. Any number is one.
     #[inline]
     pub fn read(slot: &MrSlot) -> Self {
-        if sync::load_u32(&slot.kind) == Self::Fabric as u32 { Self::Fabric } else { Self::Heap }
+        if sync::load(&slot.kind) == Self::Fabric as u32 { Self::Fabric } else { Self::Heap }
     }
 }
 
@@ -70,10 +70,10 @@ impl Bound {
 
     #[inline]
     fn read(slot: &MrSlot) -> Option<Self> {
-        let qp = sync::load_u32(&slot.qp);
+        let qp = sync::load(&slot.qp);
         (qp != 0).then(|| Self {
             qp,
-            region: sync::load_u32(&slot.region),
+            region: sync::load(&slot.region),
             seal: sync::load(&slot.region_seal),
         })
     }
@@ -99,12 +99,12 @@ impl Facts {
     pub fn write(&self, slot: &MrSlot, holder: (u16, u32)) {
         sync::store(&slot.base, self.base);
         sync::store(&slot.len, self.len);
-        sync::store_u32(&slot.access, self.access.bits());
-        sync::store_u32(&slot.pd, self.domain);
-        sync::store_u32(&slot.kind, self.kind as u32);
+        sync::store(&slot.access, self.access.bits());
+        sync::store(&slot.pd, self.domain);
+        sync::store(&slot.kind, self.kind as u32);
         let Bound { qp, region, seal } = self.bound.unwrap_or(Bound::NONE);
-        sync::store_u32(&slot.qp, qp);
-        sync::store_u32(&slot.region, region);
+        sync::store(&slot.qp, qp);
+        sync::store(&slot.region, region);
         sync::store(&slot.region_seal, seal);
         sync::store(&slot.seal, self.seal(holder));
         sync::release(&slot.key, self.key);
@@ -117,8 +117,8 @@ impl Facts {
         let alive = key != 0 && sync::acquire(&slot.key) == key;
         alive.then(|| Self {
             key,
-            access: Access::from_bits_retain(sync::load_u32(&slot.access)),
-            domain: sync::load_u32(&slot.pd),
+            access: Access::from_bits_retain(sync::load(&slot.access)),
+            domain: sync::load(&slot.pd),
             kind: Kind::read(slot),
             base: sync::load(&slot.base),
             len: sync::load(&slot.len),
@@ -138,7 +138,7 @@ impl Facts {
 
     /// Makes an entry speak of nothing any more.
     pub fn erase(slot: &MrSlot) {
-        sync::store_u32(&slot.key, 0);
+        sync::store(&slot.key, 0);
         sync::store(&slot.seal, 0);
     }
 
@@ -227,13 +227,13 @@ mod tests {
         let bound = Bound { qp: 1, region: key, seal: sync::load(&slot.seal) };
         assert!(bound.is_in(slot));
         // As far as who takes it away has got, or who writes another one there.
-        sync::store_u32(&slot.key, 0);
+        sync::store(&slot.key, 0);
         assert!(!bound.is_in(slot));
-        sync::store_u32(&slot.key, key);
+        sync::store(&slot.key, key);
         assert!(bound.is_in(slot) && Facts::read_sealed(slot, key).is_some());
         Facts::erase(slot);
         // As by somebody who scribbles.
-        sync::store_u32(&slot.key, key);
+        sync::store(&slot.key, key);
         assert!(!bound.is_in(slot) && Facts::read_sealed(slot, key).is_none());
         Facts::erase(slot);
         slot.life().end(PLACE);

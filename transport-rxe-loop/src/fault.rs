@@ -17,14 +17,14 @@ pub use self::parse::{FaultsError, from_env};
 
 use std::time::Duration;
 
-use cq_core::fault::When;
+use cq_core::testing::fault::When;
 use cq_core::wc::WcStatus;
 
 /// What is to go wrong with the send requests of a process, and when: [`OpenOptions::faults`].
 ///
 /// ```
 /// use std::time::Duration;
-/// use cq_core::transport::{Poll, Post};
+/// use cq_core::transport::{PollCq, Post};
 /// use cq_core::wc::{Wc, WcStatus};
 /// use cq_core::wr::SendWr;
 /// use transport_rxe_loop::{Faults, OpenOptions, QpInit, When};

@@ -2,7 +2,7 @@
 //! of the queue pair, so that nobody else completes its requests meanwhile, but for a peer that has its window
 //! open: it may have a receive, so they all wait until it is through and kicks.
 
-use cq_core::soft::Entry;
+use cq_core::queue::Entry;
 use cq_core::wc::WcStatus;
 
 use crate::async_event::{self, QpEvent};
@@ -48,14 +48,14 @@ pub fn complete(
 ) {
     let wc = completion::failed(wr_id, number, status);
     let tag = tag::of_send(position.wrapping_add(1));
-    let cq = sync::load_u32(&slot.send_cq);
+    let cq = sync::load(&slot.send_cq);
     cq::push(fabric, cq, &[Entry { wc, tag, solicited: false }]);
 }
 
 /// In ERR, nothing more is taken from its shared receive queue, and nothing of that is flushed (Q9): once what
 /// was taken has completed, that is told.
 fn last_receive(fabric: &'static Fabric, slot: &QpSlot, number: u32, srq: u32) {
-    if sync::load_u32(&slot.report_last) == 0 {
+    if sync::load(&slot.report_last) == 0 {
         return;
     }
     let Ok(is_taken) = pool::is_taken_for(fabric, srq, number) else {
@@ -70,17 +70,17 @@ fn last_receive(fabric: &'static Fabric, slot: &QpSlot, number: u32, srq: u32) {
 
 /// What somebody is in the middle of is left to him, and what is behind that is flushed when he has kicked.
 fn receives(fabric: &'static Fabric, slot: &'static QpSlot, number: u32) {
-    let srq = sync::load_u32(&slot.srq);
+    let srq = sync::load(&slot.srq);
     if srq != 0 {
         return last_receive(fabric, slot, number, srq);
     }
     let Some(ring) = Ring::of(fabric, &slot.recv_ring) else { return };
     let Some(_alone) = window::alone_at(fabric, slot, number) else { return };
-    let cq = sync::load_u32(&slot.recv_cq);
+    let cq = sync::load(&slot.recv_cq);
     // The peer may have died behind a completion that it had published; none is to be published twice.
     cq::outwait_push_or_give_up(fabric, cq);
     // Where a stranger wrote, there is an end, too.
-    let capacity = sync::load_u32(&slot.recv_capacity).min(MAX_QP_WR);
+    let capacity = sync::load(&slot.recv_capacity).min(MAX_QP_WR);
     for position in slot.recv.left(capacity) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = completion::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);

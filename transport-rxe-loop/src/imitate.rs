@@ -163,7 +163,7 @@ pub fn mismatch(fabric: &Fabric, theirs: WcStatus, ours: WcStatus) -> (WcStatus,
 /// What it means for a request that its pieces can't be read.
 #[cold]
 pub fn local_fault(initiator: &Initiator<'_>, window: &Window<'_>, payload: &Payload) -> Halt {
-    let domain = Whose::local(sync::load_u32(&initiator.slot.pd));
+    let domain = Whose::local(sync::load(&initiator.slot.pd));
     let is_dead = |key| !window.knows(domain, key, Access::empty());
     if initiator.fabric.imitates_rxe()
         && payload.pieces().any(|piece| piece.length > 0 && is_dead(piece.lkey))

@@ -2,8 +2,8 @@
 //! does is said by who does it: [`twosided`](crate::twosided), [`onesided`](crate::onesided),
 //! [`local`](crate::local).
 
+use cq_core::queue::Entry;
 use cq_core::setup::{Access, QpType};
-use cq_core::soft::Entry;
 use cq_core::wc::WcStatus;
 use cq_core::wr::{SendFlags, SendOp};
 use heapless::Vec;
@@ -79,7 +79,7 @@ impl<'k> Initiator<'k> {
         me: Identity,
         kicks: &'k mut Kicks,
     ) -> Self {
-        let (dest, kind) = (sync::load_u32(fabric.dest(me.number)), slot.qp_type());
+        let (dest, kind) = (sync::load(fabric.dest(me.number)), slot.qp_type());
         let peer = Peer::new(fabric, dest, me.number, kind);
         Self { fabric, slot, me, kind, peer, kicks, received: Vec::new() }
     }
@@ -124,7 +124,7 @@ impl<'k> Initiator<'k> {
         if self.peer.has_failed() {
             self.kicks.add(self.fabric, self.peer.number());
         }
-        cq::push(self.fabric, sync::load_u32(&self.slot.send_cq), &sent);
+        cq::push(self.fabric, sync::load(&self.slot.send_cq), &sent);
         sync::release(&self.slot.send.done, position);
         halted
     }
@@ -136,7 +136,7 @@ impl<'k> Initiator<'k> {
             return;
         }
         self.peer.push(&self.received);
-        sync::store_u32(&self.slot.send.landing, self.peer.landing());
+        sync::store(&self.slot.send.landing, self.peer.landing());
         self.received.clear();
     }
 
@@ -197,7 +197,7 @@ impl<'k> Initiator<'k> {
         match payload {
             &Payload::Inline(words, len) => from.push_words(words, len),
             Payload::Sges(..) => {
-                let domain = Whose::local(sync::load_u32(&self.slot.pd));
+                let domain = Whose::local(sync::load(&self.slot.pd));
                 let granted = window.source(from, domain, payload.pieces(), Access::empty());
                 granted.ok_or_else(|| imitate::local_fault(self, window, payload))?;
             }
@@ -208,7 +208,7 @@ impl<'k> Initiator<'k> {
     /// The peer's process does not answer. Nobody kicks when it does again: it is tried again soon.
     #[cold]
     pub fn unanswered(&self) -> Halt {
-        sync::store_u32(&self.fabric.own(self.me.number).unanswered, 1);
+        sync::store(&self.fabric.own(self.me.number).unanswered, 1);
         if self.kind == QpType::Rc {
             // If there can be no alarm, the wait has none either, and fails.
             let _ = self.fabric.service().wake_soon(self.fabric, self.me.number);
@@ -232,7 +232,7 @@ impl<'k> Initiator<'k> {
     pub fn complete(&mut self, request: &SendRequest, position: u64) {
         let end = position.wrapping_add(1);
         if request.flags.contains(SendFlags::SIGNALED) {
-            let cq = sync::load_u32(&self.slot.send_cq);
+            let cq = sync::load(&self.slot.send_cq);
             cq::push(self.fabric, cq, &[self.sent(request, end)]);
         }
         sync::release(&self.slot.send.done, end);

@@ -22,8 +22,8 @@ pub use self::slots::{
 };
 pub use self::table::{Entry, Table};
 
-use cq_core::ring::Slot;
-use cq_core::soft::Control;
+use cq_core::queue::Control;
+use cq_core::queue::raw::Slot;
 
 use crate::arena::{Arena, GRANULE};
 use crate::fabric::header::{self, Format};
@@ -190,7 +190,7 @@ mod tests {
     fn each_table_counts_in_what_they_have_in_common() {
         let (_context, fabric) = OpenOptions::new().alone();
         let tables = fabric.tables();
-        let counts = || tables.common.next.each_ref().map(sync::load_u32);
+        let counts = || tables.common.next.each_ref().map(sync::load);
         let before = counts();
         let (index, _) = tables.qps.claim(fabric.place()).unwrap();
         tables.qps.at(index).life().end(fabric.place());

@@ -3,7 +3,7 @@
 //! anywhere.
 //!
 //! ```
-//! use cq_core::transport::{Poll, Post};
+//! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::{RecvWr, SendWr};
 //! use transport_rxe_loop::{Access, Context, QpInit};
@@ -214,14 +214,14 @@
 //! network does to programs now and then, this device does when it is [asked to](Faults), by a seed: it fails
 //! requests, carries them out late, so that a buffer which is reused too early is seen to be, lets peers stop or have
 //! no receives, overruns queues, raises events for nothing. `RXE_LOOP_FAULTS` asks for a program that can't be
-//! changed. Tests that need no device find the like in [`cq_core::fault`].
+//! changed. Tests that need no device find the like in [`cq_core::testing::fault`].
 //!
 //! # What it does not have
 //! Memory windows of type 1, zero-based regions, multicast, alternate paths, shared receive queues that are
 //! resized, queue pairs of other types than RC, UC and UD.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are the contract's:
-//! [`verify/CONTRACT.md`](../../../verify/CONTRACT.md) in the repository says each, with its source.
+//! [`cq_core::contract`] says each, with its source.
 #![deny(unsafe_code)]
 
 #[doc(hidden)]
@@ -293,7 +293,7 @@ cfg_if::cfg_if! {
         mod unreliable;
         mod window;
 
-        pub use cq_core::fault::When;
+        pub use cq_core::testing::fault::When;
         pub use cq_core::setup::{Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpType, RangeError, SrqInit};
 
         pub use crate::ah::{AddressError, AddressHandle, AddressVector};

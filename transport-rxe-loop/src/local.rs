@@ -25,7 +25,7 @@ impl Initiator<'_> {
         let (qp, windows) = (self.me.number, self.fabric.reach().windows());
         let is_done = match request.op {
             SendOp::BindWindow(bind) => {
-                let domain = sync::load_u32(&self.slot.pd);
+                let domain = sync::load(&self.slot.pd);
                 windows.bind(self.fabric, (qp, domain), &bind)
             }
             SendOp::LocalInvalidate { rkey } => windows
@@ -43,7 +43,7 @@ impl Initiator<'_> {
 
 #[cfg(test)]
 mod tests {
-    use cq_core::transport::{Poll, Post};
+    use cq_core::transport::{PollCq, Post};
     use cq_core::wc::Wc;
     use cq_core::wr::SendWr;
 

@@ -338,7 +338,7 @@ unsafe fn move_words(to: *mut u8, from: *const u8, len: usize) {
         let (to, from) = unsafe {
             (AtomicU8::from_ptr(to.add(at)), AtomicU8::from_ptr(from.cast_mut().add(at)))
         };
-        sync::store_u8(to, sync::load_u8(from));
+        sync::store(to, sync::load(from));
     }
     let mut at = head;
     while at < tail {

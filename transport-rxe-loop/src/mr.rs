@@ -231,7 +231,7 @@ impl OwnedRegion {
         let (start, rest) = to.split_at_mut(head.len());
         let (middle, end) = rest.split_at_mut(words.len() * 8);
         let bytes = start.iter_mut().zip(head).chain(end.iter_mut().zip(tail));
-        bytes.for_each(|(to, from)| *to = sync::load_u8(from));
+        bytes.for_each(|(to, from)| *to = sync::load(from));
         for (to, from) in middle.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&sync::load(from).to_ne_bytes());
         }
@@ -248,7 +248,7 @@ impl OwnedRegion {
         let (start, rest) = from.split_at(head.len());
         let (middle, end) = rest.split_at(words.len() * 8);
         let bytes = start.iter().zip(head).chain(end.iter().zip(tail));
-        bytes.for_each(|(from, to)| sync::store_u8(to, *from));
+        bytes.for_each(|(from, to)| sync::store(to, *from));
         for (from, to) in middle.chunks_exact(8).zip(words) {
             let mut word = [0; 8];
             word.copy_from_slice(from);

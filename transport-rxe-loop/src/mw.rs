@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use cq_core::setup::inc_rkey;
-//! use cq_core::transport::{Poll, Post};
+//! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::{RemoteAddr, SendWr, WindowBind};
 //! use transport_rxe_loop::{Access, Context, QpInit};

@@ -83,9 +83,9 @@ mod tests {
         shape.record(&slot.send_ring, extent.offset());
         identity::enter(slot, identity::number_of(qps, index, generation));
         assert!(identity::change(slot, identity::read(slot), QpState::Sqd));
-        sync::store_u32(&slot.send.report_drained, 1);
+        sync::store(&slot.send.report_drained, 1);
         execute::run(fabric, index);
-        assert_eq!(sync::load_u32(&slot.send.report_drained), 1, "that is its own process' to do");
+        assert_eq!(sync::load(&slot.send.report_drained), 1, "that is its own process' to do");
         identity::vacate(slot);
         slot.life().end(PLACE);
     }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn x03_whoever_has_the_queue_pair_is_called() {
         let (_context, fabric) = OpenOptions::new().alone();
-        let calls = || sync::load_u32(&fabric.tables().processes[usize::from(PLACE)].calls);
+        let calls = || sync::load(&fabric.tables().processes[usize::from(PLACE)].calls);
         let qps = &fabric.tables().qps;
         let (index, _) = qps.claim(PLACE).unwrap();
         let before = calls();

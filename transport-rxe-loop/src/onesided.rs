@@ -221,7 +221,7 @@ impl Initiator<'_> {
         request: &SendRequest,
         to: &mut Target<'w>,
     ) -> Result<(), Halt> {
-        let domain = Whose::local(sync::load_u32(&self.slot.pd));
+        let domain = Whose::local(sync::load(&self.slot.pd));
         let (pieces, needs) = (request.payload.pieces(), Access::LOCAL_WRITE);
         window.target(to, domain, pieces, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }

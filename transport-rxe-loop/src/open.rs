@@ -108,7 +108,7 @@ impl OpenOptions {
     /// opening of a fabric says holds for all of this process.
     ///
     /// ```
-    /// use cq_core::transport::{Poll, Post};
+    /// use cq_core::transport::{PollCq, Post};
     /// use cq_core::wc::{Wc, WcStatus};
     /// use cq_core::wr::SendWr;
     /// use transport_rxe_loop::{Access, OpenOptions, QpInit};

@@ -16,12 +16,12 @@ use crate::sync;
 #[cold]
 #[inline(never)]
 pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32) {
-    report(fabric, cq, sync::load_u32(&fabric.cq(cq).generation));
+    report(fabric, cq, sync::load(&fabric.cq(cq).generation));
     // Before all others, and also where another thread is at the others: it does nothing more.
     fail(fabric, fabric.qp(qp), cq);
     let slot = fabric.cq(cq);
     let newcomers = sync::acquire(&slot.newcomers);
-    if sync::load_u32(&slot.failed) != newcomers {
+    if sync::load(&slot.failed) != newcomers {
         fail_all(fabric, cq, || true);
         // Not before: who stops on the way keeps nobody else from failing the rest.
         sync::release(&slot.failed, newcomers);
@@ -33,7 +33,7 @@ pub fn spread(fabric: &'static Fabric, cq: u32, qp: u32) {
 #[cold]
 pub fn spread_again(fabric: &'static Fabric, cq: u32, generation: u32) {
     report(fabric, cq, generation);
-    let is_there = || sync::load_u32(&fabric.cq(cq).generation) == generation;
+    let is_there = || sync::load(&fabric.cq(cq).generation) == generation;
     fail_all(fabric, cq, is_there);
 }
 
@@ -53,7 +53,7 @@ fn report(fabric: &'static Fabric, cq: u32, generation: u32) {
 /// A queue pair has left RESET: an overrun concerns it from now on.
 pub fn joined(fabric: &'static Fabric, slot: &QpSlot) {
     for cq in [&slot.send_cq, &slot.recv_cq] {
-        sync::count(&fabric.cq(sync::load_u32(cq)).newcomers);
+        sync::count(&fabric.cq(sync::load(cq)).newcomers);
     }
 }
 
@@ -82,7 +82,7 @@ fn fail_all(fabric: &'static Fabric, cq: u32, is_meant: impl Fn() -> bool) {
 /// Whether it is one of the completion queue's. Looked at after its number: then it is so of this one, or that one is
 /// not there any more.
 fn has(slot: &QpSlot, cq: u32) -> bool {
-    [&slot.send_cq, &slot.recv_cq].iter().any(|word| sync::load_u32(word) == cq)
+    [&slot.send_cq, &slot.recv_cq].iter().any(|&word| sync::load(word) == cq)
 }
 
 fn fail_numbered(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> bool {
@@ -95,7 +95,7 @@ fn fail_numbered(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> bool {
 
 fn have_run(fabric: &'static Fabric, number: u32) {
     notes::leave(fabric, number);
-    notes::leave(fabric, sync::load_u32(fabric.dest(number)));
+    notes::leave(fabric, sync::load(fabric.dest(number)));
 }
 
 #[cfg(test)]
@@ -116,8 +116,8 @@ mod tests {
         let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         qp.connect(qp.number()).unwrap();
         let slot = fabric.qp(qp.number());
-        let index = sync::load_u32(&slot.send_cq);
-        sync::store_u32(&fabric.cq(index).failed, sync::load_u32(&fabric.cq(index).newcomers));
+        let index = sync::load(&slot.send_cq);
+        sync::store(&fabric.cq(index).failed, sync::load(&fabric.cq(index).newcomers));
         let other = context.create_cq(4, None).unwrap();
         let mut another = context.alloc_pd().create_qp(&QpInit::new(&other)).unwrap();
         another.connect(another.number()).unwrap();
@@ -138,13 +138,13 @@ mod tests {
         let cq = context.create_cq(4, None).unwrap();
         let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
         qp.connect(qp.number()).unwrap();
-        let index = sync::load_u32(&fabric.qp(qp.number()).send_cq);
-        let generation = sync::load_u32(&fabric.cq(index).generation);
+        let index = sync::load(&fabric.qp(qp.number()).send_cq);
+        let generation = sync::load(&fabric.cq(index).generation);
         spread_again(fabric, index, generation.wrapping_sub(1));
-        assert_eq!((qp.state(), context.next_async()), (QpState::Rts, Ok(None)));
+        assert_eq!((qp.state(), context.take_async_event()), (QpState::Rts, Ok(None)));
         spread_again(fabric, index, generation);
         assert_eq!(qp.state(), QpState::Err);
-        let told = [(); 2].map(|()| context.next_async().unwrap().unwrap().event_type);
+        let told = [(); 2].map(|()| context.take_async_event().unwrap().unwrap().event_type);
         assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
         let [mut first, mut other] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
         first.connect(first.number()).unwrap();
-        let index = sync::load_u32(&fabric.qp(first.number()).send_cq);
+        let index = sync::load(&fabric.qp(first.number()).send_cq);
         let state = |number| identity::read(fabric.qp(number)).state;
         spread(fabric, index, first.number());
         assert_eq!(state(other.number()), QpState::Reset);

@@ -1,8 +1,8 @@
 //! The other end of a connection, as the initiator of a request sees it: whether it listens, its next
 //! receive, and its failing.
 
+use cq_core::queue::Entry;
 use cq_core::setup::{Access, QpType};
-use cq_core::soft::Entry;
 use cq_core::wc::WcStatus;
 
 use crate::async_event::{self, QpEvent};
@@ -87,7 +87,7 @@ impl Peer {
 
     /// Who uses its keys for requests of its own, while it can't go away: the initiator's window is open.
     pub fn domain(&self) -> Whose {
-        Whose::local(sync::load_u32(&self.slot.pd))
+        Whose::local(sync::load(&self.slot.pd))
     }
 
     /// What it lets its peer do, and as whom that uses its keys. Looks whether it listens before reading
@@ -96,9 +96,9 @@ impl Peer {
     #[inline(always)]
     pub fn rights(&self) -> Result<Rights, Unavailable> {
         self.listens()?;
-        let access = Access::from_bits_retain(sync::load_u32(&self.slot.access));
-        let answers = sync::load_u32(&self.slot.max_dest_rd_atomic) != 0;
-        let whose = Whose::peer_of(self.number, sync::load_u32(&self.slot.pd));
+        let access = Access::from_bits_retain(sync::load(&self.slot.access));
+        let answers = sync::load(&self.slot.max_dest_rd_atomic) != 0;
+        let whose = Whose::peer_of(self.number, sync::load(&self.slot.pd));
         sync::read_fence();
         self.is_connected()?;
         Ok(Rights { access, answers, whose })
@@ -109,7 +109,7 @@ impl Peer {
     pub fn listens(&self) -> Result<(), Unavailable> {
         self.is_connected()?;
         // What has a number keeps its type.
-        let is_alike = sync::load_u32(&self.slot.qp_type) == self.kind as u32;
+        let is_alike = sync::load(&self.slot.qp_type) == self.kind as u32;
         if is_alike { Ok(()) } else { Err(Unavailable::NotReady) }
     }
 
@@ -123,7 +123,7 @@ impl Peer {
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
             // Datagrams come from anybody.
             _ if self.kind == QpType::Ud => Ok(()),
-            _ if sync::load_u32(self.fabric.dest(self.number)) != self.from => {
+            _ if sync::load(self.fabric.dest(self.number)) != self.from => {
                 Err(Unavailable::NotReady)
             }
             _ => Ok(()),
@@ -140,7 +140,7 @@ impl Peer {
 
     /// Whether it takes datagrams with this queue key.
     pub fn takes(&self, qkey: u32) -> bool {
-        self.listens().is_ok() && sync::load_u32(&self.slot.qkey) == qkey
+        self.listens().is_ok() && sync::load(&self.slot.qkey) == qkey
     }
 
     /// Keeps all others from taking its receives: see [`datagram`](crate::datagram).
@@ -149,7 +149,7 @@ impl Peer {
     /// Somebody who lives is in the middle of that, and suspended.
     pub fn take_receives(&self) -> Result<Guard<'static>, Stuck> {
         let stuck = &self.fabric.own(self.number).stuck;
-        let (holder, known) = (self.slot.taking.holder(), sync::load_u32(stuck));
+        let (holder, known) = (self.slot.taking.holder(), sync::load(stuck));
         if known != 0 {
             if holder
                 .is_some_and(|holder| holder.to_word() == known && !self.fabric.is_dead(holder))
@@ -157,11 +157,11 @@ impl Peer {
                 // Who waited once need not wait again.
                 return Err(Stuck);
             }
-            sync::store_u32(stuck, 0);
+            sync::store(stuck, 0);
         }
         let taken = window::take_receives(self.fabric, self.slot);
         if taken.is_err() {
-            sync::store_u32(stuck, holder.map_or(0, Owner::to_word));
+            sync::store(stuck, holder.map_or(0, Owner::to_word));
         }
         taken
     }
@@ -173,14 +173,14 @@ impl Peer {
     #[inline]
     pub fn receive(&self, ahead: &[AtomicU64; 2], nth: u64) -> Result<Receive, Unavailable> {
         self.listens()?;
-        let srq = sync::load_u32(&self.slot.srq);
+        let srq = sync::load(&self.slot.srq);
         if srq != 0 {
             return self.shared_receive(srq);
         }
         if self.kind == QpType::Ud {
             self.has_nothing_abandoned()?;
         }
-        let (recv, capacity) = (&self.slot.recv, sync::load_u32(&self.slot.recv_capacity));
+        let (recv, capacity) = (&self.slot.recv, sync::load(&self.slot.recv_capacity));
         let mut known = Ahead::from_words(ahead.each_ref().map(sync::load));
         let position = recv.completed().wrapping_add(nth);
         let is_there = match self.kind {
@@ -202,7 +202,7 @@ impl Peer {
     fn shared_receive(&self, srq: u32) -> Result<Receive, Unavailable> {
         let may = || self.listens().and_then(|()| self.has_nothing_abandoned());
         let (taken, request) = pool::take(self.fabric, srq, self.number, may)?;
-        let domain = Whose::local(sync::load_u32(&self.fabric.srq(srq).pd));
+        let domain = Whose::local(sync::load(&self.fabric.srq(srq).pd));
         Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
     }
 
@@ -219,7 +219,7 @@ impl Peer {
     /// A receive is not used after all.
     pub fn give_back(&self, receive: &Receive) {
         if let Some(taken) = &receive.taken {
-            pool::give_back(self.fabric, sync::load_u32(&self.slot.srq), taken);
+            pool::give_back(self.fabric, sync::load(&self.slot.srq), taken);
         }
     }
 
@@ -229,14 +229,14 @@ impl Peer {
         if let Some(ring) = Ring::of(self.fabric, &self.slot.recv_ring) {
             ring.expect(self.slot.recv.completed());
         }
-        let cq = sync::load_u32(&self.slot.recv_cq);
-        cq::expect_push(self.fabric, cq, sync::load_u32(landing));
+        let cq = sync::load(&self.slot.recv_cq);
+        cq::expect_push(self.fabric, cq, sync::load(landing));
     }
 
     /// Where its next completion will probably lie.
     #[inline]
     pub fn landing(&self) -> u32 {
-        cq::landing(self.fabric, sync::load_u32(&self.slot.recv_cq))
+        cq::landing(self.fabric, sync::load(&self.slot.recv_cq))
     }
 
     /// What is to be pushed of a receive that has succeeded.
@@ -282,7 +282,7 @@ impl Peer {
     /// Tells it of receives, in their order.
     #[inline]
     pub fn push(&self, entries: &[Entry]) {
-        cq::push(self.fabric, sync::load_u32(&self.slot.recv_cq), entries);
+        cq::push(self.fabric, sync::load(&self.slot.recv_cq), entries);
     }
 }
 

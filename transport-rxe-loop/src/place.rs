@@ -78,7 +78,7 @@ impl Uses {
             (&slot.recv_capacity, init.caps.max_recv_wr),
             (&slot.srq, self.srq()),
         ] {
-            sync::store_u32(word, value);
+            sync::store(word, value);
         }
     }
 
@@ -114,11 +114,11 @@ impl Place {
         sends.record(&slot.send_ring, at);
         recvs.record(&slot.recv_ring, recvs_at);
         let uses = Uses::of(domain, init);
-        sync::store_u32(fabric.dest(index), 0);
+        sync::store(fabric.dest(index), 0);
         uses.describe(slot, init);
         if let Some(faults) = fabric.faults() {
             faults.join(index);
-            sync::store_u32(&fabric.own(index).faulty, 1);
+            sync::store(&fabric.own(index).faulty, 1);
         }
         identity::enter(slot, number);
         async_event::attach_qp(domain.bell(), index);
@@ -164,7 +164,7 @@ impl Place {
     pub fn reset(&self) -> Result<(), Stuck> {
         let halted = self.halt();
         if halted.is_ok() {
-            sync::store_u32(&self.slot.max_rd_atomic, 0);
+            sync::store(&self.slot.max_rd_atomic, 0);
             empty(self.fabric, self.slot);
         } else {
             let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::Err);
@@ -182,7 +182,7 @@ impl Place {
         onesided::abandon(self.fabric, self.number);
         self.fabric.reach().windows().release(self.fabric, self.number);
         self.outwait_peer()?;
-        pool::outwait(self.fabric, sync::load_u32(&self.slot.srq), self.number)
+        pool::outwait(self.fabric, sync::load(&self.slot.srq), self.number)
     }
 }
 
@@ -190,7 +190,7 @@ impl Place {
 /// that what is left of the old ones means nothing.
 fn empty(fabric: &'static Fabric, slot: &QpSlot) {
     // Whoever is pushing a completion of its receives is through with it, or dead.
-    cq::outwait_push(fabric, sync::load_u32(&slot.recv_cq));
+    cq::outwait_push(fabric, sync::load(&slot.recv_cq));
     slot.recv.empty();
     let posted = sync::load(&slot.send.posted);
     sync::store(&slot.send.done, posted);
@@ -241,7 +241,7 @@ mod tests {
     use std::thread;
 
     use cq_core::setup::{Access, QpType, SrqInit};
-    use cq_core::transport::{Poll, Post};
+    use cq_core::transport::{PollCq, Post};
     use cq_core::wc::{Wc, WcStatus};
     use cq_core::wr::{RecvWr, SendWr};
 
@@ -281,7 +281,7 @@ mod tests {
         let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
         qp.connect(qp.number()).unwrap();
         qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
-        let index = sync::load_u32(&fabric.qp(qp.number()).recv_cq);
+        let index = sync::load(&fabric.qp(qp.number()).recv_cq);
         let wc = completion::failed(1, qp.number(), WcStatus::LOC_PROT_ERR);
         cq::die_pushing(fabric, index, Owner::new(PLACE, 1), &wc, tag::of_recv(1));
         qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
@@ -294,10 +294,10 @@ mod tests {
     fn q01_a_new_queue_pair_is_connected_to_nobody() {
         let (context, fabric) = OpenOptions::new().alone();
         // As earlier ones left their entries.
-        fabric.tables().destinations.iter().for_each(|dest| sync::store_u32(dest, 1));
+        fabric.tables().destinations.iter().for_each(|dest| sync::store(dest, 1));
         let cq = context.create_cq(4, None).unwrap();
         let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-        assert_eq!(sync::load_u32(fabric.dest(qp.number())), 0);
+        assert_eq!(sync::load(fabric.dest(qp.number())), 0);
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
         let mut peer = pd.create_qp(&init).unwrap();
         let mut place = Place::new(pd.domain(), &init).unwrap();
         peer.connect(place.number).unwrap();
-        sync::store_u32(fabric.dest(place.number), peer.number());
+        sync::store(fabric.dest(place.number), peer.number());
         let copying = &fabric.qp(peer.number()).send.copying;
         copying.open();
         fabric.remains().push(place.remains.take().unwrap());

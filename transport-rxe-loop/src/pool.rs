@@ -22,7 +22,7 @@ use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// The pool that lies in the arena, as the table says; `None` if what it says can't be.
 pub fn queue(fabric: &'static Fabric, slot: &'static SrqSlot) -> Option<Queue<'static>> {
-    at(fabric, slot, sync::load_u32(&slot.slots_at), sync::load_u32(&slot.capacity))
+    at(fabric, slot, sync::load(&slot.slots_at), sync::load(&slot.capacity))
 }
 
 /// How many bytes the slots and the order of so many receives take.
@@ -113,8 +113,8 @@ pub fn kick(fabric: &'static Fabric, srq: u32) {
 fn each_that_takes_from(fabric: &'static Fabric, srq: u32, mut each: impl FnMut(u32)) {
     sync::read_fence();
     for (dest, index) in fabric.tables().destinations.iter().zip(0..) {
-        let number = sync::load_u32(dest);
-        if number != 0 && sync::load_u32(&fabric.qp(number).srq) == srq {
+        let number = sync::load(dest);
+        if number != 0 && sync::load(&fabric.qp(number).srq) == srq {
             each(index);
         }
     }
@@ -123,7 +123,7 @@ fn each_that_takes_from(fabric: &'static Fabric, srq: u32, mut each: impl FnMut(
 /// A completion of queue pair `qp` with this tag is published: its receive has completed. The queue pair may
 /// have lost its number since, but not its place.
 pub fn settle(fabric: &'static Fabric, qp: u32, tag: u32) {
-    let srq = sync::load_u32(&fabric.qp(qp).srq);
+    let srq = sync::load(&fabric.qp(qp).srq);
     if let Some((_, queue)) = numbered(fabric, srq) {
         queue.settle(tag, qp);
     }
@@ -189,13 +189,13 @@ fn reclaim(fabric: &'static Fabric, slot: &'static SrqSlot, taken: &Taken) -> Re
         return Ok(());
     }
     // What it had published has completed, and is settled by this.
-    let cq = sync::load_u32(&fabric.qp(taken.target()).recv_cq);
+    let cq = sync::load(&fabric.qp(taken.target()).recv_cq);
     if !cq::outwait_push(fabric, cq) {
         return Err(Stuck);
     }
     // Its owner may still be writing to it what the dead one had asked for, or be about to.
     copier::give_up_for_the_dead(fabric, slot);
-    give_back(fabric, sync::load_u32(&slot.number), taken);
+    give_back(fabric, sync::load(&slot.number), taken);
     steps::done(Step::Swept);
     Ok(())
 }
@@ -221,7 +221,7 @@ pub fn sweep(fabric: &'static Fabric, dead: u16) -> bool {
             is_quiet &= reclaim(fabric, slot, &taken).is_ok();
         }
         if queue.find_left() {
-            each_that_takes_from(fabric, sync::load_u32(&slot.number), |index| {
+            each_that_takes_from(fabric, sync::load(&slot.number), |index| {
                 notes::leave(fabric, index);
             });
         }
@@ -236,7 +236,7 @@ pub fn sweep(fabric: &'static Fabric, dead: u16) -> bool {
 fn pays(fabric: &'static Fabric, slot: &SrqSlot, dead: u16) -> bool {
     let Ok(_guard) = fabric.lock(slot.pool.lock(), || {}) else { return false };
     if slot.pool.owes() == Some(dead) {
-        tell_limit(fabric, sync::load_u32(&slot.number), dead);
+        tell_limit(fabric, sync::load(&slot.number), dead);
     }
     true
 }

@@ -2,33 +2,34 @@
 //! fabric, so that the loom models of `verify/loom` work on the same code.
 //!
 //! ```
-//! use cq_core::ring::{Slot, Tail};
-//! use cq_core::soft::{Control, Entry, Parts};
-//! use cq_core::transport::{CqKey, NoSignal, Poll};
+//! use cq_core::queue::raw::Slot;
+//! use cq_core::queue::{Control, Entry, NoChannel};
+//! use cq_core::testing::raw_queue;
+//! use cq_core::transport::PollCq;
 //! use cq_core::wc::{Wc, WcStatus};
 //! use transport_rxe_loop::protocol::fanin::Fanin;
 //! use transport_rxe_loop::protocol::lock::Owner;
 //!
 //! let (control, slots) = (Control::new(), [const { Slot::new() }; 4]);
-//! let parts = Parts::new(&control, &slots, &[], 4)?;
-//! let (fanin, key) = (Fanin::new(), CqKey { index: 0, generation: 1 });
+//! let queue = || raw_queue(&control, &slots, &[], 4).unwrap();
+//! let fanin = Fanin::new();
 //! let (dead, me) = (Owner::new(0, 1), Owner::new(1, 1));
 //! let entry = |wr_id| Entry { wc: Wc::new(wr_id, WcStatus::SUCCESS, 5), ..Entry::default() };
 //!
 //! // Published, and killed: neither settled nor kept.
 //! assert!(fanin.lock.try_enter(dead));
-//! fanin.producer(parts, key, None::<NoSignal>).push(&entry(1).wc)?;
+//! fanin.producer(queue(), NoChannel).push(&entry(1))?;
 //!
 //! // Somebody else sees that it is dead, and goes on.
 //! let mut settled = 0;
 //! assert!(fanin.lock.inherit(dead, me));
-//! let _state = fanin.repair(parts, |_, _| settled += 1);
-//! let mut producer = fanin.producer(parts, key, None::<NoSignal>);
+//! let _state = fanin.repair(&queue(), |_, _| settled += 1);
+//! let mut producer = fanin.producer(queue(), NoChannel);
 //! fanin.push(&mut producer, &entry(2), |_, _| settled += 1)?;
 //! fanin.lock.leave();
 //!
 //! assert_eq!(settled, 2);
-//! assert_eq!(parts.consumer(0, key, false).poll(&mut [Wc::default(); 4])?, 2);
+//! assert_eq!(queue().into_consumer(0, NoChannel).poll(&mut [Wc::default(); 4])?, 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Queue pairs, as their owner sees them: posting, changing state, destroying.
 //!
 //! ```
-//! use cq_core::transport::{Poll, Post};
+//! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::{RecvWr, SendWr};
 //! use transport_rxe_loop::{Access, Context, QpInit};
@@ -282,7 +282,7 @@ impl QueuePair {
         self.received = recv.seen_completed();
         position.wrapping_sub(self.received) < capacity.into() || {
             // A completion can be polled a moment before its receive counts as completed.
-            cq::outwait_push(self.place.fabric, sync::load_u32(&self.place.slot.recv_cq));
+            cq::outwait_push(self.place.fabric, sync::load(&self.place.slot.recv_cq));
             self.received = recv.seen_completed();
             position.wrapping_sub(self.received) < capacity.into()
         }
@@ -307,7 +307,7 @@ impl QueuePair {
                 execute::run(fabric, number);
             }
         } else if starved {
-            execute::kick(fabric, sync::load_u32(fabric.dest(number)));
+            execute::kick(fabric, sync::load(fabric.dest(number)));
         }
     }
 }

@@ -77,9 +77,9 @@ impl Shape {
 
     /// Says in the table that a ring of this shape lies at `offset`.
     pub fn record(&self, words: &RingWords, offset: u32) {
-        sync::store_u32(&words.offset, offset);
-        sync::store_u32(&words.log2, self.log2);
-        sync::store_u32(&words.stride, self.stride as u32);
+        sync::store(&words.offset, offset);
+        sync::store(&words.log2, self.log2);
+        sync::store(&words.stride, self.stride as u32);
     }
 }
 
@@ -99,11 +99,9 @@ impl Ring {
     /// The ring that the table speaks of; `None` if what it says can't be.
     #[inline]
     pub fn of(fabric: &'static Fabric, words: &RingWords) -> Option<Self> {
-        let shape = Shape {
-            log2: sync::load_u32(&words.log2),
-            stride: sync::load_u32(&words.stride) as usize,
-        };
-        shape.ring(fabric, sync::load_u32(&words.offset))
+        let shape =
+            Shape { log2: sync::load(&words.log2), stride: sync::load(&words.stride) as usize };
+        shape.ring(fabric, sync::load(&words.offset))
     }
 
     /// Whether requests wait from the position `next` up to `end`. More than there is room for can't be:

@@ -4,8 +4,7 @@
 
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 
-use cq_core::ring::Slot;
-use cq_core::soft::{Control, Tag};
+use cq_core::queue::raw::{Layout, RawQueue, Slot};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
@@ -105,6 +104,16 @@ impl Mapping {
         Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast(), len) })
     }
 
+    /// The completion queue at `offset`; `None` if it is not aligned, or not all inside, or none.
+    #[inline]
+    pub fn queue(&self, offset: usize, layout: Layout) -> Option<RawQueue<'_>> {
+        let room = self.len.checked_sub(offset)?;
+        // SAFETY: `offset` is inside the mapping, of which `room` bytes are left, which live as long as `self`; everybody
+        // maps them as what is `Shared`, atomics. Producers take turns under the queue's lock, in whatever process,
+        // and its owner alone polls.
+        unsafe { RawQueue::new(self.base.add(offset), room, layout).ok() }
+    }
+
     /// The thing at `offset`.
     #[inline]
     pub fn at<T: Shared>(&self, offset: usize) -> Option<&T> {
@@ -168,10 +177,6 @@ unsafe impl Shared for AtomicU32 {}
 unsafe impl Shared for AtomicU64 {}
 // SAFETY: six atomic words, `repr(C)`; any bytes are a slot, says its documentation.
 unsafe impl Shared for Slot {}
-// SAFETY: an atomic word, `repr(transparent)`.
-unsafe impl Shared for Tag {}
-// SAFETY: atomic words, `repr(C)`; any bytes are valid, says its documentation.
-unsafe impl Shared for Control {}
 
 #[cfg(test)]
 mod tests {

@@ -71,11 +71,11 @@ impl WaitsFor {
         let slot = fabric.qp(number);
         match self {
             Self::Receive => {
-                let peer = fabric.qp(sync::load_u32(fabric.dest(number)));
-                for_receive(sync::load_u32(&slot.rnr_retry), sync::load_u32(&peer.min_rnr_timer))
+                let peer = fabric.qp(sync::load(fabric.dest(number)));
+                for_receive(sync::load(&slot.rnr_retry), sync::load(&peer.min_rnr_timer))
             }
             Self::Answer | Self::Nobody => {
-                for_answer(sync::load_u32(&slot.retry_cnt), sync::load_u32(&slot.timeout))
+                for_answer(sync::load(&slot.retry_cnt), sync::load(&slot.timeout))
             }
         }
     }
@@ -99,7 +99,7 @@ const LAST_TRY: u64 = 0;
 
 /// Whether the next request, at `position`, was begun, and had to wait.
 pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
-    sync::load_u32(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position
+    sync::load(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position
 }
 
 /// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
@@ -108,7 +108,7 @@ pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
 pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
     let (slot, service) = (fabric.qp(number), fabric.service());
     let has_waited =
-        has_begun(slot, position) && sync::load_u32(&slot.send.waits_for) == waits_for.to_word();
+        has_begun(slot, position) && sync::load(&slot.send.waits_for) == waits_for.to_word();
     let until = if has_waited {
         sync::load(&slot.send.deadline)
     } else {
@@ -126,7 +126,7 @@ pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: Wai
         return Verdict::TryAgain;
     }
     if !has_waited {
-        sync::store_u32(&slot.send.waits_for, waits_for.to_word());
+        sync::store(&slot.send.waits_for, waits_for.to_word());
         sync::store(&slot.send.waits_at, position);
         sync::store(&slot.send.deadline, until);
     }
@@ -167,7 +167,7 @@ const fn for_answer(retry_cnt: u32, timeout: u32) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use cq_core::setup::Access;
-    use cq_core::transport::{Poll, Post};
+    use cq_core::transport::{PollCq, Post};
     use cq_core::wc::Wc;
     use cq_core::wr::SendWr;
 

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use cq_core::async_event::{AsyncEventType, Element};
-//! use cq_core::transport::{AsyncEvents, Poll, Post};
+//! use cq_core::transport::{AsyncEvents, PollCq, Post};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::{RecvWr, SendWr};
 //! use transport_rxe_loop::{Access, Context, QpInit, SrqInit};
@@ -25,7 +25,7 @@
 //! assert_eq!(cq.poll(&mut room)?, 2);
 //! assert_eq!((room[0].wr_id(), room[0].qp_num()), (1, second.number()));
 //! assert_eq!((room[1].wr_id(), room[1].qp_num()), (2, first.number()));
-//! let event = context.next_async()?.expect("fewer than 1 are left");
+//! let event = context.take_async_event()?.expect("fewer than 1 are left");
 //! assert_eq!(event.event_type, AsyncEventType::SRQ_LIMIT_REACHED);
 //! assert_eq!(event.element, Element::Srq(srq.number()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -100,9 +100,9 @@ impl Shared {
         let ring = shape.ring(fabric, ring_at).ok_or(none)?;
         let queue = pool::at(fabric, slot, slots_at, max_wr).ok_or(none)?;
         shape.record(&slot.ring, ring_at);
-        sync::store_u32(&slot.pd, domain.number());
-        sync::store_u32(&slot.slots_at, slots_at);
-        sync::store_u32(&slot.capacity, max_wr);
+        sync::store(&slot.pd, domain.number());
+        sync::store(&slot.slots_at, slots_at);
+        sync::store(&slot.capacity, max_wr);
         slot.pool.begin();
         sync::release(&slot.number, number);
         domain.bell().attach(Source::Srq(index));
@@ -121,7 +121,7 @@ impl Shared {
 
     /// Whether it can be reached: not in a forked child.
     fn is_there(&self) -> bool {
-        sync::load_u32(&self.slot.number) == self.number
+        sync::load(&self.slot.number) == self.number
     }
 
     /// A slot that is free. One that seems taken may not be: a completion can be polled a moment before its
@@ -129,7 +129,7 @@ impl Shared {
     fn find_free(&self, first: u32) -> Option<u32> {
         self.queue.find_free(first).or_else(|| {
             for taken in self.queue.taken() {
-                let cq = sync::load_u32(&self.fabric.qp(taken.target()).recv_cq);
+                let cq = sync::load(&self.fabric.qp(taken.target()).recv_cq);
                 if !cq::outwait_push(self.fabric, cq) {
                     // Nor is the next one waited for: a stranger may say that of all.
                     return None;
@@ -299,7 +299,7 @@ mod tests {
         last.post_recv(ONE).unwrap();
         last.arm_limit(1).unwrap();
         last.destroy().unwrap();
-        assert_eq!(sync::load_u32(&fabric.srq(0).number), 0, "nobody finds it");
+        assert_eq!(sync::load(&fabric.srq(0).number), 0, "nobody finds it");
         let srq = pd.create_srq(&init).unwrap();
         assert_eq!((srq.waiting(), srq.limit()), (0, 0));
     }
@@ -313,8 +313,8 @@ mod tests {
             [(); 2].map(|()| pd.create_srq(&SrqInit { max_wr: MAX_WR, max_sge: 1 }).unwrap());
         let [first, second] = srqs.each_ref().map(|srq| {
             let slot = fabric.srq(srq.number());
-            let slots_at = sync::load_u32(&slot.slots_at);
-            sync::load_u32(&slot.ring.offset)..slots_at + pool::bytes(MAX_WR) as u32
+            let slots_at = sync::load(&slot.slots_at);
+            sync::load(&slot.ring.offset)..slots_at + pool::bytes(MAX_WR) as u32
         });
         assert!(first.end <= second.start || second.end <= first.start, "{first:?} {second:?}");
     }

@@ -108,7 +108,7 @@ fn free(fabric: &'static Fabric, place: u16) {
     copier::sweep(fabric, place);
     for (index, slot) in tables.qps.all_of(place) {
         forget(slot);
-        sync::store_u32(fabric.dest(index), 0);
+        sync::store(fabric.dest(index), 0);
         steps::done(Step::Swept);
         slot.life().end(place);
     }

@@ -5,7 +5,7 @@
 //!
 //! | word | written by | read by | what is handed over |
 //! |---|---|---|---|
-//! | lock | [`unlock`] | [`try_lock`], [`try_lock_as`], [`take_lock`] | everything done under the lock |
+//! | lock | [`unlock`] | [`try_lock_as`], [`take_lock`] | everything done under the lock |
 //! | ownership of a send queue | [`swap_if`], who enters; the owner | [`swap_if`], the owner | whatever who found it owned did before |
 //! | identity of a queue pair | [`swap_if`], [`release`] | [`acquire`] | the attributes stored before the state |
 //! | posted position | [`release`], poster | [`acquire`], holder of the turn | the request's words |
@@ -55,24 +55,17 @@ mod site;
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+// Threads of a model can be killed at whatever changes these.
+#[cfg(loom)]
+pub use cq_core::sync::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, death};
 #[cfg(loom)]
 use loom::sync::atomic::fence;
-#[cfg(loom)]
-pub use loom::sync::atomic::{AtomicPtr, AtomicU8};
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 use std::sync::atomic::compiler_fence;
 #[cfg(not(loom))]
 use std::sync::atomic::fence;
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicPtr, AtomicU8};
-
-#[cfg(loom)]
-pub use cq_core::sync::death;
-use cq_core::sync::step;
-pub use cq_core::sync::{
-    AtomicU32, AtomicWord as AtomicU64, load, load_u32, store, store_u32, take_lock, try_lock,
-    try_lock_as, unlock,
-};
+pub use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
 #[cfg(loom)]
 pub use self::site::weaken;
@@ -105,9 +98,7 @@ macro_rules! atomic {
             }
             #[inline(always)]
             fn store_as(&self, value: $value, ordering: Ordering) {
-                if step() {
-                    self.store(value, ordering);
-                }
+                self.store(value, ordering);
             }
             #[cfg(all(target_arch = "x86_64", not(loom)))]
             #[inline(always)]
@@ -124,9 +115,6 @@ macro_rules! atomic {
             }
             #[inline(always)]
             fn swap_if(&self, from: $value, to: $value) -> Result<(), $value> {
-                if !step() {
-                    return Err(self.load(Relaxed));
-                }
                 self.compare_exchange(from, to, AcqRel, Acquire).map(drop)
             }
         }
@@ -136,6 +124,38 @@ atomic!(AtomicU8, u8);
 atomic!(AtomicU32, u32);
 atomic!(AtomicU64, u64);
 atomic!(AtomicPtr<T>, *mut T, T);
+
+/// Loads a word that one of the pairs orders, or nothing at all.
+#[inline(always)]
+pub fn load<A: Atomic>(word: &A) -> A::Value {
+    word.load_as(Relaxed)
+}
+
+/// Stores a word that one of the pairs orders, or nothing at all.
+#[inline(always)]
+pub fn store<A: Atomic>(word: &A, value: A::Value) {
+    word.store_as(value, Relaxed);
+}
+
+/// Takes a lock word for somebody, if nobody, 0, has it.
+#[inline(always)]
+pub fn try_lock_as(word: &AtomicU32, holder: u32) -> bool {
+    // Looking first leaves the cache line with the holder.
+    load(word) == 0 && take_lock(word, 0, holder)
+}
+
+/// Takes a lock word from `from`: nobody, or a holder that is dead. What a dead holder did comes over by the knowledge
+/// that it is dead, not by this word.
+#[inline(always)]
+pub fn take_lock(word: &AtomicU32, from: u32, to: u32) -> bool {
+    word.compare_exchange(from, to, at(Site::Lock, Acquire), Relaxed).is_ok()
+}
+
+/// Gives a lock word back.
+#[inline(always)]
+pub fn unlock(word: &AtomicU32) {
+    word.store_as(0, at(Site::Unlock, Release));
+}
 
 /// Loads, and sees what was done before the value was [`release`]d.
 #[inline(always)]
@@ -204,18 +224,6 @@ pub fn compare_swap(word: &AtomicU64, from: u64, to: u64) -> u64 {
     match word.compare_exchange(from, to, AcqRel, Acquire) {
         Ok(held) | Err(held) => held,
     }
-}
-
-/// Loads a byte that one of the pairs orders, or nothing at all.
-#[inline(always)]
-pub fn load_u8(byte: &AtomicU8) -> u8 {
-    byte.load(Relaxed)
-}
-
-/// Stores a byte that one of the pairs orders, or nothing at all.
-#[inline(always)]
-pub fn store_u8(byte: &AtomicU8, value: u8) {
-    byte.store_as(value, Relaxed);
 }
 
 /// A number that nobody else gets.

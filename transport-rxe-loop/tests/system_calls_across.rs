@@ -12,7 +12,7 @@ use std::thread;
 
 use common::confined::give_up_system_calls;
 use common::{CAPS, DEADLINE, End, FABRIC, S, fabric, open};
-use cq_core::transport::Poll;
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 use cq_core::wr::{RemoteAddr, SendWr};
 use rustix::thread::sched_yield;

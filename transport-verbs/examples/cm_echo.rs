@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser};
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_verbs::cm::{self, Connection};

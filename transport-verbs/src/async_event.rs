@@ -2,13 +2,13 @@
 //! own, of what was made through it and of the device's ports.
 //!
 //! ```no_run
-//! use std::time::Duration;
+//! use std::time::{Duration, Instant};
 //! use cq_core::async_event::{AsyncEventType, Element};
 //! use transport_verbs::Context;
 //!
 //! let mut context = Context::open_first()?;
 //! let cq = context.create_cq(16, None)?;
-//! while let Some(event) = context.wait_async(Some(Duration::from_secs(1)))? {
+//! while let Some(event) = context.wait_async(Some(Instant::now() + Duration::from_secs(1)))? {
 //!     match event.element {
 //!         Element::Cq(key) if event.event_type == AsyncEventType::CQ_ERR => {
 //!             println!("queue {key} has overrun: its next empty poll says so");
@@ -30,10 +30,11 @@
 //! those that nobody has read go with their object, and a dead one is never named.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::time::Instant;
 
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{AsyncEvents, EventError};
+use cq_core::cq::WaitError;
+use cq_core::transport::{AsyncEvents, EventError, Woken};
 
 use crate::device::Context;
 use crate::error::event_error;
@@ -41,27 +42,34 @@ use crate::sys::async_event;
 use crate::wait;
 
 impl Context {
-    /// Takes one asynchronous event; sleeps until there is one, but no longer than `limit`, where `None`
-    /// is for ever. `None` says that the time is over.
+    /// Takes one asynchronous event; sleeps until there is one, or the deadline has passed: then `None`. No
+    /// deadline is for ever.
     ///
     /// # Errors
-    /// The device, or the system under it, failed.
+    /// [`WaitError::Event`]: the device, or the system under it, failed. [`WaitError::Interrupted`]: this
+    /// thread has handled a signal, and there was no event.
     pub fn wait_async(
         &mut self,
-        limit: Option<Duration>,
-    ) -> Result<Option<AsyncEvent>, EventError> {
-        let mut left = limit;
+        deadline: Option<Instant>,
+    ) -> Result<Option<AsyncEvent>, WaitError> {
         loop {
-            let event = self.next_async()?;
-            if event.is_some() || !wait::block(self.as_fd(), &mut left)? {
-                return Ok(event);
+            if let Some(event) = self.take_async_event()? {
+                return Ok(Some(event));
             }
+            let woken = wait::block(self.as_fd(), deadline)?;
+            if woken == Woken::Event {
+                continue;
+            }
+            return match self.take_async_event()? {
+                None if woken == Woken::Interrupted => Err(WaitError::Interrupted),
+                event => Ok(event),
+            };
         }
     }
 }
 
 impl AsyncEvents for Context {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         async_event::next(self.raw()).map_err(event_error)
     }
 }

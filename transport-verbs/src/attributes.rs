@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use cq_core::foreign_number::foreign_number;
+use cq_core::foreign_number;
 use rdma_sys::ibv_device_attr_ex;
 
 foreign_number! {

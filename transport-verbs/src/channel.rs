@@ -18,10 +18,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use cq_core::setup::InUse;
-use cq_core::transport::{Block, CqKey, EventError, Events};
+use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
 
 use crate::error::{Attempt, DeviceError, event_error};
 use crate::sys::channel::Channel;
@@ -42,7 +42,7 @@ use crate::wait;
 /// # fn twice(mut channel: transport_verbs::CompletionChannel) {
 /// # use cq_core::transport::{Block, Events};
 /// let (sleeper, reader) = (&mut channel, &mut channel);
-/// let _ = (sleeper.block(&mut None), reader.next());
+/// let _ = (sleeper.block(None), reader.take_event());
 /// # }
 /// ```
 #[derive(Debug)]
@@ -78,13 +78,16 @@ impl AsFd for CompletionChannel {
 }
 
 impl Events for CompletionChannel {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         self.raw.next().map_err(event_error)
     }
 }
 
 impl Block for CompletionChannel {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        wait::block(self.as_fd(), left)
+    type Instant = Instant;
+
+    /// Sleeps until there may be an event, or the deadline has passed, or this thread has handled a signal.
+    fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        wait::block(self.as_fd(), deadline)
     }
 }

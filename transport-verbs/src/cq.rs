@@ -1,7 +1,7 @@
 //! Completion queues: the caller's slice goes to `ibv_poll_cq` as it is.
 //!
 //! ```no_run
-//! use cq_core::transport::{Arm, ArmError, Notify, Poll};
+//! use cq_core::transport::{Arm, ArmError, Notify, PollCq};
 //! use cq_core::wc::Wc;
 //! use transport_verbs::Context;
 //!
@@ -17,7 +17,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use cq_core::setup::InUse;
-use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 use rdma_sys::ibv_cq;
 use rustix::io::Errno;
@@ -46,7 +46,7 @@ use crate::sys::poll::{OVERRUN, Poller};
 /// ```
 /// ```compile_fail,E0499
 /// # fn twice(mut cq: transport_verbs::Cq) {
-/// # use cq_core::transport::Poll;
+/// # use cq_core::transport::PollCq;
 /// let (one, other) = (&mut cq, &mut cq);
 /// let _ = (one.poll(&mut []), other.poll(&mut []));
 /// # }
@@ -163,7 +163,7 @@ fn diagnose(context: &Context, asked: u32, refused: DeviceError) -> CapacityErro
     }
 }
 
-impl Poll for Cq {
+impl PollCq for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         match self.poller.poll(out) {

@@ -116,7 +116,7 @@ pub enum ExchangeError {
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// The stream failed.
-    #[error("the connection failed: {0}")]
+    #[error("the connection failed")]
     Stream(#[from] io::Error),
 }
 

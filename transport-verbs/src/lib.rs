@@ -2,7 +2,7 @@
 //! kernel's Soft-RoCE.
 //!
 //! ```no_run
-//! use cq_core::transport::{Poll, Post};
+//! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::{RecvWr, SendWr};
 //! use transport_verbs::{Access, Context, QpInit};
@@ -111,7 +111,7 @@
 //! - What building needs, and does not find, is named before `rdma-sys` fails.
 //!
 //! The rules that the documentation cites (`C8`, `Q5`) are the contract's:
-//! [`verify/CONTRACT.md`](../../../verify/CONTRACT.md) in the repository says each, with its source.
+//! [`cq_core::contract`] says each, with its source.
 #![deny(unsafe_code)]
 
 mod ah;

@@ -13,7 +13,7 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use cq_core::foreign_number::foreign_number;
+use cq_core::foreign_number;
 use cq_core::setup::Gid;
 use rustix::io::Errno;
 

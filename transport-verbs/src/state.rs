@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use cq_core::foreign_number::foreign_number;
+use cq_core::foreign_number;
 
 foreign_number! {
     /// `enum ibv_qp_state`. A device writes it, so any number is legal (C3).

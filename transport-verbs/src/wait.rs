@@ -3,33 +3,37 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use cq_core::transport::EventError;
+use cq_core::transport::{EventError, Woken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Sleeps until there may be something to read, or the time is over: then false. What was slept is taken
-/// off `left`.
-pub fn block(fd: BorrowedFd<'_>, left: &mut Option<Duration>) -> Result<bool, EventError> {
-    let start = Instant::now();
-    let readable = ready(fd, PollFlags::IN, Deadline::after(*left))
-        .map_err(|errno| EventError::Device(errno.raw_os_error()));
-    if let Some(left) = left {
-        *left = left.saturating_sub(start.elapsed());
+/// Sleeps until there may be something to read, or the deadline has passed, or this thread has handled a
+/// signal.
+pub fn block(fd: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<Woken, EventError> {
+    match once(fd, PollFlags::IN, Deadline(deadline)) {
+        Ok(true) => Ok(Woken::Event),
+        Ok(false) => Ok(Woken::DeadlinePassed),
+        Err(Errno::INTR) => Ok(Woken::Interrupted),
+        Err(errno) => Err(EventError::Device(errno.raw_os_error())),
     }
-    readable
 }
 
-/// Sleeps until the descriptor is ready or has failed, or the time is over: then false.
+/// Sleeps until the descriptor is ready or has failed, or the time is over: then false. No signal ends it.
 pub fn ready(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Deadline) -> Result<bool, Errno> {
     loop {
-        // A time that the system can't express is longer than anyone waits.
-        let limit = deadline.left().and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], limit.as_ref()) {
-            Ok(ready) => return Ok(ready > 0),
+        match once(fd, flags, deadline) {
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
+            other => return other,
         }
     }
+}
+
+/// The same, but that a signal ends it: EINTR.
+fn once(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Deadline) -> Result<bool, Errno> {
+    // A time that the system can't express is longer than anyone waits.
+    let limit = deadline.left().and_then(|left| Timespec::try_from(left).ok());
+    let ready = poll(&mut [PollFd::from_borrowed_fd(fd, flags)], limit.as_ref())?;
+    Ok(ready > 0)
 }
 
 /// When to give up: one for all steps of an operation, so that no step starts the time anew.

@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{ALL, device, settle, wait_for};
-use cq_core::transport::{Arm, Armed, Block, Events, Notify, Post};
+use cq_core::transport::{Arm, Armed, Block, Events, Notify, Post, Woken};
 use cq_core::wr::SendWr;
 use transport_verbs::{CompletionChannel, Context, Cq, OwnedRegion, QpInit, QueuePair};
 
@@ -37,8 +37,8 @@ impl Looped {
     }
 }
 
-fn in_a_minute() -> Option<Duration> {
-    Some(Duration::from_secs(60))
+fn in_a_minute() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(60))
 }
 
 #[test]
@@ -48,9 +48,9 @@ fn n01_n08_each_event_names_its_queue_once() {
     let mut queues = [(); 3].map(|()| Looped::new(&context, &channel));
     for nth in [2, 0, 1, 1] {
         queues[nth].raise();
-        assert_eq!(channel.block(&mut in_a_minute()), Ok(true));
-        assert_eq!(channel.next(), Ok(Some(queues[nth].cq.key())));
-        assert_eq!(channel.next(), Ok(None));
+        assert_eq!(channel.block(in_a_minute()), Ok(Woken::Event));
+        assert_eq!(channel.take_event(), Ok(Some(queues[nth].cq.key())));
+        assert_eq!(channel.take_event(), Ok(None));
         queues[nth].drain();
     }
 }
@@ -65,7 +65,7 @@ fn n07_a_queue_is_destroyed_however_many_of_its_events_are_acknowledged() {
         for _ in 0..count {
             looped.raise();
             looped.drain();
-            wait_for(|| channel.next().unwrap() == Some(looped.cq.key()));
+            wait_for(|| channel.take_event().unwrap() == Some(looped.cq.key()));
         }
         let Looped { qp, cq, .. } = looped;
         drop(qp);
@@ -84,9 +84,9 @@ fn n07_unread_events_go_with_their_queue() {
     stays.raise();
     stays.drain();
     drop(gone);
-    assert_eq!(channel.block(&mut in_a_minute()), Ok(true));
-    assert_eq!(channel.next(), Ok(Some(stays.cq.key())));
-    assert_eq!(channel.next(), Ok(None));
+    assert_eq!(channel.block(in_a_minute()), Ok(Woken::Event));
+    assert_eq!(channel.take_event(), Ok(Some(stays.cq.key())));
+    assert_eq!(channel.take_event(), Ok(None));
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn n07_queues_are_destroyed_while_another_thread_takes_their_events() {
         let reader = scope.spawn(move || {
             let mut taken = 0;
             loop {
-                assert_eq!(channel.block(&mut in_a_minute()), Ok(true));
-                while let Some(key) = channel.next().unwrap() {
+                assert_eq!(channel.block(in_a_minute()), Ok(Woken::Event));
+                while let Some(key) = channel.take_event().unwrap() {
                     taken += 1;
                     if key == last_key {
                         return taken;
@@ -127,8 +127,8 @@ fn n02_arming_a_queue_that_holds_something_raises_nothing() {
     let mut channel = context.create_channel().unwrap();
     let mut looped = Looped::new(&context, &channel);
     looped.raise();
-    wait_for(|| channel.next().unwrap().is_some());
+    wait_for(|| channel.take_event().unwrap().is_some());
     assert_eq!(looped.cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
-    assert_eq!(channel.next(), Ok(None));
+    assert_eq!(channel.take_event(), Ok(None));
     looped.drain();
 }

@@ -2,12 +2,14 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::error::Error;
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
 use common::{End, S, settle};
+use cq_core::causes::Causes;
 use cq_core::transport::Post;
 use cq_core::wr::SendWr;
 use proptest::prelude::*;
@@ -232,4 +234,11 @@ proptest! {
             .and_then(|body| Endpoint::from_bytes(body).ok());
         prop_assert_eq!(met_with(&bytes).ok(), expected);
     }
+}
+
+#[test]
+fn a_failed_stream_is_told_once() {
+    let error = ExchangeError::from(io::Error::other("no luck"));
+    assert_eq!(error.source().unwrap().to_string(), "no luck");
+    assert_eq!(Causes(&error).to_string(), "the connection failed: no luck");
 }

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Instant;
+
 use common::{CAPS, DEADLINE, End, S, device, impatient};
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{AsyncEvents, Post, PostError, Refused};
@@ -119,14 +121,17 @@ fn q09_its_limit_is_reported_once_below_it() {
 
 /// What the shared receive queue reported, as far as it is known now.
 fn report(context: &mut Context) -> Option<AsyncEvent> {
-    std::iter::from_fn(|| context.next_async().unwrap())
+    std::iter::from_fn(|| context.take_async_event().unwrap())
         .find(|event| matches!(event.element, Element::Srq(_)))
 }
 
 /// What a shared receive queue reports next.
 fn next_report(context: &mut Context) -> AsyncEvent {
     loop {
-        let event = context.wait_async(Some(DEADLINE)).unwrap().expect("the limit is reported");
+        let event = context
+            .wait_async(Some(Instant::now() + DEADLINE))
+            .unwrap()
+            .expect("the limit is reported");
         if matches!(event.element, Element::Srq(_)) {
             return event;
         }

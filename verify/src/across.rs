@@ -211,8 +211,8 @@ fn mixed() -> ! {
 }
 
 impl AsyncEvents for Across {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        either!(&mut self.0, device => device.next_async())
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        either!(&mut self.0, device => device.take_async_event())
     }
 }
 

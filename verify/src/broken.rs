@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType};
 use cq_core::transport::{
-    Arm, ArmError, Armed, AsyncEvents, CqKey, EventError, Events, Notify, Poll, PollError, Post,
-    PostError,
+    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError,
+    Post, PostError, Woken,
 };
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
@@ -184,14 +185,14 @@ impl Device for Broken {
 }
 
 impl AsyncEvents for Broken {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         if self.how == How::ReportsNothing {
             return Ok(None);
         }
         if let Some(event) = self.again.take() {
             return Ok(Some(event));
         }
-        let event = self.device.next_async()?;
+        let event = self.device.take_async_event()?;
         self.again = event.filter(|event| {
             self.how == How::ReachesALimitTwice
                 && event.event_type == AsyncEventType::SRQ_LIMIT_REACHED
@@ -200,7 +201,7 @@ impl AsyncEvents for Broken {
     }
 }
 
-impl Poll for BrokenCq {
+impl PollCq for BrokenCq {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         if let (Some(room), Some(wc)) = (out.first_mut(), self.again.pop_front()) {
             *room = wc;
@@ -356,16 +357,18 @@ impl Qp<ModelAh> for BrokenQp {
 }
 
 impl Events for BrokenChannel {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
-        let event = self.channel.next()?;
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        let event = self.channel.take_event()?;
         self.taken += u32::from(event.is_some());
         Ok(event.filter(|_| self.how != How::LosesAnEvent || self.taken % 3 != 2))
     }
 }
 
-impl cq_core::transport::Block for BrokenChannel {
-    fn block(&mut self, left: &mut Option<std::time::Duration>) -> Result<bool, EventError> {
-        self.channel.block(left)
+impl Block for BrokenChannel {
+    type Instant = Instant;
+
+    fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        self.channel.block(deadline)
     }
 }
 

@@ -22,8 +22,10 @@
 mod absent;
 mod attr;
 
+use std::time::Instant;
+
 pub use cq_core::setup::{Access, Destination, QpCaps, QpType, SrqInit};
-use cq_core::transport::{Arm, AsyncEvents, Block, Poll, Post, PostError};
+use cq_core::transport::{Arm, AsyncEvents, Block, PollCq, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
 use serde::{Deserialize, Serialize};
@@ -38,7 +40,7 @@ pub trait Device: AsyncEvents + Send + Sized + 'static {
     /// A memory region, with its memory.
     type Mr: Mr;
     /// A completion channel.
-    type Channel: Block + Destroy + Send;
+    type Channel: Block<Instant = Instant> + Destroy + Send;
     /// A completion queue.
     type Cq: Cq;
     /// A shared receive queue.
@@ -145,7 +147,7 @@ pub trait Destroy: Sized {
 }
 
 /// A completion queue.
-pub trait Cq: Poll + Arm + Destroy + Send {
+pub trait Cq: PollCq + Arm + Destroy + Send {
     /// How many completions it holds (O1).
     fn capacity(&self) -> u32;
 

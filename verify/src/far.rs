@@ -227,7 +227,7 @@ impl Device for Far {
 }
 
 impl AsyncEvents for Far {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         let event: Result<Option<Report>, Unread> =
             self.0.ask(&Call::NextAsync { device: self.0.id });
         Ok(event?.map(AsyncEvent::from))

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use cq_core::async_event::AsyncEvent;
+use cq_core::causes::Causes;
 use cq_core::transport::{AsyncEvents, EventError, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
@@ -59,7 +60,7 @@ impl Loopback {
 
 impl<const LIKE_RXE: bool> Opening<LIKE_RXE> {
     fn with(options: &OpenOptions) -> Self {
-        Self(options.open("loop0").unwrap_or_else(|error| panic!("{error}")))
+        Self(options.open("loop0").unwrap_or_else(|error| panic!("{}", Causes(&error))))
     }
 }
 
@@ -174,8 +175,8 @@ impl<const LIKE_RXE: bool> Device for Opening<LIKE_RXE> {
 }
 
 impl<const LIKE_RXE: bool> AsyncEvents for Opening<LIKE_RXE> {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        self.0.next_async()
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        self.0.take_async_event()
     }
 }
 

@@ -22,6 +22,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
+use cq_core::causes::Causes;
 use verify::conformance::{Part, named, run_here};
 use verify::far;
 
@@ -107,12 +108,12 @@ struct Arguments {
 enum Error {
     #[error(transparent)]
     Usage(#[from] UnknownStage),
-    #[error("cannot report: {0}")]
+    #[error("cannot report")]
     Output(#[from] io::Error),
-    #[error("cannot run the cases: {0}")]
-    Cases(io::Error),
-    #[error("cannot be the far end of another process: {0}")]
-    FarEnd(io::Error),
+    #[error("cannot run the cases")]
+    Cases(#[source] io::Error),
+    #[error("cannot be the far end of another process")]
+    FarEnd(#[source] io::Error),
 }
 
 fn main() -> ExitCode {
@@ -130,7 +131,7 @@ fn main() -> ExitCode {
 
 fn failed(error: &Error) -> ExitCode {
     // `eprintln!` would panic where stderr is closed as well.
-    let _ = writeln!(io::stderr(), "error: {error}");
+    let _ = writeln!(io::stderr(), "error: {}", Causes(error));
     ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
 }
 

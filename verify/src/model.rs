@@ -3,7 +3,7 @@
 //! its rule.
 //!
 //! ```
-//! use cq_core::transport::{Poll, Post};
+//! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_core::wr::{RecvWr, SendWr};
 //! use verify::device::{Access, Attr, Device, Mr, Qp, QpInit};
@@ -63,7 +63,7 @@
 //! nothing, only another thread can: `block` really sleeps then.
 //!
 //! ```
-//! use cq_core::transport::{Poll, Post};
+//! use cq_core::transport::{PollCq, Post};
 //! use cq_core::wc::{Wc, WcStatus};
 //! use cq_core::wr::SendWr;
 //! use verify::device::{Access, Attr, Device, Qp, QpInit};

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use cq_core::causes::Causes;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::run::{Job, Stop, root};
@@ -36,7 +37,7 @@ impl Packages {
             return Err(Stop::Skipped(format!("packages are missing: {by_hand}")));
         };
         self.install(prefix, &missing, job)
-            .map_err(|stop| Stop::Skipped(format!("{stop}; by hand: {by_hand}")))
+            .map_err(|stop| Stop::Skipped(format!("{}; by hand: {by_hand}", Causes(&stop))))
     }
 
     fn install(&mut self, prefix: &[&str], missing: &[&str], job: &mut Job) -> Result<(), Stop> {

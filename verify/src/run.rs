@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
+use cq_core::causes::Causes;
+
 use crate::message::{Message, Outcome};
 use crate::schedule::tell;
 
@@ -27,11 +29,12 @@ pub enum Stop {
         status: ExitStatus,
     },
     /// A command could not be run.
-    #[error("cannot run {what}: {error}")]
+    #[error("cannot run {what}")]
     Start {
         /// The command, in short.
         what: String,
         /// What the system said.
+        #[source]
         error: io::Error,
     },
     /// What was judged is not as it should be.
@@ -41,7 +44,7 @@ pub enum Stop {
     #[error("{0}")]
     Unshown(&'static str),
     /// The log could not be kept.
-    #[error("cannot keep the log: {0}")]
+    #[error("cannot keep the log")]
     Log(#[from] io::Error),
 }
 
@@ -50,7 +53,7 @@ pub fn outcome(result: Result<String, Stop>) -> Outcome {
     match result {
         Ok(words) => Outcome::Passed(words),
         Err(Stop::Skipped(why)) => Outcome::Skipped(why),
-        Err(stop) => Outcome::Failed(stop.to_string()),
+        Err(stop) => Outcome::Failed(Causes(&stop).to_string()),
     }
 }
 
@@ -193,5 +196,22 @@ impl Job {
     /// Says how far that is, as often as one likes.
     pub fn progress(&self, what: &str) {
         let _ = tell(&Message::Progress(what.to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let io = || io::Error::other("no luck");
+        for error in [Stop::from(io()), Stop::Start { what: "cargo".to_owned(), error: io() }] {
+            assert_eq!(error.source().unwrap().to_string(), "no luck");
+            let Outcome::Failed(line) = outcome(Err(error)) else { panic!("it is none") };
+            assert_eq!(line.matches("no luck").count(), 1, "{line}");
+        }
     }
 }

@@ -144,10 +144,10 @@ pub static STAGES: [Stage; 13] = [
     },
     Stage {
         name: "mutate",
-        shows: "faults planted in the engine are noticed, with --long those in the device too, or explained where nothing can see them",
+        shows: "faults planted in the engine are noticed, with --long those in the device too, or explained where nothing can see them; loom models fail with each control, a wrong text in the place of a step",
         why: "a check that notices nothing looks like one that passes",
         long: "all faults in the engine and the device, on all checks, instead of the share of a seed",
-        budget: 170,
+        budget: 240,
         shares: &[Shared::Mutate],
         packages: &[],
         run: mutate::run,

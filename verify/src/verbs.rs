@@ -187,8 +187,8 @@ impl Device for Verbs {
 }
 
 impl AsyncEvents for Verbs {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
-        self.context.next_async()
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        self.context.take_async_event()
     }
 }
 

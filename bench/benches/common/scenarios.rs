@@ -6,7 +6,7 @@ use super::peer::Peer;
 #[cfg(feature = "dpdk")]
 use super::peers::RteRing;
 use super::peers::{
-    Crossbeam, Heapless, Ring, Ringbuf, RtrbChunks, RtrbSingle, Shared, Soft, Windowed,
+    Crossbeam, Gil, Heapless, Raw, Rigtorp, Ringbuf, RtrbChunks, RtrbSingle, Shared, Soft,
 };
 use super::runs::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
 pub use super::runs::{Sample, Setting};
@@ -65,25 +65,25 @@ pub const MANY: usize = 65536;
 /// One thread pushes `N` entries, then pops them.
 pub fn one_thread<const N: usize>(capacity: usize) -> Scenario {
     let name = format!("one thread, n = {N}, capacity {capacity}, ns/entry");
-    Scenario { name, cores: 1, capacity, rows: bounded::<PushPop<N>>() }
+    Scenario { name, cores: 1, capacity, rows: rows::<PushPop<N>>() }
 }
 
 /// One thread pushes by `TX`, another pops by up to `RX`.
 pub fn two_threads<const TX: usize, const RX: usize>(capacity: usize) -> Scenario {
     let name = format!("two threads, {TX}:{RX}, capacity {capacity}, ns/entry");
-    Scenario { name, cores: 2, capacity, rows: flooded::<Stream<TX, RX>>() }
+    Scenario { name, cores: 2, capacity, rows: rows::<Stream<TX, RX>>() }
 }
 
 /// One thread polls an empty queue.
 pub fn empty_poll() -> Scenario {
     let name = "empty poll, inlined, ns/poll".into();
-    Scenario { name, cores: 1, capacity: USUAL, rows: bounded::<EmptyPoll<32>>() }
+    Scenario { name, cores: 1, capacity: USUAL, rows: rows::<EmptyPoll<32>>() }
 }
 
 /// An entry goes to another thread and back.
 pub fn round_trip() -> Scenario {
     let name = "two threads, round trip, ns".into();
-    Scenario { name, cores: 2, capacity: USUAL, rows: bounded::<RoundTrip>() }
+    Scenario { name, cores: 2, capacity: USUAL, rows: rows::<RoundTrip>() }
 }
 
 /// One thread arms, pushes, and takes the event.
@@ -101,7 +101,7 @@ pub fn sleeping_trip() -> Scenario {
 /// The queue that is slept on, and what it sleeps by.
 fn sleepers(soft: Measure, bare: Measure) -> Vec<Row> {
     vec![
-        Row { peer: "soft, eventfd", ours: true, run: soft },
+        Row { peer: "queue, eventfd", ours: true, run: soft },
         Row { peer: "bare eventfd", ours: false, run: bare },
     ]
 }
@@ -118,24 +118,16 @@ pub fn producers<const N: usize>(capacity: usize) -> Scenario {
     Scenario { name, cores: 2, capacity, rows }
 }
 
-/// The queues for a run that never sends more than there is room for.
-fn bounded<R: Run>() -> Vec<Row> {
-    rows::<R, Soft<false>, Soft<true>>()
-}
-
-/// The queues for a run whose sender goes on until the queue holds it back.
-fn flooded<R: Run>() -> Vec<Row> {
-    rows::<R, Windowed<Soft<false>>, Windowed<Soft<true>>>()
-}
-
-fn rows<R: Run, S: Peer, SlackS: Peer>() -> Vec<Row> {
+/// The queues.
+fn rows<R: Run>() -> Vec<Row> {
     Vec::from([
-        ours::<R, Ring<false>>(),
-        ours::<R, Ring<true>>(),
-        ours::<R, S>(),
-        ours::<R, SlackS>(),
+        ours::<R, Soft<false>>(),
+        ours::<R, Soft<true>>(),
+        ours::<R, Raw>(),
         other::<R, RtrbSingle>(),
         other::<R, RtrbChunks>(),
+        other::<R, Gil>(),
+        other::<R, Rigtorp>(),
         other::<R, Heapless>(),
         other::<R, Ringbuf>(),
         other::<R, Crossbeam>(),

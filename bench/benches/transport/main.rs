@@ -16,6 +16,7 @@ use bench::cores::Cores;
 use bench::delivery::Delivery;
 use bench::transport::Transport;
 use bench::transport::loopback::Loopback;
+use cq_core::causes::Causes;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 
@@ -60,6 +61,6 @@ fn measure<T: Transport>(
 
 /// Ends the program: a bench has no other way to say that it could not measure.
 fn fail(transport: &str, error: &dyn Error) -> ! {
-    eprintln!("{transport}: {error}");
+    eprintln!("{transport}: {}", Causes(error));
     process::exit(1)
 }

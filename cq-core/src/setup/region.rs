@@ -115,9 +115,25 @@ sentences!(RangeError {
     Self { offset, len, available } => ("{len} bytes at offset {offset} are not inside the memory region's {available}");
 });
 
-/// The methods of a transport's memory region, whose field `registration` has a [`Registered`] called
-/// `region`.
-#[doc(hidden)]
+/// For transports: the methods of a memory region, whose field `registration` has a
+/// [`Registered`](crate::setup::Registered) called `region`.
+///
+/// ```
+/// use cq_core::setup::Registered;
+///
+/// struct Registration {
+///     region: Registered,
+/// }
+/// struct Region {
+///     registration: Registration,
+/// }
+/// cq_core::region_methods!(Region);
+///
+/// let region = Registered { addr: 0x1000, len: 64, lkey: 1, rkey: 2 };
+/// let region = Region { registration: Registration { region } };
+/// assert_eq!(region.sge(16, 8)?.addr, 0x1010);
+/// # Ok::<(), cq_core::setup::RangeError>(())
+/// ```
 #[macro_export]
 macro_rules! region_methods {
     ($name:ident) => {

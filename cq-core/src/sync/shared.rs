@@ -1,8 +1,9 @@
 //! The read-modify-write operations that several producers need, on targets that have them.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::{AtomicU32, AtomicWord, Site, Word, at, intact};
+use super::site::at;
+use super::{AtomicU32, AtomicWord, Site, Word};
 
 /// Looks at the reservation word; the head that is looked at afterwards is no older than any that a producer
 /// could have seen when it reserved.
@@ -19,14 +20,7 @@ pub fn acquire_tail(tail: &AtomicWord) -> Word {
 #[inline(always)]
 pub fn reserve(tail: &AtomicWord, seen: Word, next: Word) -> Result<Word, Word> {
     let (success, failure) = (at(Site::Reserve, Release), at(Site::AcquireTail, Acquire));
-    if intact(Site::ReserveSeen) {
-        tail.compare_exchange_weak(seen, next, success, failure)
-    } else {
-        // The wrong one does to any tail of an open ring what it wanted to do to the one that it saw.
-        let change =
-            |now: Word| (now >> 62 == 0).then(|| now.wrapping_add(next.wrapping_sub(seen)));
-        tail.fetch_update(success, failure, change)
-    }
+    tail.compare_exchange_weak(seen, next, success, failure)
 }
 
 /// Puts `next` in the place of `seen`, which is final then. It hands over nothing.
@@ -34,27 +28,28 @@ pub fn reserve(tail: &AtomicWord, seen: Word, next: Word) -> Result<Word, Word> 
 /// # Errors
 /// A producer was quicker: what stands there now.
 pub fn end(tail: &AtomicWord, seen: Word, next: Word) -> Result<Word, Word> {
-    if intact(Site::ResizeSeen) {
-        tail.compare_exchange(seen, next, Relaxed, Relaxed)
-    } else {
-        tail.store(next, Relaxed);
-        Ok(seen)
-    }
+    tail.compare_exchange(seen, next, Relaxed, Relaxed)
 }
 
-/// Adds dropped completions to those before, after the reservation word was seen closed, and says how
-/// many that makes.
-pub fn latch_more(cell: &AtomicU32, dropped: u32) -> u32 {
-    let release = at(Site::Latch, Release);
-    if intact(Site::CountEach) {
-        let add = |before: u32| Some(before.saturating_add(dropped));
-        let before = cell.fetch_update(release, Relaxed, add).unwrap_or_else(|before| before);
-        before.saturating_add(dropped)
-    } else {
-        let sum = cell.load(Relaxed).saturating_add(dropped);
-        cell.store(sum, release);
-        sum
-    }
+/// Counts dropped completions, after the reservation word was seen closed, and says what the count is then.
+pub fn latch_more(cell: &AtomicU32, mut add: impl FnMut(u32) -> u32) -> u32 {
+    let (release, mut count) = (at(Site::Latch, Release), 0);
+    let count_each = |before| {
+        count = add(before);
+        Some(count)
+    };
+    let _ = cell.fetch_update(release, Relaxed, count_each);
+    count
+}
+
+/// One more who shares something.
+pub fn join(count: &AtomicU32) {
+    count.fetch_add(1, Relaxed);
+}
+
+/// One less; says whether it was the last one, who then sees what all others did.
+pub fn leave(count: &AtomicU32) -> bool {
+    count.fetch_sub(1, at(Site::Leave, AcqRel)) == 1
 }
 
 /// Takes back what is armed, if it is still `seen`.
@@ -63,15 +58,7 @@ pub fn latch_more(cell: &AtomicU32, dropped: u32) -> u32 {
 /// What is armed instead.
 #[inline(always)]
 pub fn disarm(arm: &AtomicU32, seen: u32, idle: u32) -> Result<(), u32> {
-    if intact(Site::DisarmSeen) {
-        arm.compare_exchange(seen, idle, Relaxed, Relaxed).map(|_| ())
-    } else {
-        // The wrong one looks at what it has erased: an arm for something else is lost.
-        match arm.swap(idle, Relaxed) {
-            erased if erased == seen => Ok(()),
-            _ => Err(idle),
-        }
-    }
+    arm.compare_exchange(seen, idle, Relaxed, Relaxed).map(|_| ())
 }
 
 /// Waits between two attempts at one word, twice as long each time, up to a bound: whoever was quicker

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::foreign_number::foreign_number;
+use crate::foreign_number;
 
 foreign_number! {
     /// `enum ibv_wc_status`: how a work request ended. Any number is legal (C2, C3).

@@ -1,9 +1,9 @@
 //! Completions that fail, come late, in another order, or not at all (C4, C8, C10, O3).
 
 use cq_core::cq::CompletionQueue;
-use cq_core::fake::Script;
-use cq_core::fault::{FaultInjector, VENDOR_ERR, When};
-use cq_core::transport::{Arm, Armed, Notify, Poll, PollError};
+use cq_core::testing::fake::Script;
+use cq_core::testing::fault::{FaultInjector, Faults, VENDOR_ERR, When};
+use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError};
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::{KEY, faults, injector, numbers, poll, wc};
@@ -89,7 +89,7 @@ fn c04_what_a_failure_leaves_undefined_is_poison() {
 fn q07_a_failure_of_the_device_is_not_covered_up() {
     let lost = Wc::new(1, WcStatus::REM_ACCESS_ERR, 5);
     let script = Script::new(KEY).on_poll(Ok(&[lost, wc(2, 6)]));
-    let mut queue = injector(&script, &faults().fail(When::nth(1), RETRY));
+    let mut queue = injector(&script, &faults().fail(When::always().of_qp(5), RETRY));
     assert_eq!(poll(&mut queue), Ok(vec![(1, WcStatus::REM_ACCESS_ERR), (2, OK)]));
     assert_eq!(queue.injected().failed, 0);
 }
@@ -121,7 +121,7 @@ fn c10_a_queue_pair_stops_for_a_while_and_others_do_not() {
 fn c10_queue_pairs_overtake_each_other_but_never_themselves() {
     let mut orders: Vec<Vec<u64>> = (0..64)
         .map(|seed| {
-            let (script, plan) = (four(), cq_core::fault::Faults::seeded(seed));
+            let (script, plan) = (four(), cq_core::testing::fault::Faults::seeded(seed));
             let mut queue = injector(&script, &plan.reorder(When::always()));
             let mut room = [Wc::default(); 1];
             let order = [(); 4].map(|()| {
@@ -229,4 +229,44 @@ fn a_failure_that_is_none_is_refused() {
 #[should_panic(expected = "room for 16 faults")]
 fn a_plan_that_is_full_says_so() {
     let _ = (0..17).fold(faults(), |faults, _| faults.fail(When::nth(1), RETRY));
+}
+
+#[test]
+fn c04_what_failed_by_itself_or_comes_flushed_is_no_occasion_to_fail() {
+    let own = Wc::new(1, WcStatus::RETRY_EXC_ERR, 5);
+    let all = [own, wc(2, 6), wc(3, 6), wc(4, 7), wc(5, 7)];
+    let script = Script::new(KEY).on_poll(Ok(&all));
+    let plan =
+        faults().fail(When::nth(1), WcStatus::LOC_LEN_ERR).fail(When::nth(2), WcStatus::REM_OP_ERR);
+    let found = poll(&mut injector(&script, &plan)).unwrap();
+    let statuses: Vec<_> = found.into_iter().map(|(_, status)| status).collect();
+    let flushed = WcStatus::WR_FLUSH_ERR;
+    assert_eq!(
+        statuses,
+        [own.status(), WcStatus::LOC_LEN_ERR, flushed, WcStatus::REM_OP_ERR, flushed]
+    );
+}
+
+#[test]
+fn n06_what_may_not_be_held_back_after_an_arm_is_no_occasion_for_a_delay() {
+    let script = Script::new(KEY)
+        .on_arm(Ok(Armed::MayHaveMissed))
+        .on_poll(Ok(&[wc(1, 5)]))
+        .on_poll(Ok(&[wc(2, 5)]));
+    let mut queue = injector(&script, &faults().delay(When::nth(1), 1));
+    let _ = queue.arm(Notify::Next).unwrap();
+    let found = [(); 3].map(|()| numbers(&mut queue));
+    assert_eq!(found, [vec![1], vec![], vec![2]], "the first that could be held back is");
+}
+
+#[test]
+fn one_queue_pair_alone_is_no_occasion_for_another_order() {
+    // Some seed takes the other one first.
+    let second_first = (0..100).any(|seed| {
+        let script = Script::new(KEY).on_poll(Ok(&[wc(1, 5)])).on_poll(Ok(&[wc(2, 5), wc(3, 6)]));
+        let mut queue = injector(&script, &Faults::seeded(seed).reorder(When::nth(1)));
+        assert_eq!(numbers(&mut queue), [1]);
+        numbers(&mut queue) == [3, 2]
+    });
+    assert!(second_first);
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::CompletionQueue;
-use cq_core::fake::{Call, Script};
-use cq_core::fault::When;
-use cq_core::transport::{AsyncEvents, Block, EventError, Events};
+use cq_core::testing::fake::{Call, Script};
+use cq_core::testing::fault::When;
+use cq_core::transport::{AsyncEvents, Block, EventError, Events, Woken};
 use cq_core::wc::Wc;
 
 use super::{KEY, faults, injector, wc};
@@ -15,7 +15,7 @@ use super::{KEY, faults, injector, wc};
 fn n05_an_event_comes_for_nothing() {
     let script = Script::new(KEY);
     let mut channel = injector(&script, &faults().spurious(When::nth(2), KEY));
-    let events = [(); 3].map(|()| channel.next());
+    let events = [(); 3].map(|()| channel.take_event());
     assert_eq!(events, [Ok(None), Ok(Some(KEY)), Ok(None)]);
     assert_eq!(channel.injected().to_string(), "seed 1, 1 spurious");
 }
@@ -24,9 +24,9 @@ fn n05_an_event_comes_for_nothing() {
 fn n07_an_event_comes_twice_and_is_taken_once() {
     let script = Script::new(KEY).on_event(Ok(KEY));
     let mut channel = injector(&script, &faults().duplicate(When::nth(1)));
-    assert_eq!(channel.next(), Ok(Some(KEY)));
-    assert_eq!(channel.block(&mut None), Ok(true), "there is one more");
-    assert_eq!([channel.next(), channel.next()], [Ok(Some(KEY)), Ok(None)]);
+    assert_eq!(channel.take_event(), Ok(Some(KEY)));
+    assert_eq!(channel.block(None), Ok(Woken::Event), "there is one more");
+    assert_eq!([channel.take_event(), channel.take_event()], [Ok(Some(KEY)), Ok(None)]);
     assert_eq!(script.calls(), [Call::Event, Call::Event]);
     assert_eq!(channel.injected().to_string(), "seed 1, 1 duplicated");
 }
@@ -46,8 +46,8 @@ fn n10_a_failure_of_the_channel_is_passed_on() {
     let broken = EventError::Device(5);
     let script = Script::new(KEY).on_event(Err(broken)).on_block(Err(broken));
     let mut channel = injector(&script, &faults().spurious(When::always(), KEY));
-    assert_eq!(channel.next(), Err(broken));
-    assert_eq!(channel.block(&mut None), Err(broken));
+    assert_eq!(channel.take_event(), Err(broken));
+    assert_eq!(channel.block(None), Err(broken));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn asynchronous_events_come_for_nothing_and_twice() {
     let script = Script::new(KEY).on_async(Ok(up));
     let plan = faults().duplicate_async(When::nth(1)).spurious_async(When::nth(1), down);
     let mut device = injector(&script, &plan);
-    let events = [(); 5].map(|()| device.next_async());
+    let events = [(); 5].map(|()| device.take_async_event());
     assert_eq!(events, [Ok(Some(up)), Ok(Some(up)), Ok(Some(down)), Ok(None), Ok(None)]);
     assert_eq!(device.injected().to_string(), "seed 1, 1 spurious, 1 duplicated");
 }

@@ -7,9 +7,9 @@ mod plans;
 mod posts;
 mod properties;
 
-use cq_core::fake::Script;
-use cq_core::fault::{FaultInjector, Faults};
-use cq_core::transport::{CqKey, Poll, PollError};
+use cq_core::testing::fake::Script;
+use cq_core::testing::fault::{FaultInjector, Faults};
+use cq_core::transport::{CqKey, PollCq, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 
 const KEY: CqKey = CqKey { index: 0, generation: 1 };
@@ -27,13 +27,13 @@ fn injector<'a>(script: &'a Script<16>, faults: &Faults) -> FaultInjector<&'a Sc
 }
 
 /// What a poll with room for eight finds.
-fn poll(queue: &mut impl Poll) -> Result<Vec<(u64, WcStatus)>, PollError> {
+fn poll(queue: &mut impl PollCq) -> Result<Vec<(u64, WcStatus)>, PollError> {
     let mut room = [Wc::default(); 8];
     let count = queue.poll(&mut room)?;
     Ok(room[..count].iter().map(|wc| (wc.wr_id(), wc.status())).collect())
 }
 
 /// The numbers of what a poll with room for eight finds.
-fn numbers(queue: &mut impl Poll) -> Vec<u64> {
+fn numbers(queue: &mut impl PollCq) -> Vec<u64> {
     poll(queue).unwrap().into_iter().map(|(wr_id, _)| wr_id).collect()
 }

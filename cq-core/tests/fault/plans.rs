@@ -1,8 +1,8 @@
 //! When faults come, how often, and what an injector tells of them.
 
-use cq_core::fake::{Call, Script};
-use cq_core::fault::{Dice, FaultInjector, Faults, Injected, Occasion, When};
-use cq_core::transport::{Arm, Armed, Events, Notify, Poll, PollError};
+use cq_core::testing::fake::{Call, Script};
+use cq_core::testing::fault::{Dice, FaultInjector, Faults, Injected, Occasion, When};
+use cq_core::transport::{Arm, Armed, Events, Notify, PollCq, PollError};
 use cq_core::wc::{Wc, WcStatus};
 
 use super::{KEY, faults, injector, numbers, poll, wc};
@@ -85,7 +85,7 @@ fn an_injector_leads_to_its_transport() {
     let mut queue = injector(&script, &faults());
     assert_eq!(numbers(queue.transport()), [1]);
     assert_eq!(queue.key(), KEY);
-    assert_eq!(queue.into_transport().next(), Ok(Some(KEY)));
+    assert_eq!(queue.into_transport().take_event(), Ok(Some(KEY)));
 }
 
 #[test]

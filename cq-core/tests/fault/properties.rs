@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
-use cq_core::fault::{FaultInjector, Faults, When};
-use cq_core::soft::{Producer, SoftCq};
-use cq_core::transport::{Arm, Armed, CqKey, EventError, Events, Notify, Poll, Signal};
+use cq_core::queue::{Consumer, OnChannel, SoftCq};
+use cq_core::testing::fault::{FaultInjector, Faults, When};
+use cq_core::transport::{Arm, Armed, CqKey, EventError, Events, Notify, PollCq, Signal};
 use cq_core::wc::{Wc, WcStatus};
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ impl Signal for &Channel {
 }
 
 impl Events for &Channel {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.0.borrow_mut().pop_front())
     }
 }
@@ -50,7 +50,7 @@ enum Step {
 
 /// Code that sleeps where it may, and keeps what it has polled.
 struct Waiter<'a> {
-    queue: FaultInjector<cq_core::soft::Consumer<'a>, 8>,
+    queue: FaultInjector<Consumer<'a, OnChannel>, 8>,
     channel: FaultInjector<&'a Channel, 0>,
     habit: Habit,
     room: usize,
@@ -77,7 +77,7 @@ impl Waiter<'_> {
 
     /// Goes on until it may sleep.
     fn run(&mut self) {
-        if self.asleep && self.channel.next().unwrap().is_none() {
+        if self.asleep && self.channel.take_event().unwrap().is_none() {
             return;
         }
         loop {
@@ -94,7 +94,7 @@ impl Waiter<'_> {
                 }
             };
             // An event that is there already ends the sleep at once.
-            if found == 0 && self.channel.next().unwrap().is_none() {
+            if found == 0 && self.channel.take_event().unwrap().is_none() {
                 self.asleep = true;
                 return;
             }
@@ -135,7 +135,7 @@ fn run(
     room: usize,
 ) -> (Vec<(u64, WcStatus, u32)>, String) {
     let (mut storage, channel) = (SoftCq::<128>::new(), Channel::default());
-    let (mut device, consumer): (Producer<'_, _>, _) = storage.split_with(KEY, &channel);
+    let (mut device, consumer) = storage.split_with(KEY, &channel);
     let mut waiter = Waiter {
         queue: FaultInjector::new(consumer, faults),
         channel: FaultInjector::new(&channel, faults),

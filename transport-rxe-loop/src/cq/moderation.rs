@@ -1,11 +1,11 @@
 //! Holding events back: what the owner asks for, what whoever pushes does then, and what the owner's service
 //! thread does once an event has waited long enough.
 
-use cq_core::soft::{Entry, Parts};
+use cq_core::queue::{Completion, Control, Entry};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::push::lock;
-use super::{Cq, parts};
+use super::{Cq, ring};
 use crate::bell::{self, Source};
 use crate::error::ModerateError;
 use crate::fabric::Fabric;
@@ -56,7 +56,7 @@ impl Cq {
         let alert = {
             let _guard = lock(fabric, index).map_err(|Stuck| ModerateError::Stuck)?;
             slot.mode.set(Trait::Moderated, setting.is_any());
-            let queue = parts(fabric, slot.fanin.place());
+            let queue = ring(fabric, slot.fanin.place());
             queue.map_or(Alert::None, |queue| slot.moderation.set(queue.control(), setting))
         };
         act(fabric, index, alert);
@@ -89,8 +89,8 @@ pub fn news(entries: &[Entry], lost: bool) -> News {
 
 /// Under the queue's lock, after something was pushed: what is to be done about an event. One without a channel
 /// is never armed (N11).
-pub fn alert(fabric: &'static Fabric, index: u32, queue: Parts<'_>, news: News) -> Alert {
-    fabric.cq(index).moderation.alert(queue.control(), news, now)
+pub fn alert(fabric: &'static Fabric, index: u32, queue: &Control, news: News) -> Alert {
+    fabric.cq(index).moderation.alert(queue, news, now)
 }
 
 /// The queue at `index` is about to go: the service thread need not look at it any more.
@@ -117,7 +117,7 @@ pub fn look(fabric: &'static Fabric, index: u32) -> Option<u64> {
     if let Some(generation) = due(fabric, index, slot) {
         // It may go meanwhile, and another one be in its place.
         bell::raise(fabric, Source::Completion(index), || {
-            sync::load_u32(&slot.generation) == generation
+            sync::load(&slot.generation) == generation
         });
     }
     match slot.moderation.alarm() {
@@ -130,8 +130,8 @@ pub fn look(fabric: &'static Fabric, index: u32) -> Option<u64> {
 /// that is told, also if this thread was kept so long that another one is in its place.
 fn due(fabric: &'static Fabric, index: u32, slot: &CqSlot) -> Option<u32> {
     let guard = lock(fabric, index);
-    let generation = sync::load_u32(&slot.generation);
-    let is_due = match (&guard, parts(fabric, slot.fanin.place())) {
+    let generation = sync::load(&slot.generation);
+    let is_due = match (&guard, ring(fabric, slot.fanin.place())) {
         (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == Alert::Raise,
         // Who is suspended over it keeps nobody asleep: whoever wakes to nothing sleeps again (N5).
         _ => slot.moderation.give_up(),
@@ -217,7 +217,7 @@ mod tests {
         /// A completion comes at a time, of which `slot` holds the event back for so many microseconds.
         fn hold(&mut self, slot: &CqSlot, at: u64, period: u16) -> Alert {
             assert_eq!(self.cq.arm(Notify::Next), Ok(Armed::Armed));
-            let queue = parts(self.fabric, self.slot().fanin.place()).unwrap();
+            let queue = ring(self.fabric, self.slot().fanin.place()).unwrap();
             let setting = Setting { count: u16::MAX, period };
             assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
             slot.moderation.alert(queue.control(), News { all: 1, ..News::default() }, || at)
@@ -229,8 +229,8 @@ mod tests {
         let mut scene = Scene::new();
         assert_eq!(scene.hold(scene.slot(), now() - 1_000_000, 1), Alert::Call);
         assert_eq!(scene.look(), None);
-        assert_eq!(scene.channel.next(), Ok(Some(scene.cq.key())));
-        assert_eq!(scene.channel.next(), Ok(None));
+        assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
+        assert_eq!(scene.channel.take_event(), Ok(None));
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         until("the event is not due yet", || {
             let mut scene = Scene::new();
             let (slot, start) = (scene.slot(), now() - 1_000_000);
-            let queue = parts(scene.fabric, slot.fanin.place()).unwrap();
+            let queue = ring(scene.fabric, slot.fanin.place()).unwrap();
             assert_eq!(scene.hold(slot, start, 1), Alert::Call);
             let none = Setting::default();
             assert_eq!(slot.moderation.set(queue.control(), none), Alert::Raise);

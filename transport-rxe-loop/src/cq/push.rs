@@ -3,19 +3,19 @@
 
 use std::cell::Cell;
 
-use cq_core::health::State;
-use cq_core::ring::Slot;
-use cq_core::soft::{Control, Entry, Overrun};
-use cq_core::transport::{CqKey, NoSignal, Signal};
+use cq_core::queue::raw::{Layout, Producer, Slot};
+use cq_core::queue::{Channel, Dropped, Entry, NoChannel, OnChannel, State};
+use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
 
-use super::{moderation, parts};
+use super::{moderation, ring};
 use crate::bell::{self, Source};
 use crate::completion;
 use crate::fabric::Fabric;
 use crate::imitate;
 use crate::lock::{Guard, Stuck};
 use crate::overrun;
+use crate::protocol::fanin::Fanin;
 #[cfg(test)]
 use crate::protocol::lock::Owner;
 use crate::protocol::mode::Trait;
@@ -25,7 +25,7 @@ use crate::sync;
 /// Remembers that an event is to be raised, so that it is raised without the queue's lock.
 struct Asked(Cell<bool>);
 
-impl Signal for Asked {
+impl Signal for &Asked {
     fn raise(&self, _: CqKey) {
         self.0.set(true);
     }
@@ -37,8 +37,8 @@ impl Signal for Asked {
 pub fn lock(fabric: &'static Fabric, index: u32) -> Result<Guard<'static>, Stuck> {
     let fanin = &fabric.cq(index).fanin;
     fabric.lock(&fanin.lock, || {
-        if let Some(parts) = parts(fabric, fanin.place()) {
-            let state = fanin.repair(parts, |wc, tag| completion::settle(fabric, wc.qp_num(), tag));
+        if let Some(ring) = ring(fabric, fanin.place()) {
+            let state = fanin.repair(&ring, |wc, tag| completion::settle(fabric, wc.qp_num(), tag));
             if state != State::Running {
                 fabric.cq(index).mode.set(Trait::Overran, true);
             }
@@ -71,19 +71,17 @@ pub fn push(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
     if !slot.mode.is_ordinary() {
         return push_otherwise(fabric, index, entries);
     }
-    let fanin = &slot.fanin;
-    let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
     let asked = Asked(Cell::new(false));
     let pushed = {
         let Ok(_guard) = lock(fabric, index) else { return give_up(fabric, index, entries) };
         // Where a stranger wrote, there is no queue: completions are lost, but not the place of their requests.
-        let Some(parts) = parts(fabric, fanin.place()) else { return settle_all(fabric, entries) };
-        let has_channel = bell::is_attached(fabric, Source::Completion(index));
-        let mut producer =
-            fanin.producer(parts, super::key(fabric, index), has_channel.then_some(&asked));
-        let pushed = match entries {
-            [entry] => fanin.push(&mut producer, entry, settle),
-            entries => fanin.push_all(&mut producer, entries, settle),
+        let place = slot.fanin.place();
+        let Some(ring) = ring(fabric, place) else { return settle_all(fabric, entries) };
+        let pushed = if bell::is_attached(fabric, Source::Completion(index)) {
+            let channel = OnChannel { key: super::key(fabric, index), signal: &asked };
+            push_to(fabric, &slot.fanin, &mut slot.fanin.producer(ring, channel), entries)
+        } else {
+            push_to(fabric, &slot.fanin, &mut slot.fanin.producer(ring, NoChannel), entries)
         };
         if pushed.is_err() {
             slot.mode.set(Trait::Overran, true);
@@ -93,12 +91,27 @@ pub fn push(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
     if asked.0.get() {
         bell::raise(fabric, Source::Completion(index), || true);
     }
-    if let Err(Overrun { .. }) = pushed {
+    if pushed.is_err() {
         overrun::spread(fabric, index, last.wc.qp_num());
     }
 }
 
-/// [`push`] to a queue that is moderated, ignores overruns, is like Soft-RoCE's, or was given up.
+/// Adds completions, under the lock.
+#[inline(always)]
+fn push_to<C: Channel>(
+    fabric: &'static Fabric,
+    fanin: &Fanin,
+    producer: &mut Producer<'_, C>,
+    entries: &[Entry],
+) -> Result<(), Dropped> {
+    let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
+    match entries {
+        [entry] => fanin.push(producer, entry, settle),
+        entries => fanin.push_all(producer, entries, settle),
+    }
+}
+
+/// [`push`] to a queue that is moderated, ignores overruns, is like Soft-RoCE's, is to be found full, or was given up.
 #[cold]
 #[inline(never)]
 fn push_otherwise(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
@@ -108,16 +121,18 @@ fn push_otherwise(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
         // Who waited once need not wait again.
         return give_up(fabric, index, entries);
     }
-    if slot.mode.has(Trait::LikeRxe) {
+    let is_full = slot.mode.has(Trait::Full);
+    if slot.mode.has(Trait::LikeRxe) && !is_full {
         return imitate::push(fabric, index, entries);
     }
     let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
     let (pushed, alert) = {
         let Ok(_guard) = lock(fabric, index) else { return give_up(fabric, index, entries) };
-        let Some(parts) = parts(fabric, slot.fanin.place()) else {
+        let Some(ring) = ring(fabric, slot.fanin.place()) else {
             return settle_all(fabric, entries);
         };
-        let mut producer = slot.fanin.producer(parts, super::key(fabric, index), None::<NoSignal>);
+        let control = ring.control();
+        let mut producer = slot.fanin.producer(ring, NoChannel);
         let (mut dropped, mut pushed) = (0, Ok(()));
         if slot.mode.has(Trait::IgnoresOverrun) {
             slot.fanin.push_fitting(&mut producer, entries, settle, |entry| {
@@ -125,7 +140,10 @@ fn push_otherwise(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
                 completion::retire(fabric, &entry.wc, entry.tag);
                 dropped += 1;
             });
-            sync::store_u32(&slot.dropped, sync::load_u32(&slot.dropped).saturating_add(dropped));
+            sync::store(&slot.dropped, sync::load(&slot.dropped).saturating_add(dropped));
+        } else if is_full {
+            settle_all(fabric, entries);
+            pushed = Err(producer.overrun(entries.len() as u32));
         } else {
             pushed = slot.fanin.push_all(&mut producer, entries, settle);
         }
@@ -133,10 +151,10 @@ fn push_otherwise(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
             slot.mode.set(Trait::Overran, true);
         }
         let lost = dropped > 0 || pushed.is_err();
-        (pushed, moderation::alert(fabric, index, parts, moderation::news(entries, lost)))
+        (pushed, moderation::alert(fabric, index, control, moderation::news(entries, lost)))
     };
     moderation::act(fabric, index, alert);
-    if let Err(Overrun { .. }) = pushed {
+    if pushed.is_err() {
         overrun::spread(fabric, index, last.wc.qp_num());
     }
 }
@@ -162,9 +180,7 @@ pub fn give_up(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
 /// The queue at `index` overruns at the next completion, full or not; unless it ignores that.
 #[cold]
 pub fn overrun(fabric: &'static Fabric, index: u32) {
-    if !fabric.cq(index).mode.has(Trait::IgnoresOverrun) {
-        give_up(fabric, index, &[]);
-    }
+    fabric.cq(index).mode.set(Trait::Full, true);
 }
 
 /// Has what pushing to the queue at `index` will write brought here meanwhile: `landing` is where that was
@@ -183,7 +199,7 @@ pub fn landing(fabric: &'static Fabric, index: u32) -> u32 {
     let fanin = &fabric.cq(index).fanin;
     let place = fanin.place();
     let slot = fanin.position() as u32 & 1u32.wrapping_shl(place.log2).wrapping_sub(1);
-    let slots = place.offset.wrapping_add(size_of::<Control>() as u32);
+    let slots = place.offset.wrapping_add(Layout::SLOTS_AT as u32);
     slots.wrapping_add(slot.wrapping_mul(size_of::<Slot>() as u32))
 }
 
@@ -208,15 +224,14 @@ pub fn outwait_push_or_give_up(fabric: &'static Fabric, index: u32) {
 pub fn die_pushing(fabric: &'static Fabric, index: u32, dead: Owner, wc: &Wc, tag: u32) {
     let fanin = &fabric.cq(index).fanin;
     assert!(fanin.lock.try_enter(dead));
-    let parts = parts(fabric, fanin.place()).unwrap();
-    let mut producer = fanin.producer(parts, super::key(fabric, index), None::<NoSignal>);
-    producer.push_with(wc, tag, false).unwrap();
+    let mut producer = fanin.producer(ring(fabric, fanin.place()).unwrap(), NoChannel);
+    producer.push(&Entry { wc: *wc, tag, solicited: false }).unwrap();
 }
 
 #[cfg(test)]
 mod tests {
     use cq_core::async_event::AsyncEventType;
-    use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, Poll, PollError, Post};
+    use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, PollCq, PollError, Post};
     use cq_core::wc::WcStatus;
     use cq_core::wr::RecvWr;
 
@@ -276,29 +291,29 @@ mod tests {
         let mut scene = Scene::new();
         let Entry { wc, tag, .. } = scene.entry();
         die_pushing(scene.fabric, scene.index, Owner::new(PLACE, 1), &wc, tag);
-        assert_eq!(scene.channel.next(), Ok(None));
+        assert_eq!(scene.channel.take_event(), Ok(None));
         assert!(outwait_push(scene.fabric, scene.index));
-        assert_eq!(scene.channel.next(), Ok(Some(scene.cq.key())));
+        assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
     }
 
     #[test]
     fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs() {
         let mut scene = Scene::new();
         let slot = scene.fabric.cq(scene.index);
-        let queue = parts(scene.fabric, slot.fanin.place()).unwrap();
+        let queue = ring(scene.fabric, slot.fanin.place()).unwrap();
         let setting = Setting { count: u16::MAX, period: u16::MAX };
         assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
         slot.mode.set(Trait::Moderated, true);
         push(scene.fabric, scene.index, &[scene.entry()]);
-        assert_eq!(scene.channel.next(), Ok(None), "it is held back");
+        assert_eq!(scene.channel.take_event(), Ok(None), "it is held back");
         push(scene.fabric, scene.index, &[scene.entry(); 64]);
-        assert_eq!(scene.channel.next(), Ok(Some(scene.cq.key())));
+        assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
         assert_eq!(scene.qp.state(), QpState::Err);
         assert!(
             slot.mode.has(Trait::Overran),
             "for who sweeps up, if this process had died by now"
         );
-        let told = [(); 2].map(|()| scene.context.next_async().unwrap().unwrap().event_type);
+        let told = [(); 2].map(|()| scene.context.take_async_event().unwrap().unwrap().event_type);
         assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
     }
 
@@ -325,18 +340,18 @@ mod tests {
         let mut scene = Scene::new();
         let state = || {
             let place = scene.fabric.cq(scene.index).fanin.place();
-            parts(scene.fabric, place).unwrap().control().state()
+            ring(scene.fabric, place).unwrap().control().state()
         };
         let suspended = lock(scene.fabric, scene.index).unwrap();
         give_up(scene.fabric, scene.index, &[scene.entry()]);
         // Its owner may have resized it meanwhile, and something else may lie there.
         assert_eq!(state(), State::Running);
         drop(suspended);
-        assert_eq!(scene.channel.next(), Ok(Some(scene.cq.key())));
+        assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
         assert_eq!(scene.cq.resize(100), Err(ResizeError::Overrun));
-        let overrun = Err(PollError::Overrun { dropped: Some(1) });
-        assert_eq!([(); 2].map(|()| scene.cq.poll(&mut [Wc::default()])), [overrun; 2]);
-        assert_eq!((scene.cq.dropped(), scene.qp.state()), (1, QpState::Err));
+        let failed = Err(PollError::Failed);
+        assert_eq!([(); 2].map(|()| scene.cq.poll(&mut [Wc::default()])), [failed; 2]);
+        assert_eq!((scene.cq.dropped(), scene.qp.state()), (0, QpState::Err));
     }
 
     #[test]
@@ -344,11 +359,10 @@ mod tests {
         let mut scene = Scene::new();
         push(scene.fabric, scene.index, &[scene.entry()]);
         give_up(scene.fabric, scene.index, &[]);
-        assert_eq!(scene.cq.dropped(), 1, "as it will say");
+        assert_eq!(scene.cq.dropped(), 0, "it had room for all");
         assert_eq!(scene.cq.poll(&mut []), Ok(0));
         assert_eq!(scene.cq.poll(&mut [Wc::default()]), Ok(1));
-        let overrun = Err(PollError::Overrun { dropped: Some(1) });
-        assert_eq!(scene.cq.poll(&mut [Wc::default()]), overrun);
+        assert_eq!(scene.cq.poll(&mut [Wc::default()]), Err(PollError::Failed));
     }
 
     #[test]
@@ -373,7 +387,7 @@ mod tests {
         give_up_ring(scene.fabric, scene.fabric.cq(scene.index).fanin.place());
         assert!(outwait_push(scene.fabric, scene.index));
         assert_eq!(scene.qp.state(), QpState::Err);
-        let event = scene.context.next_async().unwrap().unwrap();
+        let event = scene.context.take_async_event().unwrap().unwrap();
         assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
         // As far as one gets that dies after it, or could not have it.
         for failed in [Trait::GivenUp, Trait::Overran] {
@@ -381,12 +395,12 @@ mod tests {
             scene.fabric.cq(scene.index).mode.set(failed, true);
             tell(scene.fabric, scene.index);
             assert_eq!(scene.qp.state(), QpState::Err);
-            let event = scene.context.next_async().unwrap().unwrap();
+            let event = scene.context.take_async_event().unwrap().unwrap();
             assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
         }
     }
 
     fn give_up_ring(fabric: &'static Fabric, place: Place) {
-        parts(fabric, place).unwrap().control().fail();
+        ring(fabric, place).unwrap().into_consumer(0, NoChannel).fail();
     }
 }

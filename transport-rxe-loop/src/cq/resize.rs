@@ -5,8 +5,9 @@
 use std::mem;
 use std::sync::PoisonError;
 
-use cq_core::health::State;
-use cq_core::soft::Control;
+use cq_core::queue::raw::Layout;
+use cq_core::queue::{OnChannel, State};
+use cq_core::transport::Arm;
 
 use super::Cq;
 use crate::error::{CreateError, ResizeError};
@@ -43,9 +44,9 @@ impl Cq {
         let (fabric, index) = (self.queue.fabric, self.queue.index);
         let fanin = &fabric.cq(index).fanin;
         let _guard = super::lock(fabric, index).map_err(|_| CreateError::Stuck)?;
-        let none = CreateError::NoMemory { bytes: size_of::<Control>() };
-        let old = super::parts(fabric, fanin.place()).ok_or(none)?;
-        let new = super::parts(fabric, place).ok_or(none)?;
+        let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
+        let old = super::ring(fabric, fanin.place()).ok_or(none)?;
+        let new = super::ring(fabric, place).ok_or(none)?;
         let is_given_up = fabric.cq(index).mode.has(Trait::GivenUp);
         if is_given_up || old.control().state() != State::Running {
             return Err(ResizeError::Overrun);
@@ -55,8 +56,8 @@ impl Cq {
             let unpolled = unpolled.try_into().unwrap_or(u32::MAX);
             return Err(ResizeError::TooFew { unpolled, asked });
         }
-        let events = self.attachments.1.is_some();
-        self.consumer = fanin.move_to((&mut self.consumer, old), (place, new), events);
+        let channel = OnChannel::named(self.consumer.key());
+        self.consumer = fanin.move_to((&mut self.consumer, &old), (place, new), channel);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 use std::thread;
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::queue::{Entry, NoChannel};
 use cq_core::setup::{QpCaps, QpType};
-use cq_core::soft::Entry;
 use cq_core::transport::{AsyncEvents, Events, Post};
 use cq_core::wc::WcStatus;
 use cq_core::wr::SendWr;
@@ -50,7 +50,7 @@ fn o02_each_queue_in_a_place_reports_its_overrun_as_itself() {
         push(fabric, 0, &entries::<4>());
         let event =
             AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) };
-        assert_eq!(context.next_async(), Ok(Some(event)));
+        assert_eq!(context.take_async_event(), Ok(Some(event)));
     }
 }
 
@@ -69,7 +69,7 @@ fn o08_what_ignores_overruns_does_so_as_soft_roce_too() {
     let (mut context, fabric) = with_one().imitate_rxe().alone();
     let cq = context.create_cq_with(&ignoring(None)).unwrap();
     push(fabric, 0, &entries::<4>());
-    assert_eq!((cq.dropped(), context.next_async()), (3, Ok(None)));
+    assert_eq!((cq.dropped(), context.take_async_event()), (3, Ok(None)));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
     let mut cq = context.create_cq_with(&ignoring(Some(&channel))).unwrap();
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
     push(fabric, 0, &entries::<1>());
-    assert_eq!(channel.next(), Ok(Some(cq.key())));
+    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn q11_nothing_is_pushed_to_where_a_queue_was() {
     let place = fabric.cq(0).fanin.place();
     cq.destroy().unwrap();
     push(fabric, 0, &entries::<1>());
-    let mut left = parts(fabric, place).unwrap().consumer(0, key(fabric, 0), false);
+    let mut left = ring(fabric, place).unwrap().into_consumer(0, NoChannel);
     assert_eq!(left.poll(&mut [Wc::default()]), Ok(0));
 }
 
@@ -101,7 +101,7 @@ fn no_queue_leads_out_of_the_arena() {
     let fabric = Fabric::of_tests();
     let (arena, size) = (fabric.tables().arena.offset(), fabric.memory().len());
     let is_one = |offset: usize, log2| {
-        parts(fabric, Place { offset: offset as u32, log2, promised: 8 }).is_some()
+        ring(fabric, Place { offset: offset as u32, log2, promised: 8 }).is_some()
     };
     assert!(is_one(arena, 4));
     for (offset, log2) in [(0, 4), (arena - 128, 4), (size - 128, 4), (arena, 20), (arena, 99)] {

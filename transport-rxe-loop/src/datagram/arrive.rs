@@ -17,8 +17,8 @@
 //! The lock is inherited from who died: the receive that he had taken is the next again, unless its
 //! completion is published.
 
+use cq_core::queue::Entry;
 use cq_core::setup::{Access, QpType};
-use cq_core::soft::Entry;
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 use cq_core::wr::{SendFlags, SendOp, Sge};
 
@@ -68,7 +68,7 @@ impl Initiator<'_> {
         let mut from = Pieces::new();
         self.source(window, &request.payload, &mut from)?;
         let own = imitate::own_key(self.fabric);
-        let qkey = if way.qkey & own == 0 { way.qkey } else { sync::load_u32(&self.slot.qkey) };
+        let qkey = if way.qkey & own == 0 { way.qkey } else { sync::load(&self.slot.qkey) };
         let solicited = request.flags.contains(SendFlags::SOLICITED);
         let (fabric, sender) = (self.fabric, self.me.number);
         let datagram = Datagram { fabric, window, from, imm, solicited, way, sender, qkey };

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use cq_core::setup::Access;
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RemoteAddr, SendWr};
 use rustix::process::Signal;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::setup::{Access, QpType, SrqInit, inc_rkey};
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
 use rustix::process::Signal;

@@ -300,7 +300,7 @@ impl End {
         let (fabric, number) = (self.qp.fabric(), self.number());
         let (slot, turn) = (fabric.qp(number), &fabric.own(number).turn);
         turn.seize();
-        let peer = Peer::new(fabric, sync::load_u32(fabric.dest(number)), number, slot.qp_type());
+        let peer = Peer::new(fabric, sync::load(fabric.dest(number)), number, slot.qp_type());
         {
             let _window = Window::open(fabric, number);
             if let Ok(receive) = peer.receive(&slot.send.ahead, 0) {

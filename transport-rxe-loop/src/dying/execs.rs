@@ -10,7 +10,7 @@ use std::process::Command;
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 
 use cq_core::setup::Access;
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RemoteAddr, SendWr, Sge};
 use rustix::io::Errno;
@@ -120,7 +120,7 @@ fn second() {
     say("mapped");
     loop {
         order();
-        let landed = words.iter().filter(|word| sync::load(word) != SECOND).count();
+        let landed = words.iter().filter(|word| sync::load(*word) != SECOND).count();
         say(landed);
     }
 }

@@ -9,11 +9,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
 use cq_core::setup::Access;
-use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, Poll, PollError};
-use cq_core::transport::{Post, Refused};
+use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, PollCq, PollError};
+use cq_core::transport::{Post, Refused, Woken};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -62,7 +62,7 @@ impl Pair {
         self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
         let _ = self.cq.arm(Notify::Next)?;
         poll(&mut self.cq, &mut self.ends)?;
-        while self.channel.next()?.is_some() {}
+        while self.channel.take_event()?.is_some() {}
         Ok(())
     }
 
@@ -73,7 +73,7 @@ impl Pair {
         self.ends[0].post_recvs(1)?;
         self.ends[1].post_recvs(1)?;
         self.ends[0].post_send(true, true)?;
-        Ok(self.channel.block(&mut Some(PATIENCE / 2))?)
+        Ok(self.channel.block(Some(Instant::now() + PATIENCE / 2))? == Woken::Event)
     }
 
     /// In the child: everything is refused or comes to nothing.
@@ -92,10 +92,10 @@ impl Pair {
         let _either = cq.arm(Notify::Next);
         assert_eq!(cq.resize(100), Err(ResizeError::Refused(CreateError::Forked)));
         assert_eq!(cq.moderate(2, 1), Err(ModerateError::Forked));
-        assert_eq!(channel.next(), Err(EventError::Device(NODEV)));
-        assert_eq!(channel.block(&mut None), Err(EventError::Device(NODEV)));
-        assert_eq!(context.next_async(), Err(EventError::Device(NODEV)));
-        assert_eq!(context.wait_async(None), Err(EventError::Device(NODEV)));
+        assert_eq!(channel.take_event(), Err(EventError::Device(NODEV)));
+        assert_eq!(channel.block(None), Err(EventError::Device(NODEV)));
+        assert_eq!(context.take_async_event(), Err(EventError::Device(NODEV)));
+        assert_eq!(context.wait_async(None), Err(EventError::Device(NODEV).into()));
         let forked = Some(CreateError::Forked);
         assert_eq!(context.create_channel().err(), forked);
         assert_eq!(context.create_cq(4, None).err(), forked);
@@ -202,8 +202,12 @@ fn forks() {
             far[0].connect(address.parse().unwrap()).unwrap();
             talk(&mut far_cq, &mut far).unwrap();
             assert_eq!(exit_code(pid), 0, "the child of fork {nth}");
-            assert_eq!(pair.channel.block(&mut Some(Duration::ZERO)), Ok(true), "it still wakes");
-            assert!(pair.channel.next().unwrap().is_some(), "the child has not taken it");
+            assert_eq!(
+                pair.channel.block(Some(Instant::now())),
+                Ok(Woken::Event),
+                "it still wakes"
+            );
+            assert!(pair.channel.take_event().unwrap().is_some(), "the child has not taken it");
             pair.work(&mut Chance::new(nth)).unwrap();
             say(nth);
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{Arm, Block, Events, Notify};
+use cq_core::transport::{Arm, Block, Events, Notify, Woken};
 use cq_core::wc::WcStatus;
 
 use super::commons::Commons;
@@ -108,14 +108,19 @@ impl Line {
 
     /// Sleeps until something comes (N6).
     fn sleep(&mut self) {
-        while self.channel.next().unwrap().is_some() {}
+        while self.channel.take_event().unwrap().is_some() {}
         let _ = self.cq.arm(Notify::Next).unwrap();
         if self.poll() > 0 || self.ends.iter().all(End::is_done) {
             return;
         }
-        let woken = self.channel.block(&mut Some(PATIENCE / 2)).unwrap();
+        let woken = self.channel.block(Some(Instant::now() + PATIENCE / 2)).unwrap();
         let came = self.poll();
-        assert!(woken, "{came} completions came to a sleeper that nobody woke: {:?}", self.ends);
+        assert_eq!(
+            woken,
+            Woken::Event,
+            "{came} completions came to a sleeper that nobody woke: {:?}",
+            self.ends
+        );
     }
 
     /// Another victim, for the same queue pairs or for others.

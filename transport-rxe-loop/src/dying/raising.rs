@@ -1,6 +1,8 @@
 //! A process that stops at each step of raising an event: whoever reads the channel gets the events of all others.
 
-use cq_core::transport::{Arm, Armed, Block, CqKey, Events, Notify, Poll, Post};
+use std::time::Instant;
+
+use cq_core::transport::{Arm, Armed, Block, CqKey, Events, Notify, PollCq, Post, Woken};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use rustix::process::Signal;
@@ -44,10 +46,13 @@ fn complete(qp: &mut QueuePair, cq: &mut Cq) {
 /// Sleeps until the event of this queue comes; adds what else comes to `others`.
 fn sleep_for(channel: &mut CompletionChannel, key: CqKey, others: &mut Vec<CqKey>) {
     loop {
-        match channel.next().unwrap() {
+        match channel.take_event().unwrap() {
             Some(other) if other == key => return,
             Some(other) => others.push(other),
-            None => assert!(channel.block(&mut Some(PATIENCE)).unwrap(), "it sleeps for ever"),
+            None => {
+                let woken = channel.block(Some(Instant::now() + PATIENCE));
+                assert_eq!(woken, Ok(Woken::Event), "it sleeps for ever");
+            }
         }
     }
 }

@@ -100,18 +100,18 @@ impl Survivor {
         self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
         poll(&mut self.cq, &mut self.ends)?;
         let _ = self.cq.arm(Notify::Next)?;
-        while self.channel.next()?.is_some() {}
+        while self.channel.take_event()?.is_some() {}
         Ok(())
     }
 
     /// Everything that a process can do, whatever comes of it.
     fn does_everything(&mut self, chance: &mut Chance) {
         let _ = self.exchange(chance);
-        let _ = self.channel.block(&mut Some(Duration::from_millis(1)));
+        let _ = self.channel.block(Some(Instant::now() + Duration::from_millis(1)));
         let _ = self.cq.resize(2 * LINES as u32 * OUTSTANDING);
         let _ = Near::new(&self.context, &self.pd).and_then(|near| near.work(chance));
         let _ = self.pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE);
-        let _ = self.context.next_async();
+        let _ = self.context.take_async_event();
         let _ = open(&self.name, self.step);
     }
 

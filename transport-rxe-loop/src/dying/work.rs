@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use cq_core::transport::{Arm, Events, Notify, Poll};
+use cq_core::transport::{Arm, Events, Notify, PollCq};
 use cq_core::wc::Wc;
 
 use super::commons::Commons;
@@ -103,7 +103,7 @@ impl Far {
         poll(&mut self.cq, &mut self.ends)?;
         let _ = self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited })?;
         poll(&mut self.cq, &mut self.ends)?;
-        while self.channel.next()?.is_some() {}
+        while self.channel.take_event()?.is_some() {}
         Ok(())
     }
 }
@@ -138,7 +138,7 @@ impl Near {
             poll(&mut self.cq, &mut self.ends)?;
             let _ = self.cq.arm(Notify::Next)?;
         }
-        while self.channel.next()?.is_some() {}
+        while self.channel.take_event()?.is_some() {}
         match chance.below(3) {
             0 => self.ends[0].qp.modify(&QpAttr::to(QpState::Err))?,
             1 => drop(self.ends.pop()),

@@ -74,7 +74,7 @@ pub fn last(index: u32, word: &AtomicU32) -> u32 {
 
 /// That its process is about to end.
 pub fn leave(word: &AtomicU32) {
-    sync::release(word, generation(sync::load_u32(word)) | LEAVING);
+    sync::release(word, generation(sync::load(word)) | LEAVING);
 }
 
 /// Whether its process is about to end.
@@ -124,12 +124,12 @@ mod tests {
         assert_eq!(attempt(&|| Err(1)), Err(1));
         assert!(is_free(&word));
         let scribbled = || {
-            sync::store_u32(&word, 7);
+            sync::store(&word, 7);
             Ok(true)
         };
-        assert_eq!((attempt(&scribbled), sync::load_u32(&word)), (Ok(None), 7));
+        assert_eq!((attempt(&scribbled), sync::load(&word)), (Ok(None), 7));
         assert_eq!(attempt(&|| panic!("it is not free")), Ok(None));
-        sync::store_u32(&word, 0);
+        sync::store(&word, 0);
         let owner = attempt(&|| Ok(true)).unwrap();
         assert_eq!((owner, is_free(&word)), (Some(last(6, &word)), false));
     }

@@ -30,7 +30,7 @@ static WATCHED: AtomicU32 = AtomicU32::new(0);
 /// another generation is not this process'.
 #[inline]
 pub fn generation() -> u32 {
-    sync::load_u32(&FORKS)
+    sync::load(&FORKS)
 }
 
 /// Sees to it that this module hears of forks and of the end.
@@ -38,7 +38,7 @@ pub fn generation() -> u32 {
 /// # Errors
 /// What the system says.
 pub fn watch(_only: &Guard) -> Result<(), Errno> {
-    if sync::load_u32(&WATCHED) != 0 {
+    if sync::load(&WATCHED) != 0 {
         return Ok(());
     }
     // SAFETY: the three do only what they may where a process with threads forks: loads, stores and system calls.
@@ -50,7 +50,7 @@ pub fn watch(_only: &Guard) -> Result<(), Errno> {
     if unsafe { libc::atexit(at_exit) } != 0 {
         return Err(Errno::NOMEM);
     }
-    sync::store_u32(&WATCHED, 1);
+    sync::store(&WATCHED, 1);
     Ok(())
 }
 

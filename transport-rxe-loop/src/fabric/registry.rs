@@ -53,7 +53,7 @@ impl Registry {
 
     /// Waits until no other thread changes it, up to `deadline`.
     pub fn lock(&'static self, deadline: Instant) -> Option<Guard> {
-        while !sync::try_lock(&self.lock) {
+        while !sync::try_lock_as(&self.lock, 1) {
             if Instant::now() >= deadline {
                 return None;
             }
@@ -136,7 +136,7 @@ impl Kept {
     /// may use the descriptor from here on.
     pub fn close(&self) {
         let fd = self.fd.get_if(self.id);
-        sync::store_u32(&self.fd.0, CLOSED);
+        sync::store(&self.fd.0, CLOSED);
         if let Some(fd) = fd {
             // SAFETY: ours since `keep` was given it, or `set`; `get` gives it to nobody any more.
             unsafe { rustix::io::close(fd.as_raw_fd()) };
@@ -151,7 +151,7 @@ pub struct Descriptor(AtomicU32);
 impl Descriptor {
     /// The descriptor; `None` once it was closed.
     pub fn get(&self) -> Option<BorrowedFd<'static>> {
-        let fd = sync::load_u32(&self.0);
+        let fd = sync::load(&self.0);
         // SAFETY: a descriptor that `keep` or `set` was given and nobody of this library closed. Who closes it says
         // that nobody uses it any more. Where the program did, the system refuses it, or it is another file's: so who
         // relies on an answer looks which one's. Of the calls that are made by it one changes the file, to reserve
@@ -166,7 +166,7 @@ impl Descriptor {
 
     /// Keeps another one of the same file instead. What the number before leads to by now is not ours to close.
     pub fn set(&self, file: Opened) {
-        file.hand_over(|fd| sync::store_u32(&self.0, fd.into_raw_fd() as u32));
+        file.hand_over(|fd| sync::store(&self.0, fd.into_raw_fd() as u32));
     }
 }
 

@@ -107,7 +107,7 @@ impl Opened {
         let _held_off = hold_off()?;
         let fd = open()?;
         let number = fd.as_raw_fd() as u32;
-        sync::store_u32(&OPENED, number);
+        sync::store(&OPENED, number);
         Ok(Self { note: Note(number), fd })
     }
 
@@ -133,8 +133,8 @@ impl Drop for Note {
 
 /// What was open when this process was forked, and is in no registry. For the child, once.
 pub fn inherited() -> Option<RawFd> {
-    let number = sync::load_u32(&OPENED);
-    sync::store_u32(&OPENED, NOTHING);
+    let number = sync::load(&OPENED);
+    sync::store(&OPENED, NOTHING);
     (number != NOTHING).then_some(number as RawFd)
 }
 

@@ -65,7 +65,7 @@ fn come_back(initiator: &Initiator<'_>, time: u64, why: Halt) -> Halt {
 
 fn make(noise: Noise, initiator: &Initiator<'_>) {
     let (fabric, slot) = (initiator.fabric, initiator.slot);
-    let (send_cq, recv_cq) = (sync::load_u32(&slot.send_cq), sync::load_u32(&slot.recv_cq));
+    let (send_cq, recv_cq) = (sync::load(&slot.send_cq), sync::load(&slot.recv_cq));
     if noise.overruns {
         cq::overrun(fabric, send_cq);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cq_core::fault::{Dice, Occasion};
+use cq_core::testing::fault::{Dice, Occasion};
 use cq_core::wc::WcStatus;
 
 use super::{Fault, Faults, Injected};
@@ -209,7 +209,7 @@ fn some_of(time: Duration, dice: &mut Dice) -> u64 {
 mod tests {
     use std::collections::BTreeSet;
 
-    use cq_core::fault::When;
+    use cq_core::testing::fault::When;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::env;
 use std::str::FromStr;
 use std::time::Duration;
 
-use cq_core::fault::When;
+use cq_core::testing::fault::When;
 use cq_core::wc::WcStatus;
 use thiserror::Error;
 

@@ -4,7 +4,7 @@ use std::thread;
 
 use cq_core::async_event::AsyncEventType;
 use cq_core::setup::SrqInit;
-use cq_core::transport::{AsyncEvents, Poll, Post};
+use cq_core::transport::{AsyncEvents, PollCq, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::RecvWr;
 
@@ -29,7 +29,7 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     qp.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
     let slot = fabric.qp(qp.number());
     let first = tag::of_recv(slot.recv.completed().wrapping_add(1));
-    let (index, wc) = (sync::load_u32(&slot.recv_cq), Wc::new(1, WcStatus::SUCCESS, qp.number()));
+    let (index, wc) = (sync::load(&slot.recv_cq), Wc::new(1, WcStatus::SUCCESS, qp.number()));
     // It has not settled it.
     cq::die_pushing(fabric, index, Owner::new(PLACE, 1), &wc, first);
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
@@ -48,18 +48,18 @@ fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
     qp.connect(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let (number, slot) = (qp.number(), fabric.qp(qp.number()));
-    let queue = pool::queue(fabric, fabric.srq(sync::load_u32(&slot.srq))).unwrap();
+    let queue = pool::queue(fabric, fabric.srq(sync::load(&slot.srq))).unwrap();
     let taken = queue.take(fabric.place(), number).unwrap();
     assert!(identity::fail(slot, number));
     let mut told = || {
-        last_receive(fabric, slot, number, sync::load_u32(&slot.srq));
-        context.next_async().unwrap().map(|event| event.event_type)
+        last_receive(fabric, slot, number, sync::load(&slot.srq));
+        context.take_async_event().unwrap().map(|event| event.event_type)
     };
     assert_eq!(told(), None, "it is taken");
     queue.settle(taken.tag(), taken.target());
     assert_eq!([told(), told()], [Some(AsyncEventType::QP_LAST_WQE_REACHED), None]);
     // A corrupted word reports nothing, or every flush would.
-    sync::store_u32(&slot.report_last, 2);
+    sync::store(&slot.report_last, 2);
     assert_eq!(told(), None);
 }
 
@@ -69,14 +69,14 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let slot = fabric.qp(qp.number());
-    let ([posted, _], capacity) = (slot.recv.positions(), sync::load_u32(&slot.recv_capacity));
+    let ([posted, _], capacity) = (slot.recv.positions(), sync::load(&slot.recv_capacity));
     for (written, most) in [(capacity, capacity), (u32::MAX, MAX_QP_WR)] {
         qp.connect(qp.number()).unwrap();
-        sync::store_u32(&slot.recv_capacity, written);
+        sync::store(&slot.recv_capacity, written);
         sync::store(posted, slot.recv.completed().wrapping_add(u64::from(most) + 1));
         qp.modify(&QpAttr::to(QpState::Err)).unwrap();
         assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(0));
-        sync::store_u32(&slot.recv_capacity, capacity);
+        sync::store(&slot.recv_capacity, capacity);
         qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
     }
 }
@@ -91,7 +91,7 @@ fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_que
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = fabric.qp(qp.number());
     thread::scope(|scope| {
-        let _suspended = cq::lock(fabric, sync::load_u32(&slot.recv_cq)).unwrap();
+        let _suspended = cq::lock(fabric, sync::load(&slot.recv_cq)).unwrap();
         let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Err)));
         until("it is flushed", || fails.is_finished());
     });

@@ -37,9 +37,8 @@ struct Used {
 impl Used {
     fn of(words: &[AtomicU32]) -> Self {
         let end = (HEADER + (layout::FORMAT.tables)(&LIMITS)) / 4;
-        let used = |range: Range<usize>| {
-            range.filter(|&index| sync::load_u32(&words[index]) != 0).collect()
-        };
+        let used =
+            |range: Range<usize>| range.filter(|&index| sync::load(&words[index]) != 0).collect();
         Self { tables: used(0..end), rings: used(end..words.len()) }
     }
 
@@ -61,17 +60,17 @@ fn scribble(words: &[AtomicU32], used: &Used, chance: &mut Chance) {
             let from = used.pick(chance, words.len());
             let most = 1 + chance.below(128);
             for (to, from) in words[to..].iter().zip(&words[from..]).take(most) {
-                sync::store_u32(to, sync::load_u32(from));
+                sync::store(to, sync::load(from));
             }
         }
         // Something else for a moment.
         1..=4 => {
-            let seen = sync::load_u32(&words[to]);
-            sync::store_u32(&words[to], number_near(chance, seen));
+            let seen = sync::load(&words[to]);
+            sync::store(&words[to], number_near(chance, seen));
             (0..chance.below(200)).for_each(|_| std::hint::spin_loop());
-            sync::store_u32(&words[to], seen);
+            sync::store(&words[to], seen);
         }
-        _ => sync::store_u32(&words[to], number_near(chance, sync::load_u32(&words[to]))),
+        _ => sync::store(&words[to], number_near(chance, sync::load(&words[to]))),
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cq_core::setup::{Access, SrqInit, inc_rkey};
-use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify, Poll, Post};
+use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify, PollCq, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge, WindowBind};
 
@@ -101,10 +101,10 @@ impl Things {
         let mrs = self.context.bell().fabric().tables().mrs.all();
         let some = chance.below(mrs.len());
         let mut found = mrs.iter().cycle().skip(some).take(mrs.len());
-        let found = found.find(|slot| sync::load_u32(&slot.key) != 0);
+        let found = found.find(|slot| sync::load(&slot.key) != 0);
         found.map_or(RemoteAddr { addr: 0, rkey: 0 }, |slot| RemoteAddr {
             addr: sync::load(&slot.base),
-            rkey: sync::load_u32(&slot.key),
+            rkey: sync::load(&slot.key),
         })
     }
 
@@ -146,7 +146,7 @@ impl Things {
     fn look(&mut self) {
         let mut room = [Wc::default(); 8];
         let _ = (self.cq.poll(&mut room), self.other.poll(&mut room), self.cq.arm(Notify::Next));
-        let _ = (self.channel.next(), self.context.next_async());
+        let _ = (self.channel.take_event(), self.context.take_async_event());
     }
 
     fn change(&mut self, chance: &mut Chance) {
@@ -165,7 +165,7 @@ impl Things {
             11 => drop(self.c.modify(&QpAttr::to(QpState::Reset))),
             12 | 13 => drop((self.a.connect(c), self.c.connect(a))),
             14 => drop(self.c.connect(peer)),
-            9 => drop(self.channel.block(&mut Some(Duration::from_millis(1)))),
+            9 => drop(self.channel.block(Some(Instant::now() + Duration::from_millis(1)))),
             _ => {}
         }
     }

@@ -1,14 +1,13 @@
 //! Pushing to a completion queue that is like Soft-RoCE's: what completions say there, whom they wake, and
 //! what comes of those that find no room.
 
-use cq_core::soft::Entry;
-use cq_core::transport::NoSignal;
+use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
 use crate::async_event;
 use crate::completion;
-use crate::cq::{self, lock, moderation, parts};
+use crate::cq::{self, lock, moderation, ring};
 use crate::fabric::Fabric;
 use crate::overrun;
 use crate::protocol::mode::Trait;
@@ -32,15 +31,17 @@ fn push_part(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
     let slot = fabric.cq(index);
     let (alert, stored) = {
         let Ok(_guard) = lock(fabric, index) else { return cq::give_up(fabric, index, entries) };
-        let Some(parts) = parts(fabric, slot.fanin.place()) else {
+        let Some(ring) = ring(fabric, slot.fanin.place()) else {
             return cq::settle_all(fabric, entries);
         };
-        let mut producer = slot.fanin.producer(parts, cq::key(fabric, index), None::<NoSignal>);
+        let control = ring.control();
+        let mut producer = slot.fanin.producer(ring, NoChannel);
         let settle = |wc: &Wc, tag| completion::settle(fabric, wc.qp_num(), tag);
         let mut stored = entries.len();
         slot.fanin.push_fitting(&mut producer, entries, settle, |_| stored -= 1);
         let alert = news(fabric, index, &entries[..stored]);
-        let alert = alert.map_or(Alert::None, |news| moderation::alert(fabric, index, parts, news));
+        let alert =
+            alert.map_or(Alert::None, |news| moderation::alert(fabric, index, control, news));
         (alert, stored)
     };
     moderation::act(fabric, index, alert);

@@ -109,7 +109,7 @@ impl QpSlot {
     pub fn qp_type(&self) -> QpType {
         const UC: u32 = QpType::Uc as u32;
         const UD: u32 = QpType::Ud as u32;
-        match sync::load_u32(&self.qp_type) {
+        match sync::load(&self.qp_type) {
             UC => QpType::Uc,
             UD => QpType::Ud,
             _ => QpType::Rc,

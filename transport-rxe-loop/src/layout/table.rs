@@ -52,7 +52,7 @@ impl<T: Entry> Table<T> {
     /// Takes the entry at an index next, if it is free.
     #[cfg(test)]
     pub fn go_on_at(&self, index: u32) {
-        sync::store_u32(self.next, index.wrapping_sub(self.first_number));
+        sync::store(self.next, index.wrapping_sub(self.first_number));
     }
 
     /// The entry at an index. Any is harmless.

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use cq_core::setup::{Access, inc_rkey};
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
 
@@ -100,7 +100,7 @@ fn x04_who_scribbles_over_a_window_can_do_no_more_than_kill_its_key() {
     let slot = alone.slot();
     for word in [&slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
         for bad in [0, 1, 1 << 31, u32::MAX] {
-            sync::store_u32(word, bad);
+            sync::store(word, bad);
             assert!(alone.is_open());
         }
     }
@@ -112,7 +112,7 @@ fn x04_who_scribbles_over_a_window_can_do_no_more_than_kill_its_key() {
     }
     let bad: [fn(u32) -> u32; 4] = [|_| 0, |key| key ^ 1, |key| key + 256, |_| u32::MAX];
     for bad in bad {
-        sync::store_u32(&slot.key, bad(alone.window.rkey()));
+        sync::store(&slot.key, bad(alone.window.rkey()));
         assert!(!alone.is_open());
         assert!(!alone.qp.has_windows() && !alone.region.has_windows());
         // It is not bound then, and can be.
@@ -219,10 +219,10 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
     // Another region has the key for a while.
     Facts { len: 8192, ..facts }.write(region_slot, region_holder);
     assert!(!take(fabric, qp, key));
-    assert_eq!(sync::load_u32(&slot.key), key);
+    assert_eq!(sync::load(&slot.key), key);
     facts.write(region_slot, region_holder);
     assert!(take(fabric, qp, key));
-    assert_eq!(sync::load_u32(&slot.key), 0);
+    assert_eq!(sync::load(&slot.key), 0);
     assert!(!take(fabric, qp, key));
 }
 
@@ -246,7 +246,7 @@ fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
     alone.qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     alone.qp.post_send(&[SendWr::send_with_inv(2, &[], key)]).unwrap();
     let own = alone.fabric.reach().own(alone.window.place.index);
-    assert_eq!((sync::load_u32(&own.key), sync::load_u32(&alone.slot().key)), (0, 0));
+    assert_eq!((sync::load(&own.key), sync::load(&alone.slot().key)), (0, 0));
 }
 
 #[test]
@@ -283,10 +283,10 @@ fn q06_a_window_to_read_from_needs_no_right_to_write() {
 fn q06_a_window_gives_no_more_than_its_region() {
     let mut alone = Alone::new();
     let own = alone.fabric.reach().own(alone.region.lkey() >> 8);
-    let (access, base) = (sync::load_u32(&own.access), sync::load(&own.base));
-    sync::store_u32(&own.access, Access::MW_BIND.bits());
+    let (access, base) = (sync::load(&own.access), sync::load(&own.base));
+    sync::store(&own.access, Access::MW_BIND.bits());
     assert!(!alone.is_open(), "it may not be written to");
-    sync::store_u32(&own.access, access);
+    sync::store(&own.access, access);
     alone.open();
     assert!(alone.is_open());
     sync::store(&own.base, base + 4096);

@@ -27,12 +27,12 @@ fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
     let (number, state) = (qp.number(), || identity::read(fabric.qp(qp.number())).state);
     let of = |from| Peer::new(fabric, number, from, QpType::Rc);
     of(number + 1).refuse(WcStatus::REM_ACCESS_ERR);
-    assert_eq!((state(), context.next_async()), (QpState::Rts, Ok(None)), "of another's");
+    assert_eq!((state(), context.take_async_event()), (QpState::Rts, Ok(None)), "of another's");
     of(number).refuse(WcStatus::REM_ACCESS_ERR);
     assert_eq!(state(), QpState::Err);
-    assert!(context.next_async().unwrap().is_some());
+    assert!(context.take_async_event().unwrap().is_some());
     of(number).refuse(WcStatus::REM_ACCESS_ERR);
-    assert_eq!(context.next_async(), Ok(None), "it has failed already");
+    assert_eq!(context.take_async_event(), Ok(None), "it has failed already");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn x04_more_receives_than_there_is_room_for_are_none() {
     let slot = fabric.qp(qp.number());
     let peer = Peer::new(fabric, qp.number(), qp.number(), QpType::Uc);
     let has = || peer.receive(&[const { AtomicU64::new(0) }; 2], 0).is_ok();
-    let most = u64::from(sync::load_u32(&slot.recv_capacity));
+    let most = u64::from(sync::load(&slot.recv_capacity));
     assert!(!slot.recv.post(most), "nobody waits");
     assert!(has());
     assert!(!slot.recv.post(most + 1));
@@ -118,9 +118,9 @@ fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
     let (taking, dead) = (&fabric.qp(qp.number()).taking, Owner::new(PLACE, 1));
     let stuck = &fabric.own(qp.number()).stuck;
     assert!(taking.try_enter(dead));
-    sync::store_u32(stuck, dead.to_word());
+    sync::store(stuck, dead.to_word());
     assert!(peer.take_receives().is_ok());
-    assert_eq!((taking.holder(), sync::load_u32(stuck)), (None, 0));
+    assert_eq!((taking.holder(), sync::load(stuck)), (None, 0));
 }
 
 /// The first look waits as long as any does for a lock: two seconds.
@@ -132,9 +132,9 @@ fn x07_who_keeps_the_receives_from_all_others_is_remembered() {
     let (slot, stuck) = (fabric.qp(qp.number()), &fabric.own(qp.number()).stuck);
     let kept = fabric.lock(&slot.taking, || {}).unwrap();
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));
-    assert_eq!(Some(sync::load_u32(stuck)), slot.taking.holder().map(Owner::to_word));
+    assert_eq!(Some(sync::load(stuck)), slot.taking.holder().map(Owner::to_word));
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));
     drop(kept);
     assert!(peer.take_receives().is_ok());
-    assert_eq!(sync::load_u32(stuck), 0);
+    assert_eq!(sync::load(stuck), 0);
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use cq_core::async_event::AsyncEventType;
 use cq_core::setup::{Access, SrqInit};
-use cq_core::transport::{AsyncEvents, Poll, Post};
+use cq_core::transport::{AsyncEvents, PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -89,10 +89,10 @@ fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
     let mut alone = Alone::in_own_fabric();
     let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
     alone.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
-    assert_eq!(alone.context.next_async(), Ok(None), "somebody lives and has the lock");
+    assert_eq!(alone.context.take_async_event(), Ok(None), "somebody lives and has the lock");
     drop(suspended);
     until("it is told", || {
-        let event = alone.context.next_async().unwrap();
+        let event = alone.context.take_async_event().unwrap();
         event.is_some_and(|event| event.event_type == AsyncEventType::QP_LAST_WQE_REACHED)
     });
 }
@@ -145,7 +145,7 @@ impl Alone {
     }
 
     fn told(&mut self) -> Option<AsyncEventType> {
-        self.context.next_async().unwrap().map(|event| event.event_type)
+        self.context.take_async_event().unwrap().map(|event| event.event_type)
     }
 
     /// Its request and its receive complete, and well.
@@ -186,7 +186,7 @@ fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
         for _ in 0..200 {
             thread::yield_now();
         }
-        tell_limit(fabric, sync::load_u32(&slot.number), PLACE);
+        tell_limit(fabric, sync::load(&slot.number), PLACE);
         drop(guard);
         assert!(other.join().unwrap(), "it is told");
     });
@@ -266,7 +266,7 @@ fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
     let all = [alone.fabric.place(), PLACE].map(|place| alone.is_taken_by(place));
     let (fabric, slot, pool) = (alone.fabric, alone.slot(), alone.pool());
-    let (srq, cq) = (alone.srq.number(), sync::load_u32(&fabric.qp(alone.qp.number()).recv_cq));
+    let (srq, cq) = (alone.srq.number(), sync::load(&fabric.qp(alone.qp.number()).recv_cq));
     let suspended = (fabric.lock(slot.pool.lock(), || {}), cq::lock(fabric, cq));
     thread::scope(|scope| {
         scope.spawn(|| give_back(fabric, srq, &all[0]));
@@ -373,13 +373,13 @@ fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
     assert!(!is_there(number + fabric.tables().srqs.len()), "the next one there");
     // The first place, as it is left by one.
     let (slot, free) = (alone.slot(), fabric.srq(0));
-    sync::store_u32(&free.slots_at, sync::load_u32(&slot.slots_at));
-    sync::store_u32(&free.capacity, sync::load_u32(&slot.capacity));
-    let number = sync::load_u32(&free.number);
-    sync::store_u32(&free.number, 0);
+    sync::store(&free.slots_at, sync::load(&slot.slots_at));
+    sync::store(&free.capacity, sync::load(&slot.capacity));
+    let number = sync::load(&free.number);
+    sync::store(&free.number, 0);
     assert!(!is_there(0));
     assert_eq!(is_taken_for(fabric, 0, alone.qp.number()), Ok(false));
-    sync::store_u32(&free.number, number);
+    sync::store(&free.number, number);
 }
 
 #[test]
@@ -414,7 +414,7 @@ fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
     const ROUNDS: u64 = 200;
     let mut alone = Alone::in_own_fabric();
     let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
-    let index = sync::load_u32(&fabric.qp(target).recv_cq);
+    let index = sync::load(&fabric.qp(target).recv_cq);
     alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
     for round in 0..ROUNDS {
         let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(fabric.place())).collect();
@@ -459,7 +459,7 @@ fn resets_while(alone: &mut Alone, round: u32, other: impl FnOnce(&dyn Fn()) + S
 fn x03_what_a_dead_process_had_completed_is_not_given_back() {
     let mut alone = Alone::in_own_fabric();
     let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
-    let index = sync::load_u32(&fabric.qp(target).recv_cq);
+    let index = sync::load(&fabric.qp(target).recv_cq);
     for round in 0..50 {
         let taken = alone.is_taken_by(PLACE);
         resets_while(&mut alone, round, |holds| {

@@ -55,7 +55,7 @@ impl<'a> Granules<'a> {
     pub fn take(self, from: usize, count: usize, owner: u8) -> Option<usize> {
         let first = self.find(from, count)?;
         for byte in &self.0[first..first + count] {
-            sync::store_u8(byte, owner);
+            sync::store(byte, owner);
             steps::done(Step::Marked);
         }
         Some(first)
@@ -86,7 +86,7 @@ impl<'a> Granules<'a> {
     /// Gives back all that an owner has which is dead: for one at a time, as somebody else may have it once it is free.
     pub fn sweep(self, owner: u8) {
         for byte in self.0 {
-            if sync::load_u8(byte) == owner {
+            if sync::load(byte) == owner {
                 sync::release_at(byte, 0, Site::GiveGranule);
             }
         }
@@ -97,6 +97,6 @@ impl<'a> Granules<'a> {
     /// # Staleness
     /// Owners give theirs back at any time.
     pub fn owners(self) -> impl Iterator<Item = u8> + use<'a> {
-        self.0.iter().map(sync::load_u8).filter(|&owner| owner != 0)
+        self.0.iter().map(sync::load).filter(|&owner| owner != 0)
     }
 }

@@ -79,7 +79,7 @@ impl EventNode {
 
     /// The events come to nobody any more: of an object whose process is dead. Its channel is, too.
     pub fn forget(&self) {
-        sync::store_u32(&self.channel, 0);
+        sync::store(&self.channel, 0);
     }
 
     /// The index of the channel to which its events come.
@@ -88,7 +88,7 @@ impl EventNode {
     /// It may be attached or detached at once.
     #[inline]
     pub fn channel(&self) -> Option<u32> {
-        sync::load_u32(&self.channel).checked_sub(1)
+        sync::load(&self.channel).checked_sub(1)
     }
 
     /// Unread events; of a source that has no channel, any number.
@@ -175,7 +175,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     pub fn attach(&self, source: u32) {
         let node = (self.node)(source);
         node.renew();
-        sync::store_u32(&node.channel, self.index + 1);
+        sync::store(&node.channel, self.index + 1);
     }
 
     /// Events of this source come here no more, and those that nobody read are gone. For the owner.
@@ -184,7 +184,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         if !self.has(node) {
             return;
         }
-        sync::store_u32(&node.channel, 0);
+        sync::store(&node.channel, 0);
         collected.0.retain(|other| other.source != source);
         if collected.0.is_empty() && !self.collect(collected) {
             self.empty(collected, descriptor);
@@ -276,7 +276,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
                 (first..).take(words.len()).for_each(|index| self.collect_word(index, collected));
             }
         }
-        let now = sync::load_u32(&self.board.order);
+        let now = sync::load(&self.board.order);
         let age = |marked: &Marked| now.wrapping_sub(marked.since);
         collected.0.make_contiguous().sort_unstable_by_key(|marked| Reverse(age(marked)));
         !collected.0.is_empty()
@@ -317,7 +317,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         self.set_mark(source);
         steps::done(Step::Listed);
         sync::full_fence_at(Site::RaiseFence);
-        let seen = sync::load_u32(&self.board.word);
+        let seen = sync::load(&self.board.word);
         (seen & WRITTEN == 0).then_some(Unwritten(seen))
     }
 
@@ -326,7 +326,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         for source in (mark..self.sources).step_by(BITS as usize) {
             let node = (self.node)(source);
             if self.has(node) && node.unread() > 0 {
-                let since = sync::load_u32(&node.since);
+                let since = sync::load(&node.since);
                 collected.0.push_back(Marked { source, since });
             }
         }
@@ -334,7 +334,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
 
     /// Its event comes after those of all sources that have some.
     fn queue(&self, node: &EventNode) {
-        sync::store_u32(&node.since, sync::next_number(&self.board.order));
+        sync::store(&node.since, sync::next_number(&self.board.order));
     }
 
     /// Also where the mark is set: it may be collected at this moment, by an owner that has not seen the new count.

@@ -23,10 +23,8 @@
 //! store of one word, the [`Place`], makes the new ring the queue's: before it, whoever inherits finds the
 //! old ring as it was, after it, the new one as it should be.
 
-use cq_core::health::State;
-use cq_core::ring::{Position, Tail};
-use cq_core::soft::{Consumer, Entry, Overrun, Parts, Producer};
-use cq_core::transport::{Arm, CqKey, NoSignal, Signal};
+use cq_core::queue::raw::{Consumer, Producer, RawQueue};
+use cq_core::queue::{Channel, Dropped, Entry, NoChannel, Position, State, Tail};
 use cq_core::wc::Wc;
 
 use super::lock::Lock;
@@ -72,7 +70,7 @@ pub struct Fanin {
     /// Who pushes, repairs or resizes.
     pub lock: Lock,
     place: AtomicU64,
-    tail: [AtomicU64; 3],
+    tail: [AtomicU64; 2],
 }
 
 impl Fanin {
@@ -91,7 +89,7 @@ impl Fanin {
 
     /// A new, empty ring lies here, whose consumer begins at position 0.
     pub fn begin(&self, place: Place) {
-        self.keep(Tail::default());
+        self.keep(Tail::at(0));
         self.lie_at(place);
     }
 
@@ -109,21 +107,16 @@ impl Fanin {
 
     /// How many completions the queue's owner, whose consumer this is, has not polled.
     #[must_use]
-    pub fn unpolled(&self, consumer: &Consumer<'_>) -> Position {
+    pub fn unpolled<C>(&self, consumer: &Consumer<'_, C>) -> Position {
         self.tail().position().wrapping_sub(consumer.position())
     }
 
-    /// Who pushes while the lock is held, to the ring that lies at [`place`](Self::place). `signal` is
+    /// Who pushes while the lock is held, to the ring that lies at [`place`](Self::place). The channel's signal is
     /// called under the lock, so it only remembers that an event is to be raised.
     #[inline]
     #[must_use]
-    pub fn producer<'q, S: Signal>(
-        &self,
-        parts: Parts<'q>,
-        key: CqKey,
-        signal: Option<S>,
-    ) -> Producer<'q, S> {
-        parts.producer(self.tail(), key, signal)
+    pub fn producer<'q, C: Channel>(&self, queue: RawQueue<'q>, channel: C) -> Producer<'q, C> {
+        queue.into_producer(self.tail(), channel)
     }
 
     /// Adds a completion, which `settle` settles by its tag.
@@ -131,13 +124,13 @@ impl Fanin {
     /// # Errors
     /// The queue is full, or has been before: the completion is dropped (O3), and settled all the same.
     #[inline]
-    pub fn push<S: Signal>(
+    pub fn push<C: Channel>(
         &self,
-        producer: &mut Producer<'_, S>,
+        producer: &mut Producer<'_, C>,
         entry: &Entry,
         settle: impl FnOnce(&Wc, u32),
-    ) -> Result<(), Overrun> {
-        let pushed = producer.push_with(&entry.wc, entry.tag, entry.solicited);
+    ) -> Result<(), Dropped> {
+        let pushed = producer.push(entry);
         steps::done(Step::Published);
         settle(&entry.wc, entry.tag);
         steps::done(Step::Settled);
@@ -150,17 +143,16 @@ impl Fanin {
     ///
     /// # Errors
     /// The queue has no room for all of them, or was full before: what does not fit is dropped (O3), and
-    /// settled all the same. The count is that of the first one dropped here.
-    pub fn push_all<S: Signal>(
+    /// settled all the same. The count is that of the first ones dropped here.
+    pub fn push_all<C: Channel>(
         &self,
-        producer: &mut Producer<'_, S>,
+        producer: &mut Producer<'_, C>,
         entries: &[Entry],
         mut settle: impl FnMut(&Wc, u32),
-    ) -> Result<(), Overrun> {
+    ) -> Result<(), Dropped> {
         let mut pushed = Ok(());
         for part in entries.chunks(producer.storage()) {
-            let published =
-                producer.push_batch(part.iter().inspect(|_| steps::done(Step::Publishing)));
+            let published = producer.push_batch(part);
             self.settle_part(producer, part, &mut settle);
             pushed = pushed.and(published);
         }
@@ -169,16 +161,15 @@ impl Fanin {
 
     /// [`push_all`](Self::push_all) of as many as there is room for, in a queue that never overruns: each of the
     /// rest is settled all the same, and then given to `drop`.
-    pub fn push_fitting<S: Signal>(
+    pub fn push_fitting<C: Channel>(
         &self,
-        producer: &mut Producer<'_, S>,
+        producer: &mut Producer<'_, C>,
         entries: &[Entry],
         mut settle: impl FnMut(&Wc, u32),
         mut drop: impl FnMut(&Entry),
     ) {
         for part in entries.chunks(producer.storage()) {
-            let stored =
-                producer.push_fitting(part.iter().inspect(|_| steps::done(Step::Publishing)));
+            let stored = producer.try_push_batch(part).unwrap_or(0);
             self.settle_part(producer, part, &mut settle);
             part[stored..].iter().for_each(&mut drop);
         }
@@ -186,9 +177,9 @@ impl Fanin {
 
     /// These are published, as far as there was room: settles them, and keeps the tail.
     #[inline]
-    fn settle_part<S: Signal>(
+    fn settle_part<C: Channel>(
         &self,
-        producer: &Producer<'_, S>,
+        producer: &Producer<'_, C>,
         part: &[Entry],
         settle: &mut impl FnMut(&Wc, u32),
     ) {
@@ -206,37 +197,36 @@ impl Fanin {
     /// that is published past the kept tail, and keeps the tail behind it. Then an event has to be raised,
     /// armed or not; and where the queue has overrun, whoever it concerns has to be told again.
     #[must_use]
-    pub fn repair(&self, parts: Parts<'_>, mut settle: impl FnMut(&Wc, u32)) -> State {
-        let tail = parts.recover(self.tail(), |wc, tag| {
+    pub fn repair(&self, queue: &RawQueue<'_>, mut settle: impl FnMut(&Wc, u32)) -> State {
+        let tail = queue.recover(self.tail(), |wc, tag| {
             settle(wc, tag);
             steps::done(Step::Settled);
         });
         self.keep(tail);
-        parts.control().state()
+        queue.control().state()
     }
 
-    /// For the queue's owner, under the lock: moves what waits in the ring to a new, empty one, with its
-    /// tags and what the queue was armed for, and makes that the queue's. Gives the consumer of the new
-    /// ring, with (`events`) or without a channel. There must be room for all that is
-    /// [unpolled](Self::unpolled).
+    /// For the queue's owner, under the lock: moves what waits in the ring to a new, empty one, with its tags and what
+    /// the queue was armed for, and makes that the queue's. Gives the consumer of the new ring. There must be room
+    /// for all that is [unpolled](Self::unpolled).
     #[must_use]
-    pub fn move_to<'q>(
+    pub fn move_to<'q, C>(
         &self,
-        from: (&mut Consumer<'_>, Parts<'_>),
-        to: (Place, Parts<'q>),
-        events: bool,
-    ) -> Consumer<'q> {
-        let ((old, old_parts), (place, parts)) = (from, to);
+        from: (&mut Consumer<'_, C>, &RawQueue<'_>),
+        to: (Place, RawQueue<'q>),
+        channel: C,
+    ) -> Consumer<'q, C> {
+        let ((old, old_queue), (place, queue)) = (from, to);
         let (start, unpolled) = (old.position(), self.unpolled(old));
-        // It stores the head from which the producers go on.
-        let consumer = parts.consumer(start, old.key(), events);
-        let mut producer = parts.producer(Tail::at(start), old.key(), None::<NoSignal>);
+        let control = queue.control();
+        // The consumer stores the head from which the producers go on.
+        let (mut producer, consumer) = queue.into_sides(start, NoChannel, channel);
         if !sync::intact(Site::MoveLast) {
             self.lie_at(place);
         }
         copy(old, unpolled, &mut producer);
         if sync::intact(Site::AdoptArm) {
-            parts.control().adopt(old_parts.control());
+            control.adopt(old_queue.control());
         }
         steps::done(Step::Adopted);
         // As far on as before; or less far, where a stranger wrote into the ring, and then a repair would
@@ -260,9 +250,8 @@ impl Fanin {
     /// The position last, and after all that it covers: see [`lock`](super::lock) for why.
     #[inline]
     fn keep(&self, tail: Tail) {
-        let [position, seen_head, closed] = tail.to_words();
-        sync::store(&self.tail[1], seen_head);
-        sync::store(&self.tail[2], closed);
+        let [position, limit] = tail.to_words();
+        sync::store(&self.tail[1], limit);
         sync::release(&self.tail[0], position);
         steps::done(Step::Kept);
     }
@@ -276,14 +265,14 @@ fn is_of_one_queue(one: &Entry, next: &Entry) -> bool {
 }
 
 /// Moves so many completions, with their tags.
-fn copy(from: &mut Consumer<'_>, count: Position, to: &mut Producer<'_>) {
+fn copy<C>(from: &mut Consumer<'_, C>, count: Position, to: &mut Producer<'_>) {
     let mut room = [Wc::default(); 32];
     let mut left = count;
     loop {
         let most = left.min(room.len() as Position);
-        let moved = from.poll_with(&mut room[..most as usize], |wc, tag| {
+        let moved = from.poll_with(&mut room[..most as usize], |&wc, tag| {
             // There is room, as the new ring holds at least so many.
-            let _ = to.push_with(wc, tag, false);
+            let _ = to.push(&Entry { wc, tag, solicited: false });
         });
         steps::done(Step::Copied);
         match moved {

@@ -34,7 +34,7 @@ impl Life {
     /// Takes the entry for the process at a place, if it is free; says which generation this is, from 0.
     #[must_use]
     pub fn claim(&self, place: u16) -> Option<u32> {
-        let seen = sync::load_u32(&self.0);
+        let seen = sync::load(&self.0);
         let is_free = seen & OWNERS == 0;
         (is_free && sync::swap_if(&self.0, seen, seen | owner(place)).is_ok())
             .then_some(seen >> OWNER_BITS)
@@ -42,7 +42,7 @@ impl Life {
 
     /// Gives the entry back, if it is of the process at this place.
     pub fn end(&self, place: u16) {
-        let seen = sync::load_u32(&self.0);
+        let seen = sync::load(&self.0);
         if seen & OWNERS == owner(place) {
             // It is the owner's alone; or its owner is dead, and nobody else is sweeping.
             sync::release(&self.0, after(seen >> OWNER_BITS) << OWNER_BITS);

@@ -99,7 +99,7 @@ impl Lock {
     /// Who has it. Old at once, but for one thing: a holder that is dead has it until somebody inherits.
     #[must_use]
     pub fn holder(&self) -> Option<Owner> {
-        Owner::from_word(sync::load_u32(&self.0))
+        Owner::from_word(sync::load(&self.0))
     }
 
     /// Takes it from a holder that is dead; false if somebody else was quicker. Who gets it has to repair

@@ -22,6 +22,7 @@
 //! | 3 | [like Soft-RoCE's](Trait::LikeRxe) | the owner, as it makes the queue | nobody |
 //! | 4 | [overran](Trait::Overran) | under the lock: a producer whose completion found no room, or the heir of one | nobody |
 //! | 5 | [is there](Trait::There) | the owner, as it makes the queue | the fork, in a child: all that it finds is 0 |
+//! | 6 | [to be found full](Trait::Full) | who is told to by a fault | nobody |
 //!
 //! Bits 0 and 4 are what others go by who do not have the lock: the ring itself may be resized away, and its memory
 //! be another's, at any instant. So a producer that could not have the lock leaves word here, and writes nothing to
@@ -56,20 +57,22 @@ pub enum Trait {
     Overran = 1 << 4,
     /// This is the process that made it, and not a forked child.
     There = 1 << 5,
+    /// Its next completion finds no room, whether there is some or not.
+    Full = 1 << 6,
 }
 
 impl Mode {
     /// A new queue lies here.
     pub fn begin(&self, ignores_overrun: bool) {
         let word = if ignores_overrun { Trait::IgnoresOverrun as u32 } else { 0 };
-        sync::store_u32(&self.0, word | Trait::There as u32);
+        sync::store(&self.0, word | Trait::There as u32);
     }
 
     /// Whether a push need not look any further.
     #[inline(always)]
     #[must_use]
     pub fn is_ordinary(&self) -> bool {
-        sync::load_u32(&self.0) & !(Trait::Overran as u32 | Trait::There as u32) == 0
+        sync::load(&self.0) & !(Trait::Overran as u32 | Trait::There as u32) == 0
     }
 
     /// Whether its owner learns all that there is to know from the ring.
@@ -77,14 +80,14 @@ impl Mode {
     #[must_use]
     pub fn is_all_in_ring(&self) -> bool {
         let (there, given_up) = (Trait::There as u32, Trait::GivenUp as u32);
-        sync::load_u32(&self.0) & (there | given_up) == there
+        sync::load(&self.0) & (there | given_up) == there
     }
 
     /// Whether the queue is so.
     #[inline(always)]
     #[must_use]
     pub fn has(&self, which: Trait) -> bool {
-        sync::load_u32(&self.0) & which as u32 != 0
+        sync::load(&self.0) & which as u32 != 0
     }
 
     /// Whether it has overrun, or is to be taken for one that has.

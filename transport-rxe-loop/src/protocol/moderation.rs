@@ -2,15 +2,16 @@
 //! have come as one event is to stand for, or the first of them has waited long enough.
 //!
 //! ```
-//! use cq_core::ring::Slot;
-//! use cq_core::soft::{Control, Parts};
+//! use cq_core::queue::raw::Slot;
+//! use cq_core::queue::{Control, OnChannel};
+//! use cq_core::testing::raw_queue;
 //! use cq_core::transport::{Arm, CqKey, Notify};
 //! use transport_rxe_loop::protocol::moderation::{Alert, Moderation, News, Setting};
 //!
 //! let (queue, slots, moderation) = (Control::new(), [const { Slot::new() }; 4], Moderation::default());
 //! assert_eq!(moderation.set(&queue, Setting { count: 3, period: 100 }), Alert::None);
 //! let key = CqKey { index: 0, generation: 1 };
-//! Parts::new(&queue, &slots, &[], 4)?.consumer(0, key, true).arm(Notify::Next)?;
+//! raw_queue(&queue, &slots, &[], 4)?.into_consumer(0, OnChannel::named(key)).arm(Notify::Next)?;
 //!
 //! let one = News { all: 1, ..News::default() };
 //! assert_eq!(moderation.alert(&queue, one, || 5_000), Alert::Call); // until 105,000
@@ -45,7 +46,7 @@
 //! In nanoseconds of a clock that all processes share, never 0. One that goes differently elsewhere makes
 //! events come early: what lies further ahead than any period is over.
 
-use cq_core::soft::Control;
+use cq_core::queue::Control;
 use cq_core::transport::Notify;
 
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
@@ -129,7 +130,7 @@ enum Verdict {
 impl Moderation {
     /// A new queue lies here.
     pub fn begin(&self) {
-        sync::store_u32(&self.setting, Setting::default().to_word());
+        sync::store(&self.setting, Setting::default().to_word());
         self.release();
         sync::store(&self.alarm, 0);
     }
@@ -137,8 +138,8 @@ impl Moderation {
     /// Moderates from now on in this way. An event that was held back is to be raised now.
     #[must_use]
     pub fn set(&self, queue: &Control, setting: Setting) -> Alert {
-        sync::store_u32(&self.setting, setting.to_word());
-        match sync::load_u32(&self.held) {
+        sync::store(&self.setting, setting.to_word());
+        match sync::load(&self.held) {
             0 => Alert::None,
             _ => self.fire(queue),
         }
@@ -171,8 +172,8 @@ impl Moderation {
 
     /// So many completions came of those that the queue is armed for.
     fn add(&self, came: u32, at_once: bool, now: impl FnOnce() -> u64) -> Verdict {
-        let setting = Setting::from_word(sync::load_u32(&self.setting));
-        let held = sync::load_u32(&self.held).saturating_add(came);
+        let setting = Setting::from_word(sync::load(&self.setting));
+        let held = sync::load(&self.held).saturating_add(came);
         if at_once || held >= setting.count.into() {
             self.release();
             return Verdict::Raise;
@@ -188,7 +189,7 @@ impl Moderation {
             return Verdict::Raise;
         }
         sync::store(&self.deadline, deadline);
-        sync::store_u32(&self.held, held);
+        sync::store(&self.held, held);
         sync::full_fence_at(Site::HoldFence);
         let alarm = sync::load(&self.alarm);
         let call = alarm <= now || alarm > deadline;
@@ -200,7 +201,7 @@ impl Moderation {
 
     /// Nothing is held back any more.
     fn release(&self) {
-        sync::store_u32(&self.held, 0);
+        sync::store(&self.held, 0);
         sync::store(&self.deadline, 0);
     }
 

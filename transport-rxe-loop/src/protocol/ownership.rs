@@ -60,7 +60,7 @@ impl Ownership {
     /// Another thread may enter at once.
     #[must_use]
     pub fn is_free(&self) -> bool {
-        sync::load_u32(&self.0) == FREE
+        sync::load(&self.0) == FREE
     }
 
     /// For the owner: gives it back; false if it was rescheduled, so that it is still the owner and there is more to

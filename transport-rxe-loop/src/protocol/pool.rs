@@ -97,7 +97,7 @@ impl Pool {
     pub fn begin(&self) {
         let Takers { limit, owes, left, .. } = &self.takers;
         for word in [limit, owes, left, &self.owner.starved] {
-            sync::store_u32(word, 0);
+            sync::store(word, 0);
         }
         sync::store(&self.takers.taken, 0);
         sync::store(&self.owner.posted, 0);
@@ -106,22 +106,22 @@ impl Pool {
     /// As who dies leaves it that has left a receive, and not said so.
     #[cfg(test)]
     pub fn forget_left(&self) {
-        sync::store_u32(&self.takers.left, 0);
+        sync::store(&self.takers.left, 0);
     }
 
     /// How few receives there may be before that is told; 0 is any number.
     pub fn limit(&self) -> u32 {
-        sync::load_u32(&self.takers.limit)
+        sync::load(&self.takers.limit)
     }
 
     /// Sets the limit; under the lock.
     pub fn arm(&self, limit: u32) {
-        sync::store_u32(&self.takers.limit, limit);
+        sync::store(&self.takers.limit, limit);
     }
 
     /// At which place the process is that reached the limit and has not told it yet.
     pub fn owes(&self) -> Option<u16> {
-        sync::load_u32(&self.takers.owes).checked_sub(1).map(|place| place as u16)
+        sync::load(&self.takers.owes).checked_sub(1).map(|place| place as u16)
     }
 
     /// The process at this place has told it, or somebody in its stead.
@@ -270,7 +270,7 @@ impl Queue<'_> {
     pub fn put(&self, slot: u32, position: u64) {
         let Some(word) = self.slots.get(slot as usize) else { return };
         sync::store(word, in_generation(generation(sync::load(word)), POSTED));
-        sync::store_u32(self.cell(position), slot);
+        sync::store(self.cell(position), slot);
     }
 
     /// Makes the receives up to `end` takeable; true if all who may wait are to be kicked.
@@ -282,10 +282,10 @@ impl Queue<'_> {
     }
 
     fn has_starved(&self) -> bool {
-        let starved = sync::load_u32(&self.pool.owner.starved) != 0;
+        let starved = sync::load(&self.pool.owner.starved) != 0;
         if starved {
             // Before the kicks, after which somebody may set it again.
-            sync::store_u32(&self.pool.owner.starved, 0);
+            sync::store(&self.pool.owner.starved, 0);
         }
         starved
     }
@@ -296,7 +296,7 @@ impl Queue<'_> {
     /// Takes the oldest receive, if there is one, for queue pair `target`, by the process at a place.
     #[must_use]
     pub fn take(&self, by: u16, target: u32) -> Option<Taken> {
-        if sync::load_u32(&self.pool.takers.left) != 0 {
+        if sync::load(&self.pool.takers.left) != 0 {
             self.take_in();
         }
         let (front, posted) = self.ends();
@@ -342,7 +342,7 @@ impl Queue<'_> {
 
     fn put_first(&self, slot: u32, word: &AtomicU64, generation: u16) {
         let to = self.ends().0.wrapping_sub(1);
-        sync::store_u32(self.cell(to), slot);
+        sync::store(self.cell(to), slot);
         sync::release(&self.pool.takers.taken, to);
         steps::done(Step::SetBack);
         let posted = in_generation(generation, POSTED);
@@ -382,7 +382,7 @@ impl Queue<'_> {
 
     /// The slot at a position, if it is posted.
     fn at(&self, position: u64) -> Option<(u32, &AtomicU64)> {
-        let slot = sync::load_u32(self.cell(position));
+        let slot = sync::load(self.cell(position));
         let word = self.slots.get(slot as usize)?;
         (sync::load(word) & STATE == POSTED).then_some((slot, word))
     }
@@ -392,7 +392,7 @@ impl Queue<'_> {
         let limit = self.pool.limit();
         let reached = left < u64::from(limit);
         if reached {
-            sync::store_u32(&self.pool.takers.owes, debtor(by));
+            sync::store(&self.pool.takers.owes, debtor(by));
             sync::release(&self.pool.takers.limit, 0);
         }
         reached

@@ -101,10 +101,10 @@ impl Receives {
     #[must_use]
     pub fn post(&self, end: u64) -> bool {
         sync::store_fenced(&self.posted.position, end, Site::PostFence);
-        let starved = sync::load_u32(&self.posted.starved) != 0;
+        let starved = sync::load(&self.posted.starved) != 0;
         if starved {
             // Before the kick, after which the peer may set it again.
-            sync::store_u32(&self.posted.starved, 0);
+            sync::store(&self.posted.starved, 0);
         }
         starved
     }
@@ -130,7 +130,7 @@ impl Receives {
     pub fn empty(&self) {
         // It is the owner who looks at this next.
         sync::store(&self.completed.0, self.posted());
-        sync::store_u32(&self.posted.starved, 0);
+        sync::store(&self.posted.starved, 0);
     }
 }
 
@@ -166,7 +166,7 @@ impl Receives {
         if !sync::intact(Site::LookAgain) || !self.look(position, ahead, peer, capacity) {
             return false;
         }
-        sync::store_u32(&self.posted.starved, 0);
+        sync::store(&self.posted.starved, 0);
         true
     }
 

@@ -81,7 +81,7 @@ impl Reminder {
     #[inline]
     #[must_use]
     pub fn take(&self) -> bool {
-        sync::load_u32(&self.0) != 0 && sync::swap_if(&self.0, 1, 0).is_ok()
+        sync::load(&self.0) != 0 && sync::swap_if(&self.0, 1, 0).is_ok()
     }
 }
 

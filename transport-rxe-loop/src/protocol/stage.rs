@@ -260,7 +260,7 @@ impl Abandoned {
     /// One is. The attachment is to be called after this.
     pub fn mark(&self) {
         // The buffer hands it over.
-        sync::store_u32(&self.0, 1);
+        sync::store(&self.0, 1);
     }
 
     /// Whether one may be. To be asked by who has taken such a buffer, before it is written to.

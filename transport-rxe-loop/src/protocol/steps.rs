@@ -24,8 +24,6 @@ pub enum Step {
     Inherited,
     /// A lock was given back; its holder may still have something to tell others.
     Left,
-    /// The next of several entries is about to be written, or to be published.
-    Publishing,
     /// Entries were published, and the arm was looked at.
     Published,
     /// What an entry covers was settled.
@@ -82,11 +80,10 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 29] = [
         Self::Entered,
         Self::Inherited,
         Self::Left,
-        Self::Publishing,
         Self::Published,
         Self::Settled,
         Self::Kept,

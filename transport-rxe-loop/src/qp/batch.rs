@@ -1,7 +1,7 @@
 //! Requests that are posted together: all of them, or none.
 //!
 //! ```
-//! use cq_core::transport::{Poll, Refused};
+//! use cq_core::transport::{PollCq, Refused};
 //! use cq_core::wc::Wc;
 //! use cq_core::wr::SendWr;
 //! use transport_rxe_loop::{Access, Context, QpInit};
@@ -61,7 +61,7 @@ impl QueuePair {
         if self.qp_type != QpType::Ud {
             return Err(Refused::Unsupported);
         }
-        let domain = sync::load_u32(&self.place.slot.pd);
+        let domain = sync::load(&self.place.slot.pd);
         if to.ah.domain() == domain { Ok(()) } else { Err(Refused::NoDestination) }
     }
 }

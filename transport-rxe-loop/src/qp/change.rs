@@ -48,11 +48,11 @@ impl QueuePair {
         let later = if receives { BY_OTHERS } else { QpAttrMask::empty() };
         let before = self.apply(attr, later.complement());
         if to == QpState::Init {
-            sync::store_u32(&slot.report_last, 1);
+            sync::store(&slot.report_last, 1);
         }
         let drains = change == (QpState::Rts, QpState::Sqd);
         if drains {
-            sync::store_u32(&slot.send.report_drained, 0);
+            sync::store(&slot.send.report_drained, 0);
         }
         if !identity::change(slot, seen, to) {
             restore(before);
@@ -61,7 +61,7 @@ impl QueuePair {
         self.apply(attr, later);
         // Not before: who still takes it for an earlier SQD would report this one too soon.
         if drains && imitate::tells_drained(self.place.fabric, attr.en_sqd_async_notify) {
-            sync::store_u32(&slot.send.report_drained, 1);
+            sync::store(&slot.send.report_drained, 1);
         }
         Ok(Some(change))
     }
@@ -104,8 +104,8 @@ impl QueuePair {
         ]
         .map(|(flag, word)| {
             let value = attr.value(flag).filter(|_| some.contains(flag))?;
-            let before = sync::load_u32(word);
-            sync::store_u32(word, value);
+            let before = sync::load(word);
+            sync::store(word, value);
             Some((word, before))
         })
     }
@@ -116,7 +116,7 @@ type Stored = [Option<(&'static AtomicU32, u32)>; 9];
 
 fn restore(stored: Stored) {
     for (word, before) in stored.into_iter().flatten() {
-        sync::store_u32(word, before);
+        sync::store(word, before);
     }
 }
 
@@ -153,9 +153,9 @@ mod tests {
         let change = refused(&qp, &QpAttr::new().qkey(2), fails);
         let (from, to) = (QpState::Sqe, QpState::Sqe);
         assert_eq!(change, Err(ModifyError::Illegal { from, to }));
-        assert_eq!(sync::load_u32(&qp.place.slot.qkey), 1, "in SQE it receives by the old one");
+        assert_eq!(sync::load(&qp.place.slot.qkey), 1, "in SQE it receives by the old one");
         qp.modify(&QpAttr::to(QpState::Rts).qkey(2)).unwrap();
-        assert_eq!(sync::load_u32(&qp.place.slot.qkey), 2);
+        assert_eq!(sync::load(&qp.place.slot.qkey), 2);
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
             let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry];
             let rest = [&slot.min_rnr_timer, &slot.max_rd_atomic, &slot.max_dest_rd_atomic];
             let all = all.into_iter().chain(rest).chain([fabric.dest(qp.number())]);
-            all.map(sync::load_u32).collect::<Vec<_>>()
+            all.map(sync::load).collect::<Vec<_>>()
         };
         let fails = |qp: &QueuePair| assert!(identity::fail(qp.place.slot, qp.number()));
         let number = qp.number();
@@ -201,7 +201,7 @@ mod tests {
         let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
         qp.connect(qp.number()).unwrap();
         let slot = fabric.qp(qp.number());
-        (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load_u32))
+        (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load))
     }
 
     #[test]
@@ -218,12 +218,12 @@ mod tests {
         ] {
             if expected == 0 {
                 // As once it was told.
-                sync::store_u32(&qp.place.slot.report_last, 0);
+                sync::store(&qp.place.slot.report_last, 0);
             }
             qp.modify(&step).unwrap();
             assert_eq!(words()[1], expected, "{step:?}");
         }
-        sync::store_u32(&qp.place.slot.report_last, 0);
+        sync::store(&qp.place.slot.report_last, 0);
         qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
         qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
         assert_eq!(words()[1], 0, "it is not reset");
@@ -235,7 +235,7 @@ mod tests {
             let (qp, words) = connected(options);
             assert_eq!(words()[0], 0);
             // As an earlier one left it that was not over when sending went on.
-            sync::store_u32(&qp.place.slot.send.report_drained, 1);
+            sync::store(&qp.place.slot.send.report_drained, 1);
             qp.change(&QpAttr::new().min_rnr_timer(1)).unwrap();
             assert_eq!(words()[0], 1);
             qp.change(&QpAttr::to(QpState::Sqd)).unwrap();

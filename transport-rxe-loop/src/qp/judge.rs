@@ -115,7 +115,7 @@ impl QueuePair {
             _ => {}
         }
         imitate::judge(self.place.fabric, &wr.op, &wr.data)?;
-        if returns_data && sync::load_u32(&self.place.slot.max_rd_atomic) == 0 {
+        if returns_data && sync::load(&self.place.slot.max_rd_atomic) == 0 {
             return Err(Refused::NoReadAtomic);
         }
         Ok((op, wr.data))

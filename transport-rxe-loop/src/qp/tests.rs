@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use cq_core::async_event::AsyncEventType;
 use cq_core::setup::Access;
-use cq_core::transport::{AsyncEvents, Poll};
+use cq_core::transport::{AsyncEvents, PollCq};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::RemoteAddr;
 
@@ -181,7 +181,7 @@ fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
     qp.connect(qp.number()).unwrap();
     for told in [true, false, false] {
         qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
-        let event = context.next_async().unwrap();
+        let event = context.take_async_event().unwrap();
         let expected = told.then_some(AsyncEventType::SQ_DRAINED);
         assert_eq!(event.map(|event| event.event_type), expected);
     }

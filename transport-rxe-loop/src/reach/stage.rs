@@ -182,16 +182,16 @@ impl Head {
         for (word, operand) in self.operands.iter().zip(request.operands) {
             sync::store(word, operand);
         }
-        sync::store_u32(&self.len, len);
-        sync::store_u32(&self.domain, request.whose.domain);
-        sync::store_u32(&self.target, request.whose.target);
-        sync::store_u32(&self.needs, request.needs.bits());
-        sync::store_u32(&self.code, request.code as u32);
+        sync::store(&self.len, len);
+        sync::store(&self.domain, request.whose.domain);
+        sync::store(&self.target, request.whose.target);
+        sync::store(&self.needs, request.needs.bits());
+        sync::store(&self.code, request.code as u32);
     }
 
     /// Reads what is asked, and of which pieces; `None` if nobody can have asked that.
     pub fn read(&self) -> Option<(Request, impl Iterator<Item = Sge> + Clone)> {
-        let code = match sync::load_u32(&self.code) {
+        let code = match sync::load(&self.code) {
             1 => Code::Write,
             2 => Code::WriteLate,
             3 => Code::Read,
@@ -201,8 +201,8 @@ impl Head {
             _ => return None,
         };
         let operands = [sync::load(&self.operands[0]), sync::load(&self.operands[1])];
-        let needs = Access::from_bits_retain(sync::load_u32(&self.needs));
-        let (domain, target) = (sync::load_u32(&self.domain), sync::load_u32(&self.target));
+        let needs = Access::from_bits_retain(sync::load(&self.needs));
+        let (domain, target) = (sync::load(&self.domain), sync::load(&self.target));
         let request = Request { code, whose: Whose { domain, target }, needs, operands };
         let mut list = [Sge::default(); MAX_SGE];
         for (sge, words) in list.iter_mut().zip(&self.pieces) {
@@ -210,19 +210,19 @@ impl Head {
             let (length, lkey) = ((word >> 32) as u32, word as u32);
             *sge = Sge { addr: sync::load(&words[0]), length, lkey };
         }
-        let len = sync::load_u32(&self.len) as usize;
+        let len = sync::load(&self.len) as usize;
         Some((request, list.into_iter().take(len)))
     }
 
     /// Writes down how it was answered: what an atomic found, too. It is the caller's.
     pub fn answer(&self, outcome: Outcome, held: u64) {
         sync::store(&self.operands[0], held);
-        sync::store_u32(&self.outcome, outcome as u32);
+        sync::store(&self.outcome, outcome as u32);
     }
 
     /// How it was answered. It is the caller's.
     pub fn answered(&self) -> (Outcome, u64) {
-        let outcome = match sync::load_u32(&self.outcome) {
+        let outcome = match sync::load(&self.outcome) {
             1 => Outcome::Done,
             2 => Outcome::Refused,
             _ => Outcome::Later,
@@ -263,11 +263,11 @@ mod tests {
     fn x04_any_request_is_one_or_none() {
         let head = stages().at(0).head;
         for code in [0, 7, u32::MAX] {
-            sync::store_u32(&head.code, code);
+            sync::store(&head.code, code);
             assert!(head.read().is_none());
         }
-        sync::store_u32(&head.code, 1);
-        sync::store_u32(&head.len, u32::MAX);
+        sync::store(&head.code, 1);
+        sync::store(&head.len, u32::MAX);
         assert_eq!(head.read().unwrap().1.count(), MAX_SGE);
     }
 

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEventType;
-use cq_core::transport::{Arm, AsyncEvents, Events, Poll, Post};
+use cq_core::transport::{Arm, AsyncEvents, Events, PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -32,7 +32,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
     identity::enter(slot, number);
     assert!(identity::change(slot, identity::read(slot), QpState::Rtr));
-    sync::store_u32(fabric.dest(index), qp.number());
+    sync::store(fabric.dest(index), qp.number());
     qp.connect(number).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let mut room = [Wc::default(); 2];
@@ -61,7 +61,7 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     let (tables, slot) = (fabric.tables(), fabric.qp(qp.number()));
-    let index = sync::load_u32(&slot.send_cq);
+    let index = sync::load(&slot.send_cq);
     let locks = [
         &fabric.cq(index).fanin.lock,
         &slot.taking,
@@ -88,7 +88,7 @@ fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     sources.into_iter().for_each(|source| bell.attach(source));
     let slot = tables.qps.at(qp);
     sync::store(&slot.send.posted, 5);
-    sync::store_u32(fabric.dest(qp), 7);
+    sync::store(fabric.dest(qp), 7);
     let word = &tables.stages.at(0).head.word;
     word.claim(PLACE, fabric.place()).unwrap();
     fabric.die_at(PLACE);
@@ -98,7 +98,7 @@ fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     assert_eq!(word.seen().state(), None);
     assert!(sources.into_iter().all(|source| !bell::is_attached(fabric, source)));
     let send = [&slot.send.done, &slot.retired.0].map(sync::load);
-    assert_eq!((send, sync::load_u32(fabric.dest(qp))), ([5; 2], 0));
+    assert_eq!((send, sync::load(fabric.dest(qp))), ([5; 2], 0));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
-    sync::store_u32(fabric.dest(index), qp.number());
+    sync::store(fabric.dest(index), qp.number());
     qp.connect(number).unwrap();
     let (copying, turn) = (&fabric.qp(qp.number()).send.copying, &fabric.own(qp.number()).turn);
     turn.seize();
@@ -194,8 +194,8 @@ fn pool(fabric: &'static Fabric) -> (&'static SrqSlot, Queue<'static>, Extent) {
     let srqs = &fabric.tables().srqs;
     let (index, generation) = srqs.claim(PLACE).unwrap();
     let (slot, extent) = (srqs.at(index), Extent::allocate(fabric, pool::bytes(1)).unwrap());
-    sync::store_u32(&slot.slots_at, extent.offset());
-    sync::store_u32(&slot.capacity, 1);
+    sync::store(&slot.slots_at, extent.offset());
+    sync::store(&slot.capacity, 1);
     slot.pool.begin();
     sync::release(&slot.number, identity::number_of(srqs, index, generation));
     let queue = pool::queue(fabric, slot).unwrap();
@@ -218,7 +218,7 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of
     while fabric.others().count() > 0 {
         look(fabric);
     }
-    assert_eq!((slot.life().place(), sync::load_u32(&slot.number)), (None, 0));
+    assert_eq!((slot.life().place(), sync::load(&slot.number)), (None, 0));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
     die_watched(fabric);
     let mut woken = Vec::new();
     until("everybody is told", || {
-        woken.extend(channel.next().unwrap());
+        woken.extend(channel.take_event().unwrap());
         cqs.iter().all(|cq| woken.contains(&cq.key()))
     });
 }
@@ -261,13 +261,13 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let index = sync::load_u32(&fabric.qp(qp.number()).recv_cq);
+    let index = sync::load(&fabric.qp(qp.number()).recv_cq);
     fabric.cq(index).mode.set(Trait::Overran, true);
-    assert_eq!((context.next_async(), qp.state()), (Ok(None), QpState::Rts));
+    assert_eq!((context.take_async_event(), qp.state()), (Ok(None), QpState::Rts));
     die_watched(fabric);
     let mut told = Vec::new();
     until("it is told, and its queue pair fails", || {
-        told.extend(context.next_async().unwrap().map(|event| event.event_type));
+        told.extend(context.take_async_event().unwrap().map(|event| event.event_type));
         told.len() == 2
     });
     told.sort_by_key(|event| event.0);

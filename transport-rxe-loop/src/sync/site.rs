@@ -6,6 +6,10 @@
 /// weakened, and must then fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
+    /// Taking a lock as Relaxed.
+    Lock,
+    /// Giving it back as Relaxed.
+    Unlock,
     /// No fence after opening a window.
     OpenFence,
     /// No fence after closing it.

@@ -23,7 +23,7 @@ pub fn outwait_senders(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> R
         QpType::Ud => take_receives(fabric, slot).map(drop),
         QpType::Rc | QpType::Uc => {
             let shut = Shut::after_change();
-            outwait(fabric, &shut, sync::load_u32(fabric.dest(number)))
+            outwait(fabric, &shut, sync::load(fabric.dest(number)))
         }
     };
     copier::outwait_given_up(fabric);
@@ -37,14 +37,14 @@ pub fn outwait_senders(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> R
 /// A process lives and does not get on with its datagram: it is suspended; or, after a sender that died, one that
 /// holds the lock of the completion queue: nobody knows which receives have completed.
 pub fn take_receives<'a>(fabric: &'static Fabric, slot: &'a QpSlot) -> Result<Guard<'a>, Stuck> {
-    let guard = fabric.lock(&slot.taking, || sync::store_u32(&slot.unsettled, 1))?;
-    if sync::load_u32(&slot.unsettled) != 0 {
-        if !cq::outwait_push(fabric, sync::load_u32(&slot.recv_cq)) {
+    let guard = fabric.lock(&slot.taking, || sync::store(&slot.unsettled, 1))?;
+    if sync::load(&slot.unsettled) != 0 {
+        if !cq::outwait_push(fabric, sync::load(&slot.recv_cq)) {
             return Err(Stuck);
         }
         // Its process may still be writing to a receive what the dead one had asked for, or be about to.
         copier::give_up_for_the_dead(fabric, slot);
-        sync::store_u32(&slot.unsettled, 0);
+        sync::store(&slot.unsettled, 0);
     }
     Ok(guard)
 }
@@ -125,7 +125,7 @@ pub fn alone_at<'a>(fabric: &'static Fabric, slot: &'a QpSlot, number: u32) -> O
             Some(fabric.try_lock(&slot.taking)?)
         }
         QpType::Rc | QpType::Uc => {
-            let peer = sync::load_u32(fabric.dest(number));
+            let peer = sync::load(fabric.dest(number));
             if may_be_open(fabric, peer, number) {
                 return None;
             }
@@ -140,7 +140,7 @@ pub fn alone_at<'a>(fabric: &'static Fabric, slot: &'a QpSlot, number: u32) -> O
 fn may_be_open(fabric: &'static Fabric, number: u32, peer: u32) -> bool {
     let slot = fabric.qp(number);
     let is_open = Shut::after_change().is_open(&slot.send.copying);
-    is_open && identity::read(slot).number == number && sync::load_u32(fabric.dest(number)) == peer
+    is_open && identity::read(slot).number == number && sync::load(fabric.dest(number)) == peer
 }
 
 /// Whether somebody may be in the middle of a request for the queue pair at an index: of one whose
@@ -150,9 +150,9 @@ pub fn is_open_for(fabric: &'static Fabric, index: u32) -> bool {
     if slot.qp_type() == QpType::Ud {
         return fabric.try_lock(&slot.taking).is_none();
     }
-    let number = sync::load_u32(fabric.dest(index));
+    let number = sync::load(fabric.dest(index));
     let slot = fabric.qp(number);
-    let is_its_peer = || fabric.tables().qps.index(sync::load_u32(fabric.dest(number))) == index;
+    let is_its_peer = || fabric.tables().qps.index(sync::load(fabric.dest(number))) == index;
     let is_alive = || slot.life().place().is_some_and(|place| fabric.is_alive(place));
     Shut::after_change().is_open(&slot.send.copying) && is_its_peer() && is_alive()
 }
@@ -182,7 +182,7 @@ mod tests {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
         let qps = [(); 3].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
         let [target, peer, other] = qps.each_ref().map(QueuePair::number);
-        let connect = |from, to| sync::store_u32(fabric.dest(from), to);
+        let connect = |from, to| sync::store(fabric.dest(from), to);
         let slot = fabric.qp(target);
         let is_alone = || alone_at(fabric, slot, target).is_some();
         let is_open = || is_open_for(fabric, fabric.tables().qps.index(target));

@@ -17,11 +17,11 @@ pub fn is_readable(waited_on: &impl AsFd) -> bool {
 #[track_caller]
 pub fn expect_event(channel: &mut CompletionChannel, end: &End) {
     assert!(is_readable(channel));
-    assert_eq!(channel.next(), Ok(Some(end.cq.key())));
+    assert_eq!(channel.take_event(), Ok(Some(end.cq.key())));
 }
 
 #[track_caller]
 pub fn expect_no_event(channel: &mut CompletionChannel) {
     assert!(!is_readable(channel));
-    assert_eq!(channel.next(), Ok(None));
+    assert_eq!(channel.take_event(), Ok(None));
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Arm, AsyncEvents, Poll, Post, PostError};
+use cq_core::transport::{Arm, AsyncEvents, PollCq, Post, PostError};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
 use cq_core::wr::{RecvWr, RemoteAddr, SendWr, Sge};
@@ -319,7 +319,7 @@ pub fn take(cq: &mut Cq) -> Vec<Wc> {
 
 /// Every asynchronous event that there is now.
 pub fn reports(context: &mut Context) -> Vec<AsyncEvent> {
-    std::iter::from_fn(|| context.next_async().unwrap()).collect()
+    std::iter::from_fn(|| context.take_async_event().unwrap()).collect()
 }
 
 pub fn cq_err(cq: &Cq) -> AsyncEvent {

@@ -1,7 +1,7 @@
 //! What completes, how often, and in which order: C4–C11.
 
 use crate::common::{ALL, CAPS, End, S, connect, open, pair, settle, take};
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcOpcode};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{QpAttr, QpInit, QpState};

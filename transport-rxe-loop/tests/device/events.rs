@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::events::{expect_event, expect_no_event};
 use crate::common::{CAPS, End, S, connect, open, settle, take};
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Arm, ArmError, Armed, Block, Events, Notify, Post};
+use cq_core::transport::{Arm, ArmError, Armed, Block, Events, Notify, Post, Woken};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{CompletionChannel, Cq, QpAttr, QpInit, QpState, QueuePair};
@@ -155,8 +155,9 @@ fn n05_a_wait_goes_on_after_an_event_that_finds_nothing() {
     take(&mut b.cq); // the event is still there
     let mut cq = CompletionQueue::new(b.cq);
     let mut room = [Wc::default(); 4];
-    assert_eq!(cq.wait(&mut room, &mut channel, Some(Duration::from_millis(5))).unwrap(), []);
-    assert_eq!(channel.next(), Ok(None));
+    let deadline = Instant::now() + Duration::from_millis(5);
+    assert_eq!(cq.wait(&mut room, &mut channel, Some(deadline)).unwrap(), []);
+    assert_eq!(channel.take_event(), Ok(None));
 }
 
 #[test]
@@ -230,7 +231,7 @@ fn n07_no_event_names_a_queue_that_was_destroyed_before_it_was_taken() {
         });
         loop {
             let gone = dead.lock().unwrap().clone();
-            match channel.next().unwrap() {
+            match channel.take_event().unwrap() {
                 Some(key) => assert!(!gone.contains(&key), "{key} is dead"),
                 None => break destroyer.join(),
             }
@@ -268,9 +269,9 @@ fn n08_a_send_and_a_receive_queue_on_one_channel_are_armed_apart() {
     let _ = receives.arm(Notify::Solicited);
     a.recv(3, 0, 8);
     b.send(4, 0, 8);
-    assert_eq!(channel.next(), Ok(Some(sends.key())));
+    assert_eq!(channel.take_event(), Ok(Some(sends.key())));
     message(&mut a, &mut b, true);
-    assert_eq!(channel.next(), Ok(Some(receives.key())));
+    assert_eq!(channel.take_event(), Ok(Some(receives.key())));
     expect_no_event(&mut channel);
     assert_eq!((take(&mut sends).len(), take(&mut receives).len()), (1, 2));
 }
@@ -294,7 +295,8 @@ fn n09_unread_events_of_many_queues_come_in_turn() {
         }
     });
     for _ in 0..EVENTS {
-        let named: HashSet<_> = (0..QUEUES).map(|_| channel.next().unwrap().unwrap()).collect();
+        let named: HashSet<_> =
+            (0..QUEUES).map(|_| channel.take_event().unwrap().unwrap()).collect();
         assert_eq!(named, cqs.iter().map(Arm::key).collect());
     }
     expect_no_event(&mut channel);
@@ -322,8 +324,8 @@ fn n10_the_descriptor_wakes_a_sleeper_of_another_thread() {
     let _ = b.cq.arm(Notify::Next);
     b.recv(1, 0, 64);
     let sleeper = thread::spawn(move || {
-        assert!(channel.block(&mut None).unwrap());
-        (channel.next().unwrap(), channel)
+        assert_eq!(channel.block(None), Ok(Woken::Event));
+        (channel.take_event().unwrap(), channel)
     });
     a.send(2, 0, 8);
     let (event, _channel) = sleeper.join().unwrap();
@@ -333,10 +335,10 @@ fn n10_the_descriptor_wakes_a_sleeper_of_another_thread() {
 #[test]
 fn n10_blocking_ends_in_time() {
     let mut channel = open().create_channel().unwrap();
-    assert_eq!(channel.next(), Ok(None));
-    let mut left = Some(Duration::from_millis(3));
-    while channel.block(&mut left).unwrap() {}
-    assert_eq!(left, Some(Duration::ZERO));
+    assert_eq!(channel.take_event(), Ok(None));
+    let deadline = Instant::now() + Duration::from_millis(3);
+    while channel.block(Some(deadline)).unwrap() != Woken::DeadlinePassed {}
+    assert!(Instant::now() >= deadline);
 }
 
 #[test]
@@ -357,7 +359,7 @@ fn n06_no_wakeup_is_lost_between_two_threads() {
         let mut served = 0;
         qp.post_recv(&[RecvWr::new(0, &sge)]).unwrap();
         while served < ROUNDS {
-            let limit = Some(Duration::from_secs(60));
+            let limit = Some(Instant::now() + Duration::from_secs(60));
             let batch = cq.wait(&mut room, &mut channel, limit).unwrap();
             assert!(!batch.is_empty(), "slept through a completion");
             for wc in batch.iter().filter(|wc| wc.result().unwrap().is_recv()) {

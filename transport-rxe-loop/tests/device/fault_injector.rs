@@ -1,9 +1,11 @@
 //! The wrapper that injects faults, around the device: what a program sees, and what happened underneath.
 
+use std::time::Instant;
+
 use crate::common::{CAPS, DEADLINE, End, S, connect, open, settle, take};
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::fault::{FaultInjector, Faults, When};
-use cq_core::transport::{Arm, Block, CqKey, Poll, Post, PostError, Refused};
+use cq_core::testing::fault::{FaultInjector, Faults, When};
+use cq_core::transport::{Arm, Block, CqKey, PollCq, Post, PostError, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
 use transport_rxe_loop::{CompletionChannel, QpInit, QpState};
@@ -18,12 +20,12 @@ type Seen = Vec<(u32, u64, S)>;
 /// Takes so many completions, asleep where there are none.
 fn serve<T: Arm>(
     cq: &mut CompletionQueue<T>,
-    channel: &mut impl Block,
+    channel: &mut impl Block<Instant = Instant>,
     count: usize,
 ) -> Result<Seen, WaitError> {
     let (mut room, mut seen) = ([Wc::default(); 4], Seen::new());
     while seen.len() < count {
-        let batch = cq.wait(&mut room, channel, Some(DEADLINE))?;
+        let batch = cq.wait(&mut room, channel, Some(Instant::now() + DEADLINE))?;
         assert!(!batch.is_empty(), "it slept over a completion; {seen:?}");
         seen.extend(batch.iter().map(|wc| (wc.qp_num(), wc.wr_id(), wc.status())));
     }
@@ -89,7 +91,7 @@ fn n07_an_event_of_a_queue_that_nobody_knows_is_told() {
     let faults = Faults::seeded(1).spurious(When::nth(1), nowhere);
     let mut channel = FaultInjector::<_, 0>::new(channel, &faults);
     let (mut cq, mut room) = (CompletionQueue::new(cq), [Wc::default(); 4]);
-    let waited = cq.wait(&mut room, &mut channel, Some(DEADLINE));
+    let waited = cq.wait(&mut room, &mut channel, Some(Instant::now() + DEADLINE));
     assert_eq!(waited, Err(WaitError::OtherQueue(nowhere)));
 }
 

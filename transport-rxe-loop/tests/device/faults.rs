@@ -8,7 +8,7 @@ use crate::common::{
 };
 use cq_core::async_event::AsyncEventType as Event;
 use cq_core::setup::SrqInit;
-use cq_core::transport::{Arm, Events, Poll, PollError, Post};
+use cq_core::transport::{Arm, Events, PollCq, PollError, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Context, Faults, QpAttr, QpInit, QpState, QpType, When};
@@ -315,7 +315,7 @@ fn n05_an_event_comes_for_nothing() {
     b.qp.connect(a.qp.number()).unwrap();
     for wanted in [vec![], queues.iter().map(Arm::key).collect(), vec![]] {
         a.post(WRITE(&b).unsignaled());
-        let named: Vec<_> = std::iter::from_fn(|| channel.next().unwrap()).collect();
+        let named: Vec<_> = std::iter::from_fn(|| channel.take_event().unwrap()).collect();
         assert_eq!(named, wanted, "nothing was armed");
     }
 }

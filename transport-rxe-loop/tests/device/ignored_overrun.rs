@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::thread;
 
 use crate::common::{CAPS, End, S, open, reports, take};
-use cq_core::transport::{Arm, Armed, Events, Notify, Poll, PollError, Post};
+use cq_core::transport::{Arm, Armed, Events, Notify, PollCq, PollError, Post};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
@@ -124,11 +124,11 @@ fn o08_a_dropped_completion_wakes() {
         cq.moderate(count, u16::MAX).unwrap();
         (0..20).for_each(|wr_id| deliver(&mut a, &mut qp, wr_id));
         assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
-        assert_eq!(channel.next(), Ok(None));
+        assert_eq!(channel.take_event(), Ok(None));
         deliver(&mut a, &mut qp, 20);
-        assert_eq!(channel.next(), Ok(Some(cq.key())), "not solicited, but dropped");
+        assert_eq!(channel.take_event(), Ok(Some(cq.key())), "not solicited, but dropped");
         deliver(&mut a, &mut qp, 21);
-        assert_eq!(channel.next(), Ok(None), "not armed any more");
+        assert_eq!(channel.take_event(), Ok(None), "not armed any more");
         assert!(take(&mut cq).len() <= 20);
     }
 }
@@ -141,12 +141,12 @@ fn o08_events_of_what_is_stored_come_as_ever() {
     let (mut a, mut qp) = receiver(&cq);
     let _ = cq.arm(Notify::Solicited);
     deliver(&mut a, &mut qp, 1);
-    assert_eq!(channel.next(), Ok(None));
+    assert_eq!(channel.take_event(), Ok(None));
     let _ = cq.arm(Notify::Next);
     deliver(&mut a, &mut qp, 2);
     deliver(&mut a, &mut qp, 3);
-    assert_eq!(channel.next(), Ok(Some(cq.key())));
-    assert_eq!(channel.next(), Ok(None));
+    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
+    assert_eq!(channel.take_event(), Ok(None));
 }
 
 #[test]

@@ -180,11 +180,11 @@ fn n03_who_waits_for_solicited_completions_is_woken_by_flushed_receives_but_by_n
     qp.post_send(&[SendWr::send(1, &[common::BAD]), SendWr::send(2, &[])]).unwrap();
     let statuses: Vec<_> = settle(&mut cq, 2).iter().map(Wc::status).collect();
     assert_eq!(statuses, [S::LOC_QP_OP_ERR, S::WR_FLUSH_ERR]);
-    assert_eq!(channel.next(), Ok(None));
+    assert_eq!(channel.take_event(), Ok(None));
     qp.post_recv(&[RecvWr::new(3, &[])]).unwrap();
     qp.post_send(&[SendWr::send(4, &[])]).unwrap();
     assert_eq!(settle(&mut cq, 2).len(), 2);
-    assert_eq!(channel.next(), Ok(Some(cq.key())));
+    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
 }
 
 /// Of no bytes: its key is not looked at.

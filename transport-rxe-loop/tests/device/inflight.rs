@@ -244,10 +244,10 @@ fn n07_an_event_that_is_taken_while_its_queue_pair_goes_bears_its_number() {
         });
         let destroyer = scope.spawn(move || qp.destroy()); // waits for the WRITE
         wait_for(|| {
-            let event = context.next_async().unwrap();
+            let event = context.take_async_event().unwrap();
             assert!(event.is_none_or(|event| event.element == Element::Qp(number)), "{event:?}");
             destroyer.is_finished()
         });
     });
-    assert_eq!(context.next_async(), Ok(None), "they go with it");
+    assert_eq!(context.take_async_event(), Ok(None), "they go with it");
 }

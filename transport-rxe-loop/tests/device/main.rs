@@ -45,6 +45,7 @@ mod srq_edges;
 mod srq_kinds;
 mod states;
 mod stress;
+mod texts;
 mod threads;
 mod threads_ending;
 mod threads_onesided;

@@ -2,7 +2,7 @@
 
 use crate::common::{CAPS, End, S, cq_err, fatal, open, reports, take, wait_for};
 use cq_core::async_event::AsyncEvent;
-use cq_core::transport::{Arm, Events, Notify, Poll, PollError, Post, Refused};
+use cq_core::transport::{Arm, Events, Notify, PollCq, PollError, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{
@@ -216,7 +216,7 @@ fn o05_an_overrun_raises_the_event_and_arming_says_so() {
     let (mut a, mut qp, mut cq) = receiver(2, Some(&channel));
     let _ = cq.arm(Notify::Solicited);
     overrun(&mut a, &mut qp);
-    assert_eq!(channel.next(), Ok(Some(cq.key())));
+    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
     while cq.poll(&mut [Wc::default(); 4]).is_ok() {}
     let missed = cq_core::transport::Armed::MayHaveMissed;
     assert_eq!(cq.arm(Notify::Next), Ok(missed));

@@ -2,12 +2,12 @@
 
 use std::sync::Barrier;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{CAPS, cq_err, fatal, open, reports, take, wait_for};
 use cq_core::cq::CompletionQueue;
 use cq_core::transport::{
-    Arm, Armed, Block, Events, Notify, Poll, PollError, Post, PostError, Refused,
+    Arm, Armed, Block, Events, Notify, PollCq, PollError, Post, PostError, Refused, Woken,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -164,20 +164,20 @@ fn n01_an_arm_stays_what_it_is() {
     let (mut qp, mut cq) = queue(8, Some(&channel));
     assert_eq!(cq.arm(Notify::Solicited), Ok(Armed::Armed));
     cq.resize(20).unwrap();
-    assert_eq!(channel.next(), Ok(None));
+    assert_eq!(channel.take_event(), Ok(None));
     write(&mut qp, 1).unwrap();
-    assert_eq!(channel.next(), Ok(None), "not solicited");
+    assert_eq!(channel.take_event(), Ok(None), "not solicited");
     cq.resize(3).unwrap();
     exchange(&mut qp, 2);
-    assert_eq!(channel.next(), Ok(Some(cq.key())));
+    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
     assert_eq!(cq.resize(64), Ok(64));
     exchange(&mut qp, 3);
-    assert_eq!(channel.next(), Ok(None), "disarmed");
+    assert_eq!(channel.take_event(), Ok(None), "disarmed");
     assert_eq!(take(&mut cq).len(), 5);
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
     cq.resize(8).unwrap();
     write(&mut qp, 4).unwrap();
-    assert_eq!(channel.next(), Ok(Some(cq.key())));
+    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn n07_unread_events_stay_and_name_the_queue() {
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::MayHaveMissed));
     assert_eq!(cq.key(), key);
     assert_eq!(
-        [channel.next(), channel.next(), channel.next()],
+        [channel.take_event(), channel.take_event(), channel.take_event()],
         [Ok(Some(key)), Ok(Some(key)), Ok(None)]
     );
 }
@@ -254,8 +254,9 @@ fn n06_a_sleeper_is_woken_whatever_the_size_becomes() {
         if count == 0 {
             // Armed: here the queue moves, while the next completion may be coming.
             cq.transport().resize(64 + next as u32 % 64).unwrap();
-            assert!(channel.block(&mut Some(Duration::from_secs(60))).unwrap(), "slept through it");
-            assert_eq!(channel.next(), Ok(Some(cq.transport().key())));
+            let deadline = Instant::now() + Duration::from_secs(60);
+            assert_eq!(channel.block(Some(deadline)), Ok(Woken::Event), "slept through it");
+            assert_eq!(channel.take_event(), Ok(Some(cq.transport().key())));
         }
     }
     poster.join().unwrap();

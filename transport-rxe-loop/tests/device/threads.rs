@@ -7,7 +7,7 @@ use std::thread;
 use crate::common::{
     CAPS, End, S, connect, fabric, join, open, pair, pair_with, settle, take, wait_for,
 };
-use cq_core::transport::{Poll, Post, Refused};
+use cq_core::transport::{PollCq, Post, Refused};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{QpAttr, QpCaps, QpInit, QpState};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use crate::common::{self, ALL, CAPS, End, S, open, settle, wait_for};
-use cq_core::transport::{Poll, Post, Refused};
+use cq_core::transport::{PollCq, Post, Refused};
 use cq_core::wc::Wc;
 use cq_core::wr::{RemoteAddr, SendWr};
 use transport_rxe_loop::{Cq, ProtectionDomain, QpInit, QueuePair};

@@ -36,7 +36,7 @@ fn next(context: *const ibv_context) -> Result<ibv_async_event, Errno> {
 
 /// Takes an event, if there is one. One of an object that went meanwhile is nobody's.
 fn look(open: &mut Opening) -> Result<Look<ibv_async_event>, Errno> {
-    while let Some(AsyncEvent { event_type, element }) = open.device.next_async()? {
+    while let Some(AsyncEvent { event_type, element }) = open.device.take_async_event()? {
         if let Some(element) = take(&open.names, element) {
             return Ok(Look::Found(ibv_async_event { element, event_type, padding: 0 }));
         }

@@ -105,7 +105,7 @@ fn next(channel: *const ibv_comp_channel) -> Result<&'static Slot<Queue>, Errno>
 
 /// Takes an event, if there is one. One of a queue that went meanwhile is nobody's.
 fn look(channel: &mut Channel) -> Result<Look<&'static Slot<Queue>>, Errno> {
-    while let Some(key) = channel.channel.next()? {
+    while let Some(key) = channel.channel.take_event()? {
         if let Some(queue) = channel.names.cqs.take(&key, |side| side.completions.take()) {
             return Ok(Look::Found(queue));
         }

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
 
-use cq_core::transport::{Arm, Armed, Notify, Poll};
+use cq_core::transport::{Arm, Armed, Notify, PollCq};
 use transport_rxe_loop::{Cq, CqInit};
 
 use crate::acks::Acks;

@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use cq_core::transport::Poll;
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 
 use crate::arg::given;

@@ -106,7 +106,7 @@ impl From<NotOpened> for Errno {
 impl fmt::Display for NotOpened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Device(why) => why.fmt(f),
+            Self::Device(why) => cq_core::causes::Causes(why).fmt(f),
             Self::Forks(errno) => {
                 write!(f, "watching over forks failed (errno {})", errno.number())
             }

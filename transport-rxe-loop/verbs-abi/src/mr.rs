@@ -107,7 +107,7 @@ mod tests {
     use std::ptr;
 
     use cq_core::setup::inc_rkey;
-    use cq_core::transport::{Poll, Post};
+    use cq_core::transport::{PollCq, Post};
     use cq_core::wc::Wc;
     use cq_core::wr::{SendWr, WindowBind};
     use transport_rxe_loop::{QpInit, QueuePair};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::{fmt, io};
 
-use cq_core::foreign_number::foreign_number;
+use cq_core::foreign_number;
 use thiserror::Error;
 
 use crate::error::{DeviceError, ModifyError};

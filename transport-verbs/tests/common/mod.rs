@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::Wc;
 pub use cq_core::wc::WcStatus as S;
 use cq_core::wr::{RecvWr, SendWr};

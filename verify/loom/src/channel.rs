@@ -1,11 +1,11 @@
 //! Where events go: a bell that counts them, a channel to sleep on, and the sleeper.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::time::Duration;
 
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::transport::{Arm, Block, CqKey, EventError, Events, Notify, PollError, Signal};
+use cq_core::transport::{Arm, Block, CqKey, EventError, Events, Notify, PollError, Signal, Woken};
 use cq_core::wc::Wc;
 use loom::sync::{Condvar, Mutex};
 
@@ -14,9 +14,9 @@ use crate::queue::{KEY, expect};
 /// What the assertions about sleepers say.
 pub const LOST: &str = "lost wake-up";
 
-/// Counts events, beside the protocol: loom does not see the count.
-#[derive(Default)]
-pub struct Bell(AtomicU32);
+/// Counts events, beside the protocol: loom does not see the count. Clones are the same one.
+#[derive(Clone, Default)]
+pub struct Bell(Arc<AtomicU32>);
 
 impl Bell {
     /// How many events there were.
@@ -53,6 +53,12 @@ impl Channel {
         self.update(|pending| pending.producers -= 1);
     }
 
+    /// How many events nobody has taken.
+    #[must_use]
+    pub fn unread(&self) -> u32 {
+        self.0.0.lock().unwrap().events
+    }
+
     fn update(&self, change: impl FnOnce(&mut Pending)) {
         change(&mut self.0.0.lock().unwrap());
         self.0.1.notify_one();
@@ -67,7 +73,7 @@ impl Signal for Channel {
 }
 
 impl Events for Channel {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let mut pending = self.0.0.lock().unwrap();
         let event = pending.events.checked_sub(1);
         pending.events = event.unwrap_or(0);
@@ -76,14 +82,16 @@ impl Events for Channel {
 }
 
 impl Block for Channel {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        assert_eq!(*left, None, "models have no clock");
+    /// Models have no clock.
+    type Instant = Infallible;
+
+    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
         let mut pending = self.0.0.lock().unwrap();
         while pending.events == 0 {
             assert!(pending.producers > 0, "{LOST}: asleep, and no event will come");
             pending = self.0.1.wait(pending).unwrap();
         }
-        Ok(true)
+        Ok(Woken::Event)
     }
 }
 
@@ -110,8 +118,8 @@ pub fn take_all<T: Arm>(
                     expect(wc, taken);
                 }
             }
-            Err(WaitError::Poll(PollError::Overrun { .. })) => break,
-            Err(other) => panic!("{other}"),
+            Err(WaitError::Poll(PollError::Overrun { .. } | PollError::Closed)) => break,
+            Err(other) => panic!("{other:?}"),
         }
     }
     taken
@@ -136,8 +144,8 @@ pub fn take_some<T: Arm>(
         if count > 0 {
             return Ok(count);
         }
-        while channel.next()?.is_none() {
-            channel.block(&mut None)?;
+        while channel.take_event()?.is_none() {
+            let _event = channel.block(None)?;
         }
     }
 }

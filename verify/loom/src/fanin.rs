@@ -5,16 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cq_core::ring::{Position, Slot};
-use cq_core::soft::{Consumer, Control, Entry, Overrun, Parts, Tag};
-use cq_core::transport::{CqKey, Poll, Signal};
+use cq_core::queue::raw::{self, RawQueue, Slot, Tag};
+use cq_core::queue::{Control, Dropped, Entry, OnChannel, Position};
+use cq_core::testing::raw_queue;
+use cq_core::transport::{CqKey, PollCq, Signal};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Place};
 use transport_rxe_loop::protocol::lock::Owner;
 use transport_rxe_loop::protocol::tag;
-use transport_rxe_loop::sync::death;
+use transport_rxe_loop::sync::{AtomicU64, death};
 
 use crate::harness::model;
 use crate::queue::KEY;
@@ -23,6 +24,9 @@ use crate::queue::KEY;
 pub const WRONG: &str = "lost, doubled or out of order";
 /// What the assertions about positions say.
 pub const UNSETTLED: &str = "settled is not what was published";
+
+/// The consumer's side of the queue.
+pub type Consumer<'a> = raw::Consumer<'a, OnChannel>;
 
 /// How a process pushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +121,7 @@ pub fn entry(qp: usize, nth: u64) -> Entry {
 /// Remembers that an event is to be raised.
 struct Asked(Cell<bool>);
 
-impl Signal for Asked {
+impl Signal for &Asked {
     fn raise(&self, cq: CqKey) {
         assert_eq!(cq, KEY);
         self.0.set(true);
@@ -163,13 +167,13 @@ impl World {
 
     /// One of its rings.
     #[must_use]
-    pub fn ring(&self, nth: usize) -> Parts<'_> {
+    pub fn ring(&self, nth: usize) -> RawQueue<'_> {
         let Memory { control, slots, tags } = &self.rings[nth];
-        Parts::new(control, slots, tags, slots.len() as u32).expect("a legal capacity")
+        raw_queue(control, slots, tags, slots.len() as u32).expect("a legal capacity")
     }
 
     /// The ring that is the queue's.
-    fn parts(&self) -> Parts<'_> {
+    fn queue(&self) -> RawQueue<'_> {
         let place = self.fanin.place();
         assert_eq!(place, self.place(place.offset as usize), "a ring that never was");
         self.ring(place.offset as usize)
@@ -178,7 +182,7 @@ impl World {
     /// The consumer, of the ring that is the queue's.
     #[must_use]
     pub fn consumer(&self, from: Position) -> Consumer<'_> {
-        self.parts().consumer(from, KEY, true)
+        self.queue().into_consumer(from, OnChannel::named(KEY))
     }
 
     /// How many receives of a queue pair have completed.
@@ -240,7 +244,7 @@ impl World {
         entries: &[Entry],
         plan: Plan,
         signal: &impl Signal,
-    ) -> Result<(), Overrun> {
+    ) -> Result<(), Dropped> {
         let held = self.enter(me, plan.repair);
         let pushed = held.push(entries, plan.push);
         held.leave(signal);
@@ -281,7 +285,7 @@ impl World {
     ) -> Consumer<'w> {
         let held = self.enter(me, plan.repair);
         let to = (self.place(to), self.ring(to));
-        let consumer = self.fanin.move_to((from, self.parts()), to, true);
+        let consumer = self.fanin.move_to((from, &self.queue()), to, OnChannel::named(KEY));
         held.leave(&Silent);
         consumer
     }
@@ -291,16 +295,17 @@ impl Held<'_> {
     fn repair(&self, how: Repair) {
         let Self { world, asked } = self;
         let _state = match how {
-            Repair::Whole => world.fanin.repair(world.parts(), |wc, tag| world.settle(wc, tag)),
-            Repair::SettlesNothing => world.fanin.repair(world.parts(), |_, _| ()),
+            Repair::Whole => world.fanin.repair(&world.queue(), |wc, tag| world.settle(wc, tag)),
+            Repair::SettlesNothing => world.fanin.repair(&world.queue(), |_, _| ()),
             Repair::Nothing => return,
         };
         asked.raise(KEY);
     }
 
-    fn push(&self, entries: &[Entry], how: Push) -> Result<(), Overrun> {
+    fn push(&self, entries: &[Entry], how: Push) -> Result<(), Dropped> {
         let Self { world, asked } = self;
-        let mut producer = world.fanin.producer(world.parts(), KEY, Some(asked));
+        let channel = OnChannel { key: KEY, signal: asked };
+        let mut producer = world.fanin.producer(world.queue(), channel);
         let settle = |wc: &Wc, tag: u32| world.settle(wc, tag);
         let nothing = |_: &Wc, _: u32| ();
         let all = || entries.iter().for_each(|entry| settle(&entry.wc, entry.tag));

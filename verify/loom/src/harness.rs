@@ -28,6 +28,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// without it: a control that fails in another way is no proof.
 const WITHOUT_CONTROLS: &str = "LOOM_WITHOUT_CONTROLS";
 
+/// Where this is set, only the model with this name is run, of all in a test.
+const ONLY: &str = "LOOM_MODEL";
+
 /// A step that a protocol can do without in a control.
 pub trait Site: Copy + fmt::Debug {
     /// Runs `model` without it.
@@ -78,6 +81,9 @@ impl Model {
 
     /// Sees it hold, first with `fewer` preemptions: if there are many interleavings then, that is all.
     fn holds(mut self, fewer: usize) -> Self {
+        if !self.is_asked_for() {
+            return self;
+        }
         let start = Instant::now();
         let most = self.preemptions;
         if env::var_os(LONG).is_none() {
@@ -119,7 +125,7 @@ impl Model {
 
     fn must_fail(&self, change: &str, expected: &str, explore: impl FnOnce() -> usize) -> &Self {
         let name = &self.name;
-        if env::var_os(WITHOUT_CONTROLS).is_some() {
+        if env::var_os(WITHOUT_CONTROLS).is_some() || !self.is_asked_for() {
             return self;
         }
         match failure_of(explore) {
@@ -132,6 +138,10 @@ impl Model {
             }
         }
         self
+    }
+
+    fn is_asked_for(&self) -> bool {
+        env::var_os(ONLY).is_none_or(|name| name == *self.name)
     }
 
     /// How many interleavings there are. Loom returns in silence when a limit cuts it off, so the limit is

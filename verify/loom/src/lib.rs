@@ -9,6 +9,9 @@
 //! of the protocol, as `cq_core::sync` and `transport_rxe_loop::sync` list them, and the same model must fail, at the assertion that the
 //! control names. `tests/models/coverage.rs` sees to it that no site is without a control.
 //!
+//! The engine's sites are memory orderings and fences. A control of another step is a wrong text in `verify/controls.toml`,
+//! which `cargo verify mutate` plants in a copy, so that the engine's sources hold the right algorithm alone.
+//!
 //! | module | owns |
 //! |---|---|
 //! | `harness` | runs models and controls, and prints a line for each |
@@ -27,6 +30,7 @@
 //! | `LOOM_UNBOUNDED` | any value: no bound on them | not set |
 //! | `LOOM_MAX_DURATION` | seconds after which a model fails as cut off | 120 |
 //! | `LOOM_WITHOUT_CONTROLS` | any value: models alone are run | not set |
+//! | `LOOM_MODEL` | a name: of the models in a test, only the one that is called so is run | not set |
 #![cfg(loom)]
 
 pub mod channel;

@@ -109,7 +109,7 @@ impl World {
     /// It has completed before.
     pub fn complete(&self, taken: &Taken) {
         let published = &self.published[self.read(taken) as usize];
-        assert_eq!(sync::load_u32(published), 0, "{WRONG}");
+        assert_eq!(sync::load(published), 0, "{WRONG}");
         sync::release(published, taken.tag());
         self.queue().settle(taken.tag(), TARGET);
     }

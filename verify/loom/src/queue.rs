@@ -1,10 +1,11 @@
-//! Numbered completions, and a software queue that threads can own together.
+//! Numbered completions, and a raw queue that threads can own together.
 
 use std::sync::Arc;
 
-use cq_core::ring::{Slot, Tail};
-use cq_core::soft::{Consumer, Control, Parts, Producer, Tag};
-use cq_core::transport::{CqKey, NoSignal, Signal};
+use cq_core::queue::raw::{Consumer, Producer, RawQueue, Slot, Tag};
+use cq_core::queue::{Control, NoChannel, OnChannel, Position, Tail};
+use cq_core::testing::raw_queue;
+use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus};
 
 /// The successful completion with this number; every field is made from it, so that a mixture of two
@@ -37,7 +38,7 @@ pub fn expect(got: &Wc, number: u64) {
 /// The name of every queue here.
 pub const KEY: CqKey = CqKey { index: 3, generation: 7 };
 
-/// A software queue on the heap. The sides borrow it, each thread from its own `Arc`.
+/// A raw queue on the heap. The sides borrow it, each thread from its own `Arc`.
 pub struct Queue {
     control: Control,
     slots: Vec<Slot>,
@@ -64,21 +65,26 @@ impl Queue {
     }
 
     /// The producer of a queue without a channel.
-    pub fn producer(&self) -> Producer<'_> {
-        self.parts().producer(Tail::default(), KEY, None::<NoSignal>)
+    pub fn producer(&self, tail: Tail) -> Producer<'_> {
+        self.open().into_producer(tail, NoChannel)
     }
 
     /// The producer, from `tail` on, of a queue with a channel.
-    pub fn producer_with<S: Signal>(&self, tail: Tail, signal: S) -> Producer<'_, S> {
-        self.parts().producer(tail, KEY, Some(signal))
+    pub fn producer_with<S: Signal>(&self, tail: Tail, signal: S) -> Producer<'_, OnChannel<S>> {
+        self.open().into_producer(tail, OnChannel { key: KEY, signal })
     }
 
-    /// The consumer of a queue with (`events`) or without a channel.
-    pub fn consumer(&self, events: bool) -> Consumer<'_> {
-        self.parts().consumer(0, KEY, events)
+    /// The consumer of a queue without a channel.
+    pub fn consumer(&self, position: Position) -> Consumer<'_> {
+        self.open().into_consumer(position, NoChannel)
     }
 
-    fn parts(&self) -> Parts<'_> {
-        Parts::new(&self.control, &self.slots, &self.tags, self.promised).expect("a legal capacity")
+    /// The consumer of a queue with a channel.
+    pub fn armable(&self) -> Consumer<'_, OnChannel> {
+        self.open().into_consumer(0, OnChannel::named(KEY))
+    }
+
+    fn open(&self) -> RawQueue<'_> {
+        raw_queue(&self.control, &self.slots, &self.tags, self.promised).expect("a legal capacity")
     }
 }

@@ -1,57 +1,14 @@
-//! A queue with several producers, which threads can own together, and what each of them pushes.
+//! What several producers push, and what has come of it.
 
-use std::sync::Arc;
-
-use cq_core::ring::{Gate, Position, Slot};
-use cq_core::soft::Alerts;
-use cq_core::soft::shared::{Consumer, Parts, Producer};
-use cq_core::transport::{NoSignal, Signal};
+use cq_core::queue::mpsc::{Ring, Spare};
 use cq_core::wc::Wc;
 
-use crate::queue::{KEY, expect, numbered};
+use crate::queue::{expect, numbered};
 
-/// A queue on the heap, with the storage of every ring that it will have.
-pub struct SharedQueue {
-    alerts: Alerts,
-    rings: Vec<Memory>,
-}
-
-struct Memory {
-    gate: Gate,
-    slots: Vec<Slot>,
-}
-
-impl SharedQueue {
-    /// A queue whose rings have these capacities and begin at `start`.
-    #[must_use]
-    pub fn new(capacities: &[usize], start: Position) -> Arc<Self> {
-        let memory = |&capacity: &usize| Memory {
-            gate: Gate::at(start),
-            slots: (0..capacity).map(|_| Slot::new()).collect(),
-        };
-        Arc::new(Self { alerts: Alerts::new(), rings: capacities.iter().map(memory).collect() })
-    }
-
-    /// One of its rings.
-    pub fn ring(&self, nth: usize) -> Parts<'_> {
-        let Memory { gate, slots } = &self.rings[nth];
-        Parts::new(gate, slots, &[], slots.len() as u32).expect("a legal capacity")
-    }
-
-    /// A producer of a queue without a channel.
-    pub fn producer(&self) -> Producer<'_> {
-        self.ring(0).producer(&self.alerts, KEY, None::<NoSignal>)
-    }
-
-    /// A producer of a queue with a channel.
-    pub fn producer_with<S: Signal>(&self, signal: S) -> Producer<'_, S> {
-        self.ring(0).producer(&self.alerts, KEY, Some(signal))
-    }
-
-    /// The consumer of a queue with (`events`) or without a channel.
-    pub fn consumer(&self, events: bool) -> Consumer<'_> {
-        self.ring(0).consumer(&self.alerts, KEY, events)
-    }
+/// Storage that a queue can be resized to. It is never freed.
+#[must_use]
+pub fn spare<const N: usize>() -> Spare<'static> {
+    Box::leak(Box::new(Ring::<N>::new())).spare()
 }
 
 /// The `nth` completion, from 1, of a producer.

@@ -28,9 +28,14 @@ A survivor is either a test that is missing, or a mutant that makes no differenc
 with the reason why. An entry whose mutant is not there any more, or is noticed, fails. What is listed there as slow is
 noticed by other checks than the engine's tests: it is tried by --long alone.
 
+The controls of verify/controls.toml are faults written by hand: a wrong text in the place of a step that a protocol
+cannot do without. Each of the loom models that it names must fail with it, by a panic that says what is expected, and
+hold without. --controls shows how each one failed; they are built in target/mutate/controls.
+
 target/verify/mutants.jsonl has a line for each mutant. The builds are kept in target/mutate.
 
-Exit status: 0 all noticed or explained, 1 a survivor, a stale entry, or something could not be run, 2 usage.";
+Exit status: 0 all noticed or explained, 1 a survivor, a stale entry, a control that does not fail as it must, or
+something could not be run, 2 usage.";
 
 /// Plants faults in the engine and in the device, and shows which ones no check notices.
 ///
@@ -81,7 +86,12 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT")]
     pub without: Vec<String>,
 
-    /// How many checks run at a time [default: one more than there are cores]
+    /// Instead of mutants: the controls of verify/controls.toml, each on the loom models that must fail with it. With
+    /// --only: those with this in their names
+    #[arg(long, conflicts_with_all = ["long", "list", "area", "kind", "without"])]
+    pub controls: bool,
+
+    /// How many checks run at a time [default: one more than there are cores; of models, which never wait, one a core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
 }

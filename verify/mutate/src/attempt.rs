@@ -1,7 +1,7 @@
 //! One run of a check: in a process group and a folder of its own, with a time limit, and nothing left of it.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 
 use crate::checks::Check;
@@ -66,10 +67,33 @@ pub fn attempt(
     limit: Duration,
 ) -> Result<(Ended, Duration), AttemptError> {
     let failed = |error| AttemptError { check: check.to_string(), error };
-    let folder = Folder::new().map_err(failed)?;
+    run(check, on, limit, Stdio::null()).map_err(failed)
+}
+
+/// The same, with what the check wrote to its standard error.
+pub fn attempt_heard(
+    check: &Check,
+    on: On<'_>,
+    limit: Duration,
+) -> Result<(Ended, Duration, String), AttemptError> {
+    let failed = |error| AttemptError { check: check.to_string(), error };
+    let heard = || {
+        let mut said = File::from(memfd_create(c"said", MemfdFlags::CLOEXEC)?);
+        let (ended, taken) = run(check, on, limit, said.try_clone()?.into())?;
+        let mut text = Vec::new();
+        // The child's end of it is the same open file: it stands where the child has written to.
+        said.rewind()?;
+        said.read_to_end(&mut text)?;
+        Ok((ended, taken, String::from_utf8_lossy(&text).into_owned()))
+    };
+    heard().map_err(failed)
+}
+
+fn run(check: &Check, on: On<'_>, limit: Duration, said: Stdio) -> io::Result<(Ended, Duration)> {
+    let folder = Folder::new()?;
     let mut command = Command::new(&check.program);
     command.args(&check.arguments).envs(check.variables.iter().cloned());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
     command.current_dir(&folder.path).env(TOKEN, &folder.token).process_group(0);
     command.env_remove("RUST_BACKTRACE").env_remove("VERIFY_MUTANT").env_remove("VERIFY_REACHED");
     match on {
@@ -77,8 +101,8 @@ pub fn attempt(
         On::Recording(file) => command.env("VERIFY_REACHED", file),
     };
     let start = Instant::now();
-    let mut child = command.spawn().map_err(failed)?;
-    let status = wait(&mut child, limit).map_err(failed)?;
+    let mut child = command.spawn()?;
+    let status = wait(&mut child, limit)?;
     let taken = start.elapsed();
     let ended = match status {
         Some(status) if status.success() => Ended::Passed,
@@ -207,6 +231,14 @@ mod tests {
         let long = Duration::from_secs(60);
         assert_eq!(run("test $VERIFY_MUTANT = 7", long).0, Ended::Passed);
         assert_eq!(run("test $VERIFY_MUTANT = 8", long).0, Ended::Failed);
+    }
+
+    #[test]
+    fn what_a_check_complains_of_is_heard() {
+        let check = script("echo not this; echo this >&2; exit 1");
+        let (ended, _, said) =
+            attempt_heard(&check, On::Mutant(7), Duration::from_secs(60)).unwrap();
+        assert_eq!((ended, &said[..]), (Ended::Failed, "this\n"));
     }
 
     #[test]

@@ -116,7 +116,8 @@ const TESTS: [&str; 9] = [
 const QUICK_TESTS: [&str; 7] =
     ["test", "--no-run", "--profile", "mutate", "-p", "cq-core", "--tests"];
 const PROGRAMS_OF_VERIFY: [&str; 6] = ["build", "--profile", "mutate", "-p", "verify", "--bins"];
-const MODELS: [&str; 6] = ["test", "--no-run", "--release", "-p", "verify-loom", "--tests"];
+/// Builds the loom models.
+pub const MODELS: [&str; 6] = ["test", "--no-run", "--release", "-p", "verify-loom", "--tests"];
 
 /// What can't be run in the copy: this looks for the files of a fabric in shared memory, and there they lie in the
 /// folder that a check runs in.
@@ -152,7 +153,7 @@ pub fn build(
     checks.retain(can_run);
     let (mut first, mut second) = (checks, Vec::new());
     for artifact in models.iter().filter(|it| it.target.kind.iter().any(|kind| kind == "test")) {
-        let [quick, thorough] = models_of(artifact)?;
+        let [quick, thorough] = bounded(&models_of(artifact)?);
         first.extend(quick);
         second.extend(thorough);
     }
@@ -222,24 +223,24 @@ fn rules(cases: &[String]) -> BTreeSet<String> {
     all.into_iter().filter(|rule| !left_out.contains(rule)).collect()
 }
 
-/// The models of a program, with few preemptions and with more.
-fn models_of(artifact: &Artifact) -> Result<[Vec<Check>; 2], ChecksError> {
-    let tests = tests_of(artifact)?;
-    let with = |preemptions: &str| {
-        let variables = || {
-            let bound = ("LOOM_MAX_PREEMPTIONS", preemptions.to_owned());
-            vec![("LOOM_WITHOUT_CONTROLS", "1".to_owned()), bound]
+/// The models of a program, without their controls.
+pub fn models_of(artifact: &Artifact) -> Result<Vec<Check>, ChecksError> {
+    let variables = vec![("LOOM_WITHOUT_CONTROLS", "1".to_owned())];
+    let one = |check| Check { kind: Kind::Loom, variables: variables.clone(), ..check };
+    Ok(tests_of(artifact)?.into_iter().map(one).collect())
+}
+
+/// The same with few preemptions and with more.
+fn bounded(models: &[Check]) -> [Vec<Check>; 2] {
+    PREEMPTIONS.map(|preemptions| {
+        let one = |model: &Check| {
+            let mut check = model.clone();
+            check.name = format!("{} to {preemptions} preemptions", model.name);
+            check.variables.push(("LOOM_MAX_PREEMPTIONS", preemptions.to_owned()));
+            check
         };
-        let named = |check: &Check| format!("{} to {preemptions} preemptions", check.name);
-        let one = |check: &Check| Check {
-            kind: Kind::Loom,
-            name: named(check),
-            variables: variables(),
-            ..check.clone()
-        };
-        tests.iter().map(one).collect()
-    };
-    Ok(PREEMPTIONS.map(with))
+        models.iter().map(one).collect()
+    })
 }
 
 fn list(program: &Path, arguments: &[&str]) -> Result<Vec<String>, ChecksError> {

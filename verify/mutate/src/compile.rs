@@ -60,6 +60,9 @@ pub enum CompileError {
     /// It goes on refusing.
     #[error("the mutated copy does not compile after {ROUNDS} rounds of leaving mutants out: {0}")]
     Endless(String),
+    /// The compiler refuses something where nothing can be left out.
+    #[error("the copy does not compile: {0}")]
+    Refused(String),
     /// What was found can't be kept.
     #[error("cannot keep {path}: {error}")]
     Keep {
@@ -116,6 +119,13 @@ struct Diagnostic {
     message: String,
     rendered: Option<String>,
     spans: Vec<Place>,
+}
+
+impl Diagnostic {
+    /// As the compiler shows it.
+    fn text(&self) -> String {
+        self.rendered.clone().unwrap_or_else(|| self.message.clone())
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -185,7 +195,7 @@ impl<'a> Copy<'a> {
             for error in &errors {
                 self.refuse(error);
             }
-            last = errors[0].rendered.clone().unwrap_or_else(|| errors[0].message.clone());
+            last = errors[0].text();
             if self.refused.len() == before {
                 return Err(CompileError::Unexplained(last));
             }
@@ -193,6 +203,16 @@ impl<'a> Copy<'a> {
             self.mutated = self.tree.write(self.planting, &self.refused)?;
         }
         Err(CompileError::Endless(last))
+    }
+
+    /// Runs `cargo` with these arguments in the copy, of which nothing is left out.
+    pub fn build_whole(
+        &self,
+        world: World,
+        arguments: &[&str],
+    ) -> Result<Vec<Artifact>, CompileError> {
+        let (artifacts, errors) = self.cargo(world, arguments)?;
+        errors.first().map_or(Ok(artifacts), |error| Err(CompileError::Refused(error.text())))
     }
 
     fn cargo(

@@ -5,6 +5,9 @@
 //! workspace under `target/mutate`, and the environment says which one is on, so that a mutant costs a run and not a build
 //! (such a copy is called mutant schemata).
 //!
+//! Controls (`--controls`) are faults that are written by hand, in `verify/controls.toml`: each is a step that a protocol
+//! cannot do without, and names the loom models that must fail with it.
+//!
 //! | module | owns |
 //! |---|---|
 //! | [`sources`], [`worlds`] | which files there are, and what of them is compiled where |
@@ -15,6 +18,8 @@
 //! | [`hunt`], [`choose`], [`workers`] | trying mutants: on which checks, in which order, by several threads |
 //! | [`kept`] | the survivors that are explained |
 //! | [`record`], [`report`] | what became of each, and of all |
+//! | [`controls`] | wrong texts that are written by hand, and the loom models that must fail with each |
+//! | [`progress`] | what is said while it goes on |
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -28,9 +33,11 @@ mod checks;
 mod choose;
 mod compile;
 mod constants;
+mod controls;
 mod hunt;
 mod kept;
 mod plant;
+mod progress;
 mod record;
 mod report;
 mod run;

@@ -14,7 +14,8 @@
 //! Nothing in tests, in documentation, in constants and in functions that constants need, in the arguments
 //! of attributes and of macros, in the bodies of `macro_rules!` (but for their memory orderings), and in what only
 //! loom compiles. No ordering outside what loom compiles: no test on x86 could show it. Nothing in the hooks at
-//! which tests kill a process (`steps::done`).
+//! which tests kill a process (`steps::done`), nor in the rules for the transports of others (`testing::rules`), which are
+//! checks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -179,6 +180,11 @@ pub fn plant(sources: &[Source], knowledge: &Knowledge) -> Planting {
 const NAMED: usize = 120;
 
 impl Planting {
+    /// Files in which somebody else has planted something.
+    pub fn of(files: Vec<Planted>) -> Self {
+        Self { files, ..Self::default() }
+    }
+
     /// A new mutant of `source`, which changes the text at `around`.
     fn add(&mut self, source: &Source, spot: Spot<'_>) -> u32 {
         let original = shortened(&source.text[spot.around.clone()]);

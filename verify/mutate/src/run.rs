@@ -1,14 +1,11 @@
 //! A run: planting, building, the baseline, the mutants, the report.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::arguments::Arguments;
 use crate::attempt::{self, AttemptError};
@@ -17,9 +14,11 @@ use crate::checks::{self, Check, ChecksError};
 use crate::choose::{Filter, shuffled};
 use crate::compile::{CompileError, Copy};
 use crate::constants::Constants;
+use crate::controls::{self, ControlsError};
 use crate::hunt::{Hunt, Outcome, Pass};
 use crate::kept::{Kept, KeptError};
 use crate::plant::{Knowledge, Mutant, Name, Operator, Planting, plant};
+use crate::progress::{bar, say, tell};
 use crate::record::{Record, RecordError};
 use crate::report::Report;
 use crate::signatures::Signatures;
@@ -46,6 +45,8 @@ pub enum RunError {
     Kept(#[from] KeptError),
     #[error(transparent)]
     Record(#[from] RecordError),
+    #[error(transparent)]
+    Controls(#[from] ControlsError),
     #[error("cannot report: {0}")]
     Output(#[from] io::Error),
     #[error("cannot make the folder {path}: {error}")]
@@ -65,6 +66,10 @@ pub fn run(arguments: &Arguments) -> Result<bool, RunError> {
     let (root, target) = (root(), root().join("target/mutate"));
     std::fs::create_dir_all(&target)
         .map_err(|error| RunError::Folder { path: target.clone(), error })?;
+    if arguments.controls {
+        let jobs = arguments.jobs.unwrap_or_else(cores);
+        return Ok(controls::run(root, &target.join("controls"), &arguments.only, jobs)?);
+    }
     let tree = Tree::new(root, &target.join("tree"))?;
     let planting = planting(root, &tree)?;
     if arguments.list {
@@ -148,7 +153,11 @@ fn wanted<'a>(mutants: &[&'a Mutant], kept: &Kept, arguments: &Arguments) -> Vec
 
 fn jobs() -> usize {
     // Tests wait for timers, too.
-    available_parallelism().map_or(1, usize::from) + 1
+    cores() + 1
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, usize::from)
 }
 
 fn measure(
@@ -227,20 +236,4 @@ fn try_pass<'a>(
     })?;
     bar.finish_and_clear();
     Ok(workers::into_inner(tried))
-}
-
-fn bar(what: &'static str, length: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}, {eta} left");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::with_draw_target(Some(length as u64), ProgressDrawTarget::stderr());
-    bar.with_style(style).with_message(what)
-}
-
-fn tell(what: &str, since: Instant) {
-    say(format_args!("{what} ({:.0} s)", since.elapsed().as_secs_f64()));
-}
-
-/// Progress is a courtesy: no reader, no harm.
-fn say(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

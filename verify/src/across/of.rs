@@ -1,9 +1,8 @@
 //! Something of one of two processes: the traits of a device's objects, for whichever it is of.
 
-use std::time::Duration;
-
 use cq_core::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, Poll, PollError, PostError,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, PostError,
+    Woken,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::RecvWr;
@@ -63,18 +62,20 @@ impl<N: Mr, F: Mr> Mr for Of<N, F> {
 }
 
 impl<N: Events, F: Events> Events for Of<N, F> {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
-        either!(self, channel => channel.next())
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        either!(self, channel => channel.take_event())
     }
 }
 
-impl<N: Block, F: Block> Block for Of<N, F> {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        either!(self, channel => channel.block(left))
+impl<N: Block, F: Block<Instant = N::Instant>> Block for Of<N, F> {
+    type Instant = N::Instant;
+
+    fn block(&mut self, deadline: Option<N::Instant>) -> Result<Woken, EventError> {
+        either!(self, channel => channel.block(deadline))
     }
 }
 
-impl<N: Poll, F: Poll> Poll for Of<N, F> {
+impl<N: PollCq, F: PollCq> PollCq for Of<N, F> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         either!(self, cq => cq.poll(out))
     }

@@ -20,7 +20,7 @@ super::chapter! {
 const COUNT: u64 = 12;
 
 /// A queue pair's completions, more than one batch, with their end.
-fn polled_out(cq: &mut impl Poll) -> u64 {
+fn polled_out(cq: &mut impl PollCq) -> u64 {
     let (mut room, mut count) = ([Wc::default(); 5], 0);
     // The last ones find it empty.
     for _ in 0..COUNT {
@@ -31,7 +31,7 @@ fn polled_out(cq: &mut impl Poll) -> u64 {
 
 /// How many completions a thread polled that may make no system call; none where it made one. What it polled
 /// from comes back, unless it died in the middle of that.
-fn without_system_calls<T: Poll + Send + 'static>(cq: T) -> (Option<u64>, Option<T>) {
+fn without_system_calls<T: PollCq + Send + 'static>(cq: T) -> (Option<u64>, Option<T>) {
     let queue = Arc::new(Mutex::new(Some(cq)));
     let (theirs, over) = (queue.clone(), Arc::new(AtomicBool::new(false)));
     let (ended, (tell, told)) = (over.clone(), mpsc::channel());
@@ -61,7 +61,7 @@ fn without_system_calls<T: Poll + Send + 'static>(cq: T) -> (Option<u64>, Option
 /// A transport that asks the system for something.
 struct Calling<T>(T);
 
-impl<T: Poll> Poll for Calling<T> {
+impl<T: PollCq> PollCq for Calling<T> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         thread::yield_now();
         self.0.poll(out)
@@ -71,7 +71,7 @@ impl<T: Poll> Poll for Calling<T> {
 /// A transport that polls into memory of its own.
 struct Copying<'a, T>(&'a mut T);
 
-impl<T: Poll> Poll for Copying<'_, T> {
+impl<T: PollCq> PollCq for Copying<'_, T> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let mut room = vec![Wc::default(); out.len()];
         let count = self.0.poll(&mut room)?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{Arm, CqKey, Events, Notify, Poll};
+use cq_core::transport::{Arm, CqKey, Events, Notify, PollCq};
 use cq_core::wc::{Wc, WcStatus as S};
 
 use crate::device::Device;
@@ -58,7 +58,7 @@ pub fn rest<D: Device>(device: &D) {
 
 /// Everything that is there now.
 #[track_caller]
-pub fn take(cq: &mut impl Poll) -> Vec<Wc> {
+pub fn take(cq: &mut impl PollCq) -> Vec<Wc> {
     let mut all = Vec::new();
     let mut room = [Wc::default(); 16];
     loop {
@@ -75,7 +75,7 @@ pub fn events<D: Device>(device: &D, channel: &mut D::Channel, count: usize) -> 
     let mut keys = Vec::new();
     loop {
         let enough = keys.len() >= count || start.elapsed() > patience();
-        keys.extend(std::iter::from_fn(|| channel.next().expect("the channel works")));
+        keys.extend(std::iter::from_fn(|| channel.take_event().expect("the channel works")));
         if enough {
             return keys;
         }

@@ -38,7 +38,7 @@ fn one<D: Device>(a: &mut End<D>, b: &End<D>) {
 
 /// The event that is there now.
 fn now<D: Device>(end: &mut End<D>) -> Option<CqKey> {
-    end.channel.as_mut().unwrap().next().expect("the channel works")
+    end.channel.as_mut().unwrap().take_event().expect("the channel works")
 }
 
 /// Looks, again and again until once all was seen before the [longest](LONG) period was over: a thread may be

@@ -101,7 +101,7 @@ struct Foreign<T> {
 const OPCODE_OF_ITS_OWN: u32 = 0x7654_3210;
 const FLAG_OF_ITS_OWN: u32 = 1 << 30;
 
-impl<T: Poll> Poll for Foreign<T> {
+impl<T: PollCq> PollCq for Foreign<T> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let count = self.transport.poll(out)?;
         for wc in &mut out[..count] {

@@ -73,7 +73,7 @@ fn overrun<D: Device>(a: &mut End<D>, b: &mut End<D>) -> u64 {
 
 /// Polls a queue that has overrun until it fails, and a few times more: what it had stored, and the error.
 #[track_caller]
-fn drain(cq: &mut impl Poll) -> (Vec<u64>, PollError) {
+fn drain(cq: &mut impl PollCq) -> (Vec<u64>, PollError) {
     let mut stored = Vec::new();
     let mut room = [Wc::default(); 3];
     let error = loop {

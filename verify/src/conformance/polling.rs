@@ -119,7 +119,7 @@ struct Liar<T> {
     lies: bool,
 }
 
-impl<T: Poll> Poll for Liar<T> {
+impl<T: PollCq> PollCq for Liar<T> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         if self.lies { Ok(out.len() + 1) } else { self.transport.poll(out) }
     }

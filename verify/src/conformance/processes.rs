@@ -11,7 +11,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, symlink};
 use std::path::PathBuf;
 use std::thread;
+use std::time::Instant;
 
+use cq_core::causes::Causes;
 use cq_core::cq::CompletionQueue;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -235,7 +237,7 @@ fn x04_what_is_scribbled_into_the_fabric_harms_nobody<D: Device>() {
             failed += usize::from(sent.arm(Notify::Next).is_err());
             failed += usize::from(sent.poll(&mut room).is_err());
             failed += usize::from(received.poll(&mut room).is_err());
-            failed += usize::from(channel.as_mut().expect("it has one").next().is_err());
+            failed += usize::from(channel.as_mut().expect("it has one").take_event().is_err());
         }
     }
     assert!(failed > 0, "nothing was hit");
@@ -313,7 +315,8 @@ fn x06_a_descriptor_wakes_by_what_another_process_does<D: Device>() {
     let ids = thread::scope(|scope| {
         let sleeper = scope.spawn(move || {
             let (mut cq, mut room) = (CompletionQueue::new(received), [Wc::default(); 4]);
-            let got = cq.wait(&mut room, &mut channel.unwrap(), Some(patience())).unwrap();
+            let deadline = Instant::now() + patience();
+            let got = cq.wait(&mut room, &mut channel.unwrap(), Some(deadline)).unwrap();
             got.iter().map(Wc::wr_id).collect::<Vec<_>>()
         });
         a.send(4);
@@ -327,7 +330,8 @@ fn x06_a_descriptor_wakes_by_what_another_process_does<D: Device>() {
 #[track_caller]
 fn refused(fabric: &str) -> String {
     let opened = OpenOptions::new().fabric(fabric).open("loop0");
-    opened.err().unwrap_or_else(|| panic!("{fabric:?} was opened")).to_string()
+    let error = opened.err().unwrap_or_else(|| panic!("{fabric:?} was opened"));
+    Causes(&error).to_string()
 }
 
 fn x07_names_that_cannot_be_a_fabrics_are_refused_with_a_reason<D: Device>() {

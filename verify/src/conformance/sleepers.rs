@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEvent;
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::Block;
+use cq_core::transport::{Block, Woken};
 
 use super::stand::*;
 
@@ -17,9 +17,9 @@ super::chapter! {
     o05_a_sleeper_wakes_when_the_queue_overruns,
 }
 
-/// Longer than any wake-up takes.
-fn long() -> Option<Duration> {
-    Some(patience())
+/// Later than any wake-up comes.
+fn long() -> Option<Instant> {
+    Some(Instant::now() + patience())
 }
 
 /// Leaves an event in `b`'s channel whose completion has been polled.
@@ -55,7 +55,7 @@ fn n05_waiting_ends_in_time_whatever_stale_events_there_are<D: Device>() {
     stale_event(&mut a, &mut b);
     let mut cq = CompletionQueue::new(b.received);
     let mut room = [Wc::default(); 4];
-    let limit = Some(Duration::from_millis(5));
+    let limit = Some(Instant::now() + Duration::from_millis(5));
     let got = cq.wait(&mut room, b.channel.as_mut().unwrap(), limit).unwrap();
     assert!(got.is_empty(), "nothing came: {got:?}");
 }
@@ -137,9 +137,9 @@ fn o05_a_sleeper_wakes_when_the_queue_overruns<D: Device>() {
     thread::scope(|scope| {
         let key = received.key();
         let sleeper = scope.spawn(move || {
-            let mut left = long();
-            while channel.block(&mut left).unwrap() {
-                if let Some(event) = channel.next().unwrap() {
+            let deadline = long();
+            while channel.block(deadline).unwrap() != Woken::DeadlinePassed {
+                if let Some(event) = channel.take_event().unwrap() {
                     return Some(event) == Some(key);
                 }
             }
@@ -155,7 +155,7 @@ fn o05_a_sleeper_wakes_when_the_queue_overruns<D: Device>() {
             a.post(SendWr::send_inline(id, b""));
             let start = Instant::now();
             while take(&mut a.sent).is_empty() && !overran && start.elapsed() < patience() {
-                overran |= device.next_async().unwrap() == Some(overrun);
+                overran |= device.take_async_event().unwrap() == Some(overrun);
                 device.pause();
             }
         }

@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use cq_core::async_event::AsyncEvent;
 pub use cq_core::async_event::{AsyncEventType, Element};
+use cq_core::causes::Causes;
 pub use cq_core::setup::inc_rkey;
 use cq_core::transport::PostError;
-pub use cq_core::transport::{Arm, CqKey, Events, Notify, Poll, Post, Refused};
+pub use cq_core::transport::{Arm, CqKey, Events, Notify, PollCq, Post, Refused};
 pub use cq_core::wc::{Wc, WcFlags, WcOpcode, WcStatus as S};
 pub use cq_core::wr::{
     Data, Placement, RecvWr, RemoteAddr, Selectivity, SendOp, SendWr, Sge, WindowBind,
@@ -296,7 +297,7 @@ impl<D: Device> End<D> {
     }
 
     fn read_async(&mut self) {
-        let next = || self.device.next_async().expect("the device works");
+        let next = || self.device.take_async_event().expect("the device works");
         let pair = |event: AsyncEvent| (event.event_type, event.element);
         self.told.extend(std::iter::from_fn(next).map(pair));
     }
@@ -359,6 +360,6 @@ pub fn posted(said: Result<(), PostError>) {
     match said {
         Ok(()) => {}
         Err(PostError { why: Refused::Unsupported, .. }) => panic!("{NO_OPERATION}"),
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("{}", Causes(&error)),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cq_core::async_event::{AsyncEvent, Element};
-use cq_core::transport::{Arm, Events, Poll, PollError, Post, PostError};
+use cq_core::transport::{Arm, Events, PollCq, PollError, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{self, RecvWr, SendFlags, SendWr, Sge};
 
@@ -146,12 +146,12 @@ impl<D: Device> Machine<D> {
         let others = |end: &End<D>| (end.nth_key(), end.srq.as_ref().map_or(0, Srq::limit));
         self.look.others = self.ends.each_ref().map(others);
         for (index, end) in self.ends.iter_mut().enumerate() {
-            while let Some(key) = end.channel.next().expect("a channel that works") {
+            while let Some(key) = end.channel.take_event().expect("a channel that works") {
                 let cq = end.cqs.iter().position(|cq| cq.key() == key);
                 self.look.events[index * 2 + cq.expect("a queue of this channel")] += 1;
             }
         }
-        while let Some(event) = self.next_async() {
+        while let Some(event) = self.take_async_event() {
             let whose = match event.element {
                 Element::Qp(number) => (true, self.index_of(number)),
                 Element::Srq(number) => {
@@ -199,8 +199,8 @@ impl<D: Device> Machine<D> {
         self.devices[0].pause();
     }
 
-    fn next_async(&mut self) -> Option<AsyncEvent> {
-        let next = |device: &mut D| device.next_async().expect("a device that works");
+    fn take_async_event(&mut self) -> Option<AsyncEvent> {
+        let next = |device: &mut D| device.take_async_event().expect("a device that works");
         self.devices.iter_mut().find_map(next)
     }
 

@@ -1,10 +1,10 @@
 //! What is made at the far end, as its holder here sees it: every call goes there.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use cq_core::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, Poll, PollError, Post,
-    PostError,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post,
+    PostError, Woken,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -12,7 +12,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::Handle;
 use super::objects::WC;
 use super::wire::Call;
-use super::words::{Key, Receive, Refusing, Said, Send, Unarmed, Unpolled, Unread};
+use super::words::{Key, Receive, Refusing, Said, Send, Unarmed, Unpolled, Unread, Waking};
 use crate::device::{
     Attr, Cq, Destination, Destroy, Mr, Mw, Qp, QpCaps, Refusal, Srq, SrqInit, State,
 };
@@ -116,23 +116,26 @@ impl Mr for FarMr {
 }
 
 impl Events for FarChannel {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let event: Result<Option<Key>, Unread> = self.0.ask(&Call::Next { channel: self.0.id });
         Ok(event?.map(CqKey::from))
     }
 }
 
 impl Block for FarChannel {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        let call = Call::Block { channel: self.0.id, left: *left };
-        let answer = self.0.link.ask::<(Result<bool, Unread>, _)>(&call, &[], *left);
-        let ((woken, rest), _) = answer.unwrap_or_else(|why| panic!("{why}"));
-        *left = rest;
-        Ok(woken?)
+    type Instant = Instant;
+
+    fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        // A time of the clock here is none of the one there.
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let call = Call::Block { channel: self.0.id, left };
+        let answer = self.0.link.ask::<Result<Waking, Unread>>(&call, &[], left);
+        let (woken, _) = answer.unwrap_or_else(|why| panic!("{why}"));
+        Ok(woken?.into())
     }
 }
 
-impl Poll for FarCq {
+impl PollCq for FarCq {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let room: Vec<u8> = out.iter().flat_map(|wc| wc.to_bytes()).collect();
         let call = Call::Poll { cq: self.handle.id };

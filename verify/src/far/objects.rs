@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use cq_core::transport::{Arm, Block, Events, Poll, Post, PostError};
+use cq_core::transport::{Arm, Block, Events, PollCq, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 use serde::Serialize;
 
 use super::wire::{self, Call, Frame, Id, Kind};
 use super::words::{Caps, Key, Receive, Refusing, Report, Said, Send, SrqCaps};
-use super::words::{Unarmed, Unpolled, Unread};
+use super::words::{Unarmed, Unpolled, Unread, Waking};
 use crate::device::{Access, Cq, Destination, Destroy, Device, Mr, Mw, Qp, QpInit, Refusal, Srq};
 
 /// How many bytes a completion has.
@@ -58,12 +59,14 @@ impl<D: Device> Objects<D> {
             Call::Destroy { kind, id } => plain(self.destroy(kind, id)),
             Call::Poll { cq } => self.poll(cq, &raw),
             Call::Next { channel } => {
-                let event = self.channels.with(channel, |channel| channel.next());
+                let event = self.channels.with(channel, |channel| channel.take_event());
                 plain(event.map(|key| key.map(Key::from)).map_err(Unread::from))
             }
-            Call::Block { channel, mut left } => {
-                let woken = self.channels.with(channel, |channel| channel.block(&mut left));
-                plain((woken.map_err(Unread::from), left))
+            Call::Block { channel, left } => {
+                // A time that the clock can't say is longer than anyone waits.
+                let deadline = left.and_then(|left| Instant::now().checked_add(left));
+                let woken = self.channels.with(channel, |channel| channel.block(deadline));
+                plain(woken.map(Waking::from).map_err(Unread::from))
             }
             Call::Read { mr, offset, len } => {
                 let mut bytes = vec![0; len];
@@ -184,7 +187,7 @@ impl<D: Device> Objects<D> {
             Call::Open => plain(self.devices.add(D::open())),
             Call::Limits { device } => plain(self.devices.with(device, |device| device.limits())),
             Call::NextAsync { device } => {
-                let event = self.devices.with(device, |device| device.next_async());
+                let event = self.devices.with(device, |device| device.take_async_event());
                 plain(event.map(|event| event.map(Report::from)).map_err(Unread::from))
             }
             Call::AllocPd { device } => {

@@ -2,7 +2,7 @@
 
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{
-    ArmError, Armed, CqKey, EventError, Notify, PollError, PostError, Refused,
+    ArmError, Armed, CqKey, EventError, Notify, PollError, PostError, Refused, Woken,
 };
 use cq_core::wr::{
     Data, Placement, RecvWr, RemoteAddr, Selectivity, SendFlags, SendOp, SendWr, Sge, WindowBind,
@@ -122,6 +122,11 @@ choices! {
     Unarmed = ArmError {
         NoChannel {}
         Device { code = 0: i32 }
+    }
+    Waking = Woken {
+        Event {}
+        DeadlinePassed {}
+        Interrupted {}
     }
     Unread = EventError {
         Device { code = 0: i32 }

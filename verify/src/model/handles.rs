@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cq_core::transport::{
-    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, Poll, PollError, Post,
-    PostError,
+    Arm, ArmError, Armed, Block, CqKey, EventError, Events, Notify, PollCq, PollError, Post,
+    PostError, Woken,
 };
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
@@ -141,35 +141,38 @@ impl Destroy for ModelSrq {
 }
 
 impl Events for ModelChannel {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.with(|world, id| world.next_event(id)))
     }
 }
 
 impl Block for ModelChannel {
-    /// Lets the clock run to what time brings within `left`. Where it brings nothing, another thread may:
-    /// that is waited for as long as `left` really is.
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
+    type Instant = Instant;
+
+    /// Lets the clock run to what time brings within what is left. Where it brings nothing, another thread
+    /// may: that is waited for as long as that really is.
+    fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        let mut left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let mut world = self.shared.lock();
         loop {
             if !world.channels[&self.id].events.is_empty() {
-                return Ok(true);
+                return Ok(Woken::Event);
             }
             let end = left.map(|left| world.now.saturating_add(left));
             let deadline = world.next_deadline();
             match deadline.filter(|deadline| end.is_none_or(|end| *deadline <= end)) {
                 Some(deadline) => {
                     world.advance(deadline);
-                    *left = end.map(|end| end.saturating_sub(world.now));
+                    left = end.map(|end| end.saturating_sub(world.now));
                 }
-                None if *left == Some(Duration::ZERO) => return Ok(false),
-                None => world = self.shared.wait(world, left),
+                None if left == Some(Duration::ZERO) => return Ok(Woken::DeadlinePassed),
+                None => world = self.shared.wait(world, &mut left),
             }
         }
     }
 }
 
-impl Poll for ModelCq {
+impl PollCq for ModelCq {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.with(|world, id| world.poll(id, out))
     }

@@ -233,7 +233,7 @@ fn in_limits(caps: &QpCaps) -> bool {
 }
 
 impl AsyncEvents for Model {
-    fn next_async(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
         Ok(self.with(|world, id| world.openings.get_mut(&id)?.reports.pop_front()))
     }
 }

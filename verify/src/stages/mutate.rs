@@ -1,4 +1,6 @@
-//! Faults that are planted one at a time, and what notices them, by the package `verify-mutate`.
+//! Faults that are planted one at a time, mechanically or by hand, and what notices them, by the package `verify-mutate`.
+
+use std::process::Command;
 
 use super::last_line;
 use crate::run::{Job, Stop, cargo};
@@ -6,15 +8,21 @@ use crate::run::{Job, Stop, cargo};
 /// How long the share of every commit may run, once it is built.
 const SECONDS: &str = "45";
 
-/// Runs the share of this seed, or all of them.
+/// Runs the controls of the loom models, and the share of this seed, or all faults.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let mut command =
-        cargo(&["run", "--quiet", "--profile", "checker", "-p", "verify-mutate", "--"]);
+    let controls = job.run("planting controls", tool().arg("--controls"))?;
+    let mut faults = tool();
     match job.effort.long {
-        true => command.arg("--long"),
-        false => command.args(["--seconds", SECONDS, "--seed", &job.effort.seed.to_string()]),
+        true => faults.arg("--long"),
+        false => faults.args(["--seconds", SECONDS, "--seed", &job.effort.seed.to_string()]),
     };
-    let output = job.run("planting faults", &mut command)?;
-    let summary = last_line(&output)?.to_owned();
-    Ok(if job.asked_for { format!("{summary}\n{}", output.trim_end()) } else { summary })
+    let faults = job.run("planting faults", &mut faults)?;
+    let summary = format!("{}; {}", last_line(&faults)?, last_line(&controls)?);
+    let shown = |output: &str| format!("\n{}", output.trim_end());
+    let tables = if job.asked_for { shown(&controls) + &shown(&faults) } else { String::new() };
+    Ok(summary + &tables)
+}
+
+fn tool() -> Command {
+    cargo(&["run", "--quiet", "--profile", "checker", "-p", "verify-mutate", "--"])
 }

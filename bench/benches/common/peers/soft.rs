@@ -1,56 +1,89 @@
-//! The software completion queue of cq-core, without a channel.
+//! The software completion queue of cq-core, without a channel, pushed to as by somebody who can wait.
 
-use cq_core::ring::{Slot, Tail};
-use cq_core::soft::{Consumer, Control, Parts, Producer};
-use cq_core::transport::{CqKey, NoSignal, Poll};
+use core::ptr::NonNull;
+
+use cq_core::queue::raw::{self, Layout, RawQueue};
+use cq_core::queue::{Consumer, HeapCq, NoChannel, Producer};
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 
-use super::ring::slots;
-use crate::common::peer::{Peer, Receiver, Sender, send_each};
+use crate::common::peer::{Peer, Receiver, Sender};
 
-/// `cq_core::soft`; with `SLACK` it gives slots back late. Whoever sends has to keep to the capacity, since
-/// an overrun is for ever.
+/// `cq_core::queue`; with `SLACK`, as many slots again as were promised, so that they are given back late.
 pub struct Soft<const SLACK: bool>;
 
-/// What the two sides of a [`Soft`] share.
+/// The same in memory that others might write to.
+pub struct Raw;
+
+/// Memory of a [`Raw`].
 pub struct Memory {
-    control: Control,
-    slots: Box<[Slot]>,
-    capacity: u32,
+    words: Box<[Line]>,
+    layout: Layout,
 }
+
+#[derive(Clone, Copy)]
+#[repr(align(128))]
+struct Line(#[expect(dead_code, reason = "memory for a queue")] [u8; 128]);
 
 impl<const SLACK: bool> Peer for Soft<SLACK> {
-    const NAME: &'static str = if SLACK { "soft, slack" } else { "soft" };
+    const NAME: &'static str = if SLACK { "queue, slack" } else { "queue" };
+    type Memory = usize;
+    type Sender<'a> = Producer<'static>;
+    type Receiver<'a> = Consumer<'static>;
+
+    fn memory(capacity: usize) -> usize {
+        capacity
+    }
+
+    fn open(capacity: &mut usize) -> (Self::Sender<'_>, Self::Receiver<'_>) {
+        let slots = if SLACK { 2 * *capacity } else { *capacity };
+        HeapCq::with_slots(*capacity as u32, slots).expect("a power of two").split()
+    }
+}
+
+impl Peer for Raw {
+    const NAME: &'static str = "queue, raw";
     type Memory = Memory;
-    type Sender<'a> = Producer<'a>;
-    type Receiver<'a> = Consumer<'a>;
+    type Sender<'a> = raw::Producer<'a>;
+    type Receiver<'a> = raw::Consumer<'a>;
 
     fn memory(capacity: usize) -> Memory {
-        let slots = slots::<SLACK>(capacity);
-        Memory { control: Control::new(), slots, capacity: capacity as u32 }
+        let layout = Layout { slots: capacity, tags: false, promised: capacity as u32 };
+        let lines = layout.bytes().expect("a power of two").div_ceil(size_of::<Line>());
+        Memory { words: vec![Line([0; 128]); lines].into(), layout }
     }
 
+    #[allow(unsafe_code)]
     fn open(memory: &mut Memory) -> (Self::Sender<'_>, Self::Receiver<'_>) {
-        let parts = Parts::new(&memory.control, &memory.slots, &[], memory.capacity)
-            .expect("a power of two that holds the capacity");
-        let key = CqKey { index: 0, generation: 0 };
-        (parts.producer::<NoSignal>(Tail::default(), key, None), parts.consumer(0, key, false))
+        let bytes = size_of_val(&*memory.words);
+        let base = NonNull::from(&mut memory.words[0]).cast();
+        // SAFETY: the sides borrow the memory mutably, so nobody else reaches it.
+        let queue = unsafe { RawQueue::new(base, bytes, memory.layout) };
+        queue.expect("all of it").into_sides(0, NoChannel, NoChannel)
     }
 }
 
-impl Sender for Producer<'_> {
-    #[inline(always)]
-    fn send(&mut self, batch: &[Wc]) -> usize {
-        send_each(batch, |wc| {
-            self.push(wc).expect("the capacity is kept to");
-            true
-        })
-    }
-}
+macro_rules! sides {
+    ($producer:ty, $consumer:ty) => {
+        impl Sender for $producer {
+            #[inline(always)]
+            fn send(&mut self, batch: &[Wc]) -> usize {
+                match batch {
+                    [wc] => self.try_push(wc).is_ok().into(),
+                    batch => self.try_push_batch(batch).unwrap_or(0),
+                }
+            }
+        }
 
-impl Receiver for Consumer<'_> {
-    #[inline(always)]
-    fn receive(&mut self, room: &mut [Wc]) -> usize {
-        self.poll(room).expect("nothing overran")
-    }
+        impl Receiver for $consumer {
+            #[inline(always)]
+            fn receive(&mut self, room: &mut [Wc]) -> usize {
+                self.poll(room).expect("nothing overran")
+            }
+        }
+    };
 }
+pub(super) use sides;
+
+sides!(Producer<'_>, Consumer<'_>);
+sides!(raw::Producer<'_>, raw::Consumer<'_>);

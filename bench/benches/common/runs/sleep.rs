@@ -1,14 +1,18 @@
 //! Arming, pushing, the event, and the wait for it, with an eventfd as the channel; and the eventfd alone,
 //! which is the part of it that the system takes.
 
-use std::time::{Duration, Instant};
+use std::convert::Infallible;
+use std::time::Instant;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::soft::{Consumer, Producer, SoftCq};
-use cq_core::transport::{Arm, Armed, Block, CqKey, EventError, Events, Notify, Poll, Signal};
+use cq_core::queue::{Consumer, OnChannel, Producer, SoftCq};
+use cq_core::transport::{
+    Arm, Armed, Block, CqKey, EventError, Events, Notify, PollCq, Signal, Woken,
+};
 use cq_core::wc::{Wc, WcStatus};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 
 use super::{Sample, Setting};
 use crate::common::placement::{Placement, on_two_cores};
@@ -25,7 +29,7 @@ impl Channel {
     }
 }
 
-impl Signal for Channel {
+impl Signal for &Channel {
     fn raise(&self, _: CqKey) {
         // At its maximum it is readable already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
@@ -33,16 +37,21 @@ impl Signal for Channel {
 }
 
 impl Events for &Channel {
-    fn next(&mut self) -> Result<Option<CqKey>, EventError> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(rustix::io::read(&self.0, &mut [0; 8]).is_ok().then_some(KEY))
     }
 }
 
 impl Block for &Channel {
-    fn block(&mut self, left: &mut Option<Duration>) -> Result<bool, EventError> {
-        let limit = left.map(|left| Timespec::try_from(left).expect("a short time"));
-        let ready = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], limit.as_ref());
-        ready.map(|ready| ready > 0).map_err(|errno| EventError::Device(errno.raw_os_error()))
+    /// Nothing here has a deadline.
+    type Instant = Infallible;
+
+    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None) {
+            Ok(_) => Ok(Woken::Event),
+            Err(Errno::INTR) => Ok(Woken::Interrupted),
+            Err(errno) => Err(EventError::Device(errno.raw_os_error())),
+        }
     }
 }
 
@@ -50,8 +59,8 @@ impl Channel {
     /// Sleeps until there is an event, and takes it.
     fn wait(&self) {
         let mut channel = self;
-        while channel.next().expect("an eventfd can be read").is_none() {
-            channel.block(&mut None).expect("an eventfd can be polled");
+        while channel.take_event().expect("an eventfd can be read").is_none() {
+            let _either = channel.block(None).expect("an eventfd can be polled");
         }
     }
 }
@@ -74,7 +83,7 @@ pub fn soft_event(_: Setting, count: u64) -> Sample {
 pub fn bare_event(_: Setting, count: u64) -> Sample {
     let channel = Channel::new();
     alone(count, |_| {
-        channel.raise(KEY);
+        (&channel).raise(KEY);
         channel.wait();
     })
 }
@@ -106,28 +115,28 @@ pub fn soft_trip(setting: Setting, count: u64) -> Sample {
 pub fn bare_trip(setting: Setting, count: u64) -> Sample {
     let (to_away, to_home) = (Channel::new(), Channel::new());
     let ping = |_| {
-        to_away.raise(KEY);
+        (&to_away).raise(KEY);
         to_home.wait();
     };
     let pong = |_| {
         to_away.wait();
-        to_home.raise(KEY);
+        (&to_home).raise(KEY);
     };
     turns(setting, count, ping, pong)
 }
 
 /// What one of two threads has.
 struct End<'a> {
-    producer: Producer<'a, &'a Channel>,
-    consumer: CompletionQueue<Consumer<'a>>,
+    producer: Producer<'a, OnChannel<&'a Channel>>,
+    consumer: CompletionQueue<Consumer<'a, OnChannel>>,
     channel: &'a Channel,
     room: [Wc; 1],
 }
 
 impl<'a> End<'a> {
     fn new(
-        producer: Producer<'a, &'a Channel>,
-        consumer: Consumer<'a>,
+        producer: Producer<'a, OnChannel<&'a Channel>>,
+        consumer: Consumer<'a, OnChannel>,
         channel: &'a Channel,
     ) -> Self {
         Self { producer, consumer: CompletionQueue::new(consumer), channel, room: [Wc::default()] }

@@ -6,7 +6,7 @@ use std::slice;
 use bench::transport::Transport;
 use bench::transport::loopback::Loopback;
 use bench::transport::verbs::Verbs;
-use cq_core::transport::{Poll, PollError, Post, PostError};
+use cq_core::transport::{PollCq, PollError, Post, PostError};
 use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
@@ -34,7 +34,7 @@ pub const RUST: Calls<Loopback> = Calls {
 pub const C: Calls<Verbs> = Calls {
     post_send: |pair, wr| pair.post_send(slice::from_ref(wr)),
     post_recv: |pair, wr| pair.post_recv(slice::from_ref(wr)),
-    poll: Poll::poll,
+    poll: PollCq::poll,
     symbols: [
         "rxe_loop_verbs::post::post_send",
         "rxe_loop_verbs::post::post_recv",

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 use bench::callgrind::{self, Costs, CountError};
 use bench::transport::loopback::Loopback;
 use bench::transport::verbs::Verbs;
+use cq_core::causes::Causes;
 
 use self::calls::{C, RUST};
 use self::ends::{Ends, THINGS, Thing};
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("abi_cost: {error}");
+            eprintln!("abi_cost: {}", Causes(&*error));
             ExitCode::FAILURE
         }
     }

@@ -190,9 +190,9 @@ impl Arguments {
 /// What can't be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Usage {
-    /// clap says no.
+    /// clap says no, in several lines of which this is the first: not a cause to be printed again.
     #[error("{}", one_line(.0))]
-    Syntax(#[from] ClapError),
+    Syntax(ClapError),
     /// Nor does the device.
     #[error(transparent)]
     Unfit(#[from] Unfit),

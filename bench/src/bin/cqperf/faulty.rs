@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use bench::transport::loopback::Loopback;
 use bench::transport::{End, Limits, Memory, Needs, SetUpError, Transport};
-use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::{RemoteAddr, Sge};
 
@@ -96,7 +96,7 @@ pub struct FaultyQueue<Q> {
     completions: u64,
 }
 
-impl<Q: Poll> Poll for FaultyQueue<Q> {
+impl<Q: PollCq> PollCq for FaultyQueue<Q> {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let count = self.queue.poll(out)?;
         for wc in &mut out[..count] {

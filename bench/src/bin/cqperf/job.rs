@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bench::transport::{MemoryKind, Needs};
+use cq_core::causes::Causes;
 
 use crate::control::EndFailure;
 use crate::op::Op;
@@ -71,7 +72,8 @@ impl Outcome {
 
     /// What went wrong, in a line.
     pub fn error(&self) -> Option<String> {
-        let failures: Vec<_> = self.failures.iter().map(ToString::to_string).collect();
+        let failures: Vec<_> =
+            self.failures.iter().map(|failure| Causes(failure).to_string()).collect();
         (!failures.is_empty()).then(|| failures.join("; "))
     }
 

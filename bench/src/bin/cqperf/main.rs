@@ -26,6 +26,7 @@ use bench::transport::loopback::Loopback;
 use bench::transport::verbs::Verbs;
 use bench::transport::{SetUpError, Transport};
 use clap::Parser;
+use cq_core::causes::Causes;
 
 use crate::args::{Arguments, Place, TransportName, Usage};
 use crate::command::Command;
@@ -66,8 +67,8 @@ mod stream;
 enum Error {
     #[error(transparent)]
     Usage(#[from] Usage),
-    #[error("the transport is not available: {0}")]
-    NoDevice(Box<dyn StdError>),
+    #[error("the transport is not available")]
+    NoDevice(#[source] Box<dyn StdError>),
     #[error(transparent)]
     SetUp(#[from] SetUpError),
     #[error(transparent)]
@@ -76,16 +77,16 @@ enum Error {
     Remote(#[from] remote::Error),
     #[error("{0}")]
     Failed(String),
-    #[error("cannot start the other process: {0}")]
-    Start(io::Error),
+    #[error("cannot start the other process")]
+    Start(#[source] io::Error),
     /// The process that has started this one knows why.
     #[error("exit status {0}")]
     Told(u8),
     #[error("interrupted: the report is of what was measured until then")]
     Interrupted,
-    #[error("cannot watch for signals: {0}")]
+    #[error("cannot watch for signals")]
     Signals(#[from] ctrlc::Error),
-    #[error("cannot print: {0}")]
+    #[error("cannot print")]
     Output(#[from] io::Error),
     #[error(transparent)]
     Plot(#[from] PlotError),
@@ -116,7 +117,7 @@ fn main() -> ExitCode {
         Err(error) => {
             if !matches!(error, Error::Told(_)) {
                 // `eprintln!` would panic where stderr is closed as well.
-                let _ = writeln!(io::stderr(), "error: {error}");
+                let _ = writeln!(io::stderr(), "error: {}", Causes(&error));
             }
             ExitCode::from(error.code())
         }
@@ -152,7 +153,7 @@ fn no_device(place: Place<'_>, why: impl StdError + 'static) -> Error {
         return error;
     }
     if let Ok(connection) = started::connection() {
-        remote::decline(connection, &error);
+        remote::decline(connection, &Causes(&error));
     }
     Error::Told(error.code())
 }
@@ -221,7 +222,9 @@ fn part(measured: Result<(), Error>, started: Started, stop: &Stop) -> Result<()
         // An interrupt reaches both processes: the other one may have been the first to leave.
         Err(Error::Remote(_)) if stop.interrupted() => Err(Error::Interrupted),
         Err(error @ (Error::Failed(_) | Error::Remote(_))) => Err(match ended.death() {
-            Some(what) => Error::Failed(format!("{error}; the process that was started {what}")),
+            Some(what) => {
+                Error::Failed(format!("{}; the process that was started {what}", Causes(&error)))
+            }
             None => error,
         }),
         Err(error) => Err(error),

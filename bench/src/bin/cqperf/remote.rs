@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use bench::transport::{End, Limits, Memory, Needs, SetUpError, Transport};
+use cq_core::causes::Causes;
 use cq_core::wr::RemoteAddr;
 
 use crate::command::{Command, Unfit};
@@ -47,7 +48,7 @@ impl<'a, T: Transport> Peer<'a, T> {
                 // None of ours: one of ours that is lost would have asked to leave.
                 Err(Error::Link(why)) if !stop.asked() => {
                     // Where stderr is closed, nobody wants to know.
-                    let _ = writeln!(io::stderr(), "turned away {from}: {why}");
+                    let _ = writeln!(io::stderr(), "turned away {from}: {}", Causes(&why));
                 }
                 met => return met,
             }
@@ -116,11 +117,11 @@ impl<'a, T: Transport> Peer<'a, T> {
     }
 
     /// Says that there is no more to measure, or why not.
-    pub fn close<E: ToString>(self, ended: &Result<(), E>) {
+    pub fn close<E: std::error::Error>(self, ended: &Result<(), E>) {
         let last = match ended {
             Ok(()) => Message::Done,
             Err(_) if self.stop.interrupted() => Message::Interrupted,
-            Err(error) => Message::sorry(error),
+            Err(error) => Message::sorry(&Causes(error)),
         };
         // If it fails, the other side knows already.
         let _ = self.say(&last);
@@ -153,7 +154,7 @@ impl<'a, T: Transport> Peer<'a, T> {
         let [measurer, _] = job.names();
         let parted = self.part(measurer, side.tally(), control.into_failure());
         match parted.failures.first() {
-            Some(failure) => Err(Error::Failed(format!("{job}: {failure}"))),
+            Some(failure) => Err(Error::Failed(format!("{job}: {}", Causes(failure)))),
             None if parted.left => Err(Error::Interrupted),
             None => Ok(()),
         }
@@ -180,7 +181,7 @@ impl<'a, T: Transport> Peer<'a, T> {
     /// end is still there.
     fn part(&self, there: &'static str, tally: Tally, failure: Option<EndFailure>) -> Parted {
         let left = self.stop.asked();
-        let words = failure.as_ref().map(|failure| words(&failure.why.to_string()));
+        let words = failure.as_ref().map(|failure| words(&Causes(&failure.why).to_string()));
         // If it can't be told, it can't be heard either, and that says why.
         let _ = self.say(&Message::Ended(Ending { tally, left, failure: words }));
         let mut parted = Parted { tally, left, failures: failure.into_iter().collect() };
@@ -233,7 +234,7 @@ impl<'a, T: Transport> Peer<'a, T> {
         let last = match ended {
             Ok(_) | Err(Error::Told(_) | Error::Failed(_)) => return,
             Err(Error::Interrupted) => Message::Interrupted,
-            Err(error) => Message::sorry(error),
+            Err(error) => Message::sorry(&Causes(error)),
         };
         // If it fails, the other side knows already.
         let _ = self.say(&last);
@@ -289,7 +290,7 @@ pub enum Error {
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
     /// The other side is lost, or strange.
-    #[error("the other end: {0}")]
+    #[error("the other end is lost")]
     Link(#[from] LinkError),
     /// The other side gave up.
     #[error("the other end: {0}")]

@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_failed_request_ends_the_job() {
-        every_job_says(Fault::Status, &OPS, "request 7 completed with remote access error");
+        every_job_says(Fault::Status, &OPS, "request 7 failed: remote access error");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::transport::{End, Transport};
-use cq_core::cq::CompletionQueue;
+use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::wc::{Completed, Wc};
 
 use crate::control::{Control, Failure};
@@ -116,16 +116,14 @@ impl<'a, T: Transport> Completions<'a, T> {
 
     /// Sleeps for the next completions, however long it takes. None means: leave.
     pub fn idle(&mut self) -> Result<&[Wc], Failure> {
-        let Some(channel) = &mut self.channel else {
+        if self.channel.is_none() {
             return self.next();
-        };
-        while !self.waiting.control.leave() {
-            let count = self.queue.wait(&mut self.room, channel, Some(SLEEP))?.len();
-            if count > 0 {
-                return Ok(&self.room[..count]);
-            }
         }
-        Ok(&[])
+        let mut count = 0;
+        while count == 0 && !self.waiting.control.leave() {
+            count = self.doze()?;
+        }
+        Ok(&self.room[..count])
     }
 
     /// What the ends share.
@@ -153,14 +151,22 @@ impl<'a, T: Transport> Completions<'a, T> {
 
     fn sleep(&mut self) -> Result<usize, Failure> {
         let mut patience = Patience::default();
-        while let Some(channel) = &mut self.channel {
-            let count = self.queue.wait(&mut self.room, channel, Some(SLEEP))?.len();
+        loop {
+            let count = self.doze()?;
             if count > 0 || self.waiting.control.leave() {
                 return Ok(count);
             }
             patience.wear(Instant::now())?;
         }
-        Ok(0)
+    }
+
+    /// Sleeps for completions, a while at most, or until a signal comes that may mean: leave.
+    fn doze(&mut self) -> Result<usize, Failure> {
+        let Some(channel) = &mut self.channel else { return Ok(0) };
+        match self.queue.wait(&mut self.room, channel, Some(Instant::now() + SLEEP)) {
+            Err(WaitError::Interrupted) => Ok(0),
+            other => Ok(other?.len()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, Poll, PollError};
+use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ impl<T> Counted<T> {
     }
 }
 
-impl<T: Poll> Poll for Counted<T> {
+impl<T: PollCq> PollCq for Counted<T> {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let count = self.transport.poll(out)?;
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn polls_are_counted_empty_ones_too() {
         struct Script(Vec<usize>);
-        impl Poll for Script {
+        impl PollCq for Script {
             fn poll(&mut self, _: &mut [Wc]) -> Result<usize, PollError> {
                 self.0.pop().ok_or(PollError::Device(5))
             }

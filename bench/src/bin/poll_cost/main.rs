@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use bench::callgrind::{self, CountError};
 use bench::delivery::Delivery;
 use bench::transport::verbs::{Verbs, VerbsError};
+use cq_core::causes::Causes;
 
 use self::polls::{BARE, OURS, Way};
 
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     let device = match device() {
         Ok(device) => device,
         Err(error) => {
-            eprintln!("poll_cost: {error}");
+            eprintln!("poll_cost: {}", Causes(&error));
             return ExitCode::from(NO_DEVICE);
         }
     };
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("poll_cost: {error}");
+            eprintln!("poll_cost: {}", Causes(&*error));
             ExitCode::FAILURE
         }
     }

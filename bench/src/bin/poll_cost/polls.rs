@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::transport::{Poll, PollError};
+use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
 use transport_verbs::Cq;
 

@@ -1,7 +1,7 @@
 use std::thread;
 
 use cq_core::setup::{Access, QpAttrMask, QpType, SrqInit};
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
@@ -148,11 +148,11 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
     let number = receiver.number();
     let stuck = &fabric.own(number).stuck;
     // As if another one had been waited for: who goes on to the lock forgets that.
-    sync::store_u32(stuck, u32::MAX);
+    sync::store(stuck, u32::MAX);
     let another = fabric.lock(&fabric.qp(number).taking, || {}).unwrap();
     thread::scope(|scope| {
         let sends = scope.spawn(|| Scene::send(&mut sender, &ah, number));
-        until("it has looked, and waits", || sync::load_u32(stuck) == 0);
+        until("it has looked, and waits", || sync::load(stuck) == 0);
         receiver.modify(&QpAttr::to(QpState::Rts).qkey(2)).unwrap();
         drop(another);
         until("it is through", || sends.is_finished());
@@ -183,7 +183,7 @@ fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
     let slot = fabric.qp(number);
     assert!(slot.taking.try_enter(dead));
     let wc = completion::failed(1, number, WcStatus::LOC_PROT_ERR);
-    cq::die_pushing(fabric, sync::load_u32(&slot.recv_cq), dead, &wc, tag::of_recv(1));
+    cq::die_pushing(fabric, sync::load(&slot.recv_cq), dead, &wc, tag::of_recv(1));
     Scene::send(&mut sender, &ah, number);
     let mut room = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut room), Ok(2));

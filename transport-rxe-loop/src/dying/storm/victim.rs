@@ -46,7 +46,7 @@ fn suffers() {
         if chance.one_in(3) {
             Near::new(&context, &pd).unwrap().work(&mut chance).unwrap();
         }
-        while context.next_async().unwrap().is_some() {}
+        while context.take_async_event().unwrap().is_some() {}
         thread::yield_now();
     }
 }

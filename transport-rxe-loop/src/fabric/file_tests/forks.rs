@@ -19,7 +19,7 @@ use super::super::registry::Kept;
 use super::*;
 use crate::actor::has_to_wait;
 use crate::protocol::steps::{self, Step};
-use crate::sync::{AtomicU32 as Word, load_u32, store_u32};
+use crate::sync::{AtomicU32 as Word, load, store};
 
 /// Forks; what `child` says is its exit code.
 pub fn fork(child: impl FnOnce() -> bool) -> i32 {
@@ -59,15 +59,15 @@ fn word(of: &'static Attachment) -> &'static Word {
 /// What it inherited reaches nothing, and it can attach anew.
 fn child_is_its_own(here: &'static Attachment) -> bool {
     assert!(!here.is_ours());
-    assert_eq!(load_u32(word(here)), 0);
-    store_u32(word(here), 77);
+    assert_eq!(load(word(here)), 0);
+    store(word(here), 77);
     assert_eq!(here.alive(here.owner()), Liveness::Alive { pid: None });
     assert_eq!(REGISTRY.all().count(), 0);
     let anew = attach(here.path()).unwrap();
     assert!(anew.is_ours());
     assert_ne!(anew.owner(), here.owner());
-    assert_eq!(load_u32(word(anew)), 5);
-    store_u32(word(anew), 6);
+    assert_eq!(load(word(anew)), 5);
+    store(word(anew), 6);
     // SAFETY: a call without arguments.
     let parent = unsafe { libc::getppid() };
     assert_eq!(anew.alive(here.owner()), Liveness::Alive { pid: Some(parent) });
@@ -89,11 +89,11 @@ fn address_that_a_child_draws() -> [u8; 8] {
 
 pub fn parent(path: &FabricPath) {
     let here = attach(path).unwrap();
-    store_u32(word(here), 5);
+    store(word(here), 5);
     let pid = fork(|| child_is_its_own(here));
     assert_eq!(exit_code(pid), 0);
     assert!(here.is_ours());
-    assert_eq!(load_u32(word(here)), 6);
+    assert_eq!(load(word(here)), 6);
     let child = here.owners().find(|&owner| owner != here.owner()).unwrap();
     assert_eq!(here.alive(child), Liveness::Dead);
     assert_eq!(files(path.directory()).len(), 1, "the child's end removed nothing");
@@ -260,12 +260,12 @@ pub fn parent_that_maps_nothing(path: &FabricPath) {
     setrlimit(Resource::Core, Rlimit { current: Some(0), ..core }).unwrap();
     setrlimit(Resource::As, Rlimit { current: Some(1), ..memory }).unwrap();
     let pid = fork(|| {
-        store_u32(word(here), 77);
+        store(word(here), 77);
         true
     });
     setrlimit(Resource::As, memory).unwrap();
     assert!(pid > 0, "it forks");
-    assert_eq!((exit_code(pid), load_u32(word(here))), (-1, 0), "the child ends before it runs");
+    assert_eq!((exit_code(pid), load(word(here))), (-1, 0), "the child ends before it runs");
     say("done");
     wait();
 }

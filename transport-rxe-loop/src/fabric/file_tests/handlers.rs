@@ -9,7 +9,7 @@ use rustix::thread::gettid;
 use super::super::fork::watch;
 use super::forks::{exit_code, fork};
 use super::*;
-use crate::sync::{AtomicU32 as Word, load_u32, store_u32, try_lock, unlock};
+use crate::sync::{AtomicU32 as Word, load, store, try_lock_as, unlock};
 
 /// A lock of the program's, which it keeps whole across forks, as allocators do.
 static LOCK: Word = Word::new(0);
@@ -20,13 +20,13 @@ static RAISES: Word = Word::new(0);
 static HANDLED: Word = Word::new(0);
 
 extern "C" fn locks() {
-    if load_u32(&RAISES) != 0 {
-        store_u32(&RAISES, 0);
+    if load(&RAISES) != 0 {
+        store(&RAISES, 0);
         // SAFETY: the handler is installed.
         unsafe { libc::raise(libc::SIGUSR1) };
     }
-    store_u32(&FORKS, 1);
-    while !try_lock(&LOCK) {
+    store(&FORKS, 1);
+    while !try_lock_as(&LOCK, 1) {
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -45,9 +45,9 @@ fn keeps_its_lock(before: extern "C" fn(), after: extern "C" fn()) {
 /// Attaches with a lock that another thread waits for as it forks.
 pub fn parent_with_a_lock(path: &FabricPath) {
     keeps_its_lock(locks, unlocks);
-    assert!(try_lock(&LOCK));
+    assert!(try_lock_as(&LOCK, 1));
     let forks = thread::spawn(|| exit_code(fork(|| true)));
-    until("it forks", || load_u32(&FORKS) != 0);
+    until("it forks", || load(&FORKS) != 0);
     assert!(matches!(attach(path), Err(AttachError::Busy { .. })), "it can't while that goes on");
     unlock(&LOCK);
     assert_eq!(forks.join().unwrap(), 0);
@@ -69,7 +69,7 @@ extern "C" fn forks_too(_: libc::c_int) {
             child => libc::waitpid(child, std::ptr::null_mut(), 0),
         };
     }
-    store_u32(&HANDLED, 1);
+    store(&HANDLED, 1);
 }
 
 /// Forks, and is sent a signal as that begins, whose handler forks.
@@ -78,9 +78,9 @@ pub fn parent_with_a_handler(path: &FabricPath) {
     unsafe { libc::signal(libc::SIGUSR1, forks_too as *const () as libc::sighandler_t) };
     keeps_its_lock(locks, unlocks);
     attach(path).unwrap();
-    store_u32(&RAISES, 1);
+    store(&RAISES, 1);
     assert_eq!(exit_code(fork(|| true)), 0);
-    assert_ne!(load_u32(&HANDLED), 0, "once the first fork was over");
+    assert_ne!(load(&HANDLED), 0, "once the first fork was over");
     say("done");
     wait();
 }
@@ -93,13 +93,13 @@ fn x07_a_handler_that_forks_while_its_thread_does_waits_for_nobody() {
 /// As a collector of garbage that stops all threads by a signal: it has its lock meanwhile, and waits for each.
 pub fn parent_with_a_collector(path: &FabricPath) {
     extern "C" fn stops(_: libc::c_int) {
-        store_u32(&HANDLED, 1);
+        store(&HANDLED, 1);
     }
     // SAFETY: as in a program.
     unsafe { libc::signal(libc::SIGUSR1, stops as *const () as libc::sighandler_t) };
     keeps_its_lock(locks, unlocks);
     attach(path).unwrap();
-    assert!(try_lock(&LOCK));
+    assert!(try_lock_as(&LOCK, 1));
     let (tells, told) = channel();
     let forks = thread::spawn(move || {
         // SAFETY: without arguments.
@@ -107,11 +107,11 @@ pub fn parent_with_a_collector(path: &FabricPath) {
         exit_code(fork(|| true))
     });
     let thread = told.recv().unwrap();
-    until("it forks", || load_u32(&FORKS) != 0);
+    until("it forks", || load(&FORKS) != 0);
     // SAFETY: that thread has not been joined.
     assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR1) }, 0);
     // A collector waits for ever.
-    until("the thread that forks has stopped", || load_u32(&HANDLED) != 0);
+    until("the thread that forks has stopped", || load(&HANDLED) != 0);
     unlock(&LOCK);
     assert_eq!(forks.join().unwrap(), 0);
     say("done");
@@ -131,14 +131,14 @@ fn me() -> u32 {
 }
 
 extern "C" fn locks_again() {
-    store_u32(&FORKS, 1);
-    if load_u32(&HAS) != me() {
+    store(&FORKS, 1);
+    if load(&HAS) != me() {
         locks();
     }
 }
 
 extern "C" fn unlocks_again() {
-    if load_u32(&HAS) == 0 {
+    if load(&HAS) == 0 {
         unlocks();
     }
 }
@@ -147,12 +147,12 @@ extern "C" fn unlocks_again() {
 pub fn parent_with_two_that_fork(path: &FabricPath) {
     keeps_its_lock(locks_again, unlocks_again);
     attach(path).unwrap();
-    assert!(try_lock(&LOCK));
-    store_u32(&HAS, me());
+    assert!(try_lock_as(&LOCK, 1));
+    store(&HAS, me());
     let forks = thread::spawn(|| exit_code(fork(|| true)));
-    until("it forks", || load_u32(&FORKS) != 0);
+    until("it forks", || load(&FORKS) != 0);
     assert_eq!(exit_code(fork(|| true)), 0);
-    store_u32(&HAS, 0);
+    store(&HAS, 0);
     unlock(&LOCK);
     assert_eq!(forks.join().unwrap(), 0);
     say("done");

@@ -12,7 +12,7 @@ use super::super::registry::{Kept, Registry};
 use super::super::unshared::Opened;
 use super::super::{file, header};
 use super::*;
-use crate::sync::store_u32;
+use crate::sync::store;
 
 /// Attaches, says which process it is, and stays until it may go.
 pub fn user(path: &FabricPath) {
@@ -346,7 +346,7 @@ fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
     assert_ne!(here.owner() as u16, owner as u16, "the lock on its byte tells that it is taken");
     for value in [0, u32::MAX, 0] {
         // Through the mapping: to close the file would end this process' own locks.
-        header::claims(here.memory(), here.limits()).iter().for_each(|word| store_u32(word, value));
+        header::claims(here.memory(), here.limits()).iter().for_each(|word| store(word, value));
         assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
     }
     static OTHER: Registry = Registry::new();

@@ -13,7 +13,7 @@ use super::super::file;
 use super::*;
 use crate::error::RegisterError;
 use crate::reach::files;
-use crate::sync::{AtomicU32 as Word, store_u32};
+use crate::sync::{AtomicU32 as Word, store};
 
 /// Lets an actor play its part alone, to its end; false if it can't be played here.
 fn alone(part: &str, directory: &Directory) -> bool {
@@ -202,7 +202,7 @@ pub fn little_memory(directory: &Path) {
         .is_ok_and(|written| written == 4096)
     {}
     for word in here.memory().slice::<Word>(4096, (3 << 18) - 1024).unwrap() {
-        store_u32(word, 1);
+        store(word, 1);
     }
     files::map(&x.file(), 3 << 20).expect("it needs no more than it has");
     let directory = directory.join("below");

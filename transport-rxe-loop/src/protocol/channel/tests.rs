@@ -115,7 +115,7 @@ fn n09_who_comes_again_comes_after_who_came_first_before_that() {
 #[test]
 fn n09_the_order_goes_on_where_its_numbers_begin_anew() {
     let mut memory = Memory::new(&[0, 1, 2]);
-    sync::store_u32(&memory.boards[0].order, u32::MAX - 1);
+    sync::store(&memory.boards[0].order, u32::MAX - 1);
     memory.raise_all(&[2, 1, 0]);
     assert_eq!(memory.all(), [2, 1, 0]);
 }
@@ -274,7 +274,7 @@ fn x04_marks_and_orders_that_mean_nothing_lose_nothing() {
         memory.boards[0].marks.iter().for_each(|word| {
             sync::raise_from(word, |seen| Some(seen | garbage));
         });
-        memory.nodes.iter().for_each(|node| sync::store_u32(&node.since, garbage as u32));
+        memory.nodes.iter().for_each(|node| sync::store(&node.since, garbage as u32));
         let mut all = memory.all();
         all.sort_unstable();
         assert_eq!(all, [0, 3, 3]);
@@ -290,6 +290,6 @@ fn n09_another_channel_s_source_that_shares_a_mark_keeps_nobody_awake() {
     memory.raise(0);
     memory.events(CHANNEL).set_mark(4);
     // It would come behind the other.
-    sync::store_u32(&memory.nodes[4].since, sync::next_number(&memory.boards[0].order));
+    sync::store(&memory.nodes[4].since, sync::next_number(&memory.boards[0].order));
     assert_eq!(memory.all(), [0]);
 }

@@ -1,14 +1,13 @@
 //! What the models don't show: sizes, places, and what a stranger wrote.
 
-use cq_core::ring::Slot;
-use cq_core::soft::{Control, Tag};
-use cq_core::transport::Poll;
+use cq_core::queue::Control;
+use cq_core::queue::raw::{Slot, Tag};
+use cq_core::testing::raw_queue;
+use cq_core::transport::PollCq;
 use cq_core::wc::WcStatus;
 
 use super::*;
 use crate::protocol::tag::{of_recv, of_send};
-
-const KEY: CqKey = CqKey { index: 3, generation: 9 };
 
 struct Memory {
     control: Control,
@@ -25,8 +24,8 @@ impl Memory {
         }
     }
 
-    fn parts(&self) -> Parts<'_> {
-        Parts::new(&self.control, &self.slots, &self.tags, self.slots.len() as u32).unwrap()
+    fn queue(&self) -> RawQueue<'_> {
+        raw_queue(&self.control, &self.slots, &self.tags, self.slots.len() as u32).unwrap()
     }
 }
 
@@ -35,7 +34,7 @@ fn entry(qp: u32, tag: u32) -> Entry {
 }
 
 fn push(fanin: &Fanin, memory: &Memory, entries: &[Entry]) {
-    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let mut producer = fanin.producer(memory.queue(), NoChannel);
     fanin.push_all(&mut producer, entries, |_, _| ()).unwrap();
 }
 
@@ -63,8 +62,8 @@ fn a_place_is_one_word() {
 #[test]
 fn c08_more_than_the_ring_stores_are_settled_and_kept_in_between() {
     let (fanin, memory) = (Fanin::new(), Memory::new(4));
-    let mut consumer = memory.parts().consumer(0, KEY, false);
-    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let mut consumer = memory.queue().into_consumer(0, NoChannel);
+    let mut producer = fanin.producer(memory.queue(), NoChannel);
     let entries: Vec<_> = (1..=10).map(|end| entry(1, of_recv(end))).collect();
     let (mut settled, mut kept, mut polled) = (Vec::new(), Vec::new(), Vec::new());
     let pushed = fanin.push_all(&mut producer, &entries, |_, tag| {
@@ -82,7 +81,7 @@ fn c08_more_than_the_ring_stores_are_settled_and_kept_in_between() {
 #[test]
 fn each_queue_is_settled_once_for_what_follows_each_other() {
     let (fanin, memory) = (Fanin::new(), Memory::new(8));
-    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let mut producer = fanin.producer(memory.queue(), NoChannel);
     let entries = [
         entry(1, of_recv(1)),
         entry(1, of_recv(2)),
@@ -100,29 +99,30 @@ fn each_queue_is_settled_once_for_what_follows_each_other() {
 #[test]
 fn o03_what_is_dropped_is_settled_all_the_same() {
     let (fanin, memory) = (Fanin::new(), Memory::new(2));
-    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let mut producer = fanin.producer(memory.queue(), NoChannel);
     let entries: Vec<_> = (1..=5).map(|end| entry(1, of_recv(end))).collect();
     let mut last = 0;
     let pushed = fanin.push_all(&mut producer, &entries, |_, tag| last = tag);
-    assert_eq!(pushed, Err(Overrun { dropped: 1 }));
+    assert_eq!(pushed, Err(Dropped { lost: 2, total: 2 }));
     assert_eq!(last, 5);
-    let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+    let mut producer = fanin.producer(memory.queue(), NoChannel);
     let again = fanin.push(&mut producer, &entry(1, of_recv(6)), |_, tag| last = tag);
-    assert_eq!((again, last), (Err(Overrun { dropped: 4 }), 6));
+    assert_eq!((again, last), (Err(Dropped { lost: 1, total: 4 }), 6));
 }
 
 #[test]
 fn q12_tags_and_order_move_with_what_waits() {
     let (fanin, old, new) = (Fanin::new(), Memory::new(128), Memory::new(64));
     fanin.begin(Place { offset: 1, log2: 7, promised: 128 });
-    let mut consumer = old.parts().consumer(0, KEY, false);
+    let mut consumer = old.queue().into_consumer(0, NoChannel);
     let all: Vec<_> = (1..=50).map(|end| entry(1, of_send(end))).collect();
     push(&fanin, &old, &all);
     consumer.poll(&mut [Wc::default(); 3]).unwrap();
     assert_eq!(fanin.unpolled(&consumer), 47);
 
     let place = Place { offset: 2, log2: 6, promised: 64 };
-    let mut consumer = fanin.move_to((&mut consumer, old.parts()), (place, new.parts()), false);
+    let mut consumer =
+        fanin.move_to((&mut consumer, &old.queue()), (place, new.queue()), NoChannel);
     assert_eq!(fanin.place(), place);
     assert_eq!(fanin.unpolled(&consumer), 47);
     push(&fanin, &new, &[entry(1, of_send(51))]);
@@ -135,11 +135,11 @@ fn q12_tags_and_order_move_with_what_waits() {
 #[test]
 fn x04_a_tail_that_a_stranger_put_further_does_not_move() {
     let (fanin, old, new) = (Fanin::new(), Memory::new(8), Memory::new(16));
-    let mut consumer = old.parts().consumer(0, KEY, false);
+    let mut consumer = old.queue().into_consumer(0, NoChannel);
     push(&fanin, &old, &[entry(1, of_recv(1)), entry(1, of_recv(2))]);
     sync::store(&fanin.tail[0], 5);
-    let to = (Place::default(), new.parts());
-    let mut consumer = fanin.move_to((&mut consumer, old.parts()), to, false);
+    let to = (Place::default(), new.queue());
+    let mut consumer = fanin.move_to((&mut consumer, &old.queue()), to, NoChannel);
     assert_eq!(fanin.unpolled(&consumer), 2, "as many as could be read");
     push(&fanin, &new, &[entry(1, of_recv(3))]);
     assert_eq!(tags(&mut consumer), [1, 2, 3].map(of_recv));
@@ -151,12 +151,12 @@ fn x04_words_that_a_stranger_wrote_are_harmless() {
         let (fanin, memory, new) = (Fanin::new(), Memory::new(4), Memory::new(4));
         fanin.tail.iter().for_each(|tail| sync::store(tail, word));
         let mut settled = 0;
-        let _state = fanin.repair(memory.parts(), |_, _| settled += 1);
+        let _state = fanin.repair(&memory.queue(), |_, _| settled += 1);
         assert!(settled <= 4);
-        let mut producer = fanin.producer(memory.parts(), KEY, None::<NoSignal>);
+        let mut producer = fanin.producer(memory.queue(), NoChannel);
         let _lost_or_overrun = fanin.push(&mut producer, &entry(1, of_recv(1)), |_, _| ());
-        let mut consumer = memory.parts().consumer(0, KEY, false);
-        let to = (Place::default(), new.parts());
-        let _consumer = fanin.move_to((&mut consumer, memory.parts()), to, false);
+        let mut consumer = memory.queue().into_consumer(0, NoChannel);
+        let to = (Place::default(), new.queue());
+        let _consumer = fanin.move_to((&mut consumer, &memory.queue()), to, NoChannel);
     }
 }

@@ -1,7 +1,8 @@
 //! What the models don't show: counts, times, and what a stranger wrote.
 
-use cq_core::ring::Slot;
-use cq_core::soft::Parts;
+use cq_core::queue::OnChannel;
+use cq_core::queue::raw::Slot;
+use cq_core::testing::raw_queue;
 use cq_core::transport::{Arm, CqKey};
 
 use super::*;
@@ -30,9 +31,9 @@ fn of(count: u16, period: u16) -> Queue {
 
 impl Queue {
     fn arm(&self, on: Notify) {
-        let parts = Parts::new(&self.control, &self.slots, &[], 4).unwrap();
+        let queue = raw_queue(&self.control, &self.slots, &[], 4).unwrap();
         let key = CqKey { index: 0, generation: 1 };
-        let _ = parts.consumer(0, key, true).arm(on).unwrap();
+        let _ = queue.into_consumer(0, OnChannel::named(key)).arm(on).unwrap();
     }
 
     fn came(&self, all: u32, now: u64) -> Alert {
@@ -193,7 +194,7 @@ fn x04_whatever_the_words_say_an_event_is_not_held_for_long() {
         let queue = of(u16::MAX, 100);
         sync::store(&queue.moderation.deadline, word);
         sync::store(&queue.moderation.alarm, word);
-        sync::store_u32(&queue.moderation.held, held);
+        sync::store(&queue.moderation.held, held);
         if queue.came(1, NOW) != Alert::Raise {
             assert!(until(queue.moderation.alarm(), NOW) <= 100_000);
             assert_eq!(queue.look(NOW + 100_000), Alert::Raise);

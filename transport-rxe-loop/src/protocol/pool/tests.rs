@@ -187,7 +187,7 @@ fn x04_words_that_cannot_be_lead_nowhere() {
     sync::store(&memory.pool.owner.posted, 4);
     assert_eq!(queue.take(ME, QP), None, "no such slots");
     for slot in [1, u32::MAX, 0, 1] {
-        sync::store_u32(&memory.order[slot as usize % 4], slot);
+        sync::store(&memory.order[slot as usize % 4], slot);
     }
     for word in [3, 0xff, u64::MAX, POSTED | 0xff00] {
         memory.slots.iter().for_each(|slot| sync::store(slot, word));
@@ -206,7 +206,7 @@ fn x04_words_that_cannot_be_lead_nowhere() {
 fn q09_what_was_left_is_looked_for_once_and_is_another_taking() {
     let memory = Memory::at(0);
     let queue = memory.queue();
-    let is_left = || sync::load_u32(&memory.pool.takers.left) != 0;
+    let is_left = || sync::load(&memory.pool.takers.left) != 0;
     assert!(post(&queue, 0).is_some());
     let mut tags = BTreeSet::new();
     for _ in 0..3 {

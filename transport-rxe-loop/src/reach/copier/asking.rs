@@ -57,7 +57,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
         }
         at = part.end;
         drop(asking);
-        if at < range.end && sync::load_u32(&fabric.reach().copier().waiting) > 0 {
+        if at < range.end && sync::load(&fabric.reach().copier().waiting) > 0 {
             sched_yield();
         }
     }

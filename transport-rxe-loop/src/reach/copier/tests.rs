@@ -3,7 +3,7 @@
 use std::thread;
 
 use cq_core::setup::{QpType, SrqInit};
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, Sge};
 
@@ -117,7 +117,7 @@ fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
     let stage = fabric.tables().stages.large().next().unwrap();
     let (whose, needs) = (Whose::local(0), Access::empty());
     asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
-    let calls = || sync::load_u32(&this(fabric).unwrap().calls);
+    let calls = || sync::load(&this(fabric).unwrap().calls);
     let before = calls();
     serve_all(fabric, 0);
     assert_eq!((state(stage.head), calls()), (Some(State::Asked), before + 1));
@@ -330,7 +330,7 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
 #[test]
 fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look_for() {
     let (_context, _pd, fabric) = alone();
-    let calls = || sync::load_u32(&this(fabric).unwrap().calls);
+    let calls = || sync::load(&this(fabric).unwrap().calls);
     let (whose, needs) = (Whose::local(0), Access::empty());
     let (before, stages) = (calls(), &fabric.tables().stages);
     for stage in stages.of(PLACE).chain(stages.large()) {

@@ -143,12 +143,12 @@ fn x04_an_entry_that_was_scribbled_is_refused() {
     let foreigner = Foreigner::new();
     let slot = foreigner.fabric.mr(foreigner.index);
     for word in [&slot.key, &slot.access, &slot.pd, &slot.kind] {
-        let good = sync::load_u32(word);
+        let good = sync::load(word);
         for bad in [good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
-            sync::store_u32(word, bad);
+            sync::store(word, bad);
             assert!(!foreigner.is_reached(0, 8));
         }
-        sync::store_u32(word, good);
+        sync::store(word, good);
     }
     for word in [&slot.base, &slot.len, &slot.seal] {
         let good = sync::load(word);
@@ -163,9 +163,9 @@ fn x04_an_entry_that_was_scribbled_is_refused() {
     sync::store(&slot.len, u64::MAX);
     assert!(!foreigner.is_reached(LEN, 8));
     assert!(foreigner.is_reached(0, 8));
-    sync::store_u32(&slot.key, 0);
+    sync::store(&slot.key, 0);
     assert!(!foreigner.is_reached(0, 8), "deregistered");
-    sync::store_u32(&slot.key, foreigner.facts.key);
+    sync::store(&slot.key, foreigner.facts.key);
     assert!(foreigner.is_reached(0, 8));
     sync::store(&slot.seal, 1);
     assert!(!foreigner.is_reached(0, 8));
@@ -220,14 +220,14 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     let window = ForeignWindow::new();
     let slot = window.region.fabric.mr(window.index);
     for word in [&slot.key, &slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
-        let good = sync::load_u32(word);
+        let good = sync::load(word);
         for bad in [0, good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
             if bad != good {
-                sync::store_u32(word, bad);
+                sync::store(word, bad);
                 assert!(!window.is_reached(0, 8));
             }
         }
-        sync::store_u32(word, good);
+        sync::store(word, good);
     }
     for word in [&slot.base, &slot.len, &slot.seal, &slot.region_seal] {
         let good = sync::load(word);

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use cq_core::transport::{Poll, Post};
+use cq_core::transport::{PollCq, Post};
 use cq_core::wr::{RecvWr, SendWr};
 use transport_rxe_loop::{Cq, QpAttr, QpInit, QpState, QueuePair};
 

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use cq_core::transport::Poll;
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 use rdma_sys::{
     ibv_alloc_mw, ibv_bind_mw, ibv_create_qp, ibv_dealloc_mw, ibv_destroy_qp, ibv_modify_qp,

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool as Unseen, Ordering::Relaxed};
 
-use cq_core::ring::Slot;
-use cq_core::soft::{Consumer, Control, Entry, Parts, Tag};
-use cq_core::transport::{NoSignal, Poll};
+use cq_core::queue::raw::{Consumer, RawQueue, Slot, Tag};
+use cq_core::queue::{Control, Entry, NoChannel};
+use cq_core::testing::raw_queue;
+use cq_core::transport::PollCq;
 use cq_core::wc::{Wc, WcStatus};
 use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Place};
@@ -19,7 +20,6 @@ use transport_rxe_loop::protocol::window::{Copying, Shut};
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::model;
 use verify_loom::mortal::{Mortal, VICTIM};
-use verify_loom::queue::KEY;
 
 const WRONG: &str = "lost, doubled or out of order";
 const LEFT: &str = "left behind";
@@ -81,8 +81,8 @@ impl Pair {
         identity::read(&self.identity).state == state
     }
 
-    fn parts(&self) -> Parts<'_> {
-        Parts::new(&self.control, &self.slots, &self.tags, 4).unwrap()
+    fn queue(&self) -> RawQueue<'_> {
+        raw_queue(&self.control, &self.slots, &self.tags, 4).unwrap()
     }
 
     fn settle(&self, tag: u32) {
@@ -91,7 +91,7 @@ impl Pair {
 
     fn enter(&self, me: Owner) {
         if self.initiator.enter(&self.fanin.lock, me) && self.care != Care::RepairsNothing {
-            let _state = self.fanin.repair(self.parts(), |_, tag| self.settle(tag));
+            let _state = self.fanin.repair(&self.queue(), |_, tag| self.settle(tag));
         }
     }
 
@@ -99,7 +99,7 @@ impl Pair {
         let wc = Wc::new(position, status, TARGET);
         let entry = Entry { wc, tag: tag::of_recv(position + 1), solicited: false };
         self.enter(me);
-        let mut producer = self.fanin.producer(self.parts(), KEY, None::<NoSignal>);
+        let mut producer = self.fanin.producer(self.queue(), NoChannel);
         self.fanin.push(&mut producer, &entry, |_, tag| self.settle(tag)).unwrap();
         self.initiator.leave(&self.fanin.lock);
     }
@@ -159,7 +159,7 @@ fn fail_and_die(step: u32, care: Care) -> bool {
         let pair = Arc::clone(&pair);
         move || pair.initiator.live(step, || pair.execute())
     });
-    let (mut consumer, mut came) = (pair.parts().consumer(0, KEY, false), Vec::new());
+    let (mut consumer, mut came) = (pair.queue().into_consumer(0, NoChannel), Vec::new());
     assert!(identity::fail(&pair.identity, TARGET));
     pair.flush();
     poll(&mut consumer, &mut came);

@@ -15,6 +15,9 @@ const OWNER: usize = 0;
 const PRODUCER: usize = 1;
 const SWEEPER: usize = 2;
 
+/// What a push fails with at a tail that was left behind.
+const REFUSED: &str = "Dropped { lost: 1, total: 1 }";
+
 /// The step at which a push of one has published it.
 const PUBLISHED: u32 = 8;
 
@@ -54,7 +57,7 @@ fn q12_who_resizes_repairs_first() {
     model("resize after a push", move || {
         producer_killed(plan);
     })
-    .must_fail_as("repair", WRONG, move || {
+    .must_fail_as("repair", REFUSED, move || {
         producer_killed(Plan { repair: Repair::Nothing, ..plan });
     });
 }

@@ -62,7 +62,7 @@ fn store_only(word: &AtomicU32) {
     let failed = AtomicU32::new(0);
     identity::enter(&failed, NUMBER);
     let _ = identity::change(&failed, identity::read(&failed), QpState::Err);
-    sync::store_u32(word, sync::load_u32(&failed));
+    sync::store(word, sync::load(&failed));
 }
 
 #[test]

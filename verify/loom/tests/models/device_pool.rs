@@ -28,8 +28,8 @@ fn wait(world: &World, me: Owner, kicks: &mut Channel) -> Taken {
         if let Some(taken) = world.take(me) {
             return taken;
         }
-        while kicks.next().unwrap().is_none() {
-            kicks.block(&mut None).unwrap();
+        while kicks.take_event().unwrap().is_none() {
+            let _event = kicks.block(None).unwrap();
         }
     }
 }

@@ -72,8 +72,8 @@ fn hand_over(all: u64, batches: &'static [u64]) {
     let mut ahead = Ahead::default();
     for position in 0..all {
         while !queue.receives.has_or_starve(position, &mut ahead, PEER, CAPACITY) {
-            while kicks.next().unwrap().is_none() {
-                kicks.block(&mut None).unwrap();
+            while kicks.take_event().unwrap().is_none() {
+                let _event = kicks.block(None).unwrap();
             }
         }
         queue.take(position);

@@ -99,7 +99,7 @@ impl World {
         for (word, request) in self.words.iter().zip(&self.requests) {
             let Some(serving) = word.serve(ASKED) else { continue };
             self.memory.with_mut(|_| ());
-            sync::store_u32(&self.done, sync::load_u32(&self.done) + 1);
+            sync::store(&self.done, sync::load(&self.done) + 1);
             // SAFETY: the stage is this thread's.
             request.with_mut(|request| unsafe { *request += 1 });
             word.answer(serving);
@@ -204,7 +204,7 @@ fn an_atomic(care: Care) {
     let is_told = world.tries(care);
     asked.join().unwrap();
     world.serve();
-    let done = sync::load_u32(&world.done);
+    let done = sync::load(&world.done);
     assert!(if is_told { done == 1 } else { done <= 1 }, "{TWICE}");
     world.expect_all_free();
 }
@@ -236,7 +236,7 @@ fn is_found(tells_after: bool) {
     asked.join().unwrap();
     // Who asks has called: the other looks once more.
     world.serve();
-    assert_eq!(sync::load_u32(&world.done), 1, "{LEFT}");
+    assert_eq!(sync::load(&world.done), 1, "{LEFT}");
     world.words[1].give_up(seen);
 }
 
@@ -273,7 +273,7 @@ fn dies(step: u32, cancels: bool) {
     // Whoever sweeps up comes when he comes.
     world.words.iter().for_each(|word| _ = word.sweep(ASKER));
     server.join().unwrap();
-    assert!(sync::load_u32(&world.done) <= 1, "{TWICE}");
+    assert!(sync::load(&world.done) <= 1, "{TWICE}");
     world.expect_all_free();
 }
 

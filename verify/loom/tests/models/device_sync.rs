@@ -108,9 +108,9 @@ fn who_acquires_what_was_released_finds_what_was_before_it() {
 
 #[test]
 fn who_is_called_finds_what_for() {
-    let only_stores = |word: &AtomicU32| sync::store_u32(word, 1);
+    let only_stores = |word: &AtomicU32| sync::store(word, 1);
     let is_called = |word: &AtomicU32| sync::acquire(word) == 1;
-    let only_loads = |word: &AtomicU32| sync::load_u32(word) == 1;
+    let only_loads = |word: &AtomicU32| sync::load(word) == 1;
     hands_over("a call", (sync::count, only_stores), (is_called, only_loads));
 }
 
@@ -123,7 +123,7 @@ fn raise_twice(raise: fn(&AtomicU64)) {
     });
     raise(&word);
     other.join().unwrap();
-    assert_eq!(sync::load(&word), 2, "{MISCOUNTED}");
+    assert_eq!(sync::load(&*word), 2, "{MISCOUNTED}");
 }
 
 #[test]
@@ -154,13 +154,13 @@ fn visit(enter: fn(&AtomicU32), leave: fn(&AtomicU32)) {
         let shelf = Arc::clone(&shelf);
         move || {
             enter(&shelf.visitors);
-            if sync::load_u32(&shelf.is_empty) == 0 {
+            if sync::load(&shelf.is_empty) == 0 {
                 shelf.cell.with(|_| ());
             }
             leave(&shelf.visitors);
         }
     });
-    sync::store_u32(&shelf.is_empty, 1);
+    sync::store(&shelf.is_empty, 1);
     sync::full_fence();
     if sync::acquire(&shelf.visitors) == 0 {
         shelf.cell.with_mut(|_| ());
@@ -173,7 +173,7 @@ fn x05_nothing_is_unmapped_while_somebody_looks_at_it() {
     model("a region is unmapped", || visit(sync::enter, sync::leave))
         .must_fail_as("the fence of who enters", UNORDERED, || visit(sync::count, sync::leave))
         .must_fail_as("the release of who leaves", UNORDERED, || {
-            visit(sync::enter, |visitors| sync::store_u32(visitors, 0));
+            visit(sync::enter, |visitors| sync::store(visitors, 0));
         });
 }
 
@@ -183,14 +183,14 @@ fn write(before_last: fn(), after_last: fn()) {
     let writer = thread::spawn({
         let words = Arc::clone(&words);
         move || {
-            sync::store_u32(&words[0], 1);
+            sync::store(&words[0], 1);
             before_last();
-            sync::store_u32(&words[1], 1);
+            sync::store(&words[1], 1);
         }
     });
-    if sync::load_u32(&words[1]) == 1 {
+    if sync::load(&words[1]) == 1 {
         after_last();
-        assert_eq!(sync::load_u32(&words[0]), 1, "{TORN}");
+        assert_eq!(sync::load(&words[0]), 1, "{TORN}");
     }
     writer.join().unwrap();
 }

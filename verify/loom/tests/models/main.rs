@@ -2,6 +2,8 @@
 #![cfg(loom)]
 
 mod arm;
+mod channels;
+mod closing;
 mod coverage;
 mod device_arena;
 mod device_channel;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cq_core::ring::Tail;
+use cq_core::queue::{HeapCq, mpsc};
 use cq_core::transport::{Arm, Armed, CqKey, Notify, Signal};
 use cq_core::wc::Wc;
 use loom::sync::atomic::{
@@ -13,8 +13,8 @@ use loom::sync::atomic::{
 use loom::thread;
 use verify_loom::channel::LOST;
 use verify_loom::harness::model;
-use verify_loom::queue::Queue;
-use verify_loom::shared::{SharedQueue, of};
+use verify_loom::queue::KEY;
+use verify_loom::shared::of;
 
 /// How the bit is set. By a swap always: loom lets one that takes the bit overlook a plain store.
 #[derive(Clone, Copy)]
@@ -26,14 +26,15 @@ enum Raise {
 }
 use Raise::{Always, IfUnset};
 
+#[derive(Clone)]
 struct Bit {
-    set: AtomicBool,
+    set: Arc<AtomicBool>,
     raise: Raise,
 }
 
 impl Bit {
-    fn new(raise: Raise) -> Arc<Self> {
-        Arc::new(Self { set: AtomicBool::new(false), raise })
+    fn new(raise: Raise) -> Self {
+        Self { set: Arc::new(AtomicBool::new(false)), raise }
     }
 
     fn take(&self) -> bool {
@@ -64,33 +65,31 @@ fn arm_and_take(consumer: &mut impl Arm, bit: &Bit) -> bool {
 
 /// One producer pushes twice, and once more in the end.
 fn one_producer(raise: Raise) {
-    let (queue, bit) = (Queue::new(4), Bit::new(raise));
-    let mut consumer = queue.consumer(true);
-    let producer = thread::spawn({
-        let (queue, bit) = (Arc::clone(&queue), Arc::clone(&bit));
-        move || {
-            let mut producer = queue.producer_with(Tail::default(), &*bit);
-            (1..=2).for_each(|nth| producer.push(&of(0, nth)).unwrap());
-            producer.tail()
-        }
+    let bit = Bit::new(raise);
+    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, bit.clone());
+    let producer = thread::spawn(move || {
+        (1..=2).for_each(|nth| producer.push(&of(0, nth)).unwrap());
+        producer
     });
     let asleep = arm_and_take(&mut consumer, &bit);
-    let tail = producer.join().unwrap();
-    queue.producer_with(tail, &*bit).push(&of(0, 3)).unwrap();
+    producer.join().unwrap().push(&of(0, 3)).unwrap();
     assert!(!asleep || bit.take(), "{LOST}");
 }
 
 /// Two producers push once each, and one once more in the end.
 fn two_producers(raise: Raise) {
-    let (queue, bit) = (SharedQueue::new(&[4], 0), Bit::new(raise));
-    let mut consumer = queue.consumer(true);
+    let bit = Bit::new(raise);
+    let (mut last, mut consumer) = mpsc::HeapCq::new(4).unwrap().split_with(KEY, bit.clone());
     let producers = [0, 1].map(|which| {
-        let (queue, bit) = (Arc::clone(&queue), Arc::clone(&bit));
-        thread::spawn(move || queue.producer_with(&*bit).push(&of(which, 1)).unwrap())
+        let mut producer = last.clone();
+        thread::spawn(move || {
+            producer.push(&of(which, 1)).unwrap();
+            producer
+        })
     });
     let asleep = arm_and_take(&mut consumer, &bit);
-    producers.into_iter().for_each(|producer| producer.join().unwrap());
-    queue.producer_with(&*bit).push(&of(0, 2)).unwrap();
+    let _producers = producers.map(|producer| producer.join().unwrap());
+    last.push(&of(0, 2)).unwrap();
     assert!(!asleep || bit.take(), "{LOST}");
 }
 

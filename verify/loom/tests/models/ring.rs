@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cq_core::ring::{Head, Position, Ring, Slot, Tail};
+use cq_core::queue::{HeapCq, Position, Tail, TryPushError};
 use cq_core::sync::Site;
+use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::queue::{expect, numbered};
+use verify_loom::queue::{Queue, expect, numbered};
 
 const OVERWRITTEN: &str = "overwritten before it was given back";
 
@@ -19,112 +20,156 @@ struct Shape {
     /// The position of the first entry.
     start: Position,
     entries: u64,
+    /// How many are pushed at once.
+    run: usize,
+    /// How many are polled at once.
     batch: usize,
     lag: u32,
     /// Whether another consumer goes on after each batch.
     renewed: bool,
 }
 
-struct Shared {
-    slots: Vec<Slot>,
-    head: Head,
-    /// Beside the protocol: loom does not see it.
-    handed_out: AtomicU64,
-}
-
-impl Shared {
-    fn ring(&self) -> Ring<'_> {
-        Ring::new(&self.slots, &self.head).unwrap()
+impl Shape {
+    fn promised(&self) -> u32 {
+        self.capacity as u32 - self.lag
     }
 }
 
+/// A queue in memory of its own.
 fn fifo(shape: Shape) {
-    let shared = Arc::new(Shared {
-        slots: (0..shape.capacity).map(|_| Slot::new()).collect(),
-        head: Head::new(),
-        handed_out: AtomicU64::new(0),
+    let (mut producer, consumer) =
+        HeapCq::with_slots(shape.promised(), shape.capacity).unwrap().split();
+    run(shape, move |batch| producer.try_push_batch(batch), consumer, |consumer| consumer);
+}
+
+/// A raw queue.
+fn raw_fifo(shape: Shape) {
+    let queue = Queue::with_storage(shape.promised(), shape.capacity);
+    let (producers, consumers) = (Arc::clone(&queue), queue);
+    let mut tail = Tail::at(shape.start);
+    let push = move |batch: &[Wc]| {
+        let mut producer = producers.producer(tail);
+        let pushed = producer.try_push_batch(batch);
+        tail = producer.tail();
+        pushed
+    };
+    run(shape, push, consumers.consumer(shape.start), |consumer| match shape.renewed {
+        true => consumers.consumer(consumer.position()),
+        false => consumer,
     });
-    let mut consumer = shared.ring().consumer(shape.start, shape.lag);
+}
+
+fn run<C: PollCq>(
+    shape: Shape,
+    push: impl FnMut(&[Wc]) -> Result<usize, TryPushError> + 'static,
+    mut consumer: C,
+    renew: impl Fn(C) -> C,
+) {
+    // Beside the protocol: loom does not see it.
+    let handed_out = Arc::new(AtomicU64::new(0));
     let producer = thread::spawn({
-        let shared = Arc::clone(&shared);
-        move || produce(&shared, shape)
+        let handed_out = Arc::clone(&handed_out);
+        move || produce(push, &handed_out, shape)
     });
 
     let mut room = vec![Wc::default(); shape.batch];
     let mut last = 0;
     while last < shape.entries {
-        let count = consumer.pop(&mut room);
+        let count = consumer.poll(&mut room).unwrap();
         for wc in &room[..count] {
             last += 1;
             expect(wc, last);
         }
-        shared.handed_out.store(last, SeqCst);
+        handed_out.store(last, SeqCst);
         if count == 0 {
             thread::yield_now();
-        } else if shape.renewed {
-            consumer = shared.ring().consumer(consumer.position(), shape.lag);
+        } else {
+            consumer = renew(consumer);
         }
     }
-    producer.join().unwrap();
-    assert_eq!(consumer.pop(&mut room), 0, "an entry that nobody pushed");
+    let _producer = producer.join().unwrap();
+    assert_eq!(consumer.poll(&mut room), Ok(0), "an entry that nobody pushed");
 }
 
-fn produce(shared: &Shared, shape: Shape) {
-    let mut producer = shared.ring().producer(Tail::at(shape.start));
-    for number in 1..=shape.entries {
-        while producer.push(&numbered(number)).is_err() {
-            thread::yield_now();
+/// Gives back who pushed, so that the queue is not closed yet.
+fn produce<P: FnMut(&[Wc]) -> Result<usize, TryPushError>>(
+    mut push: P,
+    handed_out: &AtomicU64,
+    shape: Shape,
+) -> P {
+    let all: Vec<_> = (1..=shape.entries).map(numbered).collect();
+    for mut run in all.chunks(shape.run) {
+        while let Some(last) = run.last() {
+            match push(run) {
+                Ok(count) => run = &run[count..],
+                Err(TryPushError::Full) => thread::yield_now(),
+                Err(other) => panic!("{other}"),
+            }
+            let (pushed, taken) = (last.wr_id() - run.len() as u64, handed_out.load(SeqCst));
+            // A batch may have been given back that is not handed out yet.
+            let most = (shape.capacity + shape.batch) as u64;
+            assert!(pushed <= taken + most, "{OVERWRITTEN}");
         }
-        let stored = number - shared.handed_out.load(SeqCst);
-        // A batch may have been given back that is not handed out yet.
-        assert!(stored <= (shape.capacity + shape.batch) as u64, "{OVERWRITTEN}");
     }
+    push
 }
 
-/// Runs the shape from three places: the beginning, two entries before the generation starts again, and
-/// two before the position does. What differs there is arithmetic only.
+/// Runs the shape in memory of the queue's own; and raw, from three places: the beginning, two entries before the
+/// generation starts again, and two before the position does. What differs there is arithmetic only.
 fn fifo_across_wraps(name: &str, shape: Shape) {
-    model(name, move || fifo(shape))
-        .must_fail_without(Site::Publish, UNORDERED)
-        .must_fail_without(Site::Observe, UNORDERED)
-        .must_fail_without(Site::ReleaseHead, UNORDERED)
-        .must_fail_without(Site::AcquireHead, UNORDERED)
-        .must_fail_without(Site::FullCheck, OVERWRITTEN);
+    let right = |name: String, body: fn(Shape), shape: Shape| {
+        model(name, move || body(shape))
+            .must_fail_without(Site::Publish, UNORDERED)
+            .must_fail_without(Site::Observe, UNORDERED)
+            .must_fail_without(Site::ReleaseHead, UNORDERED)
+            .must_fail_without(Site::AcquireHead, UNORDERED);
+    };
+    if !shape.renewed {
+        right(format!("{name}, own memory"), fifo, shape);
+    }
+    right(name.into(), raw_fifo, shape);
     let end_of_generations = (shape.capacity as Position) << 15;
     for (wraps, end) in [("generation", end_of_generations), ("position", 0)] {
         let shape = Shape { start: end.wrapping_sub(2), ..shape };
-        model(format!("{name}, {wraps} wraps"), move || fifo(shape))
-            .must_fail_without(Site::FullCheck, OVERWRITTEN);
+        model(format!("{name}, {wraps} wraps"), move || raw_fifo(shape));
     }
+}
+
+/// Batches of one, from the beginning, no lag.
+const fn ring_of(capacity: usize, entries: u64) -> Shape {
+    Shape { capacity, start: 0, entries, run: 1, batch: 1, lag: 0, renewed: false }
 }
 
 #[test]
 fn ring_of_one() {
-    let shape = Shape { capacity: 1, start: 0, entries: 4, batch: 1, lag: 0, renewed: false };
-    fifo_across_wraps("ring of 1", shape);
+    fifo_across_wraps("ring of 1", ring_of(1, 4));
 }
 
 #[test]
 fn ring_of_two() {
-    let shape = Shape { capacity: 2, start: 0, entries: 5, batch: 1, lag: 0, renewed: false };
-    fifo_across_wraps("ring of 2", shape);
+    fifo_across_wraps("ring of 2", ring_of(2, 5));
 }
 
 #[test]
 fn ring_of_two_in_batches() {
-    let shape = Shape { capacity: 2, start: 0, entries: 5, batch: 2, lag: 0, renewed: false };
-    fifo_across_wraps("ring of 2, batches of 2", shape);
+    fifo_across_wraps("ring of 2, batches of 2", Shape { batch: 2, ..ring_of(2, 5) });
+}
+
+#[test]
+fn ring_of_two_pushed_in_batches() {
+    let shape = Shape { run: 2, batch: 2, ..ring_of(2, 5) };
+    fifo_across_wraps("ring of 2, pushed in batches of 2", shape);
 }
 
 #[test]
 fn ring_whose_head_lags() {
-    let shape = Shape { capacity: 4, start: 0, entries: 7, batch: 1, lag: 1, renewed: false };
+    let shape = Shape { lag: 1, ..ring_of(4, 7) };
     fifo_across_wraps("ring of 4, lag 1", shape);
     fifo_across_wraps("ring of 4, lag 1, batches of 2", Shape { batch: 2, ..shape });
 }
 
 #[test]
 fn ring_whose_consumers_take_turns() {
-    let shape = Shape { capacity: 1, start: 0, entries: 4, batch: 1, lag: 0, renewed: true };
+    let shape = Shape { renewed: true, ..ring_of(1, 4) };
     fifo_across_wraps("ring of 1, consumers take turns", shape);
 }

@@ -5,39 +5,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use cq_core::cq::CompletionQueue;
-use cq_core::ring::{Head, Position, Ring, Slot, Tail};
+use cq_core::queue::{Position, Tail};
 use cq_core::shared_cq::SharedCq;
 use cq_core::sync::Site;
-use cq_core::transport::{Poll, PollError};
+use cq_core::transport::{PollCq, PollError};
 use cq_core::wc::Wc;
 use loom::thread;
 use verify_loom::harness::{UNORDERED, model};
-use verify_loom::queue::{expect, numbered};
+use verify_loom::queue::{Queue, expect, numbered};
 
-/// A ring, and how many of its entries were handed out; loom does not see the number.
+/// A queue, and how many of its entries were handed out; loom does not see the number.
 struct Storage {
-    slots: Vec<Slot>,
-    head: Head,
+    queue: Arc<Queue>,
     taken: AtomicU64,
 }
 
-impl Storage {
-    fn ring(&self) -> Ring<'_> {
-        Ring::new(&self.slots, &self.head).unwrap()
-    }
-}
-
-/// The ring's consumer, wherever it is polled from: its place is what the lock hands over.
+/// The queue's consumer, wherever it is polled from: its place is what the lock hands over.
 #[derive(Clone)]
 struct Transport {
     storage: Arc<Storage>,
     position: Position,
 }
 
-impl Poll for Transport {
+impl PollCq for Transport {
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let mut consumer = self.storage.ring().consumer(self.position, 0);
-        let count = consumer.pop(out);
+        let mut consumer = self.storage.queue.consumer(self.position);
+        let count = consumer.poll(out)?;
         self.position = consumer.position();
         for wc in &out[..count] {
             expect(wc, self.storage.taken.fetch_add(1, SeqCst) + 1);
@@ -59,17 +52,14 @@ struct Shape {
 }
 
 fn take_turns(shape: Shape) {
-    let storage = Arc::new(Storage {
-        slots: (0..shape.capacity).map(|_| Slot::new()).collect(),
-        head: Head::new(),
-        taken: AtomicU64::new(0),
-    });
+    let queue = Queue::new(shape.capacity as u32);
+    let storage = Arc::new(Storage { queue, taken: AtomicU64::new(0) });
     let producer = thread::spawn({
         let storage = Arc::clone(&storage);
         move || {
-            let mut producer = storage.ring().producer(Tail::default());
+            let mut producer = storage.queue.producer(Tail::at(0));
             (1..=shape.entries)
-                .take_while(|&number| producer.push(&numbered(number)).is_ok())
+                .take_while(|&number| producer.try_push(&numbered(number)).is_ok())
                 .count()
         }
     });

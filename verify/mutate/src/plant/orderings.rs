@@ -40,9 +40,11 @@ fn relaxed(name: &str, arguments: &[&Expr]) -> Option<TokenStream> {
     Some(match (name, arguments) {
         ("publish" | "release_head", [word, value]) => quote!(crate::sync::store(#word, #value)),
         ("observe" | "acquire_head" | "acquire_tail", [word]) => quote!(crate::sync::load(#word)),
-        ("latch", [cell, value]) => quote!(crate::sync::store_u32(#cell, #value)),
-        ("read_latch", [cell]) => quote!(crate::sync::load_u32(#cell)),
-        ("unlock", [word]) => quote!(crate::sync::store_u32(#word, 0)),
+        ("latch", [cell, value]) => {
+            quote!((#cell).store(#value, ::core::sync::atomic::Ordering::Relaxed))
+        }
+        ("read_latch", [cell]) => quote!((#cell).load(::core::sync::atomic::Ordering::Relaxed)),
+        ("unlock", [word]) => quote!((#word).store(0, ::core::sync::atomic::Ordering::Relaxed)),
         ("acquire" | "acquire_at", [word, ..]) => {
             quote!(crate::sync::Atomic::load_as(#word, ::core::sync::atomic::Ordering::Relaxed))
         }

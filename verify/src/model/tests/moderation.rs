@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cq_core::transport::{Arm, Events, Notify, Poll, Post};
+use cq_core::transport::{Arm, Events, Notify, PollCq, Post};
 use cq_core::wc::{Wc, WcStatus as S};
 use cq_core::wr::SendWr;
 
@@ -28,7 +28,7 @@ impl Moderated {
         connect(&mut qp, itself, &Attr::rts());
         cq.moderate(count, period).unwrap();
         let _ = cq.arm(Notify::Next).unwrap();
-        assert_eq!(channel.next(), Ok(None));
+        assert_eq!(channel.take_event(), Ok(None));
         Self { pair, channel, cq, qp }
     }
 
@@ -38,7 +38,7 @@ impl Moderated {
     }
 
     fn events(&mut self) -> usize {
-        std::iter::from_fn(|| self.channel.next().unwrap()).count()
+        std::iter::from_fn(|| self.channel.take_event().unwrap()).count()
     }
 }
 
@@ -118,7 +118,7 @@ fn o08_a_queue_that_ignores_overruns_loses_completions_and_nothing_else() {
     for wr_id in 3..3 + 2 * slots as u64 {
         qp.post_send(&[write(wr_id)]).unwrap();
     }
-    assert!(channel.next().unwrap().is_some(), "who sleeps is not woken");
+    assert!(channel.take_event().unwrap().is_some(), "who sleeps is not woken");
     assert_eq!(taken(&mut cq), [(1, S::SUCCESS), (2, S::SUCCESS)]);
     assert_eq!(cq.poll(&mut [Wc::default()]), Ok(0));
     qp.post_send(&[write(99)]).unwrap();

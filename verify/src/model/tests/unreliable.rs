@@ -125,7 +125,7 @@ fn q07_queue_pairs_of_two_types_do_not_hear_each_other() {
         pair.device.pause();
     }
     let mut room = [Wc::default()];
-    assert_eq!(cq_core::transport::Poll::poll(&mut pair.at_b, &mut room), Ok(0));
+    assert_eq!(cq_core::transport::PollCq::poll(&mut pair.at_b, &mut room), Ok(0));
 }
 
 #[test]

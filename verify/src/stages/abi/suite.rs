@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cq_core::causes::Causes;
+
 use crate::packages;
 use crate::run::{Job, Stop, root};
 
@@ -51,7 +53,10 @@ fn fetched(job: &mut Job) -> Result<PathBuf, Stop> {
         // It gets its name when it is complete.
         let parts = cache.join(format!("{package}.part"));
         packages::unpack(&package, &parts, job).map_err(|stop| {
-            Stop::Skipped(format!("{stop}; by hand: sudo apt-get update, and install {PACKAGE}"))
+            Stop::Skipped(format!(
+                "{}; by hand: sudo apt-get update, and install {PACKAGE}",
+                Causes(&stop)
+            ))
         })?;
         fs::rename(&parts, &folder)?;
     }

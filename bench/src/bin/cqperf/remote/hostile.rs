@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 
 use bench::transport::loopback::Loopback;
+use cq_core::causes::Causes;
 use serde_json::{Value, json};
 
 use super::tests::{command, commands, connection, listener, loopback};
@@ -93,7 +94,7 @@ fn a_process_that_gives_up_before_it_is_ready_is_heard() {
     let failure = || Some("no luck".to_owned());
     let ended = |left, failure| Message::Ended(Ending { tally: Tally::default(), left, failure });
     for message in [ended(false, failure()), Message::Sorry("no luck".to_owned())] {
-        assert_eq!(instead_of_ready(message).error().unwrap(), "the server: no luck");
+        assert_eq!(instead_of_ready(message).error().unwrap(), "the server failed: no luck");
     }
     for message in [ended(true, None), Message::Interrupted] {
         let outcome = instead_of_ready(message);
@@ -109,7 +110,8 @@ fn what_the_other_device_can_not_is_refused() {
     link.send(&Message::Hello(Hello { limits, ..hello("loop") })).unwrap();
     let transport = loopback();
     let peer = Peer::meet(&transport, socket, &Arc::default()).unwrap();
-    let error = peer.measure(&command("pingpong", "send", false, 10)).err().unwrap().to_string();
+    let error = peer.measure(&command("pingpong", "send", false, 10)).err().unwrap();
+    let error = Causes(&error).to_string();
     assert!(error.contains("at most 63 bytes"), "{error}");
 }
 
@@ -119,7 +121,7 @@ fn of(messages: &[Message]) -> String {
     let listener = listener(loopback, other, Arc::default());
     let actor = Actor::new(socket);
     messages.iter().for_each(|message| actor.say(message));
-    let error = listener.join().unwrap().unwrap_err().to_string();
+    let error = Causes(&listener.join().unwrap().unwrap_err()).to_string();
     assert!(!error.contains('\n'), "{error}");
     error
 }
@@ -143,7 +145,7 @@ fn an_address_that_is_none_is_refused_and_the_reason_told() {
     assert!(matches!(actor.hear(), Message::Address(_)));
     let Message::Sorry(why) = actor.hear() else { panic!("it should be told why") };
     assert!(why.contains("cannot connect to the peer"), "{why}");
-    assert_eq!(listener.join().unwrap().unwrap_err().to_string(), why);
+    assert_eq!(Causes(&listener.join().unwrap().unwrap_err()).to_string(), why);
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn an_end_is_not_connected_to_itself() {
     actor.say(&Message::Address(theirs));
     let Message::Sorry(why) = actor.hear() else { panic!("it should be told why") };
     assert!(why.contains("do not share a device"), "{why}");
-    assert_eq!(listener.join().unwrap().unwrap_err().to_string(), why);
+    assert_eq!(Causes(&listener.join().unwrap().unwrap_err()).to_string(), why);
 }
 
 #[test]
@@ -216,7 +218,7 @@ fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
         let outcome = peer.measure(&command("pingpong", op, false, 10)).unwrap();
         actor.join().unwrap();
         let told = outcome.error().unwrap();
-        assert!(told.contains("request 0 completed with remote"), "{op}: {told}");
+        assert!(told.contains("request 0 failed: remote"), "{op}: {told}");
     }
 }
 
@@ -226,7 +228,7 @@ fn two_transports_do_not_meet() {
     let listener = listener(loopback, other, Arc::default());
     let link = Link::new(socket, &Arc::default(), SILENCE).unwrap();
     link.send(&Message::Hello(hello("pigeons"))).unwrap();
-    let error = listener.join().unwrap().unwrap_err().to_string();
+    let error = Causes(&listener.join().unwrap().unwrap_err()).to_string();
     assert!(error.contains("runs over pigeons"), "{error}");
     assert!(matches!(link.next(None), Ok(Some(Message::Hello(_)))));
     assert!(matches!(link.next(None), Ok(Some(Message::Sorry(_)))));
@@ -243,7 +245,7 @@ fn of_bytes(bytes: &[u8], closes: bool) -> String {
     if closes {
         socket.shutdown(Shutdown::Write).unwrap();
     }
-    let error = listener.join().unwrap().unwrap_err().to_string();
+    let error = Causes(&listener.join().unwrap().unwrap_err()).to_string();
     assert!(!error.contains('\n'), "{error}");
     let _ = socket.read(&mut [0; 64]);
     error
@@ -310,6 +312,6 @@ fn one_of_ours_that_is_lost_ends_the_listener() {
     let listening =
         thread::spawn(move || Peer::receive(&loopback(), listener, &Arc::default()).map(drop));
     TcpStream::connect(address).unwrap().write_all(b"cqperf\x00\x02").unwrap();
-    let error = listening.join().unwrap().unwrap_err().to_string();
+    let error = Causes(&listening.join().unwrap().unwrap_err()).to_string();
     assert!(error.contains("closed the connection"), "{error}");
 }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
 use bench::transport::loopback::Loopback;
+use cq_core::causes::Causes;
 use serde_json::json;
 
 use super::*;
@@ -135,10 +136,11 @@ fn a_failure_of_the_far_end_is_told_by_its_words() {
         let listening = || Faulty::new(Fault::Status);
         let (outcome, served) = run(&loopback(), listening, stops(), &command);
         let told = outcome.unwrap().error().unwrap();
-        let served = served.unwrap_err().to_string();
+        let served = Causes(&served.unwrap_err()).to_string();
         for told in [told, served] {
-            let end = ["the server: ", "the sender: "].iter().any(|end| told.contains(end));
-            assert!(end && told.contains("request 7 completed with remote access"), "{told}");
+            let end =
+                ["the server failed: ", "the sender failed: "].iter().any(|end| told.contains(end));
+            assert!(end && told.contains("request 7 failed: remote access"), "{told}");
         }
     }
 }
@@ -152,8 +154,11 @@ fn a_wrong_byte_at_the_far_end_is_told() {
         let (outcome, served) = run(&loopback(), listening, stops(), &command);
         let outcome = outcome.unwrap();
         assert!(!outcome.verified(), "{:?}", outcome.error());
-        for told in [outcome.error().unwrap(), served.unwrap_err().to_string()] {
-            assert!(told.contains("the server: ") && told.contains("is wrong at byte"), "{told}");
+        for told in [outcome.error().unwrap(), Causes(&served.unwrap_err()).to_string()] {
+            assert!(
+                told.contains("the server failed: ") && told.contains("is wrong at byte"),
+                "{told}"
+            );
         }
     }
 }
@@ -163,9 +168,9 @@ fn a_failure_of_the_near_end_is_told_to_the_far_one() {
     for command in commands(u64::MAX) {
         let (outcome, served) = run(&Faulty::new(Fault::Byte), loopback, stops(), &command);
         let told = outcome.unwrap().error().unwrap();
-        let served = served.unwrap_err().to_string();
+        let served = Causes(&served.unwrap_err()).to_string();
         for told in [told, served] {
-            let ends = ["the client: ", "the receiver: ", "the initiator: "];
+            let ends = ["the client failed: ", "the receiver failed: ", "the initiator failed: "];
             let wrong = ["is wrong at byte", "the counter was at"];
             let says = |words: &[&str]| words.iter().any(|words| told.contains(words));
             assert!(says(&ends) && says(&wrong), "{told}");

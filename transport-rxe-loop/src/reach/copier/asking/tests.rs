@@ -33,7 +33,7 @@ fn ask(fabric: &'static Fabric, place: u16) -> Result<u64, NotDone> {
 fn x07_who_gives_up_what_is_being_carried_out_says_so() {
     let (_context, _pd, fabric) = alone();
     let abandoned = || has_abandoned(fabric, PLACE);
-    let calls = || sync::load_u32(&fabric.tables().processes[usize::from(PLACE)].calls);
+    let calls = || sync::load(&fabric.tables().processes[usize::from(PLACE)].calls);
     for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
         let mut asking = Asking::new(fabric, PLACE, 0).unwrap();
         let word = &asking.stage.head.word;

@@ -1,0 +1,44 @@
+//! Two threads and a queue that is smaller than the work: the producer waits for room instead of overrunning the queue.
+//!
+//! `cargo run -p cq-core --example backpressure`
+
+use std::thread;
+
+use cq_core::queue::{HeapCq, TryPushError};
+use cq_core::transport::{PollCq, PollError};
+use cq_core::wc::{Wc, WcStatus};
+
+const WORK: u64 = 1_000_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (mut producer, mut consumer) = HeapCq::new(64)?.split();
+    let device = thread::spawn(move || {
+        let mut refused = 0_u64;
+        for wr_id in 0..WORK {
+            let wc = Wc::new(wr_id, WcStatus::SUCCESS, 1);
+            while let Err(error) = producer.try_push(&wc) {
+                assert_eq!(error, TryPushError::Full, "the consumer stays to the end");
+                refused += 1;
+                thread::yield_now();
+            }
+        }
+        (refused, producer.high_water())
+    });
+
+    let (mut batch, mut polled) = ([Wc::default(); 32], 0);
+    let end = loop {
+        match consumer.poll(&mut batch) {
+            Ok(0) => thread::yield_now(),
+            Ok(count) => polled += count as u64,
+            Err(end) => break end,
+        }
+    };
+    let (refused, high_water) = device.join().expect("the device does not panic");
+    println!(
+        "{polled} completions through {} slots, up to {high_water} at a time;",
+        consumer.capacity()
+    );
+    println!("full {refused} times; in the end: {end}");
+    assert_eq!((polled, end), (WORK, PollError::Closed));
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Firmware: a static queue that an interrupt handler feeds, and a main loop that sleeps while it is empty. A thread plays
+//! the interrupt; on a microcontroller the handler owns the producer, and `wait_for_interrupt` is `WFE`.
+//!
+//! `cargo run -p cq-core --example static_isr`
+
+use std::sync::Mutex;
+use std::thread;
+
+use cq_core::channel::flag::{Flag, Raiser};
+use cq_core::cq::CompletionQueue;
+use cq_core::queue::{OnChannel, Producer, SoftCq};
+use cq_core::transport::{CqKey, Events, Notify};
+use cq_core::wc::{Wc, WcStatus};
+
+const KEY: CqKey = CqKey { index: 0, generation: 1 };
+const TRANSFERS: u64 = 1000;
+
+// `Mutex` is what hands a static out once: `static_cell::StaticCell` and `critical_section::Mutex` in firmware.
+static QUEUE: Mutex<SoftCq<16>> = Mutex::new(SoftCq::new());
+static FLAG: Mutex<Flag> = Mutex::new(Flag::new(KEY));
+
+type Handler = Producer<'static, OnChannel<Raiser<'static>>>;
+
+/// The DMA engine's interrupt: a transfer is done.
+fn on_interrupt(producer: &mut Handler, wr_id: u64) -> bool {
+    producer.try_push(&Wc::new(wr_id, WcStatus::SUCCESS, 0)).is_ok()
+}
+
+fn wait_for_interrupt() {
+    thread::yield_now();
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let queue = Box::leak(Box::new(QUEUE.lock().expect("nobody panics")));
+    let flag = Box::leak(Box::new(FLAG.lock().expect("nobody panics")));
+    let (raiser, mut events) = flag.split();
+    let (mut producer, consumer) = queue.split_with(KEY, raiser);
+
+    let interrupts = thread::spawn(move || {
+        for wr_id in 0..TRANSFERS {
+            while !on_interrupt(&mut producer, wr_id) {
+                wait_for_interrupt();
+            }
+        }
+        producer // it is never dropped in firmware
+    });
+
+    let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 8]);
+    let (mut done, mut slept) = (0, 0);
+    while done < TRANSFERS {
+        let came = cq.poll_or_arm(&mut batch, Notify::Next)?;
+        done += came.len() as u64;
+        if came.is_empty() {
+            slept += 1;
+            while events.take_event()?.is_none() {
+                wait_for_interrupt();
+            }
+        }
+    }
+    let _producer = interrupts.join().expect("the handler does not panic");
+    println!("{done} transfers, asleep {slept} times");
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! What an error says, with what its causes say: each error of this workspace says its own sentence only,
+//! and gives its cause as [`source`](Error::source).
+//!
+//! ```
+//! use cq_core::causes::Causes;
+//! use cq_core::transport::{PostError, Refused};
+//!
+//! let error = PostError { posted: 2, why: Refused::Device(5) };
+//! assert_eq!(error.to_string(), "request 2 of the list was refused");
+//! let line = Causes(&error).to_string();
+//! assert_eq!(line, "request 2 of the list was refused: the device refused it (code 5)");
+//! ```
+
+use core::error::Error;
+use core::fmt;
+
+/// Prints an error and its causes in one line, for who reads it at a terminal or in a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Causes<'e>(pub &'e dyn Error);
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut error = self.0;
+        while let Some(cause) = error.source() {
+            write!(f, ": {cause}")?;
+            error = cause;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! A channel of one word: for firmware, where an interrupt handler pushes, and the main loop takes the event when it wakes.
+//!
+//! ```
+//! use cq_core::channel::flag::Flag;
+//! use cq_core::transport::{CqKey, Events, Signal};
+//!
+//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//! let mut flag = Flag::new(KEY);
+//! let (raiser, mut events) = flag.split();
+//! raiser.raise(KEY);
+//! raiser.raise(KEY);
+//! assert_eq!(events.take_event(), Ok(Some(KEY))); // the two are merged
+//! assert_eq!(events.take_event(), Ok(None));
+//! ```
+//!
+//! # How it works
+//! The word counts events, and who takes them remembers the count. So an event that is merged with one that waits hands
+//! over what was done before it as well, which a bit that is set and cleared would need a swap for. It is right as long as
+//! fewer than 2³² events wait, and a queue that is armed anew for each leaves two at most.
+//!
+//! Where the target has compare-and-swap, a [`Raiser`] can be cloned. Elsewhere there is one, and it works by a load and
+//! a store.
+//!
+//! # Sleeping
+//! What a core sleeps by is its own affair: `WFE` on Arm, where the interrupt that raised the event wakes it. A core
+//! that goes to sleep by `WFI` looks at the flag with interrupts masked first.
+
+use core::cell::Cell;
+use core::marker::PhantomData;
+
+use crate::sync::{self, AtomicU32, const_unless_loom};
+use crate::transport::{CqKey, EventError, Events, Signal};
+
+/// The word, and what its events are called.
+#[derive(Debug)]
+pub struct Flag {
+    raised: AtomicU32,
+    key: CqKey,
+}
+
+impl Flag {
+    const_unless_loom! {
+        /// No event waits; those that come are called `key`.
+        #[must_use]
+        pub const fn new(key: CqKey) -> Self {
+            Self { raised: AtomicU32::new(0), key }
+        }
+    }
+
+    /// The two sides. Events of earlier sides are gone.
+    pub fn split(&mut self) -> (Raiser<'_>, Receiver<'_>) {
+        let seen = sync::load_u32(&self.raised);
+        let Self { raised, key } = self;
+        (Raiser { raised, one_thread: PhantomData }, Receiver { raised, key: *key, seen })
+    }
+}
+
+/// The producer's side. Each is one thread's, or one interrupt handler's.
+#[derive(Debug)]
+#[cfg_attr(target_has_atomic = "32", derive(Clone))]
+pub struct Raiser<'a> {
+    raised: &'a AtomicU32,
+    one_thread: PhantomData<Cell<()>>,
+}
+
+impl Signal for Raiser<'_> {
+    #[inline]
+    fn raise(&self, _: CqKey) {
+        sync::count_event(self.raised);
+    }
+}
+
+/// The consumer's side.
+#[derive(Debug)]
+pub struct Receiver<'a> {
+    raised: &'a AtomicU32,
+    key: CqKey,
+    /// How many events there had been when one was taken last.
+    seen: u32,
+}
+
+impl Events for Receiver<'_> {
+    #[inline]
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        let raised = sync::see_events(self.raised);
+        let is_new = raised != self.seen;
+        self.seen = raised;
+        Ok(is_new.then_some(self.key))
+    }
+}

@@ -1,0 +1,38 @@
+//! Event channels that come with the engine, for queues that are software.
+//!
+//! ```
+//! use cq_core::channel::flag::Flag;
+//! use cq_core::cq::CompletionQueue;
+//! use cq_core::queue::SoftCq;
+//! use cq_core::transport::{CqKey, Events, Notify};
+//! use cq_core::wc::{Wc, WcStatus};
+//!
+//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//! let (mut storage, mut flag) = (SoftCq::<16>::new(), Flag::new(KEY));
+//! let (raiser, mut events) = flag.split();
+//! let (mut producer, consumer) = storage.split_with(KEY, raiser);
+//! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+//!
+//! assert!(cq.poll_or_arm(&mut batch, Notify::Next)?.is_empty()); // armed: sleep until the event
+//! producer.push(&Wc::new(7, WcStatus::SUCCESS, 5))?; // in an interrupt handler, say
+//! assert_eq!(events.take_event(), Ok(Some(KEY)));
+//! assert_eq!(cq.poll(&mut batch)?.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | channel | who sleeps | needs |
+//! |---|---|---|
+//! | [`flag`] | firmware, which looks at it when it wakes | nothing, not even compare-and-swap |
+//! | `thread` | a thread | feature `std` |
+//! | `waker` | a task of any executor | feature `async` |
+//!
+//! Several queues may share a channel: [`route`] lets each be waited for as if it had its own.
+//!
+//! A closure is a channel's producer's side, too: see [`Signal`](crate::transport::Signal).
+
+pub mod flag;
+pub mod route;
+#[cfg(feature = "std")]
+pub mod thread;
+#[cfg(feature = "async")]
+pub mod waker;

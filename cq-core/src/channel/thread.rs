@@ -1,0 +1,133 @@
+//! A channel that a thread sleeps on. Feature `std`.
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use cq_core::channel::thread;
+//! use cq_core::cq::{CompletionQueue, WaitError};
+//! use cq_core::queue::HeapCq;
+//! use cq_core::transport::{CqKey, PollError};
+//! use cq_core::wc::{Wc, WcStatus};
+//!
+//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//! let (raiser, mut events) = thread::channel(1);
+//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
+//! let device = std::thread::spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)));
+//!
+//! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+//! let deadline = Instant::now() + Duration::from_secs(10);
+//! assert_eq!(cq.wait(&mut batch, &mut events, Some(deadline))?.len(), 1);
+//! device.join().unwrap()?;
+//! let end = WaitError::Poll(PollError::Closed); // the device is gone
+//! assert_eq!(cq.wait(&mut batch, &mut events, None), Err(end));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Several queues may share one: each event names its queue (N8), and a queue's event waits at most once, however often it
+//! is raised (N9). A [`StopHandle`] ends a sleep from another thread.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::transport::{Block, CqKey, EventError, Events, Signal, Woken};
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The queues whose events wait, each once.
+    waiting: VecDeque<CqKey>,
+    is_to_stop: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in it is ever half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_one();
+    }
+}
+
+/// A channel that so many queues share; there may be more, for which raising an event allocates once.
+#[must_use]
+pub fn channel(queues: usize) -> (Raiser, Receiver) {
+    let state = State { waiting: VecDeque::with_capacity(queues), is_to_stop: false };
+    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+    (Raiser(Arc::clone(&shared)), Receiver(shared))
+}
+
+/// The producers' side.
+#[derive(Clone, Debug)]
+pub struct Raiser(Arc<Shared>);
+
+impl Signal for Raiser {
+    fn raise(&self, cq: CqKey) {
+        self.0.change(|state| {
+            if !state.waiting.contains(&cq) {
+                state.waiting.push_back(cq);
+            }
+        });
+    }
+}
+
+/// The consumer's side.
+#[derive(Debug)]
+pub struct Receiver(Arc<Shared>);
+
+impl Receiver {
+    /// By which other threads end its sleep.
+    #[must_use]
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle(Arc::clone(&self.0))
+    }
+}
+
+impl Events for Receiver {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        Ok(self.0.lock().waiting.pop_front())
+    }
+}
+
+impl Block for Receiver {
+    type Instant = Instant;
+
+    fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
+        let mut state = self.0.lock();
+        loop {
+            if core::mem::take(&mut state.is_to_stop) {
+                return Ok(Woken::Interrupted);
+            }
+            if !state.waiting.is_empty() {
+                return Ok(Woken::Event);
+            }
+            let changed = &self.0.changed;
+            state = match deadline.map(|deadline| deadline.checked_duration_since(Instant::now())) {
+                None => changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(None) => return Ok(Woken::DeadlinePassed),
+                Some(Some(left)) => {
+                    changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+/// Ends a sleep on the channel, the one that is under way or else the next: it comes back as interrupted.
+#[derive(Clone, Debug)]
+pub struct StopHandle(Arc<Shared>);
+
+impl StopHandle {
+    /// Ends one sleep.
+    pub fn stop(&self) {
+        self.0.change(|state| state.is_to_stop = true);
+    }
+}

@@ -1,0 +1,217 @@
+//! The application's side: a poll, from the look at the next slot to giving slots back; and arming.
+#![allow(unsafe_code)]
+
+use super::Alerts;
+use super::channel::{NoChannel, OnChannel};
+use super::health::{Health, State};
+use super::owner::Owner;
+use super::ring::{Head, Place, Position, Ref, Ring};
+use super::slot::{Memory, Own};
+use crate::sync;
+use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
+use crate::wc::Wc;
+
+/// The application's side: [`PollCq`], and [`Arm`] where the queue has a channel. Arming one that has none does not
+/// compile:
+///
+/// ```compile_fail,E0277
+/// fn armed(queue: impl cq_core::transport::Arm) {}
+/// let mut storage = cq_core::queue::SoftCq::<4>::new();
+/// let (_producer, consumer) = storage.split();
+/// armed(consumer);
+/// ```
+#[derive(Debug)]
+pub struct Consumer<'a, C = NoChannel, M: Memory = Own> {
+    pub(super) ring: Ring<'a, M>,
+    head: Ref<'a, Head>,
+    alerts: Ref<'a, Alerts>,
+    channel: C,
+    position: Position,
+    /// The place at `position`: all that an empty poll has to know. None is ever published there once the end was
+    /// reported.
+    next: Place<'a>,
+    released: Position,
+    lag: Position,
+    promised: u32,
+    owner: Owner,
+}
+
+impl<'a, C, M: Memory> Consumer<'a, C, M> {
+    /// The consumer from `position` on, of a ring that was promised to hold so many completions.
+    ///
+    /// # Safety
+    /// It is the ring's one consumer, until another one goes on at its [`position`](Self::position).
+    pub(super) unsafe fn new(
+        ring: Ring<'a, M>,
+        (head, alerts): (Ref<'a, Head>, Ref<'a, Alerts>),
+        channel: C,
+        position: Position,
+        promised: u32,
+        owner: Owner,
+    ) -> Self {
+        head.release(position);
+        let next = ring.place(position);
+        let next = if alerts.health.is_reported() { next.never() } else { next };
+        let (lag, released) = (lag(ring.storage(), promised), position);
+        Self { ring, head, alerts, channel, position, next, released, lag, promised, owner }
+    }
+
+    /// Goes on in another ring.
+    ///
+    /// # Safety
+    /// It is that ring's one consumer, whose entries begin at `position`.
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    pub(super) unsafe fn go_on_in(
+        &mut self,
+        (ring, head): (Ring<'a, M>, Ref<'a, Head>),
+        position: Position,
+        promised: u32,
+    ) {
+        (self.ring, self.head, self.position, self.released) = (ring, head, position, position);
+        self.next = ring.place(position);
+        (self.lag, self.promised) = (lag(ring.storage(), promised), promised);
+    }
+
+    /// How many completions were polled.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        self.position
+    }
+
+    /// How many completions the queue was promised to hold (O1).
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.promised
+    }
+
+    /// Whether there is nothing to poll.
+    ///
+    /// # Staleness
+    /// False can be trusted.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.next.is_published()
+    }
+
+    /// Gives the queue up: for who finds that its producers can't push any more. What is stored is still handed out,
+    /// then every poll is [`PollError::Failed`].
+    pub fn fail(&mut self) {
+        self.health().fail();
+    }
+
+    /// What became of the queue.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.health().state()
+    }
+
+    /// [`poll`](PollCq::poll), by which `take` is given the slots.
+    #[inline(always)]
+    pub(super) fn poll_by(
+        &mut self,
+        out: &mut [Wc],
+        mut take: impl FnMut(&mut Self, &mut [Wc]) -> usize,
+    ) -> Result<usize, PollError> {
+        if self.next.is_published() {
+            return Ok(take(self, out));
+        }
+        if self.health().is_running() {
+            return Ok(0);
+        }
+        self.last_entries(out, take)
+    }
+
+    /// Once the end is seen, takes what there is: the last entries may have been published after the look at the slot.
+    #[cold]
+    fn last_entries(
+        &mut self,
+        out: &mut [Wc],
+        mut take: impl FnMut(&mut Self, &mut [Wc]) -> usize,
+    ) -> Result<usize, PollError> {
+        // Looked at again, now with what was stored before.
+        let error = match self.health().state().error() {
+            Some(error) if !out.is_empty() => error,
+            _ => return Ok(0),
+        };
+        let is_reported = self.health().is_reported();
+        match if is_reported { 0 } else { take(self, out) } {
+            0 => Err(self.report(error)),
+            count => Ok(count),
+        }
+    }
+
+    /// Hands out nothing any more (O3).
+    #[cold]
+    pub(super) fn report(&mut self, error: PollError) -> PollError {
+        self.health().report();
+        self.next = self.next.never();
+        error
+    }
+
+    /// Takes what is published.
+    #[inline(always)]
+    pub(super) fn take(&mut self, out: &mut [Wc]) -> usize {
+        let count = self.copy(out);
+        self.release();
+        count
+    }
+
+    /// Copies what is published. The slots have to be [given back](Self::release) before the caller sees it.
+    #[inline(always)]
+    pub(super) fn copy(&mut self, out: &mut [Wc]) -> usize {
+        // SAFETY: this is the ring's one consumer (`new`), and what it gives back lies before its position.
+        let count = unsafe { self.ring.read_run(self.position, out) };
+        self.position = self.position.wrapping_add(count as Position);
+        self.next = self.ring.place(self.position);
+        count
+    }
+
+    /// Gives back what was copied, unless that is no more than the lag.
+    #[inline(always)]
+    pub(super) fn release(&mut self) {
+        if self.position.wrapping_sub(self.released) > self.lag {
+            self.head.release(self.position);
+            self.released = self.position;
+        }
+    }
+
+    pub(super) fn health(&self) -> &Health {
+        &self.alerts.health
+    }
+}
+
+impl<C, M: Memory> PollCq for Consumer<'_, C, M> {
+    // Out of line, an empty poll takes three times as long.
+    #[inline(always)]
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        self.poll_by(out, Self::take)
+    }
+}
+
+impl<M: Memory> Arm for Consumer<'_, OnChannel, M> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        self.alerts.arm.arm(on);
+        sync::arm_fence();
+        let quiet = self.is_empty() && self.health().is_running();
+        Ok(if quiet { Armed::Armed } else { Armed::MayHaveMissed })
+    }
+
+    fn key(&self) -> CqKey {
+        self.channel.key
+    }
+}
+
+impl<C, M: Memory> Drop for Consumer<'_, C, M> {
+    fn drop(&mut self) {
+        if self.owner.is_last() {
+            self.health().abandon();
+        }
+    }
+}
+
+/// How late slots are given back: as late as the promise allows, but not later than a quarter of the ring.
+const fn lag(storage: usize, promised: u32) -> Position {
+    let (slack, quarter) = (storage as Position - promised as Position, storage as Position / 4);
+    if slack < quarter { slack } else { quarter }
+}

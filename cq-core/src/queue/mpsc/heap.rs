@@ -1,0 +1,103 @@
+//! Queues of a size that is known at run time, whose sides own the storage.
+#![allow(unsafe_code)]
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::ptr::NonNull;
+
+use super::super::heap::{slots, storage_for};
+use super::super::owner::Owner;
+use super::reservation::{Gate, SharedRing};
+use super::{
+    CapacityError, Channel, Consumer, NoChannel, OnChannel, Producer, Shared, Slot, Slots,
+};
+use super::{Position, Ref};
+use crate::transport::{CqKey, Signal};
+
+/// A queue for several producers on the heap. Its sides own it together. Feature `alloc`.
+///
+/// ```
+/// use cq_core::queue::mpsc::HeapCq;
+/// use cq_core::transport::{PollCq, PollError};
+/// use cq_core::wc::{Wc, WcStatus};
+///
+/// let (producer, mut consumer) = HeapCq::new(1000)?.split();
+/// let devices = [producer.clone(), producer].map(|mut producer| {
+///     std::thread::spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 1)))
+/// });
+/// for device in devices {
+///     device.join().unwrap()?;
+/// }
+/// let mut out = [Wc::default(); 4];
+/// assert_eq!(consumer.poll(&mut out)?, 2);
+/// assert_eq!(consumer.poll(&mut out), Err(PollError::Closed)); // the producers are gone
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct HeapCq {
+    storage: Arc<Storage>,
+    promised: u32,
+}
+
+#[derive(Debug)]
+struct Storage {
+    shared: Shared,
+    gate: Gate,
+    slots: Box<[Slot]>,
+}
+
+impl HeapCq {
+    /// An empty queue that holds so many completions, any number.
+    ///
+    /// # Errors
+    /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
+    pub fn new(capacity: u32) -> Result<Self, CapacityError> {
+        Self::begun_at(capacity, 0)
+    }
+
+    /// One whose positions begin here, modulo 2⁶².
+    #[cfg(loom)]
+    pub fn starting_at(capacity: u32, position: Position) -> Result<Self, CapacityError> {
+        Self::begun_at(capacity, position)
+    }
+
+    fn begun_at(capacity: u32, position: Position) -> Result<Self, CapacityError> {
+        let slots = slots(storage_for(capacity)?);
+        let storage = Storage { shared: Shared::new(), gate: Gate::at(position), slots };
+        Ok(Self { storage: Arc::new(storage), promised: capacity })
+    }
+
+    /// The two sides of a queue without a channel; clones of the producer are the others.
+    #[must_use]
+    pub fn split(self) -> (Producer<'static>, Consumer<'static>) {
+        self.sides(NoChannel, NoChannel)
+    }
+
+    /// The two sides of a queue that raises events: `signal` is called with `key`. Clones of the producer are the others.
+    #[must_use]
+    pub fn split_with<S: Signal>(
+        self,
+        key: CqKey,
+        signal: S,
+    ) -> (Producer<'static, OnChannel<S>>, Consumer<'static, OnChannel>) {
+        self.sides(OnChannel { key, signal }, OnChannel::named(key))
+    }
+
+    fn sides<P: Channel, C>(
+        self,
+        raises: P,
+        armed: C,
+    ) -> (Producer<'static, P>, Consumer<'static, C>) {
+        let Self { storage, promised } = self;
+        // SAFETY: each side owns the storage (`Owner::of`), and no reference of a side's is given to anybody else. This is the
+        // one consumer, since this takes the queue by value.
+        unsafe {
+            let ring = Slots::new(Ref::kept(NonNull::from(&storage.slots[..])), ());
+            let gate = Ref::kept(NonNull::from(&storage.gate));
+            let shared = Ref::kept(NonNull::from(&storage.shared));
+            let (ring, owner) = (SharedRing { ring, gate, promised }, Owner::of(storage));
+            let consumer = Consumer::new(ring, shared, armed, owner.clone());
+            (Producer::new(ring, shared, raises, owner), consumer)
+        }
+    }
+}

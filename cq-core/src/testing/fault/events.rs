@@ -1,0 +1,64 @@
+//! Events of either kind: for nothing, and twice.
+
+use super::FaultInjector;
+use super::plan::Fault;
+use crate::async_event::AsyncEvent;
+use crate::transport::{AsyncEvents, Block, CqKey, EventError, Events, Woken};
+
+impl<T: Events, const N: usize> Events for FaultInjector<T, N> {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        if let Some(key) = self.again.take() {
+            return Ok(Some(key));
+        }
+        let event = self.transport.take_event()?;
+        if event.is_some() {
+            self.again = event.filter(|_| self.doubles(Fault::EventTwice));
+            return Ok(event);
+        }
+        let spurious = self.roll(None, |fault| match fault {
+            Fault::Event(key) => Some(key),
+            _ => None,
+        });
+        self.injected.spurious += u64::from(spurious.is_some());
+        Ok(spurious)
+    }
+}
+
+impl<T: Block, const N: usize> Block for FaultInjector<T, N> {
+    type Instant = T::Instant;
+
+    fn block(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError> {
+        if self.again.is_some() {
+            return Ok(Woken::Event);
+        }
+        self.transport.block(deadline)
+    }
+}
+
+impl<T: AsyncEvents, const N: usize> AsyncEvents for FaultInjector<T, N> {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        if let Some(event) = self.async_again.take() {
+            return Ok(Some(event));
+        }
+        let event = self.transport.take_async_event()?;
+        if event.is_some() {
+            self.async_again = event.filter(|_| self.doubles(Fault::AsyncTwice));
+            return Ok(event);
+        }
+        let spurious = self.roll(None, |fault| match fault {
+            Fault::Async(event) => Some(event),
+            _ => None,
+        });
+        self.injected.spurious += u64::from(spurious.is_some());
+        Ok(spurious)
+    }
+}
+
+impl<T, const N: usize> FaultInjector<T, N> {
+    /// An event has come: whether it comes twice.
+    fn doubles(&mut self, of: Fault) -> bool {
+        let doubles = self.roll(None, |fault| (fault == of).then_some(())).is_some();
+        self.injected.duplicated += u64::from(doubles);
+        doubles
+    }
+}

@@ -1,0 +1,152 @@
+//! Completions: failed, held back, in another order, dropped.
+
+use super::plan::Fault;
+use super::{FaultInjector, VENDOR_ERR};
+use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
+use crate::wc::{Wc, WcStatus};
+
+impl<T: PollCq, const N: usize> FaultInjector<T, N> {
+    /// Takes what the queue has, for `wanted` at least if there is room; whether there may be more.
+    fn refill(&mut self, wanted: usize) -> bool {
+        let room = self.hold.room();
+        let asked = if self.faults.looks_ahead() { room } else { room.min(wanted) };
+        if asked == 0 || self.error.is_some() {
+            return self.error.is_none();
+        }
+        let mut found = [Wc::default(); N];
+        let returned = match self.transport.poll(&mut found[..asked]) {
+            Ok(returned) if returned > asked => Err(PollError::Misbehaved { asked, returned }),
+            other => other,
+        };
+        match returned {
+            Ok(count) => {
+                found[..count].iter().for_each(|wc| self.take(*wc));
+                // What comes after this came after the arm, and raises the event.
+                self.settling &= count == asked;
+                count == asked
+            }
+            Err(error) => {
+                self.error = Some(error);
+                self.hold.release();
+                false
+            }
+        }
+    }
+
+    /// Decides what becomes of a completion.
+    fn take(&mut self, wc: Wc) {
+        let qp = wc.qp_num();
+        let wc = self.judge(wc);
+        let delay = |fault| match fault {
+            Fault::Delay(polls) => Some(polls),
+            _ => None,
+        };
+        let polls = if self.settling { None } else { self.roll(Some(qp), delay) };
+        let polls = polls.filter(|&polls| polls > 0);
+        self.injected.delayed += u64::from(polls.is_some());
+        self.hold.add(wc, self.polls + u64::from(polls.unwrap_or(0)));
+    }
+
+    /// A completion as it comes.
+    fn judge(&mut self, wc: Wc) -> Wc {
+        let qp = wc.qp_num();
+        if self.failed.contains(&qp) {
+            self.injected.flushed += 1;
+            return failed(&wc, WcStatus::WR_FLUSH_ERR);
+        }
+        // A failure of the device's own is never covered up.
+        if wc.result().is_err() {
+            return wc;
+        }
+        let status = self.roll(Some(qp), |fault| match fault {
+            Fault::Fail(status) => Some(status),
+            _ => None,
+        });
+        let Some(status) = status else { return wc };
+        if !self.faults.alone && self.failed.push(qp).is_err() {
+            return wc;
+        }
+        self.injected.failed += 1;
+        failed(&wc, status)
+    }
+
+    /// The next completion that may leave.
+    fn give(&mut self) -> Option<Wc> {
+        let ready = self.hold.ready(self.polls);
+        if ready == 0 || self.faults.capacity == Some(self.given) {
+            return None;
+        }
+        // One that has no other to choose from is no occasion.
+        let reorders =
+            ready > 1 && self.roll(None, |fault| (fault == Fault::Reorder).then_some(())).is_some();
+        let nth = if reorders { self.dice.below(ready as u64) as usize } else { 0 };
+        self.injected.reordered += u64::from(nth > 0);
+        self.given += 1;
+        self.hold.take(self.polls, nth)
+    }
+
+    /// Whether the queue has overrun: it has handed out what it holds, and there is more.
+    fn has_overrun(&self) -> bool {
+        self.faults.capacity == Some(self.given)
+            && (self.injected.dropped > 0 || !self.hold.is_empty())
+    }
+
+    /// Drops whatever there is.
+    fn overrun(&mut self) -> PollError {
+        while self.refill(N) {
+            self.injected.dropped += self.hold.drop_all() as u64;
+        }
+        self.injected.dropped += self.hold.drop_all() as u64;
+        let dropped = u32::try_from(self.injected.dropped).unwrap_or(u32::MAX);
+        PollError::Overrun { dropped: Some(dropped) }
+    }
+}
+
+/// A completion as a failure: of the rest nothing is defined (C4).
+const fn failed(wc: &Wc, status: WcStatus) -> Wc {
+    Wc::poisoned(wc.wr_id(), status, wc.qp_num()).with_vendor_err(VENDOR_ERR)
+}
+
+impl<T: PollCq, const N: usize> PollCq for FaultInjector<T, N> {
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        const { assert!(N > 0, "an injector around a queue has to hold something") };
+        if out.is_empty() {
+            return Ok(0);
+        }
+        self.polls += 1;
+        let mut count = 0;
+        loop {
+            let more = self.refill(out.len() - count);
+            let before = count;
+            while let Some(room) = out.get_mut(count) {
+                let Some(wc) = self.give() else { break };
+                *room = wc;
+                count += 1;
+            }
+            if count == out.len() || count == before || !more {
+                break;
+            }
+        }
+        if count == 0 && self.has_overrun() {
+            return Err(self.overrun());
+        }
+        match self.error.take_if(|_| count == 0 && self.hold.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(count),
+        }
+    }
+}
+
+impl<T: Arm, const N: usize> Arm for FaultInjector<T, N> {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        let armed = self.transport.arm(on)?;
+        self.settling = true;
+        self.hold.release();
+        let quiet = self.hold.is_empty() && self.error.is_none() && self.injected.dropped == 0;
+        Ok(if quiet { armed } else { Armed::MayHaveMissed })
+    }
+
+    fn key(&self) -> CqKey {
+        self.transport.key()
+    }
+}

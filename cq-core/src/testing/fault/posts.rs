@@ -1,0 +1,50 @@
+//! Requests: refused.
+
+use super::FaultInjector;
+use super::plan::Fault;
+use crate::transport::{Post, PostError, Refused};
+use crate::wr::{RecvWr, SendWr};
+
+impl<T: Post, const N: usize> FaultInjector<T, N> {
+    /// Posts `list` up to the first request that is refused here. One that the transport refuses was no
+    /// occasion for a fault, nor was any behind it: when they are posted again, the plan is as it was.
+    fn post<W>(
+        &mut self,
+        list: &[W],
+        of: impl Fn(Fault) -> Option<Refused>,
+        post: impl FnOnce(&mut T, &[W]) -> Result<(), PostError>,
+    ) -> Result<(), PostError> {
+        let (faults, dice) = (self.faults.clone(), self.dice.clone());
+        let refused = (0..list.len()).find_map(|nth| Some((nth, self.roll(None, &of)?)));
+        let before = refused.map_or(list.len(), |(nth, _)| nth);
+        if before > 0 {
+            post(&mut self.transport, &list[..before]).inspect_err(|error| {
+                (self.faults, self.dice) = (faults, dice);
+                for _ in 0..before.min(error.posted) {
+                    self.roll(None, &of);
+                }
+            })?;
+        }
+        let Some((posted, why)) = refused else { return Ok(()) };
+        self.injected.refused += 1;
+        Err(PostError { posted, why })
+    }
+}
+
+impl<T: Post, const N: usize> Post for FaultInjector<T, N> {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let of = |fault| match fault {
+            Fault::RefuseSend(why) => Some(why),
+            _ => None,
+        };
+        self.post(list, of, |transport, list| transport.post_send(list))
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let of = |fault| match fault {
+            Fault::RefuseRecv(why) => Some(why),
+            _ => None,
+        };
+        self.post(list, of, |transport, list| transport.post_recv(list))
+    }
+}

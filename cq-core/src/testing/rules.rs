@@ -1,0 +1,213 @@
+//! The rules of polling and arming as checks for a transport of one's own: P1–P7 and N1–N6 of the
+//! [contract](crate::contract).
+//!
+//! ```
+//! use std::cell::RefCell;
+//! use std::collections::VecDeque;
+//! use std::rc::Rc;
+//!
+//! use cq_core::queue::{Consumer, HeapCq, OnChannel, Producer};
+//! use cq_core::testing::rules::{self, Fixture, Kind};
+//! use cq_core::transport::{CqKey, EventError, Events, Signal};
+//!
+//! const KEY: CqKey = CqKey { index: 0, generation: 1 };
+//!
+//! #[derive(Clone, Default)]
+//! struct Channel(Rc<RefCell<VecDeque<CqKey>>>);
+//! impl Signal for Channel {
+//!     fn raise(&self, cq: CqKey) {
+//!         self.0.borrow_mut().push_back(cq);
+//!     }
+//! }
+//! impl Events for Channel {
+//!     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+//!         Ok(self.0.borrow_mut().pop_front())
+//!     }
+//! }
+//!
+//! /// The transport under test: here, the engine's own queue.
+//! struct Mine {
+//!     device: Producer<'static, OnChannel<Channel>>,
+//!     queue: Consumer<'static, OnChannel>,
+//!     channel: Channel,
+//! }
+//!
+//! impl Fixture for Mine {
+//!     type Queue = Consumer<'static, OnChannel>;
+//!     type Channel = Channel;
+//!     const CAPACITY: usize = 8;
+//!
+//!     fn new() -> Self {
+//!         let channel = Channel::default();
+//!         let (device, queue) = HeapCq::new(8).unwrap().split_with(KEY, channel.clone());
+//!         Self { device, queue, channel }
+//!     }
+//!     fn queue(&mut self) -> &mut Self::Queue {
+//!         &mut self.queue
+//!     }
+//!     fn channel(&mut self) -> &mut Channel {
+//!         &mut self.channel
+//!     }
+//!     fn complete(&mut self, kind: Kind, wr_id: u64) {
+//!         self.device.push(&kind.entry(wr_id)).unwrap();
+//!     }
+//! }
+//!
+//! rules::all::<Mine>()?;
+//! # Ok::<(), rules::Broken>(())
+//! ```
+//!
+//! The checks drive the transport from one thread: what threads do to each other's steps is a matter for a model checker.
+//! That a poll makes no system call, allocates nothing and takes no lock (P5) can't be seen from here; [`p05_returns`] sees
+//! that it comes back.
+
+mod arming;
+mod polling;
+
+use core::fmt;
+
+pub use self::arming::{
+    n01_one_event_for_an_arm, n02_arming_raises_nothing, n03_solicited, n04_never_weakens,
+    n05_an_event_may_find_nothing, n06_no_wake_up_is_lost,
+};
+pub use self::polling::{
+    p01_order, p02_polled_is_gone, p03_empty_is_no_error, p04_the_rest_stays, p05_returns,
+    p06_room_for_nothing, p07_no_more_than_asked,
+};
+
+use crate::queue::Entry;
+use crate::transport::{Arm, CqKey, EventError, Events, PollCq};
+use crate::wc::{Wc, WcOpcode, WcStatus};
+
+/// A transport under test: one queue, its channel, and the device behind them.
+pub trait Fixture {
+    /// The queue.
+    type Queue: PollCq + Arm;
+    /// The channel that its events come to.
+    type Channel: Events;
+    /// How many completions it holds without being polled; at least 2.
+    const CAPACITY: usize;
+
+    /// A new queue, empty and not armed.
+    fn new() -> Self;
+
+    /// The queue.
+    fn queue(&mut self) -> &mut Self::Queue;
+
+    /// The channel.
+    fn channel(&mut self) -> &mut Self::Channel;
+
+    /// The device completes a request. When this returns, the completion can be polled, and its event, if it raises one, can
+    /// be taken.
+    fn complete(&mut self, kind: Kind, wr_id: u64);
+}
+
+/// What completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A receive.
+    Receive,
+    /// A receive of a message that was sent SOLICITED.
+    Solicited,
+    /// A send.
+    Send,
+    /// A send that failed.
+    Failure,
+}
+
+impl Kind {
+    /// The completion.
+    #[must_use]
+    pub const fn wc(self, wr_id: u64) -> Wc {
+        let (status, opcode) = match self {
+            Self::Receive | Self::Solicited => (WcStatus::SUCCESS, WcOpcode::RECV),
+            Self::Send => (WcStatus::SUCCESS, WcOpcode::SEND),
+            Self::Failure => (WcStatus::REM_OP_ERR, WcOpcode::SEND),
+        };
+        Wc::new(wr_id, status, 1).with_opcode(opcode)
+    }
+
+    /// The completion, as a [`Producer`](crate::queue::Producer) takes it.
+    #[must_use]
+    pub const fn entry(self, wr_id: u64) -> Entry {
+        Entry { wc: self.wc(wr_id), tag: 0, solicited: matches!(self, Self::Solicited) }
+    }
+}
+
+/// A rule that the transport breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Which.
+    pub rule: &'static str,
+    /// How.
+    pub how: &'static str,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the transport breaks {}: {}", self.rule, self.how)
+    }
+}
+
+impl core::error::Error for Broken {}
+
+/// Checks all of them, each on a new queue.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn all<F: Fixture>() -> Result<(), Broken> {
+    p03_empty_is_no_error(&mut F::new())?;
+    p06_room_for_nothing(&mut F::new())?;
+    p07_no_more_than_asked(&mut F::new())?;
+    p01_order(&mut F::new())?;
+    p02_polled_is_gone(&mut F::new())?;
+    p04_the_rest_stays(&mut F::new())?;
+    p05_returns(&mut F::new())?;
+    n01_one_event_for_an_arm(&mut F::new())?;
+    n02_arming_raises_nothing(&mut F::new())?;
+    for kind in [Kind::Solicited, Kind::Failure] {
+        n03_solicited(&mut F::new(), kind)?;
+    }
+    n04_never_weakens(&mut F::new())?;
+    n05_an_event_may_find_nothing(&mut F::new())?;
+    n06_no_wake_up_is_lost(F::new)
+}
+
+/// Says that a rule is broken unless something holds.
+fn holds(is: bool, rule: &'static str, how: &'static str) -> Result<(), Broken> {
+    if is { Ok(()) } else { Err(Broken { rule, how }) }
+}
+
+/// Polls, where an error is none that there should be.
+fn poll<F: Fixture>(fixture: &mut F, out: &mut [Wc]) -> Result<usize, Broken> {
+    let asked = out.len();
+    let count = fixture.queue().poll(out);
+    let count =
+        count.map_err(|_| Broken { rule: "P3", how: "a poll of a queue that works failed" })?;
+    holds(count <= asked, "P7", "a poll claimed more completions than it was asked for")?;
+    Ok(count)
+}
+
+/// How many events wait; each names the queue.
+fn events<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
+    /// More than any sequence of steps here raises.
+    const MANY: usize = 64;
+    let key = fixture.queue().key();
+    for count in 0..MANY {
+        match fixture.channel().take_event() {
+            Ok(None) => return Ok(count),
+            Ok(Some(of)) => named(of, key)?,
+            Err(EventError::Device(_)) => {
+                return Err(Broken { rule: "N7", how: "the channel can't be read" });
+            }
+        }
+    }
+    Err(Broken {
+        rule: "N7",
+        how: "taking an event does not acknowledge it: it comes again and again",
+    })
+}
+
+fn named(of: CqKey, key: CqKey) -> Result<(), Broken> {
+    holds(of == key, "N8", "an event names another queue")
+}

@@ -1,0 +1,155 @@
+//! The rules of arming and events.
+
+use super::{Broken, Fixture, Kind, events, holds, poll};
+use crate::transport::{Arm, Armed, Notify};
+use crate::wc::Wc;
+
+fn arm<F: Fixture>(fixture: &mut F, on: Notify) -> Result<Armed, Broken> {
+    let armed = fixture.queue().arm(on);
+    armed.map_err(|_| Broken { rule: "N1", how: "the queue can't be armed" })
+}
+
+/// Polls everything.
+fn drain<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
+    let (mut out, mut count) = ([Wc::default(); 8], 0);
+    loop {
+        match poll(fixture, &mut out)? {
+            0 => return Ok(count),
+            more => count += more,
+        }
+    }
+}
+
+/// A queue that is not armed raises nothing; an armed one raises one event, at the next completion.
+///
+/// # Errors
+/// It raises more, or none.
+pub fn n01_one_event_for_an_arm<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
+    fixture.complete(Kind::Receive, 1);
+    holds(events(fixture)? == 0, "N1", "a queue that was not armed raised an event")?;
+    drain(fixture)?;
+    for round in 1..4 {
+        let _empty = arm(fixture, Notify::Next)?;
+        holds(events(fixture)? == 0, "N1", "arming an empty queue raised an event")?;
+        fixture.complete(Kind::Send, round);
+        holds(
+            events(fixture)? == 1,
+            "N1",
+            "an armed queue did not raise one event at the next completion",
+        )?;
+        fixture.complete(Kind::Receive, round);
+        holds(events(fixture)? == 0, "N1", "an arm raised a second event")?;
+        drain(fixture)?;
+    }
+    Ok(())
+}
+
+/// Arming a queue that holds completions raises nothing by itself, and says that a poll is needed.
+///
+/// # Errors
+/// It raises an event, or says that it is safe to sleep.
+pub fn n02_arming_raises_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
+    fixture.complete(Kind::Receive, 1);
+    let armed = arm(fixture, Notify::Next)?;
+    holds(events(fixture)? == 0, "N2", "arming raised an event for what had come before")?;
+    let is_told = armed == Armed::MayHaveMissed;
+    holds(is_told, "N2", "arming a queue that held a completion said that it is safe to sleep")?;
+    holds(drain(fixture)? == 1, "N2", "what came before an arm was lost")
+}
+
+/// Armed for solicited completions, a queue raises its event for those and for failures alone.
+///
+/// # Errors
+/// It raises one for others, or none for `kind`.
+pub fn n03_solicited<F: Fixture>(fixture: &mut F, kind: Kind) -> Result<(), Broken> {
+    let _empty = arm(fixture, Notify::Solicited)?;
+    for kind in [Kind::Receive, Kind::Send] {
+        fixture.complete(kind, 1);
+        let count = events(fixture)?;
+        holds(
+            count == 0,
+            "N3",
+            "an arm for solicited completions raised an event for another one",
+        )?;
+        drain(fixture)?;
+    }
+    fixture.complete(kind, 2);
+    holds(
+        events(fixture)? == 1,
+        "N3",
+        "an arm for solicited completions raised none for one, or a failure",
+    )
+}
+
+/// Arming for less leaves an arm for more in force; arming for more strengthens one for less.
+///
+/// # Errors
+/// It does not.
+pub fn n04_never_weakens<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
+    for arms in [[Notify::Next, Notify::Solicited], [Notify::Solicited, Notify::Next]] {
+        for on in arms {
+            let _empty = arm(fixture, on)?;
+        }
+        fixture.complete(Kind::Receive, 1);
+        holds(events(fixture)? == 1, "N4", "the strongest of two arms was not in force")?;
+        drain(fixture)?;
+    }
+    Ok(())
+}
+
+/// An event may find the queue empty, and the next arm is as good as any.
+///
+/// # Errors
+/// It is not.
+pub fn n05_an_event_may_find_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
+    for round in 1..4 {
+        let _empty = arm(fixture, Notify::Next)?;
+        fixture.complete(Kind::Receive, round);
+        // Polled before the event is taken.
+        holds(drain(fixture)? == 1, "N5", "a completion of an armed queue was lost")?;
+        holds(events(fixture)? == 1, "N5", "the event of an arm went with its completion")?;
+        holds(drain(fixture)? == 0, "N5", "a completion came twice")?;
+    }
+    Ok(())
+}
+
+/// Whatever is done before, who was told that it is safe to sleep, or has polled an armed queue empty, is woken by the next
+/// completion.
+///
+/// # Errors
+/// There is a sequence of steps after which nobody is.
+pub fn n06_no_wake_up_is_lost<F: Fixture>(new: impl Fn() -> F) -> Result<(), Broken> {
+    const STEPS: u32 = 6;
+    const CHOICES: u32 = 5;
+    for program in 0..CHOICES.pow(STEPS) {
+        let mut fixture = new();
+        let (mut left, mut held) = (program, 0);
+        for wr_id in 0..u64::from(STEPS) {
+            match left % CHOICES {
+                0 if held < F::CAPACITY - 1 => {
+                    fixture.complete(Kind::Receive, wr_id);
+                    held += 1;
+                }
+                1 => held -= poll(&mut fixture, &mut [Wc::default()])?.min(held),
+                2 => _ = arm(&mut fixture, Notify::Next)?,
+                3 => _ = arm(&mut fixture, Notify::Solicited)?,
+                _ => _ = events(&mut fixture)?,
+            }
+            left /= CHOICES;
+        }
+        sleeps(&mut fixture)?;
+    }
+    Ok(())
+}
+
+/// Goes to sleep as one does, and is woken.
+fn sleeps<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
+    drain(fixture)?;
+    events(fixture)?;
+    if arm(fixture, Notify::Next)? == Armed::MayHaveMissed {
+        holds(drain(fixture)? == 0, "P2", "a poll left something in the queue")?;
+    }
+    fixture.complete(Kind::Send, 1);
+    holds(events(fixture)? > 0, "N6", "a completion in an armed queue woke nobody")?;
+    holds(drain(fixture)? == 1, "N6", "the completion of an event was not there")
+}

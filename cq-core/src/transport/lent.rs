@@ -1,0 +1,56 @@
+//! A transport that is lent to somebody is one: the seams of `&mut T`.
+
+use super::{
+    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError,
+    Post, PostError, Woken,
+};
+use crate::async_event::AsyncEvent;
+use crate::wc::Wc;
+use crate::wr::{RecvWr, SendWr};
+
+impl<T: PollCq + ?Sized> PollCq for &mut T {
+    #[inline]
+    fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
+        (**self).poll(out)
+    }
+}
+
+impl<T: Arm + ?Sized> Arm for &mut T {
+    fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
+        (**self).arm(on)
+    }
+
+    fn key(&self) -> CqKey {
+        (**self).key()
+    }
+}
+
+impl<T: Events + ?Sized> Events for &mut T {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        (**self).take_event()
+    }
+}
+
+impl<T: Block + ?Sized> Block for &mut T {
+    type Instant = T::Instant;
+
+    fn block(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError> {
+        (**self).block(deadline)
+    }
+}
+
+impl<T: Post + ?Sized> Post for &mut T {
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        (**self).post_send(list)
+    }
+
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        (**self).post_recv(list)
+    }
+}
+
+impl<T: AsyncEvents + ?Sized> AsyncEvents for &mut T {
+    fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError> {
+        (**self).take_async_event()
+    }
+}

@@ -1,0 +1,143 @@
+//! The channels that come with the engine (N5, N8, N9, N10).
+#![cfg(not(loom))]
+
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::channel::flag::Flag;
+use cq_core::channel::route::Router;
+use cq_core::channel::thread::channel;
+use cq_core::channel::waker::WakerChannel;
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::queue::{HeapCq, SoftCq};
+use cq_core::transport::{Block, CqKey, Events, PollError, Signal, Woken};
+use cq_core::wc::{Wc, WcStatus};
+
+const KEY: CqKey = CqKey { index: 3, generation: 9 };
+const OTHER: CqKey = CqKey { index: 4, generation: 1 };
+
+fn wc(wr_id: u64) -> Wc {
+    Wc::new(wr_id, WcStatus::SUCCESS, 5)
+}
+
+/// So late that a test which gets there has failed.
+fn late() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(20))
+}
+
+#[test]
+fn n09_a_flag_merges_events_and_begins_anew_for_each_pair_of_sides() {
+    let mut flag = Flag::new(KEY);
+    {
+        let (raiser, mut events) = flag.split();
+        assert_eq!(events.take_event(), Ok(None));
+        (0..3).for_each(|_| raiser.raise(KEY));
+        assert_eq!(events.take_event(), Ok(Some(KEY)));
+        assert_eq!(events.take_event(), Ok(None));
+        raiser.clone().raise(KEY);
+    }
+    assert_eq!(flag.split().1.take_event(), Ok(None), "an event of earlier sides");
+}
+
+#[test]
+fn n08_n09_each_queue_s_event_waits_once_in_the_order_in_which_they_came() {
+    let (raiser, mut events) = channel(1);
+    for key in [OTHER, KEY, OTHER, KEY] {
+        raiser.raise(key);
+    }
+    assert_eq!(events.block(late()), Ok(Woken::Event));
+    let taken = [(); 3].map(|()| events.take_event().unwrap());
+    assert_eq!(taken, [Some(OTHER), Some(KEY), None]);
+}
+
+#[test]
+fn n10_a_sleep_ends_by_an_event_at_the_deadline_or_by_a_stop_and_says_which() {
+    let (raiser, mut events) = channel(1);
+    assert_eq!(events.block(Some(Instant::now())), Ok(Woken::DeadlinePassed));
+    let stop = events.stop_handle();
+    (0..2).for_each(|_| stop.clone().stop());
+    assert_eq!(events.block(late()), Ok(Woken::Interrupted));
+    assert_eq!(events.block(Some(Instant::now())), Ok(Woken::DeadlinePassed), "one sleep");
+    let sleeper = thread::spawn(move || {
+        let woken = events.block(late());
+        (woken, events.take_event())
+    });
+    raiser.raise(KEY);
+    assert_eq!(sleeper.join().unwrap(), (Ok(Woken::Event), Ok(Some(KEY))));
+}
+
+#[test]
+fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
+    let (raiser, mut events) = channel(1);
+    let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(KEY, raiser);
+    let (mut cq, mut room, stop) =
+        (CompletionQueue::new(consumer), [Wc::default(); 4], events.stop_handle());
+    stop.stop();
+    assert_eq!(cq.wait(&mut room, &mut events, late()), Err(WaitError::Interrupted));
+    let device = thread::spawn(move || {
+        producer.push(&wc(1)).unwrap();
+    });
+    assert_eq!(cq.wait(&mut room, &mut events, late()).unwrap().len(), 1);
+    device.join().unwrap();
+    let end = Err(WaitError::Poll(PollError::Closed));
+    assert_eq!(cq.wait(&mut room, &mut events, late()), end);
+}
+
+#[test]
+fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
+    let (mut storage, mut channel) = (SoftCq::<8>::new(), WakerChannel::new(KEY));
+    let (raiser, mut events) = channel.split();
+    let (mut producer, consumer) = storage.split_with(KEY, raiser);
+    let (mut cq, mut room) = (CompletionQueue::new(consumer), [Wc::default(); 3]);
+    let nobody = &mut Context::from_waker(Waker::noop());
+    for nth in 0..10 {
+        for _ in 0..2 {
+            let waits = std::pin::pin!(cq.next_batch(&mut room, &mut events));
+            assert!(matches!(waits.poll(nobody), Poll::Pending), "nothing is there");
+        }
+        producer.push_batch(&[wc(2 * nth), wc(2 * nth + 1)]).unwrap();
+        let batch = pollster::block_on(cq.next_batch(&mut room, &mut events)).unwrap();
+        assert_eq!(batch.iter().map(Wc::wr_id).collect::<Vec<_>>(), [2 * nth, 2 * nth + 1]);
+    }
+    assert_eq!(pollster::block_on(cq.next_batch(&mut [], &mut events)), Ok(&[][..]));
+    drop(producer);
+    let end = Err(WaitError::Poll(PollError::Closed));
+    assert_eq!(pollster::block_on(cq.next_batch(&mut room, &mut events)), end);
+}
+
+#[test]
+fn n08_events_of_queues_that_share_a_channel_wait_for_who_asks_for_them() {
+    let (raiser, events) = channel(3);
+    let mut router = Router::<_, 1>::new(events);
+    (0..2).for_each(|_| raiser.raise(OTHER));
+    assert_eq!(router.of(KEY).take_event(), Ok(None));
+    raiser.raise(OTHER);
+    assert_eq!(router.of(KEY).take_event(), Ok(None), "it waits once");
+    assert_eq!(router.of(KEY).block(Some(Instant::now())), Ok(Woken::DeadlinePassed));
+    raiser.raise(KEY);
+    assert_eq!(router.of(KEY).block(late()), Ok(Woken::Event));
+    assert_eq!(router.of(KEY).take_event(), Ok(Some(KEY)));
+    assert_eq!(router.of(OTHER).block(late()), Ok(Woken::Event));
+    let taken = [(); 2].map(|()| router.of(OTHER).take_event());
+    assert_eq!(taken, [Ok(Some(OTHER)), Ok(None)]);
+}
+
+#[test]
+fn n08_an_event_that_has_no_place_is_not_lost() {
+    let (raiser, events) = channel(3);
+    let mut router = Router::<_, 1>::new(events);
+    let third = CqKey { index: 5, generation: 1 };
+    [OTHER, third].iter().for_each(|&key| raiser.raise(key));
+    assert_eq!(
+        router.of(KEY).take_event(),
+        Ok(Some(third)),
+        "the queue that waits is to hand it on"
+    );
+    raiser.raise(KEY);
+    assert_eq!(router.of(KEY).block(late()), Ok(Woken::Event));
+    assert_eq!(router.of(KEY).take_event(), Ok(Some(KEY)));
+    assert_eq!(router.of(OTHER).take_event(), Ok(Some(OTHER)));
+    assert_eq!(router.into_channel().take_event(), Ok(None));
+}

@@ -1,0 +1,126 @@
+//! Queues that replace others and take over their arm and their end (Q12, O3).
+
+use cq_core::queue::{Control, Dropped, NoChannel, OnChannel, State, Tail, TryPushError};
+use cq_core::transport::{Arm, Armed, Notify, PollError};
+
+use super::{Bell, KEY, Parts, drain, failed, send};
+
+#[test]
+fn q12_a_queue_that_adopts_another_takes_over_its_arm() {
+    for (on, events) in [(Notify::Solicited, [0, 1, 0]), (Notify::Next, [1, 0, 0])] {
+        let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());
+        assert_eq!(old.sides_with(&bell).1.arm(on), Ok(Armed::Armed));
+        new.control.adopt(&old.control);
+        assert_eq!(new.control.state(), State::Running);
+        let (mut producer, _consumer) = new.sides_with(&bell);
+        let fired = [send(0), failed(1), failed(2)].map(|wc| {
+            producer.push(&wc).unwrap();
+            bell.take()
+        });
+        assert_eq!(fired, events, "{on:?}");
+        let mut raised = false;
+        old.control.notify_unless(true, |_| false, || raised = true);
+        assert!(raised, "the old one's arm is not taken away");
+    }
+}
+
+#[test]
+fn q12_an_arm_of_the_old_queue_is_all_that_the_new_one_has() {
+    let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());
+    let (mut producer, mut consumer) = new.sides_with(&bell);
+    let _ = consumer.arm(Notify::Next).unwrap();
+    new.control.adopt(&old.control);
+    producer.push(&failed(0)).unwrap();
+    assert_eq!(bell.take(), 0, "the old one was not armed");
+}
+
+/// How a queue of four is ended, what is then said of it, and how many completions may be left to move.
+type End = (fn(&Parts), State, PollError, usize);
+
+const ENDS: [End; 3] = [
+    (
+        |old| {
+            old.producer(Tail::at(0)).push_batch(&[0, 1, 2, 3, 4].map(send)).unwrap_err();
+        },
+        State::Overrun { dropped: 1 },
+        PollError::Overrun { dropped: Some(1) },
+        3,
+    ),
+    (|old| old.consumer(0).fail(), State::Failed, PollError::Failed, 3),
+    (
+        |old| {
+            old.consumer(0).fail();
+            drain(&mut old.consumer(0)).unwrap_err();
+        },
+        State::Failed,
+        PollError::Failed,
+        0,
+    ),
+];
+
+#[test]
+fn o03_a_queue_that_adopts_one_that_has_ended_has_ended_for_sides_that_come_after() {
+    for (end, state, error, _) in ENDS {
+        let (old, new) = (Parts::new(4), Parts::new(4));
+        end(&old);
+        new.control.adopt(&old.control);
+        assert_eq!(new.control.state(), state);
+        let (mut producer, mut consumer) = new.sides(0);
+        assert_eq!(producer.try_push(&send(9)), Err(TryPushError::Ended));
+        assert_eq!(drain(&mut consumer), Err(error));
+        assert!(producer.push(&send(9)).is_err());
+        assert!(drain(&mut consumer).is_err());
+    }
+}
+
+#[test]
+fn o03_a_queue_that_adopts_one_that_has_ended_has_ended_for_sides_that_were_there_before() {
+    for (end, state, error, left) in ENDS {
+        for moved in 0..=left {
+            let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());
+            end(&old);
+            // As who moves a queue does: first what was not polled, then the rest of what the queue is.
+            let (mut producer, mut consumer) = new.sides_with(&bell);
+            (0..moved).for_each(|number| producer.push(&send(number as u64)).unwrap());
+            new.control.adopt(&old.control);
+            assert_eq!(new.control.state(), state);
+            let tail = Tail::from_words(producer.tail().to_words());
+            assert_eq!(producer.try_push(&send(9)), Err(TryPushError::Ended), "{state:?}, {moved}");
+            assert_eq!(producer.try_push_batch(&[send(9)]), Err(TryPushError::Ended));
+            let mut next = new.producer(tail);
+            assert_eq!(next.try_push(&send(9)), Err(TryPushError::Ended), "the kept tail's room");
+            if moved > 0 {
+                assert_eq!(drain(&mut consumer), Ok((0..moved as u64).collect()));
+            }
+            assert_eq!(drain(&mut consumer), Err(error));
+            assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed));
+            assert_eq!(drain(&mut new.consumer(moved as _)), Err(error));
+        }
+    }
+}
+
+#[test]
+fn o03_what_is_dropped_after_a_move_is_counted_on() {
+    let (old, new) = (Parts::new(2), Parts::new(2));
+    old.producer(Tail::at(0)).push_batch(&[0, 1, 2, 3].map(send)).unwrap_err();
+    new.control.adopt(&old.control);
+    let newest = Control::new();
+    newest.adopt(&new.control);
+    let queue = new.queue_of(&newest);
+    let mut producer = queue.into_producer(Tail::at(0), NoChannel);
+    assert_eq!(producer.push(&send(4)), Err(Dropped { lost: 1, total: 3 }));
+    assert_eq!(newest.state(), State::Overrun { dropped: 3 });
+    assert_eq!(new.control.state(), State::Overrun { dropped: 2 }, "the old one stays as it was");
+}
+
+#[test]
+fn q12_a_queue_that_adopts_a_running_one_runs() {
+    let (old, new) = (Parts::new(4), Parts::new(4));
+    let mut producer = new.queue().into_producer(Tail::at(0), NoChannel);
+    producer.push(&send(0)).unwrap();
+    new.control.adopt(&old.control);
+    producer.push(&send(1)).unwrap();
+    let mut consumer = new.queue().into_consumer(0, OnChannel::named(KEY));
+    assert_eq!(drain(&mut consumer), Ok(vec![0, 1]));
+    assert_eq!(consumer.arm(Notify::Next), Ok(Armed::Armed));
+}

@@ -1,0 +1,180 @@
+//! Queues that own their storage (O1).
+#![allow(clippy::drop_non_drop)]
+
+use std::thread;
+
+use cq_core::queue::{
+    CapacityError, Consumer, HeapCq, MAX_STORAGE, OnChannel, Producer, TryPushError, raw,
+};
+use cq_core::transport::{Arm, Armed, Notify, PollCq, PollError};
+use cq_core::wc::Wc;
+
+use super::{Bell, KEY, drain, send};
+
+#[test]
+fn o01_a_queue_of_any_capacity_holds_what_was_asked_for_and_overruns_past_its_slots() {
+    macro_rules! holds {
+        ($queue:path) => {
+            for capacity in [1, 2, 3, 4, 5, 1000, 1024] {
+                let (mut producer, mut consumer) = <$queue>::new(capacity).unwrap().split();
+                assert_eq!(consumer.capacity(), capacity);
+                let slots = producer.free_slots();
+                assert_eq!(slots, (capacity as usize).next_power_of_two());
+                let mut out = vec![Wc::default(); capacity as usize];
+                // Wherever the consumer has stopped.
+                for round in 0..5 {
+                    (0..capacity).for_each(|nth| producer.push(&send(nth.into())).unwrap());
+                    assert_eq!(consumer.poll(&mut out), Ok(capacity as usize), "round {round}");
+                }
+                let stored = (0..).take_while(|&nth| producer.push(&send(nth)).is_ok()).count();
+                assert!((capacity as usize..=slots).contains(&stored));
+                let mut out = vec![Wc::default(); slots];
+                assert_eq!(consumer.poll(&mut out), Ok(stored));
+                let overrun = Err(PollError::Overrun { dropped: Some(1) });
+                assert_eq!(consumer.poll(&mut out), overrun);
+            }
+        };
+    }
+    holds!(HeapCq);
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    holds!(cq_core::queue::mpsc::HeapCq);
+}
+
+#[test]
+fn o01_what_can_not_be_is_refused() {
+    let refused = |capacity, slots| HeapCq::with_slots(capacity, slots).map(drop).unwrap_err();
+    assert_eq!(HeapCq::new(0).unwrap_err(), CapacityError::Zero);
+    assert_eq!(refused(0, 4), CapacityError::Zero);
+    assert_eq!(refused(1, 0), CapacityError::Zero);
+    assert_eq!(refused(3, 3), CapacityError::NotPowerOfTwo(3));
+    assert_eq!(refused(5, 4), CapacityError::MoreThanStorage { promised: 5, storage: 4 });
+    assert_eq!(refused(1, 2 * MAX_STORAGE), CapacityError::TooLarge(2 * MAX_STORAGE));
+    assert_eq!(refused(1, usize::MAX), CapacityError::TooLarge(usize::MAX));
+    for capacity in [MAX_STORAGE as u32 + 1, (1 << 31) + 1, u32::MAX] {
+        assert!(matches!(HeapCq::new(capacity).unwrap_err(), CapacityError::TooLarge(_)));
+        #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+        {
+            use cq_core::queue::mpsc;
+            let refused = mpsc::HeapCq::new(capacity).unwrap_err();
+            assert!(matches!(refused, CapacityError::TooLarge(_)));
+            assert_eq!(mpsc::HeapCq::new(0).unwrap_err(), CapacityError::Zero);
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_32768_needs_no_stack() {
+    let many = || {
+        let (mut producer, mut consumer) = HeapCq::new(32768).unwrap().split();
+        (0..32768).for_each(|nth| producer.push(&send(nth)).unwrap());
+        assert_eq!(producer.try_push(&send(0)), Err(TryPushError::Full));
+        let mut out = [Wc::default(); 64];
+        assert_eq!(consumer.poll(&mut out), Ok(64));
+        assert_eq!(out[63].wr_id(), 63);
+        #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+        drop(cq_core::queue::mpsc::HeapCq::new(32768).unwrap().split());
+    };
+    thread::Builder::new().stack_size(64 << 10).spawn(many).unwrap().join().unwrap();
+}
+
+#[test]
+fn sides_may_be_swapped_between_queues_and_dropped_in_any_order() {
+    macro_rules! swaps {
+        ($queue:path) => {
+            for order in 0..8 {
+                let bell = Bell::default();
+                let (mut one, mut a) = <$queue>::new(4).unwrap().split_with(KEY, &bell);
+                let (mut two, mut b) = <$queue>::new(2).unwrap().split_with(KEY, &bell);
+                one.push(&send(1)).unwrap();
+                std::mem::swap(&mut one, &mut two);
+                one.push(&send(2)).unwrap();
+                two.push(&send(11)).unwrap();
+                assert_eq!(drain(&mut a), Ok(vec![1, 11]), "each side stays with its queue");
+                assert_eq!(drain(&mut b), Ok(vec![2]));
+                std::mem::swap(&mut a, &mut b);
+                assert_eq!(a.arm(Notify::Next), Ok(Armed::Armed));
+                one.push(&send(3)).unwrap();
+                assert_eq!(bell.take(), 1);
+                match order {
+                    0 => drop((one, a, two, b)),
+                    1 => drop((a, one, b, two)),
+                    2 => drop((two, one, b, a)),
+                    3 => drop((a, b, one, two)),
+                    // What is left goes on.
+                    4 => {
+                        drop((one, two));
+                        assert_eq!(drain(&mut a), Ok(vec![3]));
+                        assert_eq!(drain(&mut a), Err(PollError::Closed));
+                        assert_eq!(drain(&mut b), Err(PollError::Closed));
+                    }
+                    5 => {
+                        drop((a, b));
+                        assert!(one.is_abandoned() && two.is_abandoned());
+                        assert_eq!((one.len(), two.len()), (1, 0));
+                        one.push(&send(4)).unwrap_err();
+                    }
+                    6 => {
+                        drop(one);
+                        two.push(&send(4)).unwrap();
+                        assert_eq!(drain(&mut b), Ok(vec![4]));
+                        one = <$queue>::new(1).unwrap().split_with(KEY, &bell).0;
+                        assert!(one.is_abandoned());
+                    }
+                    // Replaced in their places.
+                    _ => {
+                        (one, a) = <$queue>::new(1).unwrap().split_with(KEY, &bell);
+                        one.push(&send(5)).unwrap();
+                        assert_eq!(drain(&mut a), Ok(vec![5]));
+                        two.push(&send(6)).unwrap();
+                        assert_eq!(drain(&mut b), Ok(vec![6]));
+                    }
+                }
+            }
+        };
+    }
+    swaps!(HeapCq);
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    swaps!(cq_core::queue::mpsc::HeapCq);
+}
+
+#[test]
+fn sides_go_to_threads_that_outlive_each_other_in_either_order() {
+    for consumer_first in [true, false] {
+        let (mut producer, mut consumer) = HeapCq::new(8).unwrap().split();
+        let device = move || {
+            let _ = (0..8).map(|nth| producer.push(&send(nth))).filter(Result::is_err).count();
+            producer
+        };
+        let app = move || {
+            let mut out = [Wc::default(); 8];
+            assert!(consumer.poll(&mut out).unwrap() <= 8);
+            consumer
+        };
+        let (device, app) = (thread::spawn(device), thread::spawn(app));
+        let (producer, mut consumer) = (device.join().unwrap(), app.join().unwrap());
+        if consumer_first {
+            drop(consumer);
+            assert!(thread::spawn(move || producer.is_abandoned()).join().unwrap());
+        } else {
+            drop(producer);
+            while drain(&mut consumer) != Err(PollError::Closed) {}
+        }
+    }
+}
+
+/// Sides that own their storage do where others are asked for that borrow theirs.
+#[test]
+fn sides_that_last_do_where_shorter_ones_are_asked_for() {
+    struct Waiter<'a>(Producer<'a, OnChannel<&'a Bell>>, Consumer<'a, OnChannel>, &'a Bell);
+    let bell = Bell::default();
+    let (producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, &bell);
+    let mut waiter = Waiter(producer, consumer, &bell);
+    let _ = waiter.1.arm(Notify::Next).unwrap();
+    waiter.0.push(&send(0)).unwrap();
+    assert_eq!(waiter.2.take(), 1);
+
+    fn shorter<'a>(sides: [raw::Consumer<'static>; 1], _: &'a Bell) -> [raw::Consumer<'a>; 1] {
+        sides
+    }
+    let _ = shorter;
+}

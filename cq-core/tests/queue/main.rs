@@ -1,0 +1,183 @@
+//! The software completion queue. What the tests share is here; `device` has a queue of every kind.
+//!
+//! | module | rules |
+//! |---|---|
+//! | `order` | order, wrap-around, harmlessness of foreign words (P1, P2) |
+//! | `overrun` | overrun and room (O1, O3, O5, P3, P6) |
+//! | `room` | what a producer that can wait sees (O1, O8) |
+//! | `batch` | several at once, on each kind of queue (N1, N3, O3) |
+//! | `events` | arming and notification (N1–N4, N8, N12) |
+//! | `end` | queues that are given up, closed or abandoned (O3, O5, N6) |
+//! | `adopt` | queues that replace others (Q12) |
+//! | `heap` | queues that own their storage (O1) |
+//! | `layout`, `tags`, `recover`, `scribble` | memory that others share (C3, C8, P4, X4) |
+//! | `mpsc` | several producers |
+#![cfg(not(loom))]
+
+mod adopt;
+mod batch;
+mod device;
+mod end;
+mod events;
+mod heap;
+mod layout;
+#[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+mod mpsc;
+mod order;
+mod overrun;
+mod recover;
+mod room;
+mod scribble;
+mod tags;
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::queue::raw::{self, RawQueue};
+use cq_core::queue::{Control, Entry, NoChannel, OnChannel, Position, Tail};
+use cq_core::testing::raw_queue;
+use cq_core::transport::{Block, CqKey, EventError, Events, PollCq, PollError, Signal, Woken};
+use cq_core::wc::{Wc, WcOpcode, WcStatus};
+
+const KEY: CqKey = CqKey { index: 3, generation: 9 };
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A channel that counts its events.
+#[derive(Debug, Default)]
+struct Bell(AtomicU32);
+
+impl Bell {
+    fn take(&self) -> u32 {
+        self.0.swap(0, SeqCst)
+    }
+}
+
+impl Signal for &Bell {
+    fn raise(&self, cq: CqKey) {
+        assert_eq!(cq, KEY);
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Events for &Bell {
+    fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
+        let taken = self.0.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
+        Ok(taken.ok().map(|_| KEY))
+    }
+}
+
+/// Looks again and again, until the deadline.
+impl Block for &Bell {
+    type Instant = Infallible;
+
+    fn block(&mut self, _: Option<Infallible>) -> Result<Woken, EventError> {
+        let start = Instant::now();
+        while self.0.load(SeqCst) == 0 {
+            assert!(start.elapsed() < DEADLINE, "lost wake-up");
+            thread::yield_now();
+        }
+        Ok(Woken::Event)
+    }
+}
+
+fn recv(wr_id: u64) -> Wc {
+    Wc::new(wr_id, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::RECV)
+}
+
+fn send(wr_id: u64) -> Wc {
+    Wc::new(wr_id, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::SEND)
+}
+
+fn failed(wr_id: u64) -> Wc {
+    Wc::new(wr_id, WcStatus::REM_ACCESS_ERR, 1)
+}
+
+/// A receive with a tag.
+fn entry(number: u32) -> Entry {
+    Entry { wc: recv(number.into()), tag: number + 100, solicited: false }
+}
+
+fn solicited(number: u32) -> Entry {
+    Entry { solicited: true, ..entry(number) }
+}
+
+/// Polls everything.
+fn drain(consumer: &mut (impl PollCq + ?Sized)) -> Result<Vec<u64>, PollError> {
+    let mut out = [Wc::default(); 64];
+    let count = consumer.poll(&mut out)?;
+    Ok(out[..count].iter().map(Wc::wr_id).collect())
+}
+
+/// The parts of a raw queue.
+struct Parts {
+    control: Control,
+    slots: Vec<raw::Slot>,
+    tags: Vec<raw::Tag>,
+    promised: u32,
+}
+
+impl Parts {
+    /// As many slots as it promises.
+    fn new(storage: usize) -> Self {
+        Self::promising(storage as u32, storage)
+    }
+
+    fn promising(promised: u32, storage: usize) -> Self {
+        let slots = (0..storage).map(|_| raw::Slot::new()).collect();
+        Self { control: Control::new(), slots, tags: Vec::new(), promised }
+    }
+
+    fn tagged(storage: usize) -> Self {
+        let tags = (0..storage).map(|_| raw::Tag::new()).collect();
+        Self { tags, ..Self::new(storage) }
+    }
+
+    fn queue(&self) -> RawQueue<'_> {
+        self.queue_of(&self.control)
+    }
+
+    /// The same slots, with another control.
+    fn queue_of<'a>(&'a self, control: &'a Control) -> RawQueue<'a> {
+        raw_queue(control, &self.slots, &self.tags, self.promised).unwrap()
+    }
+
+    fn producer(&self, tail: Tail) -> raw::Producer<'_> {
+        self.queue().into_producer(tail, NoChannel)
+    }
+
+    fn consumer(&self, position: Position) -> raw::Consumer<'_> {
+        self.queue().into_consumer(position, NoChannel)
+    }
+
+    fn sides(&self, position: Position) -> (raw::Producer<'_>, raw::Consumer<'_>) {
+        self.queue().into_sides(position, NoChannel, NoChannel)
+    }
+
+    fn sides_with<'a>(&'a self, bell: &'a Bell) -> Armable<'a> {
+        self.queue().into_sides(0, OnChannel { key: KEY, signal: bell }, OnChannel::named(KEY))
+    }
+}
+
+/// The sides of a raw queue with events.
+type Armable<'a> = (raw::Producer<'a, OnChannel<&'a Bell>>, raw::Consumer<'a, OnChannel>);
+
+/// Runs a test with the sides of a queue of four with events, once for each kind that has one producer: the types
+/// differ.
+macro_rules! each_lone {
+    (|$producer:ident, $consumer:ident, $bell:ident| $test:block) => {{
+        let ($bell, mut queue) = (&crate::Bell::default(), cq_core::queue::SoftCq::<4>::new());
+        let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $bell);
+        $test
+
+        let ($bell, queue) = (&crate::Bell::default(), cq_core::queue::HeapCq::new(4).unwrap());
+        let (mut $producer, mut $consumer) = queue.split_with(crate::KEY, $bell);
+        $test
+
+        let ($bell, parts) = (&crate::Bell::default(), crate::Parts::tagged(4));
+        let (mut $producer, mut $consumer) = parts.sides_with($bell);
+        $test
+    }};
+}
+use each_lone;

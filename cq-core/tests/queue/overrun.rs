@@ -1,0 +1,234 @@
+//! Overrun (O1, O3, O5, P3, P6), on each kind of queue, and what a new pair of sides finds.
+
+use cq_core::queue::{
+    Control, Dropped, Entry, HeapCq, Producer, SoftCq, State, Tail, TryPushError,
+};
+use cq_core::transport::{Armed, Notify, PollCq, PollError};
+use cq_core::wc::Wc;
+
+use super::device::with_each;
+use super::{Bell, KEY, Parts, drain, each_lone, entry, send};
+
+fn overrun<T>(dropped: u32) -> Result<T, PollError> {
+    Err(PollError::Overrun { dropped: Some(dropped) })
+}
+
+fn dropped(lost: u32, total: u32) -> Result<(), Dropped> {
+    Err(Dropped { lost, total })
+}
+
+#[test]
+fn o01_capacity_unpolled_is_no_overrun_and_o03_one_more_is() {
+    with_each(|mut sides| {
+        (0..4).for_each(|number| sides.device.push(&entry(number)).unwrap());
+        assert_eq!(sides.device.push(&entry(4)), dropped(1, 1), "{}", sides.kind);
+        assert_eq!(sides.device.push(&entry(5)), dropped(1, 2));
+        assert_eq!(sides.drain(), [0, 1, 2, 3]);
+        assert_eq!(sides.device.push(&entry(6)), dropped(1, 3), "for ever, though there is room");
+        for _ in 0..3 {
+            assert_eq!(drain(&mut *sides.app), overrun(3));
+            assert_eq!(sides.app.poll(&mut []), Ok(0), "P6");
+        }
+        assert_eq!(sides.device.push(&entry(7)), dropped(1, 4));
+        assert_eq!(drain(&mut *sides.app), overrun(4), "the count goes on");
+    });
+}
+
+#[test]
+fn o02_the_first_that_are_dropped_are_known_as_such() {
+    let first = |lost, total| Dropped { lost, total }.is_first();
+    assert_eq!([first(1, 1), first(3, 3), first(1, 2)], [true, true, false]);
+    with_each(|mut sides| {
+        let batch: Vec<_> = (0..7).map(entry).collect();
+        let is_first = |dropped: Result<(), Dropped>| dropped.unwrap_err().is_first();
+        assert!(is_first(sides.device.push_batch(&batch)), "{}", sides.kind);
+        assert!(!is_first(sides.device.push_batch(&batch)));
+        assert!(!is_first(sides.device.push(&entry(0))));
+    });
+}
+
+#[test]
+fn o03_entries_before_the_overrun_come_in_any_batch_size() {
+    with_each(|mut sides| {
+        (0..9).for_each(|number| assert_eq!(sides.device.push(&entry(number)).is_ok(), number < 4));
+        let mut one = [Wc::default()];
+        for number in 0..4 {
+            assert_eq!(sides.app.poll(&mut []), Ok(0), "P6");
+            assert_eq!(sides.app.poll(&mut one), Ok(1));
+            assert_eq!(one[0].wr_id(), number);
+        }
+        assert_eq!(sides.app.poll(&mut []), Ok(0), "P6");
+        assert_eq!(sides.app.poll(&mut one), overrun(5), "{}", sides.kind);
+    });
+}
+
+#[test]
+fn o03_the_state_says_what_was_dropped() {
+    each_lone!(|producer, consumer, _bell| {
+        assert_eq!(consumer.state(), State::Running);
+        (0..4).for_each(|number| producer.push(&entry(number)).unwrap());
+        assert_eq!(consumer.state(), State::Running);
+        producer.push(&entry(4)).unwrap_err();
+        assert_eq!(consumer.state(), State::Overrun { dropped: 1 });
+        drain(&mut consumer).unwrap();
+        drain(&mut consumer).unwrap_err();
+        producer.push(&entry(4)).unwrap_err();
+        assert_eq!(consumer.state(), State::Overrun { dropped: 2 });
+    });
+}
+
+#[test]
+fn o03_a_queue_that_has_overrun_takes_nothing_more_even_if_there_is_room() {
+    for polled in 0..=4 {
+        let parts = Parts::new(4);
+        let (mut producer, mut consumer) = parts.sides(0);
+        (0..4).for_each(|number| producer.push(&send(number)).unwrap());
+        producer.push(&send(4)).unwrap_err();
+        assert_eq!(consumer.poll(&mut vec![Wc::default(); polled]), Ok(polled));
+        let next = || parts.producer(Tail::from_words(producer.tail().to_words()));
+        assert_eq!(next().try_push(&send(9)), Err(TryPushError::Ended));
+        assert_eq!(next().try_push_batch(&[send(9)]), Err(TryPushError::Ended));
+        assert_eq!(next().push(&send(9)), dropped(1, 2), "after {polled}");
+        assert_eq!(next().tail().position(), 4);
+        let rest: Vec<_> = (polled as u64..4).collect();
+        match rest.is_empty() {
+            true => assert_eq!(drain(&mut consumer), overrun(2)),
+            false => assert_eq!(drain(&mut consumer), Ok(rest)),
+        }
+    }
+}
+
+#[test]
+fn o05_the_overrun_wakes_a_sleeper_of_either_kind() {
+    for on in [Notify::Next, Notify::Solicited] {
+        with_each(|mut sides| {
+            (0..4).for_each(|number| sides.device.push(&entry(number)).unwrap());
+            assert_eq!(sides.app.arm(on), Ok(Armed::MayHaveMissed));
+            sides.device.push(&entry(4)).unwrap_err();
+            assert_eq!(sides.bell.take(), 1, "{}, {on:?}", sides.kind);
+            assert_eq!(sides.app.arm(on), Ok(Armed::MayHaveMissed));
+            assert_eq!(sides.drain(), [0, 1, 2, 3]);
+            assert_eq!(sides.app.arm(on), Ok(Armed::MayHaveMissed), "so that the next poll tells");
+            assert_eq!(drain(&mut *sides.app), overrun(1));
+        });
+    }
+}
+
+#[test]
+fn o05_a_drop_after_the_overrun_wakes_a_consumer_that_armed_meanwhile() {
+    with_each(|mut sides| {
+        sides.device.push_batch(&[0, 1, 2, 3, 4].map(entry)).unwrap_err();
+        assert_eq!(sides.bell.take(), 0, "not armed");
+        assert_eq!(sides.app.arm(Notify::Solicited), Ok(Armed::MayHaveMissed));
+        sides.device.push_batch(&[5, 6].map(entry)).unwrap_err();
+        assert_eq!(sides.bell.take(), 1, "{}", sides.kind);
+    });
+}
+
+#[test]
+fn p02_what_was_polled_is_gone_and_p03_empty_is_no_error() {
+    with_each(|mut sides| {
+        for out in [&mut [][..], &mut [Wc::default()], &mut [Wc::default(); 3]] {
+            assert_eq!(sides.app.poll(out), Ok(0), "{}", sides.kind);
+        }
+        sides.device.push(&entry(1)).unwrap();
+        assert_eq!(sides.app.poll(&mut []), Ok(0), "P6");
+        assert_eq!(sides.drain(), [1]);
+        assert_eq!(sides.drain(), []);
+    });
+}
+
+#[test]
+fn p04_room_past_the_count_keeps_what_it_held() {
+    with_each(|mut sides| {
+        sides.device.push_batch(&[0, 1].map(entry)).unwrap();
+        let mut out = [send(77); 4];
+        assert_eq!(sides.app.poll(&mut out), Ok(2));
+        assert_eq!(out[2..], [send(77); 2], "{}", sides.kind);
+    });
+}
+
+#[test]
+fn splitting_again_starts_afresh() {
+    for pushed in 0..8 {
+        let (mut storage, bell) = (SoftCq::<2>::new(), Bell::default());
+        assert_eq!(storage.capacity(), 2);
+        let (mut producer, mut consumer) = storage.split_with(KEY, &bell);
+        for number in 0..pushed {
+            producer.push(&send(number)).unwrap();
+            assert_eq!(drain(&mut consumer), Ok(vec![number]));
+        }
+        producer.push_batch(&[7, 8, 9].map(send)).unwrap_err();
+        let _ = cq_core::transport::Arm::arm(&mut consumer, Notify::Next).unwrap();
+        drop((producer, consumer));
+        assert_eq!(bell.take(), 0, "it had overrun before it was armed");
+        let (mut producer, mut consumer) = storage.split_with(KEY, &bell);
+        assert_eq!(
+            drain(&mut consumer),
+            Ok(vec![]),
+            "what was not polled is gone, and the overrun"
+        );
+        assert_eq!((producer.free_slots(), producer.high_water()), (2, 0));
+        producer.push_batch(&[10, 11].map(send)).unwrap();
+        assert_eq!(bell.take(), 0, "not armed");
+        assert_eq!(drain(&mut consumer), Ok(vec![10, 11]));
+        drop((producer, consumer));
+        let (mut producer, mut consumer) = storage.split();
+        producer.push(&send(12)).unwrap();
+        assert_eq!(drain(&mut consumer), Ok(vec![12]), "without a channel");
+    }
+}
+
+#[test]
+fn splitting_again_forgets_that_a_side_was_dropped() {
+    let mut storage = SoftCq::<2>::new();
+    drop(storage.split());
+    let (mut producer, mut consumer) = storage.split();
+    assert!(!producer.is_abandoned());
+    assert_eq!(drain(&mut consumer), Ok(vec![]));
+    consumer.fail();
+    assert_eq!(drain(&mut consumer), Err(PollError::Failed));
+    producer.push(&send(0)).unwrap_err();
+    drop((producer, consumer));
+    let (mut producer, mut consumer) = storage.split();
+    producer.push(&send(1)).unwrap();
+    assert_eq!(drain(&mut consumer), Ok(vec![1]));
+}
+
+#[test]
+fn debug_output_does_not_grow_with_the_queue() {
+    let mut storage = SoftCq::<1024>::new();
+    assert!(format!("{:?}", storage.split()).len() < 2000);
+    assert!(format!("{:?}", HeapCq::new(1024).unwrap().split()).len() < 2000);
+    let parts = Parts::tagged(1024);
+    assert!(format!("{:?}", parts.sides(0)).len() < 2000);
+}
+
+#[test]
+fn a_default_queue_is_a_new_one() {
+    let text = |queue: &dyn std::fmt::Debug| format!("{queue:?}");
+    assert_eq!(text(&SoftCq::<2>::new()), text(&SoftCq::<2>::default()));
+    assert_eq!(text(&Control::new()), text(&Control::default()));
+    assert_eq!(Entry::default().wc, Wc::default());
+    fn can_be_sent<T: Send + Sync>(_: &T) {}
+    let mut queue = SoftCq::<2>::default();
+    let (producer, consumer): (Producer<'_>, _) = queue.split();
+    can_be_sent(&producer);
+    can_be_sent(&consumer);
+}
+
+#[test]
+fn o03_a_device_may_know_by_itself_that_its_queue_has_overrun() {
+    let mut storage = SoftCq::<4>::new();
+    let (mut producer, mut consumer) = storage.split();
+    producer.push(&send(1)).unwrap();
+    assert_eq!(producer.overrun(2), Dropped { lost: 2, total: 2 });
+    assert_eq!(producer.push(&send(2)), dropped(1, 3), "though there is room");
+    assert_eq!(producer.try_push(&send(2)), Err(TryPushError::Ended));
+    assert_eq!(drain(&mut consumer), Ok(vec![1]));
+    assert_eq!(consumer.poll(&mut [Wc::default()]), overrun(3));
+    let mut storage = SoftCq::<4>::new();
+    let (mut producer, mut consumer) = storage.split();
+    assert_eq!(producer.overrun(0), Dropped { lost: 1, total: 1 }, "one at the least");
+    assert_eq!(consumer.poll(&mut [Wc::default()]), overrun(1));
+}

@@ -1,0 +1,115 @@
+//! A producer that stopped at any instant, and the next one, which goes on (C8, O3, X4).
+
+use cq_core::queue::{Dropped, Position, State, Tail, TryPushError};
+use cq_core::transport::{PollCq, PollError};
+use cq_core::wc::Wc;
+
+use super::{Parts, drain, entry, send};
+
+const STORAGE: usize = 4;
+
+/// Where the next producer goes on, and what it was shown.
+fn recover(parts: &Parts, tail: Tail) -> (Tail, Vec<(u64, u32)>) {
+    let mut found = Vec::new();
+    let tail = parts.queue().recover(tail, |wc, tag| found.push((wc.wr_id(), tag)));
+    (tail, found)
+}
+
+fn push(parts: &Parts, tail: Tail, numbers: std::ops::Range<u32>) -> Tail {
+    let mut producer = parts.producer(tail);
+    numbers.for_each(|number| producer.push(&entry(number)).unwrap());
+    producer.tail()
+}
+
+#[test]
+fn c08_what_was_published_since_the_tail_is_shown_once_and_stepped_over() {
+    for start in [0, 3, 1 << 20, Position::MAX - 1] {
+        for published in 0..=STORAGE as u32 {
+            let (parts, kept) = (Parts::tagged(STORAGE), Tail::at(start));
+            let mut consumer = parts.consumer(start);
+            push(&parts, kept, 0..published);
+
+            let (tail, found) = recover(&parts, kept);
+            assert_eq!(found, (0..published).map(|n| (n.into(), n + 100)).collect::<Vec<_>>());
+            assert_eq!(tail.position(), start.wrapping_add(Position::from(published)));
+            assert_eq!(recover(&parts, tail), (tail, vec![]), "again, from there");
+
+            assert_eq!(drain(&mut consumer).unwrap().len(), published as usize);
+            push(&parts, tail, 10..14);
+            assert_eq!(drain(&mut consumer), Ok(vec![10, 11, 12, 13]));
+        }
+    }
+}
+
+#[test]
+fn c08_what_was_polled_already_is_shown_too() {
+    let parts = Parts::tagged(STORAGE);
+    let mut consumer = parts.consumer(0);
+    let kept = push(&parts, Tail::at(0), 0..2);
+    push(&parts, kept, 2..4);
+    assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2, 3]));
+    let (tail, found) = recover(&parts, kept);
+    assert_eq!(found, [(2, 102), (3, 103)]);
+    push(&parts, tail, 4..8);
+    assert_eq!(drain(&mut consumer), Ok(vec![4, 5, 6, 7]));
+}
+
+#[test]
+fn o03_a_recovered_producer_overwrites_nothing_that_was_not_taken() {
+    for taken in 0..=4 {
+        let parts = Parts::tagged(STORAGE);
+        let mut consumer = parts.consumer(0);
+        push(&parts, Tail::at(0), 0..4);
+        let mut out = [Wc::default(); 8];
+        assert_eq!(consumer.poll(&mut out[..taken]), Ok(taken));
+        let (tail, found) = recover(&parts, Tail::at(0));
+        assert_eq!(found, [(0, 100), (1, 101), (2, 102), (3, 103)]);
+        let mut next = parts.producer(tail);
+        let stored = (4..20).take_while(|number| next.push(&send(*number)).is_ok()).count();
+        assert_eq!(stored, taken, "neither early nor late");
+        assert_eq!(drain(&mut consumer), Ok((taken as u64..taken as u64 + 4).collect()));
+    }
+}
+
+#[test]
+fn o03_an_overrun_is_for_ever_whatever_tail_was_kept() {
+    let parts = Parts::tagged(STORAGE);
+    let mut consumer = parts.consumer(0);
+    let kept = push(&parts, Tail::at(0), 0..4);
+    parts.producer(kept).push(&entry(4)).unwrap_err();
+    assert_eq!(drain(&mut consumer).unwrap().len(), 4);
+
+    let (tail, _) = recover(&parts, kept);
+    let mut producer = parts.producer(tail);
+    assert_eq!(producer.try_push(&entry(5)), Err(TryPushError::Ended));
+    assert_eq!(producer.push(&entry(5)), Err(Dropped { lost: 1, total: 2 }));
+    let overrun = Err(PollError::Overrun { dropped: Some(2) });
+    assert_eq!(consumer.poll(&mut [Wc::default(); 4]), overrun);
+}
+
+#[test]
+fn x04_a_tail_that_a_stranger_wrote_ends_after_one_round() {
+    let parts = Parts::tagged(STORAGE);
+    push(&parts, Tail::at(0), 0..4);
+    for words in [[0; 2], [Position::MAX; 2], [0, Position::MAX], [2, 5], [Position::MAX, 0]] {
+        let (tail, found) = recover(&parts, Tail::from_words(words));
+        assert!(found.len() <= STORAGE);
+        assert_eq!(tail, Tail::at(tail.position()), "the room is to be looked at");
+        assert_eq!(parts.control.state(), State::Running);
+    }
+}
+
+/// A batch is published from its second on, and then its first: a producer that dies in between leaves a gap.
+#[test]
+fn c08_what_was_published_behind_a_gap_never_comes() {
+    for start in [0, 3, Position::MAX - 1] {
+        let (parts, kept) = (Parts::tagged(STORAGE), Tail::at(start));
+        let mut consumer = parts.consumer(start);
+        push(&parts, Tail::at(start.wrapping_add(1)), 1..3);
+        assert_eq!(recover(&parts, kept), (kept, vec![]));
+        let tail = push(&parts, kept, 10..11);
+        assert_eq!(drain(&mut consumer), Ok(vec![10]));
+        push(&parts, tail, 11..15);
+        assert_eq!(drain(&mut consumer), Ok(vec![11, 12, 13, 14]));
+    }
+}

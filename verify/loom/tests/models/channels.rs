@@ -1,0 +1,118 @@
+//! The channels that come with the engine: who takes an event of several that were merged sees what was done before each of
+//! them, so that its next arm is one (N6); a task that waits is woken, also if an earlier wait was dropped half way.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use cq_core::channel::flag::{Flag, Raiser, Receiver};
+use cq_core::channel::waker::WakerChannel;
+use cq_core::cq::CompletionQueue;
+use cq_core::queue::{HeapCq, mpsc};
+use cq_core::sync::Site;
+use cq_core::transport::{Arm, Armed, Events, Notify};
+use cq_core::wc::Wc;
+use loom::future::block_on;
+use loom::thread;
+use verify_loom::channel::LOST;
+use verify_loom::harness::model;
+use verify_loom::queue::{KEY, expect, numbered};
+use verify_loom::shared::of;
+
+/// It is never freed, so that threads can own its sides.
+fn flag() -> (Raiser<'static>, Receiver<'static>) {
+    Box::leak(Box::new(Flag::new(KEY))).split()
+}
+
+/// The consumer arms twice while all push; if there is an event then, it takes it and what came, and arms again. Whether it
+/// may sleep then.
+fn arm_and_take(consumer: &mut impl Arm, events: &mut Receiver<'_>) -> bool {
+    for _ in 0..2 {
+        let _may_have_missed = consumer.arm(Notify::Next).unwrap();
+    }
+    let woken = events.take_event().unwrap().is_some();
+    if woken {
+        consumer.poll(&mut [Wc::default(); 4]).unwrap();
+    }
+    woken && consumer.arm(Notify::Next).unwrap() == Armed::Armed
+}
+
+/// One producer pushes twice, and once more in the end.
+fn one_producer() {
+    let (raiser, mut events) = flag();
+    let (mut producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, raiser);
+    let producer = thread::spawn(move || {
+        (1..=2).for_each(|nth| producer.push(&of(0, nth)).unwrap());
+        producer
+    });
+    let asleep = arm_and_take(&mut consumer, &mut events);
+    let mut producer = producer.join().unwrap();
+    producer.push(&of(0, 3)).unwrap();
+    assert!(!asleep || events.take_event().unwrap().is_some(), "{LOST}");
+}
+
+/// Two producers push once each, and one once more in the end.
+fn two_producers() {
+    let (raiser, mut events) = flag();
+    let (mut last, mut consumer) = mpsc::HeapCq::new(4).unwrap().split_with(KEY, raiser);
+    let producers = [0, 1].map(|which| {
+        let mut producer = last.clone();
+        thread::spawn(move || {
+            producer.push(&of(which, 1)).unwrap();
+            producer
+        })
+    });
+    let asleep = arm_and_take(&mut consumer, &mut events);
+    let _producers = producers.map(|producer| producer.join().unwrap());
+    last.push(&of(0, 2)).unwrap();
+    assert!(!asleep || events.take_event().unwrap().is_some(), "{LOST}");
+}
+
+#[test]
+fn n06_the_flag_hands_over_each_event_that_it_merges() {
+    model("the flag, one producer", one_producer)
+        .must_fail_without(Site::CountEvent, LOST)
+        .must_fail_without(Site::SeeEvents, LOST);
+    model("the flag, two producers", two_producers)
+        .must_fail_without(Site::CountEvent, LOST)
+        .must_fail_without(Site::SeeEvents, LOST);
+}
+
+/// A task waits for each of two completions; if `drops`, it begins to wait, drops that, and begins anew.
+fn wait_for_two(drops: bool) {
+    let channel: &'static mut WakerChannel = Box::leak(Box::new(WakerChannel::new(KEY)));
+    let (raiser, mut events) = channel.split();
+    let (mut producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, raiser);
+    let producer = thread::spawn(move || {
+        (1..=2).for_each(|number| producer.push(&numbered(number)).unwrap());
+        producer
+    });
+    let (mut cq, mut room, mut taken) = (CompletionQueue::new(consumer), [Wc::default()], 0);
+    while taken < 2 {
+        if drops {
+            let mut room = [Wc::default()];
+            let looked = {
+                let mut waits = pin!(cq.next_batch(&mut room, &mut events));
+                waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+            };
+            if looked {
+                taken += 1;
+                expect(&room[0], taken);
+                continue;
+            }
+        }
+        let batch = block_on(cq.next_batch(&mut room, &mut events)).unwrap();
+        taken += 1;
+        expect(&batch[0], taken);
+    }
+    let _producer = producer.join().unwrap();
+}
+
+#[test]
+fn n06_a_task_that_waits_is_woken() {
+    for (name, drops) in [("a task waits", false), ("a task waits, drops that, waits", true)] {
+        model(name, move || wait_for_two(drops))
+            .must_fail_without(Site::PushFence, "deadlock")
+            .must_fail_without(Site::ArmFence, "deadlock");
+    }
+}
