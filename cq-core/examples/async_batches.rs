@@ -1,46 +1,48 @@
-//! A task that awaits batches, on an executor of any kind; here one that blocks the main thread.
+//! A task of tokio that awaits batches, and a device on a thread of its own. Any other executor does as well.
 //!
 //! `cargo run -p cq-core --example async_batches`
 
+use std::ops::Deref;
 use std::thread;
 
-use cq_core::channel::waker::{Receiver, WakerChannel};
+use cq_core::channel::waker::{self, Receiver, WakerChannel};
 use cq_core::cq::{CompletionQueue, WaitError};
-use cq_core::queue::SoftCq;
+use cq_core::queue::HeapCq;
 use cq_core::transport::{Arm, CqKey, PollError};
 use cq_core::wc::{Wc, WcStatus};
 
-/// Serves completions until the device is gone; says how many in how many batches.
-async fn serve<T: Arm>(
-    mut cq: CompletionQueue<T>,
-    mut events: Receiver<'_>,
-) -> Result<(usize, usize), WaitError> {
-    let (mut room, mut served, mut batches) = ([Wc::default(); 32], 0, 0);
+const KEY: CqKey = CqKey { index: 0, generation: 1 };
+const WORK: u64 = 100_000;
+
+/// Serves completions until the device is gone. Returns how many there were, and in how many batches.
+async fn serve(
+    mut cq: CompletionQueue<impl Arm>,
+    mut events: Receiver<impl Deref<Target = WakerChannel>>,
+) -> Result<(u64, u64), WaitError> {
+    let (mut buffer, mut served, mut batches) = ([Wc::default(); 32], 0, 0);
     loop {
-        match cq.next_batch(&mut room, &mut events).await {
-            Ok(batch) => (served, batches) = (served + batch.len(), batches + 1),
+        match cq.next_batch(&mut buffer, &mut events).await {
+            Ok(batch) => (served, batches) = (served + batch.len() as u64, batches + 1),
             Err(WaitError::Poll(PollError::Closed)) => return Ok((served, batches)),
             Err(error) => return Err(error),
         }
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    const KEY: CqKey = CqKey { index: 0, generation: 1 };
-    let (mut storage, mut channel) = (SoftCq::<256>::new(), WakerChannel::new(KEY));
-    let (raiser, events) = channel.split();
-    let (mut device, consumer) = storage.split_with(KEY, raiser);
-    thread::scope(|threads| {
-        threads.spawn(move || {
-            for wr_id in 0..100_000 {
-                while device.try_push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).is_err() {
-                    thread::yield_now();
-                }
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (raiser, events) = waker::channel(KEY);
+    let (mut device, consumer) = HeapCq::new(256)?.split_with(KEY, raiser);
+    let server = tokio::spawn(serve(CompletionQueue::new(consumer), events));
+    thread::spawn(move || {
+        for wr_id in 0..WORK {
+            while device.try_push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).is_err() {
+                thread::yield_now();
             }
-        });
-        let (served, batches) = pollster::block_on(serve(CompletionQueue::new(consumer), events))?;
-        println!("{served} completions in {batches} batches");
-        assert_eq!(served, 100_000);
-        Ok(())
-    })
+        }
+    });
+    let (served, batches) = server.await??;
+    println!("{served} completions in {batches} batches");
+    assert_eq!(served, WORK);
+    Ok(())
 }

@@ -3,7 +3,6 @@
 //!
 //! `cargo run -p cq-core --example static_isr`
 
-use std::sync::Mutex;
 use std::thread;
 
 use cq_core::channel::flag::{Flag, Raiser};
@@ -11,13 +10,13 @@ use cq_core::cq::CompletionQueue;
 use cq_core::queue::{OnChannel, Producer, SoftCq};
 use cq_core::transport::{CqKey, Events, Notify};
 use cq_core::wc::{Wc, WcStatus};
+use static_cell::ConstStaticCell;
 
 const KEY: CqKey = CqKey { index: 0, generation: 1 };
 const TRANSFERS: u64 = 1000;
 
-// `Mutex` is what hands a static out once: `static_cell::StaticCell` and `critical_section::Mutex` in firmware.
-static QUEUE: Mutex<SoftCq<16>> = Mutex::new(SoftCq::new());
-static FLAG: Mutex<Flag> = Mutex::new(Flag::new(KEY));
+static QUEUE: ConstStaticCell<SoftCq<16>> = ConstStaticCell::new(SoftCq::new());
+static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new(KEY));
 
 type Handler = Producer<'static, OnChannel<Raiser<'static>>>;
 
@@ -31,10 +30,8 @@ fn wait_for_interrupt() {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let queue = Box::leak(Box::new(QUEUE.lock().expect("nobody panics")));
-    let flag = Box::leak(Box::new(FLAG.lock().expect("nobody panics")));
-    let (raiser, mut events) = flag.split();
-    let (mut producer, consumer) = queue.split_with(KEY, raiser);
+    let (raiser, mut events) = FLAG.take().split();
+    let (mut producer, consumer) = QUEUE.take().split_with(KEY, raiser);
 
     let interrupts = thread::spawn(move || {
         for wr_id in 0..TRANSFERS {

@@ -49,9 +49,26 @@ impl Flag {
 
     /// The two sides. Events of earlier sides are gone.
     pub fn split(&mut self) -> (Raiser<'_>, Receiver<'_>) {
-        let seen = sync::load_u32(&self.raised);
-        let Self { raised, key } = self;
-        (Raiser { raised, one_thread: PhantomData }, Receiver { raised, key: *key, seen })
+        let (flag, taken) = (&*self, self.count());
+        (Raiser { flag, one_thread: PhantomData }, Receiver { flag, taken })
+    }
+
+    /// How many events were raised, wrapping.
+    #[inline]
+    pub(super) fn count(&self) -> u32 {
+        sync::see_events(&self.raised)
+    }
+
+    #[inline]
+    pub(super) fn raise(&self) {
+        sync::count_event(&self.raised);
+    }
+
+    /// Takes all events that came since there were `taken`.
+    #[inline]
+    pub(super) fn take(&self, taken: &mut u32) -> Option<CqKey> {
+        let before = core::mem::replace(taken, self.count());
+        (*taken != before).then_some(self.key)
     }
 }
 
@@ -59,32 +76,28 @@ impl Flag {
 #[derive(Debug)]
 #[cfg_attr(target_has_atomic = "32", derive(Clone))]
 pub struct Raiser<'a> {
-    raised: &'a AtomicU32,
+    flag: &'a Flag,
     one_thread: PhantomData<Cell<()>>,
 }
 
 impl Signal for Raiser<'_> {
     #[inline]
     fn raise(&self, _: CqKey) {
-        sync::count_event(self.raised);
+        self.flag.raise();
     }
 }
 
 /// The consumer's side.
 #[derive(Debug)]
 pub struct Receiver<'a> {
-    raised: &'a AtomicU32,
-    key: CqKey,
+    flag: &'a Flag,
     /// How many events there had been when one was taken last.
-    seen: u32,
+    taken: u32,
 }
 
 impl Events for Receiver<'_> {
     #[inline]
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let raised = sync::see_events(self.raised);
-        let is_new = raised != self.seen;
-        self.seen = raised;
-        Ok(is_new.then_some(self.key))
+        Ok(self.flag.take(&mut self.taken))
     }
 }

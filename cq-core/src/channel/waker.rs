@@ -1,29 +1,38 @@
-//! A channel that wakes a task, of whatever executor. Feature `async`.
+//! A channel that wakes a task of any executor. Feature `async`.
 //!
 //! ```
-//! use cq_core::channel::waker::WakerChannel;
+//! use cq_core::channel::waker;
 //! use cq_core::cq::CompletionQueue;
-//! use cq_core::queue::SoftCq;
+//! use cq_core::queue::HeapCq;
 //! use cq_core::transport::CqKey;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
 //! const KEY: CqKey = CqKey { index: 0, generation: 1 };
-//! let (mut storage, mut channel) = (SoftCq::<16>::new(), WakerChannel::new(KEY));
-//! let (raiser, mut events) = channel.split();
-//! let (mut producer, consumer) = storage.split_with(KEY, raiser);
-//! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+//! let (raiser, mut events) = waker::channel(KEY);
+//! let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
+//! let device = std::thread::spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)));
 //!
-//! std::thread::scope(|threads| {
-//!     threads.spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)).unwrap());
-//!     // As in a task of embassy or tokio.
-//!     let came = pollster::block_on(cq.next_batch(&mut batch, &mut events)).unwrap();
-//!     assert_eq!(came[0].wr_id(), 7);
-//! });
+//! // In a task of tokio or embassy.
+//! let task = async move {
+//!     let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+//!     cq.next_batch(&mut batch, &mut events).await.map(|batch| batch[0].wr_id())
+//! };
+//! assert_eq!(pollster::block_on(task)?, 7);
+//! device.join().unwrap()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! `channel` needs the feature `alloc`, and its sides own the channel. Without an allocator, a [`WakerChannel`] in a
+//! static or on a stack is [split](WakerChannel::split) into sides that borrow it.
 
+#[cfg(feature = "alloc")]
+use alloc::sync::Arc;
+use core::cell::Cell;
+use core::marker::PhantomData;
+use core::ops::Deref;
 use core::task::Waker;
 
-use super::flag::{self, Flag};
+use super::flag::Flag;
 use crate::sync::{self, AtomicWaker};
 use crate::transport::{CqKey, EventError, Events, Signal};
 
@@ -35,51 +44,62 @@ pub struct WakerChannel {
 }
 
 impl WakerChannel {
-    /// No event waits; those that come are called `key`.
+    /// A channel without an event. Its events carry `key`.
     #[must_use]
     pub fn new(key: CqKey) -> Self {
         Self { flag: Flag::new(key), waker: AtomicWaker::new() }
     }
 
     /// The two sides. Events of earlier sides are gone.
-    pub fn split(&mut self) -> (Raiser<'_>, Receiver<'_>) {
-        let (raiser, events) = self.flag.split();
-        let waker = &self.waker;
-        (Raiser { flag: raiser, waker }, Receiver { events, waker })
+    pub fn split(&mut self) -> (Raiser<&Self>, Receiver<&Self>) {
+        sides(&*self)
     }
+}
+
+/// A channel whose two sides own it. Its events carry `key`.
+#[cfg(feature = "alloc")]
+#[must_use]
+pub fn channel(key: CqKey) -> (Raiser<Arc<WakerChannel>>, Receiver<Arc<WakerChannel>>) {
+    sides(Arc::new(WakerChannel::new(key)))
+}
+
+fn sides<C: Deref<Target = WakerChannel> + Clone>(channel: C) -> (Raiser<C>, Receiver<C>) {
+    let taken = channel.flag.count();
+    (Raiser { channel: channel.clone(), one_thread: PhantomData }, Receiver { channel, taken })
 }
 
 /// The producer's side.
 #[derive(Debug)]
 #[cfg_attr(target_has_atomic = "32", derive(Clone))]
-pub struct Raiser<'a> {
-    flag: flag::Raiser<'a>,
-    waker: &'a AtomicWaker,
+pub struct Raiser<C> {
+    channel: C,
+    one_thread: PhantomData<Cell<()>>,
 }
 
-impl Signal for Raiser<'_> {
-    fn raise(&self, cq: CqKey) {
-        self.flag.raise(cq);
-        self.waker.wake();
+impl<C: Deref<Target = WakerChannel>> Signal for Raiser<C> {
+    fn raise(&self, _: CqKey) {
+        self.channel.flag.raise();
+        self.channel.waker.wake();
     }
 }
 
-/// The consumer's side: one task's.
+/// The consumer's side, for one task.
 #[derive(Debug)]
-pub struct Receiver<'a> {
-    events: flag::Receiver<'a>,
-    waker: &'a AtomicWaker,
+pub struct Receiver<C> {
+    channel: C,
+    /// How many events there had been when one was taken last.
+    taken: u32,
 }
 
-impl Receiver<'_> {
-    /// Has this task woken by each event from here on, and no other one.
+impl<C: Deref<Target = WakerChannel>> Receiver<C> {
+    /// Each later event wakes this task, and no other.
     pub fn register(&mut self, task: &Waker) {
-        sync::register(self.waker, task);
+        sync::register(&self.channel.waker, task);
     }
 }
 
-impl Events for Receiver<'_> {
+impl<C: Deref<Target = WakerChannel>> Events for Receiver<C> {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        self.events.take_event()
+        Ok(self.channel.flag.take(&mut self.taken))
     }
 }

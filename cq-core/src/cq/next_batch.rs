@@ -1,10 +1,11 @@
 //! Waiting as a task does. Feature `async`.
 
 use core::future::poll_fn;
+use core::ops::Deref;
 use core::task::{Poll, Waker};
 
 use super::{CompletionQueue, WaitError, take_events};
-use crate::channel::waker::Receiver;
+use crate::channel::waker::{Receiver, WakerChannel};
 use crate::transport::{Arm, Notify};
 use crate::wc::Wc;
 
@@ -19,7 +20,7 @@ impl<T: Arm> CompletionQueue<T> {
     pub async fn next_batch<'r>(
         &mut self,
         room: &'r mut [Wc],
-        events: &mut Receiver<'_>,
+        events: &mut Receiver<impl Deref<Target = WakerChannel>>,
     ) -> Result<&'r [Wc], WaitError> {
         let count = poll_fn(|task| match self.look_for(room, events, task.waker()) {
             Ok(0) if !room.is_empty() => Poll::Pending,
@@ -33,7 +34,7 @@ impl<T: Arm> CompletionQueue<T> {
     pub(super) fn look_for(
         &mut self,
         room: &mut [Wc],
-        events: &mut Receiver<'_>,
+        events: &mut Receiver<impl Deref<Target = WakerChannel>>,
         task: &Waker,
     ) -> Result<usize, WaitError> {
         let count = self.take(room)?;

@@ -1,12 +1,13 @@
 //! Completions as a stream. Feature `stream`.
 
+use core::ops::{Deref, Range};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use futures_core::Stream;
 
 use super::{CompletionQueue, WaitError};
-use crate::channel::waker::Receiver;
+use crate::channel::waker::{Receiver, WakerChannel};
 use crate::transport::{Arm, PollError};
 use crate::wc::Wc;
 
@@ -14,47 +15,47 @@ use crate::wc::Wc;
 /// producers are gone, or after an error.
 ///
 /// ```
-/// use cq_core::channel::waker::WakerChannel;
+/// use cq_core::channel::waker;
 /// use cq_core::cq::{CompletionQueue, CompletionStream};
-/// use cq_core::queue::SoftCq;
+/// use cq_core::queue::HeapCq;
 /// use cq_core::transport::CqKey;
 /// use cq_core::wc::{Wc, WcStatus};
 /// use futures_util::StreamExt;
 ///
 /// const KEY: CqKey = CqKey { index: 0, generation: 1 };
-/// let (mut storage, mut channel) = (SoftCq::<16>::new(), WakerChannel::new(KEY));
-/// let (raiser, events) = channel.split();
-/// let (mut producer, consumer) = storage.split_with(KEY, raiser);
+/// let (raiser, events) = waker::channel(KEY);
+/// let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
 /// (0..5).for_each(|wr_id| producer.push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).unwrap());
 /// drop(producer);
 ///
-/// let completions = CompletionStream::<_, 4>::new(CompletionQueue::new(consumer), events);
+/// let completions = CompletionStream::<_, _, 4>::new(CompletionQueue::new(consumer), events);
 /// let all: Vec<_> = pollster::block_on(completions.map(|wc| wc.unwrap().wr_id()).collect());
 /// assert_eq!(all, [0, 1, 2, 3, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct CompletionStream<'e, T, const N: usize> {
+pub struct CompletionStream<T, C, const N: usize> {
     cq: CompletionQueue<T>,
-    events: Receiver<'e>,
+    events: Receiver<C>,
     batch: [Wc; N],
     /// What of the batch is still to be given.
-    left: core::ops::Range<usize>,
+    left: Range<usize>,
     is_over: bool,
 }
 
-impl<'e, T: Arm, const N: usize> CompletionStream<'e, T, N> {
+impl<T: Arm, C: Deref<Target = WakerChannel>, const N: usize> CompletionStream<T, C, N> {
     /// Of this queue, whose events come to this channel alone.
     #[must_use]
-    pub fn new(cq: CompletionQueue<T>, events: Receiver<'e>) -> Self {
+    pub fn new(cq: CompletionQueue<T>, events: Receiver<C>) -> Self {
         const { assert!(N > 0, "a batch has to hold something") };
         Self { cq, events, batch: [Wc::default(); N], left: 0..0, is_over: false }
     }
 }
 
 // Nothing is pinned in it.
-impl<T, const N: usize> Unpin for CompletionStream<'_, T, N> {}
+impl<T, C, const N: usize> Unpin for CompletionStream<T, C, N> {}
 
-impl<T: Arm, const N: usize> Stream for CompletionStream<'_, T, N> {
+impl<T: Arm, C: Deref<Target = WakerChannel>, const N: usize> Stream for CompletionStream<T, C, N> {
     type Item = Result<Wc, WaitError>;
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {

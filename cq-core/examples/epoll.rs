@@ -1,0 +1,84 @@
+//! An event loop that sleeps in epoll(7), on a completion queue beside other descriptors. The channel is an eventfd(2).
+//!
+//! `cargo run -p cq-core --example epoll`
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
+
+use cq_core::causes::Causes;
+use cq_core::cq::{CompletionQueue, WaitError};
+use cq_core::queue::HeapCq;
+use cq_core::transport::{CqKey, Notify, PollError};
+use cq_core::wc::{Wc, WcStatus};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+const KEY: CqKey = CqKey { index: 0, generation: 1 };
+const COMPLETIONS: u64 = 0;
+const REQUESTS: u64 = 1;
+
+/// Raises an event: the descriptor becomes readable. A full counter is readable already.
+fn raise(eventfd: &OwnedFd) {
+    let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
+}
+
+/// Takes all events. An empty counter is no error.
+fn take(eventfd: &OwnedFd) -> Result<(), Errno> {
+    match rustix::io::read(eventfd, &mut [0; 8]) {
+        Ok(_) | Err(Errno::AGAIN) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let new = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(Arc::new);
+    let (channel, requests) = (new()?, new()?);
+    let raised = Arc::clone(&channel);
+    let (mut device, consumer) = HeapCq::new(64)?.split_with(KEY, move |_: CqKey| raise(&raised));
+    let mut cq = CompletionQueue::new(consumer);
+
+    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    for (source, data) in [(&channel, COMPLETIONS), (&requests, REQUESTS)] {
+        epoll::add(&epoll, source, EventData::new_u64(data), EventFlags::IN)?;
+    }
+
+    // Other work of the loop, and a device that is slower than the loop.
+    let client = Arc::clone(&requests);
+    thread::spawn(move || {
+        for wr_id in 0..1000 {
+            raise(&client);
+            while device.try_push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).is_err() {
+                thread::yield_now();
+            }
+        }
+    });
+
+    let (mut buffer, mut served, mut asked) = ([Wc::default(); 16], 0, 0);
+    let end = loop {
+        // Serve until an armed queue is empty; only then is it safe to sleep.
+        match cq.poll_or_arm(&mut buffer, Notify::Next) {
+            Ok([]) => {}
+            Ok(batch) => {
+                served += batch.len();
+                continue;
+            }
+            Err(end) => break end,
+        }
+        let mut ready = Vec::with_capacity(2);
+        epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut ready), None)?;
+        for Event { data, .. } in ready {
+            match data.u64() {
+                COMPLETIONS => take(&channel)?,
+                _ => {
+                    take(&requests)?;
+                    asked += 1;
+                }
+            }
+        }
+    };
+    println!("{served} completions, other work {asked} times; then: {}", Causes(&end));
+    assert_eq!((served, end), (1000, WaitError::Poll(PollError::Closed)));
+    Ok(())
+}
