@@ -14,8 +14,8 @@ use criterion::Criterion;
 
 use self::common::placement::Placement;
 use self::common::scenarios::{
-    MANY, Row, Sample, Scenario, USUAL, empty_poll, event, one_thread, producers, round_trip,
-    sleeping_trip, two_threads,
+    MANY, Row, Sample, Scenario, USUAL, empty_call, empty_poll, event, one_thread, producers,
+    round_trip, sleeping_trip, two_threads,
 };
 use bench::cores::Cores;
 
@@ -38,7 +38,7 @@ fn main() {
 
 /// Every batch with every capacity that holds several of it.
 fn matrix() -> Vec<Scenario> {
-    let mut all = vec![empty_poll(), event(), round_trip(), sleeping_trip()];
+    let mut all = vec![empty_poll(), empty_call(), event(), round_trip(), sleeping_trip()];
     for capacity in [64, USUAL, MANY] {
         all.push(one_thread::<1>(capacity));
         all.push(one_thread::<8>(capacity));

@@ -42,9 +42,10 @@
 //!
 //! `disarm` and `end` pair with nothing: they are read-modify-writes because what they replace must be what was looked
 //! at. A failed `reserve` is an `acquire_tail`. Everything else is Relaxed: its value is either private to one side or
-//! ordered by one of these pairs. The words of a slot are stored Relaxed. A consumer of the queue's own memory copies them
-//! plainly between `observe` and `release_head`, by which nobody writes them meanwhile; one of a
-//! [raw](crate::queue::raw) queue, which others may write to at any time, loads them Relaxed.
+//! ordered by one of these pairs. The last word of a slot, which has the generation, is always accessed as that one word.
+//! The others are copied plainly in the queue's own memory: the producer has a slot to itself between `acquire_head` and
+//! `publish`, the consumer between `observe` and `release_head`. In a [raw](crate::queue::raw) queue, which others may
+//! write to at any time, they are stored and loaded Relaxed.
 //!
 //! # How it is checked
 //! Loom models in `verify/loom` explore every interleaving and every value that a load may see. Each ordering in the
@@ -54,6 +55,8 @@
 
 mod site;
 
+#[cfg(not(loom))]
+use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use self::site::at;
@@ -221,13 +224,13 @@ pub(crate) fn store_u32(word: &AtomicU32, value: u32) {
     word.store(value, Relaxed);
 }
 
-/// Copies words in one go, in moves as wide as the machine has.
+/// Reads words by a plain copy.
 ///
 /// # Safety
 /// Nobody writes them meanwhile: whoever does it later has acquired what this thread releases after the copy.
 #[allow(unsafe_code)]
 #[inline(always)]
-pub(crate) unsafe fn copy_plainly<const N: usize>(from: &[AtomicWord; N], to: &mut [Word; N]) {
+pub(crate) unsafe fn read_plainly<const N: usize>(from: &[AtomicWord; N], to: &mut [Word; N]) {
     cfg_if::cfg_if! {
         if #[cfg(loom)] {
             for (to, from) in to.iter_mut().zip(from) {
@@ -237,6 +240,29 @@ pub(crate) unsafe fn copy_plainly<const N: usize>(from: &[AtomicWord; N], to: &m
         } else {
             // SAFETY: an atomic word has the size and the alignment of a word; nobody writes (the caller's word).
             *to = unsafe { *core::ptr::from_ref(from).cast() };
+        }
+    }
+}
+
+/// Writes words by a plain copy, two at a time and in order: a copy of all at once is compiled to moves that begin with
+/// the last word, and another core was measured to read them 15 % later then.
+///
+/// # Safety
+/// Nobody else reads or writes them meanwhile. Whoever did so before has released them to this thread; whoever does so
+/// later acquires what this thread releases after the copy.
+#[allow(unsafe_code)]
+#[inline(always)]
+pub(crate) unsafe fn write_plainly<const N: usize>(from: &[Word; N], to: &[AtomicWord; N]) {
+    cfg_if::cfg_if! {
+        if #[cfg(loom)] {
+            // Loom's `Tracked` sees whether it is plain.
+            from.iter().zip(to).for_each(|(&from, to)| store(to, from));
+        } else {
+            let to = UnsafeCell::raw_get(core::ptr::from_ref(to).cast::<UnsafeCell<[Word; N]>>());
+            // SAFETY: an atomic word has the size and the alignment of a word, and may be written through a shared
+            // reference, as a cell; nobody else is there (the caller's word).
+            let to = unsafe { &mut *to };
+            to.chunks_mut(2).zip(from.chunks(2)).for_each(|(to, from)| to.copy_from_slice(from));
         }
     }
 }

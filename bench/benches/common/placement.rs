@@ -84,7 +84,7 @@ pub fn on_two_cores<H, A: Send>(
 /// One cache line, and its neighbour, which some processors fetch along.
 #[derive(Default)]
 #[repr(align(128))]
-struct Line(AtomicU64);
+pub struct Line(pub AtomicU64);
 
 impl Line {
     /// Ends the echo; every other odd number is sent back increased.

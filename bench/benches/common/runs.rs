@@ -4,9 +4,11 @@
 //! Each of two threads moves its side of the queue to its own stack: side by side on one stack the two would
 //! share a cache line, and what is measured would be that.
 
+mod limits;
 mod producers;
 mod sleep;
 
+pub use self::limits::{one_load, two_lines};
 pub use self::producers::two_producers;
 pub use self::sleep::{bare_event, bare_trip, soft_event, soft_trip};
 
@@ -95,6 +97,27 @@ impl<const N: usize> Run for EmptyPoll<N> {
         }
         Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
     }
+}
+
+/// [`EmptyPoll`] by a function that is not inlined, as where a transport is called through a trait object.
+pub struct EmptyCall<const N: usize>;
+
+impl<const N: usize> Run for EmptyCall<N> {
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let mut memory = P::memory(setting.capacity);
+        let (_sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
+        let mut room = [Wc::default(); N];
+        let start = Instant::now();
+        for _ in 0..count {
+            assert_eq!(called(&mut receiver, &mut room), 0);
+        }
+        Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
+    }
+}
+
+#[inline(never)]
+fn called(receiver: &mut impl Receiver, room: &mut [Wc]) -> usize {
+    receiver.receive(room)
 }
 
 /// One thread sends by `TX` as fast as it can, another receives by up to `RX`.

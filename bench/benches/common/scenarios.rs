@@ -8,9 +8,11 @@ use super::peers::RteRing;
 use super::peers::{
     Crossbeam, Gil, Heapless, Raw, Rigtorp, Ringbuf, RtrbChunks, RtrbSingle, Shared, Soft,
 };
-use super::runs::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
+use super::runs::{EmptyCall, EmptyPoll, PushPop, RoundTrip, Run, Stream};
 pub use super::runs::{Sample, Setting};
-use super::runs::{bare_event, bare_trip, soft_event, soft_trip, two_producers};
+use super::runs::{
+    bare_event, bare_trip, one_load, soft_event, soft_trip, two_lines, two_producers,
+};
 use bench::cores::Cores;
 
 /// One thing asked of every queue.
@@ -42,9 +44,20 @@ impl Scenario {
 pub struct Row {
     /// Its name.
     pub peer: &'static str,
-    /// Whether it is of this workspace.
-    pub ours: bool,
+    /// Whose it is.
+    pub kind: Kind,
     run: Measure,
+}
+
+/// Whose a row is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A queue of this workspace.
+    Ours,
+    /// Another queue.
+    Peer,
+    /// No queue: what the machine or the system allows.
+    Limit,
 }
 
 /// Measures about as many entries, polls or round trips as it is told.
@@ -52,7 +65,7 @@ type Measure = fn(Setting, u64) -> Sample;
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", if self.ours { "cq-core " } else { "" }, self.peer)
+        write!(f, "{}{}", if self.kind == Kind::Ours { "cq-core " } else { "" }, self.peer)
     }
 }
 
@@ -76,14 +89,22 @@ pub fn two_threads<const TX: usize, const RX: usize>(capacity: usize) -> Scenari
 
 /// One thread polls an empty queue.
 pub fn empty_poll() -> Scenario {
-    let name = "empty poll, inlined, ns/poll".into();
-    Scenario { name, cores: 1, capacity: USUAL, rows: rows::<EmptyPoll<32>>() }
+    let mut rows = rows::<EmptyPoll<32>>();
+    rows.push(limit("a load and a comparison", one_load));
+    Scenario { name: "empty poll, inlined, ns/poll".into(), cores: 1, capacity: USUAL, rows }
+}
+
+/// One thread polls an empty queue by a call.
+pub fn empty_call() -> Scenario {
+    let (name, rows) = ("empty poll, called, ns/poll".into(), rows::<EmptyCall<32>>());
+    Scenario { name, cores: 1, capacity: USUAL, rows }
 }
 
 /// An entry goes to another thread and back.
 pub fn round_trip() -> Scenario {
-    let name = "two threads, round trip, ns".into();
-    Scenario { name, cores: 2, capacity: USUAL, rows: rows::<RoundTrip>() }
+    let mut rows = rows::<RoundTrip>();
+    rows.push(limit("two bare cache lines", two_lines));
+    Scenario { name: "two threads, round trip, ns".into(), cores: 2, capacity: USUAL, rows }
 }
 
 /// One thread arms, pushes, and takes the event.
@@ -100,20 +121,21 @@ pub fn sleeping_trip() -> Scenario {
 
 /// The queue that is slept on, and what it sleeps by.
 fn sleepers(soft: Measure, bare: Measure) -> Vec<Row> {
-    vec![
-        Row { peer: "queue, eventfd", ours: true, run: soft },
-        Row { peer: "bare eventfd", ours: false, run: bare },
-    ]
+    vec![Row { peer: "queue, eventfd", kind: Kind::Ours, run: soft }, limit("bare eventfd", bare)]
 }
 
 /// Two threads push by `N`.
 pub fn producers<const N: usize>(capacity: usize) -> Scenario {
     let name = format!("two producers, n = {N}, capacity {capacity}, ns/entry");
     let rows = Vec::from([
-        Row { peer: Shared::NAME, ours: true, run: two_producers::<Shared, N> },
-        Row { peer: Crossbeam::NAME, ours: false, run: two_producers::<Crossbeam, N> },
+        Row { peer: Shared::NAME, kind: Kind::Ours, run: two_producers::<Shared, N> },
+        Row { peer: Crossbeam::NAME, kind: Kind::Peer, run: two_producers::<Crossbeam, N> },
         #[cfg(feature = "dpdk")]
-        Row { peer: RteRing::<true>::NAME, ours: false, run: two_producers::<RteRing<true>, N> },
+        Row {
+            peer: RteRing::<true>::NAME,
+            kind: Kind::Peer,
+            run: two_producers::<RteRing<true>, N>,
+        },
     ]);
     Scenario { name, cores: 2, capacity, rows }
 }
@@ -137,9 +159,13 @@ fn rows<R: Run>() -> Vec<Row> {
 }
 
 fn ours<R: Run, P: Peer>() -> Row {
-    Row { ours: true, ..other::<R, P>() }
+    Row { kind: Kind::Ours, ..other::<R, P>() }
 }
 
 fn other<R: Run, P: Peer>() -> Row {
-    Row { peer: P::NAME, ours: false, run: R::run::<P> }
+    Row { peer: P::NAME, kind: Kind::Peer, run: R::run::<P> }
+}
+
+const fn limit(peer: &'static str, run: Measure) -> Row {
+    Row { peer, kind: Kind::Limit, run }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::common::scenarios::{
-    MANY, Row, Scenario, USUAL, empty_poll, event, one_thread, producers, round_trip,
+    MANY, Row, Scenario, USUAL, empty_call, empty_poll, event, one_thread, producers, round_trip,
     sleeping_trip, two_threads,
 };
 use self::options::Options;
@@ -47,6 +47,7 @@ fn selection() -> Vec<Scenario> {
         one_thread::<1>(USUAL),
         one_thread::<32>(USUAL),
         empty_poll(),
+        empty_call(),
         event(),
         two_threads::<1, 1>(USUAL),
         two_threads::<1, 32>(USUAL),

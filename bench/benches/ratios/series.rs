@@ -1,7 +1,7 @@
 //! What was measured, and the statistics of it.
 
 use crate::common::placement::Placement;
-use crate::common::scenarios::{Sample, Scenario};
+use crate::common::scenarios::{Kind, Sample, Scenario};
 use crate::spread::Spread;
 
 /// The samples of a scenario.
@@ -30,9 +30,9 @@ impl Series {
         Spread::of(self.rounds.iter().filter_map(ratio))
     }
 
-    /// The fastest row that is not ours.
-    pub fn best_peer(&self, at: Placement) -> Option<usize> {
-        let rows = self.scenario.rows.iter().enumerate().filter(|(_, row)| !row.ours);
+    /// The fastest row of a kind.
+    pub fn best(&self, kind: Kind, at: Placement) -> Option<usize> {
+        let rows = self.scenario.rows.iter().enumerate().filter(|(_, row)| row.kind == kind);
         let medians = rows.filter_map(|(index, _)| Some((index, self.nanos(index, at)?.median)));
         medians.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
     }

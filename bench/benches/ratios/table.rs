@@ -5,6 +5,7 @@ use comfy_table::{Table, presets};
 use crate::common::peer::Peer;
 use crate::common::peers::RtrbChunks;
 use crate::common::placement::Placement;
+use crate::common::scenarios::Kind;
 use crate::series::Series;
 
 /// The queue that aims are set against.
@@ -22,6 +23,7 @@ pub fn of(measured: &[Series]) -> Table {
         "quartiles".into(),
         "× best peer".into(),
         format!("× {REFERENCE}"),
+        "× limit".into(),
         "samples".to_string(),
     ]);
     for series in measured {
@@ -36,7 +38,7 @@ pub fn of(measured: &[Series]) -> Table {
 fn add_placement(table: &mut Table, series: &Series, at: Placement) {
     let rows = &series.scenario.rows;
     let reference = rows.iter().position(|row| row.peer == REFERENCE);
-    let best = series.best_peer(at);
+    let (best, limit) = (series.best(Kind::Peer, at), series.best(Kind::Limit, at));
     for (index, row) in rows.iter().enumerate() {
         let Some(nanos) = series.nanos(index, at) else { continue };
         let ratio = |to: Option<usize>| {
@@ -51,6 +53,7 @@ fn add_placement(table: &mut Table, series: &Series, at: Placement) {
             format!("{:.2} – {:.2}", nanos.low, nanos.high),
             ratio(best),
             ratio(reference),
+            ratio(limit),
             nanos.count.to_string(),
         ]);
     }

@@ -161,7 +161,14 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     #[inline(always)]
     pub(super) fn copy(&mut self, out: &mut [Wc]) -> usize {
         // SAFETY: this is the ring's one consumer (`new`), and what it gives back lies before its position.
-        let count = unsafe { self.ring.read_run(self.position, out) };
+        let count = match out {
+            // A branch: the next slot's address must not wait for this slot's cache line.
+            [one] => match unsafe { self.next.read::<M>(one) } {
+                true => 1,
+                false => return 0,
+            },
+            _ => unsafe { self.ring.read_run(self.position, out) },
+        };
         self.position = self.position.wrapping_add(count as Position);
         self.next = self.ring.place(self.position);
         count
@@ -170,7 +177,10 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     /// Gives back what was copied, unless that is no more than the lag.
     #[inline(always)]
     pub(super) fn release(&mut self) {
-        if self.position.wrapping_sub(self.released) > self.lag {
+        // Without a lag nothing is remembered: a store less, where the producer waits for the one to the head.
+        if self.lag == 0 {
+            self.head.release(self.position);
+        } else if self.position.wrapping_sub(self.released) > self.lag {
             self.head.release(self.position);
             self.released = self.position;
         }

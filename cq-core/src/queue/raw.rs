@@ -61,7 +61,7 @@ pub type Producer<'a, C = NoChannel> = super::Producer<'a, C, Shared>;
 /// The application's side of a raw queue.
 pub type Consumer<'a, C = NoChannel> = super::Consumer<'a, C, Shared>;
 
-/// Memory that others may write to at any time.
+/// Memory that others may write to at any time: each word is accessed by itself, atomically.
 #[derive(Clone, Copy, Debug)]
 pub enum Shared {}
 
@@ -81,10 +81,22 @@ impl Memory for Shared {
         tags.store(slot, tag);
     }
 
-    /// Word by word: any of them may change meanwhile.
+    #[inline(always)]
+    unsafe fn write(slot: &Slot, wc: &Wc) {
+        slot.write_by(wc, |from, to| {
+            for (from, to) in from.iter().zip(to) {
+                sync::store(to, *from);
+            }
+        });
+    }
+
     #[inline(always)]
     unsafe fn read(slot: &Slot, generation: u16, out: &mut Wc) -> bool {
-        slot.read_words(generation, out)
+        slot.read_by(generation, out, |from, to| {
+            for (from, to) in from.iter().zip(to) {
+                *to = sync::load(from);
+            }
+        })
     }
 }
 

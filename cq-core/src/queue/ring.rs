@@ -182,7 +182,8 @@ impl<'a, M: Memory> Ring<'a, M> {
     pub(super) unsafe fn write(&self, position: Position, completion: &impl Completion) {
         let Place { slot, generation } = self.place(position);
         M::keep_tag(self.beside, self.index(position), completion.tag());
-        slot.prepare(completion.wc());
+        // SAFETY: the slot is the caller's.
+        unsafe { M::write(&slot, completion.wc()) };
         slot.publish(completion.wc(), generation);
     }
 
@@ -195,14 +196,16 @@ impl<'a, M: Memory> Ring<'a, M> {
     pub(super) unsafe fn write_all<C: Completion>(&self, position: Position, completions: &[C]) {
         let [first, rest @ ..] = completions else { return };
         let Place { slot, generation } = self.place(position);
-        slot.prepare(first.wc());
+        // SAFETY: the slot is the caller's.
+        unsafe { M::write(&slot, first.wc()) };
         let (mut next, mut rest) = (position.wrapping_add(1), rest);
         while !rest.is_empty() {
             let (slots, generation) = self.span(next, rest.len());
             let index = self.index(next);
             for (nth, (slot, completion)) in slots.iter().zip(rest).enumerate() {
                 M::keep_tag(self.beside, index + nth, completion.tag());
-                slot.prepare(completion.wc());
+                // SAFETY: the slot is the caller's.
+                unsafe { M::write(slot, completion.wc()) };
                 slot.publish(completion.wc(), generation);
             }
             next = next.wrapping_add(slots.len() as Position);
@@ -218,11 +221,6 @@ impl<'a, M: Memory> Ring<'a, M> {
     /// The caller is the one consumer, and has given back no slot from this position on.
     #[inline(always)]
     pub(super) unsafe fn read_run(&self, position: Position, out: &mut [Wc]) -> usize {
-        // The words that were just written are not there yet for wider moves, if this is the thread that wrote them.
-        if let [one] = out {
-            let Place { slot, generation } = self.place(position);
-            return slot.read_words(generation, one).into();
-        }
         let mut count = 0;
         loop {
             let (slots, generation) =
@@ -259,6 +257,16 @@ impl Place<'_> {
     #[inline(always)]
     pub(super) fn is_published(&self) -> bool {
         self.slot.is_published(self.generation)
+    }
+
+    /// Reads the entry if it is published.
+    ///
+    /// # Safety
+    /// The caller is the one consumer, and has not given the slot back.
+    #[inline(always)]
+    pub(super) unsafe fn read<M: Memory>(&self, out: &mut Wc) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { M::read(&self.slot, self.generation, out) }
     }
 
     /// Takes back what was published here, if it is.

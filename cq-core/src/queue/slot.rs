@@ -13,9 +13,6 @@ const LAST: usize = WORDS - 1;
 pub(super) const NEVER: u16 = 1;
 
 /// One completion in a ring. Any bytes are a slot, zeros are an empty one.
-///
-/// Its producer writes word by word, also where the memory is the queue's own: other cores were measured to see words in
-/// order earlier than the wider moves of a copy.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct Slot {
@@ -36,14 +33,21 @@ pub trait Memory {
     /// Keeps the tag of the completion that is about to be written to the slot of this index.
     fn keep_tag(beside: Self::Beside, index: usize, tag: u32);
 
-    /// Reads the completion if it is published in this generation; says whether.
+    /// Writes all of a completion but the last word.
     ///
     /// # Safety
-    /// This is the one consumer, and it has not given the slot back since the completion was published.
+    /// The slot is the caller's, the producer's to whom the consumer has given it back.
+    unsafe fn write(slot: &Slot, wc: &Wc);
+
+    /// Reads the completion if it is published in this generation. Returns whether it is.
+    ///
+    /// # Safety
+    /// The caller is the one consumer, and has not given the slot back since the completion was published.
     unsafe fn read(slot: &Slot, generation: u16, out: &mut Wc) -> bool;
 }
 
-/// Memory that nobody reaches but the two sides of the queue.
+/// Memory that nobody reaches but the two sides of the queue: the words between two publications are copied plainly, in
+/// moves as wide as the machine has.
 #[derive(Clone, Copy, Debug)]
 pub enum Own {}
 
@@ -53,14 +57,18 @@ impl Memory for Own {
     #[inline(always)]
     fn keep_tag((): (), _index: usize, _tag: u32) {}
 
-    /// Copies all words at once.
+    #[inline(always)]
+    unsafe fn write(slot: &Slot, wc: &Wc) {
+        // SAFETY: nobody else reaches the words until the last one is published: the consumer has given the slot back, which
+        // was acquired (the caller's word).
+        slot.write_by(wc, |from, to| unsafe { sync::write_plainly(from, to) });
+    }
+
     #[inline(always)]
     unsafe fn read(slot: &Slot, generation: u16, out: &mut Wc) -> bool {
-        slot.read_by(generation, out, |from, to| {
-            // SAFETY: the completion is published, which was acquired, and its producer, the only one that writes here, does
-            // not write again before the slot is given back (the caller's word).
-            unsafe { sync::copy_plainly(from, to) };
-        })
+        // SAFETY: the completion is published, which was acquired, and its producer, the only one that writes here, does not
+        // write again before the slot is given back (the caller's word).
+        slot.read_by(generation, out, |from, to| unsafe { sync::read_plainly(from, to) })
     }
 }
 
@@ -86,16 +94,7 @@ impl Slot {
         }
     }
 
-    /// Writes all of a completion but what [`publish`](Self::publish) does.
-    #[inline(always)]
-    pub(super) fn prepare(&self, wc: &Wc) {
-        self.tracked.write();
-        for (to, &from) in self.words[..LAST].iter().zip(wc.words()) {
-            sync::store(to, from);
-        }
-    }
-
-    /// Publishes the completion that was [prepared](Self::prepare).
+    /// Publishes the completion whose other words are [written](Memory::write).
     #[inline(always)]
     pub(super) fn publish(&self, wc: &Wc, generation: u16) {
         sync::publish(&self.words[LAST], with_generation(wc.words()[LAST], generation));
@@ -107,19 +106,17 @@ impl Slot {
         generation_of(sync::load(&self.words[LAST])) == generation
     }
 
-    /// Reads the completion if it is published in this generation, word by word.
+    /// Writes all words but the last one, by `copy`.
     #[inline(always)]
-    pub(super) fn read_words(&self, generation: u16, out: &mut Wc) -> bool {
-        self.read_by(generation, out, |from, to| {
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = sync::load(from);
-            }
-        })
+    pub(super) fn write_by(&self, wc: &Wc, copy: impl FnOnce(&[Word; LAST], &[AtomicWord; LAST])) {
+        self.tracked.write();
+        let ([from @ .., _], [body @ .., _]) = (wc.words(), &self.words);
+        copy(from, body);
     }
 
-    /// Reads the completion if it is published in this generation, by a copy of all words but the last.
+    /// Reads the completion if it is published in this generation: the last word, then all others by `copy`.
     #[inline(always)]
-    fn read_by(
+    pub(super) fn read_by(
         &self,
         generation: u16,
         out: &mut Wc,
