@@ -152,6 +152,20 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     /// Takes what is published.
     #[inline(always)]
     pub(super) fn take(&mut self, out: &mut [Wc]) -> usize {
+        match out {
+            [_] => self.take_inlined(out),
+            _ => self.take_many(out),
+        }
+    }
+
+    /// A call, so that a poll of an empty queue saves no registers.
+    #[inline(never)]
+    fn take_many(&mut self, out: &mut [Wc]) -> usize {
+        self.take_inlined(out)
+    }
+
+    #[inline(always)]
+    fn take_inlined(&mut self, out: &mut [Wc]) -> usize {
         let count = self.copy(out);
         self.release();
         count
