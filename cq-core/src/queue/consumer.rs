@@ -174,14 +174,16 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     /// Copies what is published. The slots have to be [given back](Self::release) before the caller sees it.
     #[inline(always)]
     pub(super) fn copy(&mut self, out: &mut [Wc]) -> usize {
-        // SAFETY: this is the ring's one consumer (`new`), and what it gives back lies before its position.
-        let count = match out {
-            // A branch: the next slot's address must not wait for this slot's cache line.
-            [one] => match unsafe { self.next.read::<M>(one) } {
-                true => 1,
-                false => return 0,
-            },
-            _ => unsafe { self.ring.read_run(self.position, out) },
+        let count = if let [one] = out {
+            // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
+            // SAFETY: this is the ring's one consumer (`new`), and what it gives back lies before its position.
+            if !unsafe { self.next.read::<M>(one) } {
+                return 0;
+            }
+            1
+        } else {
+            // SAFETY: as above.
+            unsafe { self.ring.read_run(self.position, out) }
         };
         self.position = self.position.wrapping_add(count as Position);
         self.next = self.ring.place(self.position);

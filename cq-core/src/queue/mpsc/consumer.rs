@@ -32,7 +32,7 @@ impl<'a, C> Consumer<'a, C> {
         channel: C,
         owner: Owner,
     ) -> Self {
-        let SharedRing { ring: slots, gate, promised } = ring;
+        let SharedRing { ring: slots, gate, promised, .. } = ring;
         let meeting = (gate.part(|gate| &gate.head), shared.part(|shared| &shared.alerts));
         let start = gate.head.acquire();
         // SAFETY: the caller's word.
@@ -71,9 +71,10 @@ impl<'a, C> Consumer<'a, C> {
                 return Err(ResizeError { why, spare: to });
             }
         };
+        let new = NewRing { ring: to.ring.clone(), of: self.shared };
         self.next = Some((to.ring, after));
         self.go_on();
-        Ok(NewRing { ring: to.ring, of: self.shared })
+        Ok(new)
     }
 
     /// Turns to the new ring if there is one and the old one is drained, and says whether it did.
@@ -82,10 +83,11 @@ impl<'a, C> Consumer<'a, C> {
         let Some((ring, _)) = self.next.take_if(|(_, after)| distance(here, *after) == 0) else {
             return false;
         };
+        let SharedRing { ring: slots, gate, promised, .. } = ring;
+        let start = gate.head.acquire();
+        // SAFETY: the storage came as one that nobody has used, and by value; it is kept as long as the queue is in it.
+        unsafe { self.inner.go_on_in((slots, gate.part(|gate| &gate.head)), start, promised) };
         self.ring = ring;
-        let (SharedRing { ring, gate, promised }, start) = (ring, ring.gate.head.acquire());
-        // SAFETY: the storage came as one that nobody has used, and by value.
-        unsafe { self.inner.go_on_in((ring, gate.part(|gate| &gate.head)), start, promised) };
         true
     }
 

@@ -9,7 +9,7 @@ use super::super::heap::{slots, storage_for};
 use super::super::owner::Owner;
 use super::reservation::{Gate, SharedRing};
 use super::{
-    CapacityError, Channel, Consumer, NoChannel, OnChannel, Producer, Shared, Slot, Slots,
+    CapacityError, Channel, Consumer, NoChannel, OnChannel, Producer, Shared, Slot, Slots, Spare,
 };
 use super::{Position, Ref};
 use crate::transport::{CqKey, Signal};
@@ -42,8 +42,43 @@ pub struct HeapCq {
 #[derive(Debug)]
 struct Storage {
     shared: Shared,
+    ring: RingStorage,
+}
+
+#[derive(Debug)]
+struct RingStorage {
     gate: Gate,
     slots: Box<[Slot]>,
+}
+
+impl RingStorage {
+    fn at(position: Position, capacity: u32) -> Result<Self, CapacityError> {
+        Ok(Self { gate: Gate::at(position), slots: slots(storage_for(capacity)?) })
+    }
+
+    /// # Safety
+    /// Whoever dereferences a copy keeps this alive until then; `owner` may do so.
+    unsafe fn shared(&self, promised: u32, owner: Owner) -> SharedRing<'static> {
+        // SAFETY: the caller's word.
+        let (slots, gate) = unsafe {
+            (Ref::kept(NonNull::from(&self.slots[..])), Ref::kept(NonNull::from(&self.gate)))
+        };
+        SharedRing { ring: Slots::new(slots, ()), gate, promised, _owner: owner }
+    }
+}
+
+impl Spare<'static> {
+    /// Storage on the heap that holds so many completions, any number, for a queue to be
+    /// [resized](Consumer::resize) to. It is freed when neither the consumer nor a producer is in it. Feature `alloc`.
+    ///
+    /// # Errors
+    /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
+    pub fn new(capacity: u32) -> Result<Self, CapacityError> {
+        let storage = Arc::new(RingStorage::at(0, capacity)?);
+        // SAFETY: each copy comes with an owner of the storage, which is dropped with it.
+        let ring = unsafe { storage.shared(capacity, Owner::of(Arc::clone(&storage) as _)) };
+        Ok(Self { ring })
+    }
 }
 
 impl HeapCq {
@@ -62,8 +97,7 @@ impl HeapCq {
     }
 
     fn begun_at(capacity: u32, position: Position) -> Result<Self, CapacityError> {
-        let slots = slots(storage_for(capacity)?);
-        let storage = Storage { shared: Shared::new(), gate: Gate::at(position), slots };
+        let storage = Storage { shared: Shared::new(), ring: RingStorage::at(position, capacity)? };
         Ok(Self { storage: Arc::new(storage), promised: capacity })
     }
 
@@ -92,11 +126,10 @@ impl HeapCq {
         // SAFETY: each side owns the storage (`Owner::of`), and no reference of a side's is given to anybody else. This is the
         // one consumer, since this takes the queue by value.
         unsafe {
-            let ring = Slots::new(Ref::kept(NonNull::from(&storage.slots[..])), ());
-            let gate = Ref::kept(NonNull::from(&storage.gate));
+            let ring = storage.ring.shared(promised, Owner::borrowed());
             let shared = Ref::kept(NonNull::from(&storage.shared));
-            let (ring, owner) = (SharedRing { ring, gate, promised }, Owner::of(storage));
-            let consumer = Consumer::new(ring, shared, armed, owner.clone());
+            let owner = Owner::of(storage);
+            let consumer = Consumer::new(ring.clone(), shared, armed, owner.clone());
             (Producer::new(ring, shared, raises, owner), consumer)
         }
     }

@@ -132,7 +132,12 @@ impl<const N: usize> Ring<N> {
 
     fn shared(&self) -> SharedRing<'_> {
         let ring = Slots::new(Ref::from(&self.slots[..]), ());
-        SharedRing { ring, gate: Ref::from(&self.gate), promised: Self::CAPACITY }
+        SharedRing {
+            ring,
+            gate: Ref::from(&self.gate),
+            promised: Self::CAPACITY,
+            _owner: Owner::borrowed(),
+        }
     }
 }
 
@@ -142,14 +147,14 @@ impl<const N: usize> Default for Ring<N> {
     }
 }
 
-/// A ring that nobody uses.
+/// A ring that no queue uses: of a [`Ring`], or on the heap (`Spare::new`, feature `alloc`).
 #[derive(Debug)]
 pub struct Spare<'a> {
     ring: SharedRing<'a>,
 }
 
 /// The ring that a queue was resized to.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct NewRing<'a> {
     ring: SharedRing<'a>,
     /// To be compared and no more: this may outlive a queue that owns its storage.
@@ -205,7 +210,7 @@ impl<const N: usize> SoftCq<N> {
         let Spare { ring } = self.ring.spare();
         let shared = Ref::from(&self.shared);
         // SAFETY: the sides borrow the queue mutably, so there are no others.
-        let consumer = unsafe { Consumer::new(ring, shared, armed, Owner::borrowed()) };
+        let consumer = unsafe { Consumer::new(ring.clone(), shared, armed, Owner::borrowed()) };
         (Producer::new(ring, shared, raises, Owner::borrowed()), consumer)
     }
 }

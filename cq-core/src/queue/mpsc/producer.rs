@@ -34,7 +34,7 @@ impl<'a, C: Channel> Producer<'a, C> {
         owner: Owner,
     ) -> Self {
         sync::join(&shared.producers);
-        Self { ring, seen_head: SeenHead::of(&ring), shared, channel, owner }
+        Self { seen_head: SeenHead::of(&ring), ring, shared, channel, owner }
     }
 
     /// Adds a completion, and raises the event that the consumer armed for, if this is it. For a device, which can't wait
@@ -127,6 +127,16 @@ impl<'a, C: Channel> Producer<'a, C> {
         self.free_slots() == 0
     }
 
+    /// The most unpolled completions that this producer has found in its ring. It looks now, and each time that it has
+    /// filled what was free when it looked last.
+    ///
+    /// # Staleness
+    /// There were as many; in between there may have been more.
+    #[must_use]
+    pub fn high_water(&mut self) -> usize {
+        self.seen_head.high_water(&self.ring) as usize
+    }
+
     /// Whether the consumer is gone, so that nobody will poll.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
@@ -138,9 +148,9 @@ impl<'a, C: Channel> Producer<'a, C> {
     ///
     /// # Panics
     /// The ring is another queue's.
-    pub fn follow(&mut self, to: NewRing<'a>) {
+    pub fn follow(&mut self, to: &NewRing<'a>) {
         assert!(self.shared.is(&to.of), "the ring of another queue");
-        (self.ring, self.seen_head) = (to.ring, SeenHead::of(&to.ring));
+        (self.ring, self.seen_head) = (to.ring.clone(), SeenHead::of(&to.ring));
     }
 
     /// Stores as many as there is room for; says how many, and why not all.
@@ -193,7 +203,7 @@ impl<C: Channel + Clone> Clone for Producer<'_, C> {
         // Counted last: there is no producer if the channel's clone panics.
         let (channel, owner) = (self.channel.clone(), self.owner.clone());
         sync::join(&self.shared.producers);
-        Self { channel, owner, ..*self }
+        Self { ring: self.ring.clone(), channel, owner, ..*self }
     }
 }
 

@@ -29,6 +29,7 @@
 //! The consumer does not look at the word while it works: it goes by the generations of the slots, as in a ring with one
 //! producer.
 
+use super::super::owner::Owner;
 use super::super::ring::{Head, Position, Ref, Ring};
 use super::super::slot::Own;
 use crate::sync::{self, AtomicWord, Backoff, const_unless_loom};
@@ -68,12 +69,14 @@ impl Gate {
 }
 
 /// A ring, and where its sides meet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SharedRing<'a> {
     pub(super) ring: Ring<'a, Own>,
     pub(super) gate: Ref<'a, Gate>,
     /// How many completions it is to hold.
     pub(super) promised: u32,
+    /// Keeps its storage alive, where the queue was resized to storage on the heap.
+    pub(super) _owner: Owner,
 }
 
 /// Why a ring can't be left for another one.
@@ -160,12 +163,22 @@ pub(super) enum End {
 
 /// What a producer knows of the ring's head.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SeenHead(Position);
+pub(super) struct SeenHead {
+    head: Position,
+    /// The most unpolled entries that it has found there.
+    high_water: u64,
+}
 
 impl SeenHead {
     /// As it is now.
     pub(super) fn of(shared: &SharedRing<'_>) -> Self {
-        Self(shared.gate.head.acquire())
+        Self { head: shared.gate.head.acquire(), high_water: 0 }
+    }
+
+    /// Looks how many entries are unpolled. Returns the most that were ever found.
+    pub(super) fn high_water(&mut self, shared: &SharedRing<'_>) -> u64 {
+        self.high_water = self.high_water.max(shared.unpolled());
+        self.high_water
     }
 
     /// Reserves `wanted` positions; fewer only if the ring has no more.
@@ -209,13 +222,15 @@ impl SeenHead {
     #[inline(always)]
     fn room_seen(&self, shared: &SharedRing<'_>, tail: Position) -> u64 {
         // A tail that others have left behind may be before the head. The reservation fails then.
-        (shared.ring.storage() as u64).saturating_sub(distance(self.0, tail))
+        (shared.ring.storage() as u64).saturating_sub(distance(self.head, tail))
     }
 
     #[cold]
     #[inline(never)]
     fn room_after_all(&mut self, shared: &SharedRing<'_>, tail: Position) -> u64 {
-        *self = Self::of(shared);
-        self.room_seen(shared, tail)
+        self.head = shared.gate.head.acquire();
+        let room = self.room_seen(shared, tail);
+        self.high_water = self.high_water.max(shared.ring.storage() as u64 - room);
+        room
     }
 }

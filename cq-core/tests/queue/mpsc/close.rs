@@ -61,7 +61,7 @@ fn a_queue_that_is_closed_while_it_is_resized_hands_out_both_rings_first() {
         producer.push_batch(&[0, 1].map(send)).unwrap();
         let other = producer.clone();
         let new = consumer.resize(ring.spare()).unwrap();
-        producer.follow(new);
+        producer.follow(&new);
         producer.push_batch(&[2, 3].map(send)).unwrap();
         let mut out = [Wc::default(); 4];
         assert_eq!(consumer.poll(&mut out[..polled]), Ok(polled));

@@ -32,8 +32,8 @@ fn q12_resizing_keeps_everything() {
     assert_eq!(other.push_batch(&[send(2), send(3)]), Err(PushError::Resized));
     assert_eq!(other.try_push_batch(&[send(2), send(3)]), Err(TryPushError::Resized));
     assert_eq!(other.push_batch::<Wc>(&[]), Ok(()));
-    one.follow(new);
-    other.follow(new);
+    one.follow(&new);
+    other.follow(&new);
     assert_eq!((one.len(), one.free_slots()), (0, 8), "of the ring that it pushes to");
     one.push(&send(2)).unwrap();
     assert_eq!(bell.take(), 0);
@@ -44,10 +44,34 @@ fn q12_resizing_keeps_everything() {
     assert_eq!(refused.why, WhyNot::UnderWay);
     assert_eq!(drain(&mut consumer), Ok(vec![0, 1, 2, 3]), "both rings in one poll (P2)");
     // The storage came back, and it is over now.
-    one.follow(consumer.resize(refused.spare).unwrap());
+    one.follow(&consumer.resize(refused.spare).unwrap());
     assert_eq!(consumer.capacity(), 4);
     one.push(&send(4)).unwrap();
     assert_eq!(drain(&mut consumer), Ok(vec![4]));
+}
+
+#[test]
+fn q12_storage_on_the_heap_lives_as_long_as_a_side_is_in_it() {
+    let (mut one, mut consumer) = HeapCq::new(2).unwrap().split();
+    let mut late = one.clone();
+    let mut number = 0;
+    for capacity in [3, 8, 5] {
+        let new = consumer.resize(Spare::new(capacity).unwrap()).unwrap();
+        one.follow(&new);
+        drop(new);
+        assert_eq!(consumer.capacity(), capacity);
+        assert_eq!(late.push(&send(99)), Err(PushError::Resized), "it has not followed");
+        let batch: Vec<_> = (number..number + u64::from(capacity)).map(send).collect();
+        number += u64::from(capacity);
+        one.push_batch(&batch).unwrap();
+        let polled: Vec<_> = batch.iter().map(Wc::wr_id).collect();
+        assert_eq!(drain(&mut consumer), Ok(polled));
+    }
+    // The producers outlive the consumer, and the one that never followed the rings that it never saw.
+    drop(consumer);
+    drop(one);
+    assert_eq!(late.free_slots(), 2);
+    assert!(Spare::new(0).is_err());
 }
 
 #[test]
@@ -61,7 +85,7 @@ fn q12_below_the_unpolled_count_is_refused() {
     assert_eq!(consumer.capacity(), 8, "nothing is changed");
     producer.push(&send(3)).unwrap();
     assert_eq!(consumer.poll(&mut [Wc::default(); 2]), Ok(2));
-    producer.follow(consumer.resize(refused.spare).unwrap());
+    producer.follow(&consumer.resize(refused.spare).unwrap());
     assert_eq!(drain(&mut consumer), Ok(vec![2, 3]));
     producer.push_batch(&[4, 5].map(send)).unwrap();
     assert_eq!(drain(&mut consumer), Ok(vec![4, 5]));
@@ -85,7 +109,7 @@ fn o03_an_overrun_after_a_resize_comes_after_both_rings() {
     let (mut old, mut new, mut last) = (SoftCq::<2>::new(), Ring::<2>::new(), Ring::<2>::new());
     let (mut producer, mut consumer) = old.split();
     producer.push_batch(&[0, 1].map(send)).unwrap();
-    producer.follow(consumer.resize(new.spare()).unwrap());
+    producer.follow(&consumer.resize(new.spare()).unwrap());
     assert_eq!(producer.push_batch(&[2, 3, 4].map(send)), dropped(1, 1));
     let mut one = [Wc::default()];
     for wr_id in 0..4 {
@@ -105,7 +129,7 @@ fn o01_a_resized_queue_stores_what_it_promises_now_and_gives_each_slot_back_at_o
     producer.push_batch(&[0, 1, 2].map(send)).unwrap();
     assert_eq!(consumer.poll(&mut [Wc::default()]), Ok(1));
     assert_eq!(producer.free_slots(), 1);
-    producer.follow(consumer.resize(new.spare()).unwrap());
+    producer.follow(&consumer.resize(new.spare()).unwrap());
     assert_eq!(consumer.capacity(), 16);
     assert_eq!(drain(&mut consumer), Ok(vec![1, 2]));
     for round in 0..20 {
@@ -124,7 +148,7 @@ fn n06_who_arms_while_the_old_ring_is_drained_is_told_of_the_new_one() {
         let bell = Bell::default();
         let (mut producer, mut consumer) = old.split_with(KEY, &bell);
         producer.push_batch(&[0, 1].map(send)).unwrap();
-        producer.follow(consumer.resize(new.spare()).unwrap());
+        producer.follow(&consumer.resize(new.spare()).unwrap());
         producer.push(&send(2)).unwrap();
         assert_eq!(consumer.poll(&mut [Wc::default(); 2]), Ok(2));
         if resized_again {
@@ -145,14 +169,14 @@ fn q12_a_producer_that_missed_a_resize_is_sent_on_again() {
     let mut other = one.clone();
     let first = consumer.resize(second.spare()).unwrap();
     let next = consumer.resize(third.spare()).unwrap();
-    one.follow(first);
+    one.follow(&first);
     assert_eq!(one.push(&send(0)), Err(PushError::Resized));
-    one.follow(next);
-    other.follow(next);
+    one.follow(&next);
+    other.follow(&next);
     one.push(&send(0)).unwrap();
     other.push(&send(1)).unwrap();
     // Back to a ring that is over: refused, and no harm done.
-    other.follow(first);
+    other.follow(&first);
     assert_eq!(other.try_push(&send(2)), Err(TryPushError::Resized));
     assert_eq!(drain(&mut consumer), Ok(vec![0, 1]));
 }
@@ -163,7 +187,7 @@ fn a_producer_does_not_follow_another_queue() {
     let (mut producer, _consumer) = one.split();
     let (_producer, mut consumer) = other.split();
     let foreign = consumer.resize(ring.spare()).unwrap();
-    assert!(catch_unwind(AssertUnwindSafe(|| producer.follow(foreign))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| producer.follow(&foreign))).is_err());
     assert_eq!(producer.push(&send(0)), Ok(()), "it stays where it was");
 }
 
@@ -184,7 +208,7 @@ fn a_ring_that_was_used_may_be_used_again() {
         let mut queue = SoftCq::<2>::new();
         let (mut producer, mut consumer) = queue.split();
         producer.push(&send(0)).unwrap();
-        producer.follow(consumer.resize(ring.spare()).unwrap());
+        producer.follow(&consumer.resize(ring.spare()).unwrap());
         producer.push_batch(&[1, 2, 3, 4].map(send)).unwrap();
         // Left unpolled, and overrun, by turns.
         if round % 2 == 0 {
@@ -207,7 +231,7 @@ fn moves_across<const N: usize>() {
                 assert_eq!(drain(&mut consumer), Ok(batch.to_vec()));
             }
         }
-        producer.follow(consumer.resize(ring.spare()).unwrap());
+        producer.follow(&consumer.resize(ring.spare()).unwrap());
         let batch: Vec<_> = numbers[2 * N..3 * N].iter().map(|n| send(*n)).collect();
         producer.push_batch(&batch).unwrap();
         assert_eq!(producer.try_push(&send(0)), Err(TryPushError::Full));
@@ -246,8 +270,8 @@ fn q12_many_threads_follow_every_resize() {
                     polled.wait(which, nth, 20);
                     while let Err(error) = producer.push(&of(which, nth)) {
                         assert_eq!(error, PushError::Resized);
-                        let new: Option<NewRing<'_>> = *current.lock().unwrap();
-                        producer.follow(new.expect("it was resized"));
+                        let new: Option<NewRing<'_>> = current.lock().unwrap().clone();
+                        producer.follow(&new.expect("it was resized"));
                     }
                 }
             });
@@ -280,7 +304,7 @@ fn n02_an_arm_after_a_resize_looks_at_the_new_ring() {
     let (mut large, mut small) = (SoftCq::<8>::new(), Ring::<2>::new());
     let bell = Bell::default();
     let (mut producer, mut consumer) = large.split_with(KEY, &bell);
-    producer.follow(consumer.resize(small.spare()).unwrap());
+    producer.follow(&consumer.resize(small.spare()).unwrap());
     producer.push(&send(1)).unwrap();
     assert_eq!(consumer.arm(Notify::Next), Ok(Armed::MayHaveMissed));
     assert_eq!(drain(&mut consumer), Ok(vec![1]));

@@ -64,6 +64,26 @@ fn o03_what_a_batch_drops_is_counted_by_whichever_producer_pushes() {
 }
 
 #[test]
+fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
+    let mut storage = SoftCq::<4>::new();
+    let (mut one, mut consumer) = storage.split();
+    let mut other = one.clone();
+    assert_eq!((one.high_water(), other.high_water()), (0, 0));
+    one.push_batch(&[0, 1].map(send)).unwrap();
+    other.push(&send(2)).unwrap();
+    assert_eq!(one.high_water(), 3, "now");
+    consumer.poll(&mut [Wc::default(); 2]).unwrap();
+    // It has seen one free slot: it looks, and finds one completion before its own.
+    other.push_batch(&[3, 4, 5].map(send)).unwrap();
+    consumer.poll(&mut [Wc::default(); 4]).unwrap();
+    assert_eq!((one.high_water(), other.high_water()), (3, 1), "a mark does not fall");
+    other.push_batch(&[6, 7, 8, 9].map(send)).unwrap();
+    assert_eq!(other.try_push(&send(10)), Err(TryPushError::Full));
+    consumer.poll(&mut [Wc::default(); 4]).unwrap();
+    assert_eq!(other.high_water(), 4, "found when it was full, though nobody asked");
+}
+
+#[test]
 fn o08_room_that_one_producer_does_not_get_another_gets() {
     let mut storage = SoftCq::<2>::new();
     let (mut one, mut consumer) = storage.split();
