@@ -50,9 +50,10 @@ pub fn hidden(id: &str, transport: &str) -> Option<&'static str> {
     }
 }
 
-/// A row of a table whose first cell is a rule's number.
+/// A row of a table whose first cell is a rule's number, behind the anchor that documentation links to.
 fn rule(line: &'static str) -> Option<Rule> {
-    let (id, rest) = line.strip_prefix("| ")?.split_once(" | ")?;
+    let (cell, rest) = line.strip_prefix("| ")?.split_once(" | ")?;
+    let (_anchor, id) = cell.rsplit_once('>')?;
     let (chapter, number) = id.split_at_checked(1)?;
     let named = chapter.chars().all(char::is_uppercase) && number.parse::<u32>().is_ok();
     let (statement, _source) = rest.rsplit_once(" | ")?;
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn rows_of_rules_are_told_from_other_rows() {
-        let row = "| N6 | No wake-up is lost: none. Ever. | `ibv_get_cq_event(3)` |";
+        let row = "| <a id=\"n6\"></a>N6 | No wake-up is lost: none. Ever. | `ibv_get_cq_event(3)` |";
         let found = rule(row).unwrap();
         assert_eq!((found.id, found.in_short()), ("N6", "No wake-up is lost: none"));
         for other in ["| rule | what holds | source |", "|---|---|---|", "text", "| LOC | x | y |"]

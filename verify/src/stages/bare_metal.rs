@@ -42,8 +42,13 @@ fn build(targets: &[&str]) -> Command {
     command.args(["build", "--locked", "-Zbuild-std=core"]);
     // At once, so that no processor waits for the one that compiles core.
     command.args(targets.iter().flat_map(|target| ["--target", target]));
-    // The tests of firmware can have what they need without an operating system, too.
-    command.args(["-p", "cq-core", "--features", "test-util"]);
+    // Tasks and the tests of firmware have what they need without an operating system, too.
+    command.args(["-p", "cq-core", "--features", "test-util,stream,portable-atomic"]);
+    // How `async` does without compare-and-swap is the program's choice; this is that of one core without threads.
+    command.env(
+        "CARGO_TARGET_THUMBV6M_NONE_EABI_RUSTFLAGS",
+        "--cfg=portable_atomic_unsafe_assume_single_core",
+    );
     // Each target compiles code that clippy, which sees this machine's, does not.
     command.args(["-Zwarnings", "--config", "build.warnings='deny'"]);
     command.args(["--config", "profile.dev.debug=0", "--target-dir", "target/bare-metal"]);

@@ -30,7 +30,7 @@ fn push<C: MayRaise>(
 ) {
     while let Err(error) = producer.push(&Entry { wc, tag: 0, solicited }) {
         assert_eq!(error, PushError::Resized);
-        let to = resized.lock().unwrap().expect("the ring that it was resized to");
+        let to = resized.lock().unwrap().clone().expect("the ring that it was resized to");
         producer.follow(&to);
     }
 }
