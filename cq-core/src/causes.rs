@@ -1,5 +1,5 @@
-//! What an error says, with what its causes say: each error of this workspace says its own sentence only,
-//! and gives its cause as [`source`](Error::source).
+//! Prints an error with its causes. An error of this workspace displays its own sentence only and returns its cause from
+//! [`source`](Error::source).
 //!
 //! ```
 //! use cq_core::causes::Causes;
@@ -14,7 +14,7 @@
 use core::error::Error;
 use core::fmt;
 
-/// Prints an error and its causes in one line, for who reads it at a terminal or in a log.
+/// Displays an error and its causes in one line, for a terminal or a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Causes<'e>(pub &'e dyn Error);
 

@@ -1,15 +1,15 @@
-//! The macro of numbers that a device, a driver or a peer writes.
+//! A macro for numbers written by a device, a driver or a peer.
 
-/// For transports: declares a newtype over a number that foreign code writes, a device, a driver or a peer: constants and
-/// names for the known values, and room for every other (C3).
+/// For transports: declares a newtype for a number that a device, a driver or a peer writes. Known values get constants
+/// and names; any other value is kept as it is (C3).
 ///
 /// ```
 /// cq_core::foreign_number! {
-///     /// What the link does.
+///     /// The state of a link.
 ///     LinkState {
-///         /// Nothing.
+///         /// The link is down.
 ///         DOWN = 1, "down";
-///         /// It carries messages.
+///         /// The link carries messages.
 ///         UP = 4, "up";
 ///     }
 /// }
@@ -27,11 +27,10 @@ macro_rules! foreign_number {
         impl $name {
             $($(#[$doc])* pub const $constant: Self = Self($value);)+
 
-            /// Every value that has a name, in ascending order.
+            /// Every named value, in ascending order.
             pub const KNOWN: &[Self] = &[$(Self::$constant),+];
 
-            /// The name of the constant in `<infiniband/verbs.h>`, without its prefix; `None` for a
-            /// number that has none.
+            /// The name of the constant in `<infiniband/verbs.h>`, without its prefix; `None` for an unnamed value.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {

@@ -1,5 +1,6 @@
 //! A completion-queue engine for poll-mode data planes: RDMA applications, packet and storage loops, firmware that drains
-//! a DMA engine. `no_std`, no allocation, no system call, and no lock but the one that threads take which share a queue.
+//! a DMA engine. It is `no_std`, does not allocate and makes no system calls. Its only lock is the optional one of
+//! `shared_cq`.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -10,10 +11,10 @@
 //! let (mut device, consumer) = storage.split();
 //! let mut cq = CompletionQueue::new(consumer);
 //!
-//! // The device's side: a request is done.
+//! // Device side: a request has completed.
 //! device.push(&Wc::new(7, WcStatus::SUCCESS, 1).with_opcode(WcOpcode::RECV).with_byte_len(64))?;
 //!
-//! // The application's side: take what is done, up to a batch at a time.
+//! // Application side: poll up to 16 completions at a time.
 //! let mut batch = [Wc::default(); 16];
 //! for wc in cq.poll(&mut batch)? {
 //!     match wc.result() {
@@ -24,58 +25,59 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Where things are
+//! # Modules
 //!
 //! ```text
 //!   application                                       device (software)
 //!        |                                                  |
-//!   shared_cq   SharedCq<T>: threads take turns             |
+//!   shared_cq   SharedCq<T>: shared by threads              |
 //!   cq          CompletionQueue<T>: poll, arm, wait         |
 //!        |                                                  |
-//!   transport   the seams: PollCq Arm Events Block | Signal Post
+//!   transport   traits: PollCq Arm Events Block | Signal Post
 //!        |                                                  |
 //!   queue::Consumer: poll ---------- slots ---------- queue::Producer: push
 //!        |                 head, arm word, health           |
 //!        |                                                  |
-//!   sync        the atomic operations, which pairs with which
+//!   sync        the atomic operations and how they pair
 //! ```
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`wc`], [`wr`], [`setup`], [`async_event`] | the vocabulary: what is completed, what is posted, rights and capacities, what no completion tells |
-//! | [`transport`] | the seams: what a transport implements |
+//! | [`wc`], [`wr`], [`setup`], [`async_event`] | work completions, work requests, access flags and capacities, asynchronous events |
+//! | [`transport`] | the traits that a transport implements |
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
-//! | [`channel`] | event channels that come with it: a flag, a thread's, a task's |
-//! | [`queue`] | the software completion queue; [`queue::raw`] in memory of others, [`queue::mpsc`] for several producers |
-//! | [`sync`] | which memory orderings it uses, and why |
-//! | [`contract`] | the rules of behaviour that the documentation cites by number (`C4`, `N6`) |
-//! | `testing` | a scripted transport and faults for any, for the tests of code that uses this crate (feature `test-util`) |
+//! | [`channel`] | event channels: a flag, one for threads, one for tasks |
+//! | [`queue`] | the software completion queue; [`queue::raw`] for shared memory, [`queue::mpsc`] for several producers |
+//! | [`sync`] | the memory orderings and their rationale |
+//! | [`contract`] | the rules of behaviour, cited by number in the documentation (`C4`, `N6`) |
+//! | `testing` | a scripted transport, and fault injection for any transport (feature `test-util`) |
 //!
 //! # The protocol in ten lines
-//! 1. The producer writes a completion into the next slot, the last word last, with Release; the slot's generation in
-//!    that word says that it is published.
-//! 2. The consumer looks at the generation of the next slot with Acquire; there is no index to fetch.
-//! 3. It copies what is published, then gives the slots back by storing its head with Release.
-//! 4. The producer loads that head, with Acquire, only when what it saw of it makes the ring look full.
-//! 5. If the ring is full, `push` drops the completion and latches the overrun, for ever; `try_push` does nothing.
-//! 6. The consumer hands out what was stored, looks once more, then reports the overrun.
-//! 7. To sleep, the consumer writes the arm word, fences, and looks at the slot again.
-//! 8. The producer publishes, fences, and looks at the arm word: one of the two sees the other.
-//! 9. If it is armed for this completion, the producer disarms, then raises the event.
-//! 10. Without a channel, there is neither fence nor arm word on the way.
+//! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation in
+//!    that word marks the slot as published.
+//! 2. The consumer loads the generation of the next slot with Acquire. There is no producer index to load.
+//! 3. The consumer copies the published slots, then frees them by storing its head with Release.
+//! 4. The producer loads the head with Acquire only when its cached copy makes the ring look full.
+//! 5. If the ring is full, `push` drops the completion and latches the overrun permanently; `try_push` stores nothing.
+//! 6. The consumer returns the stored completions, checks the slots once more, then reports the overrun.
+//! 7. Before it sleeps, the consumer writes the arm word, issues a fence, and checks the slot again.
+//! 8. The producer publishes, issues a fence, and checks the arm word. At least one side sees the other's write.
+//! 9. If the queue is armed for this completion, the producer disarms it, then raises the event.
+//! 10. A queue without a channel uses neither the fences nor the arm word.
 //!
-//! Several producers ([`queue::mpsc`]) reserve slots first, by a compare-and-swap on one word, which also closes the ring
-//! when it is full; the rest is the same.
+//! Several producers ([`queue::mpsc`]) first reserve slots by a compare-and-swap on one word. The same word closes the ring
+//! when it is full. The rest is the same.
 //!
 //! # Features
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | none | all of the above, from `core` alone |
-//! | `alloc` | queues of a size that is known at run time, whose sides own their storage |
+//! | none | everything that the rows below do not list, from `core` alone |
+//! | `alloc` | heap-allocated queues, sized at run time, whose sides own their storage |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on |
 //! | `async` | `channel::waker`, and [`CompletionQueue`](cq::CompletionQueue)`::next_batch`, for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
+//! | `portable-atomic` | `async` on targets without compare-and-swap |
 //! | `test-util` | `testing` |
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]

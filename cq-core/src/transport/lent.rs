@@ -1,4 +1,4 @@
-//! A transport that is lent to somebody is one: the seams of `&mut T`.
+//! The transport traits for `&mut T`.
 
 use super::{
     Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError,

@@ -46,13 +46,13 @@ use self::trial::{Report, Trial, Tried};
 #[derive(Debug, thiserror::Error)]
 pub enum ControlsError {
     /// The list, or an entry, is wrong.
-    #[error("{PATH}: {0}")]
+    #[error("{PATH} is wrong")]
     Flaw(#[from] Flaw),
     /// The copy can't be written.
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// It can't be built.
-    #[error("with the controls of {PATH}: {0}")]
+    #[error("the controls of {PATH} can't be compiled")]
     Compile(#[from] CompileError),
     /// The models can't be listed.
     #[error(transparent)]
@@ -61,7 +61,7 @@ pub enum ControlsError {
     #[error(transparent)]
     Attempt(#[from] AttemptError),
     /// Nobody reads the report.
-    #[error("cannot report: {0}")]
+    #[error("cannot report")]
     Output(#[from] io::Error),
 }
 

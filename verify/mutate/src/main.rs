@@ -25,6 +25,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use cq_core::causes::Causes;
 
 mod arguments;
 mod attempt;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             // `eprintln!` would panic where stderr is closed as well.
-            let _ = writeln!(io::stderr(), "error: {error}");
+            let _ = writeln!(io::stderr(), "error: {}", Causes(&error));
             ExitCode::FAILURE
         }
     }

@@ -47,7 +47,7 @@ pub enum RunError {
     Record(#[from] RecordError),
     #[error(transparent)]
     Controls(#[from] ControlsError),
-    #[error("cannot report: {0}")]
+    #[error("cannot report")]
     Output(#[from] io::Error),
     #[error("cannot make the folder {path}: {error}")]
     Folder { path: PathBuf, error: io::Error },
