@@ -1,4 +1,4 @@
-//! A task of tokio that awaits batches, and a device on a thread of its own. Any other executor does as well.
+//! A tokio task that awaits batches. The device runs on its own thread. Any other executor works as well.
 //!
 //! `cargo run -p cq-core --example async_batches`
 
@@ -14,7 +14,7 @@ use cq_core::wc::{Wc, WcStatus};
 const KEY: CqKey = CqKey { index: 0, generation: 1 };
 const WORK: u64 = 100_000;
 
-/// Serves completions until the device is gone. Returns how many there were, and in how many batches.
+/// Consumes completions until the producer is dropped. Returns the number of completions and of batches.
 async fn serve(
     mut cq: CompletionQueue<impl Arm>,
     mut events: Receiver<impl Deref<Target = WakerChannel>>,

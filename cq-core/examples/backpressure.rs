@@ -1,4 +1,4 @@
-//! Two threads and a queue that is smaller than the work: the producer waits for room instead of overrunning the queue.
+//! Backpressure between two threads: the producer waits for free slots instead of overrunning the queue.
 //!
 //! `cargo run -p cq-core --example backpressure`
 

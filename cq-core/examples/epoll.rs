@@ -1,4 +1,4 @@
-//! An event loop that sleeps in epoll(7), on a completion queue beside other descriptors. The channel is an eventfd(2).
+//! An event loop that sleeps in epoll(7) on a completion queue and another descriptor. The channel is an eventfd(2).
 //!
 //! `cargo run -p cq-core --example epoll`
 
@@ -19,12 +19,12 @@ const KEY: CqKey = CqKey { index: 0, generation: 1 };
 const COMPLETIONS: u64 = 0;
 const REQUESTS: u64 = 1;
 
-/// Raises an event: the descriptor becomes readable. A full counter is readable already.
+/// Raises an event: makes the descriptor readable. If the counter is full, the descriptor is readable already.
 fn raise(eventfd: &OwnedFd) {
     let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
 }
 
-/// Takes all events. An empty counter is no error.
+/// Takes all events. An empty counter is not an error.
 fn take(eventfd: &OwnedFd) -> Result<(), Errno> {
     match rustix::io::read(eventfd, &mut [0; 8]) {
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         epoll::add(&epoll, source, EventData::new_u64(data), EventFlags::IN)?;
     }
 
-    // Other work of the loop, and a device that is slower than the loop.
+    // The device, and a client that sends requests to the same loop.
     let client = Arc::clone(&requests);
     thread::spawn(move || {
         for wr_id in 0..1000 {
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (mut buffer, mut served, mut asked) = ([Wc::default(); 16], 0, 0);
     let end = loop {
-        // Serve until an armed queue is empty; only then is it safe to sleep.
+        // Sleep only after the queue was armed and found empty.
         match cq.poll_or_arm(&mut buffer, Notify::Next) {
             Ok([]) => {}
             Ok(batch) => {

@@ -1,4 +1,4 @@
-//! A poll-mode fan-in: several devices with a queue each, one thread that polls them in turn and counts.
+//! A poll-mode fan-in: one thread polls the queues of several devices in turn and counts their completions.
 //!
 //! `cargo run -p cq-core --example fan_in`
 
@@ -11,7 +11,7 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 const DEVICES: u32 = 3;
 const EACH: u64 = 100_000;
 
-/// What one device has completed.
+/// The completions of one device.
 #[derive(Clone, Copy, Default)]
 struct Counters {
     received: u64,
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 batch[..count].iter().for_each(|wc| counters[wc.qp_num() as usize].add(wc));
                 true
             }
-            Err(PollError::Closed) => false, // its device is gone
+            Err(PollError::Closed) => false, // the device dropped its producer
             Err(other) => {
                 error = Some(other);
                 false

@@ -1,5 +1,5 @@
-//! A transport of one's own in 100 lines: a DMA engine that carries out a ring of descriptors in their order and writes to
-//! each how it ended. It polls in order and loses no event: the test kit says so.
+//! A custom transport: a DMA engine that executes a ring of descriptors in order and writes a status to each. The test
+//! kit checks that it polls in order and loses no wake-up.
 //!
 //! `cargo run -p cq-core --example own_transport`
 
@@ -15,33 +15,33 @@ use cq_core::wc::Wc;
 const DESCRIPTORS: usize = 8;
 const KEY: CqKey = CqKey { index: 0, generation: 1 };
 
-/// What a descriptor holds once the engine is through with it.
+/// The status that the engine writes to a finished descriptor.
 type Done = Option<(Kind, u64)>;
 
-/// What the engine and the driver share: registers and a ring, in memory that both see.
+/// The memory that the engine and the driver share: registers and a ring.
 #[derive(Default)]
 struct Engine {
     ring: [Cell<Done>; DESCRIPTORS],
-    /// What its interrupt is enabled for.
+    /// The completions that the interrupt is enabled for.
     enabled: Cell<Option<Notify>>,
     pending: Cell<bool>,
 }
 
 impl Engine {
-    /// The engine is through with the next descriptor.
+    /// The engine finishes the next descriptor.
     fn finish(&self, descriptor: usize, kind: Kind, wr_id: u64) {
         self.ring[descriptor % DESCRIPTORS].set(Some((kind, wr_id)));
         let urgent = matches!(kind, Kind::Solicited | Kind::Failure);
         let wanted = self.enabled.get().is_some_and(|on| on == Notify::Next || urgent);
         if wanted {
-            // Off before the interrupt, so that none is lost which is enabled by its handler.
+            // Disabled before it is raised: the handler may enable it again.
             self.enabled.set(None);
             self.pending.set(true);
         }
     }
 }
 
-/// The driver's side: the transport.
+/// The driver: the transport.
 struct Driver {
     engine: Rc<Engine>,
     next: usize,
@@ -63,9 +63,9 @@ impl PollCq for Driver {
 
 impl Arm for Driver {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        // An arm for more stays (N4).
+        // Arming never weakens (N4).
         self.engine.enabled.set(self.engine.enabled.get().max(Some(on)));
-        // Looked at after the interrupt is enabled: one of the two sides sees the other (N6).
+        // Read after the interrupt is enabled: either the engine sees the arm, or this sees the completion (N6).
         let head = &self.engine.ring[self.next % DESCRIPTORS];
         Ok(if head.get().is_some() { Armed::MayHaveMissed } else { Armed::Armed })
     }
@@ -84,7 +84,7 @@ impl Events for Interrupts {
     }
 }
 
-/// All of it, for the test kit.
+/// The fixture for the test kit.
 struct Bench {
     driver: Driver,
     interrupts: Interrupts,

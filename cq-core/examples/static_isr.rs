@@ -1,5 +1,6 @@
-//! Firmware: a static queue that an interrupt handler feeds, and a main loop that sleeps while it is empty. A thread plays
-//! the interrupt; on a microcontroller the handler owns the producer, and `wait_for_interrupt` is `WFE`.
+//! Firmware: an interrupt handler pushes to a static queue, and the main loop sleeps while the queue is empty. Here a
+//! thread stands in for the interrupt. On a microcontroller the handler owns the producer, and `wait_for_interrupt` is
+//! `WFE`.
 //!
 //! `cargo run -p cq-core --example static_isr`
 
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 wait_for_interrupt();
             }
         }
-        producer // it is never dropped in firmware
+        producer // firmware never drops it
     });
 
     let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 8]);

@@ -1,5 +1,4 @@
-//! Asynchronous events: what a device reports that no completion tells, such as the overrun of a
-//! completion queue.
+//! Asynchronous events: what a device reports outside of completions, such as the overrun of a completion queue.
 //!
 //! ```
 //! use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
@@ -10,8 +9,8 @@
 //! assert_eq!(event.to_string(), "CQ error: completion queue 3.0");
 //! ```
 //!
-//! Events name what they are about by its key or number, never by a reference: it may be gone by the time
-//! the event is read.
+//! An event identifies its object by key or number, not by reference, because the object may be destroyed before the
+//! event is read.
 
 use core::fmt;
 
@@ -19,25 +18,26 @@ use crate::foreign_number;
 use crate::transport::CqKey;
 
 foreign_number! {
-    /// `enum ibv_event_type`: what happened. Any number is legal: drivers add values (C3).
+    /// `enum ibv_event_type`: the type of an event. Any value is legal, because drivers add values
+    /// ([C3](crate::contract#c3)).
     AsyncEventType {
-        /// A completion queue overran (O2).
+        /// A completion queue overran ([O2](crate::contract#o2)).
         CQ_ERR = 0, "CQ error";
-        /// A queue pair went to ERR for a reason that no completion tells.
+        /// A queue pair went to ERR for a reason that no completion reports.
         QP_FATAL = 1, "local work queue catastrophic error";
-        /// A queue pair refused a request of its peer as invalid.
+        /// A queue pair refused an invalid request of its peer.
         QP_REQ_ERR = 2, "invalid request local work queue error";
-        /// A queue pair refused a request of its peer that named memory which it may not use.
+        /// A queue pair refused a request of its peer for memory that the peer may not access.
         QP_ACCESS_ERR = 3, "local access violation work queue error";
-        /// The first message came in before the queue pair was in RTS.
+        /// A queue pair received its first message before it was in RTS.
         COMM_EST = 4, "communication established";
-        /// A send queue in SQD has carried out everything that it had begun.
+        /// A send queue in SQD has finished all requests that it had started.
         SQ_DRAINED = 5, "send queue drained";
-        /// The connection moved to its other path.
+        /// A connection migrated to its alternate path.
         PATH_MIG = 6, "path migrated";
-        /// The connection could not move to its other path.
+        /// A connection failed to migrate to its alternate path.
         PATH_MIG_ERR = 7, "path migration request error";
-        /// The device failed for good.
+        /// The device failed permanently.
         DEVICE_FATAL = 8, "local catastrophic error";
         /// A port came up.
         PORT_ACTIVE = 9, "port active";
@@ -47,17 +47,17 @@ foreign_number! {
         LID_CHANGE = 11, "LID change";
         /// A port's table of partition keys changed.
         PKEY_CHANGE = 12, "P_Key change";
-        /// A port has another subnet manager.
+        /// The subnet manager of a port changed.
         SM_CHANGE = 13, "SM change";
         /// A shared receive queue failed.
         SRQ_ERR = 14, "SRQ catastrophic error";
         /// A shared receive queue fell below its limit.
         SRQ_LIMIT_REACHED = 15, "SRQ limit reached";
-        /// A queue pair will take no further receive from its shared receive queue.
+        /// A queue pair takes no more receives from its shared receive queue.
         QP_LAST_WQE_REACHED = 16, "last WQE reached";
-        /// The subnet manager asks every client to register again.
+        /// The subnet manager requests that all clients register again.
         CLIENT_REREGISTER = 17, "client reregistration";
-        /// A port's table of global identifiers changed.
+        /// A port's GID table changed.
         GID_CHANGE = 18, "GID table change";
         /// A work queue failed.
         WQ_FATAL = 19, "WQ fatal";
@@ -65,13 +65,13 @@ foreign_number! {
 }
 
 impl fmt::Display for AsyncEventType {
-    /// The text of `ibv_event_type_str(3)`; "unknown" for a number without one.
+    /// The text of `ibv_event_type_str(3)`; "unknown" for an unknown value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.text().unwrap_or("unknown"))
     }
 }
 
-/// What an event is about.
+/// The object that an event affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Element {
@@ -99,12 +99,12 @@ impl fmt::Display for Element {
     }
 }
 
-/// What a device reports: `struct ibv_async_event`.
+/// An asynchronous event: `struct ibv_async_event`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AsyncEvent {
-    /// What happened.
+    /// The type of the event.
     pub event_type: AsyncEventType,
-    /// To what.
+    /// The object that it affects.
     pub element: Element,
 }
 

@@ -1,5 +1,5 @@
-//! Prints an error with its causes. An error of this workspace displays its own sentence only and returns its cause from
-//! [`source`](Error::source).
+//! Prints an error with its causes. An error of this workspace displays its own sentence only and returns its cause
+//! from [`source`](Error::source).
 //!
 //! ```
 //! use cq_core::causes::Causes;

@@ -1,5 +1,5 @@
-//! A completion queue over any transport: batch poll, arm and poll again, wait. Safe code that knows
-//! nothing of rings, since real hardware has none that could be seen.
+//! A completion queue over any transport: batch poll, arm and poll again, wait. This is safe code and does not depend
+//! on the layout of a ring, because hardware does not expose one.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -7,16 +7,15 @@
 //! use cq_core::transport::{Arm, Block, PollCq};
 //! use cq_core::wc::Wc;
 //!
-//! /// Serves completions until none has come for a second: spins while there is work, sleeps while
-//! /// there is none.
+//! /// Serves completions until none has arrived for a second. Polls while there is work, sleeps otherwise.
 //! fn serve<T, C>(cq: &mut CompletionQueue<T>, channel: &mut C) -> Result<(), WaitError>
 //! where
 //!     T: Arm,
 //!     C: Block<Instant = Instant>,
 //! {
-//!     let mut room = [Wc::default(); 32];
+//!     let mut buffer = [Wc::default(); 32];
 //!     loop {
-//!         let batch = cq.wait(&mut room, channel, Some(Instant::now() + Duration::from_secs(1)))?;
+//!         let batch = cq.wait(&mut buffer, channel, Some(Instant::now() + Duration::from_secs(1)))?;
 //!         if batch.is_empty() {
 //!             return Ok(());
 //!         }
@@ -47,36 +46,38 @@ pub struct CompletionQueue<T> {
 }
 
 impl<T: PollCq> CompletionQueue<T> {
-    /// The queue of this transport.
+    /// Wraps a transport.
     pub const fn new(transport: T) -> Self {
         Self { transport }
     }
 
-    /// Takes up to `room.len()` completions, oldest first. Never blocks; empty means that there was none
-    /// (P1–P3). Entries of `room` past the returned ones stay as they are (P4).
+    /// Takes up to `buffer.len()` completions, oldest first. Never blocks. Returns an empty slice if the queue is empty
+    /// ([P1](crate::contract#p1)–[P3](crate::contract#p3)). Entries of `buffer` past the returned ones are unchanged
+    /// ([P4](crate::contract#p4)).
     ///
     /// # Errors
-    /// The queue itself failed. A transport that claims more than there was room for is not believed (P7).
+    /// The queue itself failed, or the transport claimed more completions than the buffer holds
+    /// ([P7](crate::contract#p7)).
     #[inline]
-    pub fn poll<'r>(&mut self, room: &'r mut [Wc]) -> Result<&'r [Wc], PollError> {
-        let count = self.take(room)?;
-        Ok(&room[..count])
+    pub fn poll<'r>(&mut self, buffer: &'r mut [Wc]) -> Result<&'r [Wc], PollError> {
+        let count = self.take(buffer)?;
+        Ok(&buffer[..count])
     }
 
-    /// The transport, for what is its own.
+    /// Returns the transport, for transport-specific calls.
     pub const fn transport(&mut self) -> &mut T {
         &mut self.transport
     }
 
-    /// Gives the transport back.
+    /// Consumes the queue and returns the transport.
     pub fn into_transport(self) -> T {
         self.transport
     }
 
     #[inline]
-    fn take(&mut self, room: &mut [Wc]) -> Result<usize, PollError> {
-        let asked = room.len();
-        match self.transport.poll(room)? {
+    fn take(&mut self, buffer: &mut [Wc]) -> Result<usize, PollError> {
+        let asked = buffer.len();
+        match self.transport.poll(buffer)? {
             returned if returned > asked => Err(PollError::Misbehaved { asked, returned }),
             returned => Ok(returned),
         }
@@ -84,73 +85,84 @@ impl<T: PollCq> CompletionQueue<T> {
 }
 
 impl<T: Arm> CompletionQueue<T> {
-    /// Polls and, if nothing was there, arms for `on` and polls again. Empty means: armed, and safe to
-    /// sleep until the event (N2, N6); but an empty `room` says nothing, and arms nothing. For event loops
-    /// that sleep on a descriptor of their own: wake, take the channel's events, and poll like this until
-    /// nothing is there. Each arm may raise one event, so one that never takes them gathers them (N9).
+    /// Polls. If the queue is empty, arms it for `on` and polls again. An empty result means that the queue is armed
+    /// and it is safe to sleep until the event ([N2](crate::contract#n2), [N6](crate::contract#n6)). If `buffer` is
+    /// empty, the result is empty and the queue is not armed.
+    ///
+    /// This is for event loops that sleep on their own descriptor: after a wake-up, take the channel's events, then
+    /// call this until the result is empty. Each arm may raise one event, so events accumulate if they are never taken
+    /// ([N9](crate::contract#n9)).
     ///
     /// # Errors
     /// The queue failed, or can't be armed.
     pub fn poll_or_arm<'r>(
         &mut self,
-        room: &'r mut [Wc],
+        buffer: &'r mut [Wc],
         on: Notify,
     ) -> Result<&'r [Wc], WaitError> {
-        let mut count = self.look(room, None)?;
-        if count == 0 && !room.is_empty() {
-            count = self.look(room, Some(on))?;
+        let mut count = self.look(buffer, None)?;
+        if count == 0 && !buffer.is_empty() {
+            count = self.look(buffer, Some(on))?;
         }
-        Ok(&room[..count])
+        Ok(&buffer[..count])
     }
 
-    /// Takes up to `room.len()` completions, sleeping on `channel` until there is one. Empty means that the
-    /// deadline has passed, or that there is no `room`; `None` is no deadline. With a channel of the
-    /// standard library's clock, `Some(Instant::now() + Duration::from_secs(1))` waits for a second.
+    /// Takes up to `buffer.len()` completions. Sleeps on `channel` until there is at least one. Returns an empty slice
+    /// if the deadline has passed, or if `buffer` is empty. A deadline of `None` waits indefinitely. For a channel
+    /// whose clock is `std::time::Instant`, `Some(Instant::now() + Duration::from_secs(1))` waits for at most a second.
     ///
-    /// The channel has to be this queue's alone: its events are taken here, also those that nobody has slept
-    /// for, before the queue is armed anew. So two are unread at most, of the last arm and of one whose event
-    /// was under way then, however many waits find completions without sleeping.
+    /// The channel must serve this queue only. `wait` takes pending events, including those that no wait slept for,
+    /// before it arms the queue again. So at most two events are unread, no matter how many waits return without
+    /// sleeping: that of the last arm, and one that was being raised when the queue was armed.
     ///
     /// # Errors
-    /// The queue or the channel failed. The channel names another queue: that event is in the error, and with
-    /// its owner nothing is lost. Or the sleep was interrupted, by a signal for example, and no completion
-    /// was there: a batch comes without the error, so a handler's flag is to be looked at after each wait.
+    /// - The queue or the channel failed, or the queue can't be armed.
+    /// - The channel delivered an event of another queue. The error carries its key; nothing is lost if the event is
+    ///   passed on to that queue's owner.
+    /// - The sleep was interrupted, for example by a signal, and the queue was empty. If there are completions, they
+    ///   are returned without this error, so check a signal handler's flag after each wait.
     pub fn wait<'r, C: Block>(
         &mut self,
-        room: &'r mut [Wc],
+        buffer: &'r mut [Wc],
         channel: &mut C,
         deadline: Option<C::Instant>,
     ) -> Result<&'r [Wc], WaitError> {
-        wait_with(self.transport.key(), room, channel, deadline, |room, on| self.look(room, on))
+        wait_with(self.transport.key(), buffer, channel, deadline, |buffer, on| {
+            self.look(buffer, on)
+        })
     }
 
-    /// Polls; or arms, and polls for what came before the arm.
-    pub(crate) fn look(&mut self, room: &mut [Wc], on: Option<Notify>) -> Result<usize, WaitError> {
-        let Some(on) = on else { return self.take(room).map_err(WaitError::Poll) };
+    /// Polls if `on` is `None`. Otherwise arms, and polls if completions may have been added before the arm.
+    pub(crate) fn look(
+        &mut self,
+        buffer: &mut [Wc],
+        on: Option<Notify>,
+    ) -> Result<usize, WaitError> {
+        let Some(on) = on else { return self.take(buffer).map_err(WaitError::Poll) };
         match self.transport.arm(on)? {
-            Armed::MayHaveMissed => Ok(self.take(room)?),
+            Armed::MayHaveMissed => Ok(self.take(buffer)?),
             Armed::Armed => Ok(0),
         }
     }
 }
 
-/// Waits for the queue called `key`. `look` polls it; or arms it, and polls for what came before the arm.
+/// Waits for the queue `key`. `look` polls or arms it, as [`CompletionQueue::look`] does.
 pub(crate) fn wait_with<'r, C: Block>(
     key: CqKey,
-    room: &'r mut [Wc],
+    buffer: &'r mut [Wc],
     channel: &mut C,
     deadline: Option<C::Instant>,
     mut look: impl FnMut(&mut [Wc], Option<Notify>) -> Result<usize, WaitError>,
 ) -> Result<&'r [Wc], WaitError> {
     let mut count = 0;
-    while !room.is_empty() {
-        count = look(room, None)?;
+    while !buffer.is_empty() {
+        count = look(buffer, None)?;
         if count > 0 {
             break;
         }
-        // What is taken after the arm may be the arm's own, and is then missing in the sleep.
+        // Take events before arming: one taken later may be this arm's, and the sleep would then miss it.
         take_events(key, channel)?;
-        count = look(room, Some(Notify::Next))?;
+        count = look(buffer, Some(Notify::Next))?;
         if count > 0 {
             break;
         }
@@ -159,16 +171,16 @@ pub(crate) fn wait_with<'r, C: Block>(
             take_event(key, channel)?;
             continue;
         }
-        count = look(room, None)?;
+        count = look(buffer, None)?;
         if count == 0 && woken == Woken::Interrupted {
             return Err(WaitError::Interrupted);
         }
         break;
     }
-    Ok(&room[..count])
+    Ok(&buffer[..count])
 }
 
-/// Takes what events there are. Of a channel that has more and more of them, some; with one left, a sleep ends at once.
+/// Takes the pending events, up to `MOST`. If one is left, the next sleep returns at once.
 fn take_events(of: CqKey, channel: &mut impl Events) -> Result<(), WaitError> {
     const MOST: usize = 16;
     for _ in 0..MOST {
@@ -179,7 +191,7 @@ fn take_events(of: CqKey, channel: &mut impl Events) -> Result<(), WaitError> {
     Ok(())
 }
 
-/// Takes an event of this queue, if there is one.
+/// Takes an event of this queue. Returns whether one was pending.
 fn take_event(of: CqKey, channel: &mut impl Events) -> Result<bool, WaitError> {
     match channel.take_event()? {
         Some(key) if key != of => Err(WaitError::OtherQueue(key)),
@@ -197,10 +209,9 @@ pub enum WaitError {
     Arm(ArmError),
     /// The channel failed.
     Event(EventError),
-    /// The channel is shared, and the event that was taken is another queue's: hand it there.
+    /// The channel is shared, and the event that was taken belongs to this other queue. Pass it on to that queue.
     OtherQueue(CqKey),
-    /// The sleep ended for something else than the channel: a signal was handled, or a stop was asked for.
-    /// The queue was empty then.
+    /// A signal handler or a stop request interrupted the sleep, and the queue was empty.
     Interrupted,
 }
 

@@ -1,7 +1,7 @@
 //! A macro for numbers written by a device, a driver or a peer.
 
 /// For transports: declares a newtype for a number that a device, a driver or a peer writes. Known values get constants
-/// and names; any other value is kept as it is (C3).
+/// and names; any other value is kept as it is ([C3](crate::contract#c3)).
 ///
 /// ```
 /// cq_core::foreign_number! {

@@ -1,6 +1,6 @@
-//! A completion-queue engine for poll-mode data planes: RDMA applications, packet and storage loops, firmware that drains
-//! a DMA engine. It is `no_std`, does not allocate and makes no system calls. Its only lock is the optional one of
-//! `shared_cq`.
+//! A completion-queue engine for poll-mode data planes: RDMA applications, packet and storage loops, firmware that
+//! drains a DMA engine. It is `no_std`. Without optional features it does not allocate, makes no system calls, and
+//! takes no lock outside `shared_cq`.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -43,18 +43,18 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`wc`], [`wr`], [`setup`], [`async_event`] | work completions, work requests, access flags and capacities, asynchronous events |
+//! | [`wc`], [`wr`], [`setup`], [`async_event`] | completions, work requests, setup types, asynchronous events |
 //! | [`transport`] | the traits that a transport implements |
 //! | [`cq`], [`shared_cq`] | a completion queue over any transport: batch poll, arm and poll again, wait |
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks |
-//! | [`queue`] | the software completion queue; [`queue::raw`] for shared memory, [`queue::mpsc`] for several producers |
+//! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`sync`] | the memory orderings and their rationale |
 //! | [`contract`] | the rules of behaviour, cited by number in the documentation (`C4`, `N6`) |
 //! | `testing` | a scripted transport, and fault injection for any transport (feature `test-util`) |
 //!
 //! # The protocol in ten lines
-//! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation in
-//!    that word marks the slot as published.
+//! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation
+//!    in that word marks the slot as published.
 //! 2. The consumer loads the generation of the next slot with Acquire. There is no producer index to load.
 //! 3. The consumer copies the published slots, then frees them by storing its head with Release.
 //! 4. The producer loads the head with Acquire only when its cached copy makes the ring look full.
@@ -65,8 +65,8 @@
 //! 9. If the queue is armed for this completion, the producer disarms it, then raises the event.
 //! 10. A queue without a channel uses neither the fences nor the arm word.
 //!
-//! Several producers ([`queue::mpsc`]) first reserve slots by a compare-and-swap on one word. The same word closes the ring
-//! when it is full. The rest is the same.
+//! Several producers ([`queue::mpsc`]) first reserve slots by a compare-and-swap on one word. The same word closes the
+//! ring when it is full. The rest is the same.
 //!
 //! # Features
 //!
@@ -75,7 +75,7 @@
 //! | none | everything that the rows below do not list, from `core` alone |
 //! | `alloc` | heap-allocated queues, sized at run time, whose sides own their storage |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on |
-//! | `async` | `channel::waker`, and [`CompletionQueue`](cq::CompletionQueue)`::next_batch`, for tasks of any executor |
+//! | `async` | `channel::waker`, and [`CompletionQueue`](cq::CompletionQueue)`::next_batch` for any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
 //! | `test-util` | `testing` |

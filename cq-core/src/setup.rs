@@ -1,5 +1,5 @@
-//! Words for setting up, which transports have in common: rights, keys, capacities, and why something can't
-//! go. How a device is opened and what is made of it is each transport's own.
+//! Setup types that all transports share: access flags, keys, capacities, and the error of destroying an object in use.
+//! Opening a device and creating objects is specific to each transport.
 //!
 //! ```
 //! use cq_core::setup::{Access, Registered};

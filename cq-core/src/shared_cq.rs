@@ -1,5 +1,5 @@
-//! A completion queue that several threads poll, in turn: one lock, which the user takes (P8). Where the
-//! target has compare-and-swap.
+//! A completion queue that several threads poll, behind one lock ([P8](crate::contract#p8)). Available on targets with
+//! compare-and-swap.
 //!
 //! ```
 //! use cq_core::cq::CompletionQueue;
@@ -8,15 +8,15 @@
 //! use cq_core::transport::{PollCq, PollError};
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! /// One of the threads: takes batches until the queue is empty; says how many completions it got.
+//! /// One of the threads: takes batches until the queue is empty. Returns the number of completions it took.
 //! fn serve(shared: &SharedCq<impl PollCq>) -> Result<usize, PollError> {
-//!     let (mut room, mut served) = ([Wc::default(); 16], 0);
+//!     let (mut buffer, mut served) = ([Wc::default(); 16], 0);
 //!     loop {
-//!         let batch = shared.lock().poll(&mut room)?; // the lock is free again at the semicolon
+//!         let batch = shared.lock().poll(&mut buffer)?; // the lock is released here
 //!         if batch.is_empty() {
 //!             return Ok(served);
 //!         }
-//!         served += batch.len(); // serving them needs no lock
+//!         served += batch.len(); // process the batch without the lock
 //!     }
 //! }
 //!
@@ -33,32 +33,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What it gives
-//! Each completion goes to exactly one thread (P8), and the batches that threads take follow each other in
-//! the queue's order (P1). How the threads then serve them interleaves as it likes: where the order of one
-//! queue pair matters (C10), serve under the lock, or keep that queue pair's completions to one thread. An
-//! empty poll says that the queue was empty in that moment (P2); another thread may hold what came before.
+//! # Guarantees
+//! Each completion goes to exactly one thread ([P8](crate::contract#p8)). Threads take batches in the queue's order
+//! ([P1](crate::contract#p1)), but the processing of batches interleaves arbitrarily. If the order of one queue pair
+//! matters ([C10](crate::contract#c10)), process its completions under the lock or in one thread. An empty poll means
+//! that the queue was empty at that moment ([P2](crate::contract#p2)); other threads may still be processing earlier
+//! completions.
 //!
-//! # What it costs
-//! A compare-and-swap and a store for every poll: 8 ns instead of 0.6 where an empty poll was measured that
-//! nobody contends (a `std::sync::Mutex`: 14). And the queue's cache lines travel to whichever core polls.
-//! Take large batches. A queue of its own for each thread costs none of this, and is what hardware with
-//! many queues is for.
+//! # Cost
+//! Each poll adds a compare-and-swap and a store. An uncontended empty poll was measured at 8 ns instead of 0.6 ns;
+//! with a `std::sync::Mutex`, at 14 ns. The queue's cache lines also move to the core that polls. Use large batches. A
+//! separate queue for each thread avoids these costs; prefer it on hardware with many queues.
 //!
-//! The lock spins: whoever waits for it burns its core, and for a whole time slice if the holder was put
-//! off its own. It is right where each thread has a core of its own and holds the lock for the length of a
-//! poll. Put the queue into a `std::sync::Mutex` instead where threads outnumber cores, where priorities
-//! differ, or where completions are served under the lock: that one sleeps, and it tells of a panic by
-//! poisoning. An interrupt handler takes [`try_lock`](SharedCq::try_lock) only, since it may have
-//! interrupted the holder. The lock is not fair: a thread that polls without pause may get most of it.
+//! The lock is a spin lock. A waiting thread occupies its core, for a whole time slice if the holder is preempted. The
+//! lock suits threads that each have their own core and hold it only during a poll. Use a `std::sync::Mutex` instead if
+//! threads outnumber cores, if priorities differ, or if completions are processed under the lock: a mutex sleeps, and
+//! reports a panic by poisoning. An interrupt handler must use only [`try_lock`](SharedCq::try_lock), because it may
+//! have interrupted the holder. The lock is not fair: a thread that polls continuously may hold it most of the time.
 //!
-//! A thread that panics while it holds the lock gives it back as it unwinds. There is no poisoning: the
-//! queue goes on, and what the thread had polled is lost with it (P2). A guard that is forgotten leaves the
-//! lock taken for ever.
+//! A thread that panics while it holds the lock releases it during unwinding. There is no poisoning: the queue keeps
+//! working, and completions that the thread had polled are lost ([P2](crate::contract#p2)). A leaked guard leaves the
+//! lock held forever.
 //!
 //! # Waiting
-//! Never sleep with the lock held: `shared.lock().wait(…)` would stop all the others until an event comes.
-//! [`SharedCq::wait`] takes it only to look and to arm, and sleeps without:
+//! Do not sleep with the lock held: `shared.lock().wait(…)` blocks all other threads until an event arrives.
+//! [`SharedCq::wait`] holds the lock only to poll and to arm, and sleeps without it:
 //!
 //! ```
 //! # use std::time::{Duration, Instant};
@@ -66,15 +65,15 @@
 //! # use cq_core::shared_cq::SharedCq;
 //! # use cq_core::transport::{Arm, Block};
 //! # use cq_core::wc::Wc;
-//! /// Serves until none has come for a second. The others just poll.
+//! /// Serves completions until none has arrived for a second. The other threads only poll.
 //! fn sleeper<C>(shared: &SharedCq<impl Arm>, channel: &mut C) -> Result<usize, WaitError>
 //! where
 //!     C: Block<Instant = Instant>,
 //! {
-//!     let (mut room, mut served) = ([Wc::default(); 16], 0);
+//!     let (mut buffer, mut served) = ([Wc::default(); 16], 0);
 //!     loop {
 //!         let deadline = Instant::now() + Duration::from_secs(1);
-//!         match shared.wait(&mut room, channel, Some(deadline))?.len() {
+//!         match shared.wait(&mut buffer, channel, Some(deadline))?.len() {
 //!             0 => return Ok(served),
 //!             count => served += count,
 //!         }
@@ -82,12 +81,13 @@
 //! }
 //! ```
 //!
-//! An event loop of its own does the same by hand: `poll_or_arm` under the lock, then, without it, the
-//! sleep, then again. One completion raises one event, and that wakes one sleeper (N1): so let one thread
-//! sleep, and have it wake the others if there is work for them. If several sleep, each that got completions
-//! has to go on until it finds nothing, which arms again, whether it slept for them or not: the event that
-//! was another's to wake by may have been taken by it. One that stops earlier leaves the others asleep over
-//! what is still in the queue.
+//! A custom event loop does the same: it calls `poll_or_arm` under the lock, sleeps without it, and repeats.
+//!
+//! An arm raises one event, which wakes one sleeping thread ([N1](crate::contract#n1)). Let one thread sleep, and let
+//! it wake the others when there is work. If several threads sleep, each thread that took completions must continue
+//! until it finds the queue empty, which arms it again. This holds even if the thread did not sleep, because it may
+//! have taken the event that would have woken another thread. If it stops earlier, the others stay asleep while
+//! completions remain in the queue.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;
@@ -100,9 +100,9 @@ use crate::sync::{self, AtomicU32, Tracked, const_unless_loom};
 use crate::transport::{Arm, Block};
 use crate::wc::Wc;
 
-/// A completion queue behind a lock that spins.
+/// A completion queue behind a spin lock.
 ///
-/// Threads share it if they could be handed the transport; one that they could not does not compile:
+/// It is `Sync` if the transport is `Send`; otherwise sharing it does not compile:
 /// ```compile_fail,E0277
 /// fn shared<T: Sync>() {}
 /// shared::<cq_core::shared_cq::SharedCq<std::rc::Rc<u32>>>();
@@ -113,24 +113,24 @@ pub struct SharedCq<T> {
     cq: UnsafeCell<CompletionQueue<T>>,
 }
 
-// SAFETY: `cq` is reached by a guard only, and by `into_inner`, which owns everything. There is one guard
-// at a time: it is made where `try_lock` changed the word from 0 to 1, and the word is 0 again only when
-// it is dropped; Release and Acquire of the word put one guard's accesses before the next one's. So sharing
-// a `SharedCq` no more than hands the queue from thread to thread, for which `T: Send` is enough.
+// SAFETY: `cq` is accessed only through a guard, and by `into_inner`, which takes ownership. At most one guard exists:
+// it is created when `try_lock` changes the word from 0 to 1, and the word returns to 0 only when the guard is dropped.
+// Release and Acquire on the word order one guard's accesses before the next one's. So sharing a `SharedCq` only moves
+// the queue between threads, for which `T: Send` is sufficient.
 unsafe impl<T: Send> Sync for SharedCq<T> {}
 
 impl<T> SharedCq<T> {
     const_unless_loom! {
-        /// Shares this queue.
+        /// Wraps a queue for sharing.
         #[must_use]
         pub const fn new(cq: CompletionQueue<T>) -> Self {
             Self { lock: AtomicU32::new(0), tracked: Tracked::new(), cq: UnsafeCell::new(cq) }
         }
     }
 
-    /// Takes the lock, spinning while another thread has it; it is given back when the guard goes.
+    /// Acquires the lock. Spins while another thread holds it. Dropping the guard releases it.
     ///
-    /// A guard in the head of a `for` or `match` lives to the end of the body: bind the batch first.
+    /// A guard created in the head of a `for` or `match` lives until the end of the body: bind the batch first.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         loop {
@@ -141,7 +141,7 @@ impl<T> SharedCq<T> {
         }
     }
 
-    /// Takes the lock, if no other thread has it.
+    /// Acquires the lock if it is free. Otherwise returns `None`.
     #[inline]
     #[must_use]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
@@ -151,13 +151,13 @@ impl<T> SharedCq<T> {
         })
     }
 
-    /// Gives the queue back.
+    /// Consumes the lock and returns the queue.
     #[must_use]
     pub fn into_inner(self) -> CompletionQueue<T> {
         self.cq.into_inner()
     }
 
-    /// Waits until the lock looks free, looking less and less often.
+    /// Spins until the lock looks free, with exponential backoff.
     #[cold]
     fn spin(&self) {
         const LONGEST: u32 = 64;
@@ -170,20 +170,20 @@ impl<T> SharedCq<T> {
 }
 
 impl<T: Arm> SharedCq<T> {
-    /// [`CompletionQueue::wait`], with the lock held only to poll and to arm, never in the sleep.
+    /// [`CompletionQueue::wait`], with the lock held only to poll and to arm, never while sleeping.
     ///
-    /// The channel has to be this queue's alone: its events are taken here.
+    /// The channel must serve this queue only: its events are taken here.
     ///
     /// # Errors
-    /// As there.
+    /// The same as [`CompletionQueue::wait`].
     pub fn wait<'r, C: Block>(
         &self,
-        room: &'r mut [Wc],
+        buffer: &'r mut [Wc],
         channel: &mut C,
         deadline: Option<C::Instant>,
     ) -> Result<&'r [Wc], WaitError> {
         let key = self.lock().transport().key();
-        wait_with(key, room, channel, deadline, |room, on| self.lock().look(room, on))
+        wait_with(key, buffer, channel, deadline, |buffer, on| self.lock().look(buffer, on))
     }
 }
 
@@ -193,17 +193,17 @@ impl<T> fmt::Debug for SharedCq<T> {
     }
 }
 
-/// The lock is taken: the queue is this thread's until the guard goes.
+/// Holds the lock of a [`SharedCq`] and gives access to the queue. Dropping it releases the lock.
 ///
-/// A guard is shared by reference if the transport could be; one that could not does not compile:
+/// It is `Sync` only if the transport is; otherwise sharing a reference does not compile:
 /// ```compile_fail,E0277
 /// fn shared<T: Sync>() {}
 /// shared::<cq_core::shared_cq::Guard<'_, core::cell::Cell<u32>>>();
 /// ```
-#[must_use = "the lock is given back at once unless the guard is kept"]
+#[must_use = "if unused, the lock is released immediately"]
 pub struct Guard<'a, T> {
     shared: &'a SharedCq<T>,
-    /// Shared or sent to a thread, a guard is what it leads to.
+    /// Limits `Send` and `Sync` of the guard to those of a `&mut CompletionQueue<T>`.
     exclusive: PhantomData<&'a mut CompletionQueue<T>>,
 }
 
@@ -212,7 +212,7 @@ impl<T> Deref for Guard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &CompletionQueue<T> {
-        // SAFETY: this is the one guard, and by `&self` nobody has a `&mut` from it.
+        // SAFETY: this is the only guard, and `&self` rules out a `&mut` from it.
         unsafe { &*self.shared.cq.get() }
     }
 }
@@ -220,7 +220,7 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut CompletionQueue<T> {
-        // SAFETY: this is the one guard, and by `&mut self` nobody has another reference from it.
+        // SAFETY: this is the only guard, and `&mut self` rules out any other reference from it.
         unsafe { &mut *self.shared.cq.get() }
     }
 }

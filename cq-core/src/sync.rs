@@ -1,8 +1,8 @@
-//! Which memory orderings the engine uses, and why: every atomic operation of the crate is one of the named ones below.
-//! Nothing else in it names an atomic type, an ordering or a fence.
+//! Which memory orderings the engine uses, and why. Every atomic operation of the crate is one of the named operations
+//! below. Outside this module the crate names no ordering and no fence, and takes its atomic types from here.
 //!
-//! What follows from it for who uses a queue: whatever a producer did before a push, the consumer sees once it has polled
-//! that completion.
+//! For users of a queue this means: everything that a producer did before a push is visible to the consumer once it has
+//! polled that completion.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -24,34 +24,34 @@
 //! # Ok::<(), PollError>(())
 //! ```
 //!
-//! # Who is paired with whom
+//! # Pairs
 //!
-//! | operation | side | pairs with | what the pair hands over |
+//! | operation | side | pairs with | what the pair makes visible |
 //! |---|---|---|---|
 //! | `publish` (Release) | producer | `observe` (Acquire) | the words and the tag of one entry |
-//! | `release_head` (Release) | consumer | `acquire_head` (Acquire) | slots that were read and may be written again |
-//! | `latch` (Release) | producer | `read_latch` (Acquire) | every entry published before the overrun, or before the producer went |
+//! | `release_head` (Release) | consumer | `acquire_head` (Acquire) | slots whose entries were read and that may be written again |
+//! | `latch` (Release) | producer | `read_latch` (Acquire) | every entry published before the overrun, or before the producer was dropped |
 //! | `latch_more` (Release) | any producer | `read_latch` (Acquire) | that the reservation word is closed |
-//! | `leave` (AcqRel) | any producer that goes | `leave` (AcqRel) of the last one | every entry that the others published |
+//! | `leave` (AcqRel) | any producer that is dropped | `leave` (AcqRel) of the last one | every entry that the others published |
 //! | `reserve` (Release) | any producer | `acquire_tail` (Acquire), any producer | a head at least as new as any that could be seen when the reservation was made |
-//! | `push_fence` (SeqCst) | producer | `arm_fence` (SeqCst) | publish-then-look-at-arm against arm-then-look-at-slot: at least one side sees the other |
-//! | `push_fence` (SeqCst) | one producer of several | `push_fence` (SeqCst) of another | with an `arm_fence` between the two: that the slot behind is published, or that the ring has ended |
-//! | `unlock` (Release) | who held a lock | `try_lock` (Acquire) | everything done under the lock: the queue that pollers take turns at, and their place in it |
-//! | `count_event` (Release) | who raises an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event that was counted |
+//! | `push_fence` (SeqCst) | producer | `arm_fence` (SeqCst) | publish, then load the arm word; against store the arm word, then load the slot and the latch: at least one side sees the other's store |
+//! | `push_fence` (SeqCst) | one producer of several | `push_fence` (SeqCst) of another | with an `arm_fence` between the two: that the next slot is published, or that the ring has ended |
+//! | `unlock` (Release) | the holder of a lock | `try_lock` (Acquire) | everything done under the lock: the queue that threads take turns to poll, and their position in it |
+//! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
-//! `disarm` and `end` pair with nothing: they are read-modify-writes because what they replace must be what was looked
-//! at. A failed `reserve` is an `acquire_tail`. Everything else is Relaxed: its value is either private to one side or
-//! ordered by one of these pairs. The last word of a slot, which has the generation, is always accessed as that one word.
-//! The others are copied plainly in the queue's own memory: the producer has a slot to itself between `acquire_head` and
-//! `publish`, the consumer between `observe` and `release_head`. In a [raw](crate::queue::raw) queue, which others may
-//! write to at any time, they are stored and loaded Relaxed.
+//! `disarm` and `end` pair with nothing: they are read-modify-writes because they must replace only the value that was
+//! loaded. A failed `reserve` is an `acquire_tail`. Everything else is Relaxed: its value is either private to one side
+//! or ordered by one of these pairs. The last word of a slot, which contains the generation, is always accessed as one
+//! word. In the queue's own memory the other words are copied plainly: the slot belongs to the producer between
+//! `acquire_head` and `publish`, and to the consumer between `observe` and `release_head`. In a
+//! [raw](crate::queue::raw) queue, which others may write to at any time, they are stored and loaded Relaxed.
 //!
 //! # How it is checked
-//! Loom models in `verify/loom` explore every interleaving and every value that a load may see. Each ordering in the
-//! table is weakened once, and a model must then fail. Under `--cfg loom` the atomics are loom's, and threads can be
-//! killed at any of their stores; under `--cfg cq_core_word32` the crate is what it is on targets without 64-bit
-//! atomics.
+//! Loom models in `verify/loom` explore every interleaving and every value that a load may return, up to a bound on
+//! preemptions. Each ordering in the table is weakened once, and a model must then fail. Under `--cfg loom` the atomics
+//! are loom's, and threads can be killed at any of their stores. Under `--cfg cq_core_word32` the crate compiles as for
+//! targets without 64-bit atomics.
 
 mod site;
 
@@ -111,37 +111,37 @@ pub(crate) fn publish(word: &AtomicWord, value: Word) {
     word.store(value, at(Site::Publish, Release));
 }
 
-/// Looks whether an entry is published; if it is, its other words may be read.
+/// Loads the last word of a slot. If it shows that the entry is published, the other words may be read.
 #[inline(always)]
 pub(crate) fn observe(word: &AtomicWord) -> Word {
     word.load(at(Site::Observe, Acquire))
 }
 
-/// Gives every slot before `position` back to the producer.
+/// Releases every slot before `position` to the producer.
 #[inline(always)]
 pub(crate) fn release_head(head: &AtomicWord, position: Word) {
     head.store(position, at(Site::ReleaseHead, Release));
 }
 
-/// Learns which slots the consumer has given back.
+/// Loads the position up to which the consumer has released slots.
 #[inline(always)]
 pub(crate) fn acquire_head(head: &AtomicWord) -> Word {
     head.load(at(Site::AcquireHead, Acquire))
 }
 
-/// Announces the overrun, after the last entry that was stored.
+/// Records the overrun, or that the producers are gone, after the last entry stored.
 #[inline(always)]
 pub(crate) fn latch(cell: &AtomicU32, value: u32) {
     cell.store(value, at(Site::Latch, Release));
 }
 
-/// Looks whether the queue has overrun; if so, everything stored before can be seen.
+/// Loads what was latched. If anything was, everything stored before is visible.
 #[inline(always)]
 pub(crate) fn read_latch(cell: &AtomicU32) -> u32 {
     cell.load(at(Site::ReadLatch, Acquire))
 }
 
-/// Stands between publishing (an entry, or the overrun) and looking at the arm word.
+/// Stands between publishing (an entry, or the end of the queue) and loading the arm word.
 #[inline(always)]
 pub(crate) fn push_fence() {
     if intact(Site::PushFence) {
@@ -149,7 +149,7 @@ pub(crate) fn push_fence() {
     }
 }
 
-/// Stands between writing the arm word and looking at the slot and the latch.
+/// Stands between storing the arm word and loading the slot and the latch.
 #[inline(always)]
 pub(crate) fn arm_fence() {
     if intact(Site::ArmFence) {
@@ -157,20 +157,21 @@ pub(crate) fn arm_fence() {
     }
 }
 
-/// Takes a lock word, if nobody has it.
+/// Takes a lock, if it is free.
 #[cfg(target_has_atomic = "32")]
 #[inline(always)]
 pub(crate) fn try_lock(word: &AtomicU32) -> bool {
-    // Looking first leaves the cache line with the holder.
+    // The load leaves the cache line of a taken lock with its holder.
     load_u32(word) == 0 && word.compare_exchange(0, 1, at(Site::Lock, Acquire), Relaxed).is_ok()
 }
 
-/// Counts an event, after what was done before it.
+/// Counts an event, and makes visible what was done before it.
 #[inline(always)]
 pub(crate) fn count_event(count: &AtomicU32) {
     cfg_if::cfg_if! {
         if #[cfg(target_has_atomic = "32")] {
-            // By which the count hands over what was done before earlier events, too.
+            // A read-modify-write continues the release sequence: the count also makes visible what was done before
+            // earlier events.
             count.fetch_add(1, at(Site::CountEvent, Release));
         } else {
             count.store(load_u32(count).wrapping_add(1), at(Site::CountEvent, Release));
@@ -178,13 +179,13 @@ pub(crate) fn count_event(count: &AtomicU32) {
     }
 }
 
-/// Looks how many events there were; what was done before each of them can be seen then.
+/// Loads the number of events. What was done before each of them is then visible.
 #[inline(always)]
 pub(crate) fn see_events(count: &AtomicU32) -> u32 {
     count.load(at(Site::SeeEvents, Acquire))
 }
 
-/// Has a task woken.
+/// Registers a task to be woken.
 #[cfg(feature = "async")]
 pub(crate) fn register(waker: &AtomicWaker, task: &core::task::Waker) {
     #[cfg(loom)]
@@ -193,7 +194,7 @@ pub(crate) fn register(waker: &AtomicWaker, task: &core::task::Waker) {
     waker.register(task);
 }
 
-/// Gives a lock word back.
+/// Releases a lock.
 #[cfg(target_has_atomic = "32")]
 #[inline(always)]
 pub(crate) fn unlock(word: &AtomicU32) {
@@ -224,50 +225,51 @@ pub(crate) fn store_u32(word: &AtomicU32, value: u32) {
     word.store(value, Relaxed);
 }
 
-/// Reads words by a plain copy.
+/// Reads words by a plain, non-atomic copy.
 ///
 /// # Safety
-/// Nobody writes them meanwhile: whoever does it later has acquired what this thread releases after the copy.
+/// No other thread writes them meanwhile. One that does so later has acquired what this thread releases after the copy.
 #[allow(unsafe_code)]
 #[inline(always)]
 pub(crate) unsafe fn read_plainly<const N: usize>(from: &[AtomicWord; N], to: &mut [Word; N]) {
     cfg_if::cfg_if! {
         if #[cfg(loom)] {
             for (to, from) in to.iter_mut().zip(from) {
-                // SAFETY: the caller's word, which loom checks.
+                // SAFETY: no other thread writes them meanwhile (guaranteed by the caller, and checked by loom).
                 *to = unsafe { from.unsync_load() };
             }
         } else {
-            // SAFETY: an atomic word has the size and the alignment of a word; nobody writes (the caller's word).
+            // SAFETY: an atomic word has the size and the alignment of a word. No other thread writes them meanwhile
+            // (guaranteed by the caller).
             *to = unsafe { *core::ptr::from_ref(from).cast() };
         }
     }
 }
 
-/// Writes words by a plain copy, two at a time and in order: a copy of all at once is compiled to moves that begin with
-/// the last word, and another core was measured to read them 15 % later then.
+/// Writes words by a plain, non-atomic copy, two at a time and in order. A copy of all at once compiles to moves that
+/// start with the last word; measured, another core then reads them 15 % later.
 ///
 /// # Safety
-/// Nobody else reads or writes them meanwhile. Whoever did so before has released them to this thread; whoever does so
-/// later acquires what this thread releases after the copy.
+/// No other thread reads or writes them meanwhile. One that did so before has released them to this thread, and one
+/// that does so later acquires what this thread releases after the copy.
 #[allow(unsafe_code)]
 #[inline(always)]
 pub(crate) unsafe fn write_plainly<const N: usize>(from: &[Word; N], to: &[AtomicWord; N]) {
     cfg_if::cfg_if! {
         if #[cfg(loom)] {
-            // Loom's `Tracked` sees whether it is plain.
+            // `Tracked` lets loom check that a plain copy would not race.
             from.iter().zip(to).for_each(|(&from, to)| store(to, from));
         } else {
             let to = UnsafeCell::raw_get(core::ptr::from_ref(to).cast::<UnsafeCell<[Word; N]>>());
             // SAFETY: an atomic word has the size and the alignment of a word, and may be written through a shared
-            // reference, as a cell; nobody else is there (the caller's word).
+            // reference, as a cell may. No other thread accesses the words meanwhile (guaranteed by the caller).
             let to = unsafe { &mut *to };
             to.chunks_mut(2).zip(from.chunks(2)).for_each(|(to, from)| to.copy_from_slice(from));
         }
     }
 }
 
-/// Declares functions that are `const`, but for loom, whose atomics can't be made in a constant.
+/// Declares functions that are `const`, except under loom, whose atomics cannot be created in a constant.
 macro_rules! const_unless_loom {
     ($($(#[$meta:meta])* $vis:vis const fn $name:ident($($args:tt)*) -> $ret:ty $body:block)+) => {
         $(
@@ -298,8 +300,8 @@ macro_rules! array_of {
 }
 pub(crate) use array_of;
 
-/// What loom watches for a missing Release or Acquire that the words of a slot cannot show, being
-/// atomic themselves. Nothing at all outside loom.
+/// Lets loom detect a missing Release or Acquire, which the words of a slot cannot show, because they are atomic. Empty
+/// outside loom.
 #[derive(Debug)]
 pub(crate) struct Tracked {
     #[cfg(loom)]
@@ -329,7 +331,7 @@ impl Tracked {
     }
 }
 
-// SAFETY: the cell holds nothing; no reference to its content is ever made.
+// SAFETY: the cell holds `()`, and no reference to its content leaves `write` or `read`.
 #[cfg(loom)]
 #[allow(unsafe_code)]
 unsafe impl Sync for Tracked {}

@@ -1,7 +1,7 @@
-//! The seams: what a transport implements so that [`CompletionQueue`](crate::cq::CompletionQueue) and the
-//! code of an application run on it. Each is small, and a transport has only those that it can.
+//! The traits that a transport implements to support [`CompletionQueue`](crate::cq::CompletionQueue) and application
+//! code. A transport implements only the traits that its device supports.
 //!
-//! A device on bare metal needs [`PollCq`] alone:
+//! A device on bare metal needs only [`PollCq`]:
 //!
 //! ```
 //! use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -13,9 +13,9 @@
 //! const DONE: u32 = 1;
 //! const FAILED: u32 = 2;
 //!
-//! /// A DMA engine that carries out a ring of descriptors in their order, and writes to each how it ended.
+//! /// A DMA engine that executes a ring of descriptors in order and writes a status to each.
 //! struct DmaEngine<'m> {
-//!     states: &'m [AtomicU32; 4], // in memory that the engine writes, on a real one
+//!     states: &'m [AtomicU32; 4], // on real hardware, memory that the engine writes
 //!     next: usize,
 //! }
 //!
@@ -24,13 +24,13 @@
 //!         let mut count = 0;
 //!         while count < out.len() {
 //!             let state = &self.states[self.next % 4];
-//!             // Before whatever the engine has moved is read.
+//!             // Acquire: the caller reads the moved data after this load.
 //!             let status = match state.load(Acquire) {
 //!                 DONE => WcStatus::SUCCESS,
 //!                 FAILED => WcStatus::GENERAL_ERR,
 //!                 _ => break,
 //!             };
-//!             // The descriptor can be used again.
+//!             // Free the descriptor.
 //!             state.store(0, Relaxed);
 //!             out[count] = Wc::new(self.next as u64, status, 0).with_opcode(WcOpcode::RDMA_WRITE);
 //!             (count, self.next) = (count + 1, self.next.wrapping_add(1));
@@ -41,25 +41,25 @@
 //!
 //! let states = [const { AtomicU32::new(0) }; 4];
 //! let mut cq = CompletionQueue::new(DmaEngine { states: &states, next: 0 });
-//! // The engine is through with three of them, the second of which has failed.
-//! [DONE, FAILED, DONE].iter().zip(&states).for_each(|(&how, state)| state.store(how, Release));
-//! let mut room = [Wc::default(); 8];
-//! let ended: Vec<_> = cq.poll(&mut room)?.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
-//! assert_eq!(ended, [(0, WcStatus::SUCCESS), (1, WcStatus::GENERAL_ERR), (2, WcStatus::SUCCESS)]);
-//! assert!(cq.poll(&mut room)?.is_empty());
+//! // The engine has finished three descriptors. The second one failed.
+//! [DONE, FAILED, DONE].iter().zip(&states).for_each(|(&status, state)| state.store(status, Release));
+//! let mut buffer = [Wc::default(); 8];
+//! let done: Vec<_> = cq.poll(&mut buffer)?.iter().map(|wc| (wc.wr_id(), wc.status())).collect();
+//! assert_eq!(done, [(0, WcStatus::SUCCESS), (1, WcStatus::GENERAL_ERR), (2, WcStatus::SUCCESS)]);
+//! assert!(cq.poll(&mut buffer)?.is_empty());
 //! # Ok::<(), PollError>(())
 //! ```
 //!
 //! # Which to implement
 //!
-//! | seam | who has it | rules |
+//! | trait | implemented by | rules |
 //! |---|---|---|
-//! | [`PollCq`] | every transport | P1–P7, O3 |
-//! | [`Arm`] | one that can raise an event | N1–N4, N11 |
-//! | [`Events`], [`Block`] | a channel that events are read from, and slept on | N5, N7–N10 |
-//! | [`Signal`] | the producer's side of a channel | N9 |
-//! | [`Post`] | a queue pair | Q3, Q4 |
-//! | [`AsyncEvents`] | a device that reports what no completion tells | O2, Q7 |
+//! | [`PollCq`] | every transport | [P1](crate::contract#p1)–[P7](crate::contract#p7), [O3](crate::contract#o3) |
+//! | [`Arm`] | a transport that can raise events | [N1](crate::contract#n1)–[N4](crate::contract#n4), [N11](crate::contract#n11) |
+//! | [`Events`], [`Block`] | the consumer side of a channel | [N5](crate::contract#n5), [N7](crate::contract#n7)–[N10](crate::contract#n10) |
+//! | [`Signal`] | the producer side of a channel | [N9](crate::contract#n9) |
+//! | [`Post`] | a queue pair | [Q3](crate::contract#q3), [Q4](crate::contract#q4) |
+//! | [`AsyncEvents`] | a device that reports asynchronous events | [O2](crate::contract#o2), [Q7](crate::contract#q7) |
 
 mod lent;
 
@@ -69,62 +69,65 @@ use crate::async_event::AsyncEvent;
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr};
 
-/// Takes completions.
+/// Polls a completion queue.
 pub trait PollCq {
-    /// Moves up to `out.len()` completions, oldest first, to the start of `out`; says how many. Never
-    /// blocks. Entries past the count stay as they are (P1–P6).
+    /// Moves up to `out.len()` completions, oldest first, to the start of `out` and returns their number. Never blocks.
+    /// Entries past that number are unchanged ([P1](crate::contract#p1)–[P6](crate::contract#p6)).
     ///
     /// # Errors
-    /// The queue itself failed; an empty queue is `Ok(0)`.
+    /// The queue itself failed. An empty queue is `Ok(0)`.
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError>;
 }
 
-/// Asks for an event.
+/// Arms a completion queue for an event.
 pub trait Arm: PollCq {
-    /// Asks for one event at the next completion. Arming again never weakens what is armed (N4).
+    /// Requests one event for the next completion that matches `on`. Arming again never weakens an earlier arm
+    /// ([N4](crate::contract#n4)).
     ///
     /// # Errors
     /// The queue has no channel, or the device refused.
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError>;
 
-    /// The name that this queue's events carry.
+    /// Returns the key that this queue's events carry.
     fn key(&self) -> CqKey;
 }
 
-/// Reads a channel.
+/// Reads events from a completion channel.
 pub trait Events {
-    /// Takes one event, which acknowledges it (N7); `None` if there is none now.
+    /// Takes and acknowledges one event ([N7](crate::contract#n7)). Returns `None` if no event is pending.
     ///
     /// # Errors
     /// The channel failed.
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError>;
 }
 
-/// Sleeps on a channel.
+/// Sleeps on a completion channel.
 pub trait Block: Events {
-    /// What deadlines are read from: `std::time::Instant`, or a tick counter of firmware. A channel without a
-    /// clock has [`Infallible`](core::convert::Infallible), of which there is no deadline.
+    /// The type of a deadline: `std::time::Instant`, or a tick count in firmware. A channel without a clock uses
+    /// [`Infallible`](core::convert::Infallible), so that no deadline can be given.
     type Instant: Copy;
 
-    /// Sleeps until there may be an event, the deadline has passed, or something else than the channel ends
-    /// the sleep. A channel that has an event does not sleep, whatever the deadline; `None` is none. A deadline
-    /// stays the same however often a caller's loop is woken for nothing, so that the loop ends in time.
+    /// Sleeps until an event may be pending, the deadline has passed, or the sleep is interrupted. Returns at once if
+    /// an event is pending, even if the deadline has passed. `None` means no deadline. The deadline is absolute, so
+    /// spurious wake-ups do not extend a caller's loop.
     ///
     /// # Errors
     /// The channel failed.
     fn block(&mut self, deadline: Option<Self::Instant>) -> Result<Woken, EventError>;
 }
 
-/// The producer's side of a channel: an eventfd, a waker, `SEV`.
+/// The producer side of a channel: an eventfd, a waker, `SEV`.
 pub trait Signal {
-    /// Raises an event for `cq`. Never blocks, however many events nobody has read (N9). Whoever takes the
-    /// event must see what was done before it was raised, as a system call, a lock or a pair of Release and
-    /// Acquire makes sure. Where an event is merged with one that waits, this holds for both: set a flag by
-    /// a swap, also where it is set already, not by a store, and never leave it out after a load.
+    /// Raises an event for `cq`. Never blocks, no matter how many events are unread ([N9](crate::contract#n9)).
+    ///
+    /// Raising an event must synchronize with taking it: the thread that takes the event must see all writes made
+    /// before the call. A system call, a lock, or a Release/Acquire pair ensures this. It must also hold for both
+    /// events when one is merged with a pending one: set a flag by a swap, even if it is already set. Do not use a
+    /// plain store, and do not skip the swap after a load.
     fn raise(&self, cq: CqKey);
 }
 
-/// A closure is a channel: `|key| …`.
+/// A closure can serve as a channel: `|key| …`.
 impl<F: Fn(CqKey)> Signal for F {
     fn raise(&self, cq: CqKey) {
         self(cq);
@@ -136,66 +139,66 @@ pub trait Post {
     /// Posts a list of requests to the send queue, in order.
     ///
     /// # Errors
-    /// Stops at the first request that is refused, and says which; those before it are posted (Q4).
+    /// A request was refused. The requests before it are posted; it and those after it are not
+    /// ([Q4](crate::contract#q4)).
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError>;
 
     /// Posts a list of requests to the receive queue, in order.
     ///
     /// # Errors
-    /// Stops at the first request that is refused, and says which; those before it are posted (Q4).
+    /// A request was refused. The requests before it are posted; it and those after it are not
+    /// ([Q4](crate::contract#q4)).
     fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 }
 
-/// Reads what a device reports on its own account.
+/// Reads asynchronous events from a device.
 pub trait AsyncEvents {
-    /// Takes one asynchronous event, which acknowledges it; `None` if there is none now.
+    /// Takes and acknowledges one asynchronous event. Returns `None` if no event is pending.
     ///
     /// # Errors
     /// The device failed.
     fn take_async_event(&mut self) -> Result<Option<AsyncEvent>, EventError>;
 }
 
-/// What an armed queue raises its event for.
+/// The completions that an armed queue raises its event for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Notify {
-    /// The next receive that was sent SOLICITED, or the next failure (N3).
+    /// The next receive of a message sent SOLICITED, or the next failed completion ([N3](crate::contract#n3)).
     Solicited,
     /// The next completion of any kind.
     Next,
 }
 
-/// What [`Arm::arm`] knows about completions that came before the arm took effect. They raise nothing
-/// (N2).
+/// Whether completions may have been added before [`Arm::arm`] took effect. Such completions raise no event
+/// ([N2](crate::contract#n2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a completion may have come before the arm took effect: poll again unless this says `Armed`"]
+#[must_use = "a completion may have been added before the arm took effect: poll again unless this is `Armed`"]
 pub enum Armed {
-    /// There was none: it is safe to sleep.
+    /// The queue was empty. It is safe to sleep.
     Armed,
-    /// There may be one: poll again before sleeping.
+    /// The queue may hold completions. Poll again before sleeping.
     MayHaveMissed,
 }
 
-/// Why a sleep on a channel has ended.
+/// Why a sleep on a channel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "a sleep that has ended says nothing of an event yet"]
+#[must_use = "a wake-up does not mean that an event is pending"]
 pub enum Woken {
-    /// There may be an event: it is for [`Events::take_event`] to say (N5).
+    /// An event may be pending. [`Events::take_event`] tells whether one is ([N5](crate::contract#n5)).
     Event,
     /// The deadline has passed.
     DeadlinePassed,
-    /// Somebody wants the thread to do something else: a signal was handled (EINTR), or a stop was asked for.
-    /// There may be an event all the same.
+    /// The thread handled a signal (EINTR), or a stop was requested. An event may be pending as well.
     Interrupted,
 }
 
-/// Names a completion queue in events: an index, and a generation that tells it from earlier queues with
-/// the same index.
+/// Identifies a completion queue in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CqKey {
-    /// Which place of the device's table.
+    /// Index in the device's table of completion queues.
     pub index: u32,
-    /// Which queue in that place.
+    /// Distinguishes the queue from earlier queues with the same index.
     pub generation: u32,
 }
 
@@ -205,7 +208,7 @@ impl fmt::Display for CqKey {
     }
 }
 
-/// Declares error texts beside the variants that they explain, and which of them have a cause.
+/// Implements `Display` and `Error` for an error type: a text for each variant, and the variants that have a cause.
 macro_rules! sentences {
     ($name:ident { $($pattern:pat => ($($text:tt)+);)+ } $($cause:pat => $source:expr;)*) => {
         impl core::fmt::Display for $name {
@@ -233,23 +236,23 @@ pub(crate) use sentences;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PollError {
-    /// More completions came than the queue can hold. What was stored has been handed out; from now on
-    /// every poll says this (O3).
+    /// The queue overran. All stored completions have been returned; every later poll fails with this error
+    /// ([O3](crate::contract#o3)).
     Overrun {
-        /// How many completions were lost so far, at least; `None` where the device does not tell.
+        /// Lower bound on the completions dropped so far; `None` if the device does not report it.
         dropped: Option<u32>,
     },
-    /// The queue was given up: its producers can't push any more. What was stored has been handed out.
+    /// The queue was given up: its producers can no longer push. All stored completions have been returned.
     Failed,
-    /// The queue's producers are gone, and everything that they stored has been handed out.
+    /// The queue's producers are gone. All stored completions have been returned.
     Closed,
     /// The device failed with this code.
     Device(i32),
-    /// The transport claimed more completions than it was asked for (P7).
+    /// The transport claimed more completions than the buffer holds ([P7](crate::contract#p7)).
     Misbehaved {
-        /// How many there was room for.
+        /// Length of the buffer.
         asked: usize,
-        /// How many it claimed.
+        /// Number of completions that the transport claimed.
         returned: usize,
     },
 }
@@ -260,14 +263,14 @@ sentences!(PollError {
     Self::Failed => ("the completion queue was given up and gets no more completions: destroy it");
     Self::Closed => ("the completion queue's producers are gone, and everything they stored has been polled");
     Self::Device(code) => ("the device failed to poll the completion queue (code {code})");
-    Self::Misbehaved { asked, returned } => ("the transport returned {returned} completions where there was room for {asked}");
+    Self::Misbehaved { asked, returned } => ("the transport returned {returned} completions for a buffer of {asked}");
 });
 
 /// Why a completion queue can't be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArmError {
-    /// The queue was made without a completion channel, so no event could ever arrive (N11).
+    /// The queue was created without a completion channel, so it can't raise events ([N11](crate::contract#n11)).
     NoChannel,
     /// The device refused with this code.
     Device(i32),
@@ -282,7 +285,7 @@ sentences!(ArmError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventError {
-    /// The device, or the system under it, failed with this code.
+    /// The device or the operating system failed with this code.
     Device(i32),
 }
 
@@ -293,9 +296,9 @@ sentences!(EventError {
 /// Which request of a list was refused, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostError {
-    /// How many requests were posted; the next one is the refused one.
+    /// Number of requests posted before the refused one, which is also its index in the list.
     pub posted: usize,
-    /// Why it was refused.
+    /// The reason.
     pub why: Refused,
 }
 
@@ -315,36 +318,36 @@ impl core::error::Error for PostError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// Every slot of the queue is taken; poll completions to get some back (Q5).
+    /// The queue is full. Polling completions frees slots ([Q5](crate::contract#q5)).
     QueueFull,
-    /// The request has more pieces than the queue pair allows.
+    /// The request has more scatter/gather elements (SGEs) than the queue pair allows.
     TooManySges {
-        /// How many it allows.
+        /// The queue pair's limit.
         max: u32,
     },
     /// The request has more inline bytes than the queue pair allows.
     InlineTooLong {
-        /// How many it allows.
+        /// The queue pair's limit.
         max: u32,
     },
     /// The message is longer than the device allows.
     TooLong {
-        /// How many bytes it allows.
+        /// The device's limit, in bytes.
         max: u64,
     },
-    /// The queue pair is in a state that takes no such request (Q3).
+    /// The queue pair's state does not accept such a request ([Q3](crate::contract#q3)).
     WrongState,
-    /// The device has no such operation.
+    /// The device does not support the operation.
     Unsupported,
-    /// READ and atomics write their data, so it can't be inline.
+    /// A READ or an atomic with inline data. These operations write to their SGEs.
     InlineResult,
-    /// READ and atomics are turned off for the queue pair: `max_rd_atomic` is 0 (Q7).
+    /// A READ or an atomic on a queue pair whose `max_rd_atomic` is 0 ([Q7](crate::contract#q7)).
     NoReadAtomic,
-    /// A FLUSH that names no placement, or one that is none.
+    /// A FLUSH with no placement or an invalid one.
     BadPlacement,
-    /// It is a datagram, and nothing says where it goes.
+    /// A datagram without a destination in the queue pair's protection domain.
     NoDestination,
-    /// The queue pair takes its receives from a shared receive queue (Q9).
+    /// The queue pair takes its receives from a shared receive queue ([Q9](crate::contract#q9)).
     SharedReceives,
     /// The device refused with this code.
     Device(i32),
@@ -357,7 +360,7 @@ sentences!(Refused {
     Self::TooLong { max } => ("the message is longer than the device's {max} bytes");
     Self::WrongState => ("the queue pair's state takes no such request: move it to RTS to send, to INIT to receive");
     Self::Unsupported => ("the device does not have this operation");
-    Self::InlineResult => ("READ and atomics write their data, so it can't be inline: give pieces of registered memory");
+    Self::InlineResult => ("READ and atomics write their data, so it can't be inline: give scatter/gather elements of registered memory");
     Self::NoReadAtomic => ("the queue pair's max_rd_atomic is 0, which allows no READ and no atomic: set it when going to RTS");
     Self::BadPlacement => ("a FLUSH needs a placement: GLOBAL, PERSISTENT or both");
     Self::NoDestination => ("a datagram needs a destination: an address handle of the queue pair's own protection domain, a queue pair's number and its queue key");

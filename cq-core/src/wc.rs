@@ -1,4 +1,4 @@
-//! Work completions: `struct ibv_wc`, byte for byte, behind a view that cannot read an undefined field.
+//! Work completions: the layout of `struct ibv_wc`, with accessors that never read an undefined field.
 //!
 //! ```
 //! use cq_core::wc::{Wc, WcOpcode, WcStatus};
@@ -15,9 +15,10 @@
 //! ```
 //!
 //! # Rules
-//! The layout is C1; statuses, opcodes and flags C2, kept as they come when they are not in the tables
-//! (C3); what an error leaves undefined C4; immediate data C5; what counts as a receive C6; `byte_len`
-//! C7; the texts C12.
+//! Layout ([C1](crate::contract#c1)); statuses, opcodes and flags ([C2](crate::contract#c2)), with unknown values kept
+//! as they are ([C3](crate::contract#c3)); fields that are undefined after an error ([C4](crate::contract#c4));
+//! immediate data ([C5](crate::contract#c5)); which completions are receives ([C6](crate::contract#c6)); `byte_len`
+//! ([C7](crate::contract#c7)); texts ([C12](crate::contract#c12)).
 
 mod numbers;
 mod view;
@@ -31,11 +32,11 @@ use core::mem::{offset_of, size_of};
 
 use crate::sync::Word;
 
-/// One work completion: `struct ibv_wc` on 64-bit targets (C1).
+/// One work completion: `struct ibv_wc` on 64-bit targets ([C1](crate::contract#c1)).
 ///
-/// [`wr_id`](Self::wr_id), [`status`](Self::status) and [`qp_num`](Self::qp_num) are always valid; the
-/// rest is behind [`result`](Self::result), because an error leaves it undefined (C4). Devices build one
-/// with [`new`](Self::new) and the `with_` methods.
+/// [`wr_id`](Self::wr_id), [`status`](Self::status) and [`qp_num`](Self::qp_num) are always valid. The other fields are
+/// read through [`result`](Self::result), because an error leaves most of them undefined ([C4](crate::contract#c4)).
+/// Devices build a completion with [`new`](Self::new) and the `with_` methods.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct Wc {
@@ -53,7 +54,7 @@ pub struct Wc {
     slid: u16,
     sl: u8,
     dlid_path_bits: u8,
-    /// Padding in C, where providers leave anything; a queue keeps its generation here.
+    /// Padding in C, with arbitrary content. A queue stores the generation of a slot here.
     generation: [u8; 2],
 }
 
@@ -75,34 +76,34 @@ const _: () = {
     assert!(offset_of!(Wc, generation) == 46);
 };
 
-/// How many words a completion is.
+/// Number of words in a completion.
 pub(crate) const WORDS: usize = size_of::<Wc>() / size_of::<Word>();
 
-/// Where the generation stands in the last word.
+/// Bit position of the generation in the last word.
 const GENERATION_SHIFT: u32 = if cfg!(target_endian = "little") { Word::BITS - 16 } else { 0 };
 
-/// The generation in the last word of a slot.
+/// Extracts the generation from the last word of a slot.
 #[inline(always)]
 pub(crate) const fn generation_of(last: Word) -> u16 {
     (last >> GENERATION_SHIFT) as u16
 }
 
-/// `last` with its two bytes of padding replaced.
+/// Returns `last` with its two bytes of padding replaced by `generation`.
 #[inline(always)]
 pub(crate) const fn with_generation(last: Word, generation: u16) -> Word {
     (last & !((u16::MAX as Word) << GENERATION_SHIFT)) | ((generation as Word) << GENERATION_SHIFT)
 }
 
-/// `last` without its generation, if that is this one.
+/// Returns `last` with its generation cleared, or `None` if the generation differs from `generation`.
 #[inline(always)]
 pub(crate) const fn of_generation(last: Word, generation: u16) -> Option<Word> {
-    // The two bytes cancel out: one comparison, and they are cleared.
+    // If the generations are equal, the exclusive or clears both bytes. So one comparison is enough.
     let rest = last ^ ((generation as Word) << GENERATION_SHIFT);
     if generation_of(rest) == 0 { Some(rest) } else { None }
 }
 
 impl Wc {
-    /// A completion with the fields that are always valid; all others are zero.
+    /// Creates a completion from the fields that are always valid. All others are zero.
     #[must_use]
     pub const fn new(wr_id: u64, status: WcStatus, qp_num: u32) -> Self {
         Self {
@@ -123,8 +124,8 @@ impl Wc {
         }
     }
 
-    /// A failed one whose undefined fields (C4) hold a pattern that no program can take for an answer, so that
-    /// one which reads them fails its tests.
+    /// Creates a failed completion whose undefined fields ([C4](crate::contract#c4)) hold a poison pattern, so that the
+    /// tests of a program that reads them fail.
     #[must_use]
     #[cold]
     pub const fn poisoned(wr_id: u64, status: WcStatus, qp_num: u32) -> Self {
@@ -138,28 +139,28 @@ impl Wc {
             .with_path(POISON as u16, POISON as u16, POISON as u8, POISON as u8)
     }
 
-    /// The number that the request was posted with.
+    /// Returns the `wr_id` that the request was posted with.
     #[must_use]
     pub const fn wr_id(&self) -> u64 {
         self.wr_id
     }
 
-    /// How the request ended.
+    /// Returns the status of the request.
     #[must_use]
     pub const fn status(&self) -> WcStatus {
         self.status
     }
 
-    /// The local queue pair.
+    /// Returns the number of the local queue pair.
     #[must_use]
     pub const fn qp_num(&self) -> u32 {
         self.qp_num
     }
 
-    /// What is defined: everything on success, little on an error (C4).
+    /// Returns the defined fields: all of them on success, four of them on an error ([C4](crate::contract#c4)).
     ///
     /// # Errors
-    /// The request failed, that is, the status is not [`WcStatus::SUCCESS`].
+    /// The request failed: its status is not [`WcStatus::SUCCESS`].
     #[inline]
     pub fn result(&self) -> Result<Completed<'_>, Failed> {
         if self.status == WcStatus::SUCCESS {
@@ -173,28 +174,29 @@ impl Wc {
         })
     }
 
-    /// Sets what the request was.
+    /// Sets the opcode.
     #[must_use]
     pub const fn with_opcode(mut self, opcode: WcOpcode) -> Self {
         self.opcode = opcode;
         self
     }
 
-    /// Sets the device's own word on an error.
+    /// Sets the vendor error code.
     #[must_use]
     pub const fn with_vendor_err(mut self, vendor_err: u32) -> Self {
         self.vendor_err = vendor_err;
         self
     }
 
-    /// Sets the number of bytes received, read or fetched (C7).
+    /// Sets the number of bytes received, read or fetched ([C7](crate::contract#c7)).
     #[must_use]
     pub const fn with_byte_len(mut self, byte_len: u32) -> Self {
         self.byte_len = byte_len;
         self
     }
 
-    /// Sets immediate data, given in network byte order, and the flag that says so (C5).
+    /// Sets immediate data, in network byte order. Sets the flag WITH_IMM and clears WITH_INV
+    /// ([C5](crate::contract#c5)).
     #[must_use]
     pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
         self.imm_or_rkey = u32::from_ne_bytes(network_order);
@@ -202,7 +204,8 @@ impl Wc {
         self
     }
 
-    /// Sets the key that a SEND with invalidate ended, and the flag that says so (C5).
+    /// Sets the key that a SEND_WITH_INV invalidated. Sets the flag WITH_INV and clears WITH_IMM
+    /// ([C5](crate::contract#c5)).
     #[must_use]
     pub const fn with_invalidated_rkey(mut self, rkey: u32) -> Self {
         self.imm_or_rkey = rkey;
@@ -210,28 +213,28 @@ impl Wc {
         self
     }
 
-    /// Sets the queue pair that sent a datagram.
+    /// Sets the number of the queue pair that sent a datagram.
     #[must_use]
     pub const fn with_src_qp(mut self, src_qp: u32) -> Self {
         self.src_qp = src_qp;
         self
     }
 
-    /// Sets further flags.
+    /// Sets additional flags.
     #[must_use]
     pub const fn with_flags(mut self, flags: WcFlags) -> Self {
         self.wc_flags = self.wc_flags.union(flags);
         self
     }
 
-    /// Takes flags away; what they are about stays.
+    /// Clears flags. The fields that they describe are unchanged.
     #[must_use]
     pub const fn without_flags(mut self, flags: WcFlags) -> Self {
         self.wc_flags = self.wc_flags.difference(flags);
         self
     }
 
-    /// Sets where a datagram came from: partition key index, source LID, service level, path bits.
+    /// Sets the address fields of a datagram: partition key index, source LID, service level, path bits.
     #[must_use]
     pub const fn with_path(
         mut self,
@@ -247,50 +250,49 @@ impl Wc {
         self
     }
 
-    /// The 48 bytes of `struct ibv_wc`, undefined fields included, the padding zero.
+    /// Returns the 48 bytes of `struct ibv_wc`, including undefined fields. The padding is zero.
     #[must_use]
     #[allow(unsafe_code)]
     pub const fn to_bytes(self) -> [u8; 48] {
         let clean = Self { generation: [0; 2], ..self };
-        // SAFETY: `Wc` is 48 bytes without padding (asserted above: the last field ends at 48), so
-        // every byte is initialised.
+        // SAFETY: `Wc` is 48 bytes without implicit padding (asserted above: the last field ends at 48), so every byte
+        // is initialised.
         unsafe { core::mem::transmute(clean) }
     }
 
-    /// Reads the 48 bytes of a `struct ibv_wc`. Any bytes are a completion (C3).
+    /// Reads the 48 bytes of a `struct ibv_wc`. Any bytes are valid ([C3](crate::contract#c3)).
     #[must_use]
     #[allow(unsafe_code)]
     pub const fn from_bytes(bytes: [u8; 48]) -> Self {
-        // SAFETY: the sizes are equal and every field of `Wc` is an integer, for which any bits are a
-        // value.
+        // SAFETY: the sizes are equal, and every field of `Wc` is an integer, for which all bit patterns are valid.
         let wc: Self = unsafe { core::mem::transmute(bytes) };
         Self { generation: [0; 2], ..wc }
     }
 
-    /// Its words. By reference: taken apart into values, they are moved one by one.
+    /// Returns the completion as words. By reference, because an array by value is moved word by word.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(crate) const fn words(&self) -> &[Word; WORDS] {
-        // SAFETY: `Wc` is `WORDS` words long, without padding, and aligned as they are.
+        // SAFETY: `Wc` is `WORDS` words long, without implicit padding, and aligned at least as a word is.
         unsafe { &*core::ptr::from_ref(self).cast() }
     }
 
-    /// Its words, to be written.
+    /// Returns the completion as mutable words.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(crate) const fn words_mut(&mut self) -> &mut [Word; WORDS] {
-        // SAFETY: as for `words`; and any bits are a value of every field.
+        // SAFETY: as for `words`, and all bit patterns are valid for every field.
         unsafe { &mut *core::ptr::from_mut(self).cast() }
     }
 
-    /// What Eq and Hash go by: everything but the padding.
+    /// The bytes that `Eq` and `Hash` use: all but the padding.
     const fn key(&self) -> [u8; 48] {
         self.to_bytes()
     }
 }
 
 impl Default for Wc {
-    /// All zero: room for a poll to write to.
+    /// All fields zero, for buffers to poll into.
     fn default() -> Self {
         Self::new(0, WcStatus::SUCCESS, 0)
     }
@@ -311,7 +313,7 @@ impl Hash for Wc {
 }
 
 impl fmt::Debug for Wc {
-    /// Shows what is defined.
+    /// Shows defined fields only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.result() {
             Ok(completed) => completed.fmt(f),

@@ -1,13 +1,13 @@
-//! Work requests: what is posted to a queue pair, borrowed for the call and built without allocation.
+//! Work requests, which are posted to a queue pair. They are borrowed for the call and built without allocation.
 //!
 //! ```
 //! use cq_core::wr::{RecvWr, RemoteAddr, SendFlags, SendWr, Sge};
 //!
-//! let pieces = [Sge { addr: 0x1000, length: 48, lkey: 7 }, Sge { addr: 0x2000, length: 16, lkey: 7 }];
-//! let receive = RecvWr::new(1, &pieces);
-//! let send = SendWr::send(2, &pieces).solicited();
+//! let sges = [Sge { addr: 0x1000, length: 48, lkey: 7 }, Sge { addr: 0x2000, length: 16, lkey: 7 }];
+//! let receive = RecvWr::new(1, &sges);
+//! let send = SendWr::send(2, &sges).solicited();
 //! let small = SendWr::send_inline(3, b"ping").with_imm([0, 0, 0, 9]);
-//! let write = SendWr::write(4, &pieces, RemoteAddr { addr: 0x9000, rkey: 11 }).unsignaled();
+//! let write = SendWr::write(4, &sges, RemoteAddr { addr: 0x9000, rkey: 11 }).unsignaled();
 //!
 //! assert_eq!(receive.sges.len(), 2);
 //! assert_eq!(send.data.len(), 64);
@@ -16,22 +16,22 @@
 //! ```
 //!
 //! # Rules
-//! What the operations do is Q6; how many pieces a request may have and how much may be inline is up to
-//! the queue pair (Q4).
+//! The operations ([Q6](crate::contract#q6)); the queue pair's limits on scatter/gather elements (SGEs) and inline
+//! bytes ([Q4](crate::contract#q4)).
 
 mod op;
 
 pub use self::op::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
 
-/// One piece of registered local memory: `struct ibv_sge`.
+/// A scatter/gather element (SGE), a range of registered local memory: `struct ibv_sge`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sge {
-    /// Where it starts.
+    /// Start address.
     pub addr: u64,
-    /// How many bytes it has.
+    /// Length in bytes.
     pub length: u32,
-    /// The local key of the memory region that it lies in.
+    /// Local key of the memory region.
     pub lkey: u32,
 }
 
@@ -43,14 +43,14 @@ const _: () = {
 };
 
 bitflags::bitflags! {
-    /// `enum ibv_send_flags`. Inline is not among them: [`Data::Inline`] says it.
+    /// `enum ibv_send_flags`, without the inline flag: use [`Data::Inline`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct SendFlags: u32 {
-        /// Start only when every earlier READ and atomic is done.
+        /// Start only after all earlier READs and atomics have finished.
         const FENCE = 1;
-        /// Complete on success too (C8, C9).
+        /// Generate a completion on success too ([C8](crate::contract#c8), [C9](crate::contract#c9)).
         const SIGNALED = 1 << 1;
-        /// Wake a peer that armed for solicited completions only (N3).
+        /// Raise an event also at a peer that armed for solicited completions only ([N3](crate::contract#n3)).
         const SOLICITED = 1 << 2;
     }
 }
@@ -58,14 +58,14 @@ bitflags::bitflags! {
 /// The bytes of a send-queue request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data<'a> {
-    /// Pieces of registered memory, to be left alone until the completion. READ and atomics write them.
+    /// SGEs of registered memory. READ and atomics write to it. Do not access it until the request completes.
     Sges(&'a [Sge]),
-    /// Bytes that are copied while posting; the slice is free again when the call returns.
+    /// Bytes that are copied while posting. The slice can be reused when the call returns.
     Inline(&'a [u8]),
 }
 
 impl Data<'_> {
-    /// How many bytes there are.
+    /// Returns the total length in bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> u64 {
@@ -75,23 +75,23 @@ impl Data<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the total length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A request for a send queue.
+/// A work request for a send queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendWr<'a> {
-    /// Comes back in the completion.
+    /// Returned in the completion.
     pub wr_id: u64,
-    /// What to do.
+    /// The operation.
     pub op: SendOp,
-    /// How to do it.
+    /// The send flags.
     pub flags: SendFlags,
-    /// With which bytes.
+    /// The local data.
     pub data: Data<'a>,
 }
 
@@ -144,13 +144,13 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, SendOp::FetchAdd { remote, add }, Data::Sges(sges))
     }
 
-    /// A signaled SEND that invalidates the window whose key the receiver knows as `rkey`.
+    /// A signaled SEND that invalidates the receiver's memory window with this key.
     #[must_use]
     pub const fn send_with_inv(wr_id: u64, sges: &'a [Sge], rkey: u32) -> Self {
         Self::new(wr_id, SendOp::SendInvalidate { rkey }, Data::Sges(sges))
     }
 
-    /// A signaled atomic write of the request's eight bytes.
+    /// A signaled atomic write of eight bytes.
     #[must_use]
     pub const fn atomic_write(wr_id: u64, sges: &'a [Sge], remote: RemoteAddr) -> Self {
         Self::new(wr_id, SendOp::AtomicWrite { remote }, Data::Sges(sges))
@@ -162,7 +162,7 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, SendOp::AtomicWrite { remote }, Data::Inline(bytes))
     }
 
-    /// A signaled FLUSH of `length` bytes.
+    /// A signaled FLUSH of `length` bytes, or of a whole region.
     #[must_use]
     pub const fn flush(
         wr_id: u64,
@@ -175,25 +175,25 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, op, Data::Sges(&[]))
     }
 
-    /// A signaled binding of a memory window.
+    /// A signaled bind of a memory window.
     #[must_use]
     pub const fn bind_window(wr_id: u64, bind: WindowBind) -> Self {
         Self::new(wr_id, SendOp::BindWindow(bind), Data::Sges(&[]))
     }
 
-    /// A signaled invalidation of the key of a window of this side.
+    /// A signaled invalidation of a local memory window's key.
     #[must_use]
     pub const fn local_invalidate(wr_id: u64, rkey: u32) -> Self {
         Self::new(wr_id, SendOp::LocalInvalidate { rkey }, Data::Sges(&[]))
     }
 
-    /// Any operation, signaled.
+    /// A signaled request for any operation.
     #[must_use]
     pub const fn new(wr_id: u64, op: SendOp, data: Data<'a>) -> Self {
         Self { wr_id, op, flags: SendFlags::SIGNALED, data }
     }
 
-    /// Carries this immediate data, in network byte order; SEND and WRITE do, all others carry none.
+    /// Adds immediate data, in network byte order, to a SEND or WRITE. Other operations are unchanged.
     #[must_use]
     pub const fn with_imm(mut self, network_order: [u8; 4]) -> Self {
         self.op = match self.op {
@@ -204,21 +204,22 @@ impl<'a> SendWr<'a> {
         self
     }
 
-    /// Starts only when every earlier READ and atomic of the queue is done.
+    /// Starts the request only after all earlier READs and atomics of the queue have finished.
     #[must_use]
     pub const fn fenced(mut self) -> Self {
         self.flags = self.flags.union(SendFlags::FENCE);
         self
     }
 
-    /// Completes only if it fails (C8); a later signaled request says that it is done (C9).
+    /// Generates a completion only on failure ([C8](crate::contract#c8)). The completion of a later signaled request
+    /// covers this one ([C9](crate::contract#c9)).
     #[must_use]
     pub const fn unsignaled(mut self) -> Self {
         self.flags = self.flags.difference(SendFlags::SIGNALED);
         self
     }
 
-    /// Wakes a peer that armed for solicited completions only (N3).
+    /// Raises an event also at a peer that armed for solicited completions only ([N3](crate::contract#n3)).
     #[must_use]
     pub const fn solicited(mut self) -> Self {
         self.flags = self.flags.union(SendFlags::SOLICITED);
@@ -226,17 +227,17 @@ impl<'a> SendWr<'a> {
     }
 }
 
-/// A request for a receive queue.
+/// A work request for a receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvWr<'a> {
-    /// Comes back in the completion.
+    /// Returned in the completion.
     pub wr_id: u64,
-    /// Where the bytes of the message go, in order.
+    /// The SGEs that the message is scattered to, in order.
     pub sges: &'a [Sge],
 }
 
 impl<'a> RecvWr<'a> {
-    /// A receive into these pieces.
+    /// A receive into these SGEs.
     #[must_use]
     pub const fn new(wr_id: u64, sges: &'a [Sge]) -> Self {
         Self { wr_id, sges }

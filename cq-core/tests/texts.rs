@@ -53,7 +53,7 @@ fn failures_of_a_queue_and_its_channel() {
     poll(PollError::Device(5), "the device failed to poll the completion queue (code 5)");
     poll(
         PollError::Misbehaved { asked: 2, returned: 3 },
-        "the transport returned 3 completions where there was room for 2",
+        "the transport returned 3 completions for a buffer of 2",
     );
     let arm = |error, text| {
         says(&error, text);
@@ -120,7 +120,7 @@ fn q04_refused_requests() {
         (Refused::Unsupported, "the device does not have this operation"),
         (
             Refused::InlineResult,
-            "READ and atomics write their data, so it can't be inline: give pieces of registered memory",
+            "READ and atomics write their data, so it can't be inline: give scatter/gather elements of registered memory",
         ),
         (
             Refused::NoReadAtomic,

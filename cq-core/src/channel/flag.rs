@@ -1,4 +1,4 @@
-//! A channel of one word: for firmware, where an interrupt handler pushes, and the main loop takes the event when it wakes.
+//! A channel of one word, for firmware: an interrupt handler pushes, and the main loop takes the event when it wakes.
 //!
 //! ```
 //! use cq_core::channel::flag::Flag;
@@ -14,16 +14,16 @@
 //! ```
 //!
 //! # How it works
-//! The word counts events, and who takes them remembers the count. So an event that is merged with one that waits hands
-//! over what was done before it as well, which a bit that is set and cleared would need a swap for. It is right as long as
-//! fewer than 2³² events wait, and a queue that is armed anew for each leaves two at most.
+//! The word counts raised events, and the receiver remembers how many it has taken. An event that is merged with an
+//! unread one still hands over what its producer did before it: each raise is a Release of the word. A bit would need a
+//! swap for that. The count is exact up to 2³² unread events; a queue that is armed again after each event leaves at most
+//! two.
 //!
-//! Where the target has compare-and-swap, a [`Raiser`] can be cloned. Elsewhere there is one, and it works by a load and
-//! a store.
+//! On targets with compare-and-swap a [`Raiser`] can be cloned. On others there is one, which loads and stores.
 //!
 //! # Sleeping
-//! What a core sleeps by is its own affair: `WFE` on Arm, where the interrupt that raised the event wakes it. A core
-//! that goes to sleep by `WFI` looks at the flag with interrupts masked first.
+//! The flag does not put the core to sleep. On Arm, use `WFE`, which the interrupt ends; with `WFI`, check the flag with
+//! interrupts masked first.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -31,7 +31,7 @@ use core::marker::PhantomData;
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::{CqKey, EventError, Events, Signal};
 
-/// The word, and what its events are called.
+/// The channel.
 #[derive(Debug)]
 pub struct Flag {
     raised: AtomicU32,
@@ -40,7 +40,7 @@ pub struct Flag {
 
 impl Flag {
     const_unless_loom! {
-        /// No event waits; those that come are called `key`.
+        /// A channel without an event. Its events carry `key`.
         #[must_use]
         pub const fn new(key: CqKey) -> Self {
             Self { raised: AtomicU32::new(0), key }
@@ -72,7 +72,7 @@ impl Flag {
     }
 }
 
-/// The producer's side. Each is one thread's, or one interrupt handler's.
+/// The producer's side, for one thread or one interrupt handler.
 #[derive(Debug)]
 #[cfg_attr(target_has_atomic = "32", derive(Clone))]
 pub struct Raiser<'a> {
@@ -91,7 +91,7 @@ impl Signal for Raiser<'_> {
 #[derive(Debug)]
 pub struct Receiver<'a> {
     flag: &'a Flag,
-    /// How many events there had been when one was taken last.
+    /// The count when an event was last taken.
     taken: u32,
 }
 

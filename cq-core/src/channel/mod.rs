@@ -1,4 +1,4 @@
-//! Event channels that come with the engine, for queues that are software.
+//! Event channels for software queues.
 //!
 //! ```
 //! use cq_core::channel::flag::Flag;
@@ -20,15 +20,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | channel | who sleeps | needs |
+//! | channel | for | needs |
 //! |---|---|---|
-//! | [`flag`] | firmware, which looks at it when it wakes | nothing, not even compare-and-swap |
-//! | `thread` | a thread | feature `std` |
+//! | [`flag`] | firmware that checks it when the core wakes | nothing, not even compare-and-swap |
+//! | `thread` | a thread that sleeps | feature `std` |
 //! | `waker` | a task of any executor | feature `async` |
 //!
-//! Several queues may share a channel: [`route`] lets each be waited for as if it had its own.
-//!
-//! A closure is a channel's producer's side, too: see [`Signal`](crate::transport::Signal).
+//! [`route`] shares one channel between several queues. A closure is a [`Signal`](crate::transport::Signal), too: one that
+//! writes to an eventfd, for example.
 
 pub mod flag;
 pub mod route;

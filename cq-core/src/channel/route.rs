@@ -1,4 +1,5 @@
-//! One channel for several queues (N8), of which each is waited for as if it were its own.
+//! One channel shared by several queues ([N8](crate::contract#n8)): a wait for one queue keeps the events of the
+//! others.
 //!
 //! ```
 //! use cq_core::channel::route::Router;
@@ -29,34 +30,34 @@
 
 use crate::transport::{Block, CqKey, EventError, Events, Woken};
 
-/// A channel, and what it has told of queues that nobody was waiting for then: of `N` at the most. An event of one more
-/// comes to whoever waits, as [`WaitError::OtherQueue`](crate::cq::WaitError::OtherQueue).
+/// A channel, and up to `N` queues whose events were read during waits for other queues. The event of one more queue is
+/// returned to the caller, as [`WaitError::OtherQueue`](crate::cq::WaitError::OtherQueue).
 #[derive(Clone, Debug)]
 pub struct Router<E, const N: usize> {
     channel: E,
-    /// Each queue at most once.
+    /// Queues with an unread event, each once.
     waiting: [Option<CqKey>; N],
-    /// What a sleep ended by, and nobody has taken yet.
+    /// The event that ended a sleep, until it is taken.
     ahead: Option<CqKey>,
 }
 
 impl<E, const N: usize> Router<E, N> {
-    /// Of this channel.
+    /// A router for this channel.
     pub const fn new(channel: E) -> Self {
         Self { channel, waiting: [None; N], ahead: None }
     }
 
-    /// The events of one queue.
+    /// The channel as one queue sees it.
     pub const fn of(&mut self, key: CqKey) -> Routed<'_, E, N> {
         Routed { router: self, key }
     }
 
-    /// Gives the channel back; events that wait here are lost.
+    /// Returns the channel. Events that were kept for other queues are lost.
     pub fn into_channel(self) -> E {
         self.channel
     }
 
-    /// Remembers an event; false if there is no place for another queue.
+    /// Keeps an event for its queue. Returns false if `N` queues have one already.
     fn keep(&mut self, key: CqKey) -> bool {
         if self.waiting.contains(&Some(key)) {
             return true;
@@ -75,7 +76,7 @@ impl<E: Events, const N: usize> Router<E, N> {
     }
 }
 
-/// The events of one queue of a channel that several share.
+/// A shared channel as one queue sees it.
 #[derive(Debug)]
 pub struct Routed<'a, E, const N: usize> {
     router: &'a mut Router<E, N>,
@@ -83,7 +84,7 @@ pub struct Routed<'a, E, const N: usize> {
 }
 
 impl<E: Events, const N: usize> Events for Routed<'_, E, N> {
-    /// Takes an event of this queue; those of others wait for who asks for them.
+    /// Takes an event of this queue, and keeps those of others.
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let Self { router, key } = self;
         if let Some(place) = router.waiting.iter_mut().find(|place| **place == Some(*key)) {

@@ -22,8 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Several queues may share one: each event names its queue (N8), and a queue's event waits at most once, however often it
-//! is raised (N9). A [`StopHandle`] ends a sleep from another thread.
+//! Several queues may share a channel: each event names its queue ([N8](crate::contract#n8)). A queue has at most one
+//! unread event, however often it is raised ([N9](crate::contract#n9)). A [`StopHandle`] ends a sleep from another
+//! thread.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -40,14 +41,14 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The queues whose events wait, each once.
+    /// The queues that have an unread event, each once.
     waiting: VecDeque<CqKey>,
     is_to_stop: bool,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in it is ever half done.
+        // A panic leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,7 +58,7 @@ impl Shared {
     }
 }
 
-/// A channel that so many queues share; there may be more, for which raising an event allocates once.
+/// A channel with space for the events of `queues` queues. It works for more; raising an event may allocate then.
 #[must_use]
 pub fn channel(queues: usize) -> (Raiser, Receiver) {
     let state = State { waiting: VecDeque::with_capacity(queues), is_to_stop: false };
@@ -84,7 +85,7 @@ impl Signal for Raiser {
 pub struct Receiver(Arc<Shared>);
 
 impl Receiver {
-    /// By which other threads end its sleep.
+    /// A handle by which other threads end a sleep on this channel.
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.0))
@@ -121,12 +122,12 @@ impl Block for Receiver {
     }
 }
 
-/// Ends a sleep on the channel, the one that is under way or else the next: it comes back as interrupted.
+/// Ends a sleep on the channel from another thread.
 #[derive(Clone, Debug)]
 pub struct StopHandle(Arc<Shared>);
 
 impl StopHandle {
-    /// Ends one sleep.
+    /// Ends the present sleep, or else the next one. It returns [`Woken::Interrupted`].
     pub fn stop(&self) {
         self.0.change(|state| state.is_to_stop = true);
     }

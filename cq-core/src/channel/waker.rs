@@ -87,7 +87,7 @@ impl<C: Deref<Target = WakerChannel>> Signal for Raiser<C> {
 #[derive(Debug)]
 pub struct Receiver<C> {
     channel: C,
-    /// How many events there had been when one was taken last.
+    /// The count when an event was last taken.
     taken: u32,
 }
 

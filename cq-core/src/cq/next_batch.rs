@@ -1,4 +1,4 @@
-//! Waiting as a task does. Feature `async`.
+//! Asynchronous waiting. Feature `async`.
 
 use core::future::poll_fn;
 use core::ops::Deref;
@@ -10,40 +10,43 @@ use crate::transport::{Arm, Notify};
 use crate::wc::Wc;
 
 impl<T: Arm> CompletionQueue<T> {
-    /// Takes up to `room.len()` completions, once there is one: [`wait`](Self::wait) for a task of any executor. Empty means
-    /// that there is no `room`. Dropped before it is ready, it has taken nothing, and nothing is lost.
+    /// Waits until there is a completion, then takes up to `buffer.len()` of them: [`wait`](Self::wait) for a task of
+    /// any executor. Returns an empty slice only if `buffer` is empty.
     ///
-    /// The channel has to be this queue's alone.
+    /// The channel must serve this queue only.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe. If the future is dropped before it is ready, it has taken no completions.
     ///
     /// # Errors
-    /// The queue failed, or ended, or can't be armed.
+    /// The queue failed or ended, it can't be armed, or the channel delivered an event of another queue.
     pub async fn next_batch<'r>(
         &mut self,
-        room: &'r mut [Wc],
+        buffer: &'r mut [Wc],
         events: &mut Receiver<impl Deref<Target = WakerChannel>>,
     ) -> Result<&'r [Wc], WaitError> {
-        let count = poll_fn(|task| match self.look_for(room, events, task.waker()) {
-            Ok(0) if !room.is_empty() => Poll::Pending,
+        let count = poll_fn(|task| match self.look_for(buffer, events, task.waker()) {
+            Ok(0) if !buffer.is_empty() => Poll::Pending,
             looked => Poll::Ready(looked),
         });
         let count = count.await?;
-        Ok(&room[..count])
+        Ok(&buffer[..count])
     }
 
-    /// Polls; if nothing is there, has the task woken by the next completion.
+    /// Polls. If the queue is empty, arranges for the next completion to wake the task.
     pub(super) fn look_for(
         &mut self,
-        room: &mut [Wc],
+        buffer: &mut [Wc],
         events: &mut Receiver<impl Deref<Target = WakerChannel>>,
         task: &Waker,
     ) -> Result<usize, WaitError> {
-        let count = self.take(room)?;
-        if count > 0 || room.is_empty() {
+        let count = self.take(buffer)?;
+        if count > 0 || buffer.is_empty() {
             return Ok(count);
         }
-        // Before the arm, whose event is to find it.
+        // Register before arming, so that the arm's event wakes this task.
         events.register(task);
         take_events(self.transport.key(), events)?;
-        self.look(room, Some(Notify::Next))
+        self.look(buffer, Some(Notify::Next))
     }
 }

@@ -11,8 +11,8 @@ use crate::channel::waker::{Receiver, WakerChannel};
 use crate::transport::{Arm, PollError};
 use crate::wc::Wc;
 
-/// The completions of a queue, one by one, for a task of any executor; taken up to `N` at a time. It ends when the queue's
-/// producers are gone, or after an error.
+/// A [`Stream`] of a queue's completions, for a task of any executor. It polls up to `N` completions at a time. The
+/// stream ends when the queue's producers are gone, or after an error.
 ///
 /// ```
 /// use cq_core::channel::waker;
@@ -38,13 +38,13 @@ pub struct CompletionStream<T, C, const N: usize> {
     cq: CompletionQueue<T>,
     events: Receiver<C>,
     batch: [Wc; N],
-    /// What of the batch is still to be given.
+    /// The part of the batch that is not yet returned.
     left: Range<usize>,
     is_over: bool,
 }
 
 impl<T: Arm, C: Deref<Target = WakerChannel>, const N: usize> CompletionStream<T, C, N> {
-    /// Of this queue, whose events come to this channel alone.
+    /// Creates a stream of this queue. `events` must serve this queue only.
     #[must_use]
     pub fn new(cq: CompletionQueue<T>, events: Receiver<C>) -> Self {
         const { assert!(N > 0, "a batch has to hold something") };
@@ -52,7 +52,7 @@ impl<T: Arm, C: Deref<Target = WakerChannel>, const N: usize> CompletionStream<T
     }
 }
 
-// Nothing is pinned in it.
+// No field is structurally pinned.
 impl<T, C, const N: usize> Unpin for CompletionStream<T, C, N> {}
 
 impl<T: Arm, C: Deref<Target = WakerChannel>, const N: usize> Stream for CompletionStream<T, C, N> {

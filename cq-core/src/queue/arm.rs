@@ -2,27 +2,26 @@
 //!
 //! # States
 //!
-//! | word | state | who writes it | from |
+//! | word | state | written by | from |
 //! |---|---|---|---|
-//! | 0 | Idle | a producer, as it fires | Solicited, Next |
-//! | 1 | Solicited | the consumer, as it arms | Idle |
-//! | 2, and any other | Next | the consumer, as it arms | Idle, Solicited |
+//! | 0 | Idle | a producer, when it fires | Solicited, Next |
+//! | 1 | Solicited | the consumer, when it arms | Idle |
+//! | 2 or any other value | Next | the consumer, when it arms | Idle, Solicited |
 //!
-//! With one producer, both sides use loads and stores only, so this works on targets without
-//! compare-and-swap. They race when the consumer arms while the producer fires, and the producer's Idle may then erase the arm. No
-//! wake-up is lost by that, because the producer disarms **first and then** raises: an arm that is erased
-//! is always followed by an event, at worst by one that finds nothing (N5).
+//! With one producer, both sides use loads and stores only, so this works on targets without compare-and-swap. If the
+//! consumer arms while the producer fires, the producer's store of Idle may overwrite the arm. This loses no wake-up,
+//! because the producer disarms **first and then** raises: an overwritten arm is always followed by an event, at worst
+//! a spurious one ([N5](crate::contract#n5)).
 //!
-//! An event may also be [held back](ArmWord::fire_unless) to stand for several completions; the queue then
-//! stays armed. Whoever holds one back fires in the end, by count or by time.
+//! A producer may also [hold an event back](ArmWord::fire_unless) so that it stands for several completions. The queue
+//! then stays armed, and the event must be raised later, by count or by time.
 //!
-//! Several producers fire by [`fire_shared`](ArmWord::fire_shared), a compare-and-swap that takes back
-//! only what was looked at. By stores, two of them would raise two events for one arm; by a swap, one that
-//! looked at Next could erase a later Solicited, for which it raises nothing. The consumer's side is the
-//! same: its store races with a disarming only when it turns Solicited into Next, and then either comes
-//! first with nothing lost.
+//! Several producers use [`fire_shared`](ArmWord::fire_shared), which disarms by a compare-and-swap with the value that
+//! was loaded. With stores, two producers would raise two events for one arm. With a swap, a producer that loaded Next
+//! could erase a later Solicited, for which it raises nothing. The consumer arms as with one producer: its store races
+//! with a disarm only when it replaces Solicited by Next, and then no event is lost in either order.
 //!
-//! The races against publishing are settled by the fences that [`queue`](super) describes.
+//! The fences described in [`queue`](super) order arming against publishing.
 
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::Notify;
@@ -31,7 +30,7 @@ const IDLE: u32 = 0;
 const SOLICITED: u32 = 1;
 const NEXT: u32 = 2;
 
-/// The word. Any number in it is a state.
+/// The word. Any value is a state.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(super) struct ArmWord(AtomicU32);
@@ -44,28 +43,29 @@ impl ArmWord {
         }
     }
 
-    /// The consumer asks for an event; what is armed already is never weakened (N4).
+    /// Arms for an event. Never weakens what is armed already ([N4](crate::contract#n4)).
     pub(super) fn arm(&self, on: Notify) {
         let wanted = match on {
             Notify::Solicited => SOLICITED,
             Notify::Next => NEXT,
         };
-        // No store where it is armed already: it could undo a disarming that this load did not see, and
-        // so turn an arm for less into one for more (N3). The event of that disarming is still to be taken.
+        // No store if this much is armed already: it could undo a disarm that this load did not see, and so arm for
+        // more than was asked (N3). The event of that disarm is still to be taken, so no wake-up is lost.
         if sync::load_u32(&self.0) < wanted {
             sync::store_u32(&self.0, wanted);
         }
     }
 
-    /// The producer has published something: calls `raise` if it is what the consumer waits for, after
-    /// disarming. `urgent` is a solicited receive, a failure, or the overrun (N3, O5).
+    /// Called after the producer has published: if the consumer armed for it, disarms and then calls `raise`. `urgent`:
+    /// whether a solicited receive, a failure, or the overrun was published ([N3](crate::contract#n3),
+    /// [O5](crate::contract#o5)).
     #[inline]
     pub(super) fn fire(&self, urgent: bool, raise: impl FnOnce()) {
         self.fire_unless(urgent, |_| false, raise);
     }
 
-    /// [`fire`](Self::fire), unless the producer `holds` the event back, knowing for what the consumer has
-    /// armed: then that stays armed.
+    /// [`fire`](Self::fire), unless `holds`, called with what the consumer armed for, returns `true`: then the event is
+    /// held back and the queue stays armed.
     #[inline]
     pub(super) fn fire_unless(
         &self,
@@ -86,8 +86,7 @@ impl ArmWord {
         raise();
     }
 
-    /// [`fire`](Self::fire) of one producer among several. Here `urgent` is asked only while the consumer is
-    /// armed for solicited completions.
+    /// [`fire`](Self::fire) with several producers. `urgent` is called only while the word is Solicited.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     #[inline]
     pub(super) fn fire_shared(&self, urgent: impl Fn() -> bool, raise: impl FnOnce()) {

@@ -1,47 +1,47 @@
-//! Which capacities a queue can have.
+//! Checks of capacities.
 
 use super::MAX_STORAGE;
 
-/// Why a queue can't have this capacity, or this storage.
+/// The capacity or the storage of a queue is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CapacityError {
-    /// It has to hold at least one completion.
+    /// The capacity, or the number of slots, is 0.
     Zero,
-    /// Storage has to be a power of two.
+    /// The number of slots is not a power of two.
     NotPowerOfTwo(usize),
-    /// Storage is limited to [`MAX_STORAGE`] slots.
+    /// There are more slots than [`MAX_STORAGE`].
     TooLarge(usize),
-    /// More was promised than can be stored.
+    /// The guaranteed capacity is larger than the number of slots.
     MoreThanStorage {
-        /// How many completions the queue is to hold.
+        /// The guaranteed capacity.
         promised: u32,
-        /// How many slots it has.
+        /// The number of slots.
         storage: usize,
     },
-    /// There must be as many tags as slots, or none.
+    /// There are tags, but not one for each slot.
     TagsDiffer {
-        /// How many tags.
+        /// The number of tags.
         tags: usize,
-        /// How many slots.
+        /// The number of slots.
         slots: usize,
     },
-    /// The memory is not aligned as the queue needs it.
+    /// The memory is not aligned.
     Misaligned {
-        /// To how many bytes it has to be.
+        /// The required alignment, in bytes.
         to: usize,
     },
     /// The memory is too small.
     TooSmall {
-        /// How many bytes the queue takes.
+        /// The size of the queue, in bytes.
         needed: usize,
-        /// How many there are.
+        /// The size of the memory, in bytes.
         given: usize,
     },
 }
 
 impl CapacityError {
-    /// Whether a ring may have this many slots.
+    /// Checks the number of slots of a ring.
     pub(crate) const fn check_storage(slots: usize) -> Result<(), Self> {
         match slots {
             0 => Err(Self::Zero),
@@ -51,7 +51,7 @@ impl CapacityError {
         }
     }
 
-    /// Whether a ring of this many slots may be promised to hold so many completions.
+    /// Checks the number of slots and the guaranteed capacity of a ring.
     pub(super) const fn check_promise(slots: usize, promised: u32) -> Result<(), Self> {
         if let Err(error) = Self::check_storage(slots) {
             return Err(error);

@@ -1,17 +1,17 @@
-//! Whether a queue has an event channel: in the type of its sides.
+//! Whether a queue has an event channel, as a type parameter of its sides.
 
 use crate::transport::{CqKey, Signal};
 
-/// Whether a side's queue raises events.
+/// Whether a queue raises events.
 pub trait Channel: sealed::Sealed {
-    /// Whether it does. A queue without a channel spends nothing on events.
+    /// Whether it does. A queue without a channel has no cost for events.
     const RAISES: bool;
 
-    /// Raises one.
+    /// Raises an event.
     fn raise(&self);
 }
 
-/// A queue without a channel: it can't be armed.
+/// A queue without a channel. It cannot be armed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoChannel;
 
@@ -21,18 +21,17 @@ impl Channel for NoChannel {
     fn raise(&self) {}
 }
 
-/// A queue whose events come to a channel. The producer has the [`Signal`] that raises them, the consumer nothing but
-/// the name that they carry.
+/// A queue with a channel. The producer has the [`Signal`] that raises events, the consumer only their key.
 #[derive(Clone, Copy, Debug)]
 pub struct OnChannel<S = ()> {
-    /// What the queue's events are called.
+    /// The key that the queue's events carry.
     pub key: CqKey,
     /// The producer's side of the channel.
     pub signal: S,
 }
 
 impl OnChannel {
-    /// The consumer's part.
+    /// For the consumer.
     #[must_use]
     pub const fn named(key: CqKey) -> Self {
         Self { key, signal: () }

@@ -1,26 +1,26 @@
-//! What a producer is given to push.
+//! What a producer pushes.
 
 use crate::wc::Wc;
 
-/// A completion that a producer takes: a [`Wc`], or an [`Entry`], which says more.
+/// A completion to push: a [`Wc`], or an [`Entry`], which says more.
 pub trait Completion: sealed::Sealed {
     /// The completion.
     fn wc(&self) -> &Wc;
 
-    /// What a [raw](super::raw) queue with tags hands back with it; elsewhere it is lost.
+    /// The tag that a [raw](super::raw) queue with tags returns with it. Other queues discard it.
     #[inline(always)]
     fn tag(&self) -> u32 {
         0
     }
 
-    /// Whether the message was sent SOLICITED, which counts for receives only (N3).
+    /// Whether the message was sent SOLICITED. Applies to receives only ([N3](crate::contract#n3)).
     #[inline(always)]
     fn solicited(&self) -> bool {
         false
     }
 
-    /// Whether it is what a consumer that armed for solicited completions waits for: a solicited receive, and any
-    /// failure, but never a successful send (N3).
+    /// Whether a consumer armed for solicited completions waits for it: a solicited receive, or any failure, but never
+    /// a successful send ([N3](crate::contract#n3)).
     #[inline]
     fn is_urgent(&self) -> bool {
         match self.wc().result() {
@@ -37,14 +37,14 @@ impl Completion for Wc {
     }
 }
 
-/// A completion, and what else a device knows of it.
+/// A completion with a tag and its SOLICITED flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The completion.
     pub wc: Wc,
-    /// What a [raw](super::raw) queue with tags hands back with it.
+    /// The tag that a [raw](super::raw) queue with tags returns with it.
     pub tag: u32,
-    /// Whether the message was sent SOLICITED, which counts for receives only (N3).
+    /// Whether the message was sent SOLICITED. Applies to receives only ([N3](crate::contract#n3)).
     pub solicited: bool,
 }
 

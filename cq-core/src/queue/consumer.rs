@@ -1,4 +1,4 @@
-//! The application's side: a poll, from the look at the next slot to giving slots back; and arming.
+//! The consumer: a poll, from the check of the next slot to the release of slots; and arming.
 #![allow(unsafe_code)]
 
 use super::Alerts;
@@ -11,7 +11,7 @@ use crate::sync;
 use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 
-/// The application's side: [`PollCq`], and [`Arm`] where the queue has a channel. Arming one that has none does not
+/// The consumer. Implements [`PollCq`], and [`Arm`] if the queue has a channel. Arming a queue without one does not
 /// compile:
 ///
 /// ```compile_fail,E0277
@@ -27,8 +27,7 @@ pub struct Consumer<'a, C = NoChannel, M: Memory = Own> {
     alerts: Ref<'a, Alerts>,
     channel: C,
     position: Position,
-    /// The place at `position`: all that an empty poll has to know. None is ever published there once the end was
-    /// reported.
+    /// The place at `position`, cached for empty polls. Once the end was reported, one that is never published.
     next: Place<'a>,
     released: Position,
     lag: Position,
@@ -37,10 +36,10 @@ pub struct Consumer<'a, C = NoChannel, M: Memory = Own> {
 }
 
 impl<'a, C, M: Memory> Consumer<'a, C, M> {
-    /// The consumer from `position` on, of a ring that was promised to hold so many completions.
+    /// The consumer from `position` on, of a ring with `promised` as its guaranteed capacity.
     ///
     /// # Safety
-    /// It is the ring's one consumer, until another one goes on at its [`position`](Self::position).
+    /// It is the ring's only consumer until another one resumes at its [`position`](Self::position).
     pub(super) unsafe fn new(
         ring: Ring<'a, M>,
         (head, alerts): (Ref<'a, Head>, Ref<'a, Alerts>),
@@ -56,12 +55,12 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         Self { ring, head, alerts, channel, position, next, released, lag, promised, owner }
     }
 
-    /// Goes on in another ring.
+    /// Continues in another ring.
     ///
     /// # Safety
-    /// It is that ring's one consumer, whose entries begin at `position`.
+    /// It is the only consumer of that ring, whose entries start at `position`.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
-    pub(super) unsafe fn go_on_in(
+    pub(super) unsafe fn switch_to(
         &mut self,
         (ring, head): (Ring<'a, M>, Ref<'a, Head>),
         position: Position,
@@ -72,13 +71,13 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         (self.lag, self.promised) = (lag(ring.storage(), promised), promised);
     }
 
-    /// How many completions were polled.
+    /// The number of completions polled, wrapping.
     #[must_use]
     pub const fn position(&self) -> Position {
         self.position
     }
 
-    /// How many completions the queue was promised to hold (O1).
+    /// The guaranteed capacity, in completions ([O1](crate::contract#o1)).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.promised
@@ -87,26 +86,26 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     /// Whether there is nothing to poll.
     ///
     /// # Staleness
-    /// False can be trusted.
+    /// `false` stays false until the next poll.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.next.is_published()
     }
 
-    /// Gives the queue up: for who finds that its producers can't push any more. What is stored is still handed out,
-    /// then every poll is [`PollError::Failed`].
+    /// Gives the queue up, if the caller finds that its producers can no longer push. Stored completions are still
+    /// handed out; then every poll returns [`PollError::Failed`].
     pub fn fail(&mut self) {
         self.health().fail();
     }
 
-    /// What became of the queue.
+    /// The state of the queue.
     #[must_use]
     pub fn state(&self) -> State {
         self.health().state()
     }
 
-    /// [`poll`](PollCq::poll), by which `take` is given the slots.
+    /// [`poll`](PollCq::poll), with `take` to copy entries and release their slots.
     #[inline(always)]
     pub(super) fn poll_by(
         &mut self,
@@ -122,14 +121,14 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         self.last_entries(out, take)
     }
 
-    /// Once the end is seen, takes what there is: the last entries may have been published after the look at the slot.
+    /// Polls once the end was seen: the last entries may have been published after the slot was checked.
     #[cold]
     fn last_entries(
         &mut self,
         out: &mut [Wc],
         mut take: impl FnMut(&mut Self, &mut [Wc]) -> usize,
     ) -> Result<usize, PollError> {
-        // Looked at again, now with what was stored before.
+        // The state is loaded with Acquire, so `take` sees every entry stored before the end.
         let error = match self.health().state().error() {
             Some(error) if !out.is_empty() => error,
             _ => return Ok(0),
@@ -141,7 +140,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         }
     }
 
-    /// Hands out nothing any more (O3).
+    /// Records that the end is reported. Nothing is handed out afterwards ([O3](crate::contract#o3)).
     #[cold]
     pub(super) fn report(&mut self, error: PollError) -> PollError {
         self.health().report();
@@ -149,7 +148,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         error
     }
 
-    /// Takes what is published.
+    /// Copies the published entries and releases their slots.
     #[inline(always)]
     pub(super) fn take(&mut self, out: &mut [Wc]) -> usize {
         match out {
@@ -158,7 +157,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         }
     }
 
-    /// A call, so that a poll of an empty queue saves no registers.
+    /// Not inlined, so that a poll of an empty queue saves no registers.
     #[inline(never)]
     fn take_many(&mut self, out: &mut [Wc]) -> usize {
         self.take_inlined(out)
@@ -171,12 +170,12 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         count
     }
 
-    /// Copies what is published. The slots have to be [given back](Self::release) before the caller sees it.
+    /// Copies the published entries. Their slots must be [released](Self::release) before the caller sees the entries.
     #[inline(always)]
     pub(super) fn copy(&mut self, out: &mut [Wc]) -> usize {
         let count = if let [one] = out {
             // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
-            // SAFETY: this is the ring's one consumer (`new`), and what it gives back lies before its position.
+            // SAFETY: this is the ring's only consumer (`new`), and it releases only slots before its position.
             if !unsafe { self.next.read::<M>(one) } {
                 return 0;
             }
@@ -190,10 +189,10 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         count
     }
 
-    /// Gives back what was copied, unless that is no more than the lag.
+    /// Releases the copied slots, if they are more than the lag.
     #[inline(always)]
     pub(super) fn release(&mut self) {
-        // Without a lag nothing is remembered: a store less, where the producer waits for the one to the head.
+        // Without a lag, `released` is not stored: one store less before the head, which the producer waits for.
         if self.lag == 0 {
             self.head.release(self.position);
         } else if self.position.wrapping_sub(self.released) > self.lag {
@@ -208,7 +207,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
 }
 
 impl<C, M: Memory> PollCq for Consumer<'_, C, M> {
-    // Out of line, an empty poll takes three times as long.
+    // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         self.poll_by(out, Self::take)
@@ -236,7 +235,8 @@ impl<C, M: Memory> Drop for Consumer<'_, C, M> {
     }
 }
 
-/// How late slots are given back: as late as the promise allows, but not later than a quarter of the ring.
+/// The number of polled slots that may stay unreleased: as many as the guaranteed capacity allows, at most a quarter of
+/// the ring.
 const fn lag(storage: usize, promised: u32) -> Position {
     let (slack, quarter) = (storage as Position - promised as Position, storage as Position / 4);
     if slack < quarter { slack } else { quarter }

@@ -1,24 +1,25 @@
-//! Whether a queue still works: the one place that knows it.
+//! Whether a queue still works. Recorded here and nowhere else.
 //!
 //! # States
 //! Two words, each written by one side.
 //!
-//! | word of the producers | means | left by |
+//! | producers' word | meaning | left by |
 //! |---|---|---|
-//! | 0 | completions come | a producer |
-//! | n, below the largest number | n completions were dropped; saturates | a producer, that drops more |
-//! | the largest number | the producers are gone | nobody |
+//! | 0 | the queue runs | a producer |
+//! | n, less than `u32::MAX` | n completions were dropped; saturates at `u32::MAX - 1` | a producer that drops more |
+//! | `u32::MAX` | the producers are gone | none |
 //!
-//! | bit of the consumer's word | means |
+//! | bit of the consumer's word | meaning |
 //! |---|---|
 //! | FAILED | the consumer has given the queue up |
-//! | REPORTED | a poll has reported the end: nothing is handed out any more |
+//! | REPORTED | a poll has reported the end: nothing more is handed out |
 //! | ABANDONED | the consumer is gone |
 //! | ADOPTED | the queue replaces one whose producers' word was not 0 |
 //!
-//! No bit is ever taken back, so whoever looks, also a side that is made anew, finds that the queue has ended (O3).
-//! A producer that believes to have room looks at the consumer's word alone: before it
-//! believes so, it has looked at both, and what producers drop makes it disbelieve.
+//! No bit is ever cleared, so every side, also one that is created later, finds that the queue has ended
+//! ([O3](crate::contract#o3)). A producer that has cached free slots loads only the consumer's word. A single producer
+//! loaded both words when it cached them, and discards them when it drops a completion. Several producers close the
+//! reservation word before they drop one, unless the consumer's word is set.
 
 use core::fmt;
 
@@ -32,7 +33,7 @@ const REPORTED: u32 = 1 << 1;
 const ABANDONED: u32 = 1 << 2;
 const ADOPTED: u32 = 1 << 3;
 
-/// The words. Any numbers in them are a state.
+/// The two words. Any values are a state.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Health {
@@ -44,21 +45,21 @@ pub(super) struct Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// It does.
+    /// It works.
     Running,
-    /// A completion came when the queue was full.
+    /// A completion was pushed when the queue was full.
     Overrun {
-        /// How many were dropped so far; saturates.
+        /// How many completions were dropped so far; saturates.
         dropped: u32,
     },
-    /// It was [given up](super::Consumer::fail).
+    /// The consumer [gave it up](super::Consumer::fail).
     Failed,
-    /// Its producers are gone; what they stored is still handed out.
+    /// The producers are gone. What they stored is still handed out.
     Closed,
 }
 
 impl State {
-    /// What a poll says once everything is handed out; `None` while the queue works.
+    /// The error of a poll once everything is handed out; `None` while the queue runs.
     pub(super) const fn error(self) -> Option<PollError> {
         match self {
             Self::Running => None,
@@ -71,13 +72,13 @@ impl State {
 
 impl Health {
     const_unless_loom! {
-        /// A queue that works.
+        /// The health of a new queue.
         pub(super) const fn new() -> Self {
             Self { producers: AtomicU32::new(0), consumer: AtomicU32::new(0) }
         }
     }
 
-    /// What the consumer sees. Once the queue has ended, every completion that was stored before can be seen too.
+    /// The state, loaded with Acquire: if it is an end, every completion stored before the end is visible.
     #[inline]
     pub(super) fn state(&self) -> State {
         let producers = sync::read_latch(&self.producers);
@@ -91,19 +92,19 @@ impl Health {
         }
     }
 
-    /// Whether the queue works, as far as the consumer sees; if not, [`state`](Self::state) says more.
+    /// Whether the queue runs, by Relaxed loads. If not, [`state`](Self::state) says more.
     #[inline(always)]
     pub(super) fn is_running(&self) -> bool {
         sync::load_u32(&self.producers) | sync::load_u32(&self.consumer) == 0
     }
 
-    /// Whether the consumer takes nothing more; all that a producer asks which has dropped nothing itself.
+    /// Whether the consumer accepts no more completions. A producer that has dropped none checks nothing else.
     #[inline(always)]
     pub(super) fn refuses(&self) -> bool {
         sync::load_u32(&self.consumer) != 0
     }
 
-    /// Whether a producer must store nothing more.
+    /// Whether producers must not store any more.
     pub(super) fn has_ended(&self) -> bool {
         sync::load_u32(&self.producers) != 0 || self.refuses()
     }
@@ -113,7 +114,7 @@ impl Health {
         sync::load_u32(&self.consumer) & ABANDONED != 0
     }
 
-    /// The one producer drops `lost` completions, not 0. Says how many that makes.
+    /// Counts `lost` completions, not 0, that the only producer drops.
     #[cold]
     pub(super) fn drop_more(&self, lost: u32) -> Dropped {
         let total = add(sync::load_u32(&self.producers), lost);
@@ -121,14 +122,14 @@ impl Health {
         Dropped { lost, total }
     }
 
-    /// [`drop_more`](Self::drop_more) of one producer among several.
+    /// [`drop_more`](Self::drop_more) with several producers.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     #[cold]
     pub(super) fn drop_more_shared(&self, lost: u32) -> Dropped {
         Dropped { lost, total: sync::latch_more(&self.producers, |before| add(before, lost)) }
     }
 
-    /// The last producer goes. Says whether that ends the queue, or it had ended before.
+    /// Records that the last producer is gone. Returns `false` if the queue had already ended.
     #[cold]
     pub(super) fn close(&self) -> bool {
         let ends = !self.has_ended();
@@ -138,19 +139,19 @@ impl Health {
         ends
     }
 
-    /// The consumer gives the queue up.
+    /// Records that the consumer gives the queue up.
     #[cold]
     pub(super) fn fail(&self) {
         self.note(FAILED);
     }
 
-    /// A poll reports the end.
+    /// Records that a poll reports the end.
     #[cold]
     pub(super) fn report(&self) {
         self.note(REPORTED);
     }
 
-    /// The consumer goes.
+    /// Records that the consumer is gone.
     #[cold]
     pub(super) fn abandon(&self) {
         self.note(ABANDONED);
@@ -165,8 +166,8 @@ impl Health {
         sync::store_u32(&self.consumer, sync::load_u32(&self.consumer) | what);
     }
 
-    /// Takes over what became of the queue that this one's queue replaces. A producer here may believe to have room: it has
-    /// moved what was stored there.
+    /// Takes over the state of the queue that this one's queue replaces. ADOPTED tells a producer that already has
+    /// cached free slots, because it moved the stored completions over, and so loads only the consumer's word.
     pub(super) fn adopt(&self, old: &Self) {
         let producers = sync::load_u32(&old.producers);
         let ended = if producers == 0 { 0 } else { ADOPTED };
@@ -180,7 +181,7 @@ impl Health {
     }
 }
 
-/// Counts what was dropped, short of [`CLOSED`]; a queue that is closed stays so.
+/// Adds to the count of dropped completions, which saturates below [`CLOSED`]. A closed queue stays closed.
 fn add(before: u32, lost: u32) -> u32 {
     match before {
         CLOSED => CLOSED,
@@ -188,17 +189,18 @@ fn add(before: u32, lost: u32) -> u32 {
     }
 }
 
-/// Completions were dropped, because the queue is full, or has ended before.
+/// Completions were dropped because the queue is full or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// How many this call dropped: the last ones of a batch.
+    /// How many this call dropped: the last ones of the batch.
     pub lost: u32,
-    /// How many were dropped so far, these included; saturates.
+    /// How many were dropped so far, including these; saturates.
     pub total: u32,
 }
 
 impl Dropped {
-    /// Whether these are the first: the moment to report the queue's failure (O2, O4).
+    /// Whether these are the first ones: the moment to report the queue's failure ([O2](crate::contract#o2),
+    /// [O4](crate::contract#o4)).
     #[must_use]
     pub const fn is_first(&self) -> bool {
         self.lost == self.total

@@ -1,4 +1,4 @@
-//! Queues of a size that is known at run time, whose sides own the storage.
+//! Queues sized at run time, whose sides own the storage.
 #![allow(unsafe_code)]
 
 use alloc::boxed::Box;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::transport::{CqKey, Signal};
 
-/// A queue on the heap. Its two sides own it together, so that each can go to a thread of its own. Feature `alloc`.
+/// A queue on the heap. Its two sides share ownership, so each can move to its own thread. Feature `alloc`.
 ///
 /// ```
 /// use cq_core::queue::HeapCq;
@@ -39,12 +39,12 @@ struct Storage {
     slots: Box<[Slot]>,
 }
 
-/// Slots that were never written.
+/// `count` unwritten slots.
 pub(super) fn slots(count: usize) -> Box<[Slot]> {
     (0..count).map(|_| Slot::new()).collect()
 }
 
-/// As many slots as hold so many completions.
+/// The number of slots for `capacity` completions.
 pub(super) fn storage_for(capacity: u32) -> Result<usize, CapacityError> {
     let slots = (capacity as usize).checked_next_power_of_two();
     let slots = slots.ok_or(CapacityError::TooLarge(capacity as usize))?;
@@ -53,7 +53,7 @@ pub(super) fn storage_for(capacity: u32) -> Result<usize, CapacityError> {
 }
 
 impl HeapCq {
-    /// An empty queue that holds so many completions, any number.
+    /// An empty queue for `capacity` completions, which need not be a power of two.
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::MAX_STORAGE).
@@ -61,25 +61,27 @@ impl HeapCq {
         Self::with_slots(capacity, storage_for(capacity)?)
     }
 
-    /// An empty queue that holds so many completions in so many slots, a power of two. Slots beyond the capacity let the
-    /// consumer give them back in larger steps, up to a quarter of the ring at once, which saves the producer cache
-    /// misses. An overrun then comes at the earliest one past the capacity, and at the latest one past the slots (O1).
+    /// An empty queue for `capacity` completions in `slots` slots, a power of two. With more slots than `capacity`, the
+    /// consumer releases them in larger steps, up to a quarter of the ring at once, which saves the producer cache
+    /// misses. The queue then overruns at the earliest one completion past the capacity, and at the latest one past the
+    /// slots ([O1](crate::contract#o1)).
     ///
     /// # Errors
-    /// There is no such queue.
+    /// The capacity is 0 or larger than `slots`, or `slots` is not a power of two or larger than
+    /// [`MAX_STORAGE`](super::MAX_STORAGE).
     pub fn with_slots(capacity: u32, slots: usize) -> Result<Self, CapacityError> {
         CapacityError::check_promise(slots, capacity)?;
         let storage = Storage { control: Control::new(), slots: self::slots(slots) };
         Ok(Self { storage: Arc::new(storage), promised: capacity })
     }
 
-    /// The two sides of a queue without a channel.
+    /// Returns the two sides of a queue without a channel.
     #[must_use]
     pub fn split(self) -> (Producer<'static>, Consumer<'static>) {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// The two sides of a queue that raises events: `signal` is called with `key`.
+    /// Returns the two sides of a queue that raises events by calling `signal` with `key`.
     #[must_use]
     pub fn split_with<S: Signal>(
         self,
@@ -95,8 +97,8 @@ impl HeapCq {
         armed: C,
     ) -> (Producer<'static, P>, Consumer<'static, C>) {
         let Self { storage, promised } = self;
-        // SAFETY: each side owns the storage (`Owner::of`), and no reference of a side's is given to anybody else. They are
-        // the only sides, since this takes the queue by value; the slots are all unwritten, from position 0 on.
+        // SAFETY: each side keeps the storage alive (`Owner::of`), and gives none of its `Ref`s away. They are the only
+        // sides, since this takes the queue by value. All slots are unwritten, and both sides start at position 0.
         unsafe {
             let ring = Ring::new(Ref::kept(NonNull::from(&storage.slots[..])), ());
             let control: Ref<'static, Control> = Ref::kept(NonNull::from(&storage.control));

@@ -1,5 +1,4 @@
-//! The software completion queue: for every device that is software, such as the loopback, a firmware's DMA driver, a
-//! packet loop, a test.
+//! The software completion queue, for devices in software: a loopback, a firmware's DMA driver, a packet loop, a test.
 //!
 //! ```
 //! use core::cell::Cell;
@@ -21,10 +20,10 @@
 //! assert_eq!(consumer.arm(Notify::Next)?, Armed::Armed);
 //! let wc = Wc::new(1, WcStatus::SUCCESS, 5);
 //! producer.push(&wc)?; // raises the event
-//! producer.push(&wc)?; // not armed any more
+//! producer.push(&wc)?; // disarmed: no event
 //! assert_eq!(channel.0.get(), 1);
 //!
-//! // One more than it can store: what was stored is handed out, then polling fails for ever (O3).
+//! // A third one overruns the queue: stored completions are handed out, then every poll fails (O3).
 //! assert_eq!(producer.push(&wc).unwrap_err().total, 1);
 //! let mut out = [Wc::default(); 4];
 //! assert_eq!(consumer.poll(&mut out), Ok(2));
@@ -32,43 +31,45 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Which one
+//! # Choosing a type
 //!
-//! | storage | type | sides |
+//! | storage | type | producer and consumer |
 //! |---|---|---|
-//! | in the value: a static, a stack | [`SoftCq`] | borrow it |
-//! | on the heap, of a size that is known at run time (feature `alloc`) | `HeapCq` | own it |
-//! | in memory that others share | [`raw::RawQueue`] | borrow it |
+//! | inline: a static, the stack | [`SoftCq`] | borrow it |
+//! | on the heap, sized at run time (feature `alloc`) | `HeapCq` | own it |
+//! | in memory shared with other processes or a device | [`raw::RawQueue`] | borrow it |
 //!
-//! One producer spends no read-modify-write. Several are those of [`mpsc`], or take turns at a raw queue under a lock.
+//! A single producer uses no read-modify-write operation. For several producers, use [`mpsc`], or let them take turns
+//! on a raw queue under a lock.
 //!
 //! # A full queue
-//! A device can't wait: [`Producer::push`] drops what finds no room, and the queue with it. What was stored is handed
-//! out, then every poll fails for ever (O3). Software that can wait uses [`Producer::try_push`], which says that there is
-//! no room, and nothing has happened.
+//! A device cannot wait: [`Producer::push`] on a full queue drops the completion and overruns the queue. Stored
+//! completions are still handed out; then every poll fails, permanently ([O3](crate::contract#o3)). Software that can
+//! wait uses [`Producer::try_push`], which returns an error instead and changes nothing.
 //!
-//! # The end
-//! A queue ends by an overrun; by [`Consumer::fail`]; when its producers are gone, once everything is polled; and for its
-//! producers when the consumer is gone. Whatever side comes later, by whatever way, finds it ended: one place knows
-//! it.
+//! # The end of a queue
+//! A queue ends when it overruns, when [`Consumer::fail`] is called, or when its last producer is dropped. The consumer
+//! can still poll what was stored. For the producers, the queue also ends when the consumer is dropped. The end is
+//! recorded in one place, so a side that is created later finds it too.
 //!
 //! # Why no wake-up is lost
-//! Producer: publish, fence, look at the arm word. Consumer: write the arm word, fence, look at the slot and at whether
-//! the queue has ended. Whatever the interleaving, one of the two comes second and sees what the other did: the producer
-//! fires, or the consumer is told [`MayHaveMissed`](crate::transport::Armed::MayHaveMissed) (N2, N6). A queue without a
-//! channel does none of this.
+//! The producer publishes, executes a fence, and loads the arm word. The consumer stores the arm word, executes a
+//! fence, and loads the next slot and the state of the queue. Both fences are SeqCst, so the side whose fence comes
+//! second sees what the other one wrote before its fence: either the producer sees the arm and fires, or the consumer
+//! sees the completion or the end and arming returns [`MayHaveMissed`](crate::transport::Armed::MayHaveMissed)
+//! ([N2](crate::contract#n2), [N6](crate::contract#n6)). A queue without a channel does none of this.
 //!
 //! # Modules
 //!
 //! | module | owns |
 //! |---|---|
-//! | `producer`, `consumer` | a push and a poll, from beginning to end |
-//! | `ring`, `slot` | where an entry lies, and how it is written and read |
-//! | `arm` | what the consumer asked an event for |
-//! | `health` | whether the queue still works |
+//! | `producer`, `consumer` | a complete push, a complete poll |
+//! | `ring`, `slot` | where an entry is stored, and how it is written and read |
+//! | `arm` | which event the consumer asked for |
+//! | `health` | whether the queue has ended |
 //! | `tags` | a word beside each slot of a raw queue |
 //! | `channel` | whether the queue has a channel, as a type |
-//! | [`raw`] | memory that somebody else laid out |
+//! | [`raw`] | queues in memory that the caller provides |
 //! | [`mpsc`] | several producers, and resizing |
 
 mod arm;
@@ -108,7 +109,7 @@ use self::ring::{Head, Ref, Ring};
 use crate::sync::{array_of, const_unless_loom};
 use crate::transport::{CqKey, Signal};
 
-/// What the two sides share besides the slots. Any bytes are valid, zeros are a new queue.
+/// The control words that both sides share. Any bit pattern is valid; zeros are a new queue.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct Control {
@@ -117,14 +118,14 @@ pub struct Control {
 }
 
 impl<'a> Ref<'a, Control> {
-    /// What a consumer needs of it.
+    /// The parts that a consumer uses.
     fn parts(self) -> (Ref<'a, Head>, Ref<'a, Alerts>) {
         (self.part(|control| &control.head), self.part(|control| &control.alerts))
     }
 }
 
-/// What the sides tell each other rarely: the arm, and that the queue has ended. Away from the head, which changes all the
-/// time.
+/// The words that change rarely: the arm word, and whether the queue has ended. On other cache lines than the head,
+/// which the consumer stores often.
 #[derive(Debug)]
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
 #[cfg_attr(not(target_pointer_width = "64"), repr(C))]
@@ -157,7 +158,7 @@ impl Alerts {
 
 impl Control {
     const_unless_loom! {
-        /// Of a new queue.
+        /// The control words of a new queue.
         #[must_use]
         pub const fn new() -> Self {
             Self { head: Head::at(0), alerts: Alerts::new() }
@@ -165,7 +166,7 @@ impl Control {
     }
 
     fn reset(&mut self) {
-        // The consumer stores the head.
+        // `Consumer::new` stores the head.
         self.alerts.reset();
     }
 }
@@ -176,9 +177,9 @@ impl Default for Control {
     }
 }
 
-/// A queue that holds its storage, for `N` completions; `N` is a power of two.
+/// A queue with inline storage for `N` completions; `N` is a power of two.
 ///
-/// A capacity that can't be does not compile:
+/// An invalid capacity does not compile:
 /// ```compile_fail,E0080
 /// let queue = cq_core::queue::SoftCq::<3>::new();
 /// ```
@@ -206,13 +207,14 @@ impl<const N: usize> SoftCq<N> {
         }
     }
 
-    /// The two sides of a queue without a channel. Starts afresh: what an earlier pair of sides left is gone.
+    /// Returns the two sides of a queue without a channel. Resets the queue: completions and state left by earlier
+    /// sides are discarded.
     pub fn split(&mut self) -> (Producer<'_>, Consumer<'_>) {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// The two sides of a queue that raises events: `signal` is called with `key`. Starts afresh: what an earlier pair of
-    /// sides left is gone.
+    /// Returns the two sides of a queue that raises events by calling `signal` with `key`. Resets the queue, as
+    /// [`split`](Self::split) does.
     pub fn split_with<S: Signal>(
         &mut self,
         key: CqKey,
@@ -221,7 +223,7 @@ impl<const N: usize> SoftCq<N> {
         self.sides(OnChannel { key, signal }, OnChannel::named(key))
     }
 
-    /// How many completions it holds (O1).
+    /// The capacity, in completions ([O1](crate::contract#o1)).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         Self::CAPACITY
@@ -233,8 +235,8 @@ impl<const N: usize> SoftCq<N> {
         self.slots.iter_mut().for_each(Slot::reset);
         let ring = Ring::new(Ref::from(&self.slots[..]), ());
         let control = Ref::from(&self.control);
-        // SAFETY: the sides borrow the queue mutably, so there are no others; the slots are all unwritten, from
-        // position 0 on.
+        // SAFETY: the sides borrow the queue mutably, so no others exist. All slots were reset to unwritten, and both
+        // sides start at position 0.
         unsafe {
             let producer = Producer::new(ring, control, raises, Tail::at(0), Owner::borrowed());
             let consumer =

@@ -1,26 +1,26 @@
-//! What ends with a side of a queue.
+//! Whether dropping a side ends the queue, and which storage the side keeps alive.
 
 #[cfg(feature = "alloc")]
 use alloc::sync::Arc;
 #[cfg(feature = "alloc")]
 use core::any::Any;
 
-/// Whether the queue hears that a side is gone; and the storage that the side keeps alive, if it owns it.
+/// Whether dropping the side ends the queue; and the storage that the side keeps alive, if it owns it.
 #[derive(Clone, Debug)]
 pub(super) struct Owner {
-    /// Sides that are made anew again and again do not end the queue as they go.
+    /// `false` for a side that another one may succeed, as in a raw queue.
     is_last: bool,
     #[cfg(feature = "alloc")]
     _storage: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Owner {
-    /// Of a side that another one may follow.
+    /// For a side that another one may succeed.
     pub(super) const fn followed() -> Self {
         Self::of_nothing(false)
     }
 
-    /// Of a side of storage that is borrowed for as long as the sides are there.
+    /// For a side that borrows its storage.
     pub(super) const fn borrowed() -> Self {
         Self::of_nothing(true)
     }
@@ -33,13 +33,13 @@ impl Owner {
         }
     }
 
-    /// Of a side that keeps this storage alive.
+    /// For a side that keeps `storage` alive.
     #[cfg(feature = "alloc")]
     pub(super) fn of(storage: Arc<dyn Any + Send + Sync>) -> Self {
         Self { is_last: true, _storage: Some(storage) }
     }
 
-    /// Whether nobody follows the side.
+    /// Whether no other side succeeds this one, so that dropping it ends the queue.
     pub(super) const fn is_last(&self) -> bool {
         self.is_last
     }

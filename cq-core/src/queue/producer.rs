@@ -1,4 +1,4 @@
-//! The device's side: a push, from the check for room to the event.
+//! The producer: a push, from the check for free slots to the event.
 #![allow(unsafe_code)]
 
 use super::Control;
@@ -11,7 +11,7 @@ use super::slot::{Memory, Own};
 use crate::sync;
 use crate::transport::sentences;
 
-/// The device's side. There is one, and pushing takes it by `&mut`; a second one does not compile:
+/// The producer. There is only one, and pushing takes `&mut self`. A second one does not compile:
 ///
 /// ```compile_fail,E0599
 /// let mut queue = cq_core::queue::SoftCq::<4>::new();
@@ -19,8 +19,8 @@ use crate::transport::sentences;
 /// let mut second = producer.clone();
 /// ```
 ///
-/// When it is dropped, the queue is closed: the consumer is handed out what was stored, and then
-/// [`PollError::Closed`](crate::transport::PollError::Closed).
+/// Dropping it closes the queue, unless the queue is [raw](super::raw): the consumer polls what was stored, and then
+/// gets [`PollError::Closed`](crate::transport::PollError::Closed).
 #[derive(Debug)]
 pub struct Producer<'a, C: Channel = NoChannel, M: Memory = Own> {
     ring: Ring<'a, M>,
@@ -33,8 +33,8 @@ pub struct Producer<'a, C: Channel = NoChannel, M: Memory = Own> {
 
 impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// # Safety
-    /// It is the ring's one producer, until another one goes on at its [`tail`](Self::tail); and so was whoever stopped at
-    /// this `tail`, of this ring.
+    /// It is the ring's only producer until another one resumes at its [`tail`](Self::tail). `tail` is of this ring,
+    /// and the producer that stopped there was its only one, too.
     pub(super) unsafe fn new(
         ring: Ring<'a, M>,
         control: Ref<'a, Control>,
@@ -46,26 +46,26 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         Self { ring, control, channel, tail, high_water: 0, owner }
     }
 
-    /// Adds a completion, and raises the event that the consumer armed for, if this is it. For a device, which can't
-    /// wait for room.
+    /// Stores a completion, and raises the event if the consumer armed for this kind of completion. For devices, which
+    /// cannot wait for a free slot.
     ///
     /// # Errors
-    /// The queue is full: it overruns (O3). Or it has ended before. The completion is dropped.
+    /// The queue is full and overruns ([O3](crate::contract#o3)), or has already ended. The completion is dropped.
     #[inline]
     pub fn push(&mut self, completion: &impl Completion) -> Result<(), Dropped> {
-        if self.room(1) == 0 {
+        if self.free(1) == 0 {
             return Err(self.overrun(1));
         }
         self.store(completion);
         Ok(())
     }
 
-    /// [`push`](Self::push) of several, which raises one event at most. A consumer sees none of them before all are
-    /// stored.
+    /// [`push`](Self::push) for a batch, with at most one event. The consumer sees none of the completions before all
+    /// are stored.
     ///
     /// # Errors
-    /// The queue has no room for all of them, or has ended before. Those that fit are stored, the [last
-    /// ones](Dropped::lost) are dropped.
+    /// The queue has too few free slots and overruns, or has already ended. The completions that fit are stored, the
+    /// [last ones](Dropped::lost) are dropped.
     #[inline]
     pub fn push_batch<T: Completion>(&mut self, batch: &[T]) -> Result<(), Dropped> {
         let stored = self.store_fitting(batch);
@@ -75,24 +75,25 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         }
     }
 
-    /// [`push`](Self::push) for who can wait: a full queue does not overrun.
+    /// [`push`](Self::push) for producers that can wait: a full queue does not overrun.
     ///
     /// # Errors
-    /// The queue is full, and the completion can be pushed again later. Or it has ended, or its consumer is gone, for ever.
+    /// [`Full`](TryPushError::Full): the completion can be pushed again later. [`Ended`](TryPushError::Ended): none
+    /// can be pushed any more.
     #[inline]
     pub fn try_push(&mut self, completion: &impl Completion) -> Result<(), TryPushError> {
-        if self.room(1) == 0 {
+        if self.free(1) == 0 {
             return Err(self.why_not());
         }
         self.store(completion);
         Ok(())
     }
 
-    /// [`try_push`](Self::try_push) of several: stores as many as there is room for, the first ones, and says how many.
-    /// They raise one event at most.
+    /// [`try_push`](Self::try_push) for a batch: stores the first completions, as many as there are free slots, and
+    /// returns their number. Raises at most one event.
     ///
     /// # Errors
-    /// The queue is full, and nothing was stored. Or it has ended, or its consumer is gone, for ever.
+    /// As for [`try_push`](Self::try_push). Nothing was stored.
     #[inline]
     pub fn try_push_batch<T: Completion>(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
         match self.store_fitting(batch) {
@@ -101,8 +102,8 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         }
     }
 
-    /// How many completions the consumer has not given back: those that are not polled, and where there are more slots
-    /// than were promised, a few that are.
+    /// The number of completions whose slots are not released: the unpolled ones and, if there are more slots than the
+    /// guaranteed capacity, a few polled ones.
     ///
     /// # Staleness
     /// There may be fewer by now, never more.
@@ -111,106 +112,107 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         self.unpolled() as usize
     }
 
-    /// Whether all are polled and given back.
+    /// Whether all completions are polled and their slots released.
     ///
     /// # Staleness
-    /// True can be trusted.
+    /// `true` stays true until the next push.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many completions can be pushed for sure.
+    /// The number of free slots.
     ///
     /// # Staleness
-    /// There may be room for more by now, never for less.
+    /// There may be more by now, never fewer.
     #[must_use]
     pub fn free_slots(&self) -> usize {
         self.ring.storage() - self.len()
     }
 
-    /// Whether there is no room for another completion.
+    /// Whether there is no free slot.
     ///
     /// # Staleness
-    /// False can be trusted.
+    /// `false` stays false until the next push.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.free_slots() == 0
     }
 
-    /// How many completions there is memory for.
+    /// The number of slots.
     #[must_use]
     pub const fn storage(&self) -> usize {
         self.ring.storage()
     }
 
-    /// The most unpolled completions that the producer has found. It looks now, and each time that it has filled what was
-    /// free when it looked last.
+    /// The highest [`len`](Self::len) that this producer has found. It checks now, and each time that it has used up
+    /// the free slots it found last.
     ///
     /// # Staleness
-    /// There were as many; in between there may have been more.
+    /// There were as many; between the checks there may have been more.
     #[must_use]
     pub fn high_water(&mut self) -> usize {
         self.high_water = self.high_water.max(self.unpolled());
         self.high_water as usize
     }
 
-    /// Whether the consumer is gone, so that nobody will poll.
+    /// Whether the consumer is gone, so nothing more will be polled.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.control.alerts.health.is_abandoned()
     }
 
-    /// Where another producer of this queue can go on.
+    /// Where another producer of this queue can resume.
     #[must_use]
     pub const fn tail(&self) -> Tail {
         self.tail
     }
 
-    /// How many of so many there is room for.
+    /// The number of free slots, at most `wanted`. Reloads the head if the cached limit leaves fewer.
     #[inline(always)]
-    fn room(&mut self, wanted: usize) -> usize {
-        if self.tail.room() < wanted as Position || self.health().refuses() {
-            self.look();
+    fn free(&mut self, wanted: usize) -> usize {
+        if self.tail.free() < wanted as Position || self.health().refuses() {
+            self.reload_limit();
         }
-        wanted.min(self.tail.room() as usize)
+        wanted.min(self.tail.free() as usize)
     }
 
-    /// Looks how much room there is; none in a queue that has ended.
+    /// Updates the limit. A queue that has ended has no free slots.
     #[cold]
     #[inline(never)]
-    fn look(&mut self) {
-        let room = if self.health().has_ended() { 0 } else { self.look_at_head() };
-        self.tail.limit = self.tail.position.wrapping_add(room);
+    fn reload_limit(&mut self) {
+        let free = if self.health().has_ended() { 0 } else { self.free_reloaded() };
+        self.tail.limit = self.tail.position.wrapping_add(free);
     }
 
-    fn look_at_head(&mut self) -> Position {
+    fn free_reloaded(&mut self) -> Position {
         let unpolled = self.unpolled();
         self.high_water = self.high_water.max(unpolled);
         self.ring.storage() as Position - unpolled
     }
 
-    /// What the consumer has not given back; all, where the head is none that a consumer would write.
+    /// The number of slots that the consumer has not released; all of them if the head is corrupted.
     fn unpolled(&self) -> Position {
         let unpolled = self.tail.position.wrapping_sub(self.control.head.acquire());
         unpolled.min(self.ring.storage() as Position)
     }
 
-    /// Stores a completion that there is room for.
+    /// Stores a completion in a free slot.
     #[inline(always)]
     fn store(&mut self, completion: &impl Completion) {
-        // SAFETY: this is the ring's one producer (`new`), and the consumer has given back every slot before the limit.
+        // SAFETY: this is the ring's only producer (`new`). The position is before the limit, and the slots before the
+        // limit are released, which `unpolled` has acquired.
         unsafe { self.ring.write(self.tail.position, completion) };
         self.tail.position = self.tail.position.wrapping_add(1);
         self.notify(|| completion.is_urgent());
     }
 
-    /// Stores as many as there is room for.
+    /// Stores the first completions, as many as there are free slots, and returns their number.
     #[inline(always)]
     fn store_fitting<T: Completion>(&mut self, batch: &[T]) -> usize {
-        let stored = &batch[..self.room(batch.len())];
+        let stored = &batch[..self.free(batch.len())];
         if !stored.is_empty() {
-            // SAFETY: as in `store`.
+            // SAFETY: as in `store`; all these positions are before the limit.
             unsafe { self.ring.write_all(self.tail.position, stored) };
             self.tail.position = self.tail.position.wrapping_add(stored.len() as Position);
             self.notify(|| stored.iter().any(Completion::is_urgent));
@@ -218,7 +220,8 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         stored.len()
     }
 
-    /// Raises the event that the consumer armed for, if something of that kind was stored.
+    /// Raises the event if the consumer armed for what was stored. `urgent`: whether that is what a consumer armed for
+    /// solicited completions waits for.
     #[inline(always)]
     fn notify(&self, urgent: impl FnOnce() -> bool) {
         if C::RAISES {
@@ -227,8 +230,8 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         }
     }
 
-    /// Drops so many completions, one at the least, for which there is no room: the queue has overrun (O3). For a device
-    /// that knows so by other means than by [pushing](Self::push) them.
+    /// Counts `lost` completions, at least 1, as dropped because the queue is full: it has overrun
+    /// ([O3](crate::contract#o3)). For a device that knows this by other means than [`push`](Self::push).
     #[cold]
     #[inline(never)]
     pub fn overrun(&mut self, lost: u32) -> Dropped {
@@ -263,11 +266,11 @@ impl<C: Channel, M: Memory> Drop for Producer<'_, C, M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryPushError {
-    /// There is no room now; there is once the consumer has polled.
+    /// There is no free slot until the consumer has polled.
     Full,
-    /// A queue with several producers was resized: follow it, then push again.
+    /// The queue, one with several producers, was resized: follow it, then push again.
     Resized,
-    /// The queue takes nothing any more.
+    /// The queue has ended, or its consumer is gone. This is permanent.
     Ended,
 }
 
@@ -277,50 +280,49 @@ sentences!(TryPushError {
     Self::Ended => ("the completion queue takes no more completions: it has overrun, was given up, or its consumer is gone");
 });
 
-/// All that a producer knows; with it, another one can go on where this one stopped.
-///
-/// It begins to be of use to who takes turns at a [raw](super::raw) queue.
+/// The state of a producer, with which another one can resume. Of use to producers that take turns on a
+/// [raw](super::raw) queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
     position: Position,
-    /// Up to where there was room when somebody looked.
+    /// The position up to which slots were free when a producer last loaded the head.
     limit: Position,
 }
 
 impl Tail {
-    /// Behind a position. How much room there is, is looked at first.
+    /// The tail at `position`. Its producer loads the head before the first push.
     #[must_use]
     pub const fn at(position: Position) -> Self {
         Self { position, limit: position }
     }
 
-    /// How many entries were stored.
+    /// The number of entries stored, wrapping.
     #[must_use]
     pub const fn position(&self) -> Position {
         self.position
     }
 
-    /// Two words to keep while no producer is at work.
+    /// Two words to save while no producer is active.
     #[must_use]
     pub const fn to_words(self) -> [Position; 2] {
         [self.position, self.limit]
     }
 
-    /// What [`to_words`](Self::to_words) made. Any words are harmless in a raw queue: the wrong ones lose or forge
-    /// entries.
+    /// The tail of which [`to_words`](Self::to_words) returned these words. In a raw queue any words are sound; wrong
+    /// ones lose or forge entries.
     #[must_use]
     pub const fn from_words([position, limit]: [Position; 2]) -> Self {
         Self { position, limit }
     }
 
     #[inline(always)]
-    const fn room(&self) -> Position {
+    const fn free(&self) -> Position {
         self.limit.wrapping_sub(self.position)
     }
 
-    /// As it can be in a ring of so many slots.
+    /// This tail, without a limit that cannot be in a ring of `storage` slots.
     #[inline(always)]
     const fn within(self, storage: usize) -> Self {
-        if self.room() > storage as Position { Self::at(self.position) } else { self }
+        if self.free() > storage as Position { Self::at(self.position) } else { self }
     }
 }

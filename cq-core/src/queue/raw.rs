@@ -1,5 +1,5 @@
-//! Completion queues in memory that somebody else laid out and others may write to: shared memory of processes, a DMA
-//! area. The one door through which such memory enters.
+//! Completion queues in memory that the caller provides and that others may write to: memory shared between processes,
+//! a DMA area. Only this module builds queues on such memory.
 //!
 //! ```
 //! use core::ptr::NonNull;
@@ -8,14 +8,14 @@
 //! use cq_core::transport::PollCq;
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! // What mmap(2) would have given: zeros, shared with another process.
+//! // Stands for zeroed memory that mmap(2) shares with another process.
 //! #[repr(align(4096))]
 //! struct Page([u8; 4096]);
 //! let mut page = Page([0; 4096]);
 //! let base = NonNull::from(&mut page).cast();
 //! let layout = Layout { slots: 16, tags: false, promised: 16 };
 //!
-//! // SAFETY: the memory stays for both sides, and nobody else has a side of this queue.
+//! // SAFETY: `page` outlives both sides, and they are the only ones of this queue.
 //! let open = || unsafe { RawQueue::new(base, 4096, layout) };
 //! let mut producer = open()?.into_producer(Tail::at(0), NoChannel);
 //! let mut consumer = open()?.into_consumer(0, NoChannel);
@@ -25,18 +25,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What others can do
-//! All words are atomic, so who scribbles over the memory can forge and lose completions, make the ring look full or
-//! failed, and do nothing else. The sides keep what they rely on (storage, positions, what was promised) in
-//! memory of their own.
+//! # Corrupted memory
+//! All words are atomic. Another process that corrupts the memory can forge and lose completions and can make the ring
+//! look full or failed, but can do nothing else: each side keeps what it relies on (the number of slots, positions, the
+//! guaranteed capacity) in private memory.
 //!
 //! # Producers that take turns
-//! A producer can stop at any push, and another one [go on](RawQueue::into_producer) at its [`Tail`]: under a lock, say,
-//! in another process. Neither side ends the queue as it is dropped.
+//! A producer can stop after any push, and another one can [resume](RawQueue::into_producer) at its [`Tail`], for
+//! example under a lock in another process. Dropping a side does not end the queue.
 //!
 //! # Producers that are killed
-//! One may be killed inside a push, with the others' lock in its hands. The ring is its own log:
-//! [`RawQueue::recover`] finds what was published since a tail that was kept, and goes on behind it.
+//! A producer may be killed inside a push, while it holds the producers' lock. The ring is its own log:
+//! [`RawQueue::recover`] finds what was published since a saved tail, and returns the tail to resume at.
 #![allow(unsafe_code)]
 
 use core::fmt;
@@ -55,20 +55,20 @@ use crate::sync;
 use crate::transport::Notify;
 use crate::wc::Wc;
 
-/// The device's side of a raw queue.
+/// The producer of a raw queue.
 pub type Producer<'a, C = NoChannel> = super::Producer<'a, C, Shared>;
 
-/// The application's side of a raw queue.
+/// The consumer of a raw queue.
 pub type Consumer<'a, C = NoChannel> = super::Consumer<'a, C, Shared>;
 
-/// Memory that others may write to at any time: each word is accessed by itself, atomically.
+/// Memory that others may write to at any time. Each word is accessed individually and atomically.
 #[derive(Clone, Copy, Debug)]
 pub enum Shared {}
 
 #[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Tag>() == 4 && align_of::<Tag>() == 4);
-    // Slots follow the control, tags follow the slots.
+    // The slots follow the control words, and the tags the slots, without padding.
     assert!(size_of::<Control>().is_multiple_of(align_of::<Slot>()));
     assert!(align_of::<Control>().is_multiple_of(align_of::<Slot>()));
 };
@@ -100,23 +100,23 @@ impl Memory for Shared {
     }
 }
 
-/// What a raw queue is, and so where its parts lie: the [`Control`], the slots behind it, the tags behind them.
+/// The layout of a raw queue: the [`Control`], then the slots, then the tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// How many slots: a power of two.
+    /// The number of slots, a power of two.
     pub slots: usize,
-    /// Whether each slot has a [`Tag`]. Writing them costs the producer another cache line.
+    /// Whether each slot has a [`Tag`]. Writing tags costs the producer another cache line.
     pub tags: bool,
-    /// How many completions the queue is to hold, at most as many as slots (O1). Slots beyond that let the consumer give
-    /// them back in larger steps, which saves the producer cache misses.
+    /// The guaranteed capacity in completions, at most the number of slots ([O1](crate::contract#o1)). With more slots
+    /// than that, the consumer releases them in larger steps, which saves the producer cache misses.
     pub promised: u32,
 }
 
 impl Layout {
-    /// How many bytes such a queue takes.
+    /// The size of the queue in bytes.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// The number of slots or the guaranteed capacity is invalid.
     pub const fn bytes(&self) -> Result<usize, CapacityError> {
         match CapacityError::check_promise(self.slots, self.promised) {
             Ok(()) => {
@@ -126,10 +126,10 @@ impl Layout {
         }
     }
 
-    /// To how many bytes its memory is aligned.
+    /// The required alignment of the memory, in bytes.
     pub const ALIGN: usize = align_of::<Control>();
 
-    /// Where the slots begin.
+    /// The offset of the slots, in bytes.
     pub const SLOTS_AT: usize = size_of::<Control>();
 
     const fn tags_at(&self) -> usize {
@@ -137,7 +137,7 @@ impl Layout {
     }
 }
 
-/// A queue in somebody else's memory, from which one side is made.
+/// A queue in memory that the caller provides, to be turned into one of its sides.
 pub struct RawQueue<'a> {
     control: &'a Control,
     slots: &'a [Slot],
@@ -146,16 +146,16 @@ pub struct RawQueue<'a> {
 }
 
 impl<'a> RawQueue<'a> {
-    /// The queue in the `len` bytes at `base`. New memory is all zeros; what is not begins with forged
+    /// The queue in the `len` bytes at `base`. A new queue needs zeroed memory; other contents may be polled as forged
     /// completions.
     ///
     /// # Errors
-    /// There is no such queue, or the memory is too small for it, or not [aligned](Layout::ALIGN).
+    /// The layout is invalid, or the memory is too small for it or not [aligned](Layout::ALIGN).
     ///
     /// # Safety
-    /// The memory stays mapped for `'a`, readable and writable, and who else reaches it during `'a` does so by atomic
-    /// accesses, to whole words as this crate's. At any time there is one producer of the queue and one consumer
-    /// at the most, in all processes.
+    /// The memory stays mapped, readable and writable for `'a`. All other accesses to it during `'a` are atomic, and to
+    /// the same whole words as this crate's. At any time, the queue has at most one producer and at most one consumer,
+    /// in all processes together.
     #[cfg(not(loom))]
     #[inline]
     pub unsafe fn new(
@@ -175,9 +175,9 @@ impl<'a> RawQueue<'a> {
             return Err(CapacityError::Misaligned { to: Layout::ALIGN });
         }
         let tags = if layout.tags { layout.slots } else { 0 };
-        // SAFETY: all lies within `len` bytes from `base` on, which is aligned (checked; the parts follow each other as the
-        // assertions above have it), mapped, and shared by atomics only (the caller's word); and any bytes are a
-        // value of these types, which are atomic integers.
+        // SAFETY: all parts lie within `len` bytes from `base` on (checked). `base` is aligned (checked), and so are
+        // the parts that follow (the assertions above). The memory is mapped and accessed by atomics only (guaranteed
+        // by the caller). The types consist of atomic integers, for which any bytes are valid.
         let (control, slots, tags) = unsafe {
             let slots = base.add(Layout::SLOTS_AT).cast().as_ptr();
             (
@@ -192,10 +192,10 @@ impl<'a> RawQueue<'a> {
     /// The queue of these parts, with as many tags as slots, or none.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// The number of slots or tags, or the guaranteed capacity, is invalid.
     ///
     /// # Safety
-    /// At any time there is one producer of the queue and one consumer at the most.
+    /// At any time, the queue has at most one producer and at most one consumer.
     #[cfg(any(loom, feature = "test-util"))]
     pub(crate) unsafe fn of(
         control: &'a Control,
@@ -210,25 +210,27 @@ impl<'a> RawQueue<'a> {
         Ok(Self { control, slots, tags, promised })
     }
 
-    /// The producer, from where the last one stopped: `tail` is that of this queue's last producer, or of what
-    /// [`recover`](Self::recover) found.
+    /// Returns the producer, resuming at `tail`: that of this queue's last producer, or the one that
+    /// [`recover`](Self::recover) returned.
     #[inline]
     #[must_use]
     pub fn into_producer<C: Channel>(self, tail: Tail, channel: C) -> Producer<'a, C> {
-        // SAFETY: it is the one producer (`new`), and slots of atomic words are sound in any case.
+        // SAFETY: it is the only producer (guaranteed to `new`). Writing to `Shared` slots is sound at any tail,
+        // because all their words are atomic.
         unsafe { Producer::new(self.ring(), self.control.into(), channel, tail, Owner::followed()) }
     }
 
-    /// The consumer, from `position` on; all slots before it are given back.
+    /// Returns the consumer, starting at `position`. All slots before it are released.
     #[inline]
     #[must_use]
     pub fn into_consumer<C>(self, position: Position, channel: C) -> Consumer<'a, C> {
         let (ring, shared) = (self.ring(), Ref::from(self.control).parts());
-        // SAFETY: it is the one consumer (`new`), and slots of atomic words are sound in any case.
+        // SAFETY: it is the only consumer (guaranteed to `new`). Reading `Shared` slots is sound at any position,
+        // because all their words are atomic.
         unsafe { Consumer::new(ring, shared, channel, position, self.promised, Owner::followed()) }
     }
 
-    /// Both sides of an empty queue, from `position` on.
+    /// Returns both sides of an empty queue, starting at `position`.
     #[must_use]
     pub fn into_sides<P: Channel, C>(
         self,
@@ -240,40 +242,39 @@ impl<'a> RawQueue<'a> {
         (self.into_producer(Tail::at(position), raises), other.into_consumer(position, armed))
     }
 
-    /// Where the producer goes on if the last one stopped at any instant, even inside a push: a process that was killed.
-    /// `tail` is a place where one stood before it stored as much as a whole ring. Hands each completion that was
-    /// published since, with its tag, to `each`, oldest first; whatever the memory holds, those are no more than the
-    /// slots.
+    /// Returns the tail to resume at when the last producer's process was killed, at any instant, even inside a push.
+    /// `tail` is an earlier tail of the queue, since which less than a whole ring was stored. Calls `each` with every
+    /// completion published since and its tag, oldest first: at most one per slot, even if the memory was corrupted.
     ///
-    /// A consumer may sleep on: its event may have been disarmed and not been raised. So raise it, armed or not; a
-    /// spurious wake-up does no harm (N5).
+    /// The killed producer may have disarmed the queue without raising the event, so the consumer may still sleep.
+    /// Raise the event afterwards, armed or not; a spurious wake-up is harmless ([N5](crate::contract#n5)).
     #[must_use]
     pub fn recover(&self, tail: Tail, mut each: impl FnMut(&Wc, u32)) -> Tail {
         let ring = self.ring();
         let (mut position, mut wc) = (tail.position(), [Wc::default()]);
         for _ in self.slots {
-            // SAFETY: slots of atomic words are sound to read at any time.
+            // SAFETY: `Shared` slots are sound to read at any time, because all their words are atomic.
             if unsafe { ring.read_run(position, &mut wc) } == 0 {
                 break;
             }
             each(&wc[0], ring.beside().load(ring.index(position)));
             position = position.wrapping_add(1);
         }
-        // A batch is published from its second on, and then its first: what comes behind a gap is nobody's.
+        // A batch's first entry is published last: entries after a gap are of a batch that was cut short.
         for nth in 0..self.slots.len() {
             ring.place(position.wrapping_add(nth as Position)).withdraw();
         }
         Tail::at(position)
     }
 
-    /// What both sides share besides the slots.
+    /// The control words that both sides share.
     #[must_use]
     pub const fn control(&self) -> &'a Control {
         self.control
     }
 
     fn ring(&self) -> Ring<'a, Shared> {
-        // SAFETY: no tags are looked at but by way of the ring, which is there for `'a` at most.
+        // SAFETY: the tags live for `'a`, and are accessed only through the ring, which lives no longer.
         let tags = unsafe { Tags::kept(self.tags) };
         Ring::new(Ref::from(self.slots), tags)
     }
@@ -286,17 +287,18 @@ impl fmt::Debug for RawQueue<'_> {
     }
 }
 
-/// What a raw queue's owner does to what both sides share.
+/// Operations on the control words for the owner of a raw queue.
 impl Control {
-    /// What became of the queue; for who is neither its producer nor its consumer.
+    /// The state of the queue, for code that is neither its producer nor its consumer.
     #[must_use]
     pub fn state(&self) -> State {
         self.alerts.health.state()
     }
 
-    /// For a producer without a channel that has pushed: raises what the consumer armed for, if this is it, unless it
-    /// `holds` that back for later, knowing what that is. `urgent` says whether it pushed what a consumer that armed for
-    /// solicited completions waits for. Who holds an event back calls this again in the end, be it without a completion.
+    /// Raises the event that the consumer armed for; to be called after a push by a producer without a channel.
+    /// `urgent` says whether a completion was pushed that a consumer armed for solicited completions waits for. `holds`
+    /// is called with what the consumer armed for, and returns `true` to hold the event back: the queue then stays
+    /// armed, and the caller must call this again later, even without a new completion.
     pub fn notify_unless(
         &self,
         urgent: bool,
@@ -307,7 +309,7 @@ impl Control {
         self.alerts.arm.fire_unless(urgent, holds, raise);
     }
 
-    /// Takes over the arm and the state of the queue that this one replaces; while neither side is at work.
+    /// Takes over the arm and the state of the queue that this one replaces. Neither side may be in use meanwhile.
     pub fn adopt(&self, old: &Self) {
         self.alerts.arm.adopt(&old.alerts.arm);
         self.alerts.health.adopt(&old.alerts.health);

@@ -1,10 +1,10 @@
-//! Slots, positions and generations: where an entry lies.
+//! Slots, positions and generations: where an entry is stored.
 //!
-//! A slot is the 48 bytes of a completion. Its last two, padding in C, hold the *generation*: which round of the ring
-//! it was written in, modulo 2¹⁵, with the top bit set, so that it is never that of memory which nobody has
-//! written. The producer stores the last word, generation included, after all others. The consumer knows which
-//! generation the next slot will have, so it needs no index of the producer's: three cache lines move for four
-//! entries, and nothing else.
+//! A slot is the 48 bytes of a completion. Its last two bytes, padding in C, hold the *generation*: the number of the
+//! ring's round in which the slot was written, modulo 2¹⁵, with the top bit set, so that it differs from unwritten
+//! memory. The producer stores the last word, which contains the generation, after all others. The consumer knows which
+//! generation the next slot will have, so it needs no producer index: three cache lines move for four entries, and
+//! nothing else.
 #![allow(unsafe_code)]
 
 use core::fmt;
@@ -17,14 +17,14 @@ use super::slot::{Memory, NEVER, Slot};
 use crate::sync::{self, AtomicWord, const_unless_loom};
 use crate::wc::Wc;
 
-/// The most slots that a ring may have.
+/// The largest number of slots of a ring.
 pub const MAX_STORAGE: usize = 1 << 24;
 
-/// How many entries came before, wrapping: the widest word that the target loads and stores in one piece.
+/// The number of entries before an entry, wrapping. The widest word that the target loads and stores in one piece.
 pub type Position = sync::Word;
 
-/// The position up to which the consumer has given slots back. Alone in its cache lines, because the consumer writes
-/// it while the producer works elsewhere.
+/// The position up to which the consumer has released slots. On cache lines of its own, because the consumer stores it
+/// while the producer works elsewhere.
 #[derive(Debug)]
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
 #[cfg_attr(not(target_pointer_width = "64"), repr(C))]
@@ -37,33 +37,34 @@ impl Head {
         }
     }
 
-    /// Learns which slots the consumer has given back.
+    /// Loads the position up to which slots are released.
     #[inline(always)]
     pub(super) fn acquire(&self) -> Position {
         sync::acquire_head(&self.0)
     }
 
-    /// Gives back every slot before a position.
+    /// Releases every slot before `position`.
     #[inline(always)]
     pub(super) fn release(&self, position: Position) {
         sync::release_head(&self.0, position);
     }
 }
 
-/// A reference to memory of a queue. Unlike a reference it may be moved while the memory goes, so that a side can
-/// own the storage that it refers to.
+/// A reference to a queue's memory. Unlike `&T`, it may be moved while the memory is freed, so that a side can own the
+/// storage that it refers to.
 pub(super) struct Ref<'a, T: ?Sized>(NonNull<T>, PhantomData<&'a T>);
 
 impl<T: ?Sized> Ref<'_, T> {
     /// # Safety
-    /// Whoever dereferences a copy keeps the value alive until then, at the least for `'a`.
+    /// The value is alive, and not borrowed mutably, whenever this or a copy of it is dereferenced, and for as long as
+    /// the reference obtained is in use.
     pub(super) const unsafe fn kept(value: NonNull<T>) -> Self {
         Self(value, PhantomData)
     }
 }
 
 impl<'a, T> Ref<'a, T> {
-    /// Whether it is the same value.
+    /// Whether both refer to the same value.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     pub(super) fn is(&self, other: &Self) -> bool {
         self.0 == other.0
@@ -94,7 +95,7 @@ impl<T: ?Sized> Deref for Ref<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: it was made from a reference that lives for `'a`, or of a value that is kept alive (`kept`).
+        // SAFETY: it was made from a reference that lives for `'a`, or by `kept`, whose caller keeps the value alive.
         unsafe { self.0.as_ref() }
     }
 }
@@ -105,9 +106,9 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Ref<'_, T> {
     }
 }
 
-// SAFETY: a shared reference to `T`.
+// SAFETY: it gives shared access only, as `&T` does, and `T` is `Sync`.
 unsafe impl<T: ?Sized + Sync> Send for Ref<'_, T> {}
-// SAFETY: a shared reference to `T`.
+// SAFETY: as for `Send`.
 unsafe impl<T: ?Sized + Sync> Sync for Ref<'_, T> {}
 
 /// The slots of a ring. Their number is a power of two.
@@ -126,19 +127,19 @@ impl<M: Memory> Clone for Ring<'_, M> {
 impl<M: Memory> Copy for Ring<'_, M> {}
 
 impl<'a, M: Memory> Ring<'a, M> {
-    /// A ring of these slots, whose number has been [checked](super::CapacityError::check_storage), and of what lies beside
-    /// them for as long.
+    /// A ring of these slots, whose number has been [checked](super::CapacityError::check_storage). What is stored
+    /// beside them lives as long.
     pub(super) fn new(slots: Ref<'a, [Slot]>, beside: M::Beside) -> Self {
         Self { slots, beside, shift: slots.len().trailing_zeros() }
     }
 
-    /// How many entries it stores.
+    /// The number of slots.
     #[inline(always)]
     pub(super) const fn storage(&self) -> usize {
         1 << self.shift
     }
 
-    /// What lies beside the slots.
+    /// What is stored beside the slots.
     pub(super) const fn beside(&self) -> M::Beside {
         self.beside
     }
@@ -148,23 +149,23 @@ impl<'a, M: Memory> Ring<'a, M> {
         position as usize & (self.storage() - 1)
     }
 
-    /// Which round a position is in. Rounds that follow each other differ, also where the position wraps, since a
-    /// round is a power of two.
+    /// The generation of a position's round. Consecutive rounds differ, even where the position wraps, since the number
+    /// of slots is a power of two.
     #[inline(always)]
     const fn generation(&self, position: Position) -> u16 {
         (position >> self.shift) as u16 | 1 << 15
     }
 
-    /// Where the entry of a position lies.
+    /// The place of the entry at `position`.
     #[inline(always)]
     pub(super) fn place(&self, position: Position) -> Place<'a> {
-        // SAFETY: an index is below the number of slots, which is a power of two; the slot lives as its slice.
+        // SAFETY: `index` is less than the number of slots, a power of two. The slot lives as long as its slice.
         let slot =
             unsafe { Ref::kept(NonNull::from(self.slots.get_unchecked(self.index(position)))) };
         Place { slot, generation: self.generation(position) }
     }
 
-    /// The slots from a position on, `most` at most, as far as they follow each other; and their generation.
+    /// The slots from `position` on that are contiguous in memory, at most `most`; and their generation.
     #[inline(always)]
     pub(super) fn span(&self, position: Position, most: usize) -> (&[Slot], u16) {
         let first = self.index(position);
@@ -177,26 +178,26 @@ impl<'a, M: Memory> Ring<'a, M> {
     /// Writes and publishes a completion.
     ///
     /// # Safety
-    /// The slot of this position is the caller's, the producer's to whom it was given back.
+    /// The caller is the producer that owns `position`, and has acquired that the consumer released the slot.
     #[inline(always)]
     pub(super) unsafe fn write(&self, position: Position, completion: &impl Completion) {
         let Place { slot, generation } = self.place(position);
         M::keep_tag(self.beside, self.index(position), completion.tag());
-        // SAFETY: the slot is the caller's.
+        // SAFETY: the caller owns the slot.
         unsafe { M::write(&slot, completion.wc()) };
         slot.publish(completion.wc(), generation);
     }
 
-    /// Writes completions to the slots from a position on, and publishes the first of them last: the consumer waits for
-    /// that one, and would take the cache lines away that the next ones lie in.
+    /// Writes completions to the slots from `position` on, and publishes the first one last: the consumer polls that
+    /// slot, and once it is published takes the cache lines of the following ones away from the producer.
     ///
     /// # Safety
-    /// The slots of all these positions are the caller's, so they are no more than there are.
+    /// As for [`write`](Self::write), for the slots of all these positions, which are hence no more than the ring has.
     #[inline(always)]
     pub(super) unsafe fn write_all<C: Completion>(&self, position: Position, completions: &[C]) {
         let [first, rest @ ..] = completions else { return };
         let Place { slot, generation } = self.place(position);
-        // SAFETY: the slot is the caller's.
+        // SAFETY: the caller owns the slot.
         unsafe { M::write(&slot, first.wc()) };
         let (mut next, mut rest) = (position.wrapping_add(1), rest);
         while !rest.is_empty() {
@@ -204,7 +205,7 @@ impl<'a, M: Memory> Ring<'a, M> {
             let index = self.index(next);
             for (nth, (slot, completion)) in slots.iter().zip(rest).enumerate() {
                 M::keep_tag(self.beside, index + nth, completion.tag());
-                // SAFETY: the slot is the caller's.
+                // SAFETY: the caller owns the slot.
                 unsafe { M::write(slot, completion.wc()) };
                 slot.publish(completion.wc(), generation);
             }
@@ -215,19 +216,19 @@ impl<'a, M: Memory> Ring<'a, M> {
         slot.publish(first.wc(), generation);
     }
 
-    /// Copies what is published from a position on to the start of `out`, and says how much that is.
+    /// Copies the published entries from `position` on to the start of `out`, and returns their number.
     ///
     /// # Safety
-    /// The caller is the one consumer, and has given back no slot from this position on.
+    /// The caller is the only consumer, and has released no slot from `position` on.
     #[inline(always)]
     pub(super) unsafe fn read_run(&self, position: Position, out: &mut [Wc]) -> usize {
         let mut count = 0;
         loop {
             let (slots, generation) =
                 self.span(position.wrapping_add(count as Position), out.len() - count);
-            for (slot, room) in slots.iter().zip(&mut out[count..]) {
-                // SAFETY: the caller's word.
-                if !unsafe { M::read(slot, generation, room) } {
+            for (slot, wc) in slots.iter().zip(&mut out[count..]) {
+                // SAFETY: the caller is the only consumer, and has not released this slot.
+                if !unsafe { M::read(slot, generation, wc) } {
                     return count;
                 }
                 count += 1;
@@ -240,13 +241,13 @@ impl<'a, M: Memory> Ring<'a, M> {
 }
 
 impl<M: Memory> fmt::Debug for Ring<'_, M> {
-    /// Without the slots: there are thousands.
+    /// Omits the slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ring").field("storage", &self.storage()).finish_non_exhaustive()
     }
 }
 
-/// A slot, and the generation that its entry has once it is published.
+/// A slot, and the generation that its entry has once published.
 pub(super) struct Place<'a> {
     slot: Ref<'a, Slot>,
     generation: u16,
@@ -262,20 +263,20 @@ impl Place<'_> {
     /// Reads the entry if it is published.
     ///
     /// # Safety
-    /// The caller is the one consumer, and has not given the slot back.
+    /// The caller is the only consumer, and has not released the slot.
     #[inline(always)]
     pub(super) unsafe fn read<M: Memory>(&self, out: &mut Wc) -> bool {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller is the only consumer, and has not released the slot.
         unsafe { M::read(&self.slot, self.generation, out) }
     }
 
-    /// Takes back what was published here, if it is.
+    /// Withdraws the entry if it is published.
     #[cold]
     pub(super) fn withdraw(&self) {
         self.slot.withdraw(self.generation);
     }
 
-    /// The place whose entry is never published.
+    /// The same slot with a generation that is never published.
     pub(super) const fn never(&self) -> Self {
         Self { slot: self.slot, generation: NEVER }
     }

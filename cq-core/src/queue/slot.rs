@@ -1,4 +1,4 @@
-//! One entry: how it is written and read.
+//! How an entry is written and read.
 #![allow(unsafe_code)]
 
 use core::fmt;
@@ -8,15 +8,15 @@ use crate::wc::{WORDS, Wc, generation_of, of_generation, with_generation};
 
 const LAST: usize = WORDS - 1;
 
-/// The generation that no entry ever has: a place with it is never published. Real ones have the top bit set, and
-/// memory that was never written has 0.
+/// A generation that no entry has, so a place with it is never published. Generations of entries have the top bit set,
+/// and unwritten memory has 0.
 pub(super) const NEVER: u16 = 1;
 
-/// One completion in a ring. Any bytes are a slot, zeros are an empty one.
+/// Storage for one completion of a ring. Any bit pattern is valid; zeros are an unwritten slot.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct Slot {
-    /// The last one has the generation, and is always accessed as this one word.
+    /// The last one contains the generation, and is always accessed as one word.
     words: [AtomicWord; WORDS],
     tracked: Tracked,
 }
@@ -24,30 +24,31 @@ pub struct Slot {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Slot>() == 48 && align_of::<Slot>() == 8);
 
-/// Whose memory a ring lies in: [`Own`], or that of others ([`raw::Shared`](super::raw::Shared)).
+/// Who accesses the memory of a ring: its two sides only ([`Own`]), or others too
+/// ([`raw::Shared`](super::raw::Shared)).
 pub trait Memory {
-    /// What lies beside the slots, and lives as long. Without a lifetime of its own, which would be invariant in the sides
-    /// of a queue.
+    /// What is stored beside the slots, and lives as long. It has no lifetime parameter, in which the sides of a queue
+    /// would be invariant.
     type Beside: Copy + Send + fmt::Debug;
 
-    /// Keeps the tag of the completion that is about to be written to the slot of this index.
+    /// Stores the tag of the completion that is about to be written to slot `index`.
     fn keep_tag(beside: Self::Beside, index: usize, tag: u32);
 
-    /// Writes all of a completion but the last word.
+    /// Writes all words of a completion but the last.
     ///
     /// # Safety
-    /// The slot is the caller's, the producer's to whom the consumer has given it back.
+    /// The caller is the producer that owns the slot, and has acquired that the consumer released it.
     unsafe fn write(slot: &Slot, wc: &Wc);
 
-    /// Reads the completion if it is published in this generation. Returns whether it is.
+    /// Reads the completion if it is published in `generation`. Returns whether it is.
     ///
     /// # Safety
-    /// The caller is the one consumer, and has not given the slot back since the completion was published.
+    /// The caller is the only consumer, and has not released the slot since the completion was published.
     unsafe fn read(slot: &Slot, generation: u16, out: &mut Wc) -> bool;
 }
 
-/// Memory that nobody reaches but the two sides of the queue: the words between two publications are copied plainly, in
-/// moves as wide as the machine has.
+/// Memory that only the sides of the queue access. All words but the last are copied by plain moves, as wide as the
+/// machine has them.
 #[derive(Clone, Copy, Debug)]
 pub enum Own {}
 
@@ -59,34 +60,35 @@ impl Memory for Own {
 
     #[inline(always)]
     unsafe fn write(slot: &Slot, wc: &Wc) {
-        // SAFETY: nobody else reaches the words until the last one is published: the consumer has given the slot back, which
-        // was acquired (the caller's word).
+        // SAFETY: no other thread accesses these words until the last one is published. The consumer has released the
+        // slot, and this thread has acquired that (guaranteed by the caller).
         slot.write_by(wc, |from, to| unsafe { sync::write_plainly(from, to) });
     }
 
     #[inline(always)]
     unsafe fn read(slot: &Slot, generation: u16, out: &mut Wc) -> bool {
-        // SAFETY: the completion is published, which was acquired, and its producer, the only one that writes here, does not
-        // write again before the slot is given back (the caller's word).
+        // SAFETY: `read_by` calls this only after it has acquired that the completion is published. No producer writes
+        // here again before the slot is released, which only the caller does, and has not done (guaranteed by the
+        // caller).
         slot.read_by(generation, out, |from, to| unsafe { sync::read_plainly(from, to) })
     }
 }
 
 impl Slot {
     const_unless_loom! {
-        /// A slot that was never written.
+        /// An unwritten slot.
         #[must_use]
         pub const fn new() -> Self {
             Self { words: array_of![AtomicWord::new(0); WORDS], tracked: Tracked::new() }
         }
     }
 
-    /// Makes the slot one that was never written.
+    /// Makes the slot an unwritten one.
     pub(super) fn reset(&mut self) {
         sync::store(&self.words[LAST], 0);
     }
 
-    /// Takes back what a producer has published in this generation that nobody will go on from.
+    /// Withdraws the entry if it is published in `generation`: one that a killed producer left after a gap.
     #[cold]
     pub(super) fn withdraw(&self, generation: u16) {
         if self.is_published(generation) {
@@ -94,19 +96,20 @@ impl Slot {
         }
     }
 
-    /// Publishes the completion whose other words are [written](Memory::write).
+    /// Publishes the completion, whose other words have been [written](Memory::write).
     #[inline(always)]
     pub(super) fn publish(&self, wc: &Wc, generation: u16) {
         sync::publish(&self.words[LAST], with_generation(wc.words()[LAST], generation));
     }
 
-    /// Whether a completion is published in this generation. A hint, but a true one after a fence or an Acquire.
+    /// Whether a completion is published in `generation`. The load is Relaxed: `false` may be stale, unless a fence or
+    /// an Acquire before it orders it.
     #[inline(always)]
     pub(super) fn is_published(&self, generation: u16) -> bool {
         generation_of(sync::load(&self.words[LAST])) == generation
     }
 
-    /// Writes all words but the last one, by `copy`.
+    /// Writes all words but the last, by `copy`.
     #[inline(always)]
     pub(super) fn write_by(&self, wc: &Wc, copy: impl FnOnce(&[Word; LAST], &[AtomicWord; LAST])) {
         self.tracked.write();
@@ -114,7 +117,7 @@ impl Slot {
         copy(from, body);
     }
 
-    /// Reads the completion if it is published in this generation: the last word, then all others by `copy`.
+    /// Reads the completion if it is published in `generation`: the last word with Acquire, then all others by `copy`.
     #[inline(always)]
     pub(super) fn read_by(
         &self,

@@ -1,4 +1,4 @@
-//! Tags: a word beside each slot of a raw queue, and polling with them.
+//! Tags: a word beside each slot of a raw queue. Polling with tags.
 #![allow(unsafe_code)]
 
 use core::fmt;
@@ -10,18 +10,18 @@ use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::PollError;
 use crate::wc::Wc;
 
-/// A word beside a slot for the device's own use, handed back by [`poll_with`](Consumer::poll_with).
+/// A word beside a slot for the device's own use, returned by [`poll_with`](Consumer::poll_with).
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Tag(AtomicU32);
 
-/// The tags of a ring, or none. They live as long as the ring that has them.
+/// The tags of a ring, or none. They live as long as its slots.
 #[derive(Clone, Copy)]
 pub struct Tags(Ref<'static, [Tag]>);
 
 impl Tag {
     const_unless_loom! {
-        /// Zero.
+        /// A tag of 0.
         #[must_use]
         pub const fn new() -> Self {
             Self(AtomicU32::new(0))
@@ -37,13 +37,13 @@ impl Default for Tag {
 
 impl Tags {
     /// # Safety
-    /// The tags are there as long as copies of this are used.
+    /// The tags are alive whenever this or a copy of it is used.
     pub(super) unsafe fn kept(tags: &[Tag]) -> Self {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller keeps the tags alive while copies are used; access to them is shared only.
         Self(unsafe { Ref::kept(NonNull::from(tags)) })
     }
 
-    /// Keeps the tag of the completion that is about to be written to a slot.
+    /// Stores the tag of the completion that is about to be written to `slot`.
     #[inline(always)]
     pub(super) fn store(self, slot: usize, tag: u32) {
         if let Some(place) = self.0.get(slot) {
@@ -51,7 +51,7 @@ impl Tags {
         }
     }
 
-    /// 0 where there are none.
+    /// Loads the tag of `slot`; 0 if there are no tags.
     #[inline(always)]
     pub(super) fn load(self, slot: usize) -> u32 {
         self.0.get(slot).map_or(0, |tag| sync::load_u32(&tag.0))
@@ -59,21 +59,22 @@ impl Tags {
 }
 
 impl fmt::Debug for Tags {
-    /// Without the tags: there are thousands.
+    /// Omits the tags.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} tags", self.0.len())
     }
 }
 
-/// How many tags are kept between copying and handing out.
+/// How many tags are held between the copy and the calls of `each`.
 const CHUNK: usize = 32;
 
 impl<C> Consumer<'_, C> {
-    /// [`poll`](crate::transport::PollCq::poll), calling `each` with every completion and its tag (0 in a queue without tags). The
-    /// slots have been given back by then, so `each` may let the device push as many more (O7).
+    /// [`poll`](crate::transport::PollCq::poll) that calls `each` with every completion and its tag (0 in a queue
+    /// without tags). The slots are released before, so `each` may let the device push as many more
+    /// ([O7](crate::contract#o7)).
     ///
     /// # Errors
-    /// The queue has ended, and everything that was stored has been handed out (O3).
+    /// The queue has ended, and everything stored has been handed out ([O3](crate::contract#o3)).
     #[inline]
     pub fn poll_with(
         &mut self,
@@ -83,11 +84,12 @@ impl<C> Consumer<'_, C> {
         self.poll_for(out, |_| true, each)
     }
 
-    /// [`poll_with`](Self::poll_with) for tags that `matter`; `each` is given 0 for the others. A tag lies in another
-    /// cache line than its completion: one that is not looked at stays with the producer's core.
+    /// [`poll_with`](Self::poll_with) that loads only the tags of completions for which `matter` returns `true`; for
+    /// the others, `each` is called with 0. A tag is on another cache line than its completion; if it is not loaded,
+    /// the line stays with the producer's core.
     ///
     /// # Errors
-    /// The queue has ended, and everything that was stored has been handed out (O3).
+    /// The queue has ended, and everything stored has been handed out ([O3](crate::contract#o3)).
     #[inline(always)]
     pub fn poll_for(
         &mut self,
@@ -104,40 +106,40 @@ impl<C> Consumer<'_, C> {
         matter: &impl Fn(&Wc) -> bool,
         each: &mut impl FnMut(&Wc, u32),
     ) -> usize {
-        // Most ask for one: known to be that, it needs neither loop nor array.
+        // The most frequent case: a batch of one needs neither a loop nor an array.
         if let [_] = out {
             return self.take_chunk::<1>(out, matter, each);
         }
         let mut count = 0;
-        for room in out.chunks_mut(CHUNK) {
-            let taken = self.take_chunk::<CHUNK>(room, matter, each);
+        for chunk in out.chunks_mut(CHUNK) {
+            let taken = self.take_chunk::<CHUNK>(chunk, matter, each);
             count += taken;
-            // More may have come by now: that is the next poll's, or there would be a gap.
-            if taken < room.len() {
+            // More may be published by now, but must not be copied to the next chunk: that would leave a gap in `out`.
+            if taken < chunk.len() {
                 break;
             }
         }
         count
     }
 
-    /// For room for `MOST` at most.
+    /// Takes entries into `out`, which holds at most `MOST`.
     #[inline]
     fn take_chunk<const MOST: usize>(
         &mut self,
-        room: &mut [Wc],
+        out: &mut [Wc],
         matter: &impl Fn(&Wc) -> bool,
         each: &mut impl FnMut(&Wc, u32),
     ) -> usize {
         let (mut tags, first) = ([0; MOST], self.position());
-        let count = self.copy(room);
-        for (nth, wc) in room[..count].iter().enumerate() {
+        let count = self.copy(out);
+        for (nth, wc) in out[..count].iter().enumerate() {
             if matter(wc) {
                 let slot = self.ring.index(first.wrapping_add(nth as Position));
                 tags[nth] = self.ring.beside().load(slot);
             }
         }
         self.release();
-        room[..count].iter().zip(&tags).for_each(|(wc, &tag)| each(wc, tag));
+        out[..count].iter().zip(&tags).for_each(|(wc, &tag)| each(wc, tag));
         count
     }
 }

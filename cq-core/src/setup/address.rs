@@ -1,4 +1,4 @@
-//! How ports are addressed, and who is behind them.
+//! Addresses of ports, and destinations of datagrams.
 
 use core::fmt;
 use core::net::{AddrParseError, Ipv6Addr};
@@ -16,7 +16,7 @@ use core::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(
-    /// Its bytes in network order.
+    /// The bytes in network order.
     pub [u8; 16],
 );
 
@@ -34,33 +34,33 @@ impl FromStr for Gid {
     }
 }
 
-/// `struct ibv_global_route`: the way to a port of another subnet, or on Ethernet.
+/// `struct ibv_global_route`: the route to a port in another subnet or on Ethernet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GlobalRoute {
-    /// Global identifier of the other port.
+    /// GID of the destination port.
     pub gid: Gid,
-    /// Index of this port's global identifier.
+    /// Index of the source GID.
     pub sgid_index: u8,
-    /// How many routers a packet may pass.
+    /// Maximum number of router hops.
     pub hop_limit: u8,
     /// Traffic class.
     pub traffic_class: u8,
-    /// Flow label, of 20 bits.
+    /// Flow label, 20 bits.
     pub flow_label: u32,
 }
 
-/// Where a datagram goes, by an address handle of the transport's.
+/// The destination of a datagram. `Ah` is the transport's address handle.
 #[derive(Debug)]
 pub struct Destination<'a, Ah> {
-    /// The address, made in the queue pair's protection domain.
+    /// Address handle, created in the sending queue pair's protection domain.
     pub ah: &'a Ah,
-    /// Number of the queue pair there.
+    /// Number of the destination queue pair.
     pub qp_num: u32,
-    /// The queue key that it asks for.
+    /// Queue key (Q_Key) of the destination queue pair.
     pub qkey: u32,
 }
 
-// Derived, they would ask the same of the handle.
+// Derives would also require `Ah: Copy` and `Ah: Clone`.
 impl<Ah> Copy for Destination<'_, Ah> {}
 impl<Ah> Clone for Destination<'_, Ah> {
     fn clone(&self) -> Self {

@@ -1,18 +1,18 @@
-//! What can't go, because something uses it.
+//! The error of destroying an object that is in use.
 
 use core::error::Error;
 use core::fmt;
 
-/// Something still uses what was to be destroyed (EBUSY, Q11).
+/// The object can't be destroyed because something still uses it (EBUSY, [Q11](crate::contract#q11)).
 pub struct InUse<T> {
-    /// The handle, as good as before.
+    /// The handle of the object, still valid.
     pub handle: T,
     what: &'static str,
     users: &'static str,
 }
 
 impl<T> InUse<T> {
-    /// For a transport: `what` is in use by `users`.
+    /// For transports: the object, a `what`, is in use by `users`.
     #[must_use]
     pub const fn new(handle: T, what: &'static str, users: &'static str) -> Self {
         Self { handle, what, users }

@@ -1,45 +1,45 @@
-//! What queue pairs are made and modified with.
+//! Types to create and modify queue pairs.
 
 use core::fmt;
 
-/// `enum ibv_qp_type`: what a queue pair can do.
+/// `enum ibv_qp_type`: the transport service of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum QpType {
-    /// Reliable connection: everything.
+    /// Reliable connection: all operations.
     Rc = 2,
-    /// Unreliable connection: SEND and WRITE; what is lost is lost.
+    /// Unreliable connection: no READ, atomics or FLUSH. Lost messages are not retransmitted.
     Uc = 3,
-    /// Unreliable datagrams: SEND of one packet, to anyone.
+    /// Unreliable datagram: SEND of a single packet, to any queue pair.
     Ud = 4,
 }
 
-/// `struct ibv_srq_init_attr`: how much a shared receive queue takes.
+/// `struct ibv_srq_init_attr`: the capacities of a shared receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SrqInit {
-    /// Receives that may be outstanding.
+    /// Maximum number of outstanding receives.
     pub max_wr: u32,
-    /// Pieces of a receive.
+    /// Maximum number of SGEs in a receive.
     pub max_sge: u32,
 }
 
-/// `struct ibv_qp_cap`: how much a queue pair takes.
+/// `struct ibv_qp_cap`: the capacities of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpCaps {
-    /// Requests of the send queue that may be outstanding. 0 is a queue that takes none.
+    /// Maximum number of outstanding send requests. With 0, the send queue accepts none.
     pub max_send_wr: u32,
-    /// Requests of the receive queue that may be outstanding. 0 is a queue that takes none.
+    /// Maximum number of outstanding receive requests. With 0, the receive queue accepts none.
     pub max_recv_wr: u32,
-    /// Pieces of a send request.
+    /// Maximum number of SGEs in a send request.
     pub max_send_sge: u32,
-    /// Pieces of a receive request.
+    /// Maximum number of SGEs in a receive request.
     pub max_recv_sge: u32,
-    /// Inline bytes of a send request.
+    /// Maximum number of inline bytes in a send request.
     pub max_inline: u32,
 }
 
 impl QpCaps {
-    /// Usual capacities: 128 requests each way, of one piece, or of 64 inline bytes.
+    /// Usual capacities: 128 requests in each queue, with one SGE or up to 64 inline bytes each.
     pub const USUAL: Self = Self {
         max_send_wr: 128,
         max_recv_wr: 128,
@@ -53,13 +53,13 @@ bitflags::bitflags! {
     /// `enum ibv_qp_attr_mask`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct QpAttrMask: u32 {
-        /// The state to go to.
+        /// New state.
         const STATE = 1;
-        /// The state that the caller takes the queue pair to be in.
+        /// Current state, as the caller assumes it.
         const CUR_STATE = 1 << 1;
-        /// Report when the send queue is drained.
+        /// Whether to report SQ_DRAINED when the send queue is drained.
         const EN_SQD_ASYNC_NOTIFY = 1 << 2;
-        /// What the peer may do.
+        /// Operations that the peer may request.
         const ACCESS_FLAGS = 1 << 3;
         /// Index of the partition key.
         const PKEY_INDEX = 1 << 4;
@@ -67,35 +67,35 @@ bitflags::bitflags! {
         const PORT = 1 << 5;
         /// Queue key; datagrams only.
         const QKEY = 1 << 6;
-        /// Address of the peer's port.
+        /// Address vector of the peer's port.
         const AV = 1 << 7;
-        /// Largest packet.
+        /// Path MTU.
         const PATH_MTU = 1 << 8;
-        /// How long to wait for an answer.
+        /// Time to wait for a response before a retry.
         const TIMEOUT = 1 << 9;
-        /// How often to try again.
+        /// Number of retries.
         const RETRY_CNT = 1 << 10;
-        /// How often to try again where no receive was posted.
+        /// Number of retries if the peer has no receive posted.
         const RNR_RETRY = 1 << 11;
-        /// First packet number to receive.
+        /// First packet sequence number to receive.
         const RQ_PSN = 1 << 12;
-        /// How many READs and atomics of this side may be under way.
+        /// Maximum number of outstanding READs and atomics as requester.
         const MAX_QP_RD_ATOMIC = 1 << 13;
-        /// The other path.
+        /// Alternate path.
         const ALT_PATH = 1 << 14;
-        /// How long the peer waits when no receive was posted.
+        /// Time that the peer waits before a retry if no receive was posted.
         const MIN_RNR_TIMER = 1 << 15;
-        /// First packet number to send.
+        /// First packet sequence number to send.
         const SQ_PSN = 1 << 16;
-        /// How many READs and atomics of the peer may be under way.
+        /// Maximum number of outstanding READs and atomics as responder.
         const MAX_DEST_RD_ATOMIC = 1 << 17;
         /// State of the path migration.
         const PATH_MIG_STATE = 1 << 18;
         /// Capacities.
         const CAP = 1 << 19;
-        /// Number of the peer.
+        /// Number of the peer's queue pair.
         const DEST_QPN = 1 << 20;
-        /// Packets a second.
+        /// Rate limit for packet pacing, in kbps.
         const RATE_LIMIT = 1 << 25;
     }
 }

@@ -1,42 +1,43 @@
-//! Registered memory: who may do what with it, and how requests name parts of it.
+//! Registered memory: access flags, and references to parts of a region.
 
 use crate::transport::sentences;
 use crate::wr::{RemoteAddr, Sge};
 
 bitflags::bitflags! {
-    /// `enum ibv_access_flags`: what may be done with registered memory, or by a peer through a queue
-    /// pair. Bits without a name are kept (C3).
+    /// `enum ibv_access_flags`: the permitted accesses to registered memory, or of a peer through a queue pair. Unknown
+    /// bits are kept ([C3](crate::contract#c3)).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Access: u32 {
-        /// The device may write it for requests of this side: receives.
+        /// Local requests may write to the memory: receives, READs and atomics.
         const LOCAL_WRITE = 1;
-        /// Peers may write it.
+        /// Peers may write to the memory.
         const REMOTE_WRITE = 1 << 1;
-        /// Peers may read it.
+        /// Peers may read the memory.
         const REMOTE_READ = 1 << 2;
-        /// Peers may use atomics on it.
+        /// Peers may execute atomics on the memory.
         const REMOTE_ATOMIC = 1 << 3;
-        /// Memory windows may be bound to it.
+        /// Memory windows may be bound to the region.
         const MW_BIND = 1 << 4;
-        /// Addresses count from its first byte, which is at 0.
+        /// Addresses are offsets from the first byte.
         const ZERO_BASED = 1 << 5;
-        /// Peers may have what they wrote made visible to all.
+        /// Peers may FLUSH with global visibility.
         const FLUSH_GLOBAL = 1 << 8;
-        /// Peers may have what they wrote made persistent.
+        /// Peers may FLUSH with persistence.
         const FLUSH_PERSISTENT = 1 << 9;
-        /// Everything that peers may do.
+        /// Remote write, read and atomics.
         const REMOTE = Self::REMOTE_WRITE.bits() | Self::REMOTE_READ.bits() | Self::REMOTE_ATOMIC.bits();
-        /// What a device may ignore if it does not know it (Q10).
+        /// Flags that a device may ignore if it does not support them ([Q10](crate::contract#q10)).
         const OPTIONAL = 0x3ff << 20;
         const _ = !0;
     }
 }
 
 impl Access {
-    /// The right to write and the three of peers that all devices know.
+    /// [`LOCAL_WRITE`](Self::LOCAL_WRITE) and [`REMOTE`](Self::REMOTE), which all devices support.
     pub const EVERY: Self = Self::LOCAL_WRITE.union(Self::REMOTE);
 
-    /// Whether it lets peers write what this side may not: no memory is registered so (Q10).
+    /// Whether the flags permit remote writes or atomics without local writes. Such a registration is refused
+    /// ([Q10](crate::contract#q10)).
     #[must_use]
     pub const fn lacks_local_write(self) -> bool {
         let by_peers = self.intersects(Self::REMOTE_WRITE.union(Self::REMOTE_ATOMIC));
@@ -44,31 +45,31 @@ impl Access {
     }
 }
 
-/// The key that a memory window is to have next: the same but for its low byte (`ibv_inc_rkey(3)`).
+/// Returns `rkey` with its low byte incremented, as the next key of a memory window (`ibv_inc_rkey(3)`).
 #[must_use]
 pub const fn inc_rkey(rkey: u32) -> u32 {
     const LOW: u32 = 0xff;
     rkey & !LOW | rkey.wrapping_add(1) & LOW
 }
 
-/// A registration, as requests name it. The memory does not wrap: `addr + len` is an address.
+/// A memory registration. `addr + len` must not overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered {
-    /// The address of the first byte.
+    /// Address of the first byte.
     pub addr: u64,
-    /// How many bytes there are.
+    /// Length in bytes.
     pub len: usize,
-    /// The key that requests of this side use.
+    /// Local key.
     pub lkey: u32,
-    /// The key that the peer uses.
+    /// Remote key, for the peer.
     pub rkey: u32,
 }
 
 impl Registered {
-    /// A piece of it, for a request of this side.
+    /// Returns the SGE of a range of the region.
     ///
     /// # Errors
-    /// It is not inside, or longer than a piece can be.
+    /// The range is outside the region, or longer than `u32::MAX`.
     #[inline]
     pub fn sge(&self, offset: usize, len: usize) -> Result<Sge, RangeError> {
         let addr = self.address(offset, len)?;
@@ -78,19 +79,19 @@ impl Registered {
         }
     }
 
-    /// A place in it, for a request of the peer.
+    /// Returns the remote address of an offset, for requests of the peer.
     ///
     /// # Errors
-    /// It is not inside.
+    /// The offset is outside the region.
     #[inline]
     pub fn remote(&self, offset: usize) -> Result<RemoteAddr, RangeError> {
         Ok(RemoteAddr { addr: self.address(offset, 0)?, rkey: self.rkey })
     }
 
-    /// Where a piece starts.
+    /// Returns the start address of a range of the region.
     ///
     /// # Errors
-    /// It is not inside.
+    /// The range is outside the region.
     #[inline]
     pub fn address(&self, offset: usize, len: usize) -> Result<u64, RangeError> {
         match offset.checked_add(len) {
@@ -100,14 +101,14 @@ impl Registered {
     }
 }
 
-/// A piece that is not inside its memory region.
+/// The range is outside its memory region, or too long for an SGE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeError {
-    /// Where the piece starts.
+    /// Offset of the range.
     pub offset: usize,
-    /// How long it is.
+    /// Length of the range, in bytes.
     pub len: usize,
-    /// How long the region is.
+    /// Length of the region, or `u32::MAX` if the range is too long for an SGE.
     pub available: usize,
 }
 
@@ -115,8 +116,8 @@ sentences!(RangeError {
     Self { offset, len, available } => ("{len} bytes at offset {offset} are not inside the memory region's {available}");
 });
 
-/// For transports: the methods of a memory region, whose field `registration` has a
-/// [`Registered`](crate::setup::Registered) called `region`.
+/// For transports: implements the methods of a memory region type. Its field `registration` must have a field `region`
+/// of type [`Registered`](crate::setup::Registered).
 ///
 /// ```
 /// use cq_core::setup::Registered;
@@ -138,35 +139,35 @@ sentences!(RangeError {
 macro_rules! region_methods {
     ($name:ident) => {
         impl $name {
-            /// The key that requests of this side use.
+            /// Returns the local key.
             #[must_use]
             pub const fn lkey(&self) -> u32 {
                 self.registration.region.lkey
             }
 
-            /// The key that the peer uses.
+            /// Returns the remote key, for the peer.
             #[must_use]
             pub const fn rkey(&self) -> u32 {
                 self.registration.region.rkey
             }
 
-            /// The address of the first byte.
+            /// Returns the address of the first byte.
             #[must_use]
             pub const fn addr(&self) -> u64 {
                 self.registration.region.addr
             }
 
-            /// How many bytes it has; at least one.
+            /// Returns the length in bytes, which is at least 1.
             #[must_use]
             #[allow(clippy::len_without_is_empty)]
             pub const fn len(&self) -> usize {
                 self.registration.region.len
             }
 
-            /// A piece of it, for a request of this side.
+            /// Returns the SGE of a range of the region.
             ///
             /// # Errors
-            /// It is not inside, or longer than a piece can be.
+            /// The range is outside the region, or longer than `u32::MAX`.
             #[inline]
             pub fn sge(
                 &self,
@@ -176,10 +177,10 @@ macro_rules! region_methods {
                 self.registration.region.sge(offset, len)
             }
 
-            /// A place in it, for a request of the peer.
+            /// Returns the remote address of an offset, for requests of the peer.
             ///
             /// # Errors
-            /// It is not inside.
+            /// The offset is outside the region.
             #[inline]
             pub fn remote(
                 &self,
@@ -188,8 +189,8 @@ macro_rules! region_methods {
                 self.registration.region.remote(offset)
             }
 
-            /// Ends the registration, as dropping does: when this returns the keys are dead, and nothing
-            /// moves through them any more (Q10).
+            /// Deregisters the memory, as dropping does. When this returns, the keys are invalid and no request
+            /// accesses the memory through them ([Q10](crate::contract#q10)).
             pub fn deregister(self) {
                 drop(self);
             }

@@ -1,17 +1,17 @@
-//! Threads of a model that are killed at a step of theirs, as processes that share memory can be: each store
-//! is one, and each taking of a lock. Exists under loom alone.
+//! Threads of a model that are killed at one of their steps, as processes that share memory can be. Each store, swap
+//! and compare-exchange is a step. Exists under loom only.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 
-/// When the thread dies.
+/// When a thread dies.
 #[derive(Clone, Copy)]
 enum Fate {
     Lives,
-    /// After so many more steps.
+    /// After this many more steps.
     Dies(u32),
-    /// What it does from here on does not happen.
+    /// Its further steps have no effect.
     Dead,
 }
 
@@ -19,14 +19,14 @@ loom::thread_local! {
     static FATE: Cell<Fate> = Cell::new(Fate::Lives);
 }
 
-/// What a killed thread unwinds with.
+/// The panic payload of a killed thread.
 struct Killed;
 
-/// Runs `life` until it comes to its `steps`th step, from 0, which does not happen any more; `None` if it
-/// came so far.
+/// Runs `life` up to its step number `steps`, counted from 0, which has no effect any more. Returns `None` if `life`
+/// reached that step.
 ///
 /// # Panics
-/// `life` does.
+/// `life` panics.
 pub fn killed_at<R>(steps: u32, life: impl FnOnce() -> R) -> Option<R> {
     FATE.with(|fate| fate.set(Fate::Dies(steps)));
     let lived = panic::catch_unwind(AssertUnwindSafe(life));
@@ -40,7 +40,7 @@ fn expect_killed(why: Box<dyn Any + Send>) {
     }
 }
 
-/// Stands before each step. False if the step does not happen: the thread is dead, and being cleared away.
+/// Called before each step. Returns `false` if the step must have no effect, because the thread is dead and unwinding.
 pub fn step() -> bool {
     match FATE.with(Cell::get) {
         Fate::Lives => true,

@@ -1,5 +1,5 @@
-//! Loom's atomics, whose changes are [steps](super::death) at which a thread can be killed: what a dead thread was
-//! about to change does not change.
+//! Loom's atomics. Each store, swap and compare-exchange is a [step](super::death) at which a thread can be killed, and
+//! has no effect in a dead one.
 
 #![expect(
     missing_docs,
@@ -14,7 +14,7 @@ use super::death::step;
 
 macro_rules! mortal {
     ($name:ident, $value:ty $(, $of:ident)?) => {
-        /// Loom's, of threads that can be killed.
+        /// Loom's atomic, for threads that can be killed.
         #[derive(Debug)]
         pub struct $name$(<$of>)?(atomic::$name$(<$of>)?);
 
@@ -25,10 +25,10 @@ macro_rules! mortal {
             }
 
             /// # Safety
-            /// Nobody writes it meanwhile.
+            /// No other thread writes it meanwhile.
             #[allow(unsafe_code)]
             pub unsafe fn unsync_load(&self) -> $value {
-                // SAFETY: the caller's word, which loom checks.
+                // SAFETY: no other thread writes it meanwhile (guaranteed by the caller, and checked by loom).
                 unsafe { self.0.unsync_load() }
             }
 

@@ -1,37 +1,36 @@
-//! The read-modify-write operations that several producers need, on targets that have them.
+//! The read-modify-write operations for several producers, on targets that have them.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::site::at;
 use super::{AtomicU32, AtomicWord, Site, Word};
 
-/// Looks at the reservation word; the head that is looked at afterwards is no older than any that a producer
-/// could have seen when it reserved.
+/// Loads the reservation word. A head loaded afterwards is no older than any that a producer could see when it made a
+/// reservation.
 #[inline(always)]
 pub fn acquire_tail(tail: &AtomicWord) -> Word {
     tail.load(at(Site::AcquireTail, Acquire))
 }
 
-/// Puts `next` in the place of `seen` and says what stood there; no older reservation than `seen` counts
-/// after that.
+/// Replaces `seen` by `next`, and returns `seen`. May fail spuriously.
 ///
 /// # Errors
-/// Another producer, or the consumer's owner, was quicker: what stands there now.
+/// Another producer or the consumer changed the word first. Returns its present value.
 #[inline(always)]
 pub fn reserve(tail: &AtomicWord, seen: Word, next: Word) -> Result<Word, Word> {
     let (success, failure) = (at(Site::Reserve, Release), at(Site::AcquireTail, Acquire));
     tail.compare_exchange_weak(seen, next, success, failure)
 }
 
-/// Puts `next` in the place of `seen`, which is final then. It hands over nothing.
+/// Replaces `seen` by `next`, which makes the position final. Relaxed: orders nothing else.
 ///
 /// # Errors
-/// A producer was quicker: what stands there now.
+/// A producer changed the word first. Returns its present value.
 pub fn end(tail: &AtomicWord, seen: Word, next: Word) -> Result<Word, Word> {
     tail.compare_exchange(seen, next, Relaxed, Relaxed)
 }
 
-/// Counts dropped completions, after the reservation word was seen closed, and says what the count is then.
+/// Counts dropped completions, after the reservation word was seen closed. Returns the new count.
 pub fn latch_more(cell: &AtomicU32, mut add: impl FnMut(u32) -> u32) -> u32 {
     let (release, mut count) = (at(Site::Latch, Release), 0);
     let count_each = |before| {
@@ -42,35 +41,35 @@ pub fn latch_more(cell: &AtomicU32, mut add: impl FnMut(u32) -> u32) -> u32 {
     count
 }
 
-/// One more who shares something.
+/// Adds one to a count of sharers.
 pub fn join(count: &AtomicU32) {
     count.fetch_add(1, Relaxed);
 }
 
-/// One less; says whether it was the last one, who then sees what all others did.
+/// Subtracts one from a count of sharers. Returns whether it was the last one, which then sees what all others did.
 pub fn leave(count: &AtomicU32) -> bool {
     count.fetch_sub(1, at(Site::Leave, AcqRel)) == 1
 }
 
-/// Takes back what is armed, if it is still `seen`.
+/// Disarms, if the arm word is still `seen`.
 ///
 /// # Errors
-/// What is armed instead.
+/// The word has changed. Returns its present value.
 #[inline(always)]
 pub fn disarm(arm: &AtomicU32, seen: u32, idle: u32) -> Result<(), u32> {
     arm.compare_exchange(seen, idle, Relaxed, Relaxed).map(|_| ())
 }
 
-/// Waits between two attempts at one word, twice as long each time, up to a bound: whoever was quicker
-/// keeps the word's cache line for a few more operations.
+/// Exponential backoff between attempts at one word, up to a bound. The producer that succeeded keeps the word's cache
+/// line for a few more operations.
 #[derive(Debug, Default)]
 pub struct Backoff(u32);
 
 impl Backoff {
-    /// The most turns of a wait, as a power of two.
+    /// The base-2 logarithm of the longest wait, in turns of the spin loop.
     const MOST: u32 = 6;
 
-    /// Waits. Not at all under loom, where time is nothing.
+    /// Waits. Does not wait under loom, which has no time.
     #[inline]
     pub fn pause(&mut self) {
         let turns = if cfg!(loom) { 0 } else { 1 << self.0 };

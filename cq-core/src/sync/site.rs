@@ -1,12 +1,11 @@
-//! The orderings that loom models take out, each by its name.
+//! The orderings that loom models can weaken, by name.
 
 use core::sync::atomic::Ordering::{self, Relaxed};
 
-/// A memory ordering or a fence that some protocol of the engine cannot do without.
+/// A memory ordering or a fence that a protocol of the engine needs.
 ///
-/// A loom model that claims to check a protocol is run once more with each of the protocol's sites
-/// weakened, and must then fail. What else a protocol cannot do without stands in `verify/controls.toml`, with a wrong
-/// text that models must notice.
+/// A loom model of a protocol is run again with each of the protocol's sites weakened, and must then fail. Other steps
+/// that a protocol needs are listed in `verify/controls.toml`, each with a wrong replacement that models must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
     /// `publish` as Relaxed.
@@ -17,7 +16,7 @@ pub enum Site {
     ReleaseHead,
     /// `acquire_head` as Relaxed.
     AcquireHead,
-    /// `latch` as Relaxed.
+    /// `latch` and `latch_more` as Relaxed.
     Latch,
     /// `read_latch` as Relaxed.
     ReadLatch,
@@ -34,7 +33,7 @@ pub enum Site {
     /// `reserve` as Relaxed.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     Reserve,
-    /// `acquire_tail`, also of a `reserve` that failed, as Relaxed.
+    /// `acquire_tail`, and the load of a failed `reserve`, as Relaxed.
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     AcquireTail,
     /// `count_event` as Relaxed.
@@ -46,7 +45,7 @@ pub enum Site {
     Leave,
 }
 
-/// The ordering, unless a model takes it out.
+/// Returns `ordering`, or Relaxed if a model weakens `site`.
 #[inline(always)]
 pub fn at(site: Site, ordering: Ordering) -> Ordering {
     if intact(site) { ordering } else { Relaxed }
@@ -54,25 +53,25 @@ pub fn at(site: Site, ordering: Ordering) -> Ordering {
 
 cfg_if::cfg_if! {
     if #[cfg(loom)] {
-        /// Which of a crate's sites is weakened.
+        /// The site of a crate that is weakened.
         pub type Weakened<S> = std::thread::LocalKey<core::cell::Cell<Option<S>>>;
 
         std::thread_local! {
             static WEAKENED: core::cell::Cell<Option<Site>> = const { core::cell::Cell::new(None) };
         }
 
-        /// Whether `site` does its work; false only inside [`weaken`].
+        /// Whether `site` is not weakened. `false` only inside [`weaken`].
         pub fn intact(site: Site) -> bool {
             WEAKENED.get() != Some(site)
         }
 
-        /// Runs `model` with one site of the protocols weakened.
+        /// Runs `model` with one site weakened.
         pub fn weaken<R>(site: Site, model: impl FnOnce() -> R) -> R {
             weaken_in(&WEAKENED, site, model)
         }
 
-        /// [`weaken`], for the sites of any crate. Loom runs all threads of a model on the thread that
-        /// called it, so other models running at the same time do not notice.
+        /// [`weaken`] for the sites of any crate. Loom runs all threads of a model on the thread that called it, so
+        /// models that run at the same time on other threads are not affected.
         pub fn weaken_in<S: 'static, R>(
             weakened: &'static Weakened<S>,
             site: S,
@@ -89,7 +88,7 @@ cfg_if::cfg_if! {
             model()
         }
     } else {
-        /// Always true: sites are weakened under loom only.
+        /// Always `true`: sites are weakened under loom only.
         #[inline(always)]
         pub const fn intact(_site: Site) -> bool {
             true

@@ -1,7 +1,7 @@
 //! A scripted transport, for tests of code that polls, arms, waits and posts. Feature `test-util`.
 //!
-//! A serving loop is tested against a race that no real device could be made to lose at will: completions
-//! come between the empty poll and the arm, so that no event will tell of them.
+//! This tests a consumer loop against a race that can't be provoked on a real device: completions arrive between the
+//! empty poll and the arm, so they raise no event.
 //!
 //! ```
 //! use core::time::Duration;
@@ -10,11 +10,11 @@
 //! use cq_core::transport::{Arm, Armed, Block, CqKey, Notify};
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! /// The code under test: serves until the deadline; says how many came.
+//! /// The code under test: polls until the deadline. Returns the number of completions.
 //! fn serve<C: Block>(queue: impl Arm, channel: &mut C, end: C::Instant) -> Result<usize, WaitError> {
-//!     let (mut cq, mut room, mut served) = (CompletionQueue::new(queue), [Wc::default(); 4], 0);
+//!     let (mut cq, mut buffer, mut served) = (CompletionQueue::new(queue), [Wc::default(); 4], 0);
 //!     loop {
-//!         match cq.wait(&mut room, channel, Some(end))?.len() {
+//!         match cq.wait(&mut buffer, channel, Some(end))?.len() {
 //!             0 => return Ok(served),
 //!             count => served += count,
 //!         }
@@ -23,36 +23,38 @@
 //!
 //! let wc = |wr_id| Wc::new(wr_id, WcStatus::SUCCESS, 5);
 //! let script = Script::<16>::new(CqKey { index: 0, generation: 1 })
-//!     .on_arm(Ok(Armed::MayHaveMissed)) // the race is lost,
-//!     .on_poll(Ok(&[wc(1), wc(2)])); //    and these raise no event
+//!     .on_arm(Ok(Armed::MayHaveMissed)) // the race is lost:
+//!     .on_poll(Ok(&[wc(1), wc(2)])); // these raise no event
 //!
 //! let second = Duration::from_secs(1);
 //! assert_eq!(serve(&script, &mut &script, second), Ok(2));
 //! script.done()?;
 //! let arm = Call::Arm(Notify::Next);
 //! assert_eq!(script.calls(), [
-//!     Call::Poll(4), Call::Event, arm, Call::Poll(4), // both served
-//!     Call::Poll(4), Call::Event, arm, Call::Block(Some(second)), Call::Poll(4), // none came
+//!     Call::Poll(4), Call::Event, arm, Call::Poll(4), // both polled
+//!     Call::Poll(4), Call::Event, arm, Call::Block(Some(second)), Call::Poll(4), // deadline passed
 //! ]);
 //! # Ok::<(), cq_core::testing::fake::Unfinished>(())
 //! ```
 //!
-//! # How a script is read
-//! It is one line of time for the queue, its channel and its queue pair. The first step left waits for the
-//! call that it answers; every other call finds a device where nothing goes on:
+//! # How a script runs
+//! A script is one timeline for the queue, its channel and its queue pair. The next step waits for the call that it
+//! answers. Every other call finds an idle device:
 //!
-//! | call | what it gets when the step is not its own, or none is left |
+//! | call | answer if the next step is for another call, or no step is left |
 //! |---|---|
-//! | poll | nothing; after an overrun, the overrun, for ever (O3) |
-//! | arm | `MayHaveMissed` if the step is a poll that finds something or fails, else `Armed` (N2) |
-//! | taking an event, of either kind | none |
-//! | block | `Event` if the step is an event; else the deadline passes; without one, [`ASLEEP_FOR_EVER`] |
-//! | post | every request is taken |
+//! | poll | no completions; after an overrun, the overrun again ([O3](crate::contract#o3)) |
+//! | arm | `MayHaveMissed` after an overrun, or if the step is a poll with completions or an error; else `Armed` ([N2](crate::contract#n2)) |
+//! | take an event of either kind | none |
+//! | block | `Event` if the step is an event; else sleeps until the deadline; without a deadline, [`ASLEEP_FOR_EVER`] |
+//! | post | every request is accepted |
 //!
-//! So what stands behind an arm is not there before the arm, what stands behind `on_send(Ok(2))` not before
-//! two requests were posted, and code that sleeps where it should have polled is told so instead of
-//! hanging. Its clock says how long blocks have slept so far, from zero on, and a deadline is a time of that clock.
-//! A loop that only polls ends by what it finds: let its script end with an error.
+//! So a completion scripted after an arm can't be polled before the arm, and one after `on_send(Ok(2))` can't be polled
+//! before two requests were posted. Code that sleeps without a deadline where it should poll gets an error instead of
+//! hanging.
+//!
+//! The script's clock starts at zero and advances only while a block sleeps. Deadlines are times of this clock. A loop
+//! that never blocks does not reach a deadline: end its script with an error.
 
 mod answers;
 mod call;
@@ -69,14 +71,13 @@ use crate::async_event::AsyncEvent;
 use crate::transport::{ArmError, Armed, CqKey, EventError, PollError, Refused};
 use crate::wc::Wc;
 
-/// What a block gets that has no deadline and that nothing in the script ends: the code under test would
-/// sleep for ever. The code is EDEADLK.
+/// The error of a block without a deadline that no step ends: the code under test would sleep forever. The code is
+/// EDEADLK.
 pub const ASLEEP_FOR_EVER: EventError = EventError::Device(35);
 
-/// A completion queue, its channel and a queue pair that answer by a script of up to `N` steps, and note
-/// the first `N` calls.
+/// A completion queue, its channel and a queue pair that follow a script of up to `N` steps and record up to `N` calls.
 ///
-/// References to it are the transport: `CompletionQueue::new(&script)`, and `&mut &script` for the channel.
+/// `&Script` implements the transport traits: use `CompletionQueue::new(&script)`, and `&mut &script` as the channel.
 #[derive(Debug)]
 pub struct Script<const N: usize> {
     key: CqKey,
@@ -88,16 +89,16 @@ struct State<const N: usize> {
     steps: Deque<Step, N>,
     calls: Vec<Call, N>,
     overrun: Option<PollError>,
-    /// How long blocks have slept so far.
+    /// The time on the script's clock.
     now: Duration,
 }
 
-/// What the device does next.
+/// A step of a script.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A completion is found, and none behind it if it is the last of its poll.
+    /// A poll finds this completion. True if it is the last of its poll.
     Found(Wc, bool),
-    /// A poll claims so many, and writes none.
+    /// A poll returns this, and writes no completion.
     Poll(Result<usize, PollError>),
     Arm(Result<Armed, ArmError>),
     Event(Result<CqKey, EventError>),
@@ -113,13 +114,13 @@ enum Side {
     Recv,
 }
 
-/// What is scripted. Each method adds a step behind those that there are.
+/// Writing a script. Each method appends a step.
 ///
 /// # Panics
-/// All of them, when the script has no room: there are `N` steps already. A poll that finds completions
-/// takes one step for each.
+/// Each method that appends a step, if the script has `N` steps already. [`on_poll`](Script::on_poll) takes one step
+/// for each completion.
 impl<const N: usize> Script<N> {
-    /// A device where nothing goes on, with one queue of this name.
+    /// An empty script: an idle device with one queue of this key.
     #[must_use]
     pub const fn new(key: CqKey) -> Self {
         let state =
@@ -127,8 +128,8 @@ impl<const N: usize> Script<N> {
         Self { key, state: RefCell::new(state) }
     }
 
-    /// A poll finds these, and the queue is empty then (P2): one that has less room leaves the rest to the
-    /// next. An empty list is one poll that finds nothing.
+    /// A poll finds these completions, and then the queue is empty ([P2](crate::contract#p2)). If the buffer is too
+    /// small, the next polls find the rest. An empty list is one poll that finds nothing.
     #[must_use]
     #[track_caller]
     pub fn on_poll(self, found: Result<&[Wc], PollError>) -> Self {
@@ -145,21 +146,22 @@ impl<const N: usize> Script<N> {
         }
     }
 
-    /// A poll claims so many, and writes none: a transport that misbehaves if there is less room (P7).
+    /// A poll claims `count` completions and writes none. If the buffer is smaller, the transport misbehaves
+    /// ([P7](crate::contract#p7)).
     #[must_use]
     #[track_caller]
     pub fn on_poll_claim(self, count: usize) -> Self {
         self.with(Step::Poll(Ok(count)))
     }
 
-    /// An arm says this.
+    /// An arm returns this.
     #[must_use]
     #[track_caller]
     pub fn on_arm(self, answer: Result<Armed, ArmError>) -> Self {
         self.with(Step::Arm(answer))
     }
 
-    /// The channel has this event, which ends a block at once.
+    /// The channel has this event. A block ends at once.
     #[must_use]
     #[track_caller]
     pub fn on_event(self, event: Result<CqKey, EventError>) -> Self {
@@ -173,28 +175,28 @@ impl<const N: usize> Script<N> {
         self.with(Step::Async(event))
     }
 
-    /// A block wakes up for nothing after this time, or by its deadline if that is not later.
+    /// A block ends with a spurious wake-up after this time, or at its deadline if that is not later.
     #[must_use]
     #[track_caller]
     pub fn on_block(self, woken_after: Result<Duration, EventError>) -> Self {
         self.with(Step::Block(woken_after))
     }
 
-    /// A block is interrupted, at once.
+    /// A block is interrupted at once.
     #[must_use]
     #[track_caller]
     pub fn on_interrupt(self) -> Self {
         self.with(Step::Interrupt)
     }
 
-    /// So many requests are taken by the send queue, in one list or in several; or one is refused.
+    /// The send queue accepts this many requests, in one list or several; or it refuses one.
     #[must_use]
     #[track_caller]
     pub fn on_send(self, taken: Result<u32, Refused>) -> Self {
         self.with_post(Side::Send, taken)
     }
 
-    /// So many requests are taken by the receive queue, in one list or in several; or one is refused.
+    /// The receive queue accepts this many requests, in one list or several; or it refuses one.
     #[must_use]
     #[track_caller]
     pub fn on_recv(self, taken: Result<u32, Refused>) -> Self {
@@ -214,12 +216,12 @@ impl<const N: usize> Script<N> {
     }
 }
 
-/// What happened.
+/// Checking what happened.
 impl<const N: usize> Script<N> {
-    /// Whether every step was reached.
+    /// Checks that every step was reached.
     ///
     /// # Errors
-    /// The code under test ended, or went another way, before.
+    /// Steps are left: the code under test ended early, or made other calls.
     pub fn done(&self) -> Result<(), Unfinished> {
         let state = self.state.borrow();
         match state.steps.front() {
@@ -228,24 +230,23 @@ impl<const N: usize> Script<N> {
         }
     }
 
-    /// The time on the script's clock: how long blocks have slept so far.
+    /// The time on the script's clock: how long all blocks have slept.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.state.borrow().now
     }
 
-    /// What the code under test did, in order. When there were more than `N` calls, the last entry is
-    /// [`Call::Unrecorded`].
+    /// The calls of the code under test, in order. If there were more than `N`, the last entry is [`Call::Unrecorded`].
     #[must_use]
     pub fn calls(&self) -> Vec<Call, N> {
         self.state.borrow().calls.clone()
     }
 }
 
-/// The script has steps that were not reached.
+/// Steps of a script that were not reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// How many.
+    /// How many steps.
     pub left: usize,
     /// The call that the first of them waits for.
     pub waits_for: &'static str,

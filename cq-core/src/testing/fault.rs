@@ -1,7 +1,6 @@
-//! Faults on demand: a wrapper around any transport that lets go wrong what could go wrong there, by a seed, so
-//! that it goes wrong in the same way again. Feature `test-util`.
+//! Fault injection for any transport. The same seed gives the same faults. Feature `test-util`.
 //!
-//! A serving loop is tried with completions that come late and out of order, and with events for nothing:
+//! This tests a consumer loop with late and reordered completions, and with spurious and duplicate events:
 //!
 //! ```
 //! use core::time::Duration;
@@ -11,15 +10,15 @@
 //! use cq_core::transport::{Arm, Block, CqKey};
 //! use cq_core::wc::{Wc, WcStatus};
 //!
-//! /// The code under test: serves until the deadline; says how many came.
+//! /// The code under test: polls until the deadline. Returns the number of completions.
 //! fn serve<T, C>(cq: &mut CompletionQueue<T>, channel: &mut C, end: C::Instant) -> Result<usize, WaitError>
 //! where
 //!     T: Arm,
 //!     C: Block,
 //! {
-//!     let (mut room, mut served) = ([Wc::default(); 4], 0);
+//!     let (mut buffer, mut served) = ([Wc::default(); 4], 0);
 //!     loop {
-//!         match cq.wait(&mut room, channel, Some(end))?.len() {
+//!         match cq.wait(&mut buffer, channel, Some(end))?.len() {
 //!             0 => return Ok(served),
 //!             count => served += count,
 //!         }
@@ -46,31 +45,34 @@
 //! }
 //! ```
 //!
-//! # What it can do
+//! # Faults
 //!
-//! | around | faults |
+//! | trait | faults |
 //! |---|---|
 //! | [`PollCq`], [`Arm`] | [`fail`](Faults::fail), [`delay`](Faults::delay), [`reorder`](Faults::reorder), [`overrun_after`](Faults::overrun_after) |
 //! | [`Events`], [`Block`] | [`spurious`](Faults::spurious), [`duplicate`](Faults::duplicate) |
 //! | [`Post`] | [`refuse_send`](Faults::refuse_send), [`refuse_recv`](Faults::refuse_recv) |
 //! | [`AsyncEvents`] | [`spurious_async`](Faults::spurious_async), [`duplicate_async`](Faults::duplicate_async) |
 //!
-//! Each half of a transport has an injector of its own. One and the same plan may do for all: an injector goes by
-//! what concerns it. Faults that change what the device does, such as bytes that are read late, are the device's
-//! to offer.
+//! Wrap each half of a transport in its own injector. All of them can use the same plan: an injector applies only the
+//! faults of the traits that it is used through. Faults inside the device, such as a late read of a request's bytes,
+//! must be offered by the device.
 //!
-//! # What holds all the same
-//! Each completion comes once (C8), and those of a queue pair in their order (C10). A queue pair whose
-//! completion came as a failure counts as failed: what it still completes comes as WR_FLUSH (Q2), up to
-//! [`recover`](FaultInjector::recover). So code under test sees no sequence that a device would never show. But that
-//! is what the *code* sees. Underneath nothing failed: bytes have moved, the peer knows nothing of it, the queue
-//! pair is in RTS and posts are taken; and a request that was not signaled and completes nowhere can't fail.
+//! # Guarantees
+//! Each completion is returned once ([C8](crate::contract#c8)), and the completions of one queue pair stay in order
+//! ([C10](crate::contract#c10)). After an injected failure the queue pair counts as failed: its later completions are
+//! returned as WR_FLUSH ([Q2](crate::contract#q2)) until [`recover`](FaultInjector::recover), unless the plan is
+//! [`failing_alone`](Faults::failing_alone). The code under test thus sees only sequences that a device can produce.
 //!
-//! No wake-up is lost (N6). Arming ends every delay, because no event will tell of a completion that is held
-//! back: who arms, polls until nothing is left and sleeps, has got everything that came before.
+//! Below the injector nothing has failed. The data was transferred, the peer does not know of a failure, and the queue
+//! pair is still in RTS and accepts posts. An unsignaled request without a completion can't be made to fail.
 //!
-//! Delays and another order need completions to choose from: an injector with such faults takes up to `N` before
-//! it is asked for them. So a queue overruns later, and a send queue's slots come back earlier, than without.
+//! No wake-up is lost ([N6](crate::contract#n6)). A completion that is held back raises no event, so arming ends every
+//! delay. A consumer that arms, polls until the queue is empty and sleeps has got every earlier completion.
+//!
+//! An injector with [`delay`](Faults::delay), [`reorder`](Faults::reorder) or [`overrun_after`](Faults::overrun_after)
+//! polls up to `N` completions ahead of the consumer. The transport's queue then overruns later, and send-queue slots
+//! come back earlier.
 //!
 //! [`PollCq`]: crate::transport::PollCq
 //! [`Arm`]: crate::transport::Arm
@@ -98,13 +100,14 @@ use self::plan::Fault;
 use crate::async_event::AsyncEvent;
 use crate::transport::{CqKey, PollError};
 
-/// The `vendor_err` of a completion that came as a failure, by which a test knows one.
+/// The `vendor_err` of injected failures, flushed completions included.
 pub const VENDOR_ERR: u32 = 0xfa17_0000;
 
-/// A half of a transport, and what is to go wrong with it. It has each seam that the transport has.
+/// One half of a transport, with faults. It implements the traits of the [module's table](self#faults) that the
+/// transport implements.
 ///
-/// `N` is how many completions can be held back at a time, and how many queue pairs can count as failed; a fault
-/// that would be one too many does not come. Around a channel or a queue pair, 0 will do.
+/// At most `N` completions are held back at a time, and at most `N` queue pairs count as failed. Faults beyond that are
+/// not injected. Around a channel or a queue pair, `N` can be 0.
 #[derive(Clone, Debug)]
 pub struct FaultInjector<T, const N: usize> {
     transport: T,
@@ -112,23 +115,23 @@ pub struct FaultInjector<T, const N: usize> {
     dice: Dice,
     injected: Injected,
     hold: Hold<N>,
-    /// Queue pairs of which everything comes flushed.
+    /// Queue pairs whose completions are returned as flushed.
     failed: Vec<u32, N>,
     /// How often the queue was polled.
     polls: u64,
-    /// Completions that were handed out.
+    /// Completions that were returned.
     given: u64,
-    /// Since the queue was armed it has not been seen empty: nothing may be held back.
+    /// The queue was armed and not yet seen empty since: nothing may be held back.
     settling: bool,
-    /// What the queue said, to be passed on behind what is held back.
+    /// An error of the queue, to be returned after the completions that are held back.
     error: Option<PollError>,
-    /// An event that is to come again.
+    /// An event to return again.
     again: Option<CqKey>,
     async_again: Option<AsyncEvent>,
 }
 
 impl<T, const N: usize> FaultInjector<T, N> {
-    /// The transport with these faults.
+    /// Wraps `transport` with these faults.
     #[must_use]
     pub fn new(transport: T, faults: &Faults) -> Self {
         let seed = faults.seed();
@@ -148,28 +151,29 @@ impl<T, const N: usize> FaultInjector<T, N> {
         }
     }
 
-    /// What was injected so far: to be printed by a test that fails.
+    /// The faults injected so far, for a failing test to print.
     #[must_use]
     pub const fn injected(&self) -> Injected {
         self.injected
     }
 
-    /// A queue pair was reset: it completes as ever from now on. What of it is still held back stays as it is.
+    /// Call this when a queue pair was reset: it no longer counts as failed. Completions still held back keep their
+    /// status.
     pub fn recover(&mut self, qp_num: u32) {
         self.failed.retain(|&failed| failed != qp_num);
     }
 
-    /// The transport, for what is its own.
+    /// The inner transport.
     pub const fn transport(&mut self) -> &mut T {
         &mut self.transport
     }
 
-    /// Gives the transport back. What was held back is lost.
+    /// Returns the inner transport. Completions that are held back are lost.
     pub fn into_transport(self) -> T {
         self.transport
     }
 
-    /// Something of `qp` happens: what goes wrong with it.
+    /// Counts an occasion of `qp` for the faults that `of` accepts. Returns the fault that is due.
     fn roll<V>(&mut self, qp: Option<u32>, of: impl Fn(Fault) -> Option<V>) -> Option<V> {
         self.faults.roll(&mut self.dice, qp, of)
     }

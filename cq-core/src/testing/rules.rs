@@ -1,4 +1,5 @@
-//! The rules of polling and arming as checks for a transport of one's own: P1–P7 and N1–N6 of the
+//! Checks of a custom transport against the rules of polling and arming:
+//! [P1](crate::contract#p1)–[P7](crate::contract#p7) and [N1](crate::contract#n1)–[N6](crate::contract#n6) of the
 //! [contract](crate::contract).
 //!
 //! ```
@@ -25,7 +26,7 @@
 //!     }
 //! }
 //!
-//! /// The transport under test: here, the engine's own queue.
+//! /// The transport under test. Here it is the engine's own queue.
 //! struct Mine {
 //!     device: Producer<'static, OnChannel<Channel>>,
 //!     queue: Consumer<'static, OnChannel>,
@@ -57,9 +58,8 @@
 //! # Ok::<(), rules::Broken>(())
 //! ```
 //!
-//! The checks drive the transport from one thread: what threads do to each other's steps is a matter for a model checker.
-//! That a poll makes no system call, allocates nothing and takes no lock (P5) can't be seen from here; [`p05_returns`] sees
-//! that it comes back.
+//! The checks run on one thread. Use a model checker to find races between threads. The checks can't see system calls,
+//! allocations and locks of a poll ([P5](crate::contract#p5)): [`p05_returns`] checks that a poll returns.
 
 mod arming;
 mod polling;
@@ -83,9 +83,9 @@ use crate::wc::{Wc, WcOpcode, WcStatus};
 pub trait Fixture {
     /// The queue.
     type Queue: PollCq + Arm;
-    /// The channel that its events come to.
+    /// The channel that its events are raised on.
     type Channel: Events;
-    /// How many completions it holds without being polled; at least 2.
+    /// How many completions the queue holds without being polled; at least 2.
     const CAPACITY: usize;
 
     /// A new queue, empty and not armed.
@@ -97,12 +97,12 @@ pub trait Fixture {
     /// The channel.
     fn channel(&mut self) -> &mut Self::Channel;
 
-    /// The device completes a request. When this returns, the completion can be polled, and its event, if it raises one, can
-    /// be taken.
+    /// The device completes a request. When this returns, the completion can be polled, and its event, if any, can be
+    /// taken.
     fn complete(&mut self, kind: Kind, wr_id: u64);
 }
 
-/// What completes.
+/// A kind of completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A receive.
@@ -116,7 +116,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The completion.
+    /// The completion of this kind.
     #[must_use]
     pub const fn wc(self, wr_id: u64) -> Wc {
         let (status, opcode) = match self {
@@ -127,7 +127,7 @@ impl Kind {
         Wc::new(wr_id, status, 1).with_opcode(opcode)
     }
 
-    /// The completion, as a [`Producer`](crate::queue::Producer) takes it.
+    /// The completion of this kind, for a [`Producer`](crate::queue::Producer) to push.
     #[must_use]
     pub const fn entry(self, wr_id: u64) -> Entry {
         Entry { wc: self.wc(wr_id), tag: 0, solicited: matches!(self, Self::Solicited) }
@@ -137,9 +137,9 @@ impl Kind {
 /// A rule that the transport breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Which.
+    /// The rule's number.
     pub rule: &'static str,
-    /// How.
+    /// How the transport breaks it.
     pub how: &'static str,
 }
 
@@ -151,7 +151,7 @@ impl fmt::Display for Broken {
 
 impl core::error::Error for Broken {}
 
-/// Checks all of them, each on a new queue.
+/// Checks all rules, each on a new queue.
 ///
 /// # Errors
 /// The first rule that is broken.
@@ -173,12 +173,12 @@ pub fn all<F: Fixture>() -> Result<(), Broken> {
     n06_no_wake_up_is_lost(F::new)
 }
 
-/// Says that a rule is broken unless something holds.
+/// Fails with the broken rule if `is` is false.
 fn holds(is: bool, rule: &'static str, how: &'static str) -> Result<(), Broken> {
     if is { Ok(()) } else { Err(Broken { rule, how }) }
 }
 
-/// Polls, where an error is none that there should be.
+/// Polls. An error, or a count above the buffer's length, breaks a rule.
 fn poll<F: Fixture>(fixture: &mut F, out: &mut [Wc]) -> Result<usize, Broken> {
     let asked = out.len();
     let count = fixture.queue().poll(out);
@@ -188,9 +188,9 @@ fn poll<F: Fixture>(fixture: &mut F, out: &mut [Wc]) -> Result<usize, Broken> {
     Ok(count)
 }
 
-/// How many events wait; each names the queue.
+/// Takes all events, and returns how many there were. Each must name the queue.
 fn events<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
-    /// More than any sequence of steps here raises.
+    /// More events than any check raises.
     const MANY: usize = 64;
     let key = fixture.queue().key();
     for count in 0..MANY {

@@ -1,39 +1,41 @@
-//! Statuses, opcodes and flags: numbers that a device or a driver wrote, kept as they come (C2, C3).
+//! Statuses, opcodes and flags: numbers written by a device or a driver, kept as they are ([C2](crate::contract#c2),
+//! [C3](crate::contract#c3)).
 
 use core::fmt;
 
 use crate::foreign_number;
 
 foreign_number! {
-    /// `enum ibv_wc_status`: how a work request ended. Any number is legal (C2, C3).
+    /// `enum ibv_wc_status`: the status of a work request. Any value is legal ([C2](crate::contract#c2),
+    /// [C3](crate::contract#c3)).
     WcStatus {
-        /// The request was carried out.
+        /// The request succeeded.
         SUCCESS = 0, "success";
         /// A message was longer than the posted receive, or than the queue pair allows.
         LOC_LEN_ERR = 1, "local length error";
-        /// The queue pair could not carry out a request of its own.
+        /// The local queue pair could not execute the request.
         LOC_QP_OP_ERR = 2, "local QP operation error";
-        /// The end-to-end context could not carry out the request.
+        /// The local end-to-end context could not execute the request.
         LOC_EEC_OP_ERR = 3, "local EE context operation error";
-        /// A local scatter/gather element named memory that it may not use.
+        /// A local scatter/gather element references memory that the request may not access.
         LOC_PROT_ERR = 4, "local protection error";
-        /// The queue pair was in ERR before the request was carried out.
+        /// The request was flushed because the queue pair was in an error state.
         WR_FLUSH_ERR = 5, "Work Request Flushed Error";
         /// A memory window could not be bound.
         MW_BIND_ERR = 6, "memory management operation error";
-        /// The responder sent an opcode that was not expected.
+        /// The responder sent an unexpected opcode.
         BAD_RESP_ERR = 7, "bad response error";
-        /// A WRITE with immediate failed on the local side.
+        /// An incoming WRITE with immediate data failed a local access check.
         LOC_ACCESS_ERR = 8, "local access error";
         /// The responder found the request invalid.
         REM_INV_REQ_ERR = 9, "remote invalid request error";
-        /// The responder does not grant access to the memory that was named.
+        /// The responder does not grant access to the requested memory.
         REM_ACCESS_ERR = 10, "remote access error";
         /// The responder could not complete the request.
         REM_OP_ERR = 11, "remote operation error";
-        /// The responder did not answer.
+        /// The responder did not answer within the configured retries.
         RETRY_EXC_ERR = 12, "transport retry counter exceeded";
-        /// The responder had no receive posted for too long.
+        /// The responder had no receive posted within the configured retries.
         RNR_RETRY_EXC_ERR = 13, "RNR retry counter exceeded";
         /// Reliable-datagram domains do not match.
         LOC_RDD_VIOL_ERR = 14, "local RDD violation error";
@@ -45,28 +47,29 @@ foreign_number! {
         INV_EECN_ERR = 17, "invalid EE context number";
         /// An end-to-end context is in the wrong state.
         INV_EEC_STATE_ERR = 18, "invalid EE context state";
-        /// The transport failed for good.
+        /// The transport failed permanently.
         FATAL_ERR = 19, "fatal error";
         /// A response took too long.
         RESP_TIMEOUT_ERR = 20, "response timeout error";
-        /// None of the others.
+        /// An error that no other status describes.
         GENERAL_ERR = 21, "general error";
         /// Tag matching failed.
         TM_ERR = 22, "TM error";
-        /// A tag-matched message has to be fetched by software.
+        /// Software must complete the rendezvous of a tag-matched message.
         TM_RNDV_INCOMPLETE = 23, "TM software rendezvous";
     }
 }
 
 impl fmt::Display for WcStatus {
-    /// The text of `ibv_wc_status_str`; "unknown" for a number without one (C12).
+    /// The text of `ibv_wc_status_str`; "unknown" for an unknown value ([C12](crate::contract#c12)).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.text().unwrap_or("unknown"))
     }
 }
 
 foreign_number! {
-    /// `enum ibv_wc_opcode`: what the completed request was. Any number is legal (C2, C3).
+    /// `enum ibv_wc_opcode`: the operation that completed. Any value is legal ([C2](crate::contract#c2),
+    /// [C3](crate::contract#c3)).
     WcOpcode {
         /// A SEND of any kind.
         SEND = 0, "send";
@@ -78,9 +81,9 @@ foreign_number! {
         COMP_SWAP = 3, "compare and swap";
         /// An atomic fetch and add.
         FETCH_ADD = 4, "fetch and add";
-        /// Binding a memory window.
+        /// A memory window was bound.
         BIND_MW = 5, "bind memory window";
-        /// Invalidating a local key.
+        /// A local key was invalidated.
         LOCAL_INV = 6, "local invalidate";
         /// A segmented Ethernet send.
         TSO = 7, "TSO";
@@ -88,9 +91,9 @@ foreign_number! {
         FLUSH = 8, "flush";
         /// An atomic write of eight bytes.
         ATOMIC_WRITE = 9, "atomic write";
-        /// A receive that a SEND used.
+        /// A receive consumed by a SEND.
         RECV = 128, "receive";
-        /// A receive that an RDMA WRITE with immediate used.
+        /// A receive consumed by an RDMA WRITE with immediate data.
         RECV_RDMA_WITH_IMM = 129, "receive of RDMA write with immediate";
         /// A tag was added.
         TM_ADD = 130, "TM add";
@@ -102,11 +105,11 @@ foreign_number! {
         TM_RECV = 133, "TM receive";
         /// A receive that no tag matched.
         TM_NO_TAG = 134, "TM receive without tag";
-        /// A driver's own send.
+        /// A driver-specific send.
         DRIVER1 = 135, "driver 1";
-        /// A driver's own operation.
+        /// A driver-specific operation.
         DRIVER2 = 136, "driver 2";
-        /// A driver's own operation.
+        /// A driver-specific operation.
         DRIVER3 = 137, "driver 3";
     }
 }
@@ -114,8 +117,8 @@ foreign_number! {
 impl WcOpcode {
     /// Whether the completion came from a receive queue.
     ///
-    /// Goes by the set of opcodes that are receives, not by the bit that they share: DRIVER1 and some
-    /// tag-matching opcodes have the bit and are none (C6).
+    /// Compares with the set of receive opcodes. The bit that they share is not sufficient: the driver opcodes and some
+    /// tag-matching opcodes have it too ([C6](crate::contract#c6)).
     #[must_use]
     pub const fn is_recv(self) -> bool {
         matches!(self, Self::RECV | Self::RECV_RDMA_WITH_IMM | Self::TM_RECV | Self::TM_NO_TAG)
@@ -129,7 +132,7 @@ impl fmt::Display for WcOpcode {
 }
 
 bitflags::bitflags! {
-    /// `enum ibv_wc_flags`. Bits without a name are kept (C2, C3).
+    /// `enum ibv_wc_flags`. Unknown bits are kept ([C2](crate::contract#c2), [C3](crate::contract#c3)).
     #[repr(transparent)]
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct WcFlags: u32 {

@@ -1,40 +1,41 @@
-//! What may be read of a completion: all of it on success, four fields on an error (C4).
+//! The defined fields of a completion: all of them on success, four of them on an error ([C4](crate::contract#c4)).
 
 use core::fmt;
 
 use super::{Wc, WcFlags, WcOpcode, WcStatus};
 
-/// A request that was carried out: every field is defined.
+/// The completion of a successful request. Every field is defined.
 #[derive(Clone, Copy)]
 pub struct Completed<'a>(pub(super) &'a Wc);
 
 impl Completed<'_> {
-    /// The number that the request was posted with.
+    /// Returns the `wr_id` that the request was posted with.
     #[must_use]
     pub const fn wr_id(&self) -> u64 {
         self.0.wr_id
     }
 
-    /// What the request was.
+    /// Returns the opcode.
     #[must_use]
     pub const fn opcode(&self) -> WcOpcode {
         self.0.opcode
     }
 
-    /// Whether it came from a receive queue (C6).
+    /// Whether the completion came from a receive queue ([C6](crate::contract#c6)).
     #[must_use]
     pub const fn is_recv(&self) -> bool {
         self.0.opcode.is_recv()
     }
 
-    /// Bytes received, without the immediate (40 more on a datagram queue pair), or read or fetched;
-    /// means nothing for other sends (C7).
+    /// Returns the number of bytes received, read or fetched. A receive does not count the immediate data; on a
+    /// datagram queue pair it counts 40 more. Not meaningful for other requests of a send queue
+    /// ([C7](crate::contract#c7)).
     #[must_use]
     pub const fn byte_len(&self) -> u32 {
         self.0.byte_len
     }
 
-    /// Immediate data in network byte order, where a receive carries it (C5).
+    /// Returns immediate data in network byte order, if this is a receive that carries it ([C5](crate::contract#c5)).
     #[must_use]
     pub const fn imm(&self) -> Option<[u8; 4]> {
         if self.is_recv() && self.has(WcFlags::WITH_IMM) {
@@ -44,7 +45,7 @@ impl Completed<'_> {
         }
     }
 
-    /// The key that the sender invalidated here, where a receive carries it (C5).
+    /// Returns the rkey that the sender invalidated, if this is a receive that carries it ([C5](crate::contract#c5)).
     #[must_use]
     pub const fn invalidated_rkey(&self) -> Option<u32> {
         if self.is_recv() && self.has(WcFlags::WITH_INV) && !self.has(WcFlags::WITH_IMM) {
@@ -54,43 +55,43 @@ impl Completed<'_> {
         }
     }
 
-    /// The local queue pair.
+    /// Returns the number of the local queue pair.
     #[must_use]
     pub const fn qp_num(&self) -> u32 {
         self.0.qp_num
     }
 
-    /// The queue pair that sent a datagram; means nothing elsewhere.
+    /// Returns the number of the queue pair that sent a datagram. Not meaningful for other completions.
     #[must_use]
     pub const fn src_qp(&self) -> u32 {
         self.0.src_qp
     }
 
-    /// The flags, unknown bits included.
+    /// Returns the flags, including unknown bits.
     #[must_use]
     pub const fn flags(&self) -> WcFlags {
         self.0.wc_flags
     }
 
-    /// Index of the partition key (special queue pairs only).
+    /// Returns the index of the partition key (special queue pairs only).
     #[must_use]
     pub const fn pkey_index(&self) -> u16 {
         self.0.pkey_index
     }
 
-    /// Source LID of a datagram.
+    /// Returns the source LID of a datagram.
     #[must_use]
     pub const fn slid(&self) -> u16 {
         self.0.slid
     }
 
-    /// Service level of a datagram.
+    /// Returns the service level of a datagram.
     #[must_use]
     pub const fn sl(&self) -> u8 {
         self.0.sl
     }
 
-    /// Path bits of the destination LID of a datagram.
+    /// Returns the path bits of the destination LID of a datagram.
     #[must_use]
     pub const fn dlid_path_bits(&self) -> u8 {
         self.0.dlid_path_bits
@@ -119,7 +120,7 @@ impl fmt::Debug for Completed<'_> {
     }
 }
 
-/// A request that failed: what is defined then, and nothing else (C4).
+/// The completion of a failed request: the four fields that are defined ([C4](crate::contract#c4)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
     pub(super) wr_id: u64,
@@ -129,25 +130,25 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// The number that the request was posted with.
+    /// Returns the `wr_id` that the request was posted with.
     #[must_use]
     pub const fn wr_id(&self) -> u64 {
         self.wr_id
     }
 
-    /// Why it failed; never [`WcStatus::SUCCESS`].
+    /// Returns the error status; never [`WcStatus::SUCCESS`].
     #[must_use]
     pub const fn status(&self) -> WcStatus {
         self.status
     }
 
-    /// The local queue pair.
+    /// Returns the number of the local queue pair.
     #[must_use]
     pub const fn qp_num(&self) -> u32 {
         self.qp_num
     }
 
-    /// The device's own word on it.
+    /// Returns the vendor error code.
     #[must_use]
     pub const fn vendor_err(&self) -> u32 {
         self.vendor_err

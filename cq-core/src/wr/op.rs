@@ -1,135 +1,134 @@
-//! What a send-queue request does, and to which memory.
+//! The operations of send requests and their remote memory.
 
 use crate::setup::Access;
 
-/// Memory of the peer.
+/// An address in the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RemoteAddr {
-    /// Where it starts, as an address of the peer.
+    /// Start address at the peer.
     pub addr: u64,
-    /// The remote key of the memory region or window that it lies in.
+    /// Remote key of the memory region or window.
     pub rkey: u32,
 }
 
 bitflags::bitflags! {
-    /// `enum ibv_placement_type`: where a FLUSH has bytes arrive.
+    /// `enum ibv_placement_type`: the guarantee that a FLUSH requests.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Placement: u32 {
-        /// Where everybody who reads the memory sees them.
+        /// The data is visible to all readers of the memory.
         const GLOBAL = 1;
-        /// Where they outlast a loss of power.
+        /// The data survives a power loss.
         const PERSISTENT = 1 << 1;
     }
 }
 
-/// `enum ibv_selectivity_level`: which bytes a FLUSH is about.
+/// `enum ibv_selectivity_level`: the range that a FLUSH covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Selectivity {
-    /// Those from the address on, as many as the request says.
+    /// The address range of the request.
     Range = 0,
-    /// All of the memory region.
+    /// The whole memory region.
     Region = 1,
 }
 
-/// How a memory window of type 2 is bound: `struct ibv_mw_bind_info`, and the keys.
+/// Parameters to bind a memory window of type 2: `struct ibv_mw_bind_info` and the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WindowBind {
-    /// The window, by the key that it has now.
+    /// Current key of the window.
     pub window: u32,
-    /// The key that it is to have: another low byte, as [`inc_rkey`](crate::setup::inc_rkey) makes it.
+    /// New key of the window. Only the low byte may differ; see [`inc_rkey`](crate::setup::inc_rkey).
     pub rkey: u32,
-    /// The memory region that it opens on, by its local key.
+    /// Local key of the underlying memory region.
     pub lkey: u32,
-    /// Where it starts.
+    /// Start address of the window.
     pub addr: u64,
-    /// How many bytes it has.
+    /// Length in bytes.
     pub length: u64,
-    /// What the peer may do.
+    /// Access rights of the peer.
     pub access: Access,
 }
 
-/// What a send-queue request does (Q6).
+/// The operation of a send request ([Q6](crate::contract#q6)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendOp {
-    /// Sends to a receive of the peer, with immediate data in network byte order if there is some.
+    /// Sends to a receive of the peer, optionally with immediate data.
     Send {
-        /// Immediate data.
+        /// Immediate data in network byte order.
         imm: Option<[u8; 4]>,
     },
-    /// Sends to a receive of the peer, and takes the key of one of the peer's windows away before that
-    /// completes: SEND_WITH_INV.
+    /// SEND_WITH_INV: sends to a receive of the peer. The key of one of the peer's memory windows is invalidated before
+    /// the receive completes.
     SendInvalidate {
-        /// The key.
+        /// Key of the window.
         rkey: u32,
     },
-    /// Writes to memory of the peer, which is told only if there is immediate data: that takes one of its
-    /// receives.
+    /// Writes to the peer's memory. With immediate data, it also consumes a receive of the peer, whose completion
+    /// notifies the peer.
     Write {
-        /// Where to.
+        /// Destination.
         remote: RemoteAddr,
         /// Immediate data in network byte order.
         imm: Option<[u8; 4]>,
     },
-    /// Reads memory of the peer into the pieces of the request.
+    /// Reads the peer's memory into the SGEs of the request.
     Read {
-        /// Where from.
+        /// Source.
         remote: RemoteAddr,
     },
-    /// Replaces eight bytes of the peer's memory if they hold `compare`, as one step. What they held
-    /// before comes back into the request's piece of eight bytes, in this machine's byte order.
+    /// Atomically replaces eight bytes of the peer's memory if they equal `compare`. Their previous value is written to
+    /// the request's SGEs, eight bytes in total, in host byte order.
     CompareSwap {
-        /// Which bytes; the address is a multiple of eight.
+        /// The eight bytes. The address must be a multiple of eight.
         remote: RemoteAddr,
-        /// What they must hold.
+        /// Expected value.
         compare: u64,
-        /// What they hold then.
+        /// New value.
         swap: u64,
     },
-    /// Adds to eight bytes of the peer's memory, wrapping, as one step. What they held before comes back
-    /// into the request's piece of eight bytes, in this machine's byte order.
+    /// Atomically adds to eight bytes of the peer's memory, wrapping on overflow. Their previous value is written to
+    /// the request's SGEs, eight bytes in total, in host byte order.
     FetchAdd {
-        /// Which bytes; the address is a multiple of eight.
+        /// The eight bytes. The address must be a multiple of eight.
         remote: RemoteAddr,
-        /// How much is added.
+        /// Value to add.
         add: u64,
     },
-    /// Writes the eight bytes of the request to memory of the peer, as one step.
+    /// Atomically writes the request's eight bytes to the peer's memory.
     AtomicWrite {
-        /// Where to; the address is a multiple of eight.
+        /// Destination. The address must be a multiple of eight.
         remote: RemoteAddr,
     },
-    /// Completes once what was written to memory of the peer before has arrived there for good. It has no
-    /// bytes of its own.
+    /// Completes once earlier writes to the peer's memory have reached the requested placement. It carries no data.
     Flush {
-        /// From where.
+        /// Start of the range.
         remote: RemoteAddr,
-        /// How many bytes.
+        /// Length in bytes.
         length: u32,
-        /// What "for good" means.
+        /// Requested placement.
         placement: Placement,
-        /// Whether it is about these bytes only.
+        /// Whether to flush the range or the whole region.
         selectivity: Selectivity,
     },
-    /// Binds a memory window of this side: BIND_MW. It has no bytes of its own.
+    /// BIND_MW: binds a local memory window. It carries no data.
     BindWindow(WindowBind),
-    /// Takes the key of a memory window of this side away: LOCAL_INV. It has no bytes of its own.
+    /// LOCAL_INV: invalidates the key of a local memory window. It carries no data.
     LocalInvalidate {
-        /// The key.
+        /// Key of the window.
         rkey: u32,
     },
 }
 
 impl SendOp {
-    /// Whether the peer's answer is written to the pieces of the request: READ and atomics, which count
-    /// towards `max_rd_atomic` and which a FENCE waits for.
+    /// Whether the response is written to the request's SGEs, as for READ and atomics. These count towards
+    /// `max_rd_atomic`, and FENCE waits for them.
     #[must_use]
     pub const fn returns_data(&self) -> bool {
         matches!(self, Self::Read { .. } | Self::CompareSwap { .. } | Self::FetchAdd { .. })
     }
 
-    /// Whether it moves bytes of the request at all. Where it does not, its pieces are not looked at.
+    /// Whether the operation transfers data of the request. If not, its SGEs are ignored.
     #[must_use]
     pub const fn carries_data(&self) -> bool {
         !matches!(self, Self::Flush { .. } | Self::BindWindow(_) | Self::LocalInvalidate { .. })

@@ -1,4 +1,4 @@
-//! The application's side: polling, arming, and resizing.
+//! The consumer: polling, arming, and resizing.
 #![allow(unsafe_code)]
 
 use core::fmt;
@@ -12,20 +12,20 @@ use super::{NewRing, Shared, Spare};
 use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError, sentences};
 use crate::wc::Wc;
 
-/// The application's side of a queue with several producers: [`PollCq`], and [`Arm`] where it has a channel.
+/// The consumer of a queue with several producers. Implements [`PollCq`], and [`Arm`] if the queue has a channel.
 #[derive(Debug)]
 pub struct Consumer<'a, C = NoChannel> {
-    /// In the ring that is polled now.
+    /// The consumer of the current ring.
     inner: queue::Consumer<'a, C>,
     ring: SharedRing<'a>,
-    /// The ring to go on with, once this one is drained, and where this one ends.
+    /// The ring to switch to once the current one is drained, and the final position of the current one.
     next: Option<(SharedRing<'a>, Position)>,
     shared: Ref<'a, Shared>,
 }
 
 impl<'a, C> Consumer<'a, C> {
     /// # Safety
-    /// It is the one consumer of the ring, which is new.
+    /// It is the only consumer of the ring, which is new.
     pub(super) unsafe fn new(
         ring: SharedRing<'a>,
         shared: Ref<'a, Shared>,
@@ -33,15 +33,14 @@ impl<'a, C> Consumer<'a, C> {
         owner: Owner,
     ) -> Self {
         let SharedRing { ring: slots, gate, promised, .. } = ring;
-        let meeting = (gate.part(|gate| &gate.head), shared.part(|shared| &shared.alerts));
+        let parts = (gate.part(|gate| &gate.head), shared.part(|shared| &shared.alerts));
         let start = gate.head.acquire();
-        // SAFETY: the caller's word.
-        let inner =
-            unsafe { queue::Consumer::new(slots, meeting, channel, start, promised, owner) };
+        // SAFETY: it is the only consumer of the ring, whose first entry is at its head (guaranteed by the caller).
+        let inner = unsafe { queue::Consumer::new(slots, parts, channel, start, promised, owner) };
         Self { inner, ring, next: None, shared }
     }
 
-    /// How many completions it was promised to hold (O1).
+    /// The guaranteed capacity, in completions ([O1](crate::contract#o1)).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         match &self.next {
@@ -50,12 +49,12 @@ impl<'a, C> Consumer<'a, C> {
         }
     }
 
-    /// Moves the queue to other storage. The producers are refused until they [`follow`](super::Producer::follow) to the
-    /// ring that this returns. What is not polled yet stays to be polled first, and an arm stays in force.
+    /// Moves the queue to other storage. Producers are refused until they [`follow`](super::Producer::follow) to the
+    /// returned ring. Unpolled completions are kept and polled first, and an arm stays in force.
     ///
     /// # Errors
-    /// The queue has overrun, has more completions than the storage can hold (Q12), or has not been polled to the end of
-    /// what it had at the last resize. Nothing is changed, and the storage comes back.
+    /// The queue has overrun, has more unpolled completions than the storage can hold ([Q12](crate::contract#q12)), or
+    /// still has unpolled ones from before the last resize. Nothing is changed, and the storage is returned.
     pub fn resize(&mut self, to: Spare<'a>) -> Result<NewRing<'a>, ResizeError<'a>> {
         if self.next.is_some() {
             return Err(ResizeError { why: WhyNot::UnderWay, spare: to });
@@ -73,33 +72,34 @@ impl<'a, C> Consumer<'a, C> {
         };
         let new = NewRing { ring: to.ring.clone(), of: self.shared };
         self.next = Some((to.ring, after));
-        self.go_on();
+        self.switch_ring();
         Ok(new)
     }
 
-    /// Turns to the new ring if there is one and the old one is drained, and says whether it did.
-    fn go_on(&mut self) -> bool {
+    /// Switches to the new ring if there is one and the old one is drained. Returns whether it did.
+    fn switch_ring(&mut self) -> bool {
         let here = self.inner.position();
         let Some((ring, _)) = self.next.take_if(|(_, after)| distance(here, *after) == 0) else {
             return false;
         };
         let SharedRing { ring: slots, gate, promised, .. } = ring;
         let start = gate.head.acquire();
-        // SAFETY: the storage came as one that nobody has used, and by value; it is kept as long as the queue is in it.
-        unsafe { self.inner.go_on_in((slots, gate.part(|gate| &gate.head)), start, promised) };
+        // SAFETY: the ring was passed by value as a `Spare`, which no other queue uses, so this is its only consumer.
+        // `self.ring` keeps it alive.
+        unsafe { self.inner.switch_to((slots, gate.part(|gate| &gate.head)), start, promised) };
         self.ring = ring;
         true
     }
 
-    /// A poll while the queue is resized, or once it has ended.
+    /// Polls while the queue is being resized, or once it has ended.
     #[cold]
     fn poll_across(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let state = self.inner.state();
         let mut count = 0;
         if !self.inner.health().is_reported() {
             count = self.inner.take(out);
-            while self.go_on() {
-                // Fewer than asked means empty, so the new ring is looked at in the same poll (P2).
+            while self.switch_ring() {
+                // Fewer than asked for means empty, so the new ring is polled in the same call (P2).
                 count += self.inner.take(&mut out[count..]);
             }
         }
@@ -111,14 +111,14 @@ impl<'a, C> Consumer<'a, C> {
         }
     }
 
-    /// Whether nothing is to come any more, once the end was seen.
+    /// Whether every reserved entry was polled. Valid once the end was seen.
     fn is_drained(&self) -> bool {
-        self.ring.reserved_behind(self.inner.position()) == 0
+        self.ring.reserved_after(self.inner.position()) == 0
     }
 }
 
 impl<C> PollCq for Consumer<'_, C> {
-    // Out of line, an empty poll takes three times as long.
+    // Not inlined, an empty poll takes three times as long.
     #[inline(always)]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         if self.next.is_none() {
@@ -135,7 +135,8 @@ impl<C> PollCq for Consumer<'_, C> {
 
 impl Arm for Consumer<'_, OnChannel> {
     fn arm(&mut self, on: Notify) -> Result<Armed, ArmError> {
-        // In the ring whose next entry will wake: no poll and no resize ends before it has gone on there.
+        // `inner` is in the ring of the next entry: a poll or a resize that finds a ring drained switches before it
+        // returns.
         self.inner.arm(on)
     }
 
@@ -144,12 +145,12 @@ impl Arm for Consumer<'_, OnChannel> {
     }
 }
 
-/// Why a queue was not resized, and the storage that it was to have.
+/// A queue was not resized.
 #[derive(Debug)]
 pub struct ResizeError<'a> {
-    /// Why.
+    /// The reason.
     pub why: WhyNot,
-    /// The storage.
+    /// The storage that was to be used.
     pub spare: Spare<'a>,
 }
 
@@ -165,16 +166,16 @@ impl core::error::Error for ResizeError<'_> {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhyNot {
-    /// It has overrun, for ever.
+    /// It has overrun. This is permanent.
     Overrun,
-    /// It has more unpolled completions than it is to hold (Q12).
+    /// It has more unpolled completions than the new storage can hold ([Q12](crate::contract#q12)).
     BelowUnpolled {
-        /// How many it is to hold.
+        /// The guaranteed capacity of the new storage.
         promised: u32,
-        /// How many it has.
+        /// The number of unpolled completions.
         unpolled: u64,
     },
-    /// It still has completions from before the last resize.
+    /// It still has unpolled completions from before the last resize.
     UnderWay,
 }
 

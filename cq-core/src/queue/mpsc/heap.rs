@@ -1,4 +1,4 @@
-//! Queues of a size that is known at run time, whose sides own the storage.
+//! Queues sized at run time, whose sides own the storage.
 #![allow(unsafe_code)]
 
 use alloc::boxed::Box;
@@ -14,7 +14,7 @@ use super::{
 use super::{Position, Ref};
 use crate::transport::{CqKey, Signal};
 
-/// A queue for several producers on the heap. Its sides own it together. Feature `alloc`.
+/// A queue for several producers on the heap. Its sides share ownership. Feature `alloc`.
 ///
 /// ```
 /// use cq_core::queue::mpsc::HeapCq;
@@ -57,9 +57,9 @@ impl RingStorage {
     }
 
     /// # Safety
-    /// Whoever dereferences a copy keeps this alive until then; `owner` may do so.
+    /// This is alive whenever a copy of the ring is dereferenced. `owner` may keep it so.
     unsafe fn shared(&self, promised: u32, owner: Owner) -> SharedRing<'static> {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller keeps `self` alive while copies are dereferenced. It is borrowed shared, never mutably.
         let (slots, gate) = unsafe {
             (Ref::kept(NonNull::from(&self.slots[..])), Ref::kept(NonNull::from(&self.gate)))
         };
@@ -68,46 +68,47 @@ impl RingStorage {
 }
 
 impl Spare<'static> {
-    /// Storage on the heap that holds so many completions, any number, for a queue to be
-    /// [resized](Consumer::resize) to. It is freed when neither the consumer nor a producer is in it. Feature `alloc`.
+    /// Storage on the heap for `capacity` completions, which need not be a power of two, for a queue to be
+    /// [resized](Consumer::resize) to. It is freed when the last side that uses it is dropped or moves to another ring.
+    /// Feature `alloc`.
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
     pub fn new(capacity: u32) -> Result<Self, CapacityError> {
         let storage = Arc::new(RingStorage::at(0, capacity)?);
-        // SAFETY: each copy comes with an owner of the storage, which is dropped with it.
+        // SAFETY: each copy contains an `Owner` that keeps the storage alive, and is dropped with it.
         let ring = unsafe { storage.shared(capacity, Owner::of(Arc::clone(&storage) as _)) };
         Ok(Self { ring })
     }
 }
 
 impl HeapCq {
-    /// An empty queue that holds so many completions, any number.
+    /// An empty queue for `capacity` completions, which need not be a power of two.
     ///
     /// # Errors
     /// The capacity is 0, or larger than [`MAX_STORAGE`](super::super::MAX_STORAGE).
     pub fn new(capacity: u32) -> Result<Self, CapacityError> {
-        Self::begun_at(capacity, 0)
+        Self::new_at(capacity, 0)
     }
 
-    /// One whose positions begin here, modulo 2⁶².
+    /// An empty queue whose positions start at `position`, modulo 2⁶².
     #[cfg(loom)]
     pub fn starting_at(capacity: u32, position: Position) -> Result<Self, CapacityError> {
-        Self::begun_at(capacity, position)
+        Self::new_at(capacity, position)
     }
 
-    fn begun_at(capacity: u32, position: Position) -> Result<Self, CapacityError> {
+    fn new_at(capacity: u32, position: Position) -> Result<Self, CapacityError> {
         let storage = Storage { shared: Shared::new(), ring: RingStorage::at(position, capacity)? };
         Ok(Self { storage: Arc::new(storage), promised: capacity })
     }
 
-    /// The two sides of a queue without a channel; clones of the producer are the others.
+    /// Returns the two sides of a queue without a channel; clone the producer for more.
     #[must_use]
     pub fn split(self) -> (Producer<'static>, Consumer<'static>) {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// The two sides of a queue that raises events: `signal` is called with `key`. Clones of the producer are the others.
+    /// Returns the two sides of a queue that raises events by calling `signal` with `key`; clone the producer for more.
     #[must_use]
     pub fn split_with<S: Signal>(
         self,
@@ -123,8 +124,9 @@ impl HeapCq {
         armed: C,
     ) -> (Producer<'static, P>, Consumer<'static, C>) {
         let Self { storage, promised } = self;
-        // SAFETY: each side owns the storage (`Owner::of`), and no reference of a side's is given to anybody else. This is the
-        // one consumer, since this takes the queue by value.
+        // SAFETY: each side keeps the storage alive (`Owner::of`) for as long as it dereferences its `Ref`s; the copy
+        // in a `NewRing` is only compared. This takes the queue by value, so the consumer is the only one, and the ring
+        // is new.
         unsafe {
             let ring = storage.ring.shared(promised, Owner::borrowed());
             let shared = Ref::kept(NonNull::from(&storage.shared));

@@ -1,5 +1,4 @@
-//! The software completion queue with several producers, and how it moves to other storage. Only where the
-//! target has 64-bit atomics.
+//! The software completion queue with several producers, and resizing. Only on targets with 64-bit atomics.
 //!
 //! ```
 //! use cq_core::queue::mpsc::SoftCq;
@@ -26,36 +25,37 @@
 //! ```
 //!
 //! # What several producers change
-//! A producer reserves slots by one compare-and-swap and then publishes them, so a slot may be published
-//! while one before it is not. The consumer stops there: "empty" means that the next entry was not
-//! published (P2). Each producer's completions stay in order.
+//! A producer reserves slots by one compare-and-swap and then publishes them, so a slot may be published while an
+//! earlier one is not. The consumer stops at the first unpublished slot: "empty" means that the next entry was not
+//! published ([P2](crate::contract#p2)). Each producer's completions stay in order.
 //!
-//! *Overrun.* The producer that finds the ring full closes it by that same compare-and-swap, then latches
-//! the overrun. A consumer that sees the latch looks up where the ring ends, for the first
-//! time; it polls on until it is there, and then reports the overrun (O3). Producers that come late go on
-//! counting, so what it reports as dropped is a lower bound, which may grow.
+//! *Overrun.* The producer that finds the ring full closes it by that same compare-and-swap, and then latches the
+//! overrun. A consumer that sees the latch loads the reservation word, for the first time, to learn the ring's final
+//! position. It polls up to there, and then reports the overrun ([O3](crate::contract#o3)). Other producers may still
+//! be counting dropped completions, so the reported count is a lower bound and may grow.
 //!
-//! *Events.* A solicited completion may be published behind a slot that is not. If its producer looks at
-//! the arm word before the consumer arms for solicited completions, and the consumer then finds the slot
-//! before it empty, only the producer of that slot can wake it. So a producer of ordinary completions which
-//! sees Solicited also fires if the slot behind its own is published, or if the ring has ended: the
-//! consumer then learns what is behind (N6, O5). At worst it finds nothing it waits for (N3).
+//! *Events.* A solicited completion may be published after a slot that is still unpublished. If its producer loads the
+//! arm word before the consumer arms for solicited completions, and the consumer then finds the earlier slot
+//! unpublished, only the producer of that slot can wake it. So a producer of ordinary completions that loads Solicited
+//! also fires if the slot after its own is published, or if the ring has ended: the consumer then finds what follows
+//! ([N6](crate::contract#n6), [O5](crate::contract#o5)). At worst the wake-up is spurious ([N3](crate::contract#n3)).
 //!
-//! Why that is enough: let the consumer have armed, and the next slot be unpublished when it looked. Of the
-//! slots up to the solicited one, take the last whose producer fenced after the consumer did. It sees the
-//! arm, and the slot behind it, whose producer fenced before the consumer did; so it fires.
+//! This is sufficient. Let the consumer have armed and found the next slot unpublished. Of the slots up to the
+//! solicited one, take the last whose producer executed its fence after the consumer's. That producer sees the arm. If
+//! its slot is the solicited one, it fires. Otherwise the producer of the slot after it executed its fence before the
+//! consumer's, so that slot is seen as published, and the producer fires.
 //!
 //! # Resizing
-//! The arm and the health belong to the queue; head, reservation word and slots to one of its [rings](Ring).
-//! [`Consumer::resize`] marks the ring RESIZED, by which its last position is final. Producers then are refused with
+//! The arm word and the health belong to the queue; the head, the reservation word and the slots belong to one of its
+//! [rings](Ring). [`Consumer::resize`] marks the ring RESIZED, which makes its last position final. Producers then get
 //! [`PushError::Resized`] and have to [`follow`](Producer::follow). The consumer takes the old ring's last entry before
-//! the new ring's first, so each producer's order is kept, and an arm stays in force, because the word is the same.
+//! the new ring's first, so each producer's order is kept. An arm stays in force, because the arm word is the same.
 //!
 //! # Targets
-//! Producers reserve by compare-and-swap on 64 bits: a position of 30 bits, what a 32-bit word leaves beside the two
-//! marks, comes round after 2³⁰ completions, and a producer that was put off between its look at the word and the swap
-//! could then take a reservation that is a whole round old for its own (ABA). On targets without 64-bit atomics several
-//! producers take turns at the queue of one: in a critical section, or under a lock.
+//! Producers reserve by a 64-bit compare-and-swap. A 32-bit word leaves 30 bits for the position, besides the two
+//! marks. It wraps after 2³⁰ completions, and a producer that was preempted between its load of the word and its
+//! compare-and-swap could then succeed on a value that is a whole wrap old (ABA). On targets without 64-bit atomics,
+//! several producers take turns on a queue for one: in a critical section, or under a lock.
 
 mod consumer;
 #[cfg(feature = "alloc")]
@@ -78,11 +78,11 @@ use super::{Alerts, CapacityError, Channel, NoChannel, OnChannel, Position};
 use crate::sync::{AtomicU32, array_of, const_unless_loom};
 use crate::transport::{CqKey, Signal};
 
-/// What all sides of a queue share, whatever ring it is in.
+/// What all sides of a queue share, whichever ring it uses.
 #[derive(Debug)]
 struct Shared {
     alerts: Alerts,
-    /// How many producers there are.
+    /// The number of producers.
     producers: AtomicU32,
 }
 
@@ -123,9 +123,9 @@ impl<const N: usize> Ring<N> {
         }
     }
 
-    /// The ring, for a queue to be [resized](Consumer::resize) to. What an earlier queue left in it is gone.
+    /// Returns the ring, for a queue to be [resized](Consumer::resize) to. Discards what an earlier queue left in it.
     pub fn spare(&mut self) -> Spare<'_> {
-        // Its positions go on, so what lies in its slots is of earlier rounds.
+        // Its positions continue, so the entries in its slots are of earlier rounds.
         self.gate.reset();
         Spare { ring: self.shared() }
     }
@@ -147,7 +147,7 @@ impl<const N: usize> Default for Ring<N> {
     }
 }
 
-/// A ring that no queue uses: of a [`Ring`], or on the heap (`Spare::new`, feature `alloc`).
+/// A ring that no queue uses: a [`Ring`], or storage on the heap (`Spare::new`, feature `alloc`).
 #[derive(Debug)]
 pub struct Spare<'a> {
     ring: SharedRing<'a>,
@@ -157,7 +157,7 @@ pub struct Spare<'a> {
 #[derive(Clone)]
 pub struct NewRing<'a> {
     ring: SharedRing<'a>,
-    /// To be compared and no more: this may outlive a queue that owns its storage.
+    /// Compared only, never dereferenced: this may outlive a queue that owns its storage.
     of: Ref<'a, Shared>,
 }
 
@@ -167,7 +167,7 @@ impl fmt::Debug for NewRing<'_> {
     }
 }
 
-/// A queue for several producers that holds its storage, for `N` completions; `N` is a power of two.
+/// A queue for several producers with inline storage for `N` completions; `N` is a power of two.
 #[derive(Debug)]
 pub struct SoftCq<const N: usize> {
     shared: Shared,
@@ -187,14 +187,14 @@ impl<const N: usize> SoftCq<N> {
         }
     }
 
-    /// The two sides of a queue without a channel; clones of the producer are the others. Starts afresh: what earlier sides
-    /// left is gone.
+    /// Returns the two sides of a queue without a channel; clone the producer for more. Resets the queue: completions
+    /// and state left by earlier sides are discarded.
     pub fn split(&mut self) -> (Producer<'_>, Consumer<'_>) {
         self.sides(NoChannel, NoChannel)
     }
 
-    /// The two sides of a queue that raises events: `signal` is called with `key`. Clones of the producer are the others.
-    /// Starts afresh: what earlier sides left is gone.
+    /// Returns the two sides of a queue that raises events by calling `signal` with `key`; clone the producer for more.
+    /// Resets the queue, as [`split`](Self::split) does.
     pub fn split_with<S: Signal>(
         &mut self,
         key: CqKey,
@@ -209,7 +209,7 @@ impl<const N: usize> SoftCq<N> {
         crate::sync::store_u32(&self.shared.producers, 0);
         let Spare { ring } = self.ring.spare();
         let shared = Ref::from(&self.shared);
-        // SAFETY: the sides borrow the queue mutably, so there are no others.
+        // SAFETY: the sides borrow the queue mutably, so no others exist. The ring was reset.
         let consumer = unsafe { Consumer::new(ring.clone(), shared, armed, Owner::borrowed()) };
         (Producer::new(ring, shared, raises, Owner::borrowed()), consumer)
     }

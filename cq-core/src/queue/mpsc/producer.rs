@@ -1,4 +1,4 @@
-//! The device's side, of which there are several: a push, from the reservation to the event.
+//! A producer among several: a push, from the reservation to the event.
 #![allow(unsafe_code)]
 
 use super::super::channel::{Channel, NoChannel};
@@ -7,26 +7,26 @@ use super::super::health::Dropped;
 use super::super::owner::Owner;
 use super::super::producer::TryPushError;
 use super::super::ring::{Position, Ref};
-use super::reservation::{End, IfFull, Reserved, SeenHead, SharedRing};
+use super::reservation::{CachedHead, End, IfFull, Reserved, SharedRing};
 use super::{NewRing, Shared};
 use crate::sync;
 use crate::transport::sentences;
 
-/// One of several producers; a clone is another one, for another thread.
+/// One of several producers. Clone it to get another one, for another thread.
 ///
-/// When the last one is dropped, the queue is closed: the consumer is handed out what was stored, and then
+/// Dropping the last one closes the queue: the consumer polls what was stored, and then gets
 /// [`PollError::Closed`](crate::transport::PollError::Closed).
 #[derive(Debug)]
 pub struct Producer<'a, C: Channel = NoChannel> {
     ring: SharedRing<'a>,
-    seen_head: SeenHead,
+    cached_head: CachedHead,
     shared: Ref<'a, Shared>,
     channel: C,
     owner: Owner,
 }
 
 impl<'a, C: Channel> Producer<'a, C> {
-    /// The first one.
+    /// The first producer.
     pub(super) fn new(
         ring: SharedRing<'a>,
         shared: Ref<'a, Shared>,
@@ -34,26 +34,28 @@ impl<'a, C: Channel> Producer<'a, C> {
         owner: Owner,
     ) -> Self {
         sync::join(&shared.producers);
-        Self { seen_head: SeenHead::of(&ring), ring, shared, channel, owner }
+        Self { cached_head: CachedHead::of(&ring), ring, shared, channel, owner }
     }
 
-    /// Adds a completion, and raises the event that the consumer armed for, if this is it. For a device, which can't wait
-    /// for room.
+    /// Stores a completion, and raises the event if the consumer armed for this kind of completion. For devices, which
+    /// cannot wait for a free slot.
     ///
     /// # Errors
-    /// The queue is full: it overruns (O3). Or it has ended before. The completion is dropped. Or it was resized, and
-    /// the completion can be pushed again.
+    /// [`Dropped`](PushError::Dropped): the queue is full and overruns ([O3](crate::contract#o3)), or has already
+    /// ended; the completion is dropped. [`Resized`](PushError::Resized): the completion can be pushed again after
+    /// [`follow`](Self::follow).
     #[inline]
     pub fn push<T: Completion>(&mut self, completion: &T) -> Result<(), PushError> {
         self.push_batch(core::slice::from_ref(completion))
     }
 
-    /// [`push`](Self::push) of several, which follow each other in the queue and raise one event at most. A consumer sees
-    /// none of them before all are stored.
+    /// [`push`](Self::push) for a batch, which is contiguous in the queue and raises at most one event. The consumer
+    /// sees none of the completions before all are stored.
     ///
     /// # Errors
-    /// The queue has no room for all of them, or has ended before. Those that fit are stored, the [last
-    /// ones](Dropped::lost) are dropped. Or it was resized: none is stored, and all can be pushed again.
+    /// [`Dropped`](PushError::Dropped): the queue has too few free slots and overruns, or has already ended; the
+    /// completions that fit are stored, the [last ones](Dropped::lost) are dropped. [`Resized`](PushError::Resized):
+    /// none is stored, and all can be pushed again after [`follow`](Self::follow).
     #[inline]
     pub fn push_batch<T: Completion>(&mut self, batch: &[T]) -> Result<(), PushError> {
         match self.store(batch, IfFull::Close) {
@@ -65,21 +67,21 @@ impl<'a, C: Channel> Producer<'a, C> {
         }
     }
 
-    /// [`push`](Self::push) for who can wait: a full queue does not overrun.
+    /// [`push`](Self::push) for producers that can wait: a full queue does not overrun.
     ///
     /// # Errors
-    /// The queue is full, and the completion can be pushed again later. Or it was resized, and the completion can be pushed
-    /// again. Or it has ended, or its consumer is gone, for ever.
+    /// [`Full`](TryPushError::Full): the completion can be pushed again later. [`Resized`](TryPushError::Resized): it
+    /// can be pushed again after [`follow`](Self::follow). [`Ended`](TryPushError::Ended): none can be pushed any more.
     #[inline]
     pub fn try_push<T: Completion>(&mut self, completion: &T) -> Result<(), TryPushError> {
         self.try_push_batch(core::slice::from_ref(completion)).map(drop)
     }
 
-    /// [`try_push`](Self::try_push) of several: stores as many as there is room for, the first ones, and says how many.
-    /// They follow each other in the queue and raise one event at most.
+    /// [`try_push`](Self::try_push) for a batch: stores the first completions, as many as there are free slots, and
+    /// returns their number. They are contiguous in the queue and raise at most one event.
     ///
     /// # Errors
-    /// The queue is full or was resized, and nothing was stored. Or it has ended, or its consumer is gone, for ever.
+    /// As for [`try_push`](Self::try_push). Nothing was stored.
     #[inline]
     pub fn try_push_batch<T: Completion>(&mut self, batch: &[T]) -> Result<usize, TryPushError> {
         match self.store(batch, IfFull::Leave) {
@@ -90,8 +92,8 @@ impl<'a, C: Channel> Producer<'a, C> {
         }
     }
 
-    /// How many completions the consumer has not given back in the ring that this producer pushes to: those that are not
-    /// polled or are being stored, and where there are more slots than were promised, a few that are polled.
+    /// The number of slots in this producer's ring that are reserved and not released: those of unpolled completions,
+    /// of completions being stored and, if there are more slots than the guaranteed capacity, of a few polled ones.
     ///
     /// # Staleness
     /// There may be more by now, or fewer.
@@ -100,7 +102,7 @@ impl<'a, C: Channel> Producer<'a, C> {
         self.ring.unpolled() as usize
     }
 
-    /// Whether all are polled and given back.
+    /// Whether all completions are polled and their slots released.
     ///
     /// # Staleness
     /// As for [`len`](Self::len).
@@ -109,16 +111,16 @@ impl<'a, C: Channel> Producer<'a, C> {
         self.len() == 0
     }
 
-    /// How many more completions there is room for.
+    /// The number of free slots.
     ///
     /// # Staleness
-    /// As for [`len`](Self::len): others push, too.
+    /// As for [`len`](Self::len): other producers push, too.
     #[must_use]
     pub fn free_slots(&self) -> usize {
         self.ring.ring.storage() - self.len()
     }
 
-    /// Whether there is no room for another completion.
+    /// Whether there is no free slot.
     ///
     /// # Staleness
     /// As for [`len`](Self::len).
@@ -127,33 +129,33 @@ impl<'a, C: Channel> Producer<'a, C> {
         self.free_slots() == 0
     }
 
-    /// The most unpolled completions that this producer has found in its ring. It looks now, and each time that it has
-    /// filled what was free when it looked last.
+    /// The highest [`len`](Self::len) that this producer has found in its ring. It checks now, and each time that the
+    /// free slots it found last are used up.
     ///
     /// # Staleness
-    /// There were as many; in between there may have been more.
+    /// There were as many; between the checks there may have been more.
     #[must_use]
     pub fn high_water(&mut self) -> usize {
-        self.seen_head.high_water(&self.ring) as usize
+        self.cached_head.high_water(&self.ring) as usize
     }
 
-    /// Whether the consumer is gone, so that nobody will poll.
+    /// Whether the consumer is gone, so nothing more will be polled.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.shared.alerts.health.is_abandoned()
     }
 
-    /// Goes on in the ring that the queue was resized to. Completions that are to stay in order must not be pushed by
+    /// Switches to the ring that the queue was resized to. Completions that must stay in order must not be pushed by
     /// another producer meanwhile.
     ///
     /// # Panics
-    /// The ring is another queue's.
+    /// The ring belongs to another queue.
     pub fn follow(&mut self, to: &NewRing<'a>) {
         assert!(self.shared.is(&to.of), "the ring of another queue");
-        (self.ring, self.seen_head) = (to.ring.clone(), SeenHead::of(&to.ring));
+        (self.ring, self.cached_head) = (to.ring.clone(), CachedHead::of(&to.ring));
     }
 
-    /// Stores as many as there is room for; says how many, and why not all.
+    /// Stores the first completions, as many as there are free slots. Returns their number, and why not all.
     #[inline(always)]
     fn store<T: Completion>(&mut self, batch: &[T], if_full: IfFull) -> (usize, Option<End>) {
         if batch.is_empty() {
@@ -162,22 +164,23 @@ impl<'a, C: Channel> Producer<'a, C> {
         if self.shared.alerts.health.refuses() {
             return (0, Some(End::Overrun));
         }
-        let reserved = self.seen_head.reserve(&self.ring, batch.len(), if_full);
+        let reserved = self.cached_head.reserve(&self.ring, batch.len(), if_full);
         let stored = &batch[..reserved.count];
-        // SAFETY: the positions are reserved, by this producer, and the consumer has given their slots back.
+        // SAFETY: this producer has reserved the positions, so they are its own. The consumer has released their slots,
+        // which the load of `CachedHead` has acquired.
         unsafe { self.ring.ring.write_all(reserved.position, stored) };
         if !stored.is_empty() {
-            self.notify(|| stored.iter().any(Completion::is_urgent) || self.hides_more(reserved));
+            self.notify(|| stored.iter().any(Completion::is_urgent) || self.unblocks(reserved));
         }
         (stored.len(), reserved.end)
     }
 
-    /// Whether a consumer that stops at these positions may overlook something behind them: a completion that is published
-    /// already, or the end of the ring. To be asked after the [`push_fence`](sync::push_fence).
+    /// Whether a consumer that found these positions unpublished may have missed something after them: a completion
+    /// that is already published, or the end of the ring. To be called after the [`push_fence`](sync::push_fence).
     #[cold]
-    fn hides_more(&self, reserved: Reserved) -> bool {
-        let behind = reserved.position + reserved.count as Position;
-        self.ring.ring.place(behind).is_published() || self.ring.has_ended()
+    fn unblocks(&self, reserved: Reserved) -> bool {
+        let next = reserved.position + reserved.count as Position;
+        self.ring.ring.place(next).is_published() || self.ring.has_ended()
     }
 
     #[inline(always)]
@@ -200,7 +203,7 @@ impl<'a, C: Channel> Producer<'a, C> {
 
 impl<C: Channel + Clone> Clone for Producer<'_, C> {
     fn clone(&self) -> Self {
-        // Counted last: there is no producer if the channel's clone panics.
+        // Counted last: if the clone of the channel panics, there is no new producer.
         let (channel, owner) = (self.channel.clone(), self.owner.clone());
         sync::join(&self.shared.producers);
         Self { ring: self.ring.clone(), channel, owner, ..*self }
@@ -219,7 +222,7 @@ impl<C: Channel> Drop for Producer<'_, C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PushError {
-    /// It was dropped, because the queue is full or has ended.
+    /// It was dropped because the queue is full or has ended.
     Dropped(Dropped),
     /// The queue was resized: [`follow`](Producer::follow), then push again.
     Resized,

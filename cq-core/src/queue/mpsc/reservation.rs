@@ -1,32 +1,33 @@
-//! How several producers share the slots of one ring: they reserve positions by one word, then publish as a lone
+//! How several producers share the slots of one ring: they reserve positions through one word, then publish as a single
 //! producer does.
 //!
 //! # The reservation word
 //!
-//! | bits | mean | written by |
+//! | bits | meaning | written by |
 //! |---|---|---|
-//! | 0–61 | how many entries were reserved before, wrapping | a producer that reserves |
-//! | 62, RESIZED | the producers are to go on in another ring | the consumer, as it resizes |
-//! | 63, CLOSED | the ring was full when a producer needed room | that producer |
+//! | 0–61 | the number of entries reserved, wrapping | a producer that reserves |
+//! | 62, RESIZED | the producers have to follow to another ring | the consumer, when it resizes |
+//! | 63, CLOSED | the ring had too few free slots for a push | the producer that pushed |
 //!
 //! | from | to | by |
 //! |---|---|---|
 //! | open at `n` | open at `n + k` | a producer: `k` positions from `n` on are its own |
-//! | open at `n` | CLOSED at `n + k` | a producer that needed more than the `k` positions that were free |
+//! | open at `n` | CLOSED at `n + k` | a producer that needed more than the `k` free positions |
 //! | open at `n` | RESIZED at `n` | the consumer |
-//! | CLOSED, RESIZED | nothing | nobody: the position is final |
+//! | CLOSED, RESIZED | none | the position is final |
 //!
-//! Each transition is one compare-and-swap, which succeeds only on the very tail that the check for room was made on. So
-//! a producer never overruns a ring that has room, nor writes where none is; and every position before the final one is
-//! published sooner or later, since it belongs to a producer.
+//! Each transition is one compare-and-swap, which succeeds only on the tail for which the free slots were computed. So
+//! a producer never overruns a ring that has free slots, and never writes to a slot that is not free. Every position
+//! before the final one is published eventually, since it belongs to a producer.
 //!
-//! Each producer has a copy of the head of its own. It is never ahead of the real one, so it errs towards full only, and
-//! the real head is looked at before a ring counts as full. That look comes after the look at the word, whose Acquire
-//! makes it see at least every head that a producer could see when it reserved, also one that came to it as a credit
-//! (O7) and that its copy did not show. Otherwise a new tail would stand against an old head, and the ring would look
-//! full when it is not.
+//! Each producer caches the head. The cached head is never ahead of the real one, so it errs towards full only, and the
+//! head is reloaded before a ring is taken as full. The reload comes after the load of the word, which is an Acquire
+//! and pairs with the Release of each reservation. So the reload sees a head at least as new as any that a producer
+//! could see when it made its reservation, even one that reached it as a credit ([O7](crate::contract#o7)) and is not
+//! in its cached head. Without this pair, a new tail could be compared with an old head, and a ring that is not full
+//! would look full.
 //!
-//! The consumer does not look at the word while it works: it goes by the generations of the slots, as in a ring with one
+//! The consumer does not load the word while the queue runs: it relies on the generations of the slots, as with one
 //! producer.
 
 use super::super::owner::Owner;
@@ -39,13 +40,13 @@ const RESIZED: Position = 1 << 62;
 const ENDED: Position = CLOSED | RESIZED;
 const POSITIONS: Position = RESIZED - 1;
 
-/// The word by which producers reserve. Alone in its cache lines: they contend for it.
+/// The word by which producers reserve. On cache lines of its own, because they contend for it.
 #[derive(Debug)]
 #[cfg_attr(target_pointer_width = "64", repr(C, align(128)))]
 #[cfg_attr(not(target_pointer_width = "64"), repr(C, align(64)))]
 struct Reservation(AtomicWord);
 
-/// Where the producers and the consumer of one ring meet, besides the slots.
+/// The control words of one ring.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Gate {
@@ -55,42 +56,42 @@ pub(super) struct Gate {
 
 impl Gate {
     const_unless_loom! {
-        /// Of a new ring that begins at this position, modulo 2⁶².
+        /// For a new ring that starts at `position`, modulo 2⁶².
         pub(super) const fn at(position: Position) -> Self {
             let position = position & POSITIONS;
             Self { head: Head::at(position), reservation: Reservation(AtomicWord::new(position)) }
         }
     }
 
-    /// Makes it that of a new ring, which begins where this one stopped.
+    /// Resets it for a new ring, which starts where the old one stopped.
     pub(super) fn reset(&mut self) {
         *self = Self::at(sync::load(&self.reservation.0));
     }
 }
 
-/// A ring, and where its sides meet.
+/// A ring and its control words.
 #[derive(Clone, Debug)]
 pub(super) struct SharedRing<'a> {
     pub(super) ring: Ring<'a, Own>,
     pub(super) gate: Ref<'a, Gate>,
-    /// How many completions it is to hold.
+    /// The guaranteed capacity.
     pub(super) promised: u32,
-    /// Keeps its storage alive, where the queue was resized to storage on the heap.
+    /// Keeps the storage alive, if the queue was resized to storage on the heap.
     pub(super) _owner: Owner,
 }
 
-/// Why a ring can't be left for another one.
+/// Why a resize is refused.
 pub(super) enum Refusal {
-    /// It overran.
+    /// The ring has ended.
     Ended,
-    /// More entries than that are to be polled still.
+    /// This many entries are unpolled, more than the new ring can hold.
     Unpolled(u64),
 }
 
 impl SharedRing<'_> {
-    /// Sends the producers away, and says where the ring ends. The consumer is at `position`, and has a place for `room`
-    /// entries to go.
-    pub(super) fn end(&self, position: Position, room: u64) -> Result<Position, Refusal> {
+    /// Ends the ring for its producers, and returns its final position. The consumer is at `position`, and the new ring
+    /// can hold `capacity` entries.
+    pub(super) fn end(&self, position: Position, capacity: u64) -> Result<Position, Refusal> {
         let word = &self.gate.reservation.0;
         let mut seen = sync::load(word);
         loop {
@@ -98,7 +99,7 @@ impl SharedRing<'_> {
             if seen & ENDED != 0 {
                 return Err(Refusal::Ended);
             }
-            if unpolled > room {
+            if unpolled > capacity {
                 return Err(Refusal::Unpolled(unpolled));
             }
             match sync::end(word, seen, seen | RESIZED) {
@@ -108,52 +109,52 @@ impl SharedRing<'_> {
         }
     }
 
-    /// How many entries are reserved behind a position; for ever, if the ring has ended.
-    pub(super) fn reserved_behind(&self, position: Position) -> u64 {
+    /// The number of entries reserved from `position` on. Final if the ring has ended.
+    pub(super) fn reserved_after(&self, position: Position) -> u64 {
         distance(position, sync::load(&self.gate.reservation.0))
     }
 
-    /// Whether it has ended.
+    /// Whether the ring has ended.
     pub(super) fn has_ended(&self) -> bool {
         sync::load(&self.gate.reservation.0) & ENDED != 0
     }
 
-    /// How many entries are reserved and not given back. Entries that are reserved meanwhile don't count.
+    /// The number of entries that are reserved and not released. Entries reserved meanwhile are not counted.
     pub(super) fn unpolled(&self) -> u64 {
         let tail = sync::acquire_tail(&self.gate.reservation.0);
         match distance(self.gate.head.acquire(), tail) {
-            // The head has overtaken the tail that was looked at.
+            // The head has advanced past the tail that was loaded.
             unpolled if unpolled > self.ring.storage() as u64 => 0,
             unpolled => unpolled,
         }
     }
 }
 
-/// How far it is from one position to another, where both wrap at 2⁶² at the latest.
+/// The distance from one position to another, modulo 2⁶², where the positions of reservations wrap.
 #[inline(always)]
 pub(super) const fn distance(from: Position, to: Position) -> u64 {
     to.wrapping_sub(from) & POSITIONS
 }
 
-/// What becomes of a ring that has no room for all that is wanted.
+/// What happens to a ring that has fewer free slots than are wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfFull {
-    /// It overruns.
+    /// It overruns and is closed.
     Close,
-    /// Nothing.
+    /// It stays open.
     Leave,
 }
 
-/// Positions that belong to one producer, which has to publish every one.
+/// Positions that belong to one producer, which must publish all of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reserved {
     pub(super) position: Position,
     pub(super) count: usize,
-    /// Why there are fewer than were wanted.
+    /// Why there are fewer than wanted.
     pub(super) end: Option<End>,
 }
 
-/// What became of the ring.
+/// Why a reservation has fewer positions than wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Full,
@@ -161,27 +162,27 @@ pub(super) enum End {
     Resized,
 }
 
-/// What a producer knows of the ring's head.
+/// A producer's cached copy of the ring's head.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SeenHead {
+pub(super) struct CachedHead {
     head: Position,
-    /// The most unpolled entries that it has found there.
+    /// The highest number of unreleased slots found.
     high_water: u64,
 }
 
-impl SeenHead {
-    /// As it is now.
+impl CachedHead {
+    /// Loads the current head.
     pub(super) fn of(shared: &SharedRing<'_>) -> Self {
         Self { head: shared.gate.head.acquire(), high_water: 0 }
     }
 
-    /// Looks how many entries are unpolled. Returns the most that were ever found.
+    /// Loads the number of unreleased slots. Returns the highest number found so far.
     pub(super) fn high_water(&mut self, shared: &SharedRing<'_>) -> u64 {
         self.high_water = self.high_water.max(shared.unpolled());
         self.high_water
     }
 
-    /// Reserves `wanted` positions; fewer only if the ring has no more.
+    /// Reserves `wanted` positions; fewer only if the ring has fewer free slots, none if it has ended.
     #[inline]
     pub(super) fn reserve(
         &mut self,
@@ -192,7 +193,7 @@ impl SeenHead {
         let word = &shared.gate.reservation.0;
         let (mut seen, mut backoff) = (sync::acquire_tail(word), Backoff::default());
         while seen & ENDED == 0 {
-            let count = self.room(shared, seen, wanted as u64).min(wanted as u64);
+            let count = self.free(shared, seen, wanted as u64).min(wanted as u64);
             let lacks = count < wanted as u64;
             let (closed, end) = match if_full {
                 IfFull::Close if lacks => (CLOSED, Some(End::Overrun)),
@@ -210,27 +211,27 @@ impl SeenHead {
         Reserved { position: seen & POSITIONS, count: 0, end: Some(end) }
     }
 
-    /// How many entries fit behind `tail`, if not `wanted`, then by a new look at the head.
+    /// The number of free slots at `tail`. Reloads the head if the cached one shows fewer than `wanted`.
     #[inline(always)]
-    fn room(&mut self, shared: &SharedRing<'_>, tail: Position, wanted: u64) -> u64 {
-        match self.room_seen(shared, tail) {
-            room if room >= wanted => room,
-            _ => self.room_after_all(shared, tail),
+    fn free(&mut self, shared: &SharedRing<'_>, tail: Position, wanted: u64) -> u64 {
+        match self.free_cached(shared, tail) {
+            free if free >= wanted => free,
+            _ => self.free_reloaded(shared, tail),
         }
     }
 
     #[inline(always)]
-    fn room_seen(&self, shared: &SharedRing<'_>, tail: Position) -> u64 {
-        // A tail that others have left behind may be before the head. The reservation fails then.
+    fn free_cached(&self, shared: &SharedRing<'_>, tail: Position) -> u64 {
+        // If other producers have advanced the word since, the head may be past `tail`. The reservation fails then.
         (shared.ring.storage() as u64).saturating_sub(distance(self.head, tail))
     }
 
     #[cold]
     #[inline(never)]
-    fn room_after_all(&mut self, shared: &SharedRing<'_>, tail: Position) -> u64 {
+    fn free_reloaded(&mut self, shared: &SharedRing<'_>, tail: Position) -> u64 {
         self.head = shared.gate.head.acquire();
-        let room = self.room_seen(shared, tail);
-        self.high_water = self.high_water.max(shared.ring.storage() as u64 - room);
-        room
+        let free = self.free_cached(shared, tail);
+        self.high_water = self.high_water.max(shared.ring.storage() as u64 - free);
+        free
     }
 }

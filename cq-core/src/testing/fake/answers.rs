@@ -1,4 +1,4 @@
-//! The seams, answered by the next step of the script where it is theirs.
+//! The transport traits of a script. Each call is answered by the next step, if that step is for it.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::transport::{
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr};
 
-/// Takes the answer of the next step, if it is of this kind.
+/// Takes the answer of the next step, if the step is of this kind.
 macro_rules! answer {
     ($state:ident, $kind:path) => {
         match $state.steps.front() {
@@ -36,7 +36,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// Moves what the next poll finds to `out`.
+    /// Moves the completions of the next poll to `out`.
     fn take(&mut self, out: &mut [Wc]) -> usize {
         let mut count = 0;
         while let (Some(room), Some(&Step::Found(wc, last))) =
@@ -119,7 +119,7 @@ impl<const N: usize> AsyncEvents for &Script<N> {
 }
 
 impl<const N: usize> Block for &Script<N> {
-    /// How long blocks have slept so far.
+    /// A time on the script's clock.
     type Instant = Duration;
 
     fn block(&mut self, deadline: Option<Duration>) -> Result<Woken, EventError> {

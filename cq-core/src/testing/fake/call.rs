@@ -1,47 +1,47 @@
-//! What a script notes of the code under test.
+//! The calls that a script records.
 
 use core::time::Duration;
 
 use crate::transport::{CqKey, Notify};
 use crate::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
-/// What the code under test did.
+/// A call of the code under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Call {
-    /// It polled, with room for so many.
+    /// It polled, with a buffer of this many entries.
     Poll(usize),
-    /// It armed.
+    /// It armed the queue.
     Arm(Notify),
     /// It asked the channel for an event.
     Event,
     /// It asked the device for an asynchronous event.
     Async,
-    /// It blocked, with this deadline on the script's clock.
+    /// It blocked on the channel, with this deadline on the script's clock.
     Block(Option<Duration>),
-    /// It posted this request, which was taken. `SendWr::into` makes one to compare with.
+    /// It posted this request, which was accepted. To compare, convert a [`SendWr`] with `into`.
     Send {
-        /// The request's number.
+        /// The request's `wr_id`.
         wr_id: u64,
-        /// What it does.
+        /// The operation.
         op: SendOp,
-        /// How.
+        /// The flags.
         flags: SendFlags,
-        /// With how many bytes.
+        /// The length of its data, in bytes.
         len: u64,
     },
-    /// It posted this receive, which was taken. `RecvWr::into` makes one to compare with.
+    /// It posted this receive, which was accepted. To compare, convert a [`RecvWr`] with `into`.
     Recv {
-        /// The request's number.
+        /// The request's `wr_id`.
         wr_id: u64,
-        /// Into how many bytes.
+        /// The length of its scatter/gather elements, in bytes.
         len: u64,
     },
-    /// It posted the request of this number, which was refused.
+    /// It posted the request of this `wr_id`, which was refused.
     Refused(u64),
     /// It raised an event for this queue.
     Raise(CqKey),
-    /// So many more calls, of which there was no room to take note.
+    /// This many more calls, which exceed the script's capacity.
     Unrecorded(usize),
 }
 
@@ -58,7 +58,7 @@ impl From<RecvWr<'_>> for Call {
 }
 
 impl Call {
-    /// What is noted of this request if it is refused.
+    /// The entry for this request if it is refused.
     pub(super) const fn refused(self) -> Self {
         match self {
             Self::Send { wr_id, .. } | Self::Recv { wr_id, .. } => Self::Refused(wr_id),

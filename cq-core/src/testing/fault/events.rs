@@ -1,4 +1,4 @@
-//! Events of either kind: for nothing, and twice.
+//! Spurious and duplicate events, completion and asynchronous.
 
 use super::FaultInjector;
 use super::plan::Fault;
@@ -55,7 +55,7 @@ impl<T: AsyncEvents, const N: usize> AsyncEvents for FaultInjector<T, N> {
 }
 
 impl<T, const N: usize> FaultInjector<T, N> {
-    /// An event has come: whether it comes twice.
+    /// Whether to return the event that was just taken a second time.
     fn doubles(&mut self, of: Fault) -> bool {
         let doubles = self.roll(None, |fault| (fault == of).then_some(())).is_some();
         self.injected.duplicated += u64::from(doubles);

@@ -1,17 +1,17 @@
-//! Completions that are held back: they leave in any order but that of a queue pair's own.
+//! Completions that are held back. They leave in any order, but those of one queue pair stay in order.
 
 use heapless::Vec;
 
 use crate::wc::Wc;
 
-/// A completion, and the poll that may give it at the earliest.
+/// A completion, and the number of the first poll that may return it.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     wc: Wc,
     due: u64,
 }
 
-/// Up to `N` completions, in the order in which they came.
+/// Up to `N` completions, in order of arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Hold<const N: usize> {
     list: Vec<Held, N>,
@@ -30,29 +30,29 @@ impl<const N: usize> Hold<N> {
         N - self.list.len()
     }
 
-    /// Adds one, for which there is room.
+    /// Adds a completion. The hold must not be full.
     pub fn add(&mut self, wc: Wc, due: u64) {
         let _ = self.list.push(Held { wc, due });
     }
 
-    /// Everything may leave now.
+    /// Lets all completions leave now.
     pub fn release(&mut self) {
         self.list.iter_mut().for_each(|held| held.due = 0);
     }
 
-    /// Drops everything; says how many that were.
+    /// Drops all completions. Returns how many there were.
     pub fn drop_all(&mut self) -> usize {
         let count = self.list.len();
         self.list.clear();
         count
     }
 
-    /// How many may leave in this poll, not counting those that wait for another of their queue pair.
+    /// How many completions may leave next in this poll: the oldest of each queue pair, if it is due.
     pub fn ready(&self, poll: u64) -> usize {
         self.indices(poll).count()
     }
 
-    /// Takes the `nth` of those that may leave.
+    /// Takes the `nth` of the completions that may leave next.
     pub fn take(&mut self, poll: u64, nth: usize) -> Option<Wc> {
         let index = self.indices(poll).nth(nth)?;
         Some(self.list.remove(index).wc)

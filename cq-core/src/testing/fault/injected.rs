@@ -1,16 +1,16 @@
-//! What was injected: for a test that fails to print, and for one to see that something was.
+//! The faults that were injected, for a test to print and to check.
 
 use core::fmt;
 
-/// How many faults of each kind an injector has injected, and with which seed it would again.
+/// How many faults of each kind an injector has injected, and the seed that repeats them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Injected {
-    /// What the dice began with.
+    /// The plan's seed.
     pub seed: u64,
-    /// Completions that came as failures.
+    /// Completions that were returned as failures.
     pub failed: u64,
-    /// Completions that came as flushed, behind those.
+    /// Completions that were returned as flushed after a failure.
     pub flushed: u64,
     /// Completions that were held back.
     pub delayed: u64,
@@ -20,14 +20,14 @@ pub struct Injected {
     pub dropped: u64,
     /// Requests that were refused.
     pub refused: u64,
-    /// Events for nothing, of either kind.
+    /// Spurious events, completion and asynchronous.
     pub spurious: u64,
-    /// Events that came twice.
+    /// Events that were returned twice.
     pub duplicated: u64,
 }
 
 impl fmt::Display for Injected {
-    /// The seed, and what there was any of.
+    /// The seed, and each count that is not 0.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {}", self.seed)?;
         let counts = [

@@ -1,4 +1,4 @@
-//! What is to go wrong, and when: the faults of an injector, seeded.
+//! The plan of an injector: faults, and when to inject them.
 
 use heapless::Vec;
 
@@ -7,13 +7,13 @@ use crate::async_event::AsyncEvent;
 use crate::transport::{CqKey, Refused};
 use crate::wc::WcStatus;
 
-/// Rules that a plan has at most.
+/// How many rules a plan has at most.
 const RULES: usize = 16;
 
-/// What is to go wrong, and when. The same seed and the same calls give the same faults.
+/// A plan of faults, and when to inject them. The same seed and the same calls give the same faults.
 ///
 /// # Panics
-/// Each method that adds a fault, when there are 16 already.
+/// Each method that takes a [`When`] or a [`Which`], if the plan has 16 such faults already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
     seed: u64,
@@ -28,7 +28,7 @@ struct Rule {
     fault: Fault,
 }
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Fail(WcStatus),
@@ -42,19 +42,19 @@ pub(super) enum Fault {
     AsyncTwice,
 }
 
-/// Completions.
+/// Faults of completions.
 impl Faults {
-    /// None, with this seed for the dice.
+    /// A plan without faults, with this seed.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self { seed, rules: Vec::new(), capacity: None, alone: false }
     }
 
-    /// A completion that succeeded comes with this status, any number, instead, and the queue pair counts as
-    /// failed. Which of its two queues the completion is of plays no part.
+    /// Returns a successful completion with this status instead, which may be any number. The queue pair then counts as
+    /// failed. Send and receive completions are treated alike.
     ///
     /// # Panics
-    /// SUCCESS is no failure.
+    /// `status` is SUCCESS.
     #[must_use]
     #[track_caller]
     pub fn fail(self, which: impl Into<Which>, status: WcStatus) -> Self {
@@ -62,30 +62,30 @@ impl Faults {
         self.with(which, Fault::Fail(status))
     }
 
-    /// A failure stands alone: what comes behind it comes as it is, not flushed. For devices whose requests
-    /// do not depend on each other.
+    /// Makes failures independent: later completions of the queue pair are not flushed. For devices whose requests do
+    /// not depend on each other.
     #[must_use]
     pub const fn failing_alone(mut self) -> Self {
         self.alone = true;
         self
     }
 
-    /// A completion is held back, and with it those of its queue pair that come after it: so many polls do
-    /// not find it. A queue pair that stops for a while looks like this.
+    /// Holds a completion back for this many polls, and with it the later completions of its queue pair. It looks like
+    /// a queue pair that stalls.
     #[must_use]
     #[track_caller]
     pub fn delay(self, which: impl Into<Which>, polls: u32) -> Self {
         self.with(which, Fault::Delay(polls))
     }
 
-    /// Where completions of several queue pairs are there, any of them is the next instead of the first.
+    /// If several queue pairs have completions, returns the next completion of any of them instead of the oldest.
     #[must_use]
     #[track_caller]
     pub fn reorder(self, when: When) -> Self {
         self.with(when, Fault::Reorder)
     }
 
-    /// The queue overruns once it has handed out so many: the one after them is dropped, with all that come.
+    /// Overruns the queue after it returned this many completions: all further ones are dropped.
     #[must_use]
     pub const fn overrun_after(mut self, completions: u64) -> Self {
         self.capacity = Some(completions);
@@ -93,16 +93,16 @@ impl Faults {
     }
 }
 
-/// Requests.
+/// Faults of requests.
 impl Faults {
-    /// A request for the send queue is refused, and with it those that stand behind it in its list.
+    /// Refuses a request for the send queue, and with it the rest of its list.
     #[must_use]
     #[track_caller]
     pub fn refuse_send(self, when: When, why: Refused) -> Self {
         self.with(when, Fault::RefuseSend(why))
     }
 
-    /// A request for the receive queue is refused, and with it those that stand behind it in its list.
+    /// Refuses a request for the receive queue, and with it the rest of its list.
     #[must_use]
     #[track_caller]
     pub fn refuse_recv(self, when: When, why: Refused) -> Self {
@@ -110,31 +110,31 @@ impl Faults {
     }
 }
 
-/// Events.
+/// Faults of events.
 impl Faults {
-    /// A channel that has no event gives this one: for a queue in which there is nothing (N5), or for one
-    /// that nobody knows. `When::always` would never let anybody sleep.
+    /// An empty channel returns an event with this key: a spurious event of an empty queue ([N5](crate::contract#n5)),
+    /// or the event of an unknown queue. With [`When::always`] the channel is never empty.
     #[must_use]
     #[track_caller]
     pub fn spurious(self, when: When, key: CqKey) -> Self {
         self.with(when, Fault::Event(key))
     }
 
-    /// An event comes a second time.
+    /// Returns an event a second time.
     #[must_use]
     #[track_caller]
     pub fn duplicate(self, when: When) -> Self {
         self.with(when, Fault::EventTwice)
     }
 
-    /// A device that has no asynchronous event gives this one.
+    /// A device without an asynchronous event returns this one.
     #[must_use]
     #[track_caller]
     pub fn spurious_async(self, when: When, event: AsyncEvent) -> Self {
         self.with(when, Fault::Async(event))
     }
 
-    /// An asynchronous event comes a second time.
+    /// Returns an asynchronous event a second time.
     #[must_use]
     #[track_caller]
     pub fn duplicate_async(self, when: When) -> Self {
@@ -149,21 +149,20 @@ impl Faults {
     }
 }
 
-/// As an injector goes by them.
+/// For the injector.
 impl Faults {
     pub(super) const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Whether completions may leave in another order than they came, or not at all: it helps to take them
-    /// before they are asked for.
+    /// Whether to poll ahead of the consumer: completions may be held back, reordered or dropped.
     pub(super) fn looks_ahead(&self) -> bool {
         let holds = |rule: &Rule| matches!(rule.fault, Fault::Delay(_) | Fault::Reorder);
         self.capacity.is_some() || self.rules.iter().any(holds)
     }
 
-    /// Something of `qp` happens, which counts for every rule of the kind that `of` knows: what the first of
-    /// those has for it whose time has come.
+    /// Counts an occasion of `qp` for every rule whose fault `of` accepts. Returns the fault of the first rule that is
+    /// due.
     pub(super) fn roll<T>(
         &mut self,
         dice: &mut Dice,

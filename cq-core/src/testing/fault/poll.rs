@@ -1,4 +1,4 @@
-//! Completions: failed, held back, in another order, dropped.
+//! Faults of completions: failed, held back, reordered, dropped.
 
 use super::plan::Fault;
 use super::{FaultInjector, VENDOR_ERR};
@@ -6,7 +6,8 @@ use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use crate::wc::{Wc, WcStatus};
 
 impl<T: PollCq, const N: usize> FaultInjector<T, N> {
-    /// Takes what the queue has, for `wanted` at least if there is room; whether there may be more.
+    /// Polls the queue for `wanted` completions, or for more when looking ahead, as far as they can be held. Returns
+    /// whether there may be more.
     fn refill(&mut self, wanted: usize) -> bool {
         let room = self.hold.room();
         let asked = if self.faults.looks_ahead() { room } else { room.min(wanted) };
@@ -21,7 +22,7 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
         match returned {
             Ok(count) => {
                 found[..count].iter().for_each(|wc| self.take(*wc));
-                // What comes after this came after the arm, and raises the event.
+                // Fewer than asked: the queue is empty, and later completions raise the event of the arm.
                 self.settling &= count == asked;
                 count == asked
             }
@@ -33,7 +34,7 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
         }
     }
 
-    /// Decides what becomes of a completion.
+    /// Applies `fail` and `delay` to a completion, and holds it.
     fn take(&mut self, wc: Wc) {
         let qp = wc.qp_num();
         let wc = self.judge(wc);
@@ -47,14 +48,14 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
         self.hold.add(wc, self.polls + u64::from(polls.unwrap_or(0)));
     }
 
-    /// A completion as it comes.
+    /// Applies `fail`. Returns the completion to report.
     fn judge(&mut self, wc: Wc) -> Wc {
         let qp = wc.qp_num();
         if self.failed.contains(&qp) {
             self.injected.flushed += 1;
             return failed(&wc, WcStatus::WR_FLUSH_ERR);
         }
-        // A failure of the device's own is never covered up.
+        // A failure of the device is no occasion.
         if wc.result().is_err() {
             return wc;
         }
@@ -76,7 +77,7 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
         if ready == 0 || self.faults.capacity == Some(self.given) {
             return None;
         }
-        // One that has no other to choose from is no occasion.
+        // A single completion is no occasion.
         let reorders =
             ready > 1 && self.roll(None, |fault| (fault == Fault::Reorder).then_some(())).is_some();
         let nth = if reorders { self.dice.below(ready as u64) as usize } else { 0 };
@@ -85,13 +86,13 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
         self.hold.take(self.polls, nth)
     }
 
-    /// Whether the queue has overrun: it has handed out what it holds, and there is more.
+    /// Whether the queue has overrun: it has returned as many completions as it stores, and there were more.
     fn has_overrun(&self) -> bool {
         self.faults.capacity == Some(self.given)
             && (self.injected.dropped > 0 || !self.hold.is_empty())
     }
 
-    /// Drops whatever there is.
+    /// Drops all completions that there are.
     fn overrun(&mut self) -> PollError {
         while self.refill(N) {
             self.injected.dropped += self.hold.drop_all() as u64;
@@ -102,7 +103,7 @@ impl<T: PollCq, const N: usize> FaultInjector<T, N> {
     }
 }
 
-/// A completion as a failure: of the rest nothing is defined (C4).
+/// The completion as a failure. The other fields are undefined ([C4](crate::contract#c4)).
 const fn failed(wc: &Wc, status: WcStatus) -> Wc {
     Wc::poisoned(wc.wr_id(), status, wc.qp_num()).with_vendor_err(VENDOR_ERR)
 }

@@ -1,4 +1,4 @@
-//! Requests: refused.
+//! Faults of requests: refused.
 
 use super::FaultInjector;
 use super::plan::Fault;
@@ -6,8 +6,8 @@ use crate::transport::{Post, PostError, Refused};
 use crate::wr::{RecvWr, SendWr};
 
 impl<T: Post, const N: usize> FaultInjector<T, N> {
-    /// Posts `list` up to the first request that is refused here. One that the transport refuses was no
-    /// occasion for a fault, nor was any behind it: when they are posted again, the plan is as it was.
+    /// Posts `list` up to the first request that a fault refuses. If the transport refuses an earlier one, neither that
+    /// one nor those after it count as occasions: posting them again finds the plan unchanged.
     fn post<W>(
         &mut self,
         list: &[W],

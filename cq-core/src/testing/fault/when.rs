@@ -1,26 +1,26 @@
-//! When a fault comes: by count or by chance; and the dice, which fall alike for the same seed.
+//! When a fault is injected, by count or by chance; and the random numbers for it.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-/// When a fault comes.
+/// When a fault is injected. An occasion is a call or a completion that the fault could hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When(Pick);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pick {
-    /// The one of this number, from 1.
+    /// The occasion of this number, from 1.
     Nth(u64),
-    /// So many of 2³².
+    /// The probability times 2³².
     Chance(u64),
 }
 
 impl When {
-    /// Once: the `n`th time that it could, of which the first is 1. A request that the transport refuses
-    /// could not be refused here, nor could a completion fail that has failed already.
+    /// Once, at the `n`th occasion, counted from 1. A request that the transport refuses, and a completion that has
+    /// failed already, are no occasions.
     ///
     /// # Panics
-    /// There is no 0th.
+    /// `n` is 0.
     #[must_use]
     #[track_caller]
     pub const fn nth(n: u64) -> Self {
@@ -28,10 +28,10 @@ impl When {
         Self(Pick::Nth(n))
     }
 
-    /// Each time that it could, with this probability.
+    /// At each occasion, with this probability.
     ///
     /// # Panics
-    /// A probability is from 0 to 1.
+    /// `probability` is not from 0 to 1.
     #[must_use]
     #[track_caller]
     pub fn chance(probability: f64) -> Self {
@@ -39,20 +39,20 @@ impl When {
         Self(Pick::Chance((probability * (1_u64 << 32) as f64) as u64))
     }
 
-    /// Each time that it could.
+    /// At each occasion.
     #[must_use]
     pub const fn always() -> Self {
         Self(Pick::Chance(1 << 32))
     }
 
-    /// Only completions of this queue pair, which are counted for themselves.
+    /// Only for completions of this queue pair. Only those are counted.
     #[must_use]
     pub const fn of_qp(self, qp_num: u32) -> Which {
         Which { when: self, qp: Some(qp_num) }
     }
 }
 
-/// Which completions a fault hits: [`When`], and maybe of which queue pair.
+/// Which completions a fault hits: [`When`], and optionally of one queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Which {
     when: When,
@@ -65,7 +65,7 @@ impl From<When> for Which {
     }
 }
 
-/// Which, and how often it could have been. For transports that have faults of their own, too.
+/// Counts the occasions of a fault. Also for transports that inject faults themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occasion {
     which: Which,
@@ -73,13 +73,13 @@ pub struct Occasion {
 }
 
 impl Occasion {
-    /// It has not been yet.
+    /// No occasion is counted yet.
     #[must_use]
     pub fn new(which: impl Into<Which>) -> Self {
         Self { which: which.into(), seen: 0 }
     }
 
-    /// Counts another one, which is of `qp` if that is known; whether the fault comes.
+    /// Counts an occasion, of queue pair `qp` if known. Returns whether the fault is injected.
     pub fn comes(&mut self, qp: Option<u32>, dice: &mut Dice) -> bool {
         if self.which.qp.is_some() && self.which.qp != qp {
             return false;
@@ -92,26 +92,26 @@ impl Occasion {
     }
 }
 
-/// Numbers in no order, the same for the same seed. For transports that have faults of their own, too.
+/// A seeded pseudorandom number generator. Also for transports that inject faults themselves.
 #[derive(Clone, Debug)]
 pub struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
-    /// From this seed on.
+    /// A generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Others, which have nothing in common with these.
+    /// A new generator, seeded from this one. Their numbers are independent.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(Xoshiro256PlusPlus::from_rng(&mut self.0))
     }
 
-    /// A number below `end`, which is at most 2³² and not 0.
+    /// A number below `end`. `end` is at most 2³² and not 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        // Of 32 bits, the product's upper half is as good as even.
+        // The upper half of a product with 32 random bits is close to uniform.
         (u64::from(self.0.next_u32()) * end) >> 32
     }
 }

@@ -9,7 +9,7 @@ fn arm<F: Fixture>(fixture: &mut F, on: Notify) -> Result<Armed, Broken> {
     armed.map_err(|_| Broken { rule: "N1", how: "the queue can't be armed" })
 }
 
-/// Polls everything.
+/// Polls until the queue is empty. Returns the number of completions.
 fn drain<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
     let (mut out, mut count) = ([Wc::default(); 8], 0);
     loop {
@@ -20,10 +20,10 @@ fn drain<F: Fixture>(fixture: &mut F) -> Result<usize, Broken> {
     }
 }
 
-/// A queue that is not armed raises nothing; an armed one raises one event, at the next completion.
+/// A queue that is not armed raises no event. An armed queue raises one, at the next completion.
 ///
 /// # Errors
-/// It raises more, or none.
+/// The queue raises more events, or none.
 pub fn n01_one_event_for_an_arm<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     fixture.complete(Kind::Receive, 1);
     holds(events(fixture)? == 0, "N1", "a queue that was not armed raised an event")?;
@@ -44,10 +44,10 @@ pub fn n01_one_event_for_an_arm<F: Fixture>(fixture: &mut F) -> Result<(), Broke
     Ok(())
 }
 
-/// Arming a queue that holds completions raises nothing by itself, and says that a poll is needed.
+/// Arming a queue that holds completions raises no event. It returns [`Armed::MayHaveMissed`].
 ///
 /// # Errors
-/// It raises an event, or says that it is safe to sleep.
+/// The arm raises an event, or returns [`Armed::Armed`], or the completion is lost.
 pub fn n02_arming_raises_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     fixture.complete(Kind::Receive, 1);
     let armed = arm(fixture, Notify::Next)?;
@@ -57,10 +57,10 @@ pub fn n02_arming_raises_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Brok
     holds(drain(fixture)? == 1, "N2", "what came before an arm was lost")
 }
 
-/// Armed for solicited completions, a queue raises its event for those and for failures alone.
+/// A queue armed for solicited completions raises its event only for those and for failures. `kind` is one of the two.
 ///
 /// # Errors
-/// It raises one for others, or none for `kind`.
+/// The queue raises an event for another completion, or none for `kind`.
 pub fn n03_solicited<F: Fixture>(fixture: &mut F, kind: Kind) -> Result<(), Broken> {
     let _empty = arm(fixture, Notify::Solicited)?;
     for kind in [Kind::Receive, Kind::Send] {
@@ -81,10 +81,10 @@ pub fn n03_solicited<F: Fixture>(fixture: &mut F, kind: Kind) -> Result<(), Brok
     )
 }
 
-/// Arming for less leaves an arm for more in force; arming for more strengthens one for less.
+/// Arming never weakens: [`Notify::Next`] is in force, whether armed before or after [`Notify::Solicited`].
 ///
 /// # Errors
-/// It does not.
+/// The next completion does not raise one event.
 pub fn n04_never_weakens<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     for arms in [[Notify::Next, Notify::Solicited], [Notify::Solicited, Notify::Next]] {
         for on in arms {
@@ -97,15 +97,15 @@ pub fn n04_never_weakens<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     Ok(())
 }
 
-/// An event may find the queue empty, and the next arm is as good as any.
+/// An event may find the queue empty. The next arm works as before.
 ///
 /// # Errors
-/// It is not.
+/// A completion or an event is lost, or comes twice.
 pub fn n05_an_event_may_find_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     for round in 1..4 {
         let _empty = arm(fixture, Notify::Next)?;
         fixture.complete(Kind::Receive, round);
-        // Polled before the event is taken.
+        // Poll before the event is taken.
         holds(drain(fixture)? == 1, "N5", "a completion of an armed queue was lost")?;
         holds(events(fixture)? == 1, "N5", "the event of an arm went with its completion")?;
         holds(drain(fixture)? == 0, "N5", "a completion came twice")?;
@@ -113,11 +113,11 @@ pub fn n05_an_event_may_find_nothing<F: Fixture>(fixture: &mut F) -> Result<(), 
     Ok(())
 }
 
-/// Whatever is done before, who was told that it is safe to sleep, or has polled an armed queue empty, is woken by the next
-/// completion.
+/// After [`Armed::Armed`], or after an armed queue was polled empty, the next completion raises an event, whatever
+/// happened before.
 ///
 /// # Errors
-/// There is a sequence of steps after which nobody is.
+/// Some sequence of steps loses that event.
 pub fn n06_no_wake_up_is_lost<F: Fixture>(new: impl Fn() -> F) -> Result<(), Broken> {
     const STEPS: u32 = 6;
     const CHOICES: u32 = 5;
@@ -142,7 +142,7 @@ pub fn n06_no_wake_up_is_lost<F: Fixture>(new: impl Fn() -> F) -> Result<(), Bro
     Ok(())
 }
 
-/// Goes to sleep as one does, and is woken.
+/// Goes to sleep: polls, takes the events, arms, polls again. The next completion must raise an event.
 fn sleeps<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     drain(fixture)?;
     events(fixture)?;

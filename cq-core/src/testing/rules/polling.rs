@@ -4,12 +4,12 @@ use super::{Broken, Fixture, Kind, holds, poll};
 use crate::transport::PollCq;
 use crate::wc::{Wc, WcStatus};
 
-/// How much is polled at once, at the most.
+/// The length of the largest buffer.
 const MOST: usize = 16;
-/// How often the ring goes round, at the least.
+/// How many times the ring wraps around, at least.
 const ROUNDS: usize = 5;
 
-/// Completes so many, numbered from `next` on.
+/// Completes `count` receives, numbered from `next` on.
 fn complete<F: Fixture>(fixture: &mut F, next: &mut u64, count: usize) {
     for _ in 0..count {
         fixture.complete(Kind::Receive, *next);
@@ -17,10 +17,10 @@ fn complete<F: Fixture>(fixture: &mut F, next: &mut u64, count: usize) {
     }
 }
 
-/// The oldest come first, as many as there is room for, over several rounds of the ring.
+/// A poll returns the oldest completions, as many as the buffer holds. Checked over several rounds of the ring.
 ///
 /// # Errors
-/// They come in another order, more or less than once, or changed.
+/// Completions are missing, reordered, duplicated or changed.
 pub fn p01_order<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     let (mut next, mut expected) = (1, 1);
     let mut out = [Wc::default(); MOST];
@@ -46,10 +46,10 @@ pub fn p01_order<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What was polled does not come again; fewer than there was room for means that the queue was empty.
+/// A polled completion does not come again. A poll that does not fill the buffer leaves the queue empty.
 ///
 /// # Errors
-/// It does, or there was more.
+/// A completion comes again, or is left in the queue.
 pub fn p02_polled_is_gone<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     let (mut next, mut out) = (1, [Wc::default(); MOST]);
     for count in 1..F::CAPACITY.min(MOST) {
@@ -62,10 +62,10 @@ pub fn p02_polled_is_gone<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     Ok(())
 }
 
-/// An empty queue is no error.
+/// An empty queue is not an error.
 ///
 /// # Errors
-/// It is one, or something came that nobody completed.
+/// A poll of an empty queue fails, or returns a completion.
 pub fn p03_empty_is_no_error<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     let mut out = [Wc::default(); 2];
     for _ in 0..2 {
@@ -75,10 +75,10 @@ pub fn p03_empty_is_no_error<F: Fixture>(fixture: &mut F) -> Result<(), Broken> 
     Ok(())
 }
 
-/// Entries past the count stay as they are.
+/// Entries of the buffer past the count stay unchanged.
 ///
 /// # Errors
-/// They do not.
+/// A poll writes to them.
 pub fn p04_the_rest_stays<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     let mark = Wc::poisoned(u64::MAX, WcStatus::FATAL_ERR, u32::MAX);
     for count in 0..2 {
@@ -91,10 +91,10 @@ pub fn p04_the_rest_stays<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     Ok(())
 }
 
-/// A poll comes back, whatever there is.
+/// A poll returns, whether the queue is empty or not.
 ///
 /// # Errors
-/// It fails.
+/// A poll fails.
 pub fn p05_returns<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     let mut out = [Wc::default(); 1];
     fixture.complete(Kind::Send, 1);
@@ -104,10 +104,10 @@ pub fn p05_returns<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Room for nothing returns nothing, and takes nothing.
+/// A poll with an empty buffer returns 0 and takes no completion.
 ///
 /// # Errors
-/// It does, or is an error.
+/// It fails, returns another count, or takes a completion.
 pub fn p06_room_for_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     for count in 0..2 {
         (0..count).for_each(|wr_id| fixture.complete(Kind::Send, wr_id));
@@ -122,10 +122,10 @@ pub fn p06_room_for_nothing<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     holds(count == 1, "P6", "a poll with room for nothing took something")
 }
 
-/// No poll claims more than it was asked for.
+/// A poll never returns more completions than it was asked for.
 ///
 /// # Errors
-/// One does.
+/// A poll does.
 pub fn p07_no_more_than_asked<F: Fixture>(fixture: &mut F) -> Result<(), Broken> {
     let mut next = 1;
     complete(fixture, &mut next, F::CAPACITY);
