@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use cq_core::queue::Completion;
 use cq_core::testing::rules::{self, Fixture, Kind};
 use cq_core::transport::{
     Arm, ArmError, Armed, CqKey, EventError, Events, Notify, PollCq, PollError,
@@ -31,7 +32,7 @@ impl Engine {
     /// The engine finishes the next descriptor.
     fn finish(&self, descriptor: usize, kind: Kind, wr_id: u64) {
         self.ring[descriptor % DESCRIPTORS].set(Some((kind, wr_id)));
-        let urgent = matches!(kind, Kind::Solicited | Kind::Failure);
+        let urgent = kind.entry(wr_id).is_urgent();
         let wanted = self.enabled.get().is_some_and(|on| on == Notify::Next || urgent);
         if wanted {
             // Disabled before it is raised: the handler may enable it again.

@@ -125,6 +125,31 @@ fn n08_events_of_queues_that_share_a_channel_wait_for_who_asks_for_them() {
 }
 
 #[test]
+fn n09_a_wait_for_one_queue_loses_no_event_that_ended_another_s() {
+    let (raiser, events) = channel(2);
+    let mut router = Router::<_, 2>::new(events);
+    [OTHER, KEY].iter().for_each(|&key| raiser.raise(key));
+    assert_eq!(router.of(KEY).block(late()), Ok(Woken::Event));
+    assert_eq!(router.of(OTHER).block(late()), Ok(Woken::Event));
+    assert_eq!(router.of(OTHER).take_event(), Ok(Some(OTHER)));
+    assert_eq!(router.of(KEY).take_event(), Ok(Some(KEY)));
+    assert_eq!(router.of(KEY).take_event(), Ok(None));
+}
+
+#[test]
+fn n07_the_event_of_a_queue_that_is_gone_keeps_no_place() {
+    let (raiser, events) = channel(2);
+    let mut router = Router::<_, 1>::new(events);
+    raiser.raise(OTHER);
+    assert_eq!(router.of(KEY).take_event(), Ok(None));
+    router.forget(KEY);
+    router.forget(OTHER);
+    assert_eq!(router.of(OTHER).take_event(), Ok(None));
+    raiser.raise(CqKey { index: 5, generation: 1 });
+    assert_eq!(router.of(KEY).take_event(), Ok(None), "it has the place");
+}
+
+#[test]
 fn n08_an_event_that_has_no_place_is_not_lost() {
     let (raiser, events) = channel(3);
     let mut router = Router::<_, 1>::new(events);

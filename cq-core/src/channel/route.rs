@@ -52,6 +52,14 @@ impl<E, const N: usize> Router<E, N> {
         Routed { router: self, key }
     }
 
+    /// Drops the kept event of a queue that is destroyed, if there is one ([N7](crate::contract#n7)).
+    pub fn forget(&mut self, key: CqKey) {
+        self.waiting
+            .iter_mut()
+            .filter(|place| **place == Some(key))
+            .for_each(|place| *place = None);
+    }
+
     /// Returns the channel. Events that were kept for other queues are lost.
     pub fn into_channel(self) -> E {
         self.channel
@@ -103,6 +111,10 @@ impl<E: Block, const N: usize> Block for Routed<'_, E, N> {
     type Instant = E::Instant;
 
     fn block(&mut self, deadline: Option<E::Instant>) -> Result<Woken, EventError> {
+        // Before anything is read: an event that is `ahead` stays there.
+        if self.router.waiting.contains(&Some(self.key)) {
+            return Ok(Woken::Event);
+        }
         loop {
             if let Some(key) = self.take_event()? {
                 self.router.ahead = Some(key);

@@ -92,7 +92,8 @@ pub struct Receiver<C> {
 }
 
 impl<C: Deref<Target = WakerChannel>> Receiver<C> {
-    /// Each later event wakes this task, and no other.
+    /// The next event wakes this task, and no other. One registration is good for one wake-up: register before each
+    /// check for events.
     pub fn register(&mut self, task: &Waker) {
         sync::register(&self.channel.waker, task);
     }

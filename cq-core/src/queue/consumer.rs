@@ -201,6 +201,12 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         }
     }
 
+    /// What keeps the queue's storage alive.
+    #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
+    pub(super) fn owner(&self) -> Owner {
+        self.owner.clone()
+    }
+
     pub(super) fn health(&self) -> &Health {
         &self.alerts.health
     }

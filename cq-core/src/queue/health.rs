@@ -27,6 +27,8 @@ use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::PollError;
 
 const CLOSED: u32 = u32::MAX;
+/// The most that one call drops: less than where the count saturates, so that only the first call's count is the total.
+const MOST_LOST: u32 = CLOSED - 2;
 
 const FAILED: u32 = 1;
 const REPORTED: u32 = 1 << 1;
@@ -117,6 +119,7 @@ impl Health {
     /// Counts `lost` completions, not 0, that the only producer drops.
     #[cold]
     pub(super) fn drop_more(&self, lost: u32) -> Dropped {
+        let lost = lost.min(MOST_LOST);
         let total = add(sync::load_u32(&self.producers), lost);
         sync::latch(&self.producers, total);
         Dropped { lost, total }
@@ -126,6 +129,7 @@ impl Health {
     #[cfg(all(target_has_atomic = "64", not(cq_core_word32)))]
     #[cold]
     pub(super) fn drop_more_shared(&self, lost: u32) -> Dropped {
+        let lost = lost.min(MOST_LOST);
         Dropped { lost, total: sync::latch_more(&self.producers, |before| add(before, lost)) }
     }
 
@@ -192,9 +196,9 @@ fn add(before: u32, lost: u32) -> u32 {
 /// Completions were dropped because the queue is full or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// How many this call dropped: the last ones of the batch.
+    /// How many this call dropped: the last ones of the batch. Saturates at `u32::MAX - 2`.
     pub lost: u32,
-    /// How many were dropped so far, including these; saturates.
+    /// How many were dropped so far, including these. Saturates at `u32::MAX - 1`.
     pub total: u32,
 }
 

@@ -103,7 +103,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     }
 
     /// The number of completions whose slots are not released: the unpolled ones and, if there are more slots than the
-    /// guaranteed capacity, a few polled ones.
+    /// guaranteed capacity, polled ones, at most a quarter of the slots.
     ///
     /// # Staleness
     /// There may be fewer by now, never more.
@@ -121,7 +121,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         self.len() == 0
     }
 
-    /// The number of free slots.
+    /// The number of free slots. A queue that has ended accepts no completion, whatever this says.
     ///
     /// # Staleness
     /// There may be more by now, never fewer.

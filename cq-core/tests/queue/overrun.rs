@@ -45,6 +45,12 @@ fn o02_the_first_that_are_dropped_are_known_as_such() {
         assert!(!is_first(sides.device.push_batch(&batch)));
         assert!(!is_first(sides.device.push(&entry(0))));
     });
+    let mut storage = SoftCq::<4>::new();
+    let (mut producer, _consumer) = storage.split();
+    assert!(producer.overrun(u32::MAX).is_first(), "also of more than are counted");
+    for _ in 0..2 {
+        assert!(!producer.overrun(u32::MAX - 1).is_first(), "the count saturates");
+    }
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl<'a, C> Consumer<'a, C> {
                 return Err(ResizeError { why, spare: to });
             }
         };
-        let new = NewRing { ring: to.ring.clone(), of: self.shared };
+        let new = NewRing { ring: to.ring.clone(), of: self.shared, _queue: self.inner.owner() };
         self.next = Some((to.ring, after));
         self.switch_ring();
         Ok(new)

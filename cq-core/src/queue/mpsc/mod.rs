@@ -157,8 +157,10 @@ pub struct Spare<'a> {
 #[derive(Clone)]
 pub struct NewRing<'a> {
     ring: SharedRing<'a>,
-    /// Compared only, never dereferenced: this may outlive a queue that owns its storage.
+    /// The queue, by address.
     of: Ref<'a, Shared>,
+    /// Keeps the address from being another queue's.
+    _queue: Owner,
 }
 
 impl fmt::Debug for NewRing<'_> {

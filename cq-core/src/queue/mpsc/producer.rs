@@ -93,7 +93,8 @@ impl<'a, C: Channel> Producer<'a, C> {
     }
 
     /// The number of slots in this producer's ring that are reserved and not released: those of unpolled completions,
-    /// of completions being stored and, if there are more slots than the guaranteed capacity, of a few polled ones.
+    /// of completions being stored and, if there are more slots than the guaranteed capacity, of polled ones, at most
+    /// a quarter of the slots.
     ///
     /// # Staleness
     /// There may be more by now, or fewer.
@@ -111,7 +112,7 @@ impl<'a, C: Channel> Producer<'a, C> {
         self.len() == 0
     }
 
-    /// The number of free slots.
+    /// The number of free slots. A queue that has ended accepts no completion, whatever this says.
     ///
     /// # Staleness
     /// As for [`len`](Self::len): other producers push, too.

@@ -230,8 +230,11 @@ impl CachedHead {
     #[inline(never)]
     fn free_reloaded(&mut self, shared: &SharedRing<'_>, tail: Position) -> u64 {
         self.head = shared.gate.head.acquire();
-        let free = self.free_cached(shared, tail);
-        self.high_water = self.high_water.max(shared.ring.storage() as u64 - free);
-        free
+        let (unpolled, storage) = (distance(self.head, tail), shared.ring.storage() as u64);
+        // A head past `tail` says nothing of how many there were.
+        if unpolled <= storage {
+            self.high_water = self.high_water.max(unpolled);
+        }
+        storage.saturating_sub(unpolled)
     }
 }

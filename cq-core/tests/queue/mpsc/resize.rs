@@ -75,6 +75,18 @@ fn q12_storage_on_the_heap_lives_as_long_as_a_side_is_in_it() {
 }
 
 #[test]
+fn the_ring_of_a_queue_that_is_gone_is_no_other_queue_s() {
+    for _ in 0..100 {
+        let (producer, mut consumer) = HeapCq::new(8).unwrap().split();
+        let stale = consumer.resize(Spare::new(4).unwrap()).unwrap();
+        drop((producer, consumer));
+        // Often at the address of the one before.
+        let (mut producer, _consumer) = HeapCq::new(8).unwrap().split();
+        assert!(catch_unwind(AssertUnwindSafe(|| producer.follow(&stale))).is_err());
+    }
+}
+
+#[test]
 fn q12_below_the_unpolled_count_is_refused() {
     let (mut large, mut small) = (SoftCq::<8>::new(), Ring::<2>::new());
     let (mut producer, mut consumer) = large.split();
