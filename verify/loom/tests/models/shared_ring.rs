@@ -22,6 +22,7 @@ const TOO_EARLY: &str = "the error came before a stored completion";
 const TOO_LATE: &str = "stored after the overrun";
 const WITHIN: &str = "overrun within the credits";
 const MISCOUNTED: &str = "lost, or counted wrongly";
+const NEVER_WAS: &str = "more than were ever unpolled";
 
 #[derive(Clone, Copy)]
 struct Shape {
@@ -191,4 +192,32 @@ fn o07_a_reservation_hands_on_the_head_that_gave_the_credit() {
     model("credits against an old copy of the head", reserved_by_an_old_copy)
         .must_fail_without(Site::Reserve, WITHIN)
         .must_fail_without(Site::AcquireTail, WITHIN);
+}
+
+/// Two producers push once each, after four completions that were polled one by one: no more than two were ever unpolled.
+fn high_water() {
+    let (mut last, mut consumer) = HeapCq::new(4).unwrap().split();
+    // They have cached the head of an empty ring, so each has to load it again.
+    let producers = [0, 1].map(|which| (which, last.clone()));
+    let mut out = [Wc::default()];
+    for nth in 0..4 {
+        last.push(&of(0, nth)).unwrap();
+        assert_eq!(consumer.poll(&mut out), Ok(1));
+    }
+    let producers = producers.map(|(which, mut producer)| {
+        thread::spawn(move || {
+            producer.push(&of(which, 1)).unwrap();
+            producer
+        })
+    });
+    consumer.poll(&mut out).unwrap();
+    for producer in producers {
+        let mut producer = producer.join().unwrap();
+        assert!(producer.high_water() <= 2, "{NEVER_WAS}");
+    }
+}
+
+#[test]
+fn the_high_water_is_one_that_was() {
+    model("high-water mark, two producers", high_water);
 }
