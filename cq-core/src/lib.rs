@@ -50,7 +50,7 @@
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`sync`] | the memory orderings and their rationale |
 //! | [`contract`] | the rules of behaviour, cited by number in the documentation (`C4`, `N6`) |
-//! | `testing` | a scripted transport, and fault injection for any transport (feature `test-util`) |
+//! | `testing` | a scripted transport, fault injection, and the rules as checks for your own transport (feature `test-util`) |
 //!
 //! # The protocol in ten lines
 //! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation
@@ -81,6 +81,10 @@
 //! | `test-util` | `testing` |
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
