@@ -79,29 +79,6 @@ const _: () = {
 /// Number of words in a completion.
 pub(crate) const WORDS: usize = size_of::<Wc>() / size_of::<Word>();
 
-/// Bit position of the generation in the last word.
-const GENERATION_SHIFT: u32 = if cfg!(target_endian = "little") { Word::BITS - 16 } else { 0 };
-
-/// Extracts the generation from the last word of a slot.
-#[inline(always)]
-pub(crate) const fn generation_of(last: Word) -> u16 {
-    (last >> GENERATION_SHIFT) as u16
-}
-
-/// Returns `last` with its two bytes of padding replaced by `generation`.
-#[inline(always)]
-pub(crate) const fn with_generation(last: Word, generation: u16) -> Word {
-    (last & !((u16::MAX as Word) << GENERATION_SHIFT)) | ((generation as Word) << GENERATION_SHIFT)
-}
-
-/// Returns `last` with its generation cleared, or `None` if the generation differs from `generation`.
-#[inline(always)]
-pub(crate) const fn of_generation(last: Word, generation: u16) -> Option<Word> {
-    // If the generations are equal, the exclusive or clears both bytes. So one comparison is enough.
-    let rest = last ^ ((generation as Word) << GENERATION_SHIFT);
-    if generation_of(rest) == 0 { Some(rest) } else { None }
-}
-
 impl Wc {
     /// Creates a completion from the fields that are always valid. All others are zero.
     #[must_use]

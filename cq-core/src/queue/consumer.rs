@@ -176,7 +176,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         let count = if let [one] = out {
             // A branch, not a sum: the next slot's address must not wait for this slot's cache line.
             // SAFETY: this is the ring's only consumer (`new`), and it releases only slots before its position.
-            if !unsafe { self.next.read::<M>(one) } {
+            if !unsafe { self.next.slot.read::<M>(self.next.generation, one) } {
                 return 0;
             }
             1
@@ -209,6 +209,32 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
 
     pub(super) fn health(&self) -> &Health {
         &self.alerts.health
+    }
+}
+
+/// How entries are read.
+impl<M: Memory> Ring<'_, M> {
+    /// Copies the published entries from `position` on to the start of `out`, and returns their number.
+    ///
+    /// # Safety
+    /// The caller is the only consumer, and has released no slot from `position` on.
+    #[inline(always)]
+    pub(super) unsafe fn read_run(&self, position: Position, out: &mut [Wc]) -> usize {
+        let mut count = 0;
+        loop {
+            let (slots, generation) =
+                self.span(position.wrapping_add(count as Position), out.len() - count);
+            for (slot, wc) in slots.iter().zip(&mut out[count..]) {
+                // SAFETY: the caller is the only consumer, and has not released this slot.
+                if !unsafe { slot.read::<M>(generation, wc) } {
+                    return count;
+                }
+                count += 1;
+            }
+            if count == out.len() {
+                return count;
+            }
+        }
     }
 }
 

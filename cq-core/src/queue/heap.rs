@@ -98,7 +98,8 @@ impl HeapCq {
     ) -> (Producer<'static, P>, Consumer<'static, C>) {
         let Self { storage, promised } = self;
         // SAFETY: each side keeps the storage alive (`Owner::of`), and gives none of its `Ref`s away. They are the only
-        // sides, since this takes the queue by value. All slots are unwritten, and both sides start at position 0.
+        // sides, since this takes the queue by value. All slots are unwritten, and both sides start at position 0. Their
+        // number is a power of two (`with_slots`).
         unsafe {
             let ring = Ring::new(Ref::kept(NonNull::from(&storage.slots[..])), ());
             let control: Ref<'static, Control> = Ref::kept(NonNull::from(&storage.control));

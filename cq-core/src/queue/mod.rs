@@ -233,11 +233,11 @@ impl<const N: usize> SoftCq<N> {
     fn sides<P: Channel, C>(&mut self, raises: P, armed: C) -> (Producer<'_, P>, Consumer<'_, C>) {
         self.control.reset();
         self.slots.iter_mut().for_each(Slot::reset);
-        let ring = Ring::new(Ref::from(&self.slots[..]), ());
         let control = Ref::from(&self.control);
         // SAFETY: the sides borrow the queue mutably, so no others exist. All slots were reset to unwritten, and both
-        // sides start at position 0.
+        // sides start at position 0. `CAPACITY` has checked that `N` is a power of two.
         unsafe {
+            let ring = Ring::new(Ref::from(&self.slots[..]), ());
             let producer = Producer::new(ring, control, raises, Tail::at(0), Owner::borrowed());
             let consumer =
                 Consumer::new(ring, control.parts(), armed, 0, Self::CAPACITY, Owner::borrowed());

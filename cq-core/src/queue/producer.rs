@@ -6,7 +6,7 @@ use super::channel::{Channel, NoChannel};
 use super::completion::Completion;
 use super::health::{Dropped, Health};
 use super::owner::Owner;
-use super::ring::{Position, Ref, Ring};
+use super::ring::{Place, Position, Ref, Ring};
 use super::slot::{Memory, Own};
 use crate::sync;
 use crate::transport::sentences;
@@ -251,6 +251,50 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
 
     fn health(&self) -> &Health {
         &self.control.alerts.health
+    }
+}
+
+/// How entries are written.
+impl<M: Memory> Ring<'_, M> {
+    /// Writes and publishes a completion.
+    ///
+    /// # Safety
+    /// The caller is the producer that owns `position`, and has acquired that the consumer released the slot.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, position: Position, completion: &impl Completion) {
+        let Place { slot, generation } = self.place(position);
+        M::keep_tag(self.beside(), self.index(position), completion.tag());
+        // SAFETY: the caller owns the slot.
+        unsafe { slot.write::<M>(completion.wc()) };
+        slot.publish(completion.wc(), generation);
+    }
+
+    /// Writes completions to the slots from `position` on, and publishes the first one last: the consumer polls that
+    /// slot, and once it is published takes the cache lines of the following ones away from the producer.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), for the slots of all these positions, which are hence no more than the ring has.
+    #[inline(always)]
+    pub(super) unsafe fn write_all<C: Completion>(&self, position: Position, completions: &[C]) {
+        let [first, rest @ ..] = completions else { return };
+        let Place { slot, generation } = self.place(position);
+        // SAFETY: the caller owns the slot.
+        unsafe { slot.write::<M>(first.wc()) };
+        let (mut next, mut rest) = (position.wrapping_add(1), rest);
+        while !rest.is_empty() {
+            let (slots, generation) = self.span(next, rest.len());
+            let index = self.index(next);
+            for (nth, (slot, completion)) in slots.iter().zip(rest).enumerate() {
+                M::keep_tag(self.beside(), index + nth, completion.tag());
+                // SAFETY: the caller owns the slot.
+                unsafe { slot.write::<M>(completion.wc()) };
+                slot.publish(completion.wc(), generation);
+            }
+            next = next.wrapping_add(slots.len() as Position);
+            rest = &rest[slots.len()..];
+        }
+        M::keep_tag(self.beside(), self.index(position), first.tag());
+        slot.publish(first.wc(), generation);
     }
 }
 

@@ -46,12 +46,12 @@ use core::ptr::NonNull;
 use super::channel::{Channel, NoChannel};
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
-use super::slot::Memory;
 pub use super::slot::Slot;
+use super::slot::{BODY, Memory};
 pub use super::tags::Tag;
 use super::tags::Tags;
 use super::{CapacityError, Control, State, Tail};
-use crate::sync;
+use crate::sync::{self, AtomicWord, Word};
 use crate::transport::Notify;
 use crate::wc::Wc;
 
@@ -82,21 +82,13 @@ impl Memory for Shared {
     }
 
     #[inline(always)]
-    unsafe fn write(slot: &Slot, wc: &Wc) {
-        slot.write_by(wc, |from, to| {
-            for (from, to) in from.iter().zip(to) {
-                sync::store(to, *from);
-            }
-        });
+    unsafe fn copy_in(from: &[Word; BODY], to: &[AtomicWord; BODY]) {
+        from.iter().zip(to).for_each(|(&from, to)| sync::store(to, from));
     }
 
     #[inline(always)]
-    unsafe fn read(slot: &Slot, generation: u16, out: &mut Wc) -> bool {
-        slot.read_by(generation, out, |from, to| {
-            for (from, to) in from.iter().zip(to) {
-                *to = sync::load(from);
-            }
-        })
+    unsafe fn copy_out(from: &[AtomicWord; BODY], to: &mut [Word; BODY]) {
+        from.iter().zip(to).for_each(|(from, to)| *to = sync::load(from));
     }
 }
 
@@ -276,7 +268,8 @@ impl<'a> RawQueue<'a> {
     fn ring(&self) -> Ring<'a, Shared> {
         // SAFETY: the tags live for `'a`, and are accessed only through the ring, which lives no longer.
         let tags = unsafe { Tags::kept(self.tags) };
-        Ring::new(Ref::from(self.slots), tags)
+        // SAFETY: `new`, or `of`, has checked that the number of slots is a power of two.
+        unsafe { Ring::new(Ref::from(self.slots), tags) }
     }
 }
 

@@ -12,10 +12,8 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use super::completion::Completion;
 use super::slot::{Memory, NEVER, Slot};
 use crate::sync::{self, AtomicWord, const_unless_loom};
-use crate::wc::Wc;
 
 /// The largest number of slots of a ring.
 pub const MAX_STORAGE: usize = 1 << 24;
@@ -127,9 +125,11 @@ impl<M: Memory> Clone for Ring<'_, M> {
 impl<M: Memory> Copy for Ring<'_, M> {}
 
 impl<'a, M: Memory> Ring<'a, M> {
-    /// A ring of these slots, whose number has been [checked](super::CapacityError::check_storage). What is stored
-    /// beside them lives as long.
-    pub(super) fn new(slots: Ref<'a, [Slot]>, beside: M::Beside) -> Self {
+    /// A ring of these slots. What is stored beside them lives as long.
+    ///
+    /// # Safety
+    /// The number of slots is a power of two.
+    pub(super) unsafe fn new(slots: Ref<'a, [Slot]>, beside: M::Beside) -> Self {
         Self { slots, beside, shift: slots.len().trailing_zeros() }
     }
 
@@ -159,7 +159,7 @@ impl<'a, M: Memory> Ring<'a, M> {
     /// The place of the entry at `position`.
     #[inline(always)]
     pub(super) fn place(&self, position: Position) -> Place<'a> {
-        // SAFETY: `index` is less than the number of slots, a power of two. The slot lives as long as its slice.
+        // SAFETY: `index` is less than the number of slots, a power of two (`new`). The slot lives as long as its slice.
         let slot =
             unsafe { Ref::kept(NonNull::from(self.slots.get_unchecked(self.index(position)))) };
         Place { slot, generation: self.generation(position) }
@@ -170,73 +170,9 @@ impl<'a, M: Memory> Ring<'a, M> {
     pub(super) fn span(&self, position: Position, most: usize) -> (&[Slot], u16) {
         let first = self.index(position);
         let count = most.min(self.storage() - first);
-        // SAFETY: `first + count` is at most the number of slots.
+        // SAFETY: `first + count` is at most the number of slots, a power of two (`new`).
         let slots = unsafe { self.slots.get_unchecked(first..first + count) };
         (slots, self.generation(position))
-    }
-
-    /// Writes and publishes a completion.
-    ///
-    /// # Safety
-    /// The caller is the producer that owns `position`, and has acquired that the consumer released the slot.
-    #[inline(always)]
-    pub(super) unsafe fn write(&self, position: Position, completion: &impl Completion) {
-        let Place { slot, generation } = self.place(position);
-        M::keep_tag(self.beside, self.index(position), completion.tag());
-        // SAFETY: the caller owns the slot.
-        unsafe { M::write(&slot, completion.wc()) };
-        slot.publish(completion.wc(), generation);
-    }
-
-    /// Writes completions to the slots from `position` on, and publishes the first one last: the consumer polls that
-    /// slot, and once it is published takes the cache lines of the following ones away from the producer.
-    ///
-    /// # Safety
-    /// As for [`write`](Self::write), for the slots of all these positions, which are hence no more than the ring has.
-    #[inline(always)]
-    pub(super) unsafe fn write_all<C: Completion>(&self, position: Position, completions: &[C]) {
-        let [first, rest @ ..] = completions else { return };
-        let Place { slot, generation } = self.place(position);
-        // SAFETY: the caller owns the slot.
-        unsafe { M::write(&slot, first.wc()) };
-        let (mut next, mut rest) = (position.wrapping_add(1), rest);
-        while !rest.is_empty() {
-            let (slots, generation) = self.span(next, rest.len());
-            let index = self.index(next);
-            for (nth, (slot, completion)) in slots.iter().zip(rest).enumerate() {
-                M::keep_tag(self.beside, index + nth, completion.tag());
-                // SAFETY: the caller owns the slot.
-                unsafe { M::write(slot, completion.wc()) };
-                slot.publish(completion.wc(), generation);
-            }
-            next = next.wrapping_add(slots.len() as Position);
-            rest = &rest[slots.len()..];
-        }
-        M::keep_tag(self.beside, self.index(position), first.tag());
-        slot.publish(first.wc(), generation);
-    }
-
-    /// Copies the published entries from `position` on to the start of `out`, and returns their number.
-    ///
-    /// # Safety
-    /// The caller is the only consumer, and has released no slot from `position` on.
-    #[inline(always)]
-    pub(super) unsafe fn read_run(&self, position: Position, out: &mut [Wc]) -> usize {
-        let mut count = 0;
-        loop {
-            let (slots, generation) =
-                self.span(position.wrapping_add(count as Position), out.len() - count);
-            for (slot, wc) in slots.iter().zip(&mut out[count..]) {
-                // SAFETY: the caller is the only consumer, and has not released this slot.
-                if !unsafe { M::read(slot, generation, wc) } {
-                    return count;
-                }
-                count += 1;
-            }
-            if count == out.len() {
-                return count;
-            }
-        }
     }
 }
 
@@ -249,8 +185,8 @@ impl<M: Memory> fmt::Debug for Ring<'_, M> {
 
 /// A slot, and the generation that its entry has once published.
 pub(super) struct Place<'a> {
-    slot: Ref<'a, Slot>,
-    generation: u16,
+    pub(super) slot: Ref<'a, Slot>,
+    pub(super) generation: u16,
 }
 
 impl Place<'_> {
@@ -258,16 +194,6 @@ impl Place<'_> {
     #[inline(always)]
     pub(super) fn is_published(&self) -> bool {
         self.slot.is_published(self.generation)
-    }
-
-    /// Reads the entry if it is published.
-    ///
-    /// # Safety
-    /// The caller is the only consumer, and has not released the slot.
-    #[inline(always)]
-    pub(super) unsafe fn read<M: Memory>(&self, out: &mut Wc) -> bool {
-        // SAFETY: the caller is the only consumer, and has not released the slot.
-        unsafe { M::read(&self.slot, self.generation, out) }
     }
 
     /// Withdraws the entry if it is published.

@@ -4,9 +4,33 @@
 use core::fmt;
 
 use crate::sync::{self, AtomicWord, Tracked, Word, array_of, const_unless_loom};
-use crate::wc::{WORDS, Wc, generation_of, of_generation, with_generation};
+use crate::wc::{WORDS, Wc};
 
-const LAST: usize = WORDS - 1;
+/// The number of words before the last.
+pub(super) const BODY: usize = WORDS - 1;
+
+/// Bit position of the generation in the last word.
+const GENERATION_SHIFT: u32 = if cfg!(target_endian = "little") { Word::BITS - 16 } else { 0 };
+
+/// Extracts the generation from the last word of a slot.
+#[inline(always)]
+const fn generation_of(last: Word) -> u16 {
+    (last >> GENERATION_SHIFT) as u16
+}
+
+/// Returns `last` with its two bytes of padding replaced by `generation`.
+#[inline(always)]
+const fn with_generation(last: Word, generation: u16) -> Word {
+    (last & !((u16::MAX as Word) << GENERATION_SHIFT)) | ((generation as Word) << GENERATION_SHIFT)
+}
+
+/// Returns `last` with its generation cleared, or `None` if the generation differs from `generation`.
+#[inline(always)]
+const fn of_generation(last: Word, generation: u16) -> Option<Word> {
+    // If the generations are equal, the exclusive or clears both bytes. So one comparison is enough.
+    let rest = last ^ ((generation as Word) << GENERATION_SHIFT);
+    if generation_of(rest) == 0 { Some(rest) } else { None }
+}
 
 /// A generation that no entry has, so a place with it is never published. Generations of entries have the top bit set,
 /// and unwritten memory has 0.
@@ -34,17 +58,17 @@ pub trait Memory {
     /// Stores the tag of the completion that is about to be written to slot `index`.
     fn keep_tag(beside: Self::Beside, index: usize, tag: u32);
 
-    /// Writes all words of a completion but the last.
+    /// Copies all words of a completion but the last to a slot.
     ///
     /// # Safety
     /// The caller is the producer that owns the slot, and has acquired that the consumer released it.
-    unsafe fn write(slot: &Slot, wc: &Wc);
+    unsafe fn copy_in(from: &[Word; BODY], to: &[AtomicWord; BODY]);
 
-    /// Reads the completion if it is published in `generation`. Returns whether it is.
+    /// Copies all words of a completion but the last from a slot.
     ///
     /// # Safety
-    /// The caller is the only consumer, and has not released the slot since the completion was published.
-    unsafe fn read(slot: &Slot, generation: u16, out: &mut Wc) -> bool;
+    /// The caller is the only consumer, has acquired that the completion is published, and has not released the slot.
+    unsafe fn copy_out(from: &[AtomicWord; BODY], to: &mut [Word; BODY]);
 }
 
 /// Memory that only the sides of the queue access. All words but the last are copied by plain moves, as wide as the
@@ -59,18 +83,17 @@ impl Memory for Own {
     fn keep_tag((): (), _index: usize, _tag: u32) {}
 
     #[inline(always)]
-    unsafe fn write(slot: &Slot, wc: &Wc) {
+    unsafe fn copy_in(from: &[Word; BODY], to: &[AtomicWord; BODY]) {
         // SAFETY: no other thread accesses these words until the last one is published. The consumer has released the
         // slot, and this thread has acquired that (guaranteed by the caller).
-        slot.write_by(wc, |from, to| unsafe { sync::write_plainly(from, to) });
+        unsafe { sync::write_plainly(from, to) };
     }
 
     #[inline(always)]
-    unsafe fn read(slot: &Slot, generation: u16, out: &mut Wc) -> bool {
-        // SAFETY: `read_by` calls this only after it has acquired that the completion is published. No producer writes
-        // here again before the slot is released, which only the caller does, and has not done (guaranteed by the
-        // caller).
-        slot.read_by(generation, out, |from, to| unsafe { sync::read_plainly(from, to) })
+    unsafe fn copy_out(from: &[AtomicWord; BODY], to: &mut [Word; BODY]) {
+        // SAFETY: the completion is published, which this thread has acquired, and no producer writes here again before
+        // the slot is released, which only the caller does, and has not done (guaranteed by the caller).
+        unsafe { sync::read_plainly(from, to) };
     }
 }
 
@@ -85,51 +108,55 @@ impl Slot {
 
     /// Makes the slot an unwritten one.
     pub(super) fn reset(&mut self) {
-        sync::store(&self.words[LAST], 0);
+        sync::store(&self.words[BODY], 0);
     }
 
     /// Withdraws the entry if it is published in `generation`: one that a killed producer left after a gap.
     #[cold]
     pub(super) fn withdraw(&self, generation: u16) {
         if self.is_published(generation) {
-            sync::store(&self.words[LAST], 0);
+            sync::store(&self.words[BODY], 0);
         }
     }
 
-    /// Publishes the completion, whose other words have been [written](Memory::write).
+    /// Writes all words of a completion but the last.
+    ///
+    /// # Safety
+    /// The caller is the producer that owns the slot, and has acquired that the consumer released it.
+    #[inline(always)]
+    pub(super) unsafe fn write<M: Memory>(&self, wc: &Wc) {
+        self.tracked.write();
+        let ([from @ .., _], [body @ .., _]) = (wc.words(), &self.words);
+        // SAFETY: guaranteed by the caller.
+        unsafe { M::copy_in(from, body) };
+    }
+
+    /// Publishes the completion, whose other words have been [written](Self::write).
     #[inline(always)]
     pub(super) fn publish(&self, wc: &Wc, generation: u16) {
-        sync::publish(&self.words[LAST], with_generation(wc.words()[LAST], generation));
+        sync::publish(&self.words[BODY], with_generation(wc.words()[BODY], generation));
     }
 
     /// Whether a completion is published in `generation`. The load is Relaxed: `false` may be stale, unless a fence or
     /// an Acquire before it orders it.
     #[inline(always)]
     pub(super) fn is_published(&self, generation: u16) -> bool {
-        generation_of(sync::load(&self.words[LAST])) == generation
+        generation_of(sync::load(&self.words[BODY])) == generation
     }
 
-    /// Writes all words but the last, by `copy`.
+    /// Reads the completion if it is published in `generation`: the last word with Acquire, then all others. Returns
+    /// whether it is.
+    ///
+    /// # Safety
+    /// The caller is the only consumer, and has not released the slot since the completion was published.
     #[inline(always)]
-    pub(super) fn write_by(&self, wc: &Wc, copy: impl FnOnce(&[Word; LAST], &[AtomicWord; LAST])) {
-        self.tracked.write();
-        let ([from @ .., _], [body @ .., _]) = (wc.words(), &self.words);
-        copy(from, body);
-    }
-
-    /// Reads the completion if it is published in `generation`: the last word with Acquire, then all others by `copy`.
-    #[inline(always)]
-    pub(super) fn read_by(
-        &self,
-        generation: u16,
-        out: &mut Wc,
-        copy: impl FnOnce(&[AtomicWord; LAST], &mut [Word; LAST]),
-    ) -> bool {
+    pub(super) unsafe fn read<M: Memory>(&self, generation: u16, out: &mut Wc) -> bool {
         let [body @ .., last] = &self.words;
         let Some(last) = of_generation(sync::observe(last), generation) else { return false };
         self.tracked.read();
         let [to @ .., rest] = out.words_mut();
-        copy(body, to);
+        // SAFETY: `observe` has acquired that it is published. The rest is guaranteed by the caller.
+        unsafe { M::copy_out(body, to) };
         *rest = last;
         true
     }

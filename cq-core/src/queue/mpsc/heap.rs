@@ -63,7 +63,9 @@ impl RingStorage {
         let (slots, gate) = unsafe {
             (Ref::kept(NonNull::from(&self.slots[..])), Ref::kept(NonNull::from(&self.gate)))
         };
-        SharedRing { ring: Slots::new(slots, ()), gate, promised, _owner: owner }
+        // SAFETY: `storage_for` made the number of slots a power of two (`at`).
+        let ring = unsafe { Slots::new(slots, ()) };
+        SharedRing { ring, gate, promised, _owner: owner }
     }
 }
 

@@ -130,8 +130,10 @@ impl<const N: usize> Ring<N> {
         Spare { ring: self.shared() }
     }
 
+    #[allow(unsafe_code)]
     fn shared(&self) -> SharedRing<'_> {
-        let ring = Slots::new(Ref::from(&self.slots[..]), ());
+        // SAFETY: `CAPACITY` has checked that `N` is a power of two.
+        let ring = unsafe { Slots::new(Ref::from(&self.slots[..]), ()) };
         SharedRing {
             ring,
             gate: Ref::from(&self.gate),
