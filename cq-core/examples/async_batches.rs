@@ -31,14 +31,13 @@ async fn serve(
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (raiser, events) = waker::channel(KEY);
+    let (raiser, events) = waker::channel();
     let (mut device, consumer) = HeapCq::new(256)?.split_with(KEY, raiser);
     let server = tokio::spawn(serve(CompletionQueue::new(consumer), events));
     thread::spawn(move || {
         for wr_id in 0..WORK {
-            while device.try_push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).is_err() {
-                thread::yield_now();
-            }
+            let wc = Wc::new(wr_id, WcStatus::SUCCESS, 1);
+            device.push_or_wait(&wc, thread::yield_now).expect("the server stays to the end");
         }
     });
     let (served, batches) = server.await??;

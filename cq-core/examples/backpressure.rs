@@ -15,14 +15,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = thread::spawn(move || {
         let mut refused = 0_u64;
         for wr_id in 0..WORK {
-            let wc = Wc::new(wr_id, WcStatus::SUCCESS, 1);
-            while let Err(error) = producer.try_push(&wc) {
-                assert_eq!(error, TryPushError::Full, "the consumer stays to the end");
+            let wait = || {
                 refused += 1;
                 thread::yield_now();
-            }
+            };
+            producer.push_or_wait(&Wc::new(wr_id, WcStatus::SUCCESS, 1), wait)?;
         }
-        (refused, producer.high_water())
+        Ok::<_, TryPushError>((refused, producer.high_water()))
     });
 
     let (mut batch, mut polled) = ([Wc::default(); 32], 0);
@@ -33,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Err(end) => break end,
         }
     };
-    let (refused, high_water) = device.join().expect("the device does not panic");
+    let (refused, high_water) = device.join().expect("the device does not panic")?;
     println!(
         "{polled} completions through {} slots, up to {high_water} at a time;",
         consumer.capacity()

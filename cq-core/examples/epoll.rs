@@ -49,9 +49,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     thread::spawn(move || {
         for wr_id in 0..1000 {
             raise(&client);
-            while device.try_push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).is_err() {
-                thread::yield_now();
-            }
+            let wc = Wc::new(wr_id, WcStatus::SUCCESS, 1);
+            device.push_or_wait(&wc, thread::yield_now).expect("the loop stays to the end");
         }
     });
 

@@ -4,8 +4,9 @@
 
 use std::thread;
 
+use cq_core::cq::CompletionQueue;
 use cq_core::queue::{HeapCq, TryPushError};
-use cq_core::transport::{PollCq, PollError};
+use cq_core::transport::PollError;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 
 const DEVICES: u32 = 3;
@@ -35,38 +36,34 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut queues, mut devices) = (Vec::new(), Vec::new());
     for qp_num in 0..DEVICES {
         let (mut producer, consumer) = HeapCq::new(1024)?.split();
-        queues.push(consumer);
+        queues.push(CompletionQueue::new(consumer));
         devices.push(thread::spawn(move || {
             for wr_id in 0..EACH {
                 let fails = wr_id % 1000 == 999;
                 let status = if fails { WcStatus::REM_OP_ERR } else { WcStatus::SUCCESS };
                 let wc = Wc::new(wr_id, status, qp_num).with_opcode(WcOpcode::RECV);
-                while producer.try_push(&wc.with_byte_len(64)) == Err(TryPushError::Full) {
-                    thread::yield_now();
-                }
+                producer.push_or_wait(&wc.with_byte_len(64), thread::yield_now)?;
             }
+            Ok::<_, TryPushError>(())
         }));
     }
 
     let mut counters = [Counters::default(); DEVICES as usize];
     let mut batch = [Wc::default(); 64];
+    let mut next = 0;
     while !queues.is_empty() {
-        let mut error = None;
-        queues.retain_mut(|queue| match queue.poll(&mut batch) {
-            Ok(count) => {
-                batch[..count].iter().for_each(|wc| counters[wc.qp_num() as usize].add(wc));
-                true
+        next %= queues.len();
+        match queues[next].poll(&mut batch) {
+            Ok(polled) => {
+                polled.iter().for_each(|wc| counters[wc.qp_num() as usize].add(wc));
+                next += 1;
             }
-            Err(PollError::Closed) => false, // the device dropped its producer
-            Err(other) => {
-                error = Some(other);
-                false
-            }
-        });
-        error.map_or(Ok(()), Err)?;
+            Err(PollError::Closed) => drop(queues.remove(next)), // the device dropped its producer
+            Err(error) => return Err(error.into()),
+        }
     }
     for device in devices {
-        device.join().expect("a device does not panic");
+        device.join().expect("a device does not panic")?;
     }
     for (qp_num, Counters { received, bytes, failed }) in counters.iter().enumerate() {
         println!("queue pair {qp_num}: {received} received, {bytes} bytes, {failed} failed");

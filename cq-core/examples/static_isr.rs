@@ -17,7 +17,7 @@ const KEY: CqKey = CqKey { index: 0, generation: 1 };
 const TRANSFERS: u64 = 1000;
 
 static QUEUE: ConstStaticCell<SoftCq<16>> = ConstStaticCell::new(SoftCq::new());
-static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new(KEY));
+static FLAG: ConstStaticCell<Flag> = ConstStaticCell::new(Flag::new());
 
 type Handler = Producer<'static, OnChannel<Raiser<'static>>>;
 

@@ -26,7 +26,6 @@
 //! }
 //! ```
 
-#[cfg(feature = "async")]
 mod next_batch;
 #[cfg(feature = "stream")]
 mod stream;

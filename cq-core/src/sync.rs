@@ -37,7 +37,7 @@
 //! | `push_fence` (SeqCst) | producer | `arm_fence` (SeqCst) | publish, then load the arm word; against store the arm word, then load the slot and the latch: at least one side sees the other's store |
 //! | `push_fence` (SeqCst) | one producer of several | `push_fence` (SeqCst) of another | with an `arm_fence` between the two: that the next slot is published, or that the ring has ended |
 //! | `unlock` (Release) | the holder of a lock | `try_lock` (Acquire) | everything done under the lock: the queue that threads take turns to poll, and their position in it |
-//! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted |
+//! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted, and the queue's key |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
 //! `disarm` and `end` pair with nothing: they are read-modify-writes because they must replace only the value that was

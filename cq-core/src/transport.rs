@@ -57,6 +57,7 @@
 //! | [`PollCq`] | every transport | [P1](crate::contract#p1)–[P7](crate::contract#p7), [O3](crate::contract#o3) |
 //! | [`Arm`] | a transport that can raise events | [N1](crate::contract#n1)–[N4](crate::contract#n4), [N11](crate::contract#n11) |
 //! | [`Events`], [`Block`] | the consumer side of a channel | [N5](crate::contract#n5), [N7](crate::contract#n7)–[N10](crate::contract#n10) |
+//! | [`AsyncChannel`] | a channel that a task waits for | [N5](crate::contract#n5), [N6](crate::contract#n6) |
 //! | [`Signal`] | the producer side of a channel | [N9](crate::contract#n9) |
 //! | [`Post`] | a queue pair | [Q3](crate::contract#q3), [Q4](crate::contract#q4) |
 //! | [`AsyncEvents`] | a device that reports asynchronous events | [O2](crate::contract#o2), [Q7](crate::contract#q7) |
@@ -64,6 +65,7 @@
 mod lent;
 
 use core::fmt;
+use core::task::Waker;
 
 use crate::async_event::AsyncEvent;
 use crate::wc::Wc;
@@ -80,9 +82,17 @@ pub trait PollCq {
 }
 
 /// Arms a completion queue for an event.
+#[diagnostic::on_unimplemented(
+    note = "a queue is armed for events of its channel: make it with `split_with` instead of `split`"
+)]
 pub trait Arm: PollCq {
     /// Requests one event for the next completion that matches `on`. Arming again never weakens an earlier arm
     /// ([N4](crate::contract#n4)).
+    ///
+    /// In software, arming races with the device. Both sides need a `fence(SeqCst)`: here between the store of the arm
+    /// and the load of the next completion, in the device between publishing a completion and the load of the arm. The
+    /// device disarms before it raises the event. At least one side then sees the other's store
+    /// ([N6](crate::contract#n6)).
     ///
     /// # Errors
     /// The queue has no channel, or the device refused.
@@ -114,6 +124,13 @@ pub trait Block: Events {
     /// # Errors
     /// The channel failed.
     fn block(&mut self, deadline: Option<Self::Instant>) -> Result<Woken, EventError>;
+}
+
+/// Waits on a channel as a task.
+pub trait AsyncChannel: Events {
+    /// The next event wakes this task, and no other. A registration is good for one wake-up, so register before each
+    /// check for events: an event that is raised after the registration must wake the task.
+    fn register(&mut self, task: &Waker);
 }
 
 /// The producer side of a channel: an eventfd, a waker, `SEV`.

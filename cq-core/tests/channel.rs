@@ -29,7 +29,7 @@ fn late() -> Option<Instant> {
 
 #[test]
 fn n09_a_flag_merges_events_and_begins_anew_for_each_pair_of_sides() {
-    let mut flag = Flag::new(KEY);
+    let mut flag = Flag::new();
     {
         let (raiser, mut events) = flag.split();
         assert_eq!(events.take_event(), Ok(None));
@@ -87,7 +87,7 @@ fn n10_a_wait_ends_when_it_is_stopped_and_can_go_on() {
 
 #[test]
 fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
-    let (mut storage, mut channel) = (SoftCq::<8>::new(), WakerChannel::new(KEY));
+    let (mut storage, mut channel) = (SoftCq::<8>::new(), WakerChannel::new());
     let (raiser, mut events) = channel.split();
     let (mut producer, consumer) = storage.split_with(KEY, raiser);
     let (mut cq, mut room) = (CompletionQueue::new(consumer), [Wc::default(); 3]);
@@ -143,6 +143,9 @@ fn n07_the_event_of_a_queue_that_is_gone_keeps_no_place() {
     raiser.raise(OTHER);
     assert_eq!(router.of(KEY).take_event(), Ok(None));
     router.forget(KEY);
+    assert_eq!(router.of(OTHER).take_event(), Ok(Some(OTHER)), "it is another's");
+    raiser.raise(OTHER);
+    assert_eq!(router.of(KEY).take_event(), Ok(None));
     router.forget(OTHER);
     assert_eq!(router.of(OTHER).take_event(), Ok(None));
     raiser.raise(CqKey { index: 5, generation: 1 });

@@ -55,14 +55,14 @@ async fn serve(
 
 #[test]
 fn n06_a_task_of_futures_is_woken() {
-    let (raiser, events) = waker::channel(KEY);
+    let (raiser, events) = waker::channel();
     assert_eq!(futures_executor::block_on(serve(queue(raiser), events)), WORK);
 }
 
 #[tokio::test]
 async fn n06_tasks_of_one_thread_are_woken_each_for_its_own_queue() {
     let tasks = [(); 3].map(|()| {
-        let (raiser, events) = waker::channel(KEY);
+        let (raiser, events) = waker::channel();
         tokio::spawn(serve(queue(raiser), events))
     });
     for task in tasks {
@@ -72,7 +72,7 @@ async fn n06_tasks_of_one_thread_are_woken_each_for_its_own_queue() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n06_a_task_of_tokio_that_moves_between_threads_is_woken() {
-    let (raiser, events) = waker::channel(KEY);
+    let (raiser, events) = waker::channel();
     assert_eq!(tokio::spawn(serve(queue(raiser), events)).await.unwrap(), WORK);
 }
 
@@ -91,7 +91,7 @@ fn n06_a_task_of_embassy_is_woken() {
         served.send(serve(cq, events).await).unwrap();
     }
 
-    let (raiser, events): (Raiser<_>, Events) = CHANNEL.init(WakerChannel::new(KEY)).split();
+    let (raiser, events): (Raiser<_>, Events) = CHANNEL.init(WakerChannel::new()).split();
     let (served, was_served) = mpsc::channel();
     // It runs for ever, as in firmware.
     thread::spawn(move || {
@@ -104,12 +104,12 @@ fn n06_a_task_of_embassy_is_woken() {
 
 #[test]
 fn a_stream_ends_with_its_device_and_after_an_error() {
-    let (raiser, events) = waker::channel(KEY);
+    let (raiser, events) = waker::channel();
     let all = CompletionStream::<_, _, 8>::new(queue(raiser), events);
     let all: Vec<_> = futures_executor::block_on(all.map(|wc| wc.unwrap().wr_id()).collect());
     assert!(all.into_iter().eq(0..WORK));
 
-    let (raiser, events) = waker::channel(KEY);
+    let (raiser, events) = waker::channel();
     let (mut device, consumer) = HeapCq::new(1).unwrap().split_with(KEY, raiser);
     let wc = Wc::new(7, WcStatus::SUCCESS, 1);
     device.push(&wc).unwrap();

@@ -5,7 +5,7 @@
 //! use cq_core::transport::{CqKey, Events, Signal};
 //!
 //! const KEY: CqKey = CqKey { index: 0, generation: 1 };
-//! let mut flag = Flag::new(KEY);
+//! let mut flag = Flag::new();
 //! let (raiser, mut events) = flag.split();
 //! raiser.raise(KEY);
 //! raiser.raise(KEY);
@@ -31,19 +31,25 @@ use core::marker::PhantomData;
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::{CqKey, EventError, Events, Signal};
 
-/// The channel.
+/// The channel of one queue.
 #[derive(Debug)]
 pub struct Flag {
     raised: AtomicU32,
-    key: CqKey,
+    /// The key of the queue whose events these are, since the first of them.
+    index: AtomicU32,
+    generation: AtomicU32,
 }
 
 impl Flag {
     const_unless_loom! {
-        /// A channel without an event. Its events carry `key`.
+        /// A channel without an event.
         #[must_use]
-        pub const fn new(key: CqKey) -> Self {
-            Self { raised: AtomicU32::new(0), key }
+        pub const fn new() -> Self {
+            Self {
+                raised: AtomicU32::new(0),
+                index: AtomicU32::new(0),
+                generation: AtomicU32::new(0),
+            }
         }
     }
 
@@ -60,7 +66,9 @@ impl Flag {
     }
 
     #[inline]
-    pub(super) fn raise(&self) {
+    pub(super) fn raise(&self, cq: CqKey) {
+        sync::store_u32(&self.index, cq.index);
+        sync::store_u32(&self.generation, cq.generation);
         sync::count_event(&self.raised);
     }
 
@@ -68,11 +76,25 @@ impl Flag {
     #[inline]
     pub(super) fn take(&self, taken: &mut u32) -> Option<CqKey> {
         let before = core::mem::replace(taken, self.count());
-        (*taken != before).then_some(self.key)
+        (*taken != before).then(|| CqKey {
+            index: sync::load_u32(&self.index),
+            generation: sync::load_u32(&self.generation),
+        })
     }
 }
 
-/// The producer's side, for one thread or one interrupt handler.
+impl Default for Flag {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The producer's side, for one thread or one interrupt handler. Two that share one do not compile:
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>() {}
+/// shared::<cq_core::channel::flag::Raiser<'_>>();
+/// ```
 #[derive(Debug)]
 #[cfg_attr(target_has_atomic = "32", derive(Clone))]
 pub struct Raiser<'a> {
@@ -82,8 +104,8 @@ pub struct Raiser<'a> {
 
 impl Signal for Raiser<'_> {
     #[inline]
-    fn raise(&self, _: CqKey) {
-        self.flag.raise();
+    fn raise(&self, cq: CqKey) {
+        self.flag.raise(cq);
     }
 }
 

@@ -8,7 +8,7 @@
 //! use cq_core::wc::{Wc, WcStatus};
 //!
 //! const KEY: CqKey = CqKey { index: 0, generation: 1 };
-//! let (mut storage, mut flag) = (SoftCq::<16>::new(), Flag::new(KEY));
+//! let (mut storage, mut flag) = (SoftCq::<16>::new(), Flag::new());
 //! let (raiser, mut events) = flag.split();
 //! let (mut producer, consumer) = storage.split_with(KEY, raiser);
 //! let (mut cq, mut batch) = (CompletionQueue::new(consumer), [Wc::default(); 4]);

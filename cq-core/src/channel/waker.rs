@@ -8,7 +8,7 @@
 //! use cq_core::wc::{Wc, WcStatus};
 //!
 //! const KEY: CqKey = CqKey { index: 0, generation: 1 };
-//! let (raiser, mut events) = waker::channel(KEY);
+//! let (raiser, mut events) = waker::channel();
 //! let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
 //! let device = std::thread::spawn(move || producer.push(&Wc::new(7, WcStatus::SUCCESS, 5)));
 //!
@@ -34,7 +34,7 @@ use core::task::Waker;
 
 use super::flag::Flag;
 use crate::sync::{self, AtomicWaker};
-use crate::transport::{CqKey, EventError, Events, Signal};
+use crate::transport::{AsyncChannel, CqKey, EventError, Events, Signal};
 
 /// The channel of one queue.
 #[derive(Debug)]
@@ -44,10 +44,10 @@ pub struct WakerChannel {
 }
 
 impl WakerChannel {
-    /// A channel without an event. Its events carry `key`.
+    /// A channel without an event.
     #[must_use]
-    pub fn new(key: CqKey) -> Self {
-        Self { flag: Flag::new(key), waker: AtomicWaker::new() }
+    pub fn new() -> Self {
+        Self { flag: Flag::new(), waker: AtomicWaker::new() }
     }
 
     /// The two sides. Events of earlier sides are gone.
@@ -56,11 +56,17 @@ impl WakerChannel {
     }
 }
 
-/// A channel whose two sides own it. Its events carry `key`.
+impl Default for WakerChannel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A channel whose two sides own it.
 #[cfg(feature = "alloc")]
 #[must_use]
-pub fn channel(key: CqKey) -> (Raiser<Arc<WakerChannel>>, Receiver<Arc<WakerChannel>>) {
-    sides(Arc::new(WakerChannel::new(key)))
+pub fn channel() -> (Raiser<Arc<WakerChannel>>, Receiver<Arc<WakerChannel>>) {
+    sides(Arc::new(WakerChannel::new()))
 }
 
 fn sides<C: Deref<Target = WakerChannel> + Clone>(channel: C) -> (Raiser<C>, Receiver<C>) {
@@ -77,8 +83,8 @@ pub struct Raiser<C> {
 }
 
 impl<C: Deref<Target = WakerChannel>> Signal for Raiser<C> {
-    fn raise(&self, _: CqKey) {
-        self.channel.flag.raise();
+    fn raise(&self, cq: CqKey) {
+        self.channel.flag.raise(cq);
         self.channel.waker.wake();
     }
 }
@@ -91,16 +97,14 @@ pub struct Receiver<C> {
     taken: u32,
 }
 
-impl<C: Deref<Target = WakerChannel>> Receiver<C> {
-    /// The next event wakes this task, and no other. One registration is good for one wake-up: register before each
-    /// check for events.
-    pub fn register(&mut self, task: &Waker) {
-        sync::register(&self.channel.waker, task);
-    }
-}
-
 impl<C: Deref<Target = WakerChannel>> Events for Receiver<C> {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         Ok(self.channel.flag.take(&mut self.taken))
+    }
+}
+
+impl<C: Deref<Target = WakerChannel>> AsyncChannel for Receiver<C> {
+    fn register(&mut self, task: &Waker) {
+        sync::register(&self.channel.waker, task);
     }
 }

@@ -1,19 +1,17 @@
-//! Asynchronous waiting. Feature `async`.
+//! Asynchronous waiting.
 
 use core::future::poll_fn;
-use core::ops::Deref;
 use core::task::{Poll, Waker};
 
 use super::{CompletionQueue, WaitError, take_events};
-use crate::channel::waker::{Receiver, WakerChannel};
-use crate::transport::{Arm, Notify};
+use crate::transport::{Arm, AsyncChannel, Notify};
 use crate::wc::Wc;
 
 impl<T: Arm> CompletionQueue<T> {
     /// Waits until there is a completion, then takes up to `buffer.len()` of them: [`wait`](Self::wait) for a task of
     /// any executor. Returns an empty slice only if `buffer` is empty.
     ///
-    /// The channel must serve this queue only.
+    /// The channel must serve this queue only: a [waker](crate::channel), or one of the transport.
     ///
     /// # Cancel safety
     /// This method is cancel safe. If the future is dropped before it is ready, it has taken no completions.
@@ -23,7 +21,7 @@ impl<T: Arm> CompletionQueue<T> {
     pub async fn next_batch<'r>(
         &mut self,
         buffer: &'r mut [Wc],
-        events: &mut Receiver<impl Deref<Target = WakerChannel>>,
+        events: &mut impl AsyncChannel,
     ) -> Result<&'r [Wc], WaitError> {
         let count = poll_fn(|task| match self.look_for(buffer, events, task.waker()) {
             Ok(0) if !buffer.is_empty() => Poll::Pending,
@@ -37,7 +35,7 @@ impl<T: Arm> CompletionQueue<T> {
     pub(super) fn look_for(
         &mut self,
         buffer: &mut [Wc],
-        events: &mut Receiver<impl Deref<Target = WakerChannel>>,
+        events: &mut impl AsyncChannel,
         task: &Waker,
     ) -> Result<usize, WaitError> {
         let count = self.take(buffer)?;

@@ -1,14 +1,13 @@
 //! Completions as a stream. Feature `stream`.
 
-use core::ops::{Deref, Range};
+use core::ops::Range;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use futures_core::Stream;
 
 use super::{CompletionQueue, WaitError};
-use crate::channel::waker::{Receiver, WakerChannel};
-use crate::transport::{Arm, PollError};
+use crate::transport::{Arm, AsyncChannel, PollError};
 use crate::wc::Wc;
 
 /// A [`Stream`] of a queue's completions, for a task of any executor. It polls up to `N` completions at a time. The
@@ -24,7 +23,7 @@ use crate::wc::Wc;
 /// use futures_util::StreamExt;
 ///
 /// const KEY: CqKey = CqKey { index: 0, generation: 1 };
-/// let (raiser, events) = waker::channel(KEY);
+/// let (raiser, events) = waker::channel();
 /// let (mut producer, consumer) = HeapCq::new(16)?.split_with(KEY, raiser);
 /// (0..5).for_each(|wr_id| producer.push(&Wc::new(wr_id, WcStatus::SUCCESS, 1)).unwrap());
 /// drop(producer);
@@ -34,29 +33,37 @@ use crate::wc::Wc;
 /// assert_eq!(all, [0, 1, 2, 3, 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// A stream of batches of none does not compile:
+/// ```compile_fail,E0080
+/// # use cq_core::{channel::waker, cq::*, queue::*, transport::CqKey};
+/// let (raiser, events) = waker::channel();
+/// let (_, consumer) = HeapCq::new(1).unwrap().split_with(CqKey { index: 0, generation: 1 }, raiser);
+/// let stream = CompletionStream::<_, _, 0>::new(CompletionQueue::new(consumer), events);
+/// ```
 #[derive(Debug)]
-pub struct CompletionStream<T, C, const N: usize> {
+pub struct CompletionStream<T, E, const N: usize> {
     cq: CompletionQueue<T>,
-    events: Receiver<C>,
+    events: E,
     batch: [Wc; N],
     /// The part of the batch that is not yet returned.
     left: Range<usize>,
     is_over: bool,
 }
 
-impl<T: Arm, C: Deref<Target = WakerChannel>, const N: usize> CompletionStream<T, C, N> {
+impl<T: Arm, E: AsyncChannel, const N: usize> CompletionStream<T, E, N> {
     /// Creates a stream of this queue. `events` must serve this queue only.
     #[must_use]
-    pub fn new(cq: CompletionQueue<T>, events: Receiver<C>) -> Self {
+    pub fn new(cq: CompletionQueue<T>, events: E) -> Self {
         const { assert!(N > 0, "a batch has to hold something") };
         Self { cq, events, batch: [Wc::default(); N], left: 0..0, is_over: false }
     }
 }
 
 // No field is structurally pinned.
-impl<T, C, const N: usize> Unpin for CompletionStream<T, C, N> {}
+impl<T, E: Unpin, const N: usize> Unpin for CompletionStream<T, E, N> {}
 
-impl<T: Arm, C: Deref<Target = WakerChannel>, const N: usize> Stream for CompletionStream<T, C, N> {
+impl<T: Arm, E: AsyncChannel + Unpin, const N: usize> Stream for CompletionStream<T, E, N> {
     type Item = Result<Wc, WaitError>;
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {

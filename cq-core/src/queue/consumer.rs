@@ -86,15 +86,29 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     /// Whether there is nothing to poll.
     ///
     /// # Staleness
-    /// `false` stays false until the next poll.
+    /// Only a poll makes `false` become `true`.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.next.is_published()
     }
 
-    /// Gives the queue up, if the caller finds that its producers can no longer push. Stored completions are still
-    /// handed out; then every poll returns [`PollError::Failed`].
+    /// The number of completions that can be polled. Loads a slot for each of them.
+    ///
+    /// # Staleness
+    /// There may be more by now, never fewer.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        let positions =
+            (0..self.ring.storage()).map(|nth| self.position.wrapping_add(nth as Position));
+        positions.take_while(|&position| self.ring.place(position).is_published()).count()
+    }
+
+    /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
+    /// completions, then [`PollError::Failed`].
     pub fn fail(&mut self) {
         self.health().fail();
     }

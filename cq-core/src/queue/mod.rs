@@ -183,6 +183,14 @@ impl Default for Control {
 /// ```compile_fail,E0080
 /// let queue = cq_core::queue::SoftCq::<3>::new();
 /// ```
+///
+/// Neither does a second pair of sides while the first is in use:
+/// ```compile_fail,E0499
+/// let mut queue = cq_core::queue::SoftCq::<4>::new();
+/// let (producer, _consumer) = queue.split();
+/// let second = queue.split();
+/// drop(producer);
+/// ```
 #[derive(Debug)]
 pub struct SoftCq<const N: usize> {
     control: Control,

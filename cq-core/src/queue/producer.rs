@@ -102,6 +102,23 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         }
     }
 
+    /// [`try_push`](Self::try_push) that calls `wait` while the queue is full: a yield, or a spin-loop hint.
+    ///
+    /// # Errors
+    /// [`Ended`](TryPushError::Ended): none can be pushed any more.
+    pub fn push_or_wait<T: Completion>(
+        &mut self,
+        completion: &T,
+        mut wait: impl FnMut(),
+    ) -> Result<(), TryPushError> {
+        loop {
+            match self.try_push(completion) {
+                Err(TryPushError::Full) => wait(),
+                done => return done,
+            }
+        }
+    }
+
     /// The number of completions whose slots are not released: the unpolled ones and, if there are more slots than the
     /// guaranteed capacity, polled ones, at most a quarter of the slots.
     ///
@@ -115,7 +132,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// Whether all completions are polled and their slots released.
     ///
     /// # Staleness
-    /// `true` stays true until the next push.
+    /// Only a push makes `true` become `false`.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -133,7 +150,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// Whether there is no free slot.
     ///
     /// # Staleness
-    /// `false` stays false until the next push.
+    /// Only a push makes `false` become `true`.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.free_slots() == 0
@@ -149,7 +166,8 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// the free slots it found last.
     ///
     /// # Staleness
-    /// There were as many; between the checks there may have been more.
+    /// There were as many. There may have been more between the checks: a peak below the capacity can be missed. The
+    /// consumer's [`len`](super::Consumer::len) is exact.
     #[must_use]
     pub fn high_water(&mut self) -> usize {
         self.high_water = self.high_water.max(self.unpolled());

@@ -1,8 +1,10 @@
 //! The transport traits for `&mut T`.
 
+use core::task::Waker;
+
 use super::{
-    Arm, ArmError, Armed, AsyncEvents, Block, CqKey, EventError, Events, Notify, PollCq, PollError,
-    Post, PostError, Woken,
+    Arm, ArmError, Armed, AsyncChannel, AsyncEvents, Block, CqKey, EventError, Events, Notify,
+    PollCq, PollError, Post, PostError, Woken,
 };
 use crate::async_event::AsyncEvent;
 use crate::wc::Wc;
@@ -36,6 +38,12 @@ impl<T: Block + ?Sized> Block for &mut T {
 
     fn block(&mut self, deadline: Option<T::Instant>) -> Result<Woken, EventError> {
         (**self).block(deadline)
+    }
+}
+
+impl<T: AsyncChannel + ?Sized> AsyncChannel for &mut T {
+    fn register(&mut self, task: &Waker) {
+        (**self).register(task);
     }
 }
 

@@ -1,6 +1,8 @@
-//! Room: what is promised, when slots come back, and what a producer is told of it (O1, O8).
+//! Capacity: what is guaranteed, when slots are released, and what either side is told of it (O1, S1).
 
-use cq_core::queue::{Dropped, HeapCq, SoftCq, TryPushError};
+use std::cell::RefCell;
+
+use cq_core::queue::{Dropped, HeapCq, Position, SoftCq, TryPushError};
 use cq_core::transport::{Notify, PollCq, PollError};
 use cq_core::wc::Wc;
 
@@ -207,4 +209,42 @@ fn p01_a_completion_that_waits_for_room_gets_it_from_a_consumer_in_another_threa
     let mut storage = SoftCq::<1>::new();
     let (mut producer, _) = storage.split();
     assert_eq!(producer.try_push(&send(0)), Err(TryPushError::Ended));
+}
+
+#[test]
+fn a_push_that_waits_waits_as_long_as_the_queue_is_full() {
+    let (mut producer, consumer) = HeapCq::new(2).unwrap().split();
+    let (consumer, mut waits) = (RefCell::new(Some(consumer)), 0);
+    for number in 0..4 {
+        let wait = || {
+            waits += 1;
+            if waits % 3 == 0 {
+                let mut consumer = consumer.borrow_mut();
+                consumer.as_mut().unwrap().poll(&mut [Wc::default()]).unwrap();
+            }
+        };
+        assert_eq!(producer.push_or_wait(&entry(number), wait), Ok(()));
+    }
+    assert_eq!(waits, 6);
+    let gone = producer.push_or_wait(&entry(4), || drop(consumer.take()));
+    assert_eq!(gone, Err(TryPushError::Ended), "it does not wait for ever");
+}
+
+#[test]
+fn a_consumer_knows_how_many_completions_wait() {
+    for start in [0, 6, Position::MAX - 1] {
+        let parts = Parts::promising(4, 4);
+        let (mut producer, mut consumer) = parts.sides(start);
+        for stored in 0..4 {
+            assert_eq!(consumer.len(), stored);
+            producer.push(&entry(stored as u32)).unwrap();
+        }
+        assert_eq!(consumer.poll(&mut [Wc::default(); 3]), Ok(3));
+        producer.push(&entry(4)).unwrap();
+        assert_eq!((consumer.len(), consumer.is_empty()), (2, false));
+        producer.overrun(1);
+        assert_eq!(consumer.poll(&mut [Wc::default(); 3]), Ok(2));
+        assert!(consumer.poll(&mut [Wc::default()]).is_err());
+        assert_eq!((consumer.len(), consumer.is_empty()), (0, true));
+    }
 }

@@ -6,7 +6,7 @@ use core::fmt;
 use super::super::channel::{NoChannel, OnChannel};
 use super::super::owner::Owner;
 use super::super::ring::{Position, Ref};
-use super::super::{self as queue};
+use super::super::{self as queue, State};
 use super::reservation::{Refusal, SharedRing, distance};
 use super::{NewRing, Shared, Spare};
 use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError, sentences};
@@ -47,6 +47,17 @@ impl<'a, C> Consumer<'a, C> {
             Some((ring, _)) => ring.promised,
             None => self.inner.capacity(),
         }
+    }
+
+    /// Marks the queue failed. Polls return the stored completions, then [`PollError::Failed`].
+    pub fn fail(&mut self) {
+        self.inner.fail();
+    }
+
+    /// The state of the queue.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.inner.state()
     }
 
     /// Moves the queue to other storage. Producers are refused until they [`follow`](super::Producer::follow) to the

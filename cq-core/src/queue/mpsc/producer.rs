@@ -92,6 +92,23 @@ impl<'a, C: Channel> Producer<'a, C> {
         }
     }
 
+    /// [`try_push`](Self::try_push) that calls `wait` while the queue is full: a yield, or a spin-loop hint.
+    ///
+    /// # Errors
+    /// [`Resized`](TryPushError::Resized) or [`Ended`](TryPushError::Ended): nothing was stored.
+    pub fn push_or_wait<T: Completion>(
+        &mut self,
+        completion: &T,
+        mut wait: impl FnMut(),
+    ) -> Result<(), TryPushError> {
+        loop {
+            match self.try_push(completion) {
+                Err(TryPushError::Full) => wait(),
+                done => return done,
+            }
+        }
+    }
+
     /// The number of slots in this producer's ring that are reserved and not released: those of unpolled completions,
     /// of completions being stored and, if there are more slots than the guaranteed capacity, of polled ones, at most
     /// a quarter of the slots.
@@ -134,7 +151,7 @@ impl<'a, C: Channel> Producer<'a, C> {
     /// free slots it found last are used up.
     ///
     /// # Staleness
-    /// There were as many; between the checks there may have been more.
+    /// There were as many. There may have been more between the checks: a peak below the capacity can be missed.
     #[must_use]
     pub fn high_water(&mut self) -> usize {
         self.cached_head.high_water(&self.ring) as usize

@@ -4,14 +4,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Instant;
 
-use cq_core::queue::TryPushError;
 use cq_core::queue::mpsc::{HeapCq, SoftCq};
+use cq_core::queue::{State, TryPushError};
 use cq_core::transport::{Arm, Armed, CqKey, Notify, PollCq, PollError, Signal};
 use cq_core::wc::Wc;
 
 use super::super::{Bell, DEADLINE, KEY, drain, send};
 use super::dropped;
 use super::threads::{Order, PRODUCERS, of};
+
+#[test]
+fn a_queue_that_its_consumer_fails_is_failed_for_every_producer() {
+    let (mut one, mut consumer) = HeapCq::new(4).unwrap().split();
+    let mut other = one.clone();
+    one.push_batch(&[1, 2].map(send)).unwrap();
+    assert_eq!(consumer.state(), State::Running);
+    consumer.fail();
+    assert_eq!(consumer.state(), State::Failed);
+    assert_eq!(other.try_push(&send(3)), Err(TryPushError::Ended));
+    assert_eq!(
+        one.push_or_wait(&send(3), || unreachable!("it has ended")),
+        Err(TryPushError::Ended)
+    );
+    assert_eq!(drain(&mut consumer), Ok(vec![1, 2]));
+    assert_eq!(drain(&mut consumer), Err(PollError::Failed));
+}
 
 #[test]
 fn the_last_producer_that_goes_closes_the_queue_and_no_other() {

@@ -21,7 +21,7 @@ use verify_loom::shared::of;
 
 /// It is never freed, so that threads can own its sides.
 fn flag() -> (Raiser<'static>, Receiver<'static>) {
-    Box::leak(Box::new(Flag::new(KEY))).split()
+    Box::leak(Box::new(Flag::new())).split()
 }
 
 /// The consumer arms twice while all push; if there is an event then, it takes it and what came, and arms again. Whether it
@@ -80,7 +80,7 @@ fn n06_the_flag_hands_over_each_event_that_it_merges() {
 
 /// A task waits for each of two completions; if `drops`, it begins to wait, drops that, and begins anew.
 fn wait_for_two(drops: bool) {
-    let channel: &'static mut WakerChannel = Box::leak(Box::new(WakerChannel::new(KEY)));
+    let channel: &'static mut WakerChannel = Box::leak(Box::new(WakerChannel::new()));
     let (raiser, mut events) = channel.split();
     let (mut producer, consumer) = HeapCq::new(2).unwrap().split_with(KEY, raiser);
     let producer = thread::spawn(move || {
