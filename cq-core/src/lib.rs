@@ -53,20 +53,37 @@
 //! | `testing` | a scripted transport, fault injection, and the rules as checks for your own transport (feature `test-util`) |
 //!
 //! # The protocol in ten lines
-//! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation
-//!    in that word marks the slot as published.
-//! 2. The consumer loads the generation of the next slot with Acquire. There is no producer index to load.
-//! 3. The consumer copies the published slots, then frees them by storing its head with Release.
-//! 4. The producer loads the head with Acquire only when its cached copy makes the ring look full.
-//! 5. If the ring is full, `push` drops the completion and latches the overrun permanently; `try_push` stores nothing.
-//! 6. The consumer returns the stored completions, checks the slots once more, then reports the overrun.
-//! 7. Before it sleeps, the consumer writes the arm word, issues a fence, and checks the slot again.
-//! 8. The producer publishes, issues a fence, and checks the arm word. At least one side sees the other's write.
-//! 9. If the queue is armed for this completion, the producer disarms it, then raises the event.
-//! 10. A queue without a channel uses neither the fences nor the arm word.
+//! In brackets, the file under `queue` that implements it.
 //!
-//! Several producers ([`queue::mpsc`]) first reserve slots by a compare-and-swap on one word. The same word closes the
-//! ring when it is full. The rest is the same.
+//! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation
+//!    in that word marks the slot as published. (`producer`, `slot`)
+//! 2. The consumer loads the generation of the next slot with Acquire. There is no producer index to load. (`consumer`)
+//! 3. The consumer copies the published slots, then releases them by storing its head with Release. (`consumer`)
+//! 4. The producer loads the head with Acquire only when its cached copy makes the ring look full. (`producer`)
+//! 5. If the ring is full, `push` drops the completion and latches the overrun permanently; `try_push` stores nothing.
+//!    (`health`)
+//! 6. The consumer returns the stored completions, checks the slots once more, then reports the overrun. (`consumer`)
+//! 7. Before it sleeps, the consumer writes the arm word, issues a fence, and checks the slot again. (`arm`, `consumer`)
+//! 8. The producer publishes, issues a fence, and checks the arm word. At least one side sees the other's write.
+//!    (`producer`)
+//! 9. If the queue is armed for this completion, the producer disarms it, then raises the event. (`arm`)
+//! 10. A queue without a channel uses neither the fences nor the arm word. (`channel`)
+//!
+//! Several producers ([`queue::mpsc`]) first reserve slots by a compare-and-swap on one word (`mpsc/reservation`). The same
+//! word closes the ring when it is full. The rest is the same.
+//!
+//! # Unsafe code
+//! The crate denies it, except in these files:
+//!
+//! | file | what its unsafe code relies on |
+//! |---|---|
+//! | `queue/{ring, slot, producer, consumer, tags}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
+//! | `queue/{mod, heap}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
+//! | `queue/raw` | what the caller of its constructor guarantees; all words are atomic |
+//! | `sync` | plain copies of words that nobody else accesses |
+//! | `wc` | a completion is plain bytes |
+//! | `shared_cq` | there is one guard at a time |
+//! | `testing` | a raw queue made of atomic words is sound whoever shares it |
 //!
 //! # Features
 //!

@@ -41,8 +41,23 @@
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
 //! `disarm` and `end` pair with nothing: they are read-modify-writes because they must replace only the value that was
-//! loaded. A failed `reserve` is an `acquire_tail`. Everything else is Relaxed: its value is either private to one side
-//! or ordered by one of these pairs. The last word of a slot, which contains the generation, is always accessed as one
+//! loaded. `join` counts a producer that is cloned, which another one keeps from being the last. A failed `reserve` is an
+//! `acquire_tail`.
+//!
+//! # What is Relaxed
+//!
+//! | load | why a stale value does no harm |
+//! |---|---|
+//! | the last word of the next slot, by an empty poll | the next poll loads it again; after an arm, `arm_fence` orders it |
+//! | both words of the health, by an empty poll | as above; before an end is reported, `read_latch` orders it |
+//! | the consumer's health, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing |
+//! | the arm word | `push_fence` and `arm_fence` order it; each side otherwise loads what it wrote itself |
+//! | the reservation word, by the consumer | before, `read_latch` has acquired that it is closed; while resizing, a compare-and-swap checks it |
+//! | the reservation word, by `has_ended` | `push_fence` orders it |
+//! | tags, the key of a flag | `publish` and `count_event` order them |
+//! | a lock word, by a thread that spins | `try_lock` checks it |
+//!
+//! Relaxed stores are to words that only one side writes, or that one of the pairs above publishes. The last word of a slot, which contains the generation, is always accessed as one
 //! word. In the queue's own memory the other words are copied plainly: the slot belongs to the producer between
 //! `acquire_head` and `publish`, and to the consumer between `observe` and `release_head`. In a
 //! [raw](crate::queue::raw) queue, which others may write to at any time, they are stored and loaded Relaxed.

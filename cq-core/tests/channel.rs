@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cq_core::channel::flag::Flag;
 use cq_core::channel::route::Router;
 use cq_core::channel::thread::channel;
-use cq_core::channel::waker::WakerChannel;
+use cq_core::channel::waker::{self, WakerChannel};
 use cq_core::cq::{CompletionQueue, WaitError};
 use cq_core::queue::{HeapCq, SoftCq};
 use cq_core::transport::{Block, CqKey, Events, PollError, Signal, Woken};
@@ -94,7 +94,9 @@ fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
     let nobody = &mut Context::from_waker(Waker::noop());
     for nth in 0..10 {
         for _ in 0..2 {
-            let waits = std::pin::pin!(cq.next_batch(&mut room, &mut events));
+            // A channel that is lent is one.
+            let mut lent = &mut events;
+            let waits = std::pin::pin!(cq.next_batch(&mut room, &mut lent));
             assert!(matches!(waits.poll(nobody), Poll::Pending), "nothing is there");
         }
         producer.push_batch(&[wc(2 * nth), wc(2 * nth + 1)]).unwrap();
@@ -105,6 +107,26 @@ fn n06_a_task_gets_everything_however_often_it_drops_a_wait() {
     drop(producer);
     let end = Err(WaitError::Poll(PollError::Closed));
     assert_eq!(pollster::block_on(cq.next_batch(&mut room, &mut events)), end);
+}
+
+#[test]
+fn n08_a_task_is_told_of_another_queue_s_event() {
+    let (raiser, mut events) = waker::channel();
+    let (_producer, consumer) = HeapCq::new(4).unwrap().split_with(KEY, |_: CqKey| ());
+    let (mut cq, mut buffer) = (CompletionQueue::new(consumer), [Wc::default(); 4]);
+    raiser.raise(OTHER);
+    let told = pollster::block_on(cq.next_batch(&mut buffer, &mut events));
+    assert_eq!(told, Err(WaitError::OtherQueue(OTHER)));
+}
+
+#[test]
+fn n01_awaiting_into_an_empty_buffer_arms_nothing() {
+    let (raiser, mut events) = waker::channel();
+    let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(KEY, raiser);
+    let mut cq = CompletionQueue::new(consumer);
+    assert_eq!(pollster::block_on(cq.next_batch(&mut [], &mut events)), Ok(&[][..]));
+    producer.push(&wc(1)).unwrap();
+    assert_eq!(events.take_event(), Ok(None));
 }
 
 #[test]

@@ -38,7 +38,7 @@ async fn serve(
 ) -> u64 {
     let (mut buffer, mut served) = ([Wc::default(); 8], 0);
     loop {
-        match cq.next_batch(&mut buffer, &mut events).await {
+        match cq.next_batch(&mut buffer, &mut &mut events).await {
             Ok(batch) => {
                 for wc in batch {
                     assert_eq!(wc.wr_id(), served);

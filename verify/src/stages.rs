@@ -261,6 +261,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
     let mut tests = cargo(&["test"]);
     // They mostly wait: for timers, and for other processes.
     tests.env("RUST_TEST_THREADS", (2 * processors()).to_string());
+    tests.env("RUSTDOC", concat!(env!("CARGO_MANIFEST_DIR"), "/src/stages/rustdoc.sh"));
     let output = job.run("cargo test", &mut tests)?;
     if output.lines().any(|line| line.starts_with("warning: ")) {
         // Clippy sees everything with libibverbs only.
@@ -282,7 +283,7 @@ fn test(job: &mut Job) -> Result<String, Stop> {
 
 fn doc(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too.
-    let words = format!("doc {} --no-deps --features cq-core/test-util", verbs::WORKSPACE);
+    let words = format!("doc {} --no-deps --features cq-core/stream,cq-core/test-util", verbs::WORKSPACE);
     let mut doc = verbs::cargo(&words);
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;

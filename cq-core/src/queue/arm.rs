@@ -8,6 +8,8 @@
 //! | 1 | Solicited | the consumer, when it arms | Idle |
 //! | 2 or any other value | Next | the consumer, when it arms | Idle, Solicited |
 //!
+//! `adopt` and `reset` set the state of a queue that has no sides.
+//!
 //! With one producer, both sides use loads and stores only, so this works on targets without compare-and-swap. If the
 //! consumer arms while the producer fires, the producer's store of Idle may overwrite the arm. This loses no wake-up,
 //! because the producer disarms **first and then** raises: an overwritten arm is always followed by an event, at worst

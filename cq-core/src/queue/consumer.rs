@@ -108,7 +108,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
     }
 
     /// Marks the queue failed, for example because the process that pushed has died. Polls return the stored
-    /// completions, then [`PollError::Failed`].
+    /// completions, then [`PollError::Failed`] ([S4](crate::contract#s4)).
     pub fn fail(&mut self) {
         self.health().fail();
     }

@@ -16,8 +16,9 @@
 //! | ABANDONED | the consumer is gone |
 //! | ADOPTED | the queue replaces one whose producers' word was not 0 |
 //!
-//! No bit is ever cleared, so every side, also one that is created later, finds that the queue has ended
-//! ([O3](crate::contract#o3)). A producer that has cached free slots loads only the consumer's word. A single producer
+//! No bit is cleared while the queue has sides, so every side, also one that is created later, finds that the queue has
+//! ended ([O3](crate::contract#o3), [S5](crate::contract#s5)). Splitting a queue anew starts a new one (`reset`); a raw queue
+//! that replaces another starts with the other's state (`adopt`). A producer that has cached free slots loads only the consumer's word. A single producer
 //! loaded both words when it cached them, and discards them when it drops a completion. Several producers close the
 //! reservation word before they drop one, unless the consumer's word is set.
 

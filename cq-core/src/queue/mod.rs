@@ -63,14 +63,29 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `producer`, `consumer` | a complete push, a complete poll |
-//! | `ring`, `slot` | where an entry is stored, and how it is written and read |
+//! | `producer`, `consumer` | a push, a poll, step by step |
+//! | `ring`, `slot` | which slot a position has; a slot's words |
 //! | `arm` | which event the consumer asked for |
 //! | `health` | whether the queue has ended |
-//! | `tags` | a word beside each slot of a raw queue |
 //! | `channel` | whether the queue has a channel, as a type |
+//! | `completion` | what can be pushed |
+//! | `tags` | a word beside each slot of a raw queue |
+//! | `capacity` | which capacities are valid |
+//! | `heap`, `owner` | queues on the heap; what keeps storage alive |
 //! | [`raw`] | queues in memory that the caller provides |
 //! | [`mpsc`] | several producers, and resizing |
+//!
+//! # Words
+//!
+//! | word | encoding | written by | in |
+//! |---|---|---|---|
+//! | last word of a slot | the generation of the entry in its two padding bytes: 0 unwritten, otherwise the top bit set | the producer that owns the slot | `slot`, `ring` |
+//! | head | the position up to which slots are released | the consumer | `ring` |
+//! | arm word | Idle, Solicited, Next | the consumer arms, a producer disarms | `arm` |
+//! | producers' health | running, the number of dropped completions, closed | producers | `health` |
+//! | consumer's health | bits: failed, reported, abandoned, adopted | the consumer | `health` |
+//! | reservation word | position, CLOSED, RESIZED | producers; the consumer as it resizes | `mpsc/reservation` |
+//! | number of producers | a count | producers as they are cloned and dropped | `mpsc/mod` |
 
 mod arm;
 mod capacity;

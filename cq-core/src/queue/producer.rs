@@ -20,7 +20,7 @@ use crate::transport::sentences;
 /// ```
 ///
 /// Dropping it closes the queue, unless the queue is [raw](super::raw): the consumer polls what was stored, and then
-/// gets [`PollError::Closed`](crate::transport::PollError::Closed).
+/// gets [`PollError::Closed`](crate::transport::PollError::Closed) ([S2](crate::contract#s2)).
 #[derive(Debug)]
 pub struct Producer<'a, C: Channel = NoChannel, M: Memory = Own> {
     ring: Ring<'a, M>,
@@ -75,7 +75,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         }
     }
 
-    /// [`push`](Self::push) for producers that can wait: a full queue does not overrun.
+    /// [`push`](Self::push) for producers that can wait: a full queue does not overrun ([S1](crate::contract#s1)).
     ///
     /// # Errors
     /// [`Full`](TryPushError::Full): the completion can be pushed again later. [`Ended`](TryPushError::Ended): none
@@ -174,7 +174,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         self.high_water as usize
     }
 
-    /// Whether the consumer is gone, so nothing more will be polled.
+    /// Whether the consumer is gone, so nothing more will be polled ([S3](crate::contract#s3)).
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.control.alerts.health.is_abandoned()

@@ -59,7 +59,7 @@ const ENDS: [End; 3] = [
 ];
 
 #[test]
-fn o03_a_queue_that_adopts_one_that_has_ended_has_ended_for_sides_that_come_after() {
+fn s05_a_queue_that_adopts_one_that_has_ended_has_ended_for_sides_that_come_after() {
     for (end, state, error, _) in ENDS {
         let (old, new) = (Parts::new(4), Parts::new(4));
         end(&old);
@@ -74,7 +74,7 @@ fn o03_a_queue_that_adopts_one_that_has_ended_has_ended_for_sides_that_come_afte
 }
 
 #[test]
-fn o03_a_queue_that_adopts_one_that_has_ended_has_ended_for_sides_that_were_there_before() {
+fn s05_a_queue_that_adopts_one_that_has_ended_has_ended_for_sides_that_were_there_before() {
     for (end, state, error, left) in ENDS {
         for moved in 0..=left {
             let (old, new, bell) = (Parts::new(4), Parts::new(4), Bell::default());

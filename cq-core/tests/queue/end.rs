@@ -1,4 +1,4 @@
-//! Queues that are given up, closed or abandoned (O3, O5, N6).
+//! Queues that are failed, closed or abandoned (S2–S5, O5, N6).
 
 use cq_core::cq::CompletionQueue;
 use cq_core::queue::{
@@ -15,7 +15,7 @@ const FAILED: Result<Vec<u64>, PollError> = Err(PollError::Failed);
 const CLOSED: Result<Vec<u64>, PollError> = Err(PollError::Closed);
 
 #[test]
-fn o03_a_queue_that_was_given_up_hands_out_what_it_stores_and_then_fails_for_ever() {
+fn s04_a_queue_that_was_given_up_hands_out_what_it_stores_and_then_fails_for_ever() {
     each_lone!(|producer, consumer, _bell| {
         producer.push_batch(&[0, 1].map(send)).unwrap();
         assert_eq!(consumer.state(), State::Running);
@@ -33,7 +33,7 @@ fn o03_a_queue_that_was_given_up_hands_out_what_it_stores_and_then_fails_for_eve
 }
 
 #[test]
-fn o03_a_queue_that_was_given_up_takes_nothing_more() {
+fn s04_a_queue_that_was_given_up_takes_nothing_more() {
     for polled_first in [false, true] {
         each_lone!(|producer, consumer, _bell| {
             producer.push(&send(0)).unwrap();
@@ -59,7 +59,7 @@ fn o03_a_queue_that_was_given_up_takes_nothing_more() {
 }
 
 #[test]
-fn o03_sides_that_are_made_anew_find_that_the_queue_was_given_up() {
+fn s05_sides_that_are_made_anew_find_that_the_queue_was_given_up() {
     for reported in [false, true] {
         let parts = Parts::new(4);
         let (mut producer, mut consumer) = parts.sides(0);
@@ -126,7 +126,7 @@ fn o03_an_overrun_that_is_then_given_up_fails_too() {
 }
 
 #[test]
-fn a_queue_whose_producer_is_gone_hands_out_what_it_stores_and_is_closed_for_ever() {
+fn s02_a_queue_whose_producer_is_gone_hands_out_what_it_stores_and_is_closed_for_ever() {
     macro_rules! closes {
         ($queue:expr) => {
             for stored in 0..=4 {
@@ -227,7 +227,7 @@ fn a_raw_queue_outlives_its_sides() {
 }
 
 #[test]
-fn o03_a_queue_whose_consumer_is_gone_is_abandoned() {
+fn s03_a_queue_whose_consumer_is_dropped_is_abandoned() {
     with_each(|sides| {
         if sides.kind == "raw" {
             return;

@@ -7,7 +7,7 @@
 //! | `room` | what a producer that can wait sees (O1, O8) |
 //! | `batch` | several at once, on each kind of queue (N1, N3, O3) |
 //! | `events` | arming and notification (N1–N4, N8, N12) |
-//! | `end` | queues that are given up, closed or abandoned (O3, O5, N6) |
+//! | `end` | queues that are failed, closed or abandoned (S2–S5, O5, N6) |
 //! | `adopt` | queues that replace others (Q12) |
 //! | `heap` | queues that own their storage (O1) |
 //! | `layout`, `tags`, `recover`, `scribble` | memory that others share (C3, C8, P4, X4) |

@@ -22,7 +22,7 @@ fn push(parts: &Parts, tail: Tail, numbers: std::ops::Range<u32>) -> Tail {
 }
 
 #[test]
-fn c08_what_was_published_since_the_tail_is_shown_once_and_stepped_over() {
+fn s06_what_was_published_since_the_tail_is_shown_once_and_stepped_over() {
     for start in [0, 3, 1 << 20, Position::MAX - 1] {
         for published in 0..=STORAGE as u32 {
             let (parts, kept) = (Parts::tagged(STORAGE), Tail::at(start));
@@ -42,7 +42,7 @@ fn c08_what_was_published_since_the_tail_is_shown_once_and_stepped_over() {
 }
 
 #[test]
-fn c08_what_was_polled_already_is_shown_too() {
+fn s06_what_was_polled_already_is_shown_too() {
     let parts = Parts::tagged(STORAGE);
     let mut consumer = parts.consumer(0);
     let kept = push(&parts, Tail::at(0), 0..2);
@@ -101,7 +101,7 @@ fn x04_a_tail_that_a_stranger_wrote_ends_after_one_round() {
 
 /// A batch is published from its second on, and then its first: a producer that dies in between leaves a gap.
 #[test]
-fn c08_what_was_published_behind_a_gap_never_comes() {
+fn s06_what_was_published_behind_a_gap_never_comes() {
     for start in [0, 3, Position::MAX - 1] {
         let (parts, kept) = (Parts::tagged(STORAGE), Tail::at(start));
         let mut consumer = parts.consumer(start);

@@ -120,7 +120,7 @@ fn the_high_water_is_also_what_was_found_when_nobody_asked() {
 }
 
 #[test]
-fn o08_a_full_queue_is_no_overrun_to_who_can_wait() {
+fn s01_a_full_queue_that_is_tried_has_not_overrun() {
     with_each(|mut sides| {
         (0..4).for_each(|number| sides.device.try_push(&entry(number)).unwrap());
         for _ in 0..3 {
@@ -137,7 +137,7 @@ fn o08_a_full_queue_is_no_overrun_to_who_can_wait() {
 }
 
 #[test]
-fn o08_of_a_batch_the_first_ones_are_stored_and_what_comes_later_too() {
+fn s01_of_a_batch_the_first_ones_are_stored_and_what_comes_later_too() {
     with_each(|mut sides| {
         assert_eq!(sides.device.try_push_batch(&[0, 1, 2].map(entry)), Ok(3), "{}", sides.kind);
         assert_eq!(sides.device.try_push_batch(&[3, 4, 5].map(entry)), Ok(1));
@@ -212,7 +212,7 @@ fn p01_a_completion_that_waits_for_room_gets_it_from_a_consumer_in_another_threa
 }
 
 #[test]
-fn a_push_that_waits_waits_as_long_as_the_queue_is_full() {
+fn s01_a_push_that_waits_waits_as_long_as_the_queue_is_full() {
     let (mut producer, consumer) = HeapCq::new(2).unwrap().split();
     let (consumer, mut waits) = (RefCell::new(Some(consumer)), 0);
     for number in 0..4 {

@@ -49,7 +49,8 @@ impl<'a, C> Consumer<'a, C> {
         }
     }
 
-    /// Marks the queue failed. Polls return the stored completions, then [`PollError::Failed`].
+    /// Marks the queue failed. Polls return the stored completions, then [`PollError::Failed`]
+    /// ([S4](crate::contract#s4)).
     pub fn fail(&mut self) {
         self.inner.fail();
     }

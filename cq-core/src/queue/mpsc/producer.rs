@@ -157,7 +157,7 @@ impl<'a, C: Channel> Producer<'a, C> {
         self.cached_head.high_water(&self.ring) as usize
     }
 
-    /// Whether the consumer is gone, so nothing more will be polled.
+    /// Whether the consumer is gone, so nothing more will be polled ([S3](crate::contract#s3)).
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.shared.alerts.health.is_abandoned()

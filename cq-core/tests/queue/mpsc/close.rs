@@ -14,7 +14,7 @@ use super::dropped;
 use super::threads::{Order, PRODUCERS, of};
 
 #[test]
-fn a_queue_that_its_consumer_fails_is_failed_for_every_producer() {
+fn s04_a_queue_that_its_consumer_fails_is_failed_for_every_producer() {
     let (mut one, mut consumer) = HeapCq::new(4).unwrap().split();
     let mut other = one.clone();
     one.push_batch(&[1, 2].map(send)).unwrap();
@@ -31,7 +31,7 @@ fn a_queue_that_its_consumer_fails_is_failed_for_every_producer() {
 }
 
 #[test]
-fn the_last_producer_that_goes_closes_the_queue_and_no_other() {
+fn s02_the_last_producer_that_is_dropped_closes_the_queue_and_no_other() {
     for last in 0..3 {
         let bell = Bell::default();
         let (producer, mut consumer) = HeapCq::new(4).unwrap().split_with(KEY, &bell);
@@ -103,7 +103,7 @@ fn o03_producers_that_never_followed_close_the_queue_too() {
 }
 
 #[test]
-fn o03_an_abandoned_queue_is_so_for_all_its_producers() {
+fn s03_an_abandoned_queue_is_so_for_all_its_producers() {
     let (mut one, consumer) = HeapCq::new(2).unwrap().split();
     let mut other = one.clone();
     assert!(!one.is_abandoned());

@@ -84,7 +84,7 @@ fn the_high_water_is_the_most_that_this_producer_has_found_unpolled() {
 }
 
 #[test]
-fn o08_room_that_one_producer_does_not_get_another_gets() {
+fn s01_a_slot_that_one_producer_does_not_get_another_gets() {
     let mut storage = SoftCq::<2>::new();
     let (mut one, mut consumer) = storage.split();
     let mut other = one.clone();

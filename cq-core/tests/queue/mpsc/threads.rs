@@ -115,7 +115,7 @@ fn c10_p02_many_threads_lose_nothing_across_every_wrap() {
 }
 
 #[test]
-fn o08_many_threads_that_wait_for_room_never_overrun() {
+fn s01_many_threads_that_wait_for_slots_never_overrun() {
     const PUSHES: u64 = 1000;
     let (producer, mut consumer) = HeapCq::new(3).unwrap().split();
     let (start, mut order) = (Instant::now(), Order::default());

@@ -207,6 +207,7 @@ fn high_water() {
     let producers = producers.map(|(which, mut producer)| {
         thread::spawn(move || {
             producer.push(&of(which, 1)).unwrap();
+            assert!(producer.len() <= 2, "{NEVER_WAS}");
             producer
         })
     });
