@@ -92,7 +92,7 @@
 //! | none | everything that the rows below do not list, from `core` alone |
 //! | `alloc` | heap-allocated queues, sized at run time, whose sides own their storage |
 //! | `std` | `alloc`, and `channel::thread`, which a thread sleeps on |
-//! | `async` | `channel::waker`, and [`CompletionQueue`](cq::CompletionQueue)`::next_batch` for any executor |
+//! | `async` | `channel::waker`, a channel for tasks of any executor |
 //! | `stream` | `async`, and `cq::CompletionStream` |
 //! | `portable-atomic` | `async` on targets without compare-and-swap |
 //! | `test-util` | `testing` |

@@ -82,10 +82,11 @@ impl<const N: usize> Run for PushPop<N> {
     }
 }
 
-/// One thread polls a queue that stays empty, with room for `N` entries.
-pub struct EmptyPoll<const N: usize>;
+/// One thread polls a queue that stays empty, with room for `N` entries; if `CALLED`, by a function that is not inlined, as
+/// where a transport is called through a trait object.
+pub struct EmptyPoll<const N: usize, const CALLED: bool>;
 
-impl<const N: usize> Run for EmptyPoll<N> {
+impl<const N: usize, const CALLED: bool> Run for EmptyPoll<N, CALLED> {
     fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
         let mut memory = P::memory(setting.capacity);
         // The sender stays alive: some queues look whether it does.
@@ -93,23 +94,11 @@ impl<const N: usize> Run for EmptyPoll<N> {
         let mut room = [Wc::default(); N];
         let start = Instant::now();
         for _ in 0..count {
-            assert_eq!(black_box(receiver.receive(&mut room)), 0);
-        }
-        Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
-    }
-}
-
-/// [`EmptyPoll`] by a function that is not inlined, as where a transport is called through a trait object.
-pub struct EmptyCall<const N: usize>;
-
-impl<const N: usize> Run for EmptyCall<N> {
-    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
-        let mut memory = P::memory(setting.capacity);
-        let (_sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
-        let mut room = [Wc::default(); N];
-        let start = Instant::now();
-        for _ in 0..count {
-            assert_eq!(called(&mut receiver, &mut room), 0);
+            let polled = match CALLED {
+                true => called(&mut receiver, &mut room),
+                false => receiver.receive(&mut room),
+            };
+            assert_eq!(black_box(polled), 0);
         }
         Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
     }

@@ -8,7 +8,7 @@ use super::peers::RteRing;
 use super::peers::{
     Crossbeam, Gil, Heapless, Raw, Rigtorp, Ringbuf, RtrbChunks, RtrbSingle, Shared, Soft,
 };
-use super::runs::{EmptyCall, EmptyPoll, PushPop, RoundTrip, Run, Stream};
+use super::runs::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
 pub use super::runs::{Sample, Setting};
 use super::runs::{
     bare_event, bare_trip, one_load, soft_event, soft_trip, two_lines, two_producers,
@@ -89,14 +89,14 @@ pub fn two_threads<const TX: usize, const RX: usize>(capacity: usize) -> Scenari
 
 /// One thread polls an empty queue.
 pub fn empty_poll() -> Scenario {
-    let mut rows = rows::<EmptyPoll<32>>();
+    let mut rows = rows::<EmptyPoll<32, false>>();
     rows.push(limit("a load and a comparison", one_load));
     Scenario { name: "empty poll, inlined, ns/poll".into(), cores: 1, capacity: USUAL, rows }
 }
 
 /// One thread polls an empty queue by a call.
 pub fn empty_call() -> Scenario {
-    let (name, rows) = ("empty poll, called, ns/poll".into(), rows::<EmptyCall<32>>());
+    let (name, rows) = ("empty poll, called, ns/poll".into(), rows::<EmptyPoll<32, true>>());
     Scenario { name, cores: 1, capacity: USUAL, rows }
 }
 

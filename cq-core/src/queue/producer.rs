@@ -109,14 +109,9 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     pub fn push_or_wait<T: Completion>(
         &mut self,
         completion: &T,
-        mut wait: impl FnMut(),
+        wait: impl FnMut(),
     ) -> Result<(), TryPushError> {
-        loop {
-            match self.try_push(completion) {
-                Err(TryPushError::Full) => wait(),
-                done => return done,
-            }
-        }
+        while_full(|| self.try_push(completion), wait)
     }
 
     /// The number of completions whose slots are not released: the unpolled ones and, if there are more slots than the
@@ -269,6 +264,19 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
 
     fn health(&self) -> &Health {
         &self.control.alerts.health
+    }
+}
+
+/// Repeats `try_push` while the queue is full, and calls `wait` in between.
+pub(super) fn while_full(
+    mut try_push: impl FnMut() -> Result<(), TryPushError>,
+    mut wait: impl FnMut(),
+) -> Result<(), TryPushError> {
+    loop {
+        match try_push() {
+            Err(TryPushError::Full) => wait(),
+            done => return done,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::super::channel::{Channel, NoChannel};
 use super::super::completion::Completion;
 use super::super::health::Dropped;
 use super::super::owner::Owner;
-use super::super::producer::TryPushError;
+use super::super::producer::{TryPushError, while_full};
 use super::super::ring::{Position, Ref};
 use super::reservation::{CachedHead, End, IfFull, Reserved, SharedRing};
 use super::{NewRing, Shared};
@@ -99,14 +99,9 @@ impl<'a, C: Channel> Producer<'a, C> {
     pub fn push_or_wait<T: Completion>(
         &mut self,
         completion: &T,
-        mut wait: impl FnMut(),
+        wait: impl FnMut(),
     ) -> Result<(), TryPushError> {
-        loop {
-            match self.try_push(completion) {
-                Err(TryPushError::Full) => wait(),
-                done => return done,
-            }
-        }
+        while_full(|| self.try_push(completion), wait)
     }
 
     /// The number of slots in this producer's ring that are reserved and not released: those of unpolled completions,
