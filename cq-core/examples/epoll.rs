@@ -32,6 +32,13 @@ fn take(eventfd: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
+/// Sleeps until a descriptor is readable. Returns which.
+fn sleep(epoll: &OwnedFd) -> Result<impl Iterator<Item = u64>, Errno> {
+    let mut ready: Vec<Event> = Vec::with_capacity(2);
+    epoll::wait(epoll, rustix::buffer::spare_capacity(&mut ready), None)?;
+    Ok(ready.into_iter().map(|event| event.data.u64()))
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let new = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(Arc::new);
     let (channel, requests) = (new()?, new()?);
@@ -65,10 +72,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             Err(end) => break end,
         }
-        let mut ready = Vec::with_capacity(2);
-        epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut ready), None)?;
-        for Event { data, .. } in ready {
-            match data.u64() {
+        for source in sleep(&epoll)? {
+            match source {
                 COMPLETIONS => take(&channel)?,
                 _ => {
                     take(&requests)?;

@@ -5,7 +5,7 @@
 use std::thread;
 
 use cq_core::cq::CompletionQueue;
-use cq_core::queue::{HeapCq, TryPushError};
+use cq_core::queue::{Consumer, HeapCq, Producer, TryPushError};
 use cq_core::transport::PollError;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 
@@ -32,25 +32,23 @@ impl Counters {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (mut queues, mut devices) = (Vec::new(), Vec::new());
-    for qp_num in 0..DEVICES {
-        let (mut producer, consumer) = HeapCq::new(1024)?.split();
-        queues.push(CompletionQueue::new(consumer));
-        devices.push(thread::spawn(move || {
-            for wr_id in 0..EACH {
-                let fails = wr_id % 1000 == 999;
-                let status = if fails { WcStatus::REM_OP_ERR } else { WcStatus::SUCCESS };
-                let wc = Wc::new(wr_id, status, qp_num).with_opcode(WcOpcode::RECV);
-                producer.push_or_wait(&wc.with_byte_len(64), thread::yield_now)?;
-            }
-            Ok::<_, TryPushError>(())
-        }));
+/// Completes receives, one in a thousand with an error.
+fn device(qp_num: u32, mut producer: Producer<'_>) -> Result<(), TryPushError> {
+    for wr_id in 0..EACH {
+        let fails = wr_id % 1000 == 999;
+        let status = if fails { WcStatus::REM_OP_ERR } else { WcStatus::SUCCESS };
+        let wc = Wc::new(wr_id, status, qp_num).with_opcode(WcOpcode::RECV);
+        producer.push_or_wait(&wc.with_byte_len(64), thread::yield_now)?;
     }
+    Ok(())
+}
 
-    let mut counters = [Counters::default(); DEVICES as usize];
-    let mut batch = [Wc::default(); 64];
-    let mut next = 0;
+/// Polls the queues in turn until all devices are gone.
+fn drain(
+    mut queues: Vec<CompletionQueue<Consumer<'_>>>,
+    counters: &mut [Counters],
+) -> Result<(), PollError> {
+    let (mut batch, mut next) = ([Wc::default(); 64], 0);
     while !queues.is_empty() {
         next %= queues.len();
         match queues[next].poll(&mut batch) {
@@ -59,9 +57,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 next += 1;
             }
             Err(PollError::Closed) => drop(queues.remove(next)), // the device dropped its producer
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (mut queues, mut devices) = (Vec::new(), Vec::new());
+    for qp_num in 0..DEVICES {
+        let (producer, consumer) = HeapCq::new(1024)?.split();
+        queues.push(CompletionQueue::new(consumer));
+        devices.push(thread::spawn(move || device(qp_num, producer)));
+    }
+    let mut counters = [Counters::default(); DEVICES as usize];
+    drain(queues, &mut counters)?;
     for device in devices {
         device.join().expect("a device does not panic")?;
     }
