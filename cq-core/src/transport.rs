@@ -275,9 +275,9 @@ pub enum PollError {
 }
 
 sentences!(PollError {
-    Self::Overrun { dropped: Some(count) } => ("the completion queue overran and dropped {count} completions: make it as large as everything outstanding on its queue pairs");
-    Self::Overrun { dropped: None } => ("the completion queue overran: make it as large as everything outstanding on its queue pairs");
-    Self::Failed => ("the completion queue was given up and gets no more completions: destroy it");
+    Self::Overrun { dropped: Some(count) } => ("the completion queue overran and dropped {count} completions: make it large enough for all requests outstanding on its queue pairs");
+    Self::Overrun { dropped: None } => ("the completion queue overran: make it large enough for all requests outstanding on its queue pairs");
+    Self::Failed => ("the completion queue has failed and gets no more completions: destroy it");
     Self::Closed => ("the completion queue's producers are gone, and everything they stored has been polled");
     Self::Device(code) => ("the device failed to poll the completion queue (code {code})");
     Self::Misbehaved { asked, returned } => ("the transport returned {returned} completions for a buffer of {asked}");
@@ -371,7 +371,7 @@ pub enum Refused {
 }
 
 sentences!(Refused {
-    Self::QueueFull => ("the queue is full: poll completions that cover its requests, or create it deeper");
+    Self::QueueFull => ("the queue is full: poll completions that cover its requests, or create it with a larger max_send_wr or max_recv_wr");
     Self::TooManySges { max } => ("it has more scatter/gather elements than the queue pair's {max}");
     Self::InlineTooLong { max } => ("it has more inline bytes than the queue pair's {max}");
     Self::TooLong { max } => ("the message is longer than the device's {max} bytes");

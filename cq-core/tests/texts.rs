@@ -32,7 +32,7 @@ fn because(error: &dyn Error, text: &str) {
 
 #[test]
 fn failures_of_a_queue_and_its_channel() {
-    let advice = "make it as large as everything outstanding on its queue pairs";
+    let advice = "make it large enough for all requests outstanding on its queue pairs";
     let poll = |error, text: &str| {
         says(&error, text);
         let waiting = WaitError::from(error);
@@ -44,7 +44,7 @@ fn failures_of_a_queue_and_its_channel() {
     poll(PollError::Overrun { dropped: None }, &format!("the completion queue overran: {advice}"));
     poll(
         PollError::Failed,
-        "the completion queue was given up and gets no more completions: destroy it",
+        "the completion queue has failed and gets no more completions: destroy it",
     );
     poll(
         PollError::Closed,
@@ -84,7 +84,7 @@ fn failures_of_a_queue_and_its_channel() {
 fn completions_that_are_not_stored() {
     says(
         &Dropped { lost: 3, total: 7 },
-        "the completion queue is full or has ended: 3 completions were dropped, 7 so far",
+        "the completion queue is full or has ended: dropped 3 now, 7 in all",
     );
     says(
         &TryPushError::Full,
@@ -105,7 +105,7 @@ fn q04_refused_requests() {
     let refused = [
         (
             Refused::QueueFull,
-            "the queue is full: poll completions that cover its requests, or create it deeper",
+            "the queue is full: poll completions that cover its requests, or create it with a larger max_send_wr or max_recv_wr",
         ),
         (
             Refused::TooManySges { max: 3 },
@@ -197,7 +197,10 @@ fn failures_of_a_queue_with_several_producers() {
             WhyNot::BelowUnpolled { promised: 2, unpolled: 3 },
             "3 completions are not polled yet, more than the 2 that the queue is to hold: poll them or ask for more",
         ),
-        (WhyNot::UnderWay, "the last resize is not over: poll what the queue had before it"),
+        (
+            WhyNot::UnderWay,
+            "a resize is in progress: poll the completions that the queue had before it",
+        ),
     ];
     for (why, text) in reasons {
         says(&why, text);

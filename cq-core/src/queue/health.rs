@@ -215,10 +215,7 @@ impl Dropped {
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lost, total } = self;
-        write!(
-            f,
-            "the completion queue is full or has ended: {lost} completions were dropped, {total} so far"
-        )
+        write!(f, "the completion queue is full or has ended: dropped {lost} now, {total} in all")
     }
 }
 

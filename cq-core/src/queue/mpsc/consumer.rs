@@ -194,5 +194,5 @@ pub enum WhyNot {
 sentences!(WhyNot {
     Self::Overrun => ("the completion queue has overrun and can't be resized: destroy it");
     Self::BelowUnpolled { promised, unpolled } => ("{unpolled} completions are not polled yet, more than the {promised} that the queue is to hold: poll them or ask for more");
-    Self::UnderWay => ("the last resize is not over: poll what the queue had before it");
+    Self::UnderWay => ("a resize is in progress: poll the completions that the queue had before it");
 });
