@@ -259,7 +259,7 @@ pub enum PollError {
         /// Lower bound on the completions dropped so far; `None` if the device does not report it.
         dropped: Option<u32>,
     },
-    /// The queue was given up: its producers can no longer push. All stored completions have been returned.
+    /// The consumer has failed the queue. All stored completions have been polled.
     Failed,
     /// The queue's producers are gone. All stored completions have been returned.
     Closed,

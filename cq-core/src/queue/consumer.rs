@@ -154,7 +154,7 @@ impl<'a, C, M: Memory> Consumer<'a, C, M> {
         }
     }
 
-    /// Records that the end is reported. Nothing is handed out afterwards ([O3](crate::contract#o3)).
+    /// Records that the end is reported. Later polls return nothing ([O3](crate::contract#o3)).
     #[cold]
     pub(super) fn report(&mut self, error: PollError) -> PollError {
         self.health().report();

@@ -11,8 +11,8 @@
 //!
 //! | bit of the consumer's word | meaning |
 //! |---|---|
-//! | FAILED | the consumer has given the queue up |
-//! | REPORTED | a poll has reported the end: nothing more is handed out |
+//! | FAILED | the consumer has failed the queue |
+//! | REPORTED | a poll has reported the end: later polls return nothing |
 //! | ABANDONED | the consumer is gone |
 //! | ADOPTED | the queue replaces one whose producers' word was not 0 |
 //!
@@ -55,14 +55,14 @@ pub enum State {
         /// How many completions were dropped so far; saturates.
         dropped: u32,
     },
-    /// The consumer [gave it up](super::Consumer::fail).
+    /// The consumer [failed it](super::Consumer::fail).
     Failed,
-    /// The producers are gone. What they stored is still handed out.
+    /// The producers are gone. Polls still return what they stored.
     Closed,
 }
 
 impl State {
-    /// The error of a poll once everything is handed out; `None` while the queue runs.
+    /// The error of a poll once everything stored was polled; `None` while the queue runs.
     pub(super) const fn error(self) -> Option<PollError> {
         match self {
             Self::Running => None,
@@ -144,7 +144,7 @@ impl Health {
         ends
     }
 
-    /// Records that the consumer gives the queue up.
+    /// Records that the consumer fails the queue.
     #[cold]
     pub(super) fn fail(&self) {
         self.note(FAILED);

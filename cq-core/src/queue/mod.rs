@@ -23,7 +23,7 @@
 //! producer.push(&wc)?; // disarmed: no event
 //! assert_eq!(channel.0.get(), 1);
 //!
-//! // A third one overruns the queue: stored completions are handed out, then every poll fails (O3).
+//! // A third one overruns the queue: stored completions are polled first, then every poll fails (O3).
 //! assert_eq!(producer.push(&wc).unwrap_err().total, 1);
 //! let mut out = [Wc::default(); 4];
 //! assert_eq!(consumer.poll(&mut out), Ok(2));
@@ -44,7 +44,7 @@
 //!
 //! # A full queue
 //! A device cannot wait: [`Producer::push`] on a full queue drops the completion and overruns the queue. Stored
-//! completions are still handed out; then every poll fails, permanently ([O3](crate::contract#o3)). Software that can
+//! completions are still polled; then every poll fails, permanently ([O3](crate::contract#o3)). Software that can
 //! wait uses [`Producer::try_push`], which returns an error instead and changes nothing.
 //!
 //! # The end of a queue

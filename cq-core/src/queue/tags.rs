@@ -74,7 +74,7 @@ impl<C> Consumer<'_, C> {
     /// ([O7](crate::contract#o7)).
     ///
     /// # Errors
-    /// The queue has ended, and everything stored has been handed out ([O3](crate::contract#o3)).
+    /// The queue has ended, and everything stored has been polled ([O3](crate::contract#o3)).
     #[inline]
     pub fn poll_with(
         &mut self,
@@ -89,7 +89,7 @@ impl<C> Consumer<'_, C> {
     /// the line stays with the producer's core.
     ///
     /// # Errors
-    /// The queue has ended, and everything stored has been handed out ([O3](crate::contract#o3)).
+    /// The queue has ended, and everything stored has been polled ([O3](crate::contract#o3)).
     #[inline(always)]
     pub fn poll_for(
         &mut self,
