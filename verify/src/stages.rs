@@ -283,7 +283,8 @@ fn test(job: &mut Job) -> Result<String, Stop> {
 
 fn doc(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too.
-    let words = format!("doc {} --no-deps --features cq-core/stream,cq-core/test-util", verbs::WORKSPACE);
+    let words =
+        format!("doc {} --no-deps --features cq-core/stream,cq-core/test-util", verbs::WORKSPACE);
     let mut doc = verbs::cargo(&words);
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;

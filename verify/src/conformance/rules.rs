@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn rows_of_rules_are_told_from_other_rows() {
-        let row = "| <a id=\"n6\"></a>N6 | No wake-up is lost: none. Ever. | `ibv_get_cq_event(3)` |";
+        let row =
+            "| <a id=\"n6\"></a>N6 | No wake-up is lost: none. Ever. | `ibv_get_cq_event(3)` |";
         let found = rule(row).unwrap();
         assert_eq!((found.id, found.in_short()), ("N6", "No wake-up is lost: none"));
         for other in ["| rule | what holds | source |", "|---|---|---|", "text", "| LOC | x | y |"]
