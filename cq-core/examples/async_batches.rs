@@ -45,3 +45,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(served, WORK);
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

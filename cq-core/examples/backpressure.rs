@@ -41,3 +41,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!((polled, end), (WORK, PollError::Closed));
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

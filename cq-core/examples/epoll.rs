@@ -86,3 +86,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!((served, end), (1000, WaitError::Poll(PollError::Closed)));
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

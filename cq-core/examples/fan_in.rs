@@ -81,3 +81,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

@@ -122,3 +122,8 @@ fn main() -> Result<(), rules::Broken> {
     println!("the transport keeps P1 to P7 and N1 to N6");
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), rules::Broken> {
+    main()
+}

@@ -59,3 +59,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{done} transfers, asleep {slept} times");
     Ok(())
 }
+
+#[test]
+fn it_runs() -> Result<(), Box<dyn std::error::Error>> {
+    main()
+}

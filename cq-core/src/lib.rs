@@ -49,10 +49,11 @@
 //! | [`channel`] | event channels: a flag, one for threads, one for tasks |
 //! | [`queue`] | software completion queues; [`queue::raw`] in shared memory, [`queue::mpsc`] for several producers |
 //! | [`sync`] | the memory orderings and their rationale |
+//! | [`causes`] | prints an error with its causes |
 //! | [`contract`] | the rules of behaviour, cited by number in the documentation (`C4`, `N6`) |
 //! | `testing` | a scripted transport, fault injection, and the rules as checks for your own transport (feature `test-util`) |
 //!
-//! # The protocol in ten lines
+//! # The protocol
 //! In brackets, the file under `queue` that implements it.
 //!
 //! 1. The producer writes a completion into the next slot. It stores the last word last, with Release; the generation
@@ -68,6 +69,8 @@
 //!    (`producer`)
 //! 9. If the queue is armed for this completion, the producer disarms it, then raises the event. (`arm`)
 //! 10. A queue without a channel uses neither the fences nor the arm word. (`channel`)
+//! 11. Dropping the last producer closes the queue. Dropping the consumer abandons it, and every later push fails. A raw
+//!     queue outlives its sides. (`health`, `owner`)
 //!
 //! Several producers ([`queue::mpsc`]) first reserve slots by a compare-and-swap on one word (`mpsc/reservation`). The same
 //! word closes the ring when it is full. The rest is the same.

@@ -31,17 +31,18 @@
 //! | `publish` (Release) | producer | `observe` (Acquire) | the words and the tag of one entry |
 //! | `release_head` (Release) | consumer | `acquire_head` (Acquire) | slots whose entries were read and that may be written again |
 //! | `latch` (Release) | producer | `read_latch` (Acquire) | every entry published before the overrun, or before the producer was dropped |
-//! | `latch_more` (Release) | any producer | `read_latch` (Acquire) | that the reservation word is closed |
+//! | `latch_more` (Release) | any producer | `read_latch` (Acquire) | that the reservation word is closed, unless the consumer's word was set |
 //! | `leave` (AcqRel) | any producer that is dropped | `leave` (AcqRel) of the last one | every entry that the others published |
 //! | `reserve` (Release) | any producer | `acquire_tail` (Acquire), any producer | a head at least as new as any that could be seen when the reservation was made |
 //! | `push_fence` (SeqCst) | producer | `arm_fence` (SeqCst) | publish, then load the arm word; against store the arm word, then load the slot and the latch: at least one side sees the other's store |
 //! | `push_fence` (SeqCst) | one producer of several | `push_fence` (SeqCst) of another | with an `arm_fence` between the two: that the next slot is published, or that the ring has ended |
 //! | `unlock` (Release) | the holder of a lock | `try_lock` (Acquire) | everything done under the lock: the queue that threads take turns to poll, and their position in it |
 //! | `count_event` (Release) | the raiser of an event of [`channel`](crate::channel) | `see_events` (Acquire) | that the arm word was written Idle, for each event counted, and the queue's key |
+//! | `register` | consumer | `wake`, producer | a task that was registered before the event; `AtomicWaker` orders them |
 //! | [`Signal::raise`](crate::transport::Signal::raise) | producer | taking the event | that the arm word was written Idle, before the consumer arms again |
 //!
 //! `disarm` and `end` pair with nothing: they are read-modify-writes because they must replace only the value that was
-//! loaded. `join` counts a producer that is cloned, which another one keeps from being the last. A failed `reserve` is an
+//! loaded. `join` is Relaxed: the producer that is cloned is counted itself. A failed `reserve` is an
 //! `acquire_tail`.
 //!
 //! # What is Relaxed
@@ -52,12 +53,15 @@
 //! | both words of the health, by an empty poll | as above; before an end is reported, `read_latch` orders it |
 //! | the consumer's health, by a push | the queue ends one push later; the consumer returns what is stored until it has reported the end, and then nothing |
 //! | the arm word | `push_fence` and `arm_fence` order it; each side otherwise loads what it wrote itself |
-//! | the reservation word, by the consumer | before, `read_latch` has acquired that it is closed; while resizing, a compare-and-swap checks it |
+//! | the reservation word, by the consumer | after an overrun or the last producer's drop, `read_latch` has acquired its final position; after `fail`, a stale one only omits concurrent pushes; while resizing, a compare-and-swap checks it |
 //! | the reservation word, by `has_ended` | `push_fence` orders it |
 //! | tags, the key of a flag | `publish` and `count_event` order them |
 //! | a lock word, by a thread that spins | `try_lock` checks it |
+//! | the count of dropped completions, by `latch_more` | its compare-and-swap checks it |
+//! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
 //!
-//! Relaxed stores are to words that only one side writes, or that one of the pairs above publishes. The last word of a slot, which contains the generation, is always accessed as one
+//! Relaxed stores are to words that only one side writes, to the arm word (see `queue/arm`), or to words that one of the
+//! pairs above publishes. The last word of a slot, which contains the generation, is always accessed as one
 //! word. In the queue's own memory the other words are copied plainly: the slot belongs to the producer between
 //! `acquire_head` and `publish`, and to the consumer between `observe` and `release_head`. In a
 //! [raw](crate::queue::raw) queue, which others may write to at any time, they are stored and loaded Relaxed.
@@ -207,6 +211,12 @@ pub(crate) fn register(waker: &AtomicWaker, task: &core::task::Waker) {
     waker.register_by_ref(task);
     #[cfg(not(loom))]
     waker.register(task);
+}
+
+/// Wakes the registered task.
+#[cfg(feature = "async")]
+pub(crate) fn wake(waker: &AtomicWaker) {
+    waker.wake();
 }
 
 /// Releases a lock.

@@ -261,11 +261,6 @@ impl Wc {
         // SAFETY: as for `words`, and all bit patterns are valid for every field.
         unsafe { &mut *core::ptr::from_mut(self).cast() }
     }
-
-    /// The bytes that `Eq` and `Hash` use: all but the padding.
-    const fn key(&self) -> [u8; 48] {
-        self.to_bytes()
-    }
 }
 
 impl Default for Wc {
@@ -277,7 +272,7 @@ impl Default for Wc {
 
 impl PartialEq for Wc {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        self.to_bytes() == other.to_bytes()
     }
 }
 
@@ -285,7 +280,7 @@ impl Eq for Wc {}
 
 impl Hash for Wc {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key().hash(state);
+        self.to_bytes().hash(state);
     }
 }
 

@@ -43,7 +43,7 @@ const _: () = {
 };
 
 bitflags::bitflags! {
-    /// `enum ibv_send_flags`, without the inline flag: use [`Data::Inline`].
+    /// `enum ibv_send_flags`, without IP_CSUM, and without the inline flag: use [`Data::Inline`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct SendFlags: u32 {
         /// Start only after all earlier READs and atomics have finished.

@@ -28,7 +28,7 @@ fn late() -> Option<Instant> {
 }
 
 #[test]
-fn n09_a_flag_merges_events_and_begins_anew_for_each_pair_of_sides() {
+fn n09_a_flag_merges_events_and_split_discards_them() {
     let mut flag = Flag::new();
     {
         let (raiser, mut events) = flag.split();
@@ -130,7 +130,7 @@ fn n01_awaiting_into_an_empty_buffer_arms_nothing() {
 }
 
 #[test]
-fn n08_events_of_queues_that_share_a_channel_wait_for_who_asks_for_them() {
+fn n08_a_router_keeps_the_events_of_other_queues() {
     let (raiser, events) = channel(3);
     let mut router = Router::<_, 1>::new(events);
     (0..2).for_each(|_| raiser.raise(OTHER));
@@ -175,7 +175,7 @@ fn n07_the_event_of_a_queue_that_is_gone_keeps_no_place() {
 }
 
 #[test]
-fn n08_an_event_that_has_no_place_is_not_lost() {
+fn n08_a_full_router_returns_the_event() {
     let (raiser, events) = channel(3);
     let mut router = Router::<_, 1>::new(events);
     let third = CqKey { index: 5, generation: 1 };

@@ -96,7 +96,7 @@ fn completions_that_are_not_stored() {
     );
     says(
         &TryPushError::Ended,
-        "the completion queue takes no more completions: it has overrun, was given up, or its consumer is gone",
+        "the completion queue takes no more completions: it has overrun, its consumer has failed it, or its consumer is gone",
     );
 }
 

@@ -14,9 +14,8 @@
 //! ```
 //!
 //! # How it works
-//! The word counts raised events, and the receiver remembers how many it has taken. An event that is merged with an
-//! unread one still hands over what its producer did before it: each raise is a Release of the word. A bit would need a
-//! swap for that. The count is exact up to 2³² unread events; a queue that is armed again after each event leaves at most
+//! The word counts raised events, and the receiver remembers how many it has taken. After a merge, the
+//! consumer sees the writes before every raise, because each one is a Release of the word. The count is exact up to 2³² unread events; a queue that is armed again after each event leaves at most
 //! two.
 //!
 //! On targets with compare-and-swap a [`Raiser`] can be cloned. On others there is one, which loads and stores.
@@ -53,7 +52,7 @@ impl Flag {
         }
     }
 
-    /// The two sides. Events of earlier sides are gone.
+    /// The two sides. Unread events are discarded.
     pub fn split(&mut self) -> (Raiser<'_>, Receiver<'_>) {
         let (flag, taken) = (&*self, self.count());
         (Raiser { flag, one_thread: PhantomData }, Receiver { flag, taken })
@@ -89,7 +88,7 @@ impl Default for Flag {
     }
 }
 
-/// The producer's side, for one thread or one interrupt handler. Two that share one do not compile:
+/// The producer's side, for one thread or one interrupt handler. It is not `Sync`:
 ///
 /// ```compile_fail,E0277
 /// fn shared<T: Sync>() {}

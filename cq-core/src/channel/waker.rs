@@ -50,7 +50,7 @@ impl WakerChannel {
         Self { flag: Flag::new(), waker: AtomicWaker::new() }
     }
 
-    /// The two sides. Events of earlier sides are gone.
+    /// The two sides. Unread events are discarded.
     pub fn split(&mut self) -> (Raiser<&Self>, Receiver<&Self>) {
         sides(&*self)
     }
@@ -85,7 +85,7 @@ pub struct Raiser<C> {
 impl<C: Deref<Target = WakerChannel>> Signal for Raiser<C> {
     fn raise(&self, cq: CqKey) {
         self.channel.flag.raise(cq);
-        self.channel.waker.wake();
+        sync::wake(&self.channel.waker);
     }
 }
 

@@ -32,6 +32,16 @@ const IDLE: u32 = 0;
 const SOLICITED: u32 = 1;
 const NEXT: u32 = 2;
 
+/// What the word is armed for, if a completion fires it. `urgent` is called only if it is Solicited.
+#[inline(always)]
+fn fires(word: u32, urgent: impl FnOnce() -> bool) -> Option<Notify> {
+    match word {
+        IDLE => None,
+        SOLICITED => urgent().then_some(Notify::Solicited),
+        _ => Some(Notify::Next),
+    }
+}
+
 /// The word. Any value is a state.
 #[derive(Debug)]
 #[repr(transparent)]
@@ -75,14 +85,9 @@ impl ArmWord {
         holds: impl FnOnce(Notify) -> bool,
         raise: impl FnOnce(),
     ) {
-        let armed = match sync::load_u32(&self.0) {
-            IDLE => return,
-            SOLICITED if !urgent => return,
-            SOLICITED => Notify::Solicited,
-            _ => Notify::Next,
-        };
-        if holds(armed) {
-            return;
+        match fires(sync::load_u32(&self.0), || urgent) {
+            Some(armed) if !holds(armed) => {}
+            _ => return,
         }
         sync::store_u32(&self.0, IDLE);
         raise();
@@ -93,7 +98,7 @@ impl ArmWord {
     #[inline]
     pub(super) fn fire_shared(&self, urgent: impl Fn() -> bool, raise: impl FnOnce()) {
         let mut seen = sync::load_u32(&self.0);
-        while seen != IDLE && (seen != SOLICITED || urgent()) {
+        while fires(seen, &urgent).is_some() {
             match sync::disarm(&self.0, seen, IDLE) {
                 Ok(_) => return raise(),
                 Err(now) => seen = now,

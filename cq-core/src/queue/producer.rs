@@ -161,7 +161,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// the free slots it found last.
     ///
     /// # Staleness
-    /// There were as many. There may have been more between the checks: a peak below the capacity can be missed. The
+    /// This value was reached. There may have been more between the checks: a peak below the capacity can be missed. The
     /// consumer's [`len`](super::Consumer::len) is exact.
     #[must_use]
     pub fn high_water(&mut self) -> usize {
@@ -169,7 +169,7 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
         self.high_water as usize
     }
 
-    /// Whether the consumer is gone, so nothing more will be polled ([S3](crate::contract#s3)).
+    /// Whether the consumer is gone, so nothing more will be polled; never for a raw queue ([S3](crate::contract#s3)).
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.control.alerts.health.is_abandoned()
@@ -347,7 +347,7 @@ pub enum TryPushError {
 sentences!(TryPushError {
     Self::Full => ("the completion queue is full: try again once the consumer has polled");
     Self::Resized => ("the completion queue was resized: follow it to its new ring and push again");
-    Self::Ended => ("the completion queue takes no more completions: it has overrun, was given up, or its consumer is gone");
+    Self::Ended => ("the completion queue takes no more completions: it has overrun, its consumer has failed it, or its consumer is gone");
 });
 
 /// The state of a producer, with which another one can resume. Of use to producers that take turns on a

@@ -14,7 +14,7 @@ pub enum QpType {
     Ud = 4,
 }
 
-/// `struct ibv_srq_init_attr`: the capacities of a shared receive queue.
+/// `struct ibv_srq_attr`: the capacities of a shared receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SrqInit {
     /// Maximum number of outstanding receives.

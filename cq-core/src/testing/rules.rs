@@ -58,8 +58,9 @@
 //! # Ok::<(), rules::Broken>(())
 //! ```
 //!
-//! The checks run on one thread. Use a model checker to find races between threads. The checks can't see system calls,
-//! allocations and locks of a poll ([P5](crate::contract#p5)): [`p05_returns`] checks that a poll returns.
+//! Overrun ([O1](crate::contract#o1)–[O8](crate::contract#o8)) is not checked. The checks run on one thread. Use a
+//! model checker to find races between threads. The checks can't see system calls, allocations and locks of a poll
+//! ([P5](crate::contract#p5)): [`p05_returns`] checks that a poll returns.
 
 mod arming;
 mod polling;
@@ -164,6 +165,7 @@ impl core::error::Error for Broken {}
 /// # Errors
 /// The first rule that is broken.
 pub fn all<F: Fixture>() -> Result<(), Broken> {
+    const { assert!(F::CAPACITY >= 2, "the checks need a queue of at least 2") };
     p03_empty_is_no_error(&mut F::new())?;
     p06_room_for_nothing(&mut F::new())?;
     p07_no_more_than_asked(&mut F::new())?;

@@ -15,7 +15,7 @@ const FAILED: Result<Vec<u64>, PollError> = Err(PollError::Failed);
 const CLOSED: Result<Vec<u64>, PollError> = Err(PollError::Closed);
 
 #[test]
-fn s04_a_queue_that_was_given_up_hands_out_what_it_stores_and_then_fails_for_ever() {
+fn s04_a_failed_queue_returns_what_it_stores_and_then_fails() {
     each_lone!(|producer, consumer, _bell| {
         producer.push_batch(&[0, 1].map(send)).unwrap();
         assert_eq!(consumer.state(), State::Running);
@@ -33,7 +33,7 @@ fn s04_a_queue_that_was_given_up_hands_out_what_it_stores_and_then_fails_for_eve
 }
 
 #[test]
-fn s04_a_queue_that_was_given_up_takes_nothing_more() {
+fn s04_a_failed_queue_stores_nothing_more() {
     for polled_first in [false, true] {
         each_lone!(|producer, consumer, _bell| {
             producer.push(&send(0)).unwrap();
@@ -59,7 +59,7 @@ fn s04_a_queue_that_was_given_up_takes_nothing_more() {
 }
 
 #[test]
-fn s05_sides_that_are_made_anew_find_that_the_queue_was_given_up() {
+fn s05_later_sides_find_that_the_queue_has_failed() {
     for reported in [false, true] {
         let parts = Parts::new(4);
         let (mut producer, mut consumer) = parts.sides(0);
@@ -88,7 +88,7 @@ fn s05_sides_that_are_made_anew_find_that_the_queue_was_given_up() {
 }
 
 #[test]
-fn o03_nothing_is_handed_out_after_the_end_was_reported_though_a_push_was_under_way() {
+fn o03_nothing_is_polled_after_the_end_was_reported_despite_a_concurrent_push() {
     for fails in [true, false] {
         let parts = Parts::new(4);
         let (mut producer, mut consumer) = parts.sides(0);
@@ -115,7 +115,7 @@ fn o03_nothing_is_handed_out_after_the_end_was_reported_though_a_push_was_under_
 }
 
 #[test]
-fn o03_an_overrun_that_is_then_given_up_fails_too() {
+fn o03_an_overrun_queue_can_fail_too() {
     each_lone!(|producer, consumer, _bell| {
         producer.push_batch(&[0, 1, 2, 3, 4].map(send)).unwrap_err();
         consumer.fail();
@@ -126,7 +126,7 @@ fn o03_an_overrun_that_is_then_given_up_fails_too() {
 }
 
 #[test]
-fn s02_a_queue_whose_producer_is_gone_hands_out_what_it_stores_and_is_closed_for_ever() {
+fn s02_a_closed_queue_returns_what_it_stores_and_stays_closed() {
     macro_rules! closes {
         ($queue:expr) => {
             for stored in 0..=4 {
@@ -161,7 +161,7 @@ fn s02_a_queue_whose_producer_is_gone_hands_out_what_it_stores_and_is_closed_for
 }
 
 #[test]
-fn n06_who_sleeps_on_a_queue_that_is_closed_is_woken() {
+fn n06_closing_a_queue_wakes_the_consumer() {
     for on in [Notify::Next, Notify::Solicited] {
         with_each(|sides| {
             if sides.kind == "raw" {
@@ -178,7 +178,7 @@ fn n06_who_sleeps_on_a_queue_that_is_closed_is_woken() {
 }
 
 #[test]
-fn n06_a_sleeper_in_another_thread_learns_that_the_producer_is_gone() {
+fn n06_closing_a_queue_wakes_a_consumer_in_another_thread() {
     for round in 0..200 {
         let bell = &Bell::default();
         let (mut producer, consumer) = HeapCq::new(4).unwrap().split_with(KEY, bell);
@@ -247,7 +247,7 @@ fn s03_a_queue_whose_consumer_is_dropped_is_abandoned() {
 }
 
 #[test]
-fn o03_an_armed_consumer_that_is_gone_is_not_called_for_ever() {
+fn s03_a_dropped_consumer_that_was_armed_gets_one_event_at_most() {
     with_each(|sides| {
         if sides.kind == "raw" {
             return;

@@ -96,7 +96,7 @@ fn every_generation_is_passed_without_a_false_entry() {
 }
 
 #[test]
-fn p02_of_a_batch_all_are_stored_that_there_is_room_for_across_every_wrap() {
+fn p02_a_batch_stores_what_fits_across_every_wrap() {
     macro_rules! stores {
         ($sides:expr, $lag:expr) => {
             match $sides {

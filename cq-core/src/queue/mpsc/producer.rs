@@ -146,7 +146,7 @@ impl<'a, C: Channel> Producer<'a, C> {
     /// free slots it found last are used up.
     ///
     /// # Staleness
-    /// There were as many. There may have been more between the checks: a peak below the capacity can be missed.
+    /// This value was reached. There may have been more between the checks: a peak below the capacity can be missed.
     #[must_use]
     pub fn high_water(&mut self) -> usize {
         self.cached_head.high_water(&self.ring) as usize
