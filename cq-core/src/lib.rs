@@ -72,8 +72,8 @@
 //! 11. Dropping the last producer closes the queue. Dropping the consumer abandons it, and every later push fails. A raw
 //!     queue outlives its sides. (`health`, `owner`)
 //!
-//! Several producers ([`queue::mpsc`]) first reserve slots by a compare-and-swap on one word (`mpsc/reservation`). The same
-//! word closes the ring when it is full. The rest is the same.
+//! Several producers ([`queue::mpsc`]) first reserve slots by a compare-and-swap on one word (`mpsc/reservation`). The
+//! same word closes the ring when it is full. The rest is the same.
 //!
 //! # Unsafe code
 //! The crate denies it, except in these files:

@@ -172,8 +172,8 @@ impl<T> SharedCq<T> {
 impl<T: Arm> SharedCq<T> {
     /// [`CompletionQueue::wait`], with the lock held only to poll and to arm, never while sleeping.
     ///
-    /// The channel must serve this queue only: its events are taken here. A wake-up whose completion another thread polls
-    /// first is spurious; the deadline ends the wait once the channel has no unread event.
+    /// The channel must serve this queue only: its events are taken here. A wake-up whose completion another thread
+    /// polls first is spurious; the deadline ends the wait once the channel has no unread event.
     ///
     /// # Errors
     /// The same as [`CompletionQueue::wait`].

@@ -60,9 +60,9 @@
 //! | the count of dropped completions, by `latch_more` | its compare-and-swap checks it |
 //! | the count of events, by `count_event` without compare-and-swap | the only raiser loads what it stored |
 //!
-//! Relaxed stores are to words that only one side writes, to the arm word (see `queue/arm`), or to words that one of the
-//! pairs above publishes. The last word of a slot, which contains the generation, is always accessed as one
-//! word. In the queue's own memory the other words are copied plainly: the slot belongs to the producer between
+//! Relaxed stores are to words that only one side writes, to the arm word (see `queue/arm`), or to words that one of
+//! the pairs above publishes. The last word of a slot, which contains the generation, is always accessed as one word.
+//! In the queue's own memory the other words are copied plainly: the slot belongs to the producer between
 //! `acquire_head` and `publish`, and to the consumer between `observe` and `release_head`. In a
 //! [raw](crate::queue::raw) queue, which others may write to at any time, they are stored and loaded Relaxed.
 //!

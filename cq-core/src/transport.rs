@@ -135,7 +135,8 @@ pub trait AsyncChannel: Events {
 
 /// The producer side of a channel: an eventfd, a waker, `SEV`.
 pub trait Signal {
-    /// Raises an event for `cq`. Never waits for the reader, no matter how many events are unread ([N9](crate::contract#n9)).
+    /// Raises an event for `cq`. Never waits for the reader, no matter how many events are unread
+    /// ([N9](crate::contract#n9)).
     ///
     /// Raising an event must synchronize with taking it: the thread that takes the event must see all writes made
     /// before the call. A system call, a lock, or a Release/Acquire pair ensures this. It must also hold for both

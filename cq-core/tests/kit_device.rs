@@ -1,4 +1,5 @@
-//! The test kit on a device whose queue, arm and events are plain values: what it accepts, and which wake-ups it finds lost.
+//! The test kit on a device whose queue, arm and events are plain values: what it accepts, and which wake-ups it finds
+//! lost.
 #![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};

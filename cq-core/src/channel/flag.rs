@@ -14,15 +14,15 @@
 //! ```
 //!
 //! # How it works
-//! The word counts raised events, and the receiver remembers how many it has taken. After a merge, the
-//! consumer sees the writes before every raise, because each one is a Release of the word. The count is exact up to 2³² unread events; a queue that is armed again after each event leaves at most
-//! two.
+//! The word counts raised events, and the receiver remembers how many it has taken. After a merge, the consumer sees
+//! the writes before every raise, because each one is a Release of the word. The count is exact up to 2³² unread
+//! events; a queue that is armed again after each event leaves at most two.
 //!
 //! On targets with compare-and-swap a [`Raiser`] can be cloned. On others there is one, which loads and stores.
 //!
 //! # Sleeping
-//! The flag does not put the core to sleep. On Arm, use `WFE`, which the interrupt ends; with `WFI`, check the flag with
-//! interrupts masked first.
+//! The flag does not put the core to sleep. On Arm, use `WFE`, which the interrupt ends; with `WFI`, check the flag
+//! with interrupts masked first.
 
 use core::cell::Cell;
 use core::marker::PhantomData;

@@ -26,8 +26,8 @@
 //! | `thread` | a thread that sleeps | feature `std` |
 //! | `waker` | a task of any executor | feature `async` |
 //!
-//! [`route`] shares one channel between several queues. A closure is a [`Signal`](crate::transport::Signal), too: one that
-//! writes to an eventfd, for example.
+//! [`route`] shares one channel between several queues. A closure is a [`Signal`](crate::transport::Signal), too: one
+//! that writes to an eventfd, for example.
 
 pub mod flag;
 pub mod route;

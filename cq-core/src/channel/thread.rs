@@ -23,8 +23,8 @@
 //! ```
 //!
 //! Several queues may share a channel: each event names its queue ([N8](crate::contract#n8)). A queue has at most one
-//! unread event, however often its event is raised ([N9](crate::contract#n9)). A [`StopHandle`] ends a sleep from another
-//! thread.
+//! unread event, however often its event is raised ([N9](crate::contract#n9)). A [`StopHandle`] ends a sleep from
+//! another thread.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;

@@ -11,8 +11,8 @@ use crate::transport::{Arm, AsyncChannel, PollError};
 use crate::wc::Wc;
 
 /// A [`Stream`] of a queue's completions, for a task of any executor. It polls up to `N` completions at a time. The
-/// stream ends when the queue's producers are gone, or after an error. Completions that it has polled and not yet yielded
-/// are lost when it is dropped.
+/// stream ends when the queue's producers are gone, or after an error. Completions that it has polled and not yet
+/// yielded are lost when it is dropped.
 ///
 /// ```
 /// use cq_core::channel::waker;

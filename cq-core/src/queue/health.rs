@@ -23,9 +23,9 @@
 //! ended ([O3](crate::contract#o3), [S5](crate::contract#s5)). Splitting a queue anew starts a new one (`reset`); a raw
 //! queue that replaces another starts with the other's state (`adopt`).
 //!
-//! A producer that has cached free slots loads only the consumer's word. A single producer loads both words when it caches
-//! its limit, and clears the limit when it drops a completion. Several producers close the reservation word before they
-//! drop one, unless the consumer's word is set.
+//! A producer that has cached free slots loads only the consumer's word. A single producer loads both words when it
+//! caches its limit, and clears the limit when it drops a completion. Several producers close the reservation word
+//! before they drop one, unless the consumer's word is set.
 
 use core::fmt;
 

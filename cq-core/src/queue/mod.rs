@@ -49,8 +49,8 @@
 //!
 //! # The end of a queue
 //! A queue ends when it overruns, when [`Consumer::fail`] is called, or when its last producer is dropped. The consumer
-//! can still poll what was stored. For the producers, the queue also ends when the consumer is dropped. A [raw] queue outlives its sides. The end is
-//! recorded in one place, so a side that is created later finds it too.
+//! can still poll what was stored. For the producers, the queue also ends when the consumer is dropped. A [raw] queue
+//! outlives its sides. The end is recorded in one place, so a side that is created later finds it too.
 //!
 //! # Why no wake-up is lost
 //! The producer publishes, executes a fence, and loads the arm word. The consumer stores the arm word, executes a

@@ -161,8 +161,8 @@ impl<'a, C: Channel, M: Memory> Producer<'a, C, M> {
     /// the free slots it found last.
     ///
     /// # Staleness
-    /// This value was reached. There may have been more between the checks: a peak below the capacity can be missed. The
-    /// consumer's [`len`](super::Consumer::len) is exact.
+    /// This value was reached. There may have been more between the checks: a peak below the capacity can be missed.
+    /// The consumer's [`len`](super::Consumer::len) is exact.
     #[must_use]
     pub fn high_water(&mut self) -> usize {
         self.high_water = self.high_water.max(self.unpolled());

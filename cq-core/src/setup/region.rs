@@ -33,7 +33,8 @@ bitflags::bitflags! {
 }
 
 impl Access {
-    /// [`LOCAL_WRITE`](Self::LOCAL_WRITE) and [`REMOTE`](Self::REMOTE). A device without atomics (`IBV_ATOMIC_NONE`) may refuse it.
+    /// [`LOCAL_WRITE`](Self::LOCAL_WRITE) and [`REMOTE`](Self::REMOTE). A device without atomics (`IBV_ATOMIC_NONE`)
+    /// may refuse it.
     pub const EVERY: Self = Self::LOCAL_WRITE.union(Self::REMOTE);
 
     /// Whether the flags permit remote writes or atomics without local writes. Such a registration is refused

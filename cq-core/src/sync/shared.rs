@@ -30,7 +30,8 @@ pub fn end(tail: &AtomicWord, seen: Word, next: Word) -> Result<Word, Word> {
     tail.compare_exchange(seen, next, Relaxed, Relaxed)
 }
 
-/// Counts dropped completions, after the reservation word was seen closed or the consumer's word set. Returns the new count.
+/// Counts dropped completions, after the reservation word was seen closed or the consumer's word set. Returns the new
+/// count.
 pub fn latch_more(cell: &AtomicU32, mut add: impl FnMut(u32) -> u32) -> u32 {
     let (release, mut count) = (at(Site::Latch, Release), 0);
     let count_each = |before| {
