@@ -104,7 +104,7 @@ fn o03_nothing_is_polled_after_the_end_was_reported_despite_a_concurrent_push() 
         let (at, other) = (consumer.position(), Control::new());
         let late = raw_queue(&other, &parts.slots, &[], 4).unwrap();
         late.into_producer(Tail::from_words([at, at + 4]), NoChannel).push(&send(9)).unwrap();
-        assert!(consumer.is_empty());
+        assert_eq!((consumer.is_empty(), consumer.len()), (true, 0));
         assert_eq!(drain(&mut consumer), Err(error));
         let mut next = parts.consumer(at);
         assert!(next.is_empty());
