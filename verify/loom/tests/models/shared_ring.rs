@@ -211,7 +211,7 @@ fn high_water() {
             producer
         })
     });
-    consumer.poll(&mut out).unwrap();
+    consumer.poll(&mut [Wc::default(); 2]).unwrap();
     for producer in producers {
         let mut producer = producer.join().unwrap();
         assert!(producer.high_water() <= 2, "{NEVER_WAS}");
