@@ -86,7 +86,7 @@
 //! | `sync` | plain copies of words that nobody else accesses |
 //! | `wc` | a completion is plain bytes |
 //! | `shared_cq` | there is one guard at a time |
-//! | `testing` | a raw queue made of atomic words is sound whoever shares it |
+//! | `testing` | a raw queue consists of atomic words, which any number of sides may share |
 //!
 //! # Features
 //!

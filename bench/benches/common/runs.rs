@@ -82,7 +82,7 @@ impl<const N: usize> Run for PushPop<N> {
     }
 }
 
-/// One thread polls a queue that stays empty, with room for `N` entries; if `CALLED`, by a function that is not inlined, as
+/// One thread polls a queue that stays empty, into a buffer of `N` entries; if `CALLED`, by a function that is not inlined, as
 /// where a transport is called through a trait object.
 pub struct EmptyPoll<const N: usize, const CALLED: bool>;
 
