@@ -115,36 +115,4 @@ impl Lock {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_owner_is_its_place_and_its_generation() {
-        for (place, generation) in [(0, 0), (0, 1), (7, 3), (u16::MAX - 1, u16::MAX)] {
-            let owner = Owner::new(place, generation);
-            assert_eq!(owner.place(), place);
-            assert_eq!(Owner::from_word(owner.to_word()), Some(owner));
-            assert_ne!(owner, Owner::new(place, generation.wrapping_add(1)));
-        }
-        assert_eq!(Owner::from_word(0), None);
-    }
-
-    #[test]
-    fn one_heir_inherits() {
-        let (lock, dead) = (Lock::new(), Owner::new(0, 1));
-        let heirs = [Owner::new(1, 1), Owner::new(2, 1)];
-        assert!(lock.try_enter(dead));
-        assert_eq!(heirs.map(|heir| lock.inherit(dead, heir)), [true, false]);
-        assert_eq!(lock.holder(), Some(heirs[0]));
-        lock.leave();
-        assert!(!lock.inherit(dead, heirs[1]), "nobody holds it");
-        assert!(lock.try_enter(heirs[1]));
-    }
-
-    #[test]
-    fn the_next_at_a_place_is_another_owner() {
-        let (lock, old, new) = (Lock::new(), Owner::new(3, 1), Owner::new(3, 2));
-        assert!(lock.try_enter(new));
-        assert!(!lock.inherit(old, Owner::new(4, 1)), "that one is alive");
-    }
-}
+mod tests;

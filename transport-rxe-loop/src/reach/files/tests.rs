@@ -1,0 +1,66 @@
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::*;
+use crate::fabric::Fabric;
+use crate::sync::{self, AtomicU64};
+
+const LEN: usize = 4 << 12;
+
+/// The name of a file that no region has.
+fn path(nth: u32) -> PathBuf {
+    Fabric::of_tests().path().memory(1, 0xff_ff00 + nth)
+}
+
+fn word(memory: &Mapping) -> &AtomicU64 {
+    memory.at(LEN - 8).unwrap()
+}
+
+#[test]
+fn x07_nothing_is_left_of_a_region_that_can_not_be_mapped() {
+    let path = path(0);
+    make(&path, 0).unwrap_err();
+    assert!(!path.exists());
+}
+
+#[test]
+fn x03_a_region_that_goes_gives_its_bytes_back_whoever_still_maps_it() {
+    let path = path(1);
+    for of_the_dead in [false, true] {
+        let mine = make(&path, LEN).unwrap();
+        let theirs = map(&path, LEN).unwrap();
+        sync::store(word(&mine), 7);
+        assert_eq!(sync::load(word(&theirs)), 7);
+        if of_the_dead {
+            bury(&path)
+        } else {
+            end(&path, &mine)
+        }
+        assert_eq!(sync::load(word(&theirs)), 0, "of the dead: {of_the_dead}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn x04_bytes_that_another_process_did_not_reserve_are_before_they_are_mapped() {
+    let path = path(2);
+    let file = File::create_new(&path).unwrap();
+    file.set_len(LEN as u64).unwrap();
+    assert_eq!(file.metadata().unwrap().blocks(), 0);
+    let memory = map(&path, LEN).unwrap();
+    assert_eq!(missing(file.as_fd(), LEN as u64), Ok(0));
+    end(&path, &memory);
+}
+
+#[test]
+fn x07_where_there_is_no_limit_there_is_room() {
+    const LEN: u64 = 2 << 20;
+    let file = memfd_create("region", MemfdFlags::CLOEXEC).unwrap();
+    assert_eq!(fstatvfs(&file).unwrap().f_blocks, 0, "no limit");
+    assert_eq!(missing(file.as_fd(), LEN), Ok(LEN));
+    assert_eq!(reserve(file.as_fd(), LEN), Ok(()));
+    assert_eq!(missing(file.as_fd(), LEN), Ok(0), "it has all of them by now");
+}

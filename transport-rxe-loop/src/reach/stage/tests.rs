@@ -1,0 +1,51 @@
+use super::*;
+
+const PROCESSES: usize = 3;
+
+fn stages() -> Stages {
+    let [heads, data] = Stages::sizes(PROCESSES);
+    let memory = Box::leak(Box::new(Mapping::new(heads + data).unwrap()));
+    Stages::new(memory, [0, heads], PROCESSES).unwrap()
+}
+
+#[test]
+fn x07_each_attachment_has_stages_of_its_own_and_no_bytes_are_of_two() {
+    let stages = stages();
+    let small: Vec<_> = (0..4).flat_map(|place| stages.of(place)).collect();
+    assert_eq!(small.len(), PROCESSES * OWN, "there is no fourth attachment");
+    assert!(small.iter().all(|stage| stage.bytes() == SMALL_BYTES));
+    assert_eq!(stages.large().filter(|stage| stage.bytes() == LARGE_BYTES).count(), LARGE);
+    let all: Vec<_> = stages.all().collect();
+    assert_eq!(all.len(), small.len() + LARGE);
+    for pair in all.windows(2) {
+        assert_eq!(pair[0].data.as_ptr_range().end, pair[1].data.as_ptr());
+        assert!(std::ptr::addr_eq(stages.at(pair[1].index()).head, pair[1].head));
+    }
+    assert_eq!(stages.at(all.len()).index(), 0, "any index is one");
+}
+
+#[test]
+fn x04_any_request_is_one_or_none() {
+    let head = stages().at(0).head;
+    for code in [0, 7, u32::MAX] {
+        sync::store(&head.code, code);
+        assert!(head.read().is_none());
+    }
+    sync::store(&head.code, 1);
+    sync::store(&head.len, u32::MAX);
+    assert_eq!(head.read().unwrap().1.count(), MAX_SGE);
+}
+
+#[test]
+fn what_is_asked_is_read_as_it_was_written() {
+    let head = stages().at(0).head;
+    let whose = Whose { domain: 5, target: 6 };
+    let needs = Access::REMOTE_WRITE;
+    let sges = [1, 2].map(|n| Sge { addr: 64 * n, length: n as u32, lkey: 7 });
+    let asked = Request { code: Code::WriteLate, whose, needs, operands: [3, 4] };
+    head.write(&asked, sges.into_iter());
+    let (read, of) = head.read().unwrap();
+    assert_eq!((read.code, read.operands), (asked.code, asked.operands));
+    assert_eq!((read.whose, read.needs), (whose, needs));
+    assert!(of.eq(sges));
+}
