@@ -6,11 +6,11 @@ use std::fmt;
 use cq_core::setup::QpAttrMask;
 use thiserror::Error;
 
-use crate::device;
-use crate::fabric::error::AttachError;
-use crate::fabric::limits::LimitsTextError;
-use crate::fault::FaultsError;
-use crate::state::QpState;
+use crate::api::device;
+use crate::api::state::QpState;
+use crate::policy::faults::FaultsError;
+use crate::shm::error::AttachError;
+use crate::shm::limits::LimitsTextError;
 
 /// Why a device could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

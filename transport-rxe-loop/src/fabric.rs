@@ -1,51 +1,36 @@
 //! The device's memory and what belongs to this process: one for all who open the same fabric in it, mapped
 //! at the first open and kept to the end, so that everything in it can be borrowed for ever.
 
-pub mod address;
-pub mod alive;
-pub mod attach;
-pub mod claim;
-pub mod domains;
-pub mod error;
-pub mod file;
-#[cfg(test)]
-pub mod file_tests;
-pub mod fork;
-pub mod guard_page;
-pub mod header;
-pub mod limits;
-pub mod name;
-pub mod prune;
-pub mod registry;
-pub mod unshared;
-
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cq_core::queue::raw::{Layout, RawQueue};
 
+use crate::api::open::Ways;
+use crate::completion::fifo::Bells;
+use crate::engine::port::Address;
+use crate::engine::queue_pair::Remains;
 use crate::error::OpenError;
-use crate::fabric::address::Address;
-use crate::fabric::alive::Liveness;
-use crate::fabric::attach::Attachment;
-use crate::fabric::domains::Domains;
-use crate::fabric::error::AttachError;
-use crate::fabric::limits::{Limits, OtherLimits};
-use crate::fabric::name::{FabricName, FabricPath};
-use crate::fabric::registry::REGISTRY;
-use crate::fault::Engine;
-use crate::fifo::Bells;
 use crate::layout::{self, ChannelSlot, CqSlot, Entry, MrSlot, OwnQp, QpSlot, SrqSlot, Tables};
-use crate::lock::{Guard, Stuck};
-use crate::open::Ways;
-use crate::place::Remains;
+use crate::lifecycle::deaths;
+use crate::lifecycle::service::Service;
+use crate::memory::copier;
+use crate::memory::domains::{self, Domains};
+use crate::memory::reach::Reach;
+use crate::memory::remote::Process;
+use crate::policy::faults::Engine;
 use crate::protocol::lock::{Lock, Owner};
 use crate::protocol::requests::Reminder;
-use crate::reach::remote::Process;
-use crate::reach::{Reach, copier};
-use crate::region::{Mapping, Shared};
-use crate::service::Service;
-use crate::sweep;
+use crate::shm::attach::Attachment;
+use crate::shm::error::AttachError;
+use crate::shm::limits::{Limits, OtherLimits};
+use crate::shm::liveness::Liveness;
+use crate::shm::lock::{Guard, Stuck};
+use crate::shm::mapping::{Mapping, Shared};
+use crate::shm::name::{FabricName, FabricPath};
+use crate::shm::registry::REGISTRY;
+#[cfg(test)]
+use crate::shm::{claim, header};
 use crate::sync::{self, AtomicU32};
 
 /// The device.
@@ -53,7 +38,7 @@ pub struct Fabric {
     here: &'static Attachment,
     address: Address,
     tables: Tables,
-    me: Owner,
+    pub me: Owner,
     domains: Domains,
     /// Whether queue pairs of this process may be noted by itself: see `notes`.
     noted: Reminder,
@@ -81,7 +66,7 @@ impl Fabric {
         let here = REGISTRY.attach(&FabricPath::new(name), wanted, &layout::FORMAT)?;
         let fabric = here.device(|| Self::new(here, ways))?;
         // Nobody may watch who is not connected to another process.
-        sweep::look(fabric);
+        deaths::look(fabric);
         Ok(fabric)
     }
 
@@ -275,7 +260,7 @@ impl Fabric {
         self.faults.as_ref()
     }
 
-    /// Whether this process has it [as Soft-RoCE](crate::imitate) is.
+    /// Whether this process has it [as Soft-RoCE](crate::policy::imitation) is.
     #[inline]
     pub const fn imitates_rxe(&self) -> bool {
         self.imitates_rxe

@@ -1,4 +1,4 @@
-//! What lies in the device's memory: the tables, and after them the [arena](crate::arena). Offsets and
+//! What lies in the device's memory: the tables, and after them the [arena](crate::shm::arena). Offsets and
 //! indices only, no address but those of registered memory, which mean something in their owner's process.
 //!
 //! ```text
@@ -15,23 +15,22 @@
 #![allow(unsafe_code)]
 
 mod slots;
-mod table;
 
 pub use self::slots::{
     ChannelSlot, CqSlot, MrSlot, OwnQp, ProcessSlot, QP_EVENTS, QpSlot, RingWords, SrqSlot,
 };
-pub use self::table::{Entry, Table};
+pub use crate::shm::table::{Entry, Table};
 
 use cq_core::queue::Control;
 use cq_core::queue::raw::Slot;
 
-use crate::arena::{Arena, GRANULE};
-use crate::fabric::header::{self, Format};
-use crate::fabric::limits::Limits;
+use crate::memory::atomics::STRIPES;
+use crate::memory::stage::{self, Stages};
 use crate::protocol::lock::Lock;
-use crate::reach::stage::{self, Stages};
-use crate::reach::stripes::STRIPES;
-use crate::region::{Mapping, Shared};
+use crate::shm::arena::{Arena, GRANULE};
+use crate::shm::header::{self, Format};
+use crate::shm::limits::Limits;
+use crate::shm::mapping::{Mapping, Shared};
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
 const HEADER: usize = header::BYTES;
@@ -64,7 +63,7 @@ pub struct Common {
     /// Held by who sweeps up after a dead process.
     pub sweep: Lock,
     pub arena: Lock,
-    /// Held by who does an atomic on memory that others can't map: see [`stripes`](crate::reach::stripes).
+    /// Held by who does an atomic on memory that others can't map: see [`stripes`](crate::memory::atomics).
     pub stripes: [Lock; STRIPES],
     /// Where the arena was left.
     pub arena_next: AtomicU32,

@@ -231,90 +231,45 @@ pub mod sync;
 
 cfg_if::cfg_if! {
     if #[cfg(not(loom))] {
-        #[cfg(test)]
-        mod actor;
-        mod ah;
-        mod arena;
-        mod async_event;
-        mod attr;
-        #[cfg(test)]
-        mod audit;
-        mod bell;
-        #[cfg(test)]
-        mod chance;
-        mod channel;
+        mod api;
         mod completion;
-        mod connect;
-        mod cq;
-        mod datagram;
-        #[doc(hidden)]
-        pub mod descriptor;
-        mod device;
-        #[cfg(test)]
-        mod dying;
+        mod engine;
         mod error;
-        mod execute;
         mod fabric;
-        mod facts;
-        mod fault;
-        mod fifo;
-        mod flush;
         #[cfg(test)]
-        mod hostile;
-        mod identity;
-        mod imitate;
-        mod initiator;
-        mod kicks;
-        mod local;
+        #[path = "../tests/inside/mod.rs"]
+        mod inside;
         mod layout;
-        mod lock;
+        mod lifecycle;
         mod memory;
-        mod mr;
-        mod mw;
-        mod notes;
-        mod onesided;
-        mod open;
-        mod overrun;
-        mod pd;
-        mod peer;
-        mod place;
-        mod pool;
-        mod qp;
-        mod queue;
-        mod reach;
-        mod region;
-        mod retry;
-        mod service;
-        mod signals;
-        mod srq;
-        mod state;
-        mod sweep;
-        mod twosided;
-        mod unreliable;
-        mod window;
+        mod policy;
+        mod shm;
+
+        #[doc(hidden)]
+        pub use crate::shm::descriptor;
 
         pub use cq_core::testing::fault::When;
         pub use cq_core::setup::{Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpType, RangeError, SrqInit};
 
-        pub use crate::ah::{AddressError, AddressHandle, AddressVector};
-        pub use crate::attr::QpAttr;
-        pub use crate::channel::CompletionChannel;
-        pub use crate::cq::{Cq, CqInit};
-        pub use crate::datagram::{Destination, Directed};
-        pub use crate::device::{AtomicCap, Context, DeviceAttr, MemoryWindows, devices};
+        pub use crate::api::ah::{AddressError, AddressHandle, AddressVector};
+        pub use crate::api::attr::QpAttr;
+        pub use crate::api::channel::CompletionChannel;
+        pub use crate::api::cq::{Cq, CqInit};
+        pub use crate::api::datagram::{Destination, Directed};
+        pub use crate::api::device::{AtomicCap, Context, DeviceAttr, MemoryWindows, devices};
         pub use crate::error::{ArmLimitError, CreateError, Limit, ModerateError, ModifyError, OpenError, RegisterError, ResizeError};
-        pub use crate::fabric::error::AttachError;
-        pub use crate::fabric::header::NotOurs;
-        pub use crate::fabric::limits::{Limits, LimitsError, LimitsTextError, OtherLimits};
-        pub use crate::fabric::name::NameError;
-        pub use crate::fault::{Faults, FaultsError, Injected};
-        pub use crate::mr::{MemoryRegion, OwnedRegion};
-        pub use crate::mw::MemoryWindow;
-        pub use crate::open::OpenOptions;
-        pub use crate::pd::ProtectionDomain;
-        pub use crate::qp::{Batch, QpInit, QueuePair};
-        pub use crate::srq::SharedReceiveQueue;
-        pub use crate::state::{QpState, Rule};
+        pub use crate::shm::error::AttachError;
+        pub use crate::shm::header::NotOurs;
+        pub use crate::shm::limits::{Limits, LimitsError, LimitsTextError, OtherLimits};
+        pub use crate::shm::name::NameError;
+        pub use crate::policy::faults::{Faults, FaultsError, Injected};
+        pub use crate::api::mr::{MemoryRegion, OwnedRegion};
+        pub use crate::api::mw::MemoryWindow;
+        pub use crate::api::open::OpenOptions;
+        pub use crate::api::pd::ProtectionDomain;
+        pub use crate::api::qp::{Batch, QpInit, QueuePair};
+        pub use crate::api::srq::SharedReceiveQueue;
+        pub use crate::api::state::{QpState, Rule};
     }
 }
 

@@ -7,13 +7,13 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::SendWr;
 
 use super::*;
-use crate::device::{self, Context};
+use crate::api::device::{self, Context};
+use crate::api::mr::OwnedRegion;
+use crate::api::open::OpenOptions;
+use crate::api::pd::{Domain, ProtectionDomain};
+use crate::api::qp::QpInit;
 use crate::error::{CreateError, Limit, RegisterError};
-use crate::fabric::registry::Registry;
-use crate::mr::OwnedRegion;
-use crate::open::OpenOptions;
-use crate::pd::{Domain, ProtectionDomain};
-use crate::qp::QpInit;
+use crate::shm::registry::Registry;
 
 #[test]
 fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
@@ -36,7 +36,7 @@ fn x03_a_process_that_closes_a_descriptor_of_the_file_lives_and_gets_its_name_ag
     // With any descriptor of a file, all record locks go that the process has there.
     drop(File::open(fabric.path().file()).unwrap());
     assert_eq!(me(), Liveness::Alive { pid: None });
-    sweep::look(fabric);
+    deaths::look(fabric);
     assert_eq!(me(), Liveness::Alive { pid: Some(std::process::id() as i32) });
 }
 

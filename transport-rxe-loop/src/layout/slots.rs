@@ -6,7 +6,6 @@ use std::fmt;
 
 use cq_core::setup::QpType;
 
-use super::table::Entry;
 use crate::protocol::channel::{Board, EventNode};
 use crate::protocol::fanin::Fanin;
 use crate::protocol::life::Life;
@@ -18,7 +17,8 @@ use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
 use crate::protocol::stage::{Abandoned, Askers};
 use crate::protocol::window::Copying;
-use crate::region::Shared;
+use crate::shm::mapping::Shared;
+use crate::shm::table::Entry;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// Kinds of asynchronous events that a queue pair can have.
@@ -48,11 +48,11 @@ unsafe impl Shared for ProcessSlot {}
 pub struct ProcessSlot {
     /// Counts how often its service thread was asked for, which sleeps on it.
     pub calls: AtomicU32,
-    /// Who has asked it for something: see [`copier`](crate::reach::copier).
+    /// Who has asked it for something: see [`copier`](crate::memory::copier).
     pub askers: Askers,
     /// Whether it may still carry out what they have given up.
     pub abandoned: Abandoned,
-    /// Where its [guard page](crate::fabric::guard_page) is.
+    /// Where its [guard page](crate::shm::guard_page) is.
     pub guard: AtomicU64,
 }
 
@@ -131,14 +131,14 @@ pub struct OwnQp {
     pub turn: Ownership,
     /// The same as [`SendSide::copying`], to go by in its own process.
     pub copying: Copying,
-    /// Whether there may be [faults](crate::fault).
+    /// Whether there may be [faults](crate::policy::faults).
     pub faulty: AtomicU32,
     /// Of any process' queue pair: who was found suspended over its [`taking`](QpSlot::taking), as that has it; 0
     /// is nobody.
     pub stuck: AtomicU32,
     /// Whether the holder of the turn has waited for a process that lives and does not get on.
     pub unanswered: AtomicU32,
-    /// The atomic that its oldest request has begun, and that was not answered: see [`onesided`](crate::onesided).
+    /// The atomic that its oldest request has begun, and that was not answered: see [`onesided`](crate::engine::onesided).
     pub begun: [AtomicU64; 2],
 }
 
@@ -189,7 +189,7 @@ pub struct MrSlot {
     pub key: AtomicU32,
     pub access: AtomicU32,
     pub pd: AtomicU32,
-    /// Whether it is memory of the fabric's: see [`facts`](crate::facts).
+    /// Whether it is memory of the fabric's: see [`facts`](crate::memory::region).
     pub kind: AtomicU32,
     /// Of a window: the queue pair that it is bound to. 0 is a region.
     pub qp: AtomicU32,
@@ -254,7 +254,7 @@ impl fmt::Debug for SrqSlot {
     }
 }
 
-/// A channel: the marks of those that have unread events, by the numbers of [`bell`](crate::bell).
+/// A channel: the marks of those that have unread events, by the numbers of [`bell`](crate::completion::channel).
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct ChannelSlot {

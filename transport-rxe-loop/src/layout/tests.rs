@@ -1,5 +1,5 @@
 use super::*;
-use crate::open::OpenOptions;
+use crate::api::open::OpenOptions;
 use crate::sync;
 
 #[test]

@@ -6,7 +6,7 @@ pub mod confined;
 pub mod datagrams;
 pub mod events;
 pub mod failing;
-#[path = "../../src/actor.rs"]
+#[path = "../inside/actor.rs"]
 pub mod process;
 pub mod sharing;
 pub mod windows;

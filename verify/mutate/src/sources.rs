@@ -222,8 +222,8 @@ mod tests {
         assert_eq!(find("cq-core/src/queue/ring.rs").unwrap().area, Area::Core);
         let window = find("transport-rxe-loop/src/protocol/window.rs").unwrap();
         assert_eq!((window.area, window.worlds), (Area::Protocol, Worlds::BOTH));
-        assert_eq!(find("transport-rxe-loop/src/qp.rs").unwrap().area, Area::Device);
-        assert!(!find("transport-rxe-loop/src/qp.rs").unwrap().worlds.loom);
+        assert_eq!(find("transport-rxe-loop/src/api/qp.rs").unwrap().area, Area::Device);
+        assert!(!find("transport-rxe-loop/src/api/qp.rs").unwrap().worlds.loom);
         for test in ["dying", "hostile", "actor", "audit", "chance", "protocol/fanin/tests"] {
             assert!(find(&format!("transport-rxe-loop/src/{test}.rs")).is_none(), "{test}");
         }

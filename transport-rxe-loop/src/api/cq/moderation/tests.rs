@@ -1,0 +1,119 @@
+use cq_core::transport::{Arm, Armed, Events, Notify};
+
+use super::*;
+use crate::api::channel::CompletionChannel;
+use crate::api::device::Context;
+use crate::api::open::OpenOptions;
+use crate::completion::moderation::{look, now};
+use crate::fabric::Fabric;
+use crate::inside::actor::until;
+use crate::layout::{CqSlot, Entry as _};
+use crate::protocol::lock::Owner;
+use crate::protocol::moderation::News;
+
+/// A place where nobody lives.
+const PLACE: u16 = 34;
+
+/// The longest period, in microseconds.
+const LONG: u16 = u16::MAX;
+
+#[test]
+fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let lock = &fabric.cq(cq.queue.index()).fanin.lock;
+    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    cq.moderate(2, LONG).unwrap();
+    assert_eq!(lock.holder(), None);
+}
+
+#[test]
+fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_others() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let channel = context.create_channel().unwrap();
+    let mut mute = context.create_cq(4, None).unwrap();
+    mute.moderate(2, LONG).unwrap();
+    let mut cq = context.create_cq(4, Some(&channel)).unwrap();
+    cq.moderate(1, LONG).unwrap();
+    let index = cq.queue.index();
+    let looks_at = |index| fabric.service().looks_at(index);
+    assert!(!looks_at(mute.queue.index()) && !looks_at(index));
+    cq.moderate(2, LONG).unwrap();
+    assert!(looks_at(index));
+    cq.moderate(1, 0).unwrap();
+    cq.destroy().unwrap();
+    assert!(!looks_at(index));
+}
+
+/// A queue whose events are held back, in a fabric whose service thread is not there to raise them.
+struct Scene {
+    fabric: &'static Fabric,
+    cq: Cq,
+    channel: CompletionChannel,
+    _context: Context,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (context, fabric) = OpenOptions::new().alone();
+        let channel = context.create_channel().unwrap();
+        let cq = context.create_cq(4, Some(&channel)).unwrap();
+        Self { fabric, cq, channel, _context: context }
+    }
+
+    fn slot(&self) -> &'static CqSlot {
+        self.fabric.cq(self.cq.queue.index())
+    }
+
+    fn look(&self) -> Option<u64> {
+        look(self.fabric, self.cq.queue.index())
+    }
+
+    /// A completion comes at a time, of which `slot` holds the event back for so many microseconds.
+    fn hold(&mut self, slot: &CqSlot, at: u64, period: u16) -> Alert {
+        assert_eq!(self.cq.arm(Notify::Next), Ok(Armed::Armed));
+        let queue = ring(self.fabric, self.slot().fanin.place()).unwrap();
+        let setting = Setting { count: u16::MAX, period };
+        assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
+        slot.moderation.alert(queue.control(), News { all: 1, ..News::default() }, || at)
+    }
+}
+
+#[test]
+fn n12_an_event_whose_time_is_over_is_raised_and_not_looked_at_again() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.hold(scene.slot(), now() - 1_000_000, 1), Alert::Call);
+    assert_eq!(scene.look(), None);
+    assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
+    assert_eq!(scene.channel.take_event(), Ok(None));
+}
+
+#[test]
+fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
+    // Where the machine was too slow, it is tried again.
+    until("the event is not due yet", || {
+        let mut scene = Scene::new();
+        let (slot, start) = (scene.slot(), now() - 1_000_000);
+        let queue = ring(scene.fabric, slot.fanin.place()).unwrap();
+        assert_eq!(scene.hold(slot, start, 1), Alert::Call);
+        let none = Setting::default();
+        assert_eq!(slot.moderation.set(queue.control(), none), Alert::Raise);
+        assert_eq!(scene.hold(slot, start + 1, LONG), Alert::None, "the alarm is earlier");
+        let left = scene.look();
+        let is_early = now() <= start + u64::from(LONG) * 1_000;
+        assert!(!is_early || left.is_some_and(|left| left > 0), "{left:?}");
+        is_early
+    });
+}
+
+#[test]
+fn n12_the_events_of_other_processes_are_left_to_them() {
+    let mut scene = Scene::new();
+    let (index, _) = scene.fabric.tables().cqs.claim(PLACE).unwrap();
+    let theirs = scene.fabric.cq(index);
+    assert_eq!(scene.hold(theirs, now() - 1_000_000, 1), Alert::Call);
+    let alarm = theirs.moderation.alarm();
+    assert_eq!(look(scene.fabric, index), None);
+    assert_eq!(theirs.moderation.alarm(), alarm);
+    theirs.life().end(PLACE);
+}

@@ -1,0 +1,152 @@
+use std::thread;
+
+use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
+use cq_core::queue::{Entry, NoChannel};
+use cq_core::setup::{QpCaps, QpType};
+use cq_core::transport::{AsyncEvents, Events, Post};
+use cq_core::wc::WcStatus;
+use cq_core::wr::SendWr;
+
+use super::*;
+use crate::api::open::OpenOptions;
+use crate::api::qp::QpInit;
+use crate::completion::channel;
+use crate::completion::push::push;
+use crate::fabric::Fabric;
+use crate::inside::actor::until;
+use crate::protocol::fanin::Place;
+use crate::protocol::lock::Owner;
+use crate::shm::limits::Limits;
+use crate::shm::table::Entry as _;
+
+/// A place where nobody lives.
+const PLACE: u16 = 37;
+
+/// A device of one completion queue, so that each new one has the table entry of the last.
+fn with_one() -> OpenOptions {
+    OpenOptions::new().limits(Limits { completion_queues: 1, ..Limits::default() })
+}
+
+fn ignoring(channel: Option<&CompletionChannel>) -> CqInit<'_> {
+    CqInit { channel, ignore_overrun: true, ..CqInit::new(1) }
+}
+
+/// Completions of a queue pair that is gone.
+fn entries<const N: usize>() -> [Entry; N] {
+    let wc = Wc::new(1, WcStatus::SUCCESS, 2);
+    [Entry { wc, ..Entry::default() }; N]
+}
+
+#[test]
+fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
+    let (context, fabric) = with_one().alone();
+    let lock = &fabric.cq(0).fanin.lock;
+    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    let _cq = context.create_cq(4, None).unwrap();
+    assert_eq!(lock.holder(), None);
+}
+
+#[test]
+fn o02_each_queue_in_a_place_reports_its_overrun_as_itself() {
+    let (mut context, fabric) = with_one().alone();
+    for _ in 0..2 {
+        let cq = context.create_cq(1, None).unwrap();
+        push(fabric, 0, &entries::<4>());
+        let event =
+            AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) };
+        assert_eq!(context.take_async_event(), Ok(Some(event)));
+    }
+}
+
+#[test]
+fn o08_each_queue_in_a_place_counts_what_it_dropped_by_itself() {
+    let (context, fabric) = with_one().alone();
+    for _ in 0..2 {
+        let cq = context.create_cq_with(&ignoring(None)).unwrap();
+        push(fabric, 0, &entries::<4>());
+        assert_eq!(cq.dropped(), 3);
+    }
+}
+
+#[test]
+fn o08_what_ignores_overruns_does_so_as_soft_roce_too() {
+    let (mut context, fabric) = with_one().imitate_rxe().alone();
+    let cq = context.create_cq_with(&ignoring(None)).unwrap();
+    push(fabric, 0, &entries::<4>());
+    assert_eq!((cq.dropped(), context.take_async_event()), (3, Ok(None)));
+}
+
+#[test]
+fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
+    let (context, fabric) = with_one().alone();
+    let mut channel = context.create_channel().unwrap();
+    let mut last = context.create_cq(4, None).unwrap();
+    last.moderate(100, 0).unwrap();
+    last.destroy().unwrap();
+    let mut cq = context.create_cq_with(&ignoring(Some(&channel))).unwrap();
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+    push(fabric, 0, &entries::<1>());
+    assert_eq!(channel.take_event(), Ok(Some(cq.key())));
+}
+
+#[test]
+fn q11_nothing_is_pushed_to_where_a_queue_was() {
+    let (context, fabric) = with_one().alone();
+    let cq = context.create_cq(4, None).unwrap();
+    let place = fabric.cq(0).fanin.place();
+    cq.destroy().unwrap();
+    push(fabric, 0, &entries::<1>());
+    let mut left = ring(fabric, place).unwrap().into_consumer(0, NoChannel);
+    assert_eq!(left.poll(&mut [Wc::default()]), Ok(0));
+}
+
+#[test]
+fn no_queue_leads_out_of_the_arena() {
+    let fabric = Fabric::of_tests();
+    let (arena, size) = (fabric.tables().arena.offset(), fabric.memory().len());
+    let is_one = |offset: usize, log2| {
+        ring(fabric, Place { offset: offset as u32, log2, promised: 8 }).is_some()
+    };
+    assert!(is_one(arena, 4));
+    for (offset, log2) in [(0, 4), (arena - 128, 4), (size - 128, 4), (arena, 20), (arena, 99)] {
+        assert!(!is_one(offset, log2));
+    }
+}
+
+#[test]
+fn n07_a_queue_leaves_its_channels_before_its_place_is_another_s() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let channel = context.create_channel().unwrap();
+    let cq = context.create_cq(4, Some(&channel)).unwrap();
+    let (index, slot) = (cq.queue.index, fabric.cq(cq.queue.index));
+    let suspended = fabric.lock(&slot.fanin.lock, || {}).unwrap();
+    thread::scope(|scope| {
+        let destroys = scope.spawn(|| cq.destroy().unwrap());
+        until("it has left them", || {
+            let sources = [Source::Completion(index), Source::Overrun(index)];
+            sources.iter().all(|&source| !channel::is_attached(fabric, source))
+        });
+        assert_eq!(slot.life().place(), Some(fabric.place()));
+        drop(suspended);
+        destroys.join().unwrap();
+    });
+    assert_eq!(slot.life().place(), None);
+}
+
+#[test]
+fn q05_what_came_after_the_first_look_of_a_poll_is_retired_too() {
+    let (context, _fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let caps = QpCaps { max_send_wr: 1, ..QpInit::new(&cq).caps };
+    let init = QpInit { caps, qp_type: QpType::Uc, ..QpInit::new(&cq) };
+    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    qp.connect(qp.number()).unwrap();
+    for _ in 0..3 {
+        qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+        assert!(
+            qp.post_send(&[SendWr::send(1, &[])]).is_err(),
+            "its place is kept until it is polled"
+        );
+        assert_eq!(cq.poll_again(&mut [Wc::default(); 8]), Ok(1));
+    }
+}

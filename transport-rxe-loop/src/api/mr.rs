@@ -1,0 +1,291 @@
+//! Memory regions: what a key stands for, and who may do what with it (Q10). [Windows](crate::api::mw) on them have
+//! places in the same table.
+
+#![allow(unsafe_code)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cq_core::region_methods;
+use cq_core::setup::{Access, RangeError, Registered};
+
+use crate::api::pd::Domain;
+use crate::engine::in_flight;
+use crate::error::RegisterError;
+use crate::fabric::Fabric;
+use crate::layout::Entry;
+use crate::lifecycle::deaths;
+use crate::memory::files;
+use crate::memory::region::{Facts, Kind};
+use crate::shm::lock::Stuck;
+use crate::shm::mapping::Mapping;
+use crate::sync::{self, AtomicU8, AtomicU64};
+
+const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
+const KNOWN: Access = Access::EVERY.union(FLUSH).union(Access::MW_BIND).union(Access::OPTIONAL);
+
+/// Bits that the device does not know and must not ignore.
+pub const fn unknown_bits(access: Access) -> u32 {
+    access.difference(KNOWN).bits()
+}
+
+fn check(access: Access) -> Result<(), RegisterError> {
+    match unknown_bits(access) {
+        0 if access.lacks_local_write() => Err(RegisterError::NeedsLocalWrite),
+        0 => Ok(()),
+        bits => Err(RegisterError::UnknownAccess { bits }),
+    }
+}
+
+/// A key, from registering to deregistering.
+#[derive(Debug)]
+struct Registration {
+    /// In use as long as this is.
+    _domain: Arc<Domain>,
+    place: Place,
+    region: Registered,
+}
+
+impl Registration {
+    fn new(
+        domain: &Arc<Domain>,
+        place: Place,
+        (addr, len): (u64, usize),
+        access: Access,
+        kind: Kind,
+    ) -> Self {
+        let key = place.key();
+        let (number, size) = (domain.number(), len as u64);
+        let facts = Facts { key, access, domain: number, kind, base: addr, len: size, bound: None };
+        // What this process goes by itself, before others hear of it.
+        let holder = (place.fabric.place(), place.generation);
+        facts.write(place.fabric.reach().own(place.index), holder);
+        facts.write(place.fabric.mr(place.index), holder);
+        let region = Registered { addr, len, lkey: key, rkey: key };
+        Self { _domain: Arc::clone(domain), place, region }
+    }
+}
+
+/// A place in the table of regions.
+#[derive(Debug)]
+pub struct Place {
+    pub fabric: &'static Fabric,
+    pub index: u32,
+    pub generation: u32,
+}
+
+impl Place {
+    /// Claims one.
+    pub fn claim(fabric: &'static Fabric) -> Result<Self, RegisterError> {
+        if !fabric.is_ours() {
+            return Err(RegisterError::Forked);
+        }
+        let mrs = &fabric.tables().mrs;
+        let full = RegisterError::TableFull { max: mrs.len() };
+        let (index, generation) = deaths::take(fabric, || mrs.claim(fabric.place())).ok_or(full)?;
+        Ok(Self { fabric, index, generation })
+    }
+
+    /// The low byte of a key tells it from the last ones of its place, and keeps it from being 0.
+    pub const fn key(&self) -> u32 {
+        self.index << 8 | (1 + self.generation % 255)
+    }
+
+    /// Kills the key, and waits until nobody uses it. A forked child has no part in any of that.
+    ///
+    /// # Errors
+    /// A process that may be in the middle of using it is suspended.
+    pub fn shut(&self) -> Result<(), Stuck> {
+        if !self.fabric.is_ours() {
+            return Ok(());
+        }
+        Facts::erase(self.fabric.reach().own(self.index));
+        Facts::erase(self.fabric.mr(self.index));
+        in_flight::outwait_all(self.fabric)
+    }
+
+    /// The file of the region that is here, if it has one.
+    fn path(&self) -> PathBuf {
+        self.fabric.path().memory(self.index, self.generation)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.fabric.mr(self.index).life().end(self.fabric.place());
+    }
+}
+
+region_methods!(MemoryRegion);
+region_methods!(OwnedRegion);
+
+macro_rules! window_methods {
+    ($($name:ident),+) => {
+        $(
+            impl $name {
+                /// Whether a [window](crate::MemoryWindow) is bound to it. Deregistering it kills the keys of
+                /// those that are.
+                ///
+                /// # Staleness
+                /// Queue pairs bind windows, and peers invalidate them, at any time.
+                #[must_use]
+                pub fn has_windows(&self) -> bool {
+                    let fabric = self.registration.place.fabric;
+                    fabric.is_ours() && fabric.reach().windows().any_in(fabric, self.lkey())
+                }
+            }
+        )+
+    };
+}
+window_methods!(MemoryRegion, OwnedRegion);
+
+/// Memory of the caller's, registered by [`register`](crate::ProtectionDomain::register).
+///
+/// Deregistering twice does not compile:
+/// ```compile_fail
+/// # fn twice(region: transport_rxe_loop::MemoryRegion) {
+/// region.deregister();
+/// region.deregister();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct MemoryRegion {
+    registration: Registration,
+}
+
+impl MemoryRegion {
+    /// # Safety
+    /// As for [`register`](crate::ProtectionDomain::register).
+    pub(crate) unsafe fn new(
+        domain: &Arc<Domain>,
+        ptr: *mut u8,
+        len: usize,
+        access: Access,
+    ) -> Result<Self, RegisterError> {
+        check(access)?;
+        let addr = ptr.expose_provenance() as u64;
+        if len == 0 {
+            return Err(RegisterError::Empty);
+        }
+        if addr.checked_add(len as u64).is_none() {
+            return Err(RegisterError::OutOfRange { addr, len });
+        }
+        let place = Place::claim(domain.fabric())?;
+        let registration = Registration::new(domain, place, (addr, len), access, Kind::Heap);
+        Ok(Self { registration })
+    }
+}
+
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        // The memory is the caller's, who may use it for something else as soon as this returns; and whoever
+        // is suspended in the middle of a copy would go on with that. So it is waited for as long as it takes.
+        while self.registration.place.shut().is_err() {}
+    }
+}
+
+/// Memory that comes with its registration. It is never lent as a slice, because peers may write it at any
+/// time: bytes are copied in and out.
+///
+/// ```
+/// use transport_rxe_loop::{Access, Context};
+///
+/// let region = Context::open("loop0")?.alloc_pd().allocate(4096, Access::LOCAL_WRITE)?;
+/// region.write(8, b"hello")?;
+/// let mut back = [0; 5];
+/// region.read(8, &mut back)?;
+/// assert_eq!(&back, b"hello");
+/// assert!(region.write(4095, b"hello").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct OwnedRegion {
+    // Before its place, which is another's once it is given back.
+    memory: Mapping,
+    registration: Registration,
+}
+
+impl OwnedRegion {
+    pub(crate) fn new(
+        domain: &Arc<Domain>,
+        len: usize,
+        access: Access,
+    ) -> Result<Self, RegisterError> {
+        check(access)?;
+        if len == 0 {
+            return Err(RegisterError::Empty);
+        }
+        let place = Place::claim(domain.fabric())?;
+        let memory = files::make(&place.path(), len)?;
+        let range = (memory.addr() as u64, len);
+        let registration = Registration::new(domain, place, range, access, Kind::Fabric);
+        Ok(Self { memory, registration })
+    }
+
+    /// Copies bytes out. Of a WRITE that is under way, any part may have arrived.
+    ///
+    /// # Errors
+    /// They are not inside; nothing was copied.
+    pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RangeError> {
+        let (head, words, tail) = self.split(offset, to.len())?;
+        let (start, rest) = to.split_at_mut(head.len());
+        let (middle, end) = rest.split_at_mut(words.len() * 8);
+        let bytes = start.iter_mut().zip(head).chain(end.iter_mut().zip(tail));
+        bytes.for_each(|(to, from)| *to = sync::load(from));
+        for (to, from) in middle.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&sync::load(from).to_ne_bytes());
+        }
+        sync::read_fence();
+        Ok(())
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Errors
+    /// They are not inside; nothing was copied.
+    pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError> {
+        let (head, words, tail) = self.split(offset, from.len())?;
+        let (start, rest) = from.split_at(head.len());
+        let (middle, end) = rest.split_at(words.len() * 8);
+        let bytes = start.iter().zip(head).chain(end.iter().zip(tail));
+        bytes.for_each(|(from, to)| sync::store(to, *from));
+        for (from, to) in middle.chunks_exact(8).zip(words) {
+            let mut word = [0; 8];
+            word.copy_from_slice(from);
+            sync::store(to, u64::from_ne_bytes(word));
+        }
+        Ok(())
+    }
+
+    /// A range as the bytes before the first whole word, the whole words, and the bytes after them.
+    #[allow(clippy::type_complexity)]
+    fn split(
+        &self,
+        offset: usize,
+        len: usize,
+    ) -> Result<(&[AtomicU8], &[AtomicU64], &[AtomicU8]), RangeError> {
+        self.registration.region.address(offset, len)?;
+        let head = (offset.next_multiple_of(8) - offset).min(len);
+        let words = (len - head) / 8;
+        let tail = head + words * 8;
+        let outside = RangeError { offset, len, available: self.memory.len() };
+        Ok((
+            self.memory.slice(offset, head).ok_or(outside)?,
+            self.memory.slice(offset + head, words).ok_or(outside)?,
+            self.memory.slice(offset + tail, len - tail).ok_or(outside)?,
+        ))
+    }
+}
+
+impl Drop for OwnedRegion {
+    fn drop(&mut self) {
+        let place = &self.registration.place;
+        // Where it has to be left to others, they write to what nobody reads any more: they have mapped it
+        // themselves.
+        let _suspended = place.shut();
+        // A forked child has a mapping of it, too.
+        if place.fabric.is_ours() {
+            files::end(&place.path(), &self.memory);
+        }
+    }
+}

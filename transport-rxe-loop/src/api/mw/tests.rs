@@ -1,0 +1,295 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use cq_core::setup::{Access, inc_rkey};
+use cq_core::transport::{PollCq, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RecvWr, RemoteAddr, SendWr, WindowBind};
+
+use super::*;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::mr::OwnedRegion;
+use crate::api::open::OpenOptions;
+use crate::api::pd::ProtectionDomain;
+use crate::api::qp::{QpInit, QueuePair};
+use crate::engine::identity;
+use crate::inside::actor::until;
+use crate::layout::{Entry, MrSlot};
+use crate::memory::copy_guard::Window;
+use crate::memory::region::{Bound, Facts, Kind};
+use crate::sync;
+
+/// A place where nobody lives.
+const PLACE: u16 = 34;
+
+/// A queue pair that is its own peer, and has a window for itself.
+struct Alone {
+    qp: QueuePair,
+    cq: Cq,
+    region: OwnedRegion,
+    window: MemoryWindow,
+    pd: ProtectionDomain,
+    fabric: &'static Fabric,
+}
+
+impl Alone {
+    fn new() -> Self {
+        Self::of((Context::open("loop0").unwrap(), Fabric::of_tests()))
+    }
+
+    /// In a fabric where no other test waits for what is copied.
+    fn in_own_fabric() -> Self {
+        Self::of(OpenOptions::new().alone())
+    }
+
+    fn of((context, fabric): (Context, &'static Fabric)) -> Self {
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+        let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+        let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
+        let window = pd.alloc_mw().unwrap();
+        let mut alone = Self { qp, cq, region, window, pd, fabric };
+        alone.open();
+        alone
+    }
+
+    fn open(&mut self) {
+        let number = self.qp.number();
+        self.qp.connect(number).unwrap();
+        assert_eq!(self.bind(), WcStatus::SUCCESS);
+    }
+
+    fn bind(&mut self) -> WcStatus {
+        let bind = WindowBind {
+            window: self.window.rkey(),
+            rkey: inc_rkey(self.window.rkey()),
+            lkey: self.region.lkey(),
+            addr: self.region.addr(),
+            length: 64,
+            access: Access::REMOTE_WRITE,
+        };
+        self.outcome(SendWr::bind_window(1, bind))
+    }
+
+    fn outcome(&mut self, wr: SendWr<'_>) -> WcStatus {
+        self.qp.post_send(&[wr]).unwrap();
+        let mut room = [Wc::default(); 1];
+        assert_eq!(self.cq.poll(&mut room), Ok(1));
+        room[0].status()
+    }
+
+    /// Whether its key lets one write. If not, the queue pair is made anew.
+    fn is_open(&mut self) -> bool {
+        let at = RemoteAddr { addr: self.region.addr(), rkey: self.window.rkey() };
+        let is_open = self.outcome(SendWr::write_inline(2, b"x", at)) == WcStatus::SUCCESS;
+        if !is_open {
+            self.qp = self.pd.create_qp(&QpInit::new(&self.cq)).unwrap();
+        }
+        is_open
+    }
+
+    /// The entry of its window that all see.
+    fn slot(&self) -> &'static MrSlot {
+        self.fabric.mr(self.window.place.index)
+    }
+}
+
+#[test]
+fn x04_who_scribbles_over_a_window_can_do_no_more_than_kill_its_key() {
+    let mut alone = Alone::new();
+    let slot = alone.slot();
+    for word in [&slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
+        for bad in [0, 1, 1 << 31, u32::MAX] {
+            sync::store(word, bad);
+            assert!(alone.is_open());
+        }
+    }
+    for word in [&slot.base, &slot.len, &slot.seal, &slot.region_seal] {
+        for bad in [0, 1, u64::MAX] {
+            sync::store(word, bad);
+            assert!(alone.is_open());
+        }
+    }
+    let bad: [fn(u32) -> u32; 4] = [|_| 0, |key| key ^ 1, |key| key + 256, |_| u32::MAX];
+    for bad in bad {
+        sync::store(&slot.key, bad(alone.window.rkey()));
+        assert!(!alone.is_open());
+        assert!(!alone.qp.has_windows() && !alone.region.has_windows());
+        // It is not bound then, and can be.
+        alone.open();
+        assert!(alone.is_open());
+    }
+}
+
+#[test]
+fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
+    let mut alone = Alone::new();
+    let (slot, key) = (alone.slot(), alone.window.rkey());
+    let facts = Facts::read(slot, key).unwrap();
+    assert_eq!(alone.outcome(SendWr::local_invalidate(1, key)), WcStatus::SUCCESS);
+    facts.write(slot, slot.life().holder().unwrap());
+    assert!(!alone.is_open());
+    Facts::erase(slot);
+}
+
+#[test]
+fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
+    let mut alone = Alone::new();
+    let (windows, key) = (alone.fabric.reach().windows(), alone.window.rkey());
+    let closing = windows.begin_invalidate(alone.fabric, alone.qp.number(), key).unwrap();
+    assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
+    assert_eq!(alone.window.rkey(), key);
+    assert!(closing.finish(alone.fabric));
+    alone.qp = alone.pd.create_qp(&QpInit::new(&alone.cq)).unwrap();
+    alone.open();
+    assert!(alone.is_open());
+}
+
+#[test]
+fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
+    let alone = Alone::new();
+    let (windows, old) = (alone.fabric.reach().windows(), alone.window.place.key());
+    assert_ne!(old, alone.window.rkey());
+    assert!(windows.begin_invalidate(alone.fabric, alone.qp.number(), old).is_none());
+    assert!(alone.qp.has_windows());
+}
+
+#[test]
+fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
+    let Alone { qp, window, region: _region, fabric, .. } = Alone::new();
+    let (windows, key) = (fabric.reach().windows(), window.rkey());
+    let closing = windows.begin_invalidate(fabric, qp.number(), key).unwrap();
+    drop(window);
+    assert!(!closing.finish(fabric));
+}
+
+/// Takes the key away while somebody copies who may do that through it.
+fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> Window<'a>) {
+    let alone = Alone::in_own_fabric();
+    let (fabric, windows) = (alone.fabric, alone.fabric.reach().windows());
+    let number = alone.qp.number();
+    let closing = windows.begin_invalidate(fabric, number, alone.window.rkey()).unwrap();
+    let (copying, begins) = (copies(&alone), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let invalidates = scope.spawn(|| {
+            begins.store(true, Ordering::Relaxed);
+            closing.finish(fabric)
+        });
+        until("it begins", || begins.load(Ordering::Relaxed));
+        (0..200).for_each(|_| thread::yield_now());
+        assert!(!invalidates.is_finished(), "bytes may still move");
+        drop(copying);
+        assert!(invalidates.join().unwrap(), "no bytes move any more");
+    });
+}
+
+#[test]
+fn q06_invalidating_waits_for_what_the_peer_copies() {
+    outlasts_the_copy(|alone| Window::open(alone.fabric, alone.qp.number()));
+}
+
+#[test]
+fn q06_invalidating_waits_for_what_is_copied_for_a_peer_of_another_process() {
+    let copying = |alone: &Alone| alone.fabric.reach().copier().copying();
+    outlasts_the_copy(|alone| Window::open_to_own(alone.fabric, copying(alone)));
+}
+
+#[test]
+fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let qps = &fabric.tables().qps;
+    let (index, generation) = qps.claim(PLACE).unwrap();
+    let qp = identity::number_of(qps, index, generation);
+    let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
+        let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
+        (index << 8 | 1, fabric.mr(index), (PLACE, generation))
+    });
+    let facts = Facts {
+        key: region,
+        access: Access::LOCAL_WRITE | Access::MW_BIND,
+        domain: 1,
+        kind: Kind::Heap,
+        base: 4096,
+        len: 4096,
+        bound: None,
+    };
+    facts.write(region_slot, region_holder);
+    let bound = Some(Bound { qp, region, seal: sync::load(&region_slot.seal) });
+    Facts { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
+    // Another region has the key for a while.
+    Facts { len: 8192, ..facts }.write(region_slot, region_holder);
+    assert!(!take(fabric, qp, key));
+    assert_eq!(sync::load(&slot.key), key);
+    facts.write(region_slot, region_holder);
+    assert!(take(fabric, qp, key));
+    assert_eq!(sync::load(&slot.key), 0);
+    assert!(!take(fabric, qp, key));
+}
+
+#[test]
+fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
+    let mut alone = Alone::new();
+    let index = alone.region.lkey() >> 8;
+    let slot = alone.fabric.reach().own(index);
+    let facts = Facts::read(slot, alone.region.lkey()).unwrap();
+    let (place, generation) = alone.fabric.mr(index).life().holder().unwrap();
+    facts.write(slot, (place, generation));
+    assert!(alone.is_open());
+    facts.write(slot, (place, generation + 255));
+    assert!(!alone.is_open());
+}
+
+#[test]
+fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
+    let mut alone = Alone::new();
+    let key = alone.window.rkey();
+    alone.qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    alone.qp.post_send(&[SendWr::send_with_inv(2, &[], key)]).unwrap();
+    let own = alone.fabric.reach().own(alone.window.place.index);
+    assert_eq!((sync::load(&own.key), sync::load(&alone.slot().key)), (0, 0));
+}
+
+#[test]
+fn no_window_has_the_place_whose_key_may_be_0() {
+    let context = Context::open("loop0").unwrap();
+    let pd = context.alloc_pd();
+    // More than there are places.
+    for _ in 0..2 * context.attributes().max_mw {
+        let window = pd.alloc_mw().unwrap();
+        assert_ne!(window.place.index, 0);
+    }
+}
+
+#[test]
+fn q06_a_window_to_read_from_needs_no_right_to_write() {
+    let mut alone = Alone::new();
+    let region = alone.pd.allocate(64, Access::MW_BIND).unwrap();
+    let target = RemoteAddr { addr: region.addr(), rkey: inc_rkey(alone.window.rkey()) };
+    assert_eq!(alone.outcome(SendWr::local_invalidate(1, alone.window.rkey())), WcStatus::SUCCESS);
+    let bind = WindowBind {
+        window: alone.window.rkey(),
+        rkey: target.rkey,
+        lkey: region.lkey(),
+        addr: region.addr(),
+        length: 64,
+        access: Access::REMOTE_READ,
+    };
+    assert_eq!(alone.outcome(SendWr::bind_window(1, bind)), WcStatus::SUCCESS);
+    let here = [alone.region.sge(0, 8).unwrap()];
+    assert_eq!(alone.outcome(SendWr::read(2, &here, target)), WcStatus::SUCCESS);
+}
+
+#[test]
+fn q06_a_window_gives_no_more_than_its_region() {
+    let mut alone = Alone::new();
+    let own = alone.fabric.reach().own(alone.region.lkey() >> 8);
+    let (access, base) = (sync::load(&own.access), sync::load(&own.base));
+    sync::store(&own.access, Access::MW_BIND.bits());
+    assert!(!alone.is_open(), "it may not be written to");
+    sync::store(&own.access, access);
+    alone.open();
+    assert!(alone.is_open());
+    sync::store(&own.base, base + 4096);
+    assert!(!alone.is_open(), "it is elsewhere");
+    sync::store(&own.base, base);
+}

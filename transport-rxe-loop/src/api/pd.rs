@@ -1,0 +1,180 @@
+//! Protection domains: which regions and queue pairs belong together.
+//!
+//! ```
+//! use transport_rxe_loop::{Access, Context};
+//!
+//! let pd = Context::open("loop0")?.alloc_pd();
+//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//!
+//! // In use: the handle comes back (Q11).
+//! let pd = pd.destroy().unwrap_err().handle;
+//! region.deregister();
+//! pd.destroy()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use cq_core::setup::{Access, InUse, SrqInit};
+
+use crate::api::mr::{MemoryRegion, OwnedRegion};
+use crate::api::mw::MemoryWindow;
+use crate::api::qp::{QpInit, QueuePair};
+use crate::api::srq::SharedReceiveQueue;
+use crate::completion::channel::Bell;
+use crate::error::{CreateError, Limit, RegisterError};
+use crate::fabric::Fabric;
+use crate::memory::domains;
+
+/// What regions and queue pairs remember of their protection domain.
+#[derive(Debug)]
+pub struct Domain {
+    bell: Arc<Bell>,
+    /// 0 is none: there were too many, and nothing can be made in it.
+    number: u32,
+}
+
+impl Domain {
+    /// The device.
+    pub fn fabric(&self) -> &'static Fabric {
+        self.bell.fabric()
+    }
+
+    /// Where what happens to its queue pairs is reported.
+    pub const fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// Tells it from others.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether it can be told from others: else nothing is made in it.
+    fn is_one(&self) -> bool {
+        // A forked child is told of that first.
+        self.number != 0 || !self.fabric().is_ours()
+    }
+
+    fn check(&self) -> Result<(), CreateError> {
+        let full = CreateError::TableFull { what: Limit::ProtectionDomains, max: domains::MAX };
+        self.is_one().then_some(()).ok_or(full)
+    }
+
+    fn check_memory(&self) -> Result<(), RegisterError> {
+        let full = RegisterError::TooManyDomains { max: domains::MAX };
+        self.is_one().then_some(()).ok_or(full)
+    }
+
+    /// A protection domain that got no number.
+    #[cfg(test)]
+    pub fn in_none(bell: &Arc<Bell>) -> ProtectionDomain {
+        ProtectionDomain { domain: Arc::new(Self { bell: Arc::clone(bell), number: 0 }) }
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        if self.number != 0 {
+            self.fabric().end_domain(self.number);
+        }
+    }
+}
+
+/// A protection domain.
+///
+/// Destroying it twice does not compile:
+/// ```compile_fail
+/// # fn twice(pd: transport_rxe_loop::ProtectionDomain) {
+/// pd.destroy();
+/// pd.destroy();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ProtectionDomain {
+    domain: Arc<Domain>,
+}
+
+impl ProtectionDomain {
+    pub(crate) fn new(bell: &Arc<Bell>) -> Self {
+        let number = bell.fabric().next_domain().unwrap_or(0);
+        Self { domain: Arc::new(Domain { bell: Arc::clone(bell), number }) }
+    }
+
+    pub(crate) const fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+
+    /// Memory of the device's, zeroed and registered: the safe way to have some, and the fastest for other
+    /// processes to reach. It is in shared memory, all of it from the beginning.
+    ///
+    /// # Errors
+    /// No bytes, no memory, no room in shared memory, rights that don't go together (Q10), too many regions.
+    pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
+        self.domain.check_memory()?;
+        OwnedRegion::new(&self.domain, len, access)
+    }
+
+    /// Registers memory of the caller's, which other processes reach by way of the [system](crate#processes) (X5).
+    ///
+    /// # Errors
+    /// No bytes, rights that don't go together (Q10), too many regions.
+    ///
+    /// # Safety
+    /// Until the region is deregistered or dropped (and for ever if it is leaked), the `len` bytes at
+    /// `ptr` must stay mapped, and writable if `access` says LOCAL_WRITE; and since the device reads and
+    /// writes them from other threads and processes at any time, they may be reached by atomic or volatile
+    /// accesses only, but for moments when no request of any queue pair uses them.
+    #[allow(unsafe_code)]
+    pub unsafe fn register(
+        &self,
+        ptr: *mut u8,
+        len: usize,
+        access: Access,
+    ) -> Result<MemoryRegion, RegisterError> {
+        self.domain.check_memory()?;
+        // SAFETY: the caller's word, which is the same.
+        unsafe { MemoryRegion::new(&self.domain, ptr, len, access) }
+    }
+
+    /// A memory window of type 2, which is not bound.
+    ///
+    /// # Errors
+    /// Too many regions and windows.
+    pub fn alloc_mw(&self) -> Result<MemoryWindow, RegisterError> {
+        self.domain.check_memory()?;
+        MemoryWindow::new(&self.domain)
+    }
+
+    /// A queue pair, in RESET.
+    ///
+    /// # Errors
+    /// Capacities past the device's limits, too many queue pairs, no memory.
+    pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
+        self.domain.check()?;
+        QueuePair::new(&self.domain, init)
+    }
+
+    /// A shared receive queue (Q9).
+    ///
+    /// # Errors
+    /// A capacity of 0 or past the device's limits, too many of them, no memory.
+    pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
+        self.domain.check()?;
+        SharedReceiveQueue::new(&self.domain, init)
+    }
+
+    /// Destroys it. Dropping does, too, once the last region, window, queue pair, shared receive queue and address handle are gone.
+    ///
+    /// # Errors
+    /// One of them belongs to it; the handle comes back (EBUSY, Q11).
+    pub fn destroy(self) -> Result<(), InUse<Self>> {
+        Arc::try_unwrap(self.domain).map(drop).map_err(|domain| {
+            InUse::new(
+                Self { domain },
+                "protection domain",
+                "its memory regions, windows, queue pairs, shared receive queues and address handles",
+            )
+        })
+    }
+}

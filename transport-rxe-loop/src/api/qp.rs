@@ -1,0 +1,357 @@
+//! Queue pairs, as their owner sees them: posting, changing state, destroying.
+//!
+//! ```
+//! use cq_core::transport::{PollCq, Post};
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_rxe_loop::{Access, Context, QpInit};
+//!
+//! let context = Context::open("loop0")?;
+//! let pd = context.alloc_pd();
+//! let (mut cq, mut peer_cq) = (context.create_cq(16, None)?, context.create_cq(16, None)?);
+//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! let mut peer = pd.create_qp(&QpInit::new(&peer_cq))?;
+//! qp.connect(peer.number())?;
+//! peer.connect(qp.number())?;
+//!
+//! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
+//! peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
+//! qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
+//!
+//! let mut room = [Wc::default(); 4];
+//! assert_eq!(peer_cq.poll(&mut room)?, 1);
+//! assert_eq!(room[0].result()?.byte_len(), 5);
+//! assert_eq!(cq.poll(&mut room)?, 1);
+//! assert_eq!(room[0].wr_id(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod batch;
+mod change;
+mod judge;
+
+use std::sync::Arc;
+
+use cq_core::setup::{QpAttrMask, QpCaps, QpType};
+use cq_core::transport::{Post, PostError, Refused};
+use cq_core::wr::{RecvWr, SendWr};
+
+use crate::api::attr::QpAttr;
+use crate::api::cq::Cq;
+use crate::api::datagram::Way;
+use crate::api::device::MAX_QP_WR;
+use crate::api::pd::Domain;
+use crate::api::srq::SharedReceiveQueue;
+use crate::api::state::QpState;
+use crate::completion::push;
+use crate::engine::identity;
+use crate::engine::queue_pair::Place;
+use crate::engine::send_queue;
+use crate::error::{CreateError, ModifyError};
+#[cfg(test)]
+use crate::fabric::Fabric;
+use crate::policy::imitation;
+use crate::sync;
+
+pub use self::batch::Batch;
+
+/// `struct ibv_qp_init_attr`: what a queue pair is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct QpInit<'a> {
+    /// What it can do.
+    pub qp_type: QpType,
+    /// Where sends complete.
+    pub send_cq: &'a Cq,
+    /// Where receives complete; may be the same.
+    pub recv_cq: &'a Cq,
+    /// Where its receives come from, if it has none of its own (Q9): then what `caps` says of receives is not
+    /// looked at.
+    pub srq: Option<&'a SharedReceiveQueue>,
+    /// How much it takes.
+    pub caps: QpCaps,
+    /// Whether every send is signaled, whatever its flags say.
+    pub sq_sig_all: bool,
+}
+
+impl<'a> QpInit<'a> {
+    /// A reliable connection with both directions on one completion queue, and usual capacities: 128
+    /// requests each way, of one piece, or of 64 inline bytes.
+    #[must_use]
+    pub const fn new(cq: &'a Cq) -> Self {
+        let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
+        Self { qp_type, send_cq: cq, recv_cq: cq, srq: None, caps, sq_sig_all: false }
+    }
+}
+
+/// A queue pair. Posting takes it by `&mut`; completions may be polled elsewhere meanwhile, and the peer's
+/// thread works on its queues.
+///
+/// Destroying it twice does not compile:
+/// ```compile_fail
+/// # fn twice(qp: transport_rxe_loop::QueuePair) {
+/// qp.destroy();
+/// qp.destroy();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct QueuePair {
+    pub(crate) place: Place,
+    qp_type: QpType,
+    caps: QpCaps,
+    /// Requests that the queues take, of sends and of receives: see [`imitation::capacity`].
+    takes: [u32; 2],
+    sq_sig_all: bool,
+    has_srq: bool,
+    /// What it was modified with since it was in RESET.
+    given: QpAttr,
+    /// What the poller had given back when it was last looked at.
+    retired: u64,
+    /// Which receives had completed when that was last looked at: seldom, since another core writes it.
+    received: u64,
+}
+
+impl QueuePair {
+    pub(crate) fn new(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Self, CreateError> {
+        let QpInit { qp_type, mut caps, sq_sig_all, srq, .. } = *init;
+        let has_srq = srq.is_some();
+        if has_srq {
+            (caps.max_recv_wr, caps.max_recv_sge) = (0, 0);
+            judge::check_shares(domain.fabric(), qp_type)?;
+        }
+        judge::check(&caps)?;
+        let takes = [caps.max_send_wr, caps.max_recv_wr]
+            .map(|asked| imitation::capacity(domain.fabric(), asked, MAX_QP_WR));
+        let rounded = QpCaps { max_send_wr: takes[0], max_recv_wr: takes[1], ..caps };
+        let place = Place::new(domain, &QpInit { caps: rounded, ..*init })?;
+        let retired = sync::acquire(&place.slot.retired.0);
+        let received = place.slot.recv.seen_completed();
+        let given = QpAttr::new();
+        Ok(Self { place, qp_type, caps, takes, sq_sig_all, has_srq, given, retired, received })
+    }
+
+    /// Its number, by which the peer connects to it.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.place.number
+    }
+
+    /// What it can do.
+    #[must_use]
+    pub const fn qp_type(&self) -> QpType {
+        self.qp_type
+    }
+
+    /// Where it is.
+    #[cfg(test)]
+    pub(crate) const fn fabric(&self) -> &'static Fabric {
+        self.place.fabric
+    }
+
+    /// Its state. A failure may change it at any time.
+    #[inline]
+    #[must_use]
+    pub fn state(&self) -> QpState {
+        identity::read(self.place.slot).state
+    }
+
+    /// What it takes: what was asked for; no receives, if it has a shared receive queue.
+    #[must_use]
+    pub const fn caps(&self) -> QpCaps {
+        self.caps
+    }
+
+    /// Its state, and every attribute that it was given since it was in RESET, as `ibv_query_qp(3)` tells them:
+    /// which they are is in the [mask](QpAttr::mask).
+    #[must_use]
+    pub fn attributes(&self) -> QpAttr {
+        self.given.state(self.state())
+    }
+
+    /// The position behind the last send that was posted: the next one has it. Positions are counted in the order of
+    /// posting, and each is used once.
+    #[inline]
+    #[must_use]
+    pub fn sends_posted(&self) -> u64 {
+        sync::load(&self.place.slot.send.posted)
+    }
+
+    /// The position behind the last send that was carried out, flushed or dropped: what those before it do to this
+    /// side can be seen.
+    #[must_use]
+    pub fn sends_done(&self) -> u64 {
+        // With the release of who has carried them out: what that wrote before is seen, too.
+        sync::acquire(&self.place.slot.send.done)
+    }
+
+    /// Whether a [memory window](crate::MemoryWindow) is bound to it. Resetting and destroying it kills the
+    /// keys of those that are.
+    ///
+    /// # Staleness
+    /// It binds windows, and its peer invalidates them, at any time.
+    #[must_use]
+    pub fn has_windows(&self) -> bool {
+        let fabric = self.place.fabric;
+        fabric.is_ours() && fabric.reach().windows().any_of(fabric, self.number())
+    }
+
+    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
+    /// outstanding; to ERR flushes it (Q2). When either returns, no message of the peer is still arriving, nor what
+    /// this process' service thread was copying for it: that is waited for as long as the [pages of that
+    /// memory](crate#processes) take to come.
+    ///
+    /// # Errors
+    /// No such change, attributes missing or too many, values out of range: nothing was changed. Or the
+    /// peer's process is suspended in the middle of a message, and the queue pair in ERR.
+    pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
+        if !self.place.fabric.is_ours() {
+            return Err(ModifyError::Forked);
+        }
+        let (from, to) = self.change(attr)?;
+        if to == QpState::Reset {
+            self.place.reset().map_err(|_| ModifyError::PeerSuspended)?;
+            self.given = QpAttr::new();
+            return Ok(());
+        }
+        let once = QpAttrMask::CUR_STATE | QpAttrMask::EN_SQD_ASYNC_NOTIFY;
+        self.given = attr.without(once).over(self.given);
+        self.changed(attr, from, to)
+    }
+
+    /// Destroys it, as dropping does. What is outstanding is dropped; what completed stays in its
+    /// completion queues. Waits as [`modify`](Self::modify) to RESET does; where that would fail, as the peer is suspended in
+    /// the middle of a request, memory that its receives name may be written to until the memory is deregistered.
+    pub fn destroy(self) {
+        drop(self);
+    }
+
+    #[inline]
+    fn put_send(
+        &mut self,
+        position: u64,
+        wr: &SendWr<'_>,
+        way: Option<&Way>,
+    ) -> Result<(), Refused> {
+        if !self.state().takes_sends() {
+            return Err(Refused::WrongState);
+        }
+        let wired = self.judge(wr, way)?;
+        if !self.has_send_slot(position) {
+            return Err(Refused::QueueFull);
+        }
+        self.place.send_ring.write_send(position, wr, wired, self.sq_sig_all);
+        Ok(())
+    }
+
+    #[inline]
+    fn has_send_slot(&mut self, position: u64) -> bool {
+        let capacity = u64::from(self.takes[0]);
+        if position.wrapping_sub(self.retired) < capacity {
+            return true;
+        }
+        let Place { fabric, slot, .. } = self.place;
+        self.retired = sync::acquire(imitation::slots_back(fabric, slot));
+        position.wrapping_sub(self.retired) < capacity
+    }
+
+    #[inline]
+    fn put_recv(&mut self, position: u64, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        if self.has_srq {
+            return Err(Refused::SharedReceives);
+        }
+        if !self.state().takes_recvs() {
+            return Err(Refused::WrongState);
+        }
+        if wr.sges.len() > self.caps.max_recv_sge as usize {
+            return Err(Refused::TooManySges { max: self.caps.max_recv_sge });
+        }
+        if !self.has_recv_slot(position) {
+            return Err(Refused::QueueFull);
+        }
+        self.place.recv_ring.write_recv(position, wr);
+        Ok(())
+    }
+
+    #[inline]
+    fn has_recv_slot(&mut self, position: u64) -> bool {
+        let capacity = self.takes[1];
+        let known = position.wrapping_sub(self.received) < capacity.into();
+        known || self.look_for_recv_slot(position, capacity)
+    }
+
+    fn look_for_recv_slot(&mut self, position: u64, capacity: u32) -> bool {
+        let recv = &self.place.slot.recv;
+        self.received = recv.seen_completed();
+        position.wrapping_sub(self.received) < capacity.into() || {
+            // A completion can be polled a moment before its receive counts as completed.
+            push::outwait_push(self.place.fabric, sync::load(&self.place.slot.recv_cq));
+            self.received = recv.seen_completed();
+            position.wrapping_sub(self.received) < capacity.into()
+        }
+    }
+
+    /// Hands over sends up to `end`, and carries them out.
+    #[inline]
+    fn publish_sends(&self, end: u64) {
+        let Place { fabric, slot, number, .. } = self.place;
+        sync::release(&slot.send.posted, end);
+        send_queue::run(fabric, number);
+    }
+
+    /// Hands over receives up to `end`, and runs whoever waited for that.
+    #[inline]
+    fn publish_recvs(&self, end: u64) {
+        let Place { fabric, slot, number, .. } = self.place;
+        let starved = slot.recv.post(end);
+        // After the fence of `post`: who puts it into ERR sees these receives, or is seen here.
+        if self.state() == QpState::Err {
+            if imitation::flushes_at_once(fabric) {
+                send_queue::run(fabric, number);
+            }
+        } else if starved {
+            send_queue::kick(fabric, sync::load(fabric.dest(number)));
+        }
+    }
+}
+
+impl Post for QueuePair {
+    /// A datagram needs a destination: it is posted through [`to`](QueuePair::to), and refused here.
+    #[inline]
+    fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let first = self.sends_posted();
+        let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr, None));
+        if end != first {
+            self.publish_sends(end);
+        }
+        result
+    }
+
+    #[inline]
+    fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let first = self.place.slot.recv.posted();
+        let (end, result) = put_all(first, list, |position, wr| self.put_recv(position, wr));
+        if end != first {
+            self.publish_recvs(end);
+        }
+        result
+    }
+}
+
+/// Puts requests at `first` and on, up to the first that is refused (Q4); says where it stopped.
+#[inline]
+pub fn put_all<W>(
+    first: u64,
+    list: &[W],
+    mut put: impl FnMut(u64, &W) -> Result<(), Refused>,
+) -> (u64, Result<(), PostError>) {
+    let mut position = first;
+    for (posted, wr) in list.iter().enumerate() {
+        if let Err(why) = put(position, wr) {
+            return (position, Err(PostError { posted, why }));
+        }
+        position = position.wrapping_add(1);
+    }
+    (position, Ok(()))
+}
+
+#[cfg(test)]
+mod tests;

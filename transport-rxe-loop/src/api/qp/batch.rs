@@ -1,0 +1,109 @@
+//! Requests that are posted together: all of them, or none.
+//!
+//! ```
+//! use cq_core::transport::{PollCq, Refused};
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::SendWr;
+//! use transport_rxe_loop::{Access, Context, QpInit};
+//!
+//! let context = Context::open("loop0")?;
+//! let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None)?);
+//! let mut qp = pd.create_qp(&QpInit::new(&cq))?;
+//! qp.connect(qp.number())?;
+//! let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+//!
+//! let mut batch = qp.batch();
+//! batch.put(&SendWr::write_inline(1, b"hello", region.remote(0)?).unsignaled())?;
+//! assert_eq!(batch.put(&SendWr::send_inline(2, &[0; 65])), Err(Refused::InlineTooLong { max: 64 }));
+//!
+//! // Nothing was posted: this is another one.
+//! let mut batch = qp.batch();
+//! batch.put(&SendWr::write_inline(3, b"hello", region.remote(0)?).unsignaled())?;
+//! batch.put(&SendWr::write_inline(4, b"world", region.remote(8)?))?;
+//! batch.post();
+//!
+//! let mut room = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut room)?, 1);
+//! assert_eq!(room[0].result()?.wr_id(), 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use cq_core::setup::QpType;
+use cq_core::transport::Refused;
+use cq_core::wr::SendWr;
+
+use crate::api::datagram::{Destination, Way};
+use crate::api::qp::QueuePair;
+use crate::sync;
+
+/// Requests that wait to be posted together, as those between `ibv_wr_start(3)` and `ibv_wr_complete(3)`: what
+/// [`QueuePair::batch`] begins. Nothing of it is carried out before it is [posted](Self::post); dropping it
+/// forgets what was not.
+#[derive(Debug)]
+pub struct Batch<'q> {
+    qp: &'q mut QueuePair,
+    /// The position of the first one that waits, and that behind the last.
+    first: u64,
+    end: u64,
+}
+
+impl QueuePair {
+    /// Begins a batch of sends.
+    #[inline]
+    #[must_use]
+    pub fn batch(&mut self) -> Batch<'_> {
+        let first = self.sends_posted();
+        Batch { qp: self, first, end: first }
+    }
+
+    /// Whether anything can go there; what can, is judged as it is added.
+    fn judge_destination(&self, to: &Destination<'_>) -> Result<(), Refused> {
+        if self.qp_type != QpType::Ud {
+            return Err(Refused::Unsupported);
+        }
+        let domain = sync::load(&self.place.slot.pd);
+        if to.ah.domain() == domain { Ok(()) } else { Err(Refused::NoDestination) }
+    }
+}
+
+impl Batch<'_> {
+    /// The queue pair, to be asked.
+    #[must_use]
+    pub const fn queue_pair(&self) -> &QueuePair {
+        self.qp
+    }
+
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// Why it is refused, as when it is posted (Q4); the batch stays as it was.
+    #[inline]
+    pub fn put(&mut self, wr: &SendWr<'_>) -> Result<(), Refused> {
+        self.put_along(wr, None)
+    }
+
+    /// Adds a datagram.
+    ///
+    /// # Errors
+    /// Why it is refused, as when it is posted [to](QueuePair::to) this destination; the batch stays as it was.
+    pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
+        self.qp.judge_destination(to)?;
+        self.put_along(wr, Some(&Way::new(to.ah.address(), to.qp_num, to.qkey)))
+    }
+
+    #[inline]
+    fn put_along(&mut self, wr: &SendWr<'_>, way: Option<&Way>) -> Result<(), Refused> {
+        self.qp.put_send(self.end, wr, way)?;
+        self.end = self.end.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Posts what was added, in order. More can be added afterwards.
+    #[inline]
+    pub fn post(&mut self) {
+        if self.end != self.first {
+            self.qp.publish_sends(self.end);
+            self.first = self.end;
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Changing the state of a queue pair and its attributes (Q1), and whom that concerns.
+
+use cq_core::setup::{QpAttrMask, QpType};
+
+use crate::api::attr::QpAttr;
+use crate::api::qp::QueuePair;
+use crate::api::state::QpState;
+use crate::engine::identity::{self, Identity};
+use crate::engine::overrun;
+use crate::error::ModifyError;
+use crate::policy::imitation;
+use crate::sync::{self, AtomicU32};
+
+/// Attributes by which what others send is judged.
+const BY_OTHERS: QpAttrMask = QpAttrMask::ACCESS_FLAGS
+    .union(QpAttrMask::QKEY)
+    .union(QpAttrMask::MIN_RNR_TIMER)
+    .union(QpAttrMask::MAX_DEST_RD_ATOMIC);
+
+impl QueuePair {
+    /// Changes state and attributes, from one state to the other; to RESET is only judged.
+    pub(super) fn change(&self, attr: &QpAttr) -> Result<(QpState, QpState), ModifyError> {
+        loop {
+            if let Some(change) = self.change_from(identity::read(self.place.slot), attr)? {
+                return Ok(change);
+            }
+        }
+    }
+
+    /// The same, of a queue pair that was seen like this; `None` if it is not so any more. Only the change of the
+    /// word decides, and with it the attributes: they are in force once it has succeeded, and else stay as they were.
+    fn change_from(
+        &self,
+        seen: Identity,
+        attr: &QpAttr,
+    ) -> Result<Option<(QpState, QpState)>, ModifyError> {
+        let slot = self.place.slot;
+        let to = self.judge_change(attr, seen.state)?;
+        let change = (seen.state, to);
+        if to == QpState::Reset {
+            return Ok(Some(change));
+        }
+        if change == (QpState::Sqe, QpState::Rts) {
+            self.place.flush_sends();
+        }
+        // Before the state that makes anybody go by them; but what others go by already, once it is sure.
+        let receives = !matches!(seen.state, QpState::Reset | QpState::Init);
+        let later = if receives { BY_OTHERS } else { QpAttrMask::empty() };
+        let before = self.apply(attr, later.complement());
+        if to == QpState::Init {
+            sync::store(&slot.report_last, 1);
+        }
+        let drains = change == (QpState::Rts, QpState::Sqd);
+        if drains {
+            sync::store(&slot.send.report_drained, 0);
+        }
+        if !identity::change(slot, seen, to) {
+            restore(before);
+            return Ok(None);
+        }
+        self.apply(attr, later);
+        // Not before: who still takes it for an earlier SQD would report this one too soon.
+        if drains && imitation::tells_drained(self.place.fabric, attr.en_sqd_async_notify) {
+            sync::store(&slot.send.report_drained, 1);
+        }
+        Ok(Some(change))
+    }
+
+    /// Has everybody find out whom a change of state concerns.
+    pub(super) fn changed(
+        &self,
+        attr: &QpAttr,
+        from: QpState,
+        to: QpState,
+    ) -> Result<(), ModifyError> {
+        // From here on other processes may call for this one, or die in the middle of a request for it.
+        let is_reached = self.qp_type == QpType::Ud || !self.place.fabric.is_mine(attr.dest_qp_num);
+        if to == QpState::Rtr && is_reached {
+            self.place.watch();
+        }
+        if to == QpState::Init {
+            overrun::joined(self.place.fabric, self.place.slot);
+        }
+        let outwaited = if to == QpState::Err { self.place.outwait_peer() } else { Ok(()) };
+        if imitation::resumes(self.place.fabric, from, to) {
+            self.place.tell();
+        }
+        outwaited.map_err(|_| ModifyError::PeerSuspended)
+    }
+
+    /// Stores those of some attributes that are given; says what there was before, to be [put back](restore).
+    fn apply(&self, attr: &QpAttr, some: QpAttrMask) -> Stored {
+        let slot = self.place.slot;
+        [
+            (QpAttrMask::ACCESS_FLAGS, &slot.access),
+            (QpAttrMask::QKEY, &slot.qkey),
+            (QpAttrMask::DEST_QPN, self.place.fabric.dest(self.number())),
+            (QpAttrMask::TIMEOUT, &slot.timeout),
+            (QpAttrMask::RETRY_CNT, &slot.retry_cnt),
+            (QpAttrMask::RNR_RETRY, &slot.rnr_retry),
+            (QpAttrMask::MIN_RNR_TIMER, &slot.min_rnr_timer),
+            (QpAttrMask::MAX_QP_RD_ATOMIC, &slot.max_rd_atomic),
+            (QpAttrMask::MAX_DEST_RD_ATOMIC, &slot.max_dest_rd_atomic),
+        ]
+        .map(|(flag, word)| {
+            let value = attr.value(flag).filter(|_| some.contains(flag))?;
+            let before = sync::load(word);
+            sync::store(word, value);
+            Some((word, before))
+        })
+    }
+}
+
+/// The words of attributes that were stored, and what they held before.
+type Stored = [Option<(&'static AtomicU32, u32)>; 9];
+
+fn restore(stored: Stored) {
+    for (word, before) in stored.into_iter().flatten() {
+        sync::store(word, before);
+    }
+}
+
+#[cfg(test)]
+mod tests;

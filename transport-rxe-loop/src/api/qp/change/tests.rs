@@ -1,0 +1,120 @@
+use cq_core::setup::Access;
+
+use super::*;
+use crate::api::open::OpenOptions;
+use crate::api::qp::QpInit;
+use crate::error::ModifyError;
+
+/// Modifies a queue pair that `meanwhile` happens to once the change is judged: what comes of it, and the words.
+fn refused(
+    qp: &QueuePair,
+    attr: &QpAttr,
+    meanwhile: impl FnOnce(&QueuePair),
+) -> Result<(QpState, QpState), ModifyError> {
+    let seen = identity::read(qp.place.slot);
+    meanwhile(qp);
+    match qp.change_from(seen, attr)? {
+        Some(change) => Ok(change),
+        None => qp.change(attr),
+    }
+}
+
+#[test]
+fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
+    let (context, _fabric) = OpenOptions::new().alone();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
+    qp.activate(1).unwrap();
+    let fails = |qp: &QueuePair| identity::fail_sends(qp.place.slot, qp.number());
+    let change = refused(&qp, &QpAttr::new().qkey(2), fails);
+    let (from, to) = (QpState::Sqe, QpState::Sqe);
+    assert_eq!(change, Err(ModifyError::Illegal { from, to }));
+    assert_eq!(sync::load(&qp.place.slot.qkey), 1, "in SQE it receives by the old one");
+    qp.modify(&QpAttr::to(QpState::Rts).qkey(2)).unwrap();
+    assert_eq!(sync::load(&qp.place.slot.qkey), 2);
+}
+
+#[test]
+fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribute() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let words = |qp: &QueuePair| {
+        let slot = qp.place.slot;
+        let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry];
+        let rest = [&slot.min_rnr_timer, &slot.max_rd_atomic, &slot.max_dest_rd_atomic];
+        let all = all.into_iter().chain(rest).chain([fabric.dest(qp.number())]);
+        all.map(sync::load).collect::<Vec<_>>()
+    };
+    let fails = |qp: &QueuePair| assert!(identity::fail(qp.place.slot, qp.number()));
+    let number = qp.number();
+    let steps = [
+        QpAttr::init(Access::REMOTE_WRITE),
+        QpAttr::new().access(Access::REMOTE_READ),
+        QpAttr::rtr(number).access(Access::REMOTE_ATOMIC),
+        QpAttr::rts().min_rnr_timer(3),
+        QpAttr::new().access(Access::REMOTE_WRITE).min_rnr_timer(4),
+        QpAttr::to(QpState::Sqd),
+        QpAttr::new().timeout(1).retry_cnt(1).rnr_retry(1).max_rd_atomic(1),
+        QpAttr::to(QpState::Rts).access(Access::REMOTE_READ),
+    ];
+    for failing in 1..steps.len() {
+        for step in &steps[..failing] {
+            qp.modify(step).unwrap();
+        }
+        let before = words(&qp);
+        let change = refused(&qp, &steps[failing], fails);
+        assert!(change.is_err(), "step {failing}: {change:?}");
+        assert_eq!(words(&qp), before, "step {failing}");
+        qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    }
+}
+
+/// A queue pair that is its own peer, and what its word of these says.
+fn connected(options: OpenOptions) -> (QueuePair, impl Fn() -> [u32; 2]) {
+    let (context, fabric) = options.alone();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    let slot = fabric.qp(qp.number());
+    (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load))
+}
+
+#[test]
+fn q09_that_a_queue_pair_takes_no_more_is_told_once_after_each_reset() {
+    let (mut qp, words) = connected(OpenOptions::new());
+    assert_eq!(words()[1], 1);
+    let number = qp.number();
+    for (step, expected) in [
+        (QpAttr::to(QpState::Err), 0),
+        (QpAttr::to(QpState::Reset), 0),
+        (QpAttr::init(Access::empty()), 1),
+        (QpAttr::rtr(number), 1),
+        (QpAttr::rts(), 1),
+    ] {
+        if expected == 0 {
+            // As once it was told.
+            sync::store(&qp.place.slot.report_last, 0);
+        }
+        qp.modify(&step).unwrap();
+        assert_eq!(words()[1], expected, "{step:?}");
+    }
+    sync::store(&qp.place.slot.report_last, 0);
+    qp.modify(&QpAttr::new().min_rnr_timer(1)).unwrap();
+    qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+    assert_eq!(words()[1], 0, "it is not reset");
+}
+
+#[test]
+fn q01_draining_is_told_for_the_change_that_asks_for_it_and_no_other() {
+    for (options, unasked) in [(OpenOptions::new(), 0), (OpenOptions::new().imitate_rxe(), 1)] {
+        let (qp, words) = connected(options);
+        assert_eq!(words()[0], 0);
+        // As an earlier one left it that was not over when sending went on.
+        sync::store(&qp.place.slot.send.report_drained, 1);
+        qp.change(&QpAttr::new().min_rnr_timer(1)).unwrap();
+        assert_eq!(words()[0], 1);
+        qp.change(&QpAttr::to(QpState::Sqd)).unwrap();
+        assert_eq!(words()[0], unasked);
+    }
+}

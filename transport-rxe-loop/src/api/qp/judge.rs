@@ -1,0 +1,139 @@
+//! What a queue pair refuses: capacities when it is made, changes of its state (Q1), send requests when they are
+//! posted (Q4).
+
+use cq_core::setup::{QpCaps, QpType};
+use cq_core::transport::Refused;
+use cq_core::wr::{Data, Placement, SendOp, SendWr};
+
+use crate::api::attr::QpAttr;
+use crate::api::datagram::Way;
+use crate::api::device::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
+use crate::api::qp::QueuePair;
+use crate::api::state::QpState;
+use crate::engine::ring::WireOp;
+use crate::error::{CreateError, Limit, ModifyError};
+use crate::fabric::Fabric;
+use crate::memory::sge::MAX_SGE;
+use crate::policy::imitation;
+use crate::sync;
+
+/// Judges whether queue pairs of a type may take from a shared receive queue: `ibv_create_qp(3)` has it that
+/// unreliable connections may not.
+pub fn check_shares(fabric: &Fabric, qp_type: QpType) -> Result<(), CreateError> {
+    match qp_type {
+        QpType::Uc if !fabric.imitates_rxe() => Err(CreateError::OwnReceives),
+        _ => Ok(()),
+    }
+}
+
+/// Judges capacities by what the device allows.
+pub fn check(caps: &QpCaps) -> Result<(), CreateError> {
+    let limits = [
+        (Limit::SendWr, caps.max_send_wr, MAX_QP_WR),
+        (Limit::RecvWr, caps.max_recv_wr, MAX_QP_WR),
+        (Limit::SendSge, caps.max_send_sge, MAX_SGE as u32),
+        (Limit::RecvSge, caps.max_recv_sge, MAX_SGE as u32),
+        (Limit::Inline, caps.max_inline, MAX_INLINE),
+    ];
+    match limits.into_iter().find(|&(_, asked, max)| asked > max) {
+        Some((what, asked, max)) => Err(CreateError::TooMany { what, asked, max }),
+        None => Ok(()),
+    }
+}
+
+/// Whether queue pairs of a type carry an operation at all.
+#[inline]
+const fn carries(qp_type: QpType, op: &SendOp) -> bool {
+    match qp_type {
+        QpType::Rc => true,
+        QpType::Uc => matches!(
+            op,
+            SendOp::Send { .. }
+                | SendOp::SendInvalidate { .. }
+                | SendOp::Write { .. }
+                | SendOp::BindWindow(_)
+                | SendOp::LocalInvalidate { .. }
+        ),
+        QpType::Ud => matches!(op, SendOp::Send { .. }),
+    }
+}
+
+/// A FLUSH says where to, and in words that the device knows.
+#[cold]
+fn check_placement(op: &SendOp) -> Result<(), Refused> {
+    match op {
+        SendOp::Flush { placement, .. }
+            if placement.is_empty() || !Placement::all().contains(*placement) =>
+        {
+            Err(Refused::BadPlacement)
+        }
+        _ => Ok(()),
+    }
+}
+
+impl QueuePair {
+    /// Judges a change from this state: the state that it leads to.
+    pub(super) fn judge_change(
+        &self,
+        attr: &QpAttr,
+        from: QpState,
+    ) -> Result<QpState, ModifyError> {
+        if self.place.fabric.imitates_rxe() {
+            imitation::check(attr, from, self.qp_type)
+        } else {
+            attr.check(from, self.qp_type)
+        }
+    }
+
+    /// What of a request goes into the queue, if it can.
+    #[inline]
+    pub(super) fn judge<'w>(
+        &self,
+        wr: &SendWr<'w>,
+        way: Option<&Way>,
+    ) -> Result<(WireOp, Data<'w>), Refused> {
+        let mut op = WireOp::of(&wr.op).ok_or(Refused::Unsupported)?;
+        if self.qp_type != QpType::Rc {
+            op = self.judge_unreliable(&wr.op, op, way)?;
+        }
+        if !wr.op.carries_data() {
+            check_placement(&wr.op)?;
+            return Ok((op, Data::Sges(&[])));
+        }
+        let returns_data = wr.op.returns_data();
+        match wr.data {
+            Data::Sges(sges) if sges.len() > self.caps.max_send_sge as usize => {
+                return Err(Refused::TooManySges { max: self.caps.max_send_sge });
+            }
+            Data::Inline(_) if returns_data => return Err(Refused::InlineResult),
+            Data::Inline(bytes) if bytes.len() > self.caps.max_inline as usize => {
+                return Err(Refused::InlineTooLong { max: self.caps.max_inline });
+            }
+            data if data.len() > MAX_MSG_SIZE => {
+                return Err(Refused::TooLong { max: MAX_MSG_SIZE });
+            }
+            _ => {}
+        }
+        imitation::judge(self.place.fabric, &wr.op, &wr.data)?;
+        if returns_data && sync::load(&self.place.slot.max_rd_atomic) == 0 {
+            return Err(Refused::NoReadAtomic);
+        }
+        Ok((op, wr.data))
+    }
+
+    /// What of an operation goes into the queue where no peer answers.
+    #[inline(never)]
+    fn judge_unreliable(
+        &self,
+        op: &SendOp,
+        wired: WireOp,
+        way: Option<&Way>,
+    ) -> Result<WireOp, Refused> {
+        match way {
+            _ if !carries(self.qp_type, op) => Err(Refused::Unsupported),
+            Some(way) => Ok(wired.along(way)),
+            None if self.qp_type == QpType::Ud => Err(Refused::NoDestination),
+            None => Ok(wired),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What a day of traffic leads to, in miniature: positions that wrap. Those of send queues are told to the
+//! poller in 31 bits, kept in 64, and reduced to a slot.
+
+use std::collections::VecDeque;
+
+use cq_core::async_event::AsyncEventType;
+use cq_core::setup::Access;
+use cq_core::transport::{AsyncEvents, PollCq};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::RemoteAddr;
+
+use super::*;
+use crate::api::device::Context;
+use crate::api::mr::OwnedRegion;
+use crate::api::open::OpenOptions;
+
+/// Not powers of two, so that slots of the ring and slots of the queue are told apart.
+const CAPS: QpCaps =
+    QpCaps { max_send_wr: 7, max_recv_wr: 5, max_send_sge: 1, max_recv_sge: 1, max_inline: 8 };
+
+/// A little before each place where a position, or what is left of it in a tag, wraps. From `(1 << 63) - 7` on,
+/// the receive queue is full once while its positions lie on both sides.
+const STARTS: [u64; 6] =
+    [(1 << 31) - 9, (1 << 32) - 9, (3 << 31) - 9, (1 << 63) - 9, (1 << 63) - 7, u64::MAX - 8];
+
+/// A queue pair whose positions start at `start`, as if it had worked for long, and what it has to say.
+struct End {
+    qp: QueuePair,
+    cq: Cq,
+    /// Posted and not polled, and whether each is signaled.
+    sends: VecDeque<(u64, bool)>,
+    recvs: VecDeque<u64>,
+    next: u64,
+}
+
+impl End {
+    fn new(domain: &crate::ProtectionDomain, start: u64) -> Self {
+        let cq = Context::open("loop0").unwrap().create_cq(64, None).unwrap();
+        let mut qp = domain.create_qp(&QpInit { caps: CAPS, ..QpInit::new(&cq) }).unwrap();
+        let slot = qp.place.slot;
+        let positions = [&slot.send.posted, &slot.send.done, &slot.retired.0];
+        for position in positions.into_iter().chain(slot.recv.positions()) {
+            sync::store(position, start);
+        }
+        qp.retired = start;
+        Self { qp, cq, sends: VecDeque::new(), recvs: VecDeque::new(), next: 0 }
+    }
+
+    /// Posts sends until the queue is full, which it is with as many as it takes and no fewer. Every third
+    /// is signaled, and the last.
+    fn fill_sends(&mut self) {
+        let capacity = CAPS.max_send_wr as usize;
+        while self.sends.len() < capacity {
+            let signaled = self.next.is_multiple_of(3) || self.sends.len() + 1 == capacity;
+            let wr = SendWr::send_inline(self.next, b"message");
+            self.qp.post_send(&[if signaled { wr } else { wr.unsignaled() }]).unwrap();
+            self.sends.push_back((self.next, signaled));
+            self.next += 1;
+        }
+        let refused = self.qp.post_send(&[SendWr::send_inline(0, &[])]).unwrap_err();
+        assert_eq!(refused.why, Refused::QueueFull);
+    }
+
+    fn fill_recvs(&mut self, region: &OwnedRegion) {
+        let sge = [region.sge(0, 8).unwrap()];
+        while self.recvs.len() < CAPS.max_recv_wr as usize {
+            self.qp.post_recv(&[RecvWr::new(self.next, &sge)]).unwrap();
+            self.recvs.push_back(self.next);
+            self.next += 1;
+        }
+    }
+
+    /// To RESET, if need be by way of ERR: what is posted is flushed, or dropped.
+    fn empty(&mut self, flush: bool) {
+        if flush {
+            self.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+            while self.poll(WcStatus::WR_FLUSH_ERR) {}
+            assert!(self.sends.is_empty() && self.recvs.is_empty());
+        }
+        self.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+        assert!(!self.poll(WcStatus::SUCCESS));
+        self.sends.clear();
+        self.recvs.clear();
+    }
+
+    /// Polls one completion, which is the one that is due; false if there is none.
+    fn poll(&mut self, status: WcStatus) -> bool {
+        let mut room = [Wc::default()];
+        if self.cq.poll(&mut room).unwrap() == 0 {
+            return false;
+        }
+        assert_eq!(room[0].status(), status);
+        let wr_id = room[0].wr_id();
+        if self.recvs.front() == Some(&wr_id) {
+            self.recvs.pop_front();
+            return true;
+        }
+        while let Some((next, signaled)) = self.sends.pop_front() {
+            if next == wr_id {
+                return true;
+            }
+            assert!(!signaled && status == WcStatus::SUCCESS, "{next} has no completion");
+        }
+        panic!("{wr_id} was not due");
+    }
+}
+
+/// A sender and a receiver whose positions start there, connected, and memory.
+fn pair(start: u64) -> (End, End, OwnedRegion) {
+    let domain = Context::open("loop0").unwrap().alloc_pd();
+    let (mut a, mut b) = (End::new(&domain, start), End::new(&domain, start));
+    connect(&mut a, &mut b);
+    (a, b, domain.allocate(64, Access::LOCAL_WRITE).unwrap())
+}
+
+fn connect(a: &mut End, b: &mut End) {
+    a.qp.connect(b.qp.number()).unwrap();
+    b.qp.connect(a.qp.number()).unwrap();
+}
+
+#[test]
+fn q05_slots_come_back_exactly_while_positions_wrap() {
+    for start in STARTS {
+        let (mut a, mut b, region) = pair(start);
+        for _ in 0..20 {
+            a.fill_sends();
+            b.fill_recvs(&region);
+            while a.poll(WcStatus::SUCCESS) {
+                assert!(a.sends.len() < CAPS.max_send_wr as usize);
+                a.fill_sends();
+            }
+            while b.poll(WcStatus::SUCCESS) {}
+        }
+        let done = sync::load(&a.qp.place.slot.send.done).wrapping_sub(start);
+        assert!(done > 50, "{start:#x} was not passed: {done}");
+    }
+}
+
+#[test]
+fn q02_flush_and_reset_while_positions_wrap() {
+    for start in STARTS {
+        let (mut a, mut b, region) = pair(start);
+        for round in 0..12 {
+            a.fill_sends();
+            a.empty(round % 2 == 0);
+            b.fill_recvs(&region);
+            let refused = b.qp.post_recv(&[RecvWr::new(0, &[])]).unwrap_err();
+            assert_eq!(refused.why, Refused::QueueFull);
+            b.empty(round % 2 == 0);
+            connect(&mut a, &mut b);
+        }
+        assert!(sync::load(&a.qp.place.slot.send.posted).wrapping_sub(start) > 50);
+        assert!(b.qp.place.slot.recv.posted().wrapping_sub(start) > 50);
+    }
+}
+
+#[test]
+fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before_that() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
+    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    qp.connect(qp.number()).unwrap();
+    let (slot, turn) = (qp.place.slot, &fabric.own(qp.number()).turn);
+    // As far as a thread got before it flushes.
+    turn.seize();
+    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+    assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
+    turn.abandon();
+    qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
+    let mut room = [Wc::default()];
+    assert_eq!(cq.poll(&mut room), Ok(1));
+    assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+}
+
+#[test]
+fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
+    let (mut context, _) = OpenOptions::new().imitate_rxe().alone();
+    let cq = context.create_cq(4, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    for told in [true, false, false] {
+        qp.modify(&QpAttr::to(QpState::Sqd)).unwrap();
+        let event = context.take_async_event().unwrap();
+        let expected = told.then_some(AsyncEventType::SQ_DRAINED);
+        assert_eq!(event.map(|event| event.event_type), expected);
+    }
+}
+
+#[test]
+fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    // Of a stage that there is not.
+    let begun = &fabric.own(qp.number()).begun;
+    sync::store(&begun[0], u64::MAX);
+    qp.post_send(&[SendWr::write_inline(1, &[0; 8], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
+    let mut room = [Wc::default()];
+    assert_eq!(cq.poll(&mut room), Ok(1));
+    assert_eq!(room[0].status(), WcStatus::REM_ACCESS_ERR);
+    assert_eq!(sync::load(&begun[0]), 0);
+}

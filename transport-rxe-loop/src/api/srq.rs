@@ -1,0 +1,279 @@
+//! Shared receive queues: receives that several queue pairs take from (Q9).
+//!
+//! ```
+//! use cq_core::async_event::{AsyncEventType, Element};
+//! use cq_core::transport::{AsyncEvents, PollCq, Post};
+//! use cq_core::wc::Wc;
+//! use cq_core::wr::{RecvWr, SendWr};
+//! use transport_rxe_loop::{Access, Context, QpInit, SrqInit};
+//!
+//! let mut context = Context::open("loop0")?;
+//! let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None)?);
+//! let mut srq = pd.create_srq(&SrqInit { max_wr: 64, max_sge: 1 })?;
+//! let of_srq = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
+//! let (mut first, mut second) = (pd.create_qp(&of_srq)?, pd.create_qp(&of_srq)?);
+//! first.connect(second.number())?;
+//! second.connect(first.number())?;
+//!
+//! let region = pd.allocate(4096, Access::LOCAL_WRITE)?;
+//! srq.post_recv(&[RecvWr::new(1, &[region.sge(0, 2048)?]), RecvWr::new(2, &[region.sge(2048, 2048)?])])?;
+//! srq.arm_limit(1)?;
+//! first.post_send(&[SendWr::send_inline(3, b"hello").unsignaled()])?;
+//! second.post_send(&[SendWr::send_inline(4, b"world").unsignaled()])?;
+//!
+//! let mut room = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut room)?, 2);
+//! assert_eq!((room[0].wr_id(), room[0].qp_num()), (1, second.number()));
+//! assert_eq!((room[1].wr_id(), room[1].qp_num()), (2, first.number()));
+//! let event = context.take_async_event()?.expect("fewer than 1 are left");
+//! assert_eq!(event.event_type, AsyncEventType::SRQ_LIMIT_REACHED);
+//! assert_eq!(event.element, Element::Srq(srq.number()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use cq_core::setup::{InUse, SrqInit};
+use cq_core::transport::{PostError, Refused};
+use cq_core::wr::RecvWr;
+
+use crate::api::device::MAX_QP_WR;
+use crate::api::pd::Domain;
+use crate::api::qp::put_all;
+use crate::completion::channel::Source;
+use crate::completion::push;
+use crate::engine::identity;
+use crate::engine::ring::{Ring, Shape};
+use crate::engine::shared_receives;
+use crate::error::{ArmLimitError, CreateError, Limit};
+use crate::fabric::Fabric;
+use crate::layout::{Entry, SrqSlot};
+use crate::lifecycle::deaths;
+use crate::memory::sge::MAX_SGE;
+use crate::policy::imitation;
+use crate::protocol::pool::{MAX_SLOTS, Queue};
+use crate::shm::arena::Extent;
+use crate::shm::lock::Stuck;
+use crate::sync;
+
+/// Receives of a shared receive queue at most.
+pub const MAX_SRQ_WR: u32 = MAX_QP_WR;
+const _: () = assert!(MAX_SRQ_WR as usize <= MAX_SLOTS);
+
+fn check(init: &SrqInit) -> Result<(), CreateError> {
+    if init.max_wr == 0 {
+        return Err(CreateError::Zero(Limit::SrqWr));
+    }
+    let limits =
+        [(Limit::SrqWr, init.max_wr, MAX_SRQ_WR), (Limit::SrqSge, init.max_sge, MAX_SGE as u32)];
+    match limits.into_iter().find(|&(_, asked, max)| asked > max) {
+        Some((what, asked, max)) => Err(CreateError::TooMany { what, asked, max }),
+        None => Ok(()),
+    }
+}
+
+/// A shared receive queue's place in the table and its memory; ends when its last user does.
+#[derive(Debug)]
+pub struct Shared {
+    fabric: &'static Fabric,
+    slot: &'static SrqSlot,
+    number: u32,
+    ring: Ring,
+    queue: Queue<'static>,
+    domain: Arc<Domain>,
+    _extent: Extent,
+}
+
+impl Shared {
+    fn new(domain: &Arc<Domain>, init: &SrqInit) -> Result<Self, CreateError> {
+        let fabric = domain.fabric();
+        let max_wr = imitation::capacity(fabric, init.max_wr, MAX_SRQ_WR);
+        let shape = Shape::of_recvs(max_wr, init.max_sge);
+        let bytes = shape.bytes() + shared_receives::bytes(max_wr);
+        let extent = Extent::allocate(fabric, bytes)?;
+        let (ring_at, slots_at) = (extent.offset(), extent.offset() + shape.bytes() as u32);
+        let srqs = &fabric.tables().srqs;
+        let full = CreateError::TableFull { what: Limit::SharedReceiveQueues, max: srqs.len() };
+        let (index, generation) =
+            deaths::take(fabric, || srqs.claim(fabric.place())).ok_or(full)?;
+        let number = identity::number_of(srqs, index, generation);
+        let (slot, none) = (srqs.at(index), CreateError::NoMemory { bytes });
+        let ring = shape.ring(fabric, ring_at).ok_or(none)?;
+        let queue = shared_receives::at(fabric, slot, slots_at, max_wr).ok_or(none)?;
+        shape.record(&slot.ring, ring_at);
+        sync::store(&slot.pd, domain.number());
+        sync::store(&slot.slots_at, slots_at);
+        sync::store(&slot.capacity, max_wr);
+        slot.pool.begin();
+        sync::release(&slot.number, number);
+        domain.bell().attach(Source::Srq(index));
+        Ok(Self { fabric, slot, number, ring, queue, domain: Arc::clone(domain), _extent: extent })
+    }
+
+    /// Its number.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether it lies in this fabric, and not in another one of this process.
+    pub fn is_of(&self, fabric: &'static Fabric) -> bool {
+        std::ptr::eq(self.fabric, fabric)
+    }
+
+    /// Whether it can be reached: not in a forked child.
+    fn is_there(&self) -> bool {
+        sync::load(&self.slot.number) == self.number
+    }
+
+    /// A slot that is free. One that seems taken may not be: a completion can be polled a moment before its
+    /// receive counts as completed.
+    fn find_free(&self, first: u32) -> Option<u32> {
+        self.queue.find_free(first).or_else(|| {
+            for taken in self.queue.taken() {
+                let cq = sync::load(&self.fabric.qp(taken.target()).recv_cq);
+                if !push::outwait_push(self.fabric, cq) {
+                    // Nor is the next one waited for: a stranger may say that of all.
+                    return None;
+                }
+                let slot = self.queue.find_free(taken.slot());
+                if slot.is_some() {
+                    return slot;
+                }
+            }
+            // What was free by the time that taken ones were looked for.
+            self.queue.find_free(first)
+        })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if !self.fabric.is_ours() {
+            return;
+        }
+        // While it has its number: an event that is being taken bears it.
+        self.domain.bell().detach(Source::Srq(self.number));
+        sync::release(&self.slot.number, 0);
+        self.slot.life().end(self.fabric.place());
+    }
+}
+
+/// A shared receive queue. Its receives complete on the queue pairs that take them, each in the order in
+/// which it took them. Their memory is that of the protection domain of this queue, whatever that of the
+/// queue pair.
+///
+/// No queue pair's failing or resetting flushes them: what it had taken completes, the rest is left for
+/// others. A receive that is taken for a message which does not arrive after all, since a process died or does
+/// not answer, is the next to be taken again.
+///
+/// Destroying it twice does not compile:
+/// ```compile_fail
+/// # fn twice(srq: transport_rxe_loop::SharedReceiveQueue) {
+/// srq.destroy();
+/// srq.destroy();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct SharedReceiveQueue {
+    shared: Arc<Shared>,
+    caps: SrqInit,
+    /// Where to look for a free slot first.
+    next: u32,
+}
+
+impl SharedReceiveQueue {
+    pub(crate) fn new(domain: &Arc<Domain>, init: &SrqInit) -> Result<Self, CreateError> {
+        check(init)?;
+        Ok(Self { shared: Arc::new(Shared::new(domain, init)?), caps: *init, next: 0 })
+    }
+
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Its number, which its asynchronous events carry.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.shared.number
+    }
+
+    /// What it takes: what was asked for.
+    #[must_use]
+    pub const fn caps(&self) -> SrqInit {
+        self.caps
+    }
+
+    /// Posts a list of receives, in order.
+    ///
+    /// # Errors
+    /// Stops at the first that is refused, and says which; those before it are posted (Q4).
+    pub fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let first = self.shared.queue.posted();
+        let (end, result) = put_all(first, list, |position, wr| self.put(position, wr));
+        if end != first && self.shared.queue.post(end) {
+            shared_receives::kick(self.shared.fabric, self.shared.number);
+        }
+        result
+    }
+
+    fn put(&mut self, position: u64, wr: &RecvWr<'_>) -> Result<(), Refused> {
+        if wr.sges.len() > self.caps.max_sge as usize {
+            return Err(Refused::TooManySges { max: self.caps.max_sge });
+        }
+        if !self.shared.is_there() {
+            return Err(Refused::WrongState);
+        }
+        let slot = self.shared.find_free(self.next).ok_or(Refused::QueueFull)?;
+        self.shared.ring.write_recv(slot.into(), wr);
+        self.shared.queue.put(slot, position);
+        self.next = slot + 1;
+        Ok(())
+    }
+
+    /// Asks for one SRQ_LIMIT_REACHED once a receive is taken and fewer than `limit` are left; 0 asks for
+    /// none. That fewer wait already is told when the next one is taken.
+    ///
+    /// # Errors
+    /// The limit is more than the queue takes; the device is the parent process'; or a process that takes from
+    /// the queue is suspended.
+    pub fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
+        let (shared, max) = (&self.shared, self.caps.max_wr);
+        if limit > max {
+            return Err(ArmLimitError::TooMany { asked: limit, max });
+        }
+        if !shared.is_there() {
+            return Err(ArmLimitError::Forked);
+        }
+        let pool = &shared.slot.pool;
+        let _guard =
+            shared.fabric.lock(pool.lock(), || {}).map_err(|Stuck| ArmLimitError::Stuck)?;
+        pool.arm(limit);
+        Ok(())
+    }
+
+    /// The limit in force: 0 once it was reached, or if none was asked for.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        self.shared.slot.pool.limit()
+    }
+
+    /// How many receives wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> u64 {
+        self.shared.queue.len()
+    }
+
+    /// Destroys it. Dropping does, too, once the last queue pair of it is gone.
+    ///
+    /// # Errors
+    /// A queue pair takes from it; the handle comes back (EBUSY, Q11).
+    pub fn destroy(self) -> Result<(), InUse<Self>> {
+        let Self { shared, caps, next } = self;
+        Arc::try_unwrap(shared).map(drop).map_err(|shared| {
+            InUse::new(Self { shared, caps, next }, "shared receive queue", "its queue pairs")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+use cq_core::wc::WcStatus;
+
+use super::*;
+use crate::api::open::OpenOptions;
+use crate::api::qp::QpInit;
+use crate::completion::push;
+use crate::engine::complete;
+use crate::protocol::lock::Owner;
+use crate::shm::limits::Limits;
+
+/// A place where nobody lives.
+const PLACE: u16 = 43;
+
+const ONE: &[RecvWr<'_>] = &[RecvWr::new(1, &[])];
+
+#[test]
+fn q09_a_new_queue_has_nothing_of_the_last_in_its_place() {
+    let limits = Limits { shared_receive_queues: 1, ..Limits::default() };
+    let (context, fabric) = OpenOptions::new().limits(limits).alone();
+    let (pd, init) = (context.alloc_pd(), SrqInit { max_wr: 4, max_sge: 1 });
+    let mut last = pd.create_srq(&init).unwrap();
+    last.post_recv(ONE).unwrap();
+    last.arm_limit(1).unwrap();
+    last.destroy().unwrap();
+    assert_eq!(sync::load(&fabric.srq(0).number), 0, "nobody finds it");
+    let srq = pd.create_srq(&init).unwrap();
+    assert_eq!((srq.waiting(), srq.limit()), (0, 0));
+}
+
+#[test]
+fn q09_each_queue_has_memory_of_its_own() {
+    const MAX_WR: u32 = 512;
+    let (context, fabric) = OpenOptions::new().alone();
+    let pd = context.alloc_pd();
+    let srqs = [(); 2].map(|()| pd.create_srq(&SrqInit { max_wr: MAX_WR, max_sge: 1 }).unwrap());
+    let [first, second] = srqs.each_ref().map(|srq| {
+        let slot = fabric.srq(srq.number());
+        let slots_at = sync::load(&slot.slots_at);
+        sync::load(&slot.ring.offset)..slots_at + shared_receives::bytes(MAX_WR) as u32
+    });
+    assert!(first.end <= second.start || second.end <= first.start, "{first:?} {second:?}");
+}
+
+#[test]
+fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspended() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let (pd, cqs) = (context.alloc_pd(), [(); 2].map(|()| context.create_cq(4, None).unwrap()));
+    let mut srq = pd.create_srq(&SrqInit { max_wr: 2, max_sge: 1 }).unwrap();
+    let qps = cqs
+        .each_ref()
+        .map(|cq| pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(cq) }).unwrap());
+    srq.post_recv(&[RecvWr::new(1, &[]); 2]).unwrap();
+    let taken = qps.each_ref().map(|qp| {
+        let _guard = fabric.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
+        srq.shared.queue.take(fabric.place(), qp.number()).unwrap()
+    });
+    let [completes, suspended] = cqs.each_ref().map(|cq| cq.queue().index());
+    let wc = complete::failed(1, qps[0].number(), WcStatus::LOC_PROT_ERR);
+    push::die_pushing(fabric, completes, Owner::new(PLACE, 1), &wc, taken[0].tag());
+    let _suspended = push::lock(fabric, suspended).unwrap();
+    assert_eq!(srq.post_recv(ONE), Ok(()), "it has completed");
+    // Or destroying waits for it.
+    srq.shared.queue.free(&taken[1]);
+}
+
+#[test]
+fn x03_who_sets_a_limit_inherits_the_lock_of_a_dead_process() {
+    let (context, _fabric) = OpenOptions::new().alone();
+    let mut srq = context.alloc_pd().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let lock = srq.shared.slot.pool.lock();
+    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    assert_eq!((srq.arm_limit(1), srq.limit()), (Ok(()), 1));
+    assert_eq!(lock.holder(), None);
+}
+
+#[test]
+fn x07_in_a_forked_child_nothing_is_posted_and_no_limit_is_set() {
+    let (context, _fabric) = OpenOptions::new().alone();
+    let mut srq = context.alloc_pd().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    // There, zeros lie in its place.
+    sync::release(&srq.shared.slot.number, 0);
+    assert_eq!(srq.post_recv(ONE).unwrap_err().why, Refused::WrongState);
+    assert_eq!(srq.arm_limit(1), Err(ArmLimitError::Forked));
+    assert_eq!((srq.waiting(), srq.limit()), (0, 0));
+}

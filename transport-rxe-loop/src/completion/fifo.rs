@@ -1,0 +1,93 @@
+//! Descriptors that any process of the fabric can make readable: FIFOs by name. They carry no data, only that
+//! there is something to look for.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, open as open_file, unlink};
+use rustix::io::{Errno, read, retry_on_intr, write};
+
+use crate::protocol::steps::{self, Step};
+use crate::shm::descriptor::above_streams;
+
+/// Makes one of this name, and opens it. What has the name is left over, and removed.
+pub fn make(path: &Path) -> Result<OwnedFd, Errno> {
+    remove(path);
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    steps::done(Step::Made);
+    open(path)
+}
+
+/// Opens the one of this name: for both directions, so that it can always be opened and nobody who writes to
+/// it is told off by a signal for having no reader. What is no FIFO of this user's is not opened.
+pub fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = above_streams(|| retry_on_intr(|| open_file(path, flags, Mode::empty())))?;
+    let stat = fstat(&fd)?;
+    let is_fifo = FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
+    let is_mine = stat.st_uid == rustix::process::geteuid().as_raw();
+    if is_fifo && is_mine { Ok(fd) } else { Err(Errno::PERM) }
+}
+
+/// Removes the one of this name. If it is gone already, that is what was wanted; if it can't be, the next
+/// who wants the name will see.
+pub fn remove(path: &Path) {
+    let _ = unlink(path);
+}
+
+/// Makes it unreadable. It may be already.
+pub fn empty(fd: &OwnedFd) {
+    // Who writes does so once for all that nobody has read, but for those who died in between.
+    while read(fd, &mut [0; 64]) == Ok(64) {}
+}
+
+/// Makes it readable; false if it can't be written to. One that is full is readable, too.
+pub fn fill(fd: &OwnedFd) -> bool {
+    matches!(retry_on_intr(|| write(fd.as_fd(), &[1])), Ok(_) | Err(Errno::AGAIN))
+}
+
+/// What this process has open, by the place and the generation of the channel.
+#[derive(Debug)]
+pub struct Bells(Vec<Mutex<Bell>>);
+
+type Bell = Option<(u32, Arc<OwnedFd>)>;
+
+impl Bells {
+    /// For so many channels.
+    pub fn new(channels: u32) -> Self {
+        Self((0..channels).map(|_| Mutex::new(None)).collect())
+    }
+
+    /// Keeps the descriptor of the channel at an index, that of a generation.
+    pub fn keep(&self, index: u32, generation: u32, fd: Arc<OwnedFd>) {
+        *self.at(index) = Some((generation, fd));
+    }
+
+    /// Closes that of the channel at an index, once nobody uses it.
+    pub fn forget(&self, index: u32) {
+        *self.at(index) = None;
+    }
+
+    /// Makes that of the channel at an index readable, which is opened if need be; false if it can't be.
+    pub fn ring(
+        &self,
+        index: u32,
+        generation: u32,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+    ) -> bool {
+        let mut bell = self.at(index);
+        if !matches!(&*bell, Some((kept, _)) if *kept == generation) {
+            *bell = open().ok().map(|fd| (generation, Arc::new(fd)));
+        }
+        bell.as_ref().is_some_and(|(_, fd)| fill(fd))
+    }
+
+    fn at(&self, index: u32) -> MutexGuard<'_, Bell> {
+        let index = index as usize & (self.0.len() - 1);
+        self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

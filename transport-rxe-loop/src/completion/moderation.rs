@@ -1,0 +1,95 @@
+//! Holding events back: what the owner asks for, what whoever pushes does then, and what the owner's service
+//! thread does once an event has waited long enough.
+
+use cq_core::queue::{Completion, Control, Entry};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::push::lock;
+use super::queue::ring;
+use crate::completion::channel::{self, Source};
+use crate::fabric::Fabric;
+use crate::layout::{CqSlot, Entry as _};
+use crate::protocol::moderation::{Alert, News, until};
+use crate::protocol::steps::{self, Step};
+use crate::sync;
+
+/// Does what is to be done, for a queue that can't go meanwhile.
+pub fn act(fabric: &'static Fabric, index: u32, alert: Alert) {
+    match alert {
+        Alert::None => {}
+        Alert::Raise => channel::raise(fabric, Source::Completion(index), || true),
+        Alert::Call => {
+            steps::done(Step::Held);
+            if let Some(owner) = fabric.cq(index).life().place() {
+                fabric.call(owner);
+            }
+        }
+    }
+}
+
+/// What these are for who waits for completions; `lost` says whether any found no room.
+pub fn news(entries: &[Entry], lost: bool) -> News {
+    News {
+        all: entries.len() as u32,
+        urgent: entries.iter().filter(|entry| entry.is_urgent()).count() as u32,
+        at_once: lost || entries.iter().any(|entry| entry.wc.result().is_err()),
+    }
+}
+
+/// Under the queue's lock, after something was pushed: what is to be done about an event. One without a channel
+/// is never armed (N11).
+pub fn alert(fabric: &'static Fabric, index: u32, queue: &Control, news: News) -> Alert {
+    fabric.cq(index).moderation.alert(queue, news, now)
+}
+
+/// The queue at `index` is about to go: the service thread need not look at it any more.
+pub fn forget(fabric: &'static Fabric, index: u32) {
+    if fabric.is_ours() {
+        fabric.service().forgets(index);
+    }
+}
+
+/// For the service thread: raises the event of the queue at `index`, if it has waited long enough, and says for
+/// how many nanoseconds there is nothing to do about the queue.
+pub fn look(fabric: &'static Fabric, index: u32) -> Option<u64> {
+    let slot = fabric.cq(index);
+    if slot.life().place() != Some(fabric.place()) {
+        return None;
+    }
+    match slot.moderation.alarm() {
+        0 => return None,
+        alarm => match until(alarm, now()) {
+            0 => {}
+            left => return Some(left),
+        },
+    }
+    if let Some(generation) = due(fabric, index, slot) {
+        // It may go meanwhile, and another one be in its place.
+        channel::raise(fabric, Source::Completion(index), || {
+            sync::load(&slot.generation) == generation
+        });
+    }
+    match slot.moderation.alarm() {
+        0 => None,
+        alarm => Some(until(alarm, now())),
+    }
+}
+
+/// Which queue it is whose event is to be raised, if it is one: the generation that is disarmed here is the one
+/// that is told, also if this thread was kept so long that another one is in its place.
+fn due(fabric: &'static Fabric, index: u32, slot: &CqSlot) -> Option<u32> {
+    let guard = lock(fabric, index);
+    let generation = sync::load(&slot.generation);
+    let is_due = match (&guard, ring(fabric, slot.fanin.place())) {
+        (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == Alert::Raise,
+        // Who is suspended over it keeps nobody asleep: whoever wakes to nothing sleeps again (N5).
+        _ => slot.moderation.give_up(),
+    };
+    is_due.then_some(generation)
+}
+
+/// The time, by a clock that all processes share.
+pub fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}

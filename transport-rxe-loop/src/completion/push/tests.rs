@@ -1,0 +1,170 @@
+use cq_core::async_event::AsyncEventType;
+use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, PollCq, PollError, Post};
+use cq_core::wc::WcStatus;
+use cq_core::wr::RecvWr;
+
+use super::*;
+use crate::api::channel::CompletionChannel;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::open::OpenOptions;
+use crate::api::qp::{QpInit, QueuePair};
+use crate::api::state::QpState;
+use crate::error::ResizeError;
+use crate::protocol::fanin::Place;
+use crate::protocol::moderation::{Alert, Setting};
+use crate::protocol::tag;
+
+/// A place where nobody lives.
+const PLACE: u16 = 33;
+
+/// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
+struct Scene {
+    fabric: &'static Fabric,
+    index: u32,
+    qp: QueuePair,
+    cq: Cq,
+    channel: CompletionChannel,
+    context: Context,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (context, fabric) = OpenOptions::new().alone();
+        let channel = context.create_channel().unwrap();
+        // So that no number is another's.
+        let _others = [(); 3].map(|()| context.create_cq(1, None).unwrap());
+        let mut cq = context.create_cq(4, Some(&channel)).unwrap();
+        let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+        qp.connect(qp.number()).unwrap();
+        qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+        Self { fabric, index: cq.queue().index(), qp, cq, channel, context }
+    }
+
+    /// The completion of the receive.
+    fn entry(&self) -> Entry {
+        let wc = Wc::new(1, WcStatus::SUCCESS, self.qp.number());
+        Entry { wc, tag: tag::of_recv(1), solicited: false }
+    }
+
+    /// How many receives have completed.
+    fn completed(&self) -> u64 {
+        self.fabric.qp(self.qp.number()).recv.completed()
+    }
+}
+
+#[test]
+fn n06_who_sleeps_is_woken_by_the_heir_of_who_died_before_that() {
+    let mut scene = Scene::new();
+    let Entry { wc, tag, .. } = scene.entry();
+    die_pushing(scene.fabric, scene.index, Owner::new(PLACE, 1), &wc, tag);
+    assert_eq!(scene.channel.take_event(), Ok(None));
+    assert!(outwait_push(scene.fabric, scene.index));
+    assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
+}
+
+#[test]
+fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs() {
+    let mut scene = Scene::new();
+    let slot = scene.fabric.cq(scene.index);
+    let queue = ring(scene.fabric, slot.fanin.place()).unwrap();
+    let setting = Setting { count: u16::MAX, period: u16::MAX };
+    assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
+    slot.mode.set(Trait::Moderated, true);
+    push(scene.fabric, scene.index, &[scene.entry()]);
+    assert_eq!(scene.channel.take_event(), Ok(None), "it is held back");
+    push(scene.fabric, scene.index, &[scene.entry(); 64]);
+    assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
+    assert_eq!(scene.qp.state(), QpState::Err);
+    assert!(slot.mode.has(Trait::Overran), "for who sweeps up, if this process had died by now");
+    let told = [(); 2].map(|()| scene.context.take_async_event().unwrap().unwrap().event_type);
+    assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
+}
+
+#[test]
+fn o04_an_overrun_is_written_down_for_who_sweeps_up() {
+    let scene = Scene::new();
+    push(scene.fabric, scene.index, &[scene.entry()]);
+    let mode = &scene.fabric.cq(scene.index).mode;
+    assert!(!mode.has(Trait::Overran));
+    push(scene.fabric, scene.index, &[scene.entry(); 64]);
+    assert!(mode.has(Trait::Overran));
+}
+
+#[test]
+fn x07_what_is_lost_with_a_queue_that_is_given_up_has_completed_all_the_same() {
+    let scene = Scene::new();
+    assert_eq!(scene.completed(), 0);
+    give_up(scene.fabric, scene.index, &[scene.entry()]);
+    assert_eq!(scene.completed(), 1);
+}
+
+#[test]
+fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
+    let mut scene = Scene::new();
+    let state = || {
+        let place = scene.fabric.cq(scene.index).fanin.place();
+        ring(scene.fabric, place).unwrap().control().state()
+    };
+    let suspended = lock(scene.fabric, scene.index).unwrap();
+    give_up(scene.fabric, scene.index, &[scene.entry()]);
+    // Its owner may have resized it meanwhile, and something else may lie there.
+    assert_eq!(state(), State::Running);
+    drop(suspended);
+    assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
+    assert_eq!(scene.cq.resize(100), Err(ResizeError::Overrun));
+    let failed = Err(PollError::Failed);
+    assert_eq!([(); 2].map(|()| scene.cq.poll(&mut [Wc::default()])), [failed; 2]);
+    assert_eq!((scene.cq.dropped(), scene.qp.state()), (0, QpState::Err));
+}
+
+#[test]
+fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_given_up() {
+    let mut scene = Scene::new();
+    push(scene.fabric, scene.index, &[scene.entry()]);
+    give_up(scene.fabric, scene.index, &[]);
+    assert_eq!(scene.cq.dropped(), 0, "it had room for all");
+    assert_eq!(scene.cq.poll(&mut []), Ok(0));
+    assert_eq!(scene.cq.poll(&mut [Wc::default()]), Ok(1));
+    assert_eq!(scene.cq.poll(&mut [Wc::default()]), Err(PollError::Failed));
+}
+
+#[test]
+fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
+    let scene = Scene::new();
+    let place = |index| scene.fabric.cq(index).fanin.place();
+    let other = scene.context.create_cq(4, None).unwrap();
+    // As one finds it that looks at a ring which is resized away, and its memory another's by then.
+    give_up_ring(scene.fabric, place(other.queue().index()));
+    let mine = place(scene.index);
+    scene.fabric.cq(scene.index).fanin.begin(place(other.queue().index()));
+    tell(scene.fabric, scene.index);
+    scene.fabric.cq(scene.index).fanin.begin(mine);
+    assert_eq!(scene.qp.state(), QpState::Rts);
+}
+
+#[test]
+fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
+    let mut scene = Scene::new();
+    // As far as one gets that dies under the lock: it has overrun the ring.
+    assert!(scene.fabric.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE, 1)));
+    give_up_ring(scene.fabric, scene.fabric.cq(scene.index).fanin.place());
+    assert!(outwait_push(scene.fabric, scene.index));
+    assert_eq!(scene.qp.state(), QpState::Err);
+    let event = scene.context.take_async_event().unwrap().unwrap();
+    assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
+    // As far as one gets that dies after it, or could not have it.
+    for failed in [Trait::GivenUp, Trait::Overran] {
+        let mut scene = Scene::new();
+        scene.fabric.cq(scene.index).mode.set(failed, true);
+        tell(scene.fabric, scene.index);
+        assert_eq!(scene.qp.state(), QpState::Err);
+        let event = scene.context.take_async_event().unwrap().unwrap();
+        assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
+    }
+}
+
+fn give_up_ring(fabric: &'static Fabric, place: Place) {
+    ring(fabric, place).unwrap().into_consumer(0, NoChannel).fail();
+}

@@ -1,0 +1,100 @@
+//! What a flush finds that another one is in the middle of.
+
+use std::thread;
+
+use cq_core::async_event::AsyncEventType;
+use cq_core::setup::SrqInit;
+use cq_core::transport::{AsyncEvents, PollCq, Post};
+use cq_core::wc::Wc;
+use cq_core::wr::RecvWr;
+
+use super::*;
+use crate::api::attr::QpAttr;
+use crate::api::open::OpenOptions;
+use crate::api::qp::QpInit;
+use crate::api::state::QpState;
+use crate::completion::push;
+use crate::engine::identity;
+use crate::inside::actor::until;
+use crate::protocol::lock::Owner;
+
+/// A place where nobody lives.
+const PLACE: u16 = 33;
+
+#[test]
+fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(8, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    qp.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
+    let slot = fabric.qp(qp.number());
+    let first = tag::of_recv(slot.recv.completed().wrapping_add(1));
+    let (index, wc) = (sync::load(&slot.recv_cq), Wc::new(1, WcStatus::SUCCESS, qp.number()));
+    // It has not settled it.
+    push::die_pushing(fabric, index, Owner::new(PLACE, 1), &wc, first);
+    qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    let mut room = [Wc::default(); 4];
+    assert_eq!(cq.poll(&mut room), Ok(2));
+    let polled = [0, 1].map(|nth| (room[nth].wr_id(), room[nth].status()));
+    assert_eq!(polled, [(1, WcStatus::SUCCESS), (2, WcStatus::WR_FLUSH_ERR)]);
+}
+
+#[test]
+fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
+    let (mut context, fabric) = OpenOptions::new().alone();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
+    let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+    qp.connect(qp.number()).unwrap();
+    srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let (number, slot) = (qp.number(), fabric.qp(qp.number()));
+    let queue = shared_receives::queue(fabric, fabric.srq(sync::load(&slot.srq))).unwrap();
+    let taken = queue.take(fabric.place(), number).unwrap();
+    assert!(identity::fail(slot, number));
+    let mut told = || {
+        last_receive(fabric, slot, number, sync::load(&slot.srq));
+        context.take_async_event().unwrap().map(|event| event.event_type)
+    };
+    assert_eq!(told(), None, "it is taken");
+    queue.settle(taken.tag(), taken.target());
+    assert_eq!([told(), told()], [Some(AsyncEventType::QP_LAST_WQE_REACHED), None]);
+    // A corrupted word reports nothing, or every flush would.
+    sync::store(&slot.report_last, 2);
+    assert_eq!(told(), None);
+}
+
+#[test]
+fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let slot = fabric.qp(qp.number());
+    let ([posted, _], capacity) = (slot.recv.positions(), sync::load(&slot.recv_capacity));
+    for (written, most) in [(capacity, capacity), (u32::MAX, MAX_QP_WR)] {
+        qp.connect(qp.number()).unwrap();
+        sync::store(&slot.recv_capacity, written);
+        sync::store(posted, slot.recv.completed().wrapping_add(u64::from(most) + 1));
+        qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+        assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(0));
+        sync::store(&slot.recv_capacity, capacity);
+        qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    }
+}
+
+/// It waits once, as long as anybody does for a lock: two seconds.
+#[test]
+fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_queue() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let cq = context.create_cq(8, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let slot = fabric.qp(qp.number());
+    thread::scope(|scope| {
+        let _suspended = push::lock(fabric, sync::load(&slot.recv_cq)).unwrap();
+        let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Err)));
+        until("it is flushed", || fails.is_finished());
+    });
+    assert_eq!(slot.recv.completed(), 1, "though nobody is told");
+}

@@ -1,0 +1,60 @@
+//! Numbers of queue pairs, and the [word](crate::protocol::identity) of each in the table.
+//!
+//! A number has 24 bits: the index of its place in the table, and above that a generation which is never
+//! 0, so that no number is 0 or 1. Where both begin is the fabric's own, so that a number which somebody was told of
+//! another fabric is nobody's here.
+
+use crate::api::state::QpState;
+use crate::layout::{Entry, QpSlot, Table};
+use crate::protocol::identity;
+
+pub use crate::protocol::identity::Identity;
+
+const NUMBER_BITS: u32 = 24;
+
+/// The number of the one that is the `generation`th, from 0, at `index` of a table.
+pub fn number_of<T: Entry>(table: &Table<T>, index: u32, generation: u32) -> u32 {
+    number(index, table.index_bits(), generation, table.first_number())
+}
+
+/// The same, of a table whose indices have so many bits, and whose numbers are counted from `first` on.
+pub const fn number(index: u32, index_bits: u32, generation: u32, first: u32) -> u32 {
+    let generations = (1 << (NUMBER_BITS - index_bits)) - 1;
+    (1 + (generation + (first >> index_bits)) % generations) << index_bits | index
+}
+
+/// [`identity::read`].
+#[inline]
+pub fn read(slot: &QpSlot) -> Identity {
+    identity::read(&slot.identity)
+}
+
+/// [`identity::enter`].
+pub fn enter(slot: &QpSlot, number: u32) {
+    identity::enter(&slot.identity, number);
+}
+
+/// [`identity::vacate`].
+pub fn vacate(slot: &QpSlot) {
+    identity::vacate(&slot.identity);
+}
+
+/// [`identity::vacate_if`], by this one or another.
+pub fn vacate_if(slot: &QpSlot, number: u32) {
+    let _by_this_one = identity::vacate_if(&slot.identity, number);
+}
+
+/// [`identity::change`].
+pub fn change(slot: &QpSlot, seen: Identity, state: QpState) -> bool {
+    identity::change(&slot.identity, seen, state)
+}
+
+/// [`identity::fail_sends`].
+pub fn fail_sends(slot: &QpSlot, number: u32) {
+    identity::fail_sends(&slot.identity, number);
+}
+
+/// [`identity::fail`].
+pub fn fail(slot: &QpSlot, number: u32) -> bool {
+    identity::fail(&slot.identity, number)
+}

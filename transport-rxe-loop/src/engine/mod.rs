@@ -1,0 +1,24 @@
+//! Requests, carried out.
+pub mod complete;
+pub mod datagram;
+pub mod destination;
+pub mod faults;
+pub mod flush;
+pub mod grh;
+pub mod identity;
+pub mod in_flight;
+pub mod local;
+pub mod onesided;
+pub mod overrun;
+pub mod port;
+pub mod queue_pair;
+pub mod remote_requests;
+pub mod requester;
+pub mod rescheduled;
+pub mod responder;
+pub mod retry;
+pub mod ring;
+pub mod send_queue;
+pub mod shared_receives;
+pub mod twosided;
+pub mod unreliable;

@@ -1,0 +1,50 @@
+//! What tells a fabric's port and queue pairs from those of others: numbers that follow from its name and its user's,
+//! the same in every process.
+
+use cq_core::setup::Gid;
+
+use crate::shm::header;
+use crate::shm::name::FabricPath;
+
+/// Local identifiers that a port may have: 1 to this.
+const LAST_LID: u64 = 0xbfff;
+/// A link-local address. The last three bytes are the fabric's.
+const GID_OF_ZEROS: [u8; 16] =
+    [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, b'l', b'o', 0xff, 0xfe, 0, 0, 0];
+
+/// Where a fabric is, as its programs see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The local identifier of its only port.
+    pub lid: u16,
+    /// That port's only global identifier.
+    pub gid: Gid,
+    /// From where on numbers of queue pairs are counted, of 24 bits.
+    pub first_number: u32,
+}
+
+impl Address {
+    /// That of the fabric whose files lie there.
+    pub fn of(path: &FabricPath) -> Self {
+        let bytes: Vec<_> = path.file_name().bytes().map(usize::from).collect();
+        Self::from_hash(mixed(header::layout(&bytes)))
+    }
+
+    /// Each number is of bits of its own, so that those that have one alike differ in the others.
+    fn from_hash(hash: u64) -> Self {
+        let mut gid = GID_OF_ZEROS;
+        gid[13..].copy_from_slice(&((hash >> 24) as u32).to_be_bytes()[1..]);
+        let lid = (1 + (hash >> 48) % LAST_LID) as u16;
+        Self { lid, gid: Gid(gid), first_number: (hash & 0xff_ffff) as u32 }
+    }
+}
+
+/// Each bit of this depends on each of `number`: names often differ in their last letter alone.
+const fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let number = (number ^ number >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    number ^ number >> 33
+}
+
+#[cfg(test)]
+mod tests;

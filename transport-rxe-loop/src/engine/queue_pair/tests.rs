@@ -1,0 +1,141 @@
+use std::thread;
+
+use cq_core::setup::{Access, QpType, SrqInit};
+use cq_core::transport::{PollCq, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::*;
+use crate::api::attr::QpAttr;
+use crate::api::open::OpenOptions;
+use crate::completion::push;
+use crate::engine::complete;
+use crate::inside::actor::until;
+use crate::protocol::lock::Owner;
+use crate::protocol::tag;
+
+/// A place where nobody lives.
+const PLACE: u16 = 35;
+
+#[test]
+fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
+    let (context, _) = OpenOptions::new().alone();
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let [mut waits, peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    let rts = QpAttr::rts().timeout(0);
+    for step in [QpAttr::init(Access::empty()), QpAttr::rtr(peer.number()), rts] {
+        waits.modify(&step).unwrap();
+    }
+    waits.post_send(&[SendWr::send(1, &[])]).unwrap();
+    let mut room = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut room), Ok(0), "its peer is not connected");
+    peer.destroy();
+    assert_eq!(cq.poll(&mut room), Ok(1));
+    assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+}
+
+#[test]
+fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
+    let (context, _) = OpenOptions::new().alone();
+    let fabric = context.bell().fabric();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    qp.connect(qp.number()).unwrap();
+    qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
+    let index = sync::load(&fabric.qp(qp.number()).recv_cq);
+    let wc = complete::failed(1, qp.number(), WcStatus::LOC_PROT_ERR);
+    push::die_pushing(fabric, index, Owner::new(PLACE, 1), &wc, tag::of_recv(1));
+    qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    // Whoever did that later might set the receives back that reset has forgotten.
+    let fanin = &fabric.cq(index).fanin;
+    assert_eq!((fanin.lock.holder(), fanin.position()), (None, 1), "it is settled by now");
+}
+
+#[test]
+fn q01_a_new_queue_pair_is_connected_to_nobody() {
+    let (context, fabric) = OpenOptions::new().alone();
+    // As earlier ones left their entries.
+    fabric.tables().destinations.iter().for_each(|dest| sync::store(dest, 1));
+    let cq = context.create_cq(4, None).unwrap();
+    let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    assert_eq!(sync::load(fabric.dest(qp.number())), 0);
+}
+
+#[test]
+fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of_a_request() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let cq = context.create_cq(4, None).unwrap();
+    let (pd, init) = (context.alloc_pd(), QpInit::new(&cq));
+    let mut peer = pd.create_qp(&init).unwrap();
+    let mut place = Place::new(pd.domain(), &init).unwrap();
+    peer.connect(place.number).unwrap();
+    sync::store(fabric.dest(place.number), peer.number());
+    let copying = &fabric.qp(peer.number()).send.copying;
+    copying.open();
+    fabric.remains().push(place.remains.take().unwrap());
+    tidy(fabric);
+    assert_eq!(place.slot.life().place(), Some(fabric.place()));
+    copying.close();
+    tidy(fabric);
+    assert_eq!(place.slot.life().place(), None);
+}
+
+#[test]
+fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_for_it() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
+    let mut place = Place::new(pd.domain(), &init).unwrap();
+    let queue = shared_receives::queue(fabric, fabric.srq(srq.number())).unwrap();
+    let taken = queue.take(fabric.place(), place.number).unwrap();
+    fabric.remains().push(place.remains.take().unwrap());
+    tidy(fabric);
+    assert_eq!(place.slot.life().place(), Some(fabric.place()));
+    queue.settle(taken.tag(), taken.target());
+    // The sweeper does it.
+    deaths::look(fabric);
+    assert_eq!(place.slot.life().place(), None);
+}
+
+#[test]
+fn q07_who_waits_for_a_receive_for_ever_fails_once_its_peer_is_reset() {
+    let (context, _) = OpenOptions::new().alone();
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let [mut waits, mut peer] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    peer.connect(waits.number()).unwrap();
+    let rts = QpAttr::rts().timeout(1).retry_cnt(0).rnr_retry(7);
+    for step in [QpAttr::init(Access::empty()), QpAttr::rtr(peer.number()), rts] {
+        waits.modify(&step).unwrap();
+    }
+    waits.post_send(&[SendWr::send(1, &[])]).unwrap();
+    let mut room = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut room), Ok(0), "no receive is posted");
+    peer.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    until("it is told", || cq.poll(&mut room) == Ok(1));
+    assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+}
+
+#[test]
+fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
+    let mut qp = context.alloc_pd().create_qp(&init).unwrap();
+    qp.connect(qp.number()).unwrap();
+    let (slot, turn) = (fabric.qp(qp.number()), &fabric.own(qp.number()).turn);
+    turn.seize();
+    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+    assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
+    thread::scope(|scope| {
+        let resumes = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Rts)));
+        (0..200).for_each(|_| thread::yield_now());
+        assert!(!resumes.is_finished(), "another thread is at them");
+        turn.abandon();
+        resumes.join().unwrap().unwrap();
+    });
+    let mut room = [Wc::default(); 2];
+    assert_eq!(cq.poll(&mut room), Ok(1));
+    assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+}

@@ -1,0 +1,168 @@
+//! How long a request waits for its peer, and what becomes of it then (Q7): the arithmetic of
+//! `ibv_modify_qp(3)`'s timers, and the wait of a queue pair's oldest request.
+//!
+//! | waits for | because | at most | then |
+//! |---|---|---|---|
+//! | [`Receive`](WaitsFor::Receive) | the peer has none | `rnr_retry` times the *peer's* `min_rnr_timer`; 7 is for ever | RNR_RETRY_EXC |
+//! | [`Answer`](WaitsFor::Answer) | it is not in RTR, has failed, or is connected elsewhere | `retry_cnt` + 1 times 4.096 us · 2^`timeout`; 0 is for ever | RETRY_EXC |
+//! | [`Nobody`](WaitsFor::Nobody) | it was destroyed, or never was | as long as for an answer; who would wait for ever fails at once | RETRY_EXC |
+//!
+//! A peer that goes away while it is waited for is still the one that does not answer: what began as a wait for
+//! an answer ends when it would have.
+//!
+//! # The wait
+//! Three words of the queue pair, of which only the holder of its turn knows anything:
+//!
+//! | `waits_for` | `deadline` | the request at `waits_at` | left by |
+//! |---|---|---|---|
+//! | 0 | – | nobody has waited yet | the first wait |
+//! | Receive, Answer | [`FOREVER`] | waits for a kick | another wait, or the peer's going away |
+//! | Receive, Answer | a time | waits for a kick or the [service](crate::lifecycle::service)'s alarm | the first try that fails at or after that time, to the last try |
+//! | Receive, Answer | [`LAST_TRY`] | is being tried for the last time | another wait, or its failing |
+//!
+//! A wait is not taken back when its request goes on, is flushed or dropped: positions are never used
+//! twice, not even by the next queue pair of the place, so that it speaks of nothing then. Every request
+//! so begins anew, and so does one whose peer stops answering while it waited for a receive, or the other
+//! way round.
+//!
+//! The last try comes after the time is over: what the peer did in time, a try sees. What it does
+//! after the try kicks a queue pair in ERR: nothing happens, and its receive stays.
+//!
+//! Time goes on while the process is suspended or the queue pair is in SQD, where what was begun is
+//! ended; the attributes are those of when the wait began.
+
+use std::time::Duration;
+
+use cq_core::wc::WcStatus;
+
+use crate::fabric::Fabric;
+use crate::layout::QpSlot;
+use crate::sync;
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The peer has no receive.
+    Receive,
+    /// The peer does not answer.
+    Answer,
+    /// There is no peer.
+    Nobody,
+}
+
+impl WaitsFor {
+    /// What stands in the queue pair's word, where 0 is nothing. A peer that goes away has not answered before either.
+    const fn to_word(self) -> u32 {
+        match self {
+            Self::Receive => 1,
+            Self::Answer | Self::Nobody => 2,
+        }
+    }
+
+    const fn status(self) -> WcStatus {
+        match self {
+            Self::Receive => WcStatus::RNR_RETRY_EXC_ERR,
+            Self::Answer | Self::Nobody => WcStatus::RETRY_EXC_ERR,
+        }
+    }
+
+    /// How long a request of this queue pair does; `None` is for ever.
+    fn patience(self, fabric: &'static Fabric, number: u32) -> Option<Duration> {
+        let slot = fabric.qp(number);
+        match self {
+            Self::Receive => {
+                let peer = fabric.qp(sync::load(fabric.dest(number)));
+                for_receive(sync::load(&slot.rnr_retry), sync::load(&peer.min_rnr_timer))
+            }
+            Self::Answer | Self::Nobody => {
+                for_answer(sync::load(&slot.retry_cnt), sync::load(&slot.timeout))
+            }
+        }
+    }
+}
+
+/// What to do with a request that its peer did not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It waits: a kick or an alarm will bring it back.
+    Wait,
+    /// Its time is over: try it once more.
+    TryAgain,
+    /// It fails.
+    Fail(WcStatus),
+}
+
+/// The deadline of what waits for ever.
+const FOREVER: u64 = u64::MAX;
+/// The deadline of what has been waited for.
+const LAST_TRY: u64 = 0;
+
+/// Whether the next request, at `position`, was begun, and had to wait.
+pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
+    sync::load(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position
+}
+
+/// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
+/// by the holder of the turn.
+#[cold]
+pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
+    let (slot, service) = (fabric.qp(number), fabric.service());
+    let has_waited =
+        has_begun(slot, position) && sync::load(&slot.send.waits_for) == waits_for.to_word();
+    let until = if has_waited {
+        sync::load(&slot.send.deadline)
+    } else {
+        match waits_for.patience(fabric, number) {
+            None => FOREVER,
+            Some(Duration::ZERO) => LAST_TRY,
+            Some(patience) => service.now() + patience.as_nanos() as u64,
+        }
+    };
+    if until == LAST_TRY || until == FOREVER && waits_for == WaitsFor::Nobody {
+        return Verdict::Fail(waits_for.status());
+    }
+    if has_waited && until <= service.now() {
+        sync::store(&slot.send.deadline, LAST_TRY);
+        return Verdict::TryAgain;
+    }
+    if !has_waited {
+        sync::store(&slot.send.waits_for, waits_for.to_word());
+        sync::store(&slot.send.waits_at, position);
+        sync::store(&slot.send.deadline, until);
+    }
+    // Each time: the alarm that was set may have come early, for something else.
+    if until != FOREVER && service.wake_at(fabric, number, until).is_err() {
+        return Verdict::Fail(WcStatus::GENERAL_ERR);
+    }
+    Verdict::Wait
+}
+
+/// How long a request waits for a receive; `None` is for ever.
+const fn for_receive(rnr_retry: u32, min_rnr_timer: u32) -> Option<Duration> {
+    const FOR_EVER: u32 = 7;
+    /// In units of 10 us, as InfiniBand encodes them.
+    const TIMERS: [u32; 32] = [
+        65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+        1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+    ];
+    if rnr_retry >= FOR_EVER {
+        return None;
+    }
+    let timer = TIMERS[min_rnr_timer as usize % TIMERS.len()] as u64;
+    Some(Duration::from_micros(10 * timer * rnr_retry as u64))
+}
+
+/// How long a request waits for an answer; `None` is for ever.
+const fn for_answer(retry_cnt: u32, timeout: u32) -> Option<Duration> {
+    const UNIT: Duration = Duration::from_nanos(4096);
+    match timeout % 32 {
+        0 => None,
+        exponent => {
+            let tries = retry_cnt as u64 % 8 + 1;
+            Some(Duration::from_nanos((UNIT.as_nanos() as u64 * tries) << exponent))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+use cq_core::setup::Access;
+use cq_core::transport::{PollCq, Post};
+use cq_core::wc::Wc;
+use cq_core::wr::SendWr;
+
+use super::*;
+use crate::api::attr::QpAttr;
+use crate::api::device::Context;
+use crate::api::qp::QpInit;
+use crate::inside::actor::until;
+
+#[test]
+fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
+    let (fabric, context) = (Fabric::of_tests(), Context::open("loop0").unwrap());
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let [mut qp, silent] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    // 0.27 s: longer than somebody who may be suspended is left alone.
+    let rts = QpAttr::rts().timeout(14).retry_cnt(3);
+    for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(silent.number()), rts] {
+        qp.modify(&step).unwrap();
+    }
+    qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
+    fabric.service().wake_soon(fabric, qp.number()).unwrap();
+    let mut room = [Wc::default()];
+    until("it fails", || cq.poll(&mut room) == Ok(1));
+    assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
+}
+
+/// A queue pair that waits for hours, whatever for.
+fn patient() -> (Context, crate::api::qp::QueuePair) {
+    let context = Context::open("loop0").unwrap();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let rts = QpAttr::rts().timeout(31).rnr_retry(6);
+    for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(qp.number()), rts] {
+        qp.modify(&step).unwrap();
+    }
+    (context, qp)
+}
+
+#[test]
+fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
+    let fabric = Fabric::of_tests();
+    for waits_for in [WaitsFor::Receive, WaitsFor::Answer, WaitsFor::Nobody] {
+        let (_context, qp) = patient();
+        let judge = |at| judge(fabric, qp.number(), at, waits_for);
+        let times_out = || sync::store(&fabric.qp(qp.number()).send.deadline, 1);
+        assert_eq!([judge(7), judge(7)], [Verdict::Wait; 2], "{waits_for:?}");
+        assert!(has_begun(fabric.qp(qp.number()), 7));
+        times_out();
+        assert_eq!(judge(7), Verdict::TryAgain, "{waits_for:?}: what came in time counts");
+        assert_eq!(judge(7), Verdict::Fail(waits_for.status()));
+        assert_eq!(judge(8), Verdict::Wait, "{waits_for:?}: the next begins anew");
+    }
+}
+
+#[test]
+fn q07_who_waits_for_something_else_begins_anew() {
+    let (fabric, (_context, qp)) = (Fabric::of_tests(), patient());
+    let (receive, answer) = (WaitsFor::Receive, WaitsFor::Answer);
+    let judge = |waits_for| judge(fabric, qp.number(), 7, waits_for);
+    for [first, then] in [[receive, answer], [answer, receive]] {
+        assert_eq!(judge(first), Verdict::Wait);
+        sync::store(&fabric.qp(qp.number()).send.deadline, 1);
+        assert_eq!(judge(then), Verdict::Wait, "{then:?} after {first:?}");
+    }
+    // One that goes away is the one that did not answer.
+    assert_eq!(judge(answer), Verdict::Wait);
+    sync::store(&fabric.qp(qp.number()).send.deadline, 1);
+    assert_eq!(judge(WaitsFor::Nobody), Verdict::TryAgain);
+}
+
+#[test]
+fn q07_receives_are_waited_for_as_often_as_rnr_retry_says() {
+    assert_eq!(for_receive(0, 0), Some(Duration::ZERO));
+    assert_eq!(for_receive(1, 0), Some(Duration::from_micros(655_360)));
+    assert_eq!(for_receive(1, 1), Some(Duration::from_micros(10)));
+    assert_eq!(for_receive(3, 12), Some(Duration::from_micros(3 * 640)));
+    assert_eq!(for_receive(6, 31), Some(Duration::from_micros(6 * 491_520)));
+    for timer in 0..32 {
+        assert_eq!(for_receive(7, timer), None);
+    }
+}
+
+#[test]
+fn q07_rnr_timers_grow_but_for_the_first_which_is_the_longest() {
+    let timers: Vec<_> = (1..32).chain([0]).map(|timer| for_receive(1, timer)).collect();
+    assert!(timers.is_sorted_by(|shorter, longer| shorter < longer));
+    // From the 0.02 ms on, each is twice the one before the last.
+    for two in timers[1..].windows(3) {
+        assert_eq!(two[2], two[0].map(|timer| 2 * timer));
+    }
+}
+
+#[test]
+fn q07_answers_are_waited_for_once_more_than_retry_cnt_says() {
+    for retry_cnt in 0..8 {
+        assert_eq!(for_answer(retry_cnt, 0), None);
+    }
+    assert_eq!(for_answer(0, 1), Some(Duration::from_nanos(8192)));
+    assert_eq!(for_answer(7, 14), Some(Duration::from_nanos(8 * (4096 << 14))));
+    assert_eq!(for_answer(7, 31), Some(Duration::from_nanos(8 * (4096 << 31))));
+}
+
+#[test]
+fn numbers_that_are_no_attributes_are_harmless() {
+    assert_eq!(for_receive(u32::MAX, u32::MAX), None);
+    assert_eq!(for_receive(1, u32::MAX), for_receive(1, 31));
+    assert_eq!(for_answer(u32::MAX, u32::MAX), for_answer(7, 31));
+}

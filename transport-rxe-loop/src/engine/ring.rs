@@ -1,0 +1,340 @@
+//! Send and receive queues: rings of requests in the device's memory, and how a request lies in them.
+//!
+//! | word | send request | receive request |
+//! |---|---|---|
+//! | 0 | wr_id | wr_id |
+//! | 1 | operation, flags, number of pieces or inline bytes | number of pieces |
+//! | 2, 3 | what the operation [needs](wire) | first piece … |
+//! | 4 … | pieces of two words each, or inline bytes | |
+//!
+//! An operation that needs more than two words has two operands in words 4 and 5, and its pieces behind
+//! them. A request of one piece, or of three, is as large as if there were none.
+//!
+//! A request is written by the one who posts, before the position that says so is published, and read by
+//! the one who holds the turn of its queue pair (send), or of the peer that is connected to it (receive).
+
+mod wire;
+
+use std::fmt;
+
+use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
+
+use crate::api::datagram::Way;
+use crate::engine::ring::wire::OPERANDS;
+pub use crate::engine::ring::wire::WireOp;
+use crate::fabric::Fabric;
+use crate::layout::RingWords;
+use crate::memory::sge::MAX_SGE;
+use crate::shm::mapping;
+use crate::sync::{self, AtomicU64};
+
+const SEND_HEADER: usize = 4;
+const RECV_HEADER: usize = 2;
+const SGE_WORDS: usize = 2;
+
+const FLAGS_SHIFT: u32 = 8;
+const FLAGS_MASK: u64 = 0xff;
+const INLINE: u64 = 1 << 16;
+/// Whether there are operands.
+const HAS_OPERANDS: u64 = 1 << 17;
+const COUNT_SHIFT: u32 = 32;
+
+/// How large a ring is.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    log2: u32,
+    stride: usize,
+}
+
+impl Shape {
+    /// For send requests, each in cache lines of its own.
+    pub fn of_sends(requests: u32, sges: u32, inline: u32) -> Self {
+        let pieces = sges as usize * SGE_WORDS;
+        let body = OPERANDS + pieces.max(inline.div_ceil(8) as usize);
+        Self { log2: log2(requests), stride: (SEND_HEADER + body).next_multiple_of(8) }
+    }
+
+    /// For receive requests.
+    pub fn of_recvs(requests: u32, sges: u32) -> Self {
+        let words = RECV_HEADER + sges as usize * SGE_WORDS;
+        Self { log2: log2(requests), stride: words.next_multiple_of(4) }
+    }
+
+    /// How much memory it takes.
+    pub const fn bytes(&self) -> usize {
+        (self.stride << self.log2) * size_of::<u64>()
+    }
+
+    /// The ring of this shape at `offset`; `None` if there can't be one.
+    #[inline]
+    pub fn ring(&self, fabric: &'static Fabric, offset: u32) -> Option<Ring> {
+        let requests = 1usize.checked_shl(self.log2)?;
+        let all = requests.checked_mul(self.stride)?;
+        let words = fabric.in_arena(offset as usize, all)?;
+        let mask = requests as u64 - 1;
+        (self.stride >= SEND_HEADER).then_some(Ring { words, mask, stride: self.stride })
+    }
+
+    /// Says in the table that a ring of this shape lies at `offset`.
+    pub fn record(&self, words: &RingWords, offset: u32) {
+        sync::store(&words.offset, offset);
+        sync::store(&words.log2, self.log2);
+        sync::store(&words.stride, self.stride as u32);
+    }
+}
+
+fn log2(requests: u32) -> u32 {
+    requests.max(1).next_power_of_two().trailing_zeros()
+}
+
+/// A ring of requests.
+#[derive(Clone, Copy)]
+pub struct Ring {
+    words: &'static [AtomicU64],
+    mask: u64,
+    stride: usize,
+}
+
+impl Ring {
+    /// The ring that the table speaks of; `None` if what it says can't be.
+    #[inline]
+    pub fn of(fabric: &'static Fabric, words: &RingWords) -> Option<Self> {
+        let shape =
+            Shape { log2: sync::load(&words.log2), stride: sync::load(&words.stride) as usize };
+        shape.ring(fabric, sync::load(&words.offset))
+    }
+
+    /// Whether requests wait from the position `next` up to `end`. More than there is room for can't be:
+    /// where a stranger wrote the positions, nothing waits.
+    #[inline]
+    pub const fn has_any(&self, next: u64, end: u64) -> bool {
+        next != end && end.wrapping_sub(next) <= self.mask + 1
+    }
+
+    /// The words of the request at a position.
+    #[inline]
+    fn at(&self, position: u64) -> &'static [AtomicU64] {
+        let first = (position & self.mask) as usize * self.stride;
+        &self.words[first..first + self.stride]
+    }
+
+    /// Has the request at a position, which another core wrote, brought here meanwhile.
+    #[inline]
+    pub fn expect(&self, position: u64) {
+        self.at(position).first().into_iter().for_each(mapping::expect_read);
+    }
+
+    /// Writes a send request with these bytes, whose pieces and inline bytes fit.
+    #[inline]
+    pub fn write_send(
+        &self,
+        position: u64,
+        wr: &SendWr<'_>,
+        (op, data): (WireOp, Data<'_>),
+        signal_all: bool,
+    ) {
+        let words = self.at(position);
+        let (header, body) = words.split_at(SEND_HEADER);
+        let (has_operands, body) = match op.operands {
+            Some(operands) => (HAS_OPERANDS, write_operands(body, operands)),
+            None => (0, body),
+        };
+        let mut flags = wr.flags;
+        flags.set(SendFlags::SIGNALED, signal_all || flags.contains(SendFlags::SIGNALED));
+        let (inline, count) = match data {
+            Data::Sges(sges) => (0, write_sges(body, sges)),
+            Data::Inline(bytes) => (INLINE, write_bytes(body, bytes)),
+        };
+        // Flags that nobody knows would run into the fields behind them.
+        let flags = (u64::from(flags.bits()) & FLAGS_MASK) << FLAGS_SHIFT;
+        sync::store(&header[0], wr.wr_id);
+        let how = u64::from(op.code) | flags | inline | has_operands;
+        sync::store(&header[1], how | (count as u64) << COUNT_SHIFT);
+        sync::store(&header[2], op.addr);
+        sync::store(&header[3], u64::from(op.high) << 32 | u64::from(op.low));
+    }
+
+    /// Reads the send request at a position.
+    #[inline]
+    pub fn read_send(&self, position: u64) -> SendRequest {
+        let (header, body) = self.at(position).split_at(SEND_HEADER);
+        let word = sync::load(&header[1]);
+        let count = (word >> COUNT_SHIFT) as usize;
+        let (operands, body) =
+            if word & HAS_OPERANDS != 0 { read_operands(body) } else { (None, body) };
+        let payload = if word & INLINE != 0 {
+            Payload::Inline(body, count)
+        } else {
+            Payload::Sges(body, count)
+        };
+        let (addr, both) = (sync::load(&header[2]), sync::load(&header[3]));
+        let (low, high) = (both as u32, (both >> 32) as u32);
+        let op = WireOp { code: word as u8, addr, low, high, operands };
+        let flags = SendFlags::from_bits_retain((word >> FLAGS_SHIFT & FLAGS_MASK) as u32);
+        SendRequest { wr_id: sync::load(&header[0]), op: op.into(), flags, payload }
+    }
+
+    /// Reads where the SEND at a position goes, if it is a datagram.
+    pub fn read_way(&self, position: u64) -> Way {
+        let (header, body) = self.at(position).split_at(SEND_HEADER);
+        let has_label = sync::load(&header[1]) & HAS_OPERANDS != 0;
+        let operands = if has_label { read_operands(body).0 } else { None };
+        let [flow_label, _] = operands.unwrap_or_default();
+        let words = [sync::load(&header[2]), sync::load(&header[3]) >> 32];
+        Way::from_words(words, flow_label as u32)
+    }
+
+    /// Writes a receive request, whose pieces fit.
+    #[inline]
+    pub fn write_recv(&self, position: u64, wr: &RecvWr<'_>) {
+        let (header, body) = self.at(position).split_at(RECV_HEADER);
+        sync::store(&header[0], wr.wr_id);
+        sync::store(&header[1], write_sges(body, wr.sges) as u64);
+    }
+
+    /// Reads the receive request at a position.
+    #[inline]
+    pub fn read_recv(&self, position: u64) -> RecvRequest {
+        let (header, body) = self.at(position).split_at(RECV_HEADER);
+        let sges = SgeList::read(body, sync::load(&header[1]) as usize);
+        RecvRequest { wr_id: sync::load(&header[0]), sges }
+    }
+}
+
+impl fmt::Debug for Ring {
+    /// Without the requests: there are thousands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("requests", &(self.mask + 1)).finish_non_exhaustive()
+    }
+}
+
+/// Writes what an operation has before its pieces; the rest of the body is theirs.
+#[inline]
+fn write_operands(body: &[AtomicU64], operands: [u64; OPERANDS]) -> &[AtomicU64] {
+    let (words, rest) = body.split_at(OPERANDS);
+    words.iter().zip(operands).for_each(|(word, operand)| sync::store(word, operand));
+    rest
+}
+
+fn read_operands(body: &[AtomicU64]) -> (Option<[u64; OPERANDS]>, &[AtomicU64]) {
+    match body.split_at_checked(OPERANDS) {
+        Some((words, rest)) => (Some([sync::load(&words[0]), sync::load(&words[1])]), rest),
+        None => (None, body),
+    }
+}
+
+#[inline]
+fn write_sges(body: &[AtomicU64], sges: &[Sge]) -> usize {
+    for (words, sge) in body.chunks_exact(SGE_WORDS).zip(sges) {
+        sync::store(&words[0], sge.addr);
+        sync::store(&words[1], u64::from(sge.length) << 32 | u64::from(sge.lkey));
+    }
+    sges.len()
+}
+
+#[inline]
+fn read_sge(words: &[AtomicU64]) -> Sge {
+    let word = sync::load(&words[1]);
+    Sge { addr: sync::load(&words[0]), length: (word >> 32) as u32, lkey: word as u32 }
+}
+
+#[inline]
+fn write_bytes(body: &[AtomicU64], bytes: &[u8]) -> usize {
+    let mut left = bytes;
+    for word in body {
+        let Some((whole, rest)) = left.split_first_chunk() else {
+            if !left.is_empty() {
+                write_last_bytes(word, left);
+            }
+            break;
+        };
+        sync::store(word, u64::from_ne_bytes(*whole));
+        left = rest;
+    }
+    bytes.len()
+}
+
+/// Writes fewer bytes than a word has.
+fn write_last_bytes(word: &AtomicU64, bytes: &[u8]) {
+    let mut padded = [0; size_of::<u64>()];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    sync::store(word, u64::from_ne_bytes(padded));
+}
+
+/// A send request, copied out of the queue.
+#[derive(Debug)]
+pub struct SendRequest {
+    pub wr_id: u64,
+    pub op: SendOp,
+    pub flags: SendFlags,
+    pub payload: Payload,
+}
+
+/// With which bytes. The words stay as they are until the request has completed.
+#[derive(Debug)]
+pub enum Payload {
+    /// So many pieces in these words.
+    Sges(&'static [AtomicU64], usize),
+    /// So many bytes in these words.
+    Inline(&'static [AtomicU64], usize),
+}
+
+impl Payload {
+    /// How many bytes there are.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Sges(..) => self.pieces().map(|sge| u64::from(sge.length)).sum(),
+            Self::Inline(_, len) => *len as u64,
+        }
+    }
+
+    /// The pieces; none if the bytes are inline.
+    #[inline]
+    pub fn pieces(&self) -> impl Iterator<Item = Sge> {
+        let (words, count): (&[AtomicU64], usize) = match *self {
+            Self::Sges(words, count) => (words, count),
+            Self::Inline(..) => (&[], 0),
+        };
+        words.chunks_exact(SGE_WORDS).take(count).map(read_sge)
+    }
+}
+
+/// A receive request, copied out of the queue.
+#[derive(Debug)]
+pub struct RecvRequest {
+    pub wr_id: u64,
+    pub sges: SgeList,
+}
+
+/// Pieces of a receive, no more than there can be: its words may be another's once it is taken.
+#[derive(Debug)]
+pub struct SgeList {
+    list: [Sge; MAX_SGE],
+    count: usize,
+}
+
+impl SgeList {
+    #[inline]
+    fn read(body: &[AtomicU64], count: usize) -> Self {
+        let mut list = [Sge::default(); MAX_SGE];
+        let mut read = 0;
+        for (sge, words) in list.iter_mut().zip(body.chunks_exact(SGE_WORDS)).take(count) {
+            *sge = read_sge(words);
+            read += 1;
+        }
+        Self { list, count: read }
+    }
+
+    /// The pieces.
+    pub fn pieces(&self) -> impl Iterator<Item = Sge> {
+        self.list[..self.count].iter().copied()
+    }
+
+    /// How many bytes they have.
+    pub fn len(&self) -> u64 {
+        self.pieces().map(|sge| u64::from(sge.length)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

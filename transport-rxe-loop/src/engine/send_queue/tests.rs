@@ -1,0 +1,113 @@
+use std::thread;
+
+use cq_core::setup::{Access, QpCaps, QpType, SrqInit};
+use cq_core::transport::{PollCq, Post};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::*;
+use crate::api::ah::AddressVector;
+use crate::api::attr::QpAttr;
+use crate::api::datagram::Destination;
+use crate::api::open::OpenOptions;
+use crate::api::qp::QpInit;
+use crate::inside::actor::until;
+use crate::protocol::window::Shut;
+
+#[test]
+fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_it_is() {
+    const MANY: usize = 600;
+    let (context, fabric) = OpenOptions::new().alone();
+    let (here, pd) = (context.attributes(), context.alloc_pd());
+    let mut cq = context.create_cq(4, None).unwrap();
+    let caps = QpCaps { max_send_wr: 1024, ..QpInit::new(&cq).caps };
+    let init = QpInit { qp_type: QpType::Ud, caps, ..QpInit::new(&cq) };
+    let [mut qp, mut receiver] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
+    qp.activate(1).unwrap();
+    receiver.activate(1).unwrap();
+    let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
+    let number = qp.number();
+    let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
+    let (wr, own) = (SendWr::send_inline(1, b"x"), fabric.own(number));
+    // It is posted, and nobody has carried it out.
+    own.turn.seize();
+    qp.to(&destination).post_send(&[wr.unsignaled()]).unwrap();
+    own.turn.abandon();
+    let kept = fabric.lock(&fabric.qp(receiver.number()).taking, || {}).unwrap();
+    thread::scope(|scope| {
+        let works = scope.spawn(move || run(fabric, number));
+        let shut = Shut::after_change();
+        until("it is at the first", || shut.is_open(&own.copying));
+        let mut later = [wr.unsignaled(); MANY];
+        later[MANY - 1] = wr;
+        qp.to(&destination).post_send(&later).unwrap();
+        drop(kept);
+        until("it is not kept", || works.is_finished());
+    });
+    until("the last is sent", || cq.poll(&mut [Wc::default()]) == Ok(1));
+}
+
+#[test]
+fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    let number = qp.number();
+    let (slot, own) = (fabric.qp(number), fabric.own(number));
+    let is_over = |limit| work(fabric, slot, own, &mut Kicks::default(), limit);
+    qp.connect(number).unwrap();
+    qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
+    qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
+    own.turn.seize();
+    qp.post_send(&[4, 5, 6].map(|id| SendWr::send(id, &[]))).unwrap();
+    assert!(!is_over(5), "there is one more");
+    assert_eq!(sync::load(&slot.send.done), 5);
+    assert!(is_over(100));
+    assert_eq!(cq.poll(&mut [Wc::default(); 16]), Ok(12));
+    own.turn.abandon();
+    for state in [QpState::Sqd, QpState::Err, QpState::Reset] {
+        qp.modify(&QpAttr::to(state)).unwrap();
+        own.turn.seize();
+        assert!(is_over(100), "{state:?}");
+        own.turn.abandon();
+    }
+    assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
+    assert!(is_over(100), "in SQE");
+    sync::store(&slot.send_ring.offset, u32::MAX);
+    assert!(is_over(100), "it has no ring");
+}
+
+#[test]
+fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let cq = context.create_cq(4, None).unwrap();
+    let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let (slot, own) = (fabric.qp(qp.number()), fabric.own(qp.number()));
+    sync::store(&own.unanswered, 1);
+    own.turn.seize();
+    assert!(!own.turn.enter(), "the holder looks once more");
+    assert!(hold(fabric, slot, own, &mut Kicks::default()));
+    assert!(own.turn.is_free());
+}
+
+/// The lock of a shared receive queue is waited for as long as any is: two seconds.
+#[test]
+fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
+    let (context, fabric) = OpenOptions::new().alone();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
+    let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+    let rts = QpAttr::rts().timeout(0);
+    for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(qp.number()), rts] {
+        qp.modify(&step).unwrap();
+    }
+    srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    let (slot, own) = (fabric.qp(qp.number()), fabric.own(qp.number()));
+    own.turn.seize();
+    // The holder is to look once more after this.
+    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+    let _kept = fabric.lock(fabric.srq(srq.number()).pool.lock(), || {}).unwrap();
+    assert!(!hold(fabric, slot, own, &mut Kicks::default()));
+    assert!(!own.turn.is_free(), "who hands it over gives it back");
+    own.turn.abandon();
+}

@@ -1,0 +1,550 @@
+//! What others can do to a pool and to whoever uses it: be suspended over its lock, or write into it.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use cq_core::async_event::AsyncEventType;
+use cq_core::setup::{Access, SrqInit};
+use cq_core::transport::{AsyncEvents, PollCq, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::*;
+use crate::api::attr::QpAttr;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::open::OpenOptions;
+use crate::api::qp::{QpInit, QueuePair};
+use crate::api::srq::SharedReceiveQueue;
+use crate::api::state::QpState;
+use crate::completion::push;
+use crate::error::ModifyError;
+use crate::inside::actor::until;
+use crate::lifecycle::deaths;
+use crate::memory::copier;
+use crate::protocol::lock::Owner;
+use crate::protocol::stage::State;
+use crate::shm::limits::Limits;
+use crate::shm::{claim, header, liveness};
+
+/// A queue pair that is its own peer, waits for ever, and takes its receives from a shared queue, which has one.
+struct Alone {
+    qp: QueuePair,
+    srq: SharedReceiveQueue,
+    cq: Cq,
+    context: Context,
+    fabric: &'static Fabric,
+}
+
+impl Alone {
+    fn new() -> Self {
+        Self::of((Context::open("loop0").unwrap(), Fabric::of_tests()))
+    }
+
+    /// In a fabric where nothing else is: what another test sweeps up after has every queue pair run.
+    fn in_own_fabric() -> Self {
+        let limits = Limits { bytes: 4 << 20, ..Limits::default() };
+        let (context, fabric) = OpenOptions::new().limits(limits).alone();
+        // The first queue pair has index 0, as has what nobody names.
+        fabric.tables().qps.go_on_at(0);
+        Self::of((context, fabric))
+    }
+
+    fn of((context, fabric): (Context, &'static Fabric)) -> Self {
+        let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+        let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
+        let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
+        let rts = QpAttr::rts().timeout(0);
+        for step in [QpAttr::init(Access::REMOTE), QpAttr::rtr(qp.number()), rts] {
+            qp.modify(&step).unwrap();
+        }
+        srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        Self { qp, srq, cq, context, fabric }
+    }
+
+    fn slot(&self) -> &'static SrqSlot {
+        self.fabric.srq(self.srq.number())
+    }
+}
+
+#[test]
+fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
+    let mut alone = Alone::in_own_fabric();
+    let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    let mut room = [Wc::default(); 2];
+    assert_eq!(alone.cq.poll(&mut room), Ok(0), "somebody lives and has the lock");
+    drop(suspended);
+    let mut polled = 0;
+    until("it is sent", || {
+        polled += alone.cq.poll(&mut room[polled..]).unwrap();
+        polled == 2
+    });
+    assert_eq!(room.map(|wc| wc.status()), [WcStatus::SUCCESS; 2]);
+}
+
+#[test]
+fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
+    let mut alone = Alone::in_own_fabric();
+    let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
+    alone.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
+    assert_eq!(alone.context.take_async_event(), Ok(None), "somebody lives and has the lock");
+    drop(suspended);
+    until("it is told", || {
+        let event = alone.context.take_async_event().unwrap();
+        event.is_some_and(|event| event.event_type == AsyncEventType::QP_LAST_WQE_REACHED)
+    });
+}
+
+#[test]
+fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
+    let Alone { mut qp, srq, fabric, .. } = Alone::new();
+    let pool = queue(fabric, fabric.srq(srq.number())).unwrap();
+    let taken = pool.take(fabric.place(), qp.number()).unwrap();
+    assert!(pool.taken().eq([taken]), "no thread of this process has taken it");
+    let ends = thread::spawn(move || {
+        let _ = qp.modify(&QpAttr::to(QpState::Reset));
+        drop(qp);
+    });
+    until("it ends", || ends.is_finished());
+    ends.join().unwrap();
+    assert!(pool.taken().next().is_none(), "it was waited for, and then freed");
+}
+
+/// A place where nobody lives.
+const PLACE: u16 = 38;
+
+impl Alone {
+    fn pool(&self) -> Queue<'static> {
+        queue(self.fabric, self.slot()).unwrap()
+    }
+
+    /// The process at a place takes the only receive, for this queue pair.
+    fn is_taken_by(&self, place: u16) -> Taken {
+        let _guard = self.fabric.lock(self.slot().pool.lock(), || {}).unwrap();
+        self.pool().take(place, self.qp.number()).unwrap()
+    }
+
+    /// Says that a process lived at a place, waits until it is swept up after, and hands what is told meanwhile
+    /// on.
+    fn dies(&mut self, place: u16) -> Vec<AsyncEventType> {
+        let word = &header::claims(self.fabric.memory(), self.fabric.limits())[usize::from(place)];
+        let owner = claim::next(place.into(), word);
+        assert!(claim::take(word, owner));
+        // As who is connected to another process has.
+        self.fabric.service().watch(self.fabric).unwrap();
+        let mut told = Vec::new();
+        until("nothing is left of the dead one", || {
+            deaths::look(self.fabric);
+            told.extend(self.told());
+            self.fabric.others().all(|other| other.to_word() != owner)
+        });
+        told.extend(self.told());
+        told
+    }
+
+    fn told(&mut self) -> Option<AsyncEventType> {
+        self.context.take_async_event().unwrap().map(|event| event.event_type)
+    }
+
+    /// Its request and its receive complete, and well.
+    #[track_caller]
+    fn is_served(&mut self) {
+        let (mut room, mut polled) = ([Wc::default(); 2], 0);
+        until("it is served", || {
+            polled += self.cq.poll(&mut room[polled..]).unwrap();
+            polled == 2
+        });
+        assert_eq!(
+            room.map(|wc| (wc.wr_id(), wc.status())),
+            [1, 2].map(|id| (id, WcStatus::SUCCESS))
+        );
+    }
+}
+
+#[test]
+fn x03_a_limit_that_a_process_reached_is_told_though_it_died_before_it_told() {
+    let mut alone = Alone::in_own_fabric();
+    alone.srq.arm_limit(1).unwrap();
+    assert!(alone.is_taken_by(PLACE).reached_limit());
+    assert_eq!((alone.told(), alone.slot().pool.owes()), (None, Some(PLACE)));
+    assert_eq!(alone.dies(PLACE), [AsyncEventType::SRQ_LIMIT_REACHED], "and once");
+    assert_eq!((alone.srq.waiting(), alone.slot().pool.owes()), (1, None));
+}
+
+#[test]
+fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
+    let mut alone = Alone::in_own_fabric();
+    alone.srq.arm_limit(1).unwrap();
+    assert!(alone.is_taken_by(PLACE).reached_limit());
+    let (fabric, slot) = (alone.fabric, alone.slot());
+    let guard = fabric.lock(slot.pool.lock(), || {}).unwrap();
+    thread::scope(|scope| {
+        let other = scope.spawn(move || pays(fabric, slot, PLACE));
+        // It does not get on; if it did, it would by now.
+        for _ in 0..200 {
+            thread::yield_now();
+        }
+        tell_limit(fabric, sync::load(&slot.number), PLACE);
+        drop(guard);
+        assert!(other.join().unwrap(), "it is told");
+    });
+    let told = [alone.told(), alone.told()];
+    assert_eq!(told, [Some(AsyncEventType::SRQ_LIMIT_REACHED), None]);
+}
+
+#[test]
+fn x03_a_limit_that_was_told_is_not_told_again_when_who_reached_it_dies() {
+    let mut alone = Alone::in_own_fabric();
+    alone.srq.arm_limit(1).unwrap();
+    assert!(alone.is_taken_by(PLACE).reached_limit());
+    tell_limit(alone.fabric, alone.srq.number(), PLACE);
+    assert_eq!(alone.told(), Some(AsyncEventType::SRQ_LIMIT_REACHED));
+    assert_eq!(alone.dies(PLACE), []);
+}
+
+#[test]
+fn x03_who_starved_gets_what_a_dead_process_had_taken() {
+    let mut alone = Alone::in_own_fabric();
+    alone.is_taken_by(PLACE);
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
+    alone.dies(PLACE);
+    alone.is_served();
+}
+
+#[test]
+fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
+    let mut alone = Alone::in_own_fabric();
+    let is_through = copier::carry_out_for(alone.fabric, PLACE);
+    alone.is_taken_by(PLACE);
+    alone.dies(PLACE);
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "its owner may write to it");
+    is_through();
+    alone.is_served();
+}
+
+#[test]
+fn x03_what_a_dead_process_had_asked_for_a_receive_is_not_begun_once_that_is_given_back() {
+    let alone = Alone::in_own_fabric();
+    let word = &alone.fabric.tables().stages.of(PLACE).next().unwrap().head.word;
+    word.ask(word.claim(PLACE, alone.fabric.place()).unwrap()).unwrap();
+    let taken = alone.is_taken_by(PLACE);
+    reclaim(alone.fabric, alone.slot(), &taken).unwrap();
+    assert_eq!(alone.srq.waiting(), 1);
+    assert!(word.serve(alone.fabric.place()).is_none());
+}
+
+#[test]
+fn q09_who_starved_gets_what_is_posted() {
+    let mut alone = Alone::in_own_fabric();
+    alone.is_taken_by(alone.fabric.place());
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
+    alone.srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    alone.is_served();
+}
+
+#[test]
+fn q09_who_starved_gets_what_another_gives_back() {
+    let mut alone = Alone::in_own_fabric();
+    let taken = alone.is_taken_by(alone.fabric.place());
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
+    give_back(alone.fabric, alone.srq.number(), &taken);
+    // Who gives back holds a turn, and looks after others once it is given back.
+    send_queue::run(alone.fabric, alone.qp.number() + 1);
+    alone.is_served();
+}
+
+/// Each waits as long as any does for a lock: two seconds.
+#[test]
+fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
+    let mut alone = Alone::in_own_fabric();
+    alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
+    let all = [alone.fabric.place(), PLACE].map(|place| alone.is_taken_by(place));
+    let (fabric, slot, pool) = (alone.fabric, alone.slot(), alone.pool());
+    let (srq, cq) = (alone.srq.number(), sync::load(&fabric.qp(alone.qp.number()).recv_cq));
+    let suspended = (fabric.lock(slot.pool.lock(), || {}), push::lock(fabric, cq));
+    thread::scope(|scope| {
+        scope.spawn(|| give_back(fabric, srq, &all[0]));
+        let reclaims = scope.spawn(|| reclaim(fabric, slot, &all[1]));
+        scope.spawn(|| assert!(!pays(fabric, slot, PLACE), "it may be left to tell"));
+        assert_eq!(reclaims.join().unwrap(), Err(Stuck));
+    });
+    drop(suspended);
+    assert!(pool.taken().eq([all[1]]), "nobody knows yet whether it has completed");
+    assert_eq!(reclaim(fabric, slot, &all[1]), Ok(()));
+    alone.qp.post_send(&[SendWr::send(3, &[]), SendWr::send(4, &[])]).unwrap();
+    let mut completions = [Wc::default(); 8];
+    assert_eq!(alone.cq.poll(&mut completions), Ok(4));
+    let mut ids = [0, 1, 2, 3].map(|which| completions[which].wr_id());
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, 3, 4]);
+}
+
+/// Its alarm comes in time, or somebody who has found what was left has it run.
+#[test]
+fn x03_a_receive_that_a_dead_one_left_is_found_by_who_sweeps_up() {
+    let mut alone = Alone::in_own_fabric();
+    let taken = alone.is_taken_by(alone.fabric.place());
+    assert!(alone.pool().leave(&taken));
+    assert!(!alone.pool().leave(&taken), "it is not taken any more");
+    // As one leaves it that dies before it has said so.
+    alone.slot().pool.forget_left();
+    alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+    assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0));
+    alone.dies(PLACE);
+    alone.is_served();
+}
+
+#[test]
+fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
+    for is_left in [true, false] {
+        let alone = Alone::in_own_fabric();
+        if is_left {
+            let taken = alone.is_taken_by(alone.fabric.place());
+            assert!(alone.pool().leave(&taken));
+        }
+        assert!(!remote_requests::any(alone.fabric));
+        assert!(sweep(alone.fabric, PLACE));
+        assert_eq!(remote_requests::any(alone.fabric), is_left);
+        let mut noted = Vec::new();
+        remote_requests::take(alone.fabric, |index| noted.push(index));
+        assert_eq!(noted, [alone.fabric.tables().qps.index(alone.qp.number())][..is_left.into()]);
+    }
+}
+
+/// Who waits for it waits two seconds.
+#[test]
+fn x07_what_a_process_that_lives_has_taken_stays_its() {
+    let mut alone = Alone::in_own_fabric();
+    let file = File::options().read(true).write(true).open(alone.fabric.path().file()).unwrap();
+    // To the end, as closing it would unlock what is locked here.
+    let file = Box::leak(Box::new(file));
+    assert_eq!(liveness::hold(file.as_fd(), Owner::new(PLACE, 1).to_word()), Ok(true));
+    assert!(alone.fabric.is_alive(PLACE));
+    let taken = alone.is_taken_by(PLACE);
+    assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
+    let reset = QpAttr::to(QpState::Reset);
+    assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
+    assert!(alone.pool().taken().eq([taken]));
+    alone.pool().settle(taken.tag(), taken.target());
+    assert_eq!(alone.qp.modify(&reset), Ok(()));
+}
+
+#[test]
+fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
+    let alone = Alone::in_own_fabric();
+    let taken = alone.is_taken_by(alone.fabric.place());
+    assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
+    assert!(alone.pool().taken().eq([taken]));
+    alone.pool().free(&taken);
+    let place = alone.fabric.place();
+    assert!(!sweep(alone.fabric, place), "it has the place of one that was dead");
+}
+
+#[test]
+fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
+    let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
+    let refused = take(fabric, srq.number(), qp.number(), || Err(Unavailable::NotReady));
+    assert_eq!(refused.map(drop), Err(Unavailable::NotReady));
+    assert_eq!(srq.waiting(), 1);
+}
+
+#[test]
+fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
+    let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
+    let lock = fabric.srq(srq.number()).pool.lock();
+    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    let (taken, _) = take(fabric, srq.number(), qp.number(), || Ok(())).unwrap();
+    assert_eq!(lock.holder(), None);
+    give_back(fabric, srq.number(), &taken);
+}
+
+#[test]
+fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
+    let alone = Alone::in_own_fabric();
+    let (fabric, number) = (alone.fabric, alone.srq.number());
+    let is_there = |number| numbered(fabric, number).is_some();
+    assert!(is_there(number));
+    assert!(!is_there(number + fabric.tables().srqs.len()), "the next one there");
+    // The first place, as it is left by one.
+    let (slot, free) = (alone.slot(), fabric.srq(0));
+    sync::store(&free.slots_at, sync::load(&slot.slots_at));
+    sync::store(&free.capacity, sync::load(&slot.capacity));
+    let number = sync::load(&free.number);
+    sync::store(&free.number, 0);
+    assert!(!is_there(0));
+    assert_eq!(is_taken_for(fabric, 0, alone.qp.number()), Ok(false));
+    sync::store(&free.number, number);
+}
+
+#[test]
+fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
+    let alone = Alone::in_own_fabric();
+    let (fabric, srq) = (alone.fabric, alone.srq.number());
+    let mut other = alone.context.alloc_pd().create_qp(&QpInit::new(&alone.cq)).unwrap();
+    other.connect(other.number()).unwrap();
+    let index = fabric.tables().qps.index(alone.qp.number());
+    assert_eq!(index, 0, "those who are connected to nobody are not connected to the first");
+    let mut all = Vec::new();
+    each_that_takes_from(fabric, srq, |index| all.push(index));
+    assert_eq!(all, [index]);
+}
+
+#[test]
+fn x03_reset_and_destroying_give_back_what_a_dead_process_had_taken() {
+    let mut alone = Alone::in_own_fabric();
+    for _ in 0..2 {
+        alone.is_taken_by(PLACE);
+        assert_eq!(alone.qp.modify(&QpAttr::to(QpState::Reset)), Ok(()));
+        assert_eq!((alone.srq.waiting(), alone.pool().taken().count()), (1, 0));
+    }
+    alone.is_taken_by(PLACE);
+    let Alone { qp, srq, .. } = alone;
+    drop(qp);
+    assert_eq!(srq.waiting(), 1);
+}
+
+#[test]
+fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
+    const ROUNDS: u64 = 200;
+    let mut alone = Alone::in_own_fabric();
+    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
+    let index = sync::load(&fabric.qp(target).recv_cq);
+    alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
+    for round in 0..ROUNDS {
+        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(fabric.place())).collect();
+        let (held, settles) = (AtomicU32::new(0), AtomicU32::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // As who has published the completions, and not settled what they cover.
+                let _pushing = push::lock(fabric, index).unwrap();
+                held.store(1, Ordering::Release);
+                while settles.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                (0..round % 8).for_each(|_| thread::yield_now());
+                all.iter().for_each(|taken| pool.settle(taken.tag(), target));
+            });
+            until("it pushes", || held.load(Ordering::Acquire) == 1);
+            settles.store(1, Ordering::Release);
+            assert_eq!(alone.srq.post_recv(&[RecvWr::new(1, &[]); 4]), Ok(()), "round {round}");
+        });
+    }
+}
+
+/// Lets another thread go on with something that it holds a lock for, while this one resets the queue pair.
+fn resets_while(alone: &mut Alone, round: u32, other: impl FnOnce(&dyn Fn()) + Send) {
+    let (held, goes_on) = (AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        let holds = || {
+            held.store(1, Ordering::Release);
+            while goes_on.load(Ordering::Acquire) == 0 {
+                thread::yield_now();
+            }
+            (0..round % 8).for_each(|_| thread::yield_now());
+        };
+        scope.spawn(move || other(&holds));
+        until("the lock is held", || held.load(Ordering::Acquire) == 1);
+        goes_on.store(1, Ordering::Release);
+        alone.qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
+    });
+}
+
+#[test]
+fn x03_what_a_dead_process_had_completed_is_not_given_back() {
+    let mut alone = Alone::in_own_fabric();
+    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
+    let index = sync::load(&fabric.qp(target).recv_cq);
+    for round in 0..50 {
+        let taken = alone.is_taken_by(PLACE);
+        resets_while(&mut alone, round, |holds| {
+            // As who inherited the lock, and settles what the dead one had published.
+            let _repairs = push::lock(fabric, index).unwrap();
+            holds();
+            pool.settle(taken.tag(), target);
+        });
+        assert_eq!((alone.srq.waiting(), pool.taken().count()), (0, 0), "round {round}");
+        alone.srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    }
+}
+
+#[test]
+fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
+    let mut alone = Alone::in_own_fabric();
+    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
+    let slot = alone.slot();
+    for round in 0..50 {
+        resets_while(&mut alone, round, |holds| {
+            let _taking = fabric.lock(slot.pool.lock(), || {}).unwrap();
+            holds();
+            // It had seen the state before, and dies.
+            let _taken = pool.take(PLACE, target);
+        });
+        assert_eq!((alone.srq.waiting(), pool.taken().count()), (1, 0), "round {round}");
+    }
+}
+
+#[test]
+fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_rescheduled() {
+    let Alone { mut qp, srq, mut cq, fabric, context: _context } = Alone::in_own_fabric();
+    let number = qp.number();
+    let suspended = fabric.lock(fabric.srq(srq.number()).pool.lock(), || {}).unwrap();
+    thread::scope(|scope| {
+        let posts = scope.spawn(move || {
+            qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+            qp
+        });
+        until("it has the queue pair", || !fabric.own(number).turn.is_free());
+        send_queue::run(fabric, number);
+        until("it returns", || posts.is_finished());
+        drop(suspended);
+        let mut polled = 0;
+        until("it is sent", || {
+            polled += cq.poll(&mut [Wc::default(); 2]).unwrap();
+            polled == 2
+        });
+        drop(posts.join().unwrap());
+    });
+}
+
+#[test]
+fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_it() {
+    let alone = Alone::in_own_fabric();
+    let (fabric, srq, target) = (alone.fabric, alone.srq.number(), alone.qp.number());
+    let first = alone.is_taken_by(PLACE);
+    // This process carries out what the one at `PLACE` has asked for: to write to that receive.
+    let is_through = copier::carry_out_for(fabric, PLACE);
+    // Who has just asked, under the lock, is suspended for so long that `PLACE` gives up, and leaves it without the lock.
+    let leaves = || {
+        if !copier::has_abandoned(fabric, fabric.place()) {
+            copier::sweep(fabric, PLACE);
+            return alone.pool().leave(&first).then_some(()).ok_or(Unavailable::Gone);
+        }
+        Err(Unavailable::Stuck)
+    };
+    assert_eq!(take(fabric, srq, target, leaves).err(), Some(Unavailable::Stuck));
+    assert!(alone.pool().taken().next().is_none(), "it is given back");
+    is_through();
+    let there = take(fabric, srq, target, || Ok(())).unwrap();
+    assert_eq!(there.0.slot(), first.slot());
+}
+
+#[test]
+fn x07_who_waits_for_a_lock_serves_others_who_ask_for_something_else() {
+    let alone = Alone::in_own_fabric();
+    let (fabric, lock) = (alone.fabric, alone.slot().pool.lock());
+    let suspended = fabric.lock(lock, || {}).unwrap();
+    let asked = copier::tests::is_asked(fabric);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| fabric.lock(lock, || {}).is_ok());
+        until("they are served", || copier::tests::state(asked) == Some(State::Done));
+        drop(suspended);
+        assert!(waits.join().unwrap());
+    });
+}

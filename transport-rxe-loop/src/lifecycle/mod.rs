@@ -1,0 +1,3 @@
+//! The service thread, and what is done about the dead.
+pub mod deaths;
+pub mod service;

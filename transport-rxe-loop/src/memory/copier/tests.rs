@@ -1,0 +1,382 @@
+//! Who waits for a copy that is under way, and whom a process serves while it waits for another one.
+
+use std::thread;
+
+use cq_core::setup::{QpType, SrqInit};
+use cq_core::transport::{PollCq, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RecvWr, Sge};
+
+use super::asking::{NotDone, atomic};
+use super::*;
+use crate::api::attr::QpAttr;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::mr::MemoryRegion;
+use crate::api::open::OpenOptions;
+use crate::api::pd::ProtectionDomain;
+use crate::api::qp::{QpInit, QueuePair};
+use crate::api::state::QpState;
+use crate::engine::identity;
+use crate::engine::send_queue;
+use crate::inside::actor::{Waiting, until};
+use crate::memory::reach;
+use crate::memory::region::Whose;
+use crate::memory::sge::{Far, Piece};
+use crate::memory::stage::Head;
+use crate::protocol::lock::Lock;
+use crate::sync::AtomicU64;
+
+/// A place where nobody lives.
+pub const PLACE: u16 = 37;
+
+/// In a fabric where nobody else is, and no service thread.
+pub fn alone() -> (Context, ProtectionDomain, &'static Fabric) {
+    let (context, fabric) = OpenOptions::new().alone();
+    let pd = context.alloc_pd();
+    (context, pd, fabric)
+}
+
+/// Deregisters memory while somebody copies who may do that through its key.
+fn outlasts_the_copy<'a>(
+    fabric: &'static Fabric,
+    pd: &ProtectionDomain,
+    copies: impl Fn() -> Window<'a>,
+) {
+    const ROUNDS: u32 = 5;
+    for round in 0..ROUNDS {
+        let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+        let (key, window) = (&fabric.mr(region.lkey() >> 8).key, copies());
+        thread::scope(|scope| {
+            let deregisters = scope.spawn(move || region.deregister());
+            until("the key is dead", || sync::acquire(key) == 0);
+            (0..200).for_each(|_| thread::yield_now());
+            assert!(!deregisters.is_finished(), "round {round}: bytes may still move");
+            drop(window);
+            until("no bytes move any more", || deregisters.is_finished());
+        });
+    }
+}
+
+#[test]
+fn q10_deregistering_waits_for_what_is_copied_for_another_process() {
+    let (_context, pd, fabric) = alone();
+    let copying = &fabric.reach().copier().copying;
+    outlasts_the_copy(fabric, &pd, || Window::open_to_own(fabric, copying));
+}
+
+#[test]
+fn q10_deregistering_waits_for_what_this_process_copies_itself() {
+    let (context, pd, fabric) = alone();
+    let cq = context.create_cq(4, None).unwrap();
+    let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
+    outlasts_the_copy(fabric, &pd, || Window::open(fabric, qp.number()));
+}
+
+/// Another process asks this one for something. The stage that it does this by.
+pub fn is_asked(fabric: &'static Fabric) -> &'static Head {
+    let stage = fabric.tables().stages.of(PLACE).next().unwrap();
+    let (whose, needs) = (Whose::local(0), Access::empty());
+    asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+    stage.head
+}
+
+/// The process at [`PLACE`] asks this one for something, by this stage.
+pub fn asks(fabric: &'static Fabric, stage: Stage, request: Request, pieces: &[Sge]) {
+    let filling = stage.head.word.claim(PLACE, fabric.place()).unwrap();
+    stage.head.write(&request, pieces.iter().copied());
+    stage.head.word.ask(filling).unwrap();
+    this(fabric).unwrap().askers.add(PLACE);
+}
+
+pub fn state(head: &Head) -> Option<State> {
+    head.word.seen().state()
+}
+
+#[test]
+fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
+    let (_context, _pd, fabric) = alone();
+    let (me, another, stages) = (fabric.place(), PLACE + 1, &fabric.tables().stages);
+    let words: Vec<_> =
+        stages.of(PLACE).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
+    let ask = |nth: usize, asker, asked| words[nth].ask(words[nth].claim(asker, asked).unwrap());
+    assert!(
+        [ask(0, PLACE, me), ask(1, PLACE, another), ask(3, me, me)].iter().all(Option::is_some)
+    );
+    assert!(words[2].claim(PLACE, me).is_some());
+    this(fabric).unwrap().askers.add(PLACE);
+    outwait_given_up(fabric);
+    let (asked, filling) = (Some(State::Asked), Some(State::Filling));
+    let states: Vec<_> = words.iter().map(|word| word.seen().state()).collect();
+    assert_eq!(states, [None, asked, filling, asked]);
+}
+
+#[test]
+fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
+    let (_context, _pd, fabric) = alone();
+    let stage = fabric.tables().stages.large().next().unwrap();
+    let (whose, needs) = (Whose::local(0), Access::empty());
+    asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+    let calls = || sync::load(&this(fabric).unwrap().calls);
+    let before = calls();
+    serve_all(fabric, 0);
+    assert_eq!((state(stage.head), calls()), (Some(State::Asked), before + 1));
+    serve(fabric);
+    assert_eq!((state(stage.head), calls()), (Some(State::Done), before + 1));
+}
+
+#[test]
+fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
+    let (_context, _pd, fabric) = alone();
+    let is_through = carry_out_for(fabric, PLACE);
+    sweep(fabric, PLACE);
+    assert!(has_abandoned(fabric, fabric.place()));
+    is_through();
+    assert!(!has_abandoned(fabric, fabric.place()));
+    // Nor does one that looks for what it is asked, as all do that sleep.
+    mark_abandoned(fabric, fabric.place());
+    serve(fabric);
+    assert!(!this(fabric).unwrap().abandoned.is_marked());
+}
+
+#[test]
+fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
+    let (_context, pd, fabric) = alone();
+    let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+    let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
+    fabric.qp(index).send.copying.open();
+    let stage = is_asked(fabric);
+    region.deregister();
+    assert_eq!(state(stage), Some(State::Done), "it is served");
+    fabric.qp(index).life().end(PLACE);
+}
+
+/// Whether a stage can be had.
+pub fn is_free(stage: Stage) -> bool {
+    state(stage.head).is_none()
+}
+
+#[test]
+fn x03_what_a_dead_process_asked_for_is_forgotten() {
+    let (_context, _pd, fabric) = alone();
+    let stage = is_asked(fabric);
+    sweep(fabric, PLACE);
+    assert_eq!(state(stage), None);
+}
+
+#[test]
+fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
+    let (_context, _pd, fabric) = alone();
+    let stages = &fabric.tables().stages;
+    let [of_none, of_a_thread] = [0, 1].map(|nth| stages.of(fabric.place()).nth(nth).unwrap());
+    let orphan = stages.of(PLACE).next().unwrap();
+    for stage in [of_none, of_a_thread] {
+        stage.head.word.claim(fabric.place(), PLACE).unwrap();
+    }
+    sync::enter(&fabric.reach().copier().in_use[1]);
+    let word = &orphan.head.word;
+    let request = word.ask(word.claim(PLACE, fabric.place()).unwrap()).unwrap();
+    word.serve(fabric.place()).unwrap();
+    word.give_up(request);
+    assert!(!is_free(orphan), "somebody may still serve it");
+    let serving = fabric.reach().copier().serving.lock().unwrap();
+    thread::scope(|scope| {
+        let tidies = Waiting::new(scope, || reach::tidy(fabric));
+        assert!(tidies.has_to_wait() && !is_free(orphan), "this one does");
+        drop(serving);
+        assert!(!tidies.join().unwrap(), "nothing is left for later");
+    });
+    assert!(is_free(of_none) && is_free(orphan) && !is_free(of_a_thread));
+}
+
+#[test]
+fn x07_one_thread_serves_at_a_time() {
+    let (_context, _pd, fabric) = alone();
+    let stage = is_asked(fabric);
+    let serving = fabric.reach().copier().serving.lock().unwrap();
+    thread::scope(|scope| {
+        let serves = Waiting::new(scope, || serve(fabric));
+        assert!(serves.has_to_wait());
+        assert_eq!(state(stage), Some(State::Asked));
+        drop(serving);
+        serves.join().unwrap();
+    });
+    assert_eq!(state(stage), Some(State::Done));
+}
+
+/// A queue pair of a kind that takes messages, and has a receive.
+fn receiver(pd: &ProtectionDomain, cq: &Cq, qp_type: QpType) -> QueuePair {
+    let mut qp = pd.create_qp(&QpInit { qp_type, ..QpInit::new(cq) }).unwrap();
+    match qp_type {
+        QpType::Ud => qp.activate(1).unwrap(),
+        QpType::Rc | QpType::Uc => qp.connect(qp.number()).unwrap(),
+    }
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    qp
+}
+
+const KINDS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
+
+#[test]
+fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
+    let (context, pd, fabric) = alone();
+    let cq = context.create_cq(4, None).unwrap();
+    for kind in KINDS {
+        let mut qp = receiver(&pd, &cq, kind);
+        let slot = fabric.qp(qp.number());
+        let serving = fabric.reach().copier().serving.lock().unwrap();
+        thread::scope(|scope| {
+            let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::Reset)).map(|()| qp));
+            until("it takes no more", || identity::read(slot).state == QpState::Reset);
+            (0..200).for_each(|_| thread::yield_now());
+            assert!(!resets.is_finished(), "{kind:?}: bytes may still move");
+            drop(serving);
+            until("no bytes move any more", || resets.is_finished());
+            resets.join().unwrap().unwrap();
+        });
+    }
+}
+
+#[test]
+fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up() {
+    let (context, pd, fabric) = alone();
+    let mut cq = context.create_cq(4, None).unwrap();
+    for kind in KINDS {
+        let qp = receiver(&pd, &cq, kind);
+        let (number, mut room) = (qp.number(), [Wc::default()]);
+        let serving = fabric.reach().copier().serving.lock().unwrap();
+        assert!(identity::fail(fabric.qp(number), number));
+        thread::scope(|scope| {
+            let flushes = scope.spawn(move || send_queue::run(fabric, number));
+            let begins = || flushes.is_finished() || !fabric.own(number).turn.is_free();
+            until("it begins", begins);
+            (0..200).for_each(|_| thread::yield_now());
+            assert_eq!(cq.poll(&mut room), Ok(0), "{kind:?}: bytes may still move");
+            drop(serving);
+            until("it is flushed", || cq.poll(&mut room).unwrap() == 1);
+        });
+        assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+    }
+}
+
+/// A word of this process' program, on which it carries atomics out for others.
+pub struct Counter {
+    word: &'static AtomicU64,
+    region: MemoryRegion,
+    far: Far,
+}
+
+impl Counter {
+    #[allow(unsafe_code)]
+    pub fn new(fabric: &'static Fabric, pd: &ProtectionDomain) -> Self {
+        let word = &*Box::leak(Box::new(AtomicU64::new(0)));
+        // SAFETY: an atomic that is there for ever.
+        let region =
+            unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
+        let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
+        Self { word, region: region.unwrap(), far: Far { place: fabric.place(), whose, needs } }
+    }
+
+    /// The lock that an atomic on it takes.
+    pub fn lock(&self, fabric: &'static Fabric) -> &'static Lock {
+        &fabric.tables().common.stripes[self.region.addr() as usize / 8 % atomics::STRIPES]
+    }
+
+    /// The process at [`PLACE`] asks this one to add, by the `nth` of its stages.
+    pub fn is_asked(&self, fabric: &'static Fabric, nth: usize) -> &'static Head {
+        let stage = fabric.tables().stages.of(PLACE).nth(nth).unwrap();
+        let Far { whose, needs, .. } = self.far;
+        let request = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
+        asks(fabric, stage, request, &[self.region.sge(0, 8).unwrap()]);
+        stage.head
+    }
+
+    /// This process asks itself to add.
+    pub fn add(&self, fabric: &'static Fabric) -> Result<u64, NotDone> {
+        let piece = Piece::far(self.region.addr() as usize, 8, self.region.lkey());
+        atomic(fabric, self.far, piece, Step::FetchAdd { add: 1 })
+    }
+
+    pub fn value(&self) -> u64 {
+        sync::load(self.word)
+    }
+}
+
+#[test]
+fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_no_more() {
+    let (context, pd, fabric) = alone();
+    let (cq, counter) = (context.create_cq(4, None).unwrap(), Counter::new(fabric, &pd));
+    // For datagrams there would be the service thread, which serves whenever it likes.
+    for kind in [QpType::Rc, QpType::Uc] {
+        let to = |state| move |mut qp: QueuePair| qp.modify(&QpAttr::to(state)).unwrap();
+        let ends: [&dyn Fn(QueuePair); 3] = [&to(QpState::Reset), &to(QpState::Err), &drop];
+        for end in ends {
+            let qp = receiver(&pd, &cq, kind);
+            let stage = counter.is_asked(fabric, 0);
+            end(qp);
+            serve(fabric);
+            assert_eq!((state(stage), counter.value()), (None, 0), "{kind:?}");
+        }
+    }
+    // Who lives is waited for elsewhere.
+    let stage = fabric.tables().stages.of(fabric.place()).next().unwrap();
+    let word = &stage.head.word;
+    word.ask(word.claim(fabric.place(), fabric.place()).unwrap()).unwrap();
+    this(fabric).unwrap().askers.add(fabric.place());
+    drop(receiver(&pd, &cq, QpType::Rc));
+    assert_eq!(state(stage.head), Some(State::Asked));
+}
+
+#[test]
+fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look_for() {
+    let (_context, _pd, fabric) = alone();
+    let calls = || sync::load(&this(fabric).unwrap().calls);
+    let (whose, needs) = (Whose::local(0), Access::empty());
+    let (before, stages) = (calls(), &fabric.tables().stages);
+    for stage in stages.of(PLACE).chain(stages.large()) {
+        asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+        serve(fabric);
+        assert_eq!(state(stage.head), Some(State::Done));
+        assert!(!this(fabric).unwrap().askers.any());
+    }
+    assert_eq!(calls(), before, "it is not called again");
+}
+
+#[test]
+fn x07_this_process_has_nothing_abandoned_while_it_serves_nobody() {
+    let (_context, _pd, fabric) = alone();
+    let abandoned = &this(fabric).unwrap().abandoned;
+    abandoned.mark();
+    let serving = fabric.reach().copier().serving();
+    assert!(has_abandoned(fabric, fabric.place()));
+    drop(serving);
+    assert!(!has_abandoned(fabric, fabric.place()) && !abandoned.is_marked());
+}
+
+#[test]
+fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives_are_free() {
+    let (_context, pd, fabric) = alone();
+    let (me, srq) = (fabric.place(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
+    let stages: Vec<_> = fabric.tables().stages.of(PLACE).take(3).collect();
+    for (stage, asker, asked) in
+        [(stages[0], PLACE, me), (stages[1], PLACE, PLACE), (stages[2], me, me)]
+    {
+        let word = &stage.head.word;
+        word.ask(word.claim(asker, asked).unwrap()).unwrap();
+    }
+    give_up_for_the_dead(fabric, fabric.srq(srq.number()));
+    let asked = Some(State::Asked);
+    assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);
+}
+
+#[test]
+fn x07_who_is_suspended_over_a_word_keeps_nobody_waiting_who_asks_its_owner_for_something_else() {
+    let (_context, pd, fabric) = alone();
+    let counter = Counter::new(fabric, &pd);
+    let suspended = fabric.lock(counter.lock(fabric), || {}).unwrap();
+    let asked = [is_asked(fabric), counter.is_asked(fabric, 1)];
+    serve(fabric);
+    assert_eq!(asked.map(state), [Some(State::Done); 2]);
+    assert_eq!(asked[1].answered().0, Outcome::Later, "while that one has the lock");
+    drop(suspended);
+}

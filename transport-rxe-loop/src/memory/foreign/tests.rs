@@ -1,0 +1,343 @@
+use cq_core::setup::Access;
+use cq_core::wr::Sge;
+
+use super::*;
+use crate::api::open::OpenOptions;
+use crate::layout::Entry;
+use crate::memory::copy_guard::Window;
+use crate::memory::reach;
+use crate::memory::region::Whose;
+use crate::memory::sge::{Pieces, Target};
+use crate::protocol::window::Copying;
+use crate::sync::AtomicU64;
+
+/// A place that no process has.
+const PLACE: u16 = 60;
+const DOMAIN: u32 = 0x3d00_0001;
+const LEN: u64 = 8192;
+
+/// The number of a queue pair as if of another process.
+const QP: u32 = 0x7654;
+/// Where its window starts in the region, and how long that is.
+const AT: u64 = 1024;
+const WINDOW: u64 = 512;
+
+/// A window as if another process had bound it.
+struct ForeignWindow {
+    region: Foreigner,
+    index: u32,
+    facts: Facts,
+}
+
+impl ForeignWindow {
+    fn new() -> Self {
+        let region = Foreigner::new();
+        let mrs = &region.fabric.tables().mrs;
+        let (index, generation) = mrs.claim(PLACE).unwrap();
+        let seal = sync::load(&region.fabric.mr(region.index).seal);
+        let bound = Some(Bound { qp: QP, region: region.facts.key, seal });
+        let (key, access) = (index << 8 | 9, Access::REMOTE_WRITE | Access::REMOTE_READ);
+        let (base, len) = (region.facts.base + AT, WINDOW);
+        let facts = Facts { key, access, base, len, bound, ..region.facts };
+        facts.write(region.fabric.mr(index), (PLACE, generation));
+        Self { region, index, facts }
+    }
+
+    /// Whether the peer of a queue pair reaches a range of it.
+    fn is_reached_by(&self, whose: Whose, offset: i64, length: u32, needs: Access) -> bool {
+        let copying = Copying::default();
+        let window = Window::open_by(self.region.fabric, &copying);
+        let addr = self.facts.base.wrapping_add_signed(offset);
+        let sge = Sge { addr, length, lkey: self.facts.key };
+        window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
+    }
+
+    fn is_reached(&self, offset: i64, length: u32) -> bool {
+        let whose = Whose::peer_of(QP, DOMAIN);
+        self.is_reached_by(whose, offset, length, Access::REMOTE_WRITE)
+    }
+}
+
+impl Drop for ForeignWindow {
+    fn drop(&mut self) {
+        let slot = self.region.fabric.mr(self.index);
+        Facts::erase(slot);
+        slot.life().end(PLACE);
+    }
+}
+
+/// A region as if another process had registered it.
+struct Foreigner {
+    fabric: &'static Fabric,
+    index: u32,
+    facts: Facts,
+    memory: Mapping,
+}
+
+impl Foreigner {
+    fn new() -> Self {
+        Self::of(Fabric::of_tests())
+    }
+
+    fn of(fabric: &'static Fabric) -> Self {
+        let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
+        let memory = files::make(&fabric.path().memory(index, generation), LEN as usize).unwrap();
+        let (key, access, kind) = (index << 8 | 7, Access::LOCAL_WRITE, Kind::Fabric);
+        let facts =
+            Facts { key, access, domain: DOMAIN, kind, base: 0x7000_0000, len: LEN, bound: None };
+        facts.write(fabric.mr(index), (PLACE, generation));
+        Self { fabric, index, facts, memory }
+    }
+
+    /// Whether a range of it can be read here.
+    fn is_reached(&self, offset: u64, length: u32) -> bool {
+        let copying = Copying::default();
+        let window = Window::open_by(self.fabric, &copying);
+        let addr = self.facts.base.wrapping_add(offset);
+        let sge = Sge { addr, length, lkey: self.facts.key };
+        let mut pieces = Pieces::new();
+        let found = window.source(&mut pieces, Whose::local(DOMAIN), [sge], Access::empty());
+        found.is_some() && pieces.far().is_none()
+    }
+
+    /// How often its file is mapped.
+    fn mappings(&self) -> usize {
+        let generation = self.fabric.mr(self.index).life().holder().unwrap().1;
+        let path = self.fabric.path().memory(self.index, generation);
+        let name = format!("/{} ", path.file_name().unwrap().display());
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().filter(|line| format!("{line} ").contains(&name)).count()
+    }
+}
+
+impl Drop for Foreigner {
+    fn drop(&mut self) {
+        reach::bury(self.fabric, self.index);
+        self.fabric.mr(self.index).life().end(PLACE);
+    }
+}
+
+#[test]
+fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
+    let foreigner = Foreigner::new();
+    for (offset, length, inside) in [
+        (0, LEN as u32, true),
+        (LEN - 1, 1, true),
+        (LEN, 1, false),
+        (0, LEN as u32 + 1, false),
+        (u64::MAX, 1, false),
+        (u64::MAX - foreigner.facts.base, 2, false),
+    ] {
+        assert_eq!(foreigner.is_reached(offset, length), inside, "{length} at {offset}");
+    }
+    let visit = foreigner.fabric.reach().foreign().visit(1);
+    let record = visit.find(foreigner.fabric, foreigner.facts.key).unwrap();
+    let mapped = record.memory.as_ref().unwrap();
+    let word = |memory: &Mapping| sync::load(&memory.slice::<AtomicU64>(64, 1).unwrap()[0]);
+    sync::store(&foreigner.memory.slice::<AtomicU64>(64, 1).unwrap()[0], 77);
+    assert_eq!((word(mapped), mapped.len() as u64), (77, LEN));
+}
+
+#[test]
+fn x04_an_entry_that_was_scribbled_is_refused() {
+    let foreigner = Foreigner::new();
+    let slot = foreigner.fabric.mr(foreigner.index);
+    for word in [&slot.key, &slot.access, &slot.pd, &slot.kind] {
+        let good = sync::load(word);
+        for bad in [good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
+            sync::store(word, bad);
+            assert!(!foreigner.is_reached(0, 8));
+        }
+        sync::store(word, good);
+    }
+    for word in [&slot.base, &slot.len, &slot.seal] {
+        let good = sync::load(word);
+        for bad in [0, good ^ 1, good.wrapping_sub(4096), u64::MAX] {
+            sync::store(word, bad);
+            assert!(!foreigner.is_reached(0, 8));
+        }
+        sync::store(word, good);
+    }
+    assert!(foreigner.is_reached(0, 8));
+    // From here on it is known, and nothing but key and seal is looked at.
+    sync::store(&slot.len, u64::MAX);
+    assert!(!foreigner.is_reached(LEN, 8));
+    assert!(foreigner.is_reached(0, 8));
+    sync::store(&slot.key, 0);
+    assert!(!foreigner.is_reached(0, 8), "deregistered");
+    sync::store(&slot.key, foreigner.facts.key);
+    assert!(foreigner.is_reached(0, 8));
+    sync::store(&slot.seal, 1);
+    assert!(!foreigner.is_reached(0, 8));
+}
+
+#[test]
+fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
+    let window = ForeignWindow::new();
+    for (offset, length, inside) in [
+        (0, WINDOW as u32, true),
+        (WINDOW as i64 - 1, 1, true),
+        (-1, 1, false),
+        (WINDOW as i64, 1, false),
+        (1, WINDOW as u32, false),
+    ] {
+        assert_eq!(window.is_reached(offset, length), inside, "{length} at {offset}");
+    }
+    let (write, atomic) = (Access::REMOTE_WRITE, Access::REMOTE_ATOMIC);
+    for (whose, needs, may) in [
+        (Whose::peer_of(QP, DOMAIN), write, true),
+        (Whose::peer_of(QP, DOMAIN), atomic, false),
+        (Whose::peer_of(QP + 1, DOMAIN), write, false),
+        (Whose::peer_of(QP, DOMAIN + 1), write, false),
+        (Whose::local(DOMAIN), Access::LOCAL_WRITE, false),
+        (Whose::local(DOMAIN), Access::empty(), false),
+    ] {
+        assert_eq!(window.is_reached_by(whose, 0, 8, needs), may, "{whose:?} {needs:?}");
+    }
+    // It is gone with its region, and back with it: in the same of its lives only.
+    let Foreigner { fabric, index, facts, .. } = window.region;
+    let slot = fabric.mr(index);
+    let (place, generation) = slot.life().holder().unwrap();
+    Facts::erase(slot);
+    assert!(!window.is_reached(0, 8));
+    facts.write(slot, (place, generation));
+    assert!(window.is_reached(0, 8));
+    slot.life().end(PLACE);
+    let (other, next) = loop {
+        let claimed = fabric.tables().mrs.claim(PLACE).unwrap();
+        if claimed.0 == index {
+            break claimed;
+        }
+        fabric.mr(claimed.0).life().end(PLACE);
+    };
+    let _memory = files::make(&fabric.path().memory(other, next), LEN as usize).unwrap();
+    facts.write(slot, (place, next));
+    assert!(!window.is_reached(0, 8), "another region of the same key");
+}
+
+#[test]
+fn x04_a_window_that_was_scribbled_is_refused() {
+    let window = ForeignWindow::new();
+    let slot = window.region.fabric.mr(window.index);
+    for word in [&slot.key, &slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
+        let good = sync::load(word);
+        for bad in [0, good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
+            if bad != good {
+                sync::store(word, bad);
+                assert!(!window.is_reached(0, 8));
+            }
+        }
+        sync::store(word, good);
+    }
+    for word in [&slot.base, &slot.len, &slot.seal, &slot.region_seal] {
+        let good = sync::load(word);
+        for bad in [0, good ^ 1, good.wrapping_sub(4096), u64::MAX] {
+            sync::store(word, bad);
+            assert!(!window.is_reached(0, 8));
+        }
+        sync::store(word, good);
+    }
+    // One that was sealed, and opens on more than its region has.
+    let holder = slot.life().holder().unwrap();
+    for (base, len, inside) in
+        [(0, WINDOW, true), (LEN - AT - 8, 8, true), (LEN - AT - 8, 16, false), (0, LEN, true)]
+    {
+        let facts = Facts { base: window.facts.base + base, len, ..window.facts };
+        facts.write(slot, holder);
+        let all_of_it = window.is_reached(base as i64, len as u32);
+        assert_eq!(all_of_it, inside && AT + base + len <= LEN, "{len} at {base}");
+    }
+    // Or on a window, or on nothing.
+    for region in [window.facts.key, 0, 1, u32::MAX] {
+        let bound = window.facts.bound.map(|bound| Bound { region, ..bound });
+        Facts { bound, ..window.facts }.write(slot, holder);
+        assert!(!window.is_reached(0, 8));
+    }
+    // Or is another domain's than its region.
+    let domain = DOMAIN + 1;
+    Facts { domain, ..window.facts }.write(slot, holder);
+    let whose = Whose::peer_of(QP, domain);
+    assert!(!window.is_reached_by(whose, 0, 8, Access::REMOTE_WRITE));
+    window.facts.write(slot, holder);
+    assert!(window.is_reached(0, 8));
+    // Or on what is a window by now, under the seal of that.
+    let region = window.region.fabric.mr(window.region.index);
+    let bound = Some(Bound { qp: QP, region: 0, seal: 0 });
+    Facts { bound, ..window.region.facts }.write(region, region.life().holder().unwrap());
+    let bound = window.facts.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
+    Facts { bound, ..window.facts }.write(slot, holder);
+    assert!(!window.is_reached(0, 8));
+}
+
+#[test]
+fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
+    let foreigner = Foreigner::new();
+    assert!(foreigner.is_reached(0, 8));
+    assert_eq!(foreigner.mappings(), 2, "its own, and ours");
+    let foreign = foreigner.fabric.reach().foreign();
+    let visit = foreign.visit(7);
+    let record = visit.find(foreigner.fabric, foreigner.facts.key).unwrap();
+    reach::bury(foreigner.fabric, foreigner.index);
+    foreign.tidy(foreigner.fabric);
+    foreign.tidy(foreigner.fabric);
+    assert_eq!(foreigner.mappings(), 2, "somebody may be copying");
+    assert_eq!(record.facts, foreigner.facts);
+    assert!(visit.find(foreigner.fabric, foreigner.facts.key).is_none());
+    drop(visit);
+    // Other tests look for a moment, too.
+    for _ in 0..10_000 {
+        foreign.tidy(foreigner.fabric);
+        if foreigner.mappings() == 1 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("still mapped");
+}
+
+#[test]
+fn what_others_still_have_is_kept_and_looked_at_again() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let foreign = fabric.reach().foreign();
+    assert!(!foreign.tidy(fabric), "nothing is known yet");
+    let foreigner = Foreigner::of(fabric);
+    assert!(foreigner.is_reached(0, 8));
+    assert!(!foreign.tidy(fabric));
+    assert_eq!(foreigner.mappings(), 2, "it is registered still");
+    let visit = foreign.visit(7);
+    reach::bury(fabric, foreigner.index);
+    assert!(foreign.tidy(fabric), "somebody may be copying");
+    drop(visit);
+    assert!(!foreign.tidy(fabric));
+    assert_eq!(foreigner.mappings(), 1);
+}
+
+#[test]
+fn what_two_look_for_at_once_is_learned_once() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let (foreign, foreigner) = (fabric.reach().foreign(), Foreigner::of(fabric));
+    assert!(foreigner.is_reached(0, 8));
+    let place = &foreign.places.get().unwrap()[foreigner.index as usize];
+    // As who has looked before and waited for the mutex since.
+    let learned = foreign.learn(fabric, place, foreigner.facts.key);
+    assert_eq!(learned, Some(sync::acquire(place)));
+    assert_eq!(foreigner.mappings(), 2, "its own, and ours");
+}
+
+#[test]
+fn a_link_or_a_short_file_in_the_place_of_a_region_is_not_mapped() {
+    let fabric = Fabric::of_tests();
+    let path = fabric.path().memory(0, 0xff_fff0);
+    let memory = files::make(&path, 4096).unwrap();
+    assert!(files::map(&path, 4096).is_ok());
+    assert!(files::map(&path, 4097).is_err());
+    let link = fabric.path().memory(0, 0xff_fff1);
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(files::map(&link, 4096).is_err());
+    // Its maker replaces what has its name.
+    drop(files::make(&link, 64).unwrap());
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
+    files::end(&link, &Mapping::new(64).unwrap());
+    files::end(&path, &memory);
+    assert!(!path.exists() && !link.exists());
+}

@@ -1,0 +1,235 @@
+//! A stage: a place in the fabric through which bytes go where the system does not move them, and the request that
+//! goes with them. How far a request is, and whose the stage is meanwhile, its [word](crate::protocol::stage) says.
+//!
+//! Each attachment has [a few small stages](OWN) of its own, through which everything little goes, atomics too: a
+//! process that is stopped in the middle of a request, on either side, takes none from anybody else. The
+//! [large ones](LARGE) are shared by all, and are had for one part of a message at a time.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+
+use cq_core::setup::Access;
+use cq_core::wr::Sge;
+
+use crate::memory::region::Whose;
+use crate::memory::sge::MAX_SGE;
+use crate::protocol::stage::Word;
+use crate::shm::mapping::{Mapping, Shared};
+use crate::sync::{self, AtomicU32, AtomicU64};
+
+/// Small stages of each attachment.
+pub const OWN: usize = 4;
+/// Bytes that go through a small one at once.
+pub const SMALL_BYTES: usize = 4 << 10;
+/// Large stages of a fabric.
+pub const LARGE: usize = 8;
+/// Bytes that go through a large one at once.
+pub const LARGE_BYTES: usize = 64 << 10;
+
+const SMALL_WORDS: usize = SMALL_BYTES / size_of::<AtomicU64>();
+const LARGE_WORDS: usize = LARGE_BYTES / size_of::<AtomicU64>();
+
+/// What there is of a stage but its bytes.
+#[repr(C, align(128))]
+pub struct Head {
+    pub word: Word,
+    /// Counts the answers; who waits for one sleeps on it.
+    pub answers: AtomicU32,
+    outcome: AtomicU32,
+    code: AtomicU32,
+    domain: AtomicU32,
+    target: AtomicU32,
+    needs: AtomicU32,
+    len: AtomicU32,
+    operands: [AtomicU64; 2],
+    pieces: [[AtomicU64; 2]; MAX_SGE],
+}
+
+// SAFETY: `repr(C)`, atomics alone, alignment 128.
+unsafe impl Shared for Head {}
+
+impl fmt::Debug for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Head").field("word", &self.word).finish_non_exhaustive()
+    }
+}
+
+/// The stages of a fabric.
+#[derive(Debug)]
+pub struct Stages {
+    /// The small ones by attachment, then the large ones.
+    heads: &'static [Head],
+    data: &'static [AtomicU64],
+    processes: usize,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    pub head: &'static Head,
+    /// What goes through it.
+    pub data: &'static [AtomicU64],
+    index: usize,
+}
+
+impl Stages {
+    /// How many bytes the heads, and what goes through the stages, take for so many attachments.
+    pub const fn sizes(processes: usize) -> [usize; 2] {
+        let small = processes * OWN;
+        [(small + LARGE) * size_of::<Head>(), small * SMALL_BYTES + LARGE * LARGE_BYTES]
+    }
+
+    /// Those that lie there; `None` if it is too small.
+    pub fn new(memory: &'static Mapping, at: [usize; 2], processes: usize) -> Option<Self> {
+        let [heads, data] = Self::sizes(processes);
+        Some(Self {
+            heads: memory.slice(at[0], heads / size_of::<Head>())?,
+            data: memory.slice(at[1], data / size_of::<AtomicU64>())?,
+            processes,
+        })
+    }
+
+    /// The one at an index, modulo how many there are.
+    pub fn at(&self, index: usize) -> Stage {
+        let index = index % self.heads.len();
+        let small = self.processes * OWN;
+        let (at, words) = match index.checked_sub(small) {
+            None => (index * SMALL_WORDS, SMALL_WORDS),
+            Some(nth) => (small * SMALL_WORDS + nth * LARGE_WORDS, LARGE_WORDS),
+        };
+        Stage { head: &self.heads[index], data: &self.data[at..at + words], index }
+    }
+
+    /// The small ones of an attachment; none if there is no such one.
+    pub fn of(&self, place: u16) -> impl DoubleEndedIterator<Item = Stage> {
+        let place = usize::from(place);
+        let count = if place < self.processes { OWN } else { 0 };
+        (place * OWN..place * OWN + count).map(|index| self.at(index))
+    }
+
+    /// The large ones.
+    pub fn large(&self) -> impl Iterator<Item = Stage> {
+        (self.processes * OWN..self.heads.len()).map(|index| self.at(index))
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = Stage> {
+        (0..self.heads.len()).map(|index| self.at(index))
+    }
+}
+
+impl Stage {
+    /// By which it is found again.
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Bytes that go through it at once.
+    pub const fn bytes(&self) -> usize {
+        size_of_val(self.data)
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Code {
+    /// That the pieces be filled from the stage.
+    Write = 1,
+    /// The same, and the last eight bytes last.
+    WriteLate = 2,
+    /// That the stage be filled from the pieces.
+    Read = 3,
+    /// COMP_SWAP on the one piece.
+    CompareSwap = 4,
+    /// FETCH_ADD.
+    FetchAdd = 5,
+    /// An atomic write.
+    Store = 6,
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub code: Code,
+    pub whose: Whose,
+    pub needs: Access,
+    pub operands: [u64; 2],
+}
+
+/// How it was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Outcome {
+    /// It was done.
+    Done = 1,
+    /// A key, a range or a right is wrong.
+    Refused = 2,
+    /// It could not be done now.
+    Later = 3,
+}
+
+impl Head {
+    /// Writes down what is asked. It is the caller's.
+    pub fn write(&self, request: &Request, pieces: impl Iterator<Item = Sge>) {
+        let mut len = 0;
+        for (words, piece) in self.pieces.iter().zip(pieces) {
+            sync::store(&words[0], piece.addr);
+            sync::store(&words[1], u64::from(piece.length) << 32 | u64::from(piece.lkey));
+            len += 1;
+        }
+        for (word, operand) in self.operands.iter().zip(request.operands) {
+            sync::store(word, operand);
+        }
+        sync::store(&self.len, len);
+        sync::store(&self.domain, request.whose.domain);
+        sync::store(&self.target, request.whose.target);
+        sync::store(&self.needs, request.needs.bits());
+        sync::store(&self.code, request.code as u32);
+    }
+
+    /// Reads what is asked, and of which pieces; `None` if nobody can have asked that.
+    pub fn read(&self) -> Option<(Request, impl Iterator<Item = Sge> + Clone)> {
+        let code = match sync::load(&self.code) {
+            1 => Code::Write,
+            2 => Code::WriteLate,
+            3 => Code::Read,
+            4 => Code::CompareSwap,
+            5 => Code::FetchAdd,
+            6 => Code::Store,
+            _ => return None,
+        };
+        let operands = [sync::load(&self.operands[0]), sync::load(&self.operands[1])];
+        let needs = Access::from_bits_retain(sync::load(&self.needs));
+        let (domain, target) = (sync::load(&self.domain), sync::load(&self.target));
+        let request = Request { code, whose: Whose { domain, target }, needs, operands };
+        let mut list = [Sge::default(); MAX_SGE];
+        for (sge, words) in list.iter_mut().zip(&self.pieces) {
+            let word = sync::load(&words[1]);
+            let (length, lkey) = ((word >> 32) as u32, word as u32);
+            *sge = Sge { addr: sync::load(&words[0]), length, lkey };
+        }
+        let len = sync::load(&self.len) as usize;
+        Some((request, list.into_iter().take(len)))
+    }
+
+    /// Writes down how it was answered: what an atomic found, too. It is the caller's.
+    pub fn answer(&self, outcome: Outcome, held: u64) {
+        sync::store(&self.operands[0], held);
+        sync::store(&self.outcome, outcome as u32);
+    }
+
+    /// How it was answered. It is the caller's.
+    pub fn answered(&self) -> (Outcome, u64) {
+        let outcome = match sync::load(&self.outcome) {
+            1 => Outcome::Done,
+            2 => Outcome::Refused,
+            _ => Outcome::Later,
+        };
+        (outcome, sync::load(&self.operands[0]))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Decides what happens to a request, once, when its turn comes; and keeps which queue pairs have stopped.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cq_core::testing::fault::{Dice, Occasion};
+use cq_core::wc::WcStatus;
+
+use super::{Fault, Faults, Injected};
+use crate::engine::retry::WaitsFor;
+
+/// The faults of a process in one fabric. Times are in nanoseconds, as the service has them.
+#[derive(Debug)]
+pub struct Engine {
+    faults: Faults,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Where the dice of queue pairs come from.
+    dice: Dice,
+    /// By the indices of their places, so that there are no more than places.
+    courses: BTreeMap<u32, Course>,
+    /// Until when queue pairs do nothing, by their numbers.
+    stopped: BTreeMap<u32, u64>,
+    injected: Injected,
+}
+
+/// A queue pair's.
+#[derive(Debug)]
+struct Course {
+    dice: Dice,
+    /// In the order of the faults.
+    occasions: Vec<Occasion>,
+    /// What was decided for the request at a position.
+    plan: Option<(u64, Plan)>,
+}
+
+/// A request whose turn has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// The place of its queue pair.
+    pub index: u32,
+    pub number: u32,
+    /// The number of who is to take it, if anybody is.
+    pub peer: Option<u32>,
+    pub position: u64,
+    pub takes_receive: bool,
+    pub now: u64,
+}
+
+/// What was decided for a request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plan {
+    /// It is not begun before.
+    begins: u64,
+    /// Its peer has no receive before.
+    fed: u64,
+    fails: Option<WcStatus>,
+    noise: Noise,
+}
+
+/// What goes wrong around a request that is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noise {
+    /// Its queue overruns.
+    pub overruns: bool,
+    /// There are events for nothing.
+    pub spurious: bool,
+}
+
+/// What happens to a request now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is not begun before this time.
+    Later(u64),
+    /// Up to this time its peer does not take it.
+    Waits(WaitsFor, u64),
+    Fails(WcStatus),
+    /// It is carried out.
+    Runs(Noise),
+}
+
+impl Engine {
+    /// Nothing has happened yet.
+    pub fn new(faults: Faults) -> Self {
+        let (seed, dice) = (faults.seed, Dice::new(faults.seed));
+        let injected = Injected { seed, ..Injected::default() };
+        let (courses, stopped) = (BTreeMap::new(), BTreeMap::new());
+        Self { faults, state: Mutex::new(State { dice, courses, stopped, injected }) }
+    }
+
+    /// There is a new queue pair in a place.
+    pub fn join(&self, index: u32) {
+        let mut state = self.lock();
+        let dice = state.dice.fork();
+        let occasions = self.faults.rules.iter().map(|&(when, _)| Occasion::new(when)).collect();
+        state.courses.insert(index, Course { dice, occasions, plan: None });
+    }
+
+    /// What was injected so far.
+    pub fn injected(&self) -> Injected {
+        self.lock().injected
+    }
+
+    /// What happens to a request, as often as it is tried. Noise is made at the first try that it comes to.
+    pub fn fate(&self, candidate: &Candidate) -> Fate {
+        let State { courses, stopped, injected, .. } = &mut *self.lock();
+        let Some(course) = courses.get_mut(&candidate.index) else {
+            return Fate::Runs(Noise::default());
+        };
+        if course.plan.is_none_or(|(position, _)| position != candidate.position) {
+            let (plan, stops) = course.decide(&self.faults, candidate, injected);
+            course.plan = Some((candidate.position, plan));
+            if let (Some(until), Some(peer)) = (stops, candidate.peer) {
+                let end = stopped.entry(peer).or_default();
+                *end = until.max(*end);
+            }
+        }
+        let now = candidate.now;
+        stopped.retain(|_, until| now < *until);
+        let end_of_stop = |number| stopped.get(&number).copied().unwrap_or(0);
+        let Some((_, plan)) = &mut course.plan else { return Fate::Runs(Noise::default()) };
+        let begins = plan.begins.max(end_of_stop(candidate.number));
+        if now < begins {
+            return Fate::Later(begins);
+        }
+        plan.meet(candidate.peer.map_or(0, end_of_stop), now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Plan {
+    /// What happens to a request that is begun, whose peer answers from some time on.
+    fn meet(&mut self, answers: u64, now: u64) -> Fate {
+        for (waits_for, end) in [(WaitsFor::Answer, answers), (WaitsFor::Receive, self.fed)] {
+            if now < end {
+                return Fate::Waits(waits_for, end);
+            }
+        }
+        match self.fails {
+            Some(status) => Fate::Fails(status),
+            None => Fate::Runs(std::mem::take(&mut self.noise)),
+        }
+    }
+}
+
+impl Course {
+    /// Decides about a request; and until when its peer stops, if it does.
+    fn decide(
+        &mut self,
+        faults: &Faults,
+        candidate: &Candidate,
+        injected: &mut Injected,
+    ) -> (Plan, Option<u64>) {
+        let (mut plan, mut starves, mut stops) = (Plan::default(), None, None);
+        let mut late = 0;
+        for (&(_, fault), occasion) in faults.rules.iter().zip(&mut self.occasions) {
+            let concerns = match fault {
+                Fault::Starve(_) => candidate.takes_receive,
+                Fault::Stop(_) => candidate.peer.is_some(),
+                _ => true,
+            };
+            if !concerns || !occasion.comes(None, &mut self.dice) {
+                continue;
+            }
+            match fault {
+                Fault::Fail(status) => plan.fails = plan.fails.or(Some(status)),
+                Fault::Defer(up_to) => late += some_of(up_to, &mut self.dice),
+                Fault::Delay(by) => late += nanos(by),
+                Fault::Starve(length) => starves = Some(nanos(length)),
+                Fault::Stop(length) => stops = Some(nanos(length)),
+                Fault::Overrun => plan.noise.overruns = true,
+                Fault::Spurious => plan.noise.spurious = true,
+            }
+        }
+        plan.begins = candidate.now + late;
+        plan.fed = starves.map_or(0, |length| plan.begins + length);
+        injected.failed += u64::from(plan.fails.is_some());
+        injected.delayed += u64::from(late > 0);
+        injected.starved += u64::from(starves.is_some());
+        injected.stopped += u64::from(stops.is_some());
+        injected.overrun += u64::from(plan.noise.overruns);
+        injected.spurious += u64::from(plan.noise.spurious);
+        (plan, stops.map(|length| plan.begins + length))
+    }
+}
+
+/// In nanoseconds, and no longer than a year: sums of hundreds do not overflow.
+fn nanos(time: Duration) -> u64 {
+    const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(YEAR)
+}
+
+/// Between nothing and all of it, in larger steps where it is long.
+fn some_of(time: Duration, dice: &mut Dice) -> u64 {
+    const MOST: u64 = 1 << 32;
+    let all = nanos(time);
+    let step = all / MOST + 1;
+    dice.below(all / step + 1) * step
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! What imitation and faults decide.
+pub mod faults;
+pub mod imitation;

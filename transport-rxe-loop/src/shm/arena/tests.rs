@@ -1,0 +1,80 @@
+use super::*;
+use crate::api::open::OpenOptions;
+use crate::protocol::lock::Owner;
+
+/// A place where nobody lives.
+const PLACE: u16 = 38;
+
+fn taken(fabric: &'static Fabric) -> usize {
+    let mut holders: Vec<_> = fabric.tables().arena.holders().collect();
+    holders.retain(|&place| place == fabric.place());
+    holders.len()
+}
+
+#[test]
+fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let before = taken(fabric);
+    let mut left = Extent::allocate(fabric, 3 * GRANULE).unwrap();
+    let other = Extent::allocate(fabric, GRANULE + 1).unwrap();
+    assert_eq!(taken(fabric), before + 5);
+    assert!(other.offset() as usize >= left.offset() as usize + 3 * GRANULE);
+    drop(other);
+    assert_eq!(taken(fabric), before + 3);
+    left.leave();
+    drop(left);
+    assert_eq!(taken(fabric), before + 3, "it was left");
+}
+
+#[test]
+fn x03_who_takes_memory_inherits_the_lock_of_a_dead_one() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let lock = &fabric.tables().common.arena;
+    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    let _extent = Extent::allocate(fabric, GRANULE).unwrap();
+    assert_eq!(lock.holder(), None);
+}
+
+#[test]
+fn what_was_given_back_is_left_alone_while_there_is_other_memory() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let mut last = 0;
+    for _ in 0..3 {
+        let extent = Extent::allocate(fabric, GRANULE).unwrap();
+        assert!(extent.offset() > last);
+        last = extent.offset();
+    }
+}
+
+#[test]
+fn what_is_taken_again_is_zeroed() {
+    let (_context, fabric) = OpenOptions::new().alone();
+    let arena = &fabric.tables().arena;
+    let take = || {
+        sync::store(arena.next, 0);
+        Extent::allocate(fabric, GRANULE).unwrap()
+    };
+    let words = |extent: &Extent| {
+        let at = extent.offset() as usize;
+        fabric.memory().slice::<AtomicU64>(at, GRANULE / size_of::<u64>()).unwrap()
+    };
+    let first = take();
+    let at = first.offset();
+    words(&first).iter().for_each(|word| sync::store(word, u64::MAX));
+    drop(first);
+    let again = take();
+    assert_eq!(again.offset(), at);
+    assert!(words(&again).iter().all(|word| sync::load(word) == 0));
+}
+
+#[test]
+fn x03_what_a_dead_process_had_is_free_and_nothing_else() {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    static OWNERS: [AtomicU8; 8] = [const { AtomicU8::new(0) }; 8];
+    let arena = Arena::new(&NEXT, &OWNERS, GRANULE);
+    for (first, place) in [(1, 40), (2, 41), (4, 42), (6, 41)] {
+        assert_eq!(arena.granules.take(first, 1, place + 1), Some(first));
+    }
+    arena.sweep(41);
+    assert!(arena.holders().eq([40, 42]));
+}

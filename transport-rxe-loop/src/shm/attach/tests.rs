@@ -1,0 +1,85 @@
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use super::*;
+use crate::inside::actor::Waiting;
+use crate::inside::attaching::{Directory, FORMAT, attach, limits};
+
+#[test]
+fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let failed = || OpenError::NoMemory { bytes: 1 };
+    let released = AtomicBool::new(false);
+    let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+    thread::scope(|scope| {
+        let other = Waiting::new(scope, || {
+            here.device(|| {
+                assert!(released.load(SeqCst), "another thread is at it");
+                Err(failed())
+            })
+        });
+        assert!(other.has_to_wait());
+        released.store(true, SeqCst);
+        drop(guard);
+        assert_eq!(other.join().unwrap().unwrap_err(), failed());
+    });
+}
+
+#[test]
+fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
+    static SECOND: Registry = Registry::new();
+    let directory = Directory::new();
+    let path = &directory.path();
+    attach(path).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let guard = SECOND.lock(deadline).unwrap();
+    let limits = limits().in_force(FORMAT.tables).unwrap();
+    let attempt = Attempt { guard, path, limits, format: &FORMAT, deadline };
+    // As if the other one had come after the look for its file.
+    assert!(attempt.found().unwrap().is_none());
+    assert!(SECOND.all().next().unwrap().fd().is_none());
+    assert_eq!(directory.files().len(), 1);
+}
+
+#[test]
+fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
+    static CARELESS: Registry = Registry::new();
+    let (directory, another) = (Directory::new(), Directory::new());
+    let (path, other) = (&directory.path(), &another.path());
+    attach(path).unwrap();
+    attach(other).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let guard = CARELESS.lock(deadline).unwrap();
+    let limits = limits().in_force(FORMAT.tables).unwrap();
+    let attempt = Attempt { guard, path, limits, format: &FORMAT, deadline };
+    // As where the program closes what the device opened, and another thread opens the other one.
+    let lose = |kept: &'static Kept| {
+        kept.descriptor().set(file::open_found(other).unwrap().unwrap());
+        kept.fd().unwrap()
+    };
+    let found = attempt.keep(file::open_found(path).unwrap().unwrap()).unwrap();
+    assert!(attempt.join(found, lose(found)).unwrap().is_none());
+    // Nobody lives there, and somebody here.
+    let dead = file::make(other, limits.bytes).unwrap();
+    found.descriptor().set(dead);
+    assert!(attempt.enter(found).unwrap().is_none());
+    assert_eq!(directory.files().len(), 1, "it was not asked about this one");
+    file::unlink_fabric(path).unwrap();
+    let made = attempt.keep(file::make(path, limits.bytes).unwrap()).unwrap();
+    lose(made);
+    assert!(attempt.make(made).unwrap().is_none());
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+#[test]
+fn x02_who_leaves_and_finds_its_number_to_be_another_file_s_removes_nothing() {
+    static LEAVES: Registry = Registry::new();
+    let directory = Directory::new();
+    let path = &directory.path();
+    attach(path).unwrap();
+    let here = LEAVES.attach(path, &limits(), &FORMAT).unwrap();
+    // Nobody lives there.
+    here.fd.set(file::make(path, limits().bytes).unwrap());
+    leave_one(here, here.fd.get().unwrap());
+    assert_eq!(directory.files().len(), 1);
+}

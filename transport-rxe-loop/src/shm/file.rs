@@ -1,0 +1,206 @@
+//! The fabric's file: finding, making, linking and removing it. What these find is judged before it is
+//! opened for anything but looking at it.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fchmod, fstat, linkat,
+    open, statat, unlink,
+};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
+
+use super::error::AttachError;
+use super::name::FabricPath;
+use super::unshared::Opened;
+use crate::shm::descriptor::above_streams;
+
+/// What is reserved at a time: a signal undoes no more than this.
+const CHUNK: u64 = 1 << 16;
+const MODE: u32 = 0o600;
+
+/// Which file it is, for as long as somebody has it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl From<&Stat> for FileId {
+    fn from(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+/// Which file a descriptor is of.
+pub fn id_of(fd: BorrowedFd<'_>) -> Result<FileId, Errno> {
+    Ok((&fstat(fd)?).into())
+}
+
+/// How many bytes a file has.
+pub fn len_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+    Ok(fstat(fd)?.st_size.try_into().unwrap_or(0))
+}
+
+/// Which file has the fabric's name, if any; not if it can't be its own.
+pub fn find(path: &FabricPath) -> Result<Option<FileId>, AttachError> {
+    let stat = match statat(CWD, path.file(), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(unusable(path, "looking at", errno)),
+    };
+    judge(path, &stat)?;
+    Ok(Some((&stat).into()))
+}
+
+/// Whether the fabric's name still is this file's.
+pub fn leads_to(path: &FabricPath, id: FileId) -> bool {
+    let stat = statat(CWD, path.file(), AtFlags::SYMLINK_NOFOLLOW);
+    stat.is_ok_and(|stat| FileId::from(&stat) == id)
+}
+
+fn judge(path: &FabricPath, stat: &Stat) -> Result<(), AttachError> {
+    let file = || path.file();
+    let found = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => None,
+        FileType::Symlink => Some("a symbolic link"),
+        FileType::Directory => Some("a directory"),
+        FileType::Fifo => Some("a FIFO"),
+        FileType::Socket => Some("a socket"),
+        _ => Some("a device"),
+    };
+    if let Some(found) = found {
+        return Err(AttachError::NotAFile { path: file(), found });
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(AttachError::NotOwned { path: file(), owner: stat.st_uid });
+    }
+    let mode = stat.st_mode & 0o7777;
+    if mode != MODE {
+        return Err(AttachError::Mode { path: file(), mode });
+    }
+    if stat.st_nlink > 1 {
+        return Err(AttachError::Linked { path: file() });
+    }
+    Ok(())
+}
+
+/// Opens the file that has the fabric's name; `None` if it has gone. Whether it is the one that was found
+/// is the caller's to see.
+pub fn open_found(path: &FabricPath) -> Result<Option<Opened>, AttachError> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = path.file();
+    let opened = || retry_on_intr(|| open(&file, flags, Mode::empty()));
+    match Opened::by(|| above_streams(opened)) {
+        Ok(file) => Ok(Some(file)),
+        // It was found before, so these tell that something else has taken its place.
+        Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => Ok(None),
+        Err(errno) => Err(AttachError::system("opening", path.file(), errno)),
+    }
+}
+
+/// A file without a name, of `bytes` zeros that are reserved, for this user alone.
+pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(MODE);
+    if let Some(limit) = size_limit(bytes) {
+        return Err(AttachError::FileSizeLimit { path: path.file(), bytes, limit });
+    }
+    let made = || retry_on_intr(|| open(path.directory(), flags, mode));
+    let file = Opened::by(|| above_streams(made)).map_err(|errno| match errno {
+        Errno::NOSPC => AttachError::Full { path: path.file(), bytes },
+        errno => unusable(path, "making", errno),
+    })?;
+    // Whatever the umask left of the mode.
+    fchmod(&file, mode)
+        .map_err(|errno| AttachError::system("setting the mode", path.file(), errno))?;
+    reserve(file.as_fd(), path, bytes)?;
+    Ok(file)
+}
+
+/// Makes sure of all bytes of the fabric's file, so that using them can't fail later.
+pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), AttachError> {
+    fill(fd, bytes).map_err(|errno| match errno {
+        Errno::NOSPC | Errno::NOMEM | Errno::FBIG => AttachError::Full { path: path.file(), bytes },
+        errno => AttachError::system("reserving the bytes", path.file(), errno),
+    })
+}
+
+/// What files of this process may have at most, if that is less than `bytes`: growing one past it ends the
+/// process by SIGXFSZ, so who makes a file looks first.
+pub fn size_limit(bytes: u64) -> Option<u64> {
+    getrlimit(Resource::Fsize).current.filter(|&limit| limit < bytes)
+}
+
+/// Reserves the first `bytes` bytes of a file, as far as they are not.
+///
+/// # Errors
+/// What the system says.
+pub fn fill(fd: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
+    let mut at = 0;
+    while at < bytes {
+        let len = CHUNK.min(bytes - at);
+        retry_on_intr(|| fallocate(fd, FallocateFlags::empty(), at, len))?;
+        at += len;
+    }
+    Ok(())
+}
+
+/// A name of an open file, whether it has one in a directory or not. `/proc/self` leads nowhere in a process whose first
+/// thread has ended.
+pub fn path_of(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/thread-self/fd/{}", fd.as_raw_fd())
+}
+
+/// Gives a file that was made the fabric's name; false if another one has it by now.
+pub fn link(fd: BorrowedFd<'_>, path: &FabricPath) -> Result<bool, AttachError> {
+    let made = path_of(fd);
+    match linkat(CWD, made, CWD, path.file(), AtFlags::SYMLINK_FOLLOW) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(errno) => Err(unusable(path, "naming", errno)),
+    }
+}
+
+/// Takes the fabric's name from its file. Only under the gate of that file.
+pub fn unlink_fabric(path: &FabricPath) -> Result<(), AttachError> {
+    clear(path);
+    match unlink(path.file()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(unusable(path, "removing", errno)),
+    }
+}
+
+/// Removes the bells and regions that processes left beside the fabric. Only under the gate, while nobody
+/// else is attached. What can't be removed stays: who wants its name will see.
+pub fn clear(path: &FabricPath) {
+    let Ok(entries) = fs::read_dir(path.directory()) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(|name| path.is_beside(name)) {
+            let _ = unlink(entry.path());
+        }
+    }
+}
+
+/// What it means that a step failed in the fabric's directory.
+fn unusable(path: &FabricPath, step: &'static str, errno: Errno) -> AttachError {
+    let directory = path.directory().to_owned();
+    match errno {
+        Errno::NOENT | Errno::NOTDIR if !is_directory(&directory) => {
+            AttachError::NoSharedMemory { directory }
+        }
+        Errno::ROFS | Errno::ACCESS | Errno::PERM => {
+            AttachError::ReadOnly { directory, errno: errno.raw_os_error() }
+        }
+        errno => AttachError::system(step, path.file(), errno),
+    }
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,20 @@
+//! Memory that processes share.
+pub mod arena;
+pub mod attach;
+pub mod claim;
+pub mod descriptor;
+pub mod error;
+pub mod file;
+pub mod fork;
+pub mod guard_page;
+pub mod header;
+pub mod limits;
+pub mod liveness;
+pub mod lock;
+pub mod mapping;
+pub mod name;
+pub mod prune;
+pub mod registry;
+pub mod table;
+pub mod thread;
+pub mod unshared;

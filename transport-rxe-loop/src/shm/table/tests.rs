@@ -1,0 +1,35 @@
+use super::*;
+use crate::api::open::OpenOptions;
+use crate::engine::identity::number;
+use crate::protocol::life::{LAST_GENERATION, after};
+
+#[test]
+fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generations_begin_anew() {
+    let (context, fabric) = OpenOptions::new().alone();
+    // As if each of the others had been taken and given back as often as can be counted.
+    for slot in fabric.tables().mrs.all() {
+        slot.life().be_as_old_as_can_be();
+    }
+    let pd = context.alloc_pd();
+    let key = || {
+        fabric.tables().mrs.go_on_at(5);
+        pd.allocate(8, cq_core::setup::Access::empty()).unwrap().lkey()
+    };
+    let keys = [(); 3].map(|()| key());
+    assert_eq!(keys.map(|key| key >> 8), [5; 3]);
+    assert!(keys[0] != keys[1] && keys[1] != keys[2], "{keys:#x?}");
+}
+
+#[test]
+fn no_number_is_that_of_the_one_before_it_in_a_table_of_any_size() {
+    for index_bits in 0..=16 {
+        for generation in [0, 1, 2, LAST_GENERATION - 1, LAST_GENERATION] {
+            for first in [0, 1, 0x12_3456, (1 << 24) - 1] {
+                let number = |nth| number(0, index_bits, nth, first);
+                let [this, next] = [generation, after(generation)].map(number);
+                assert_ne!(this, next, "{index_bits} bits, after {generation}");
+                assert!((1 << index_bits..1 << 24).contains(&this), "{this:#x}");
+            }
+        }
+    }
+}

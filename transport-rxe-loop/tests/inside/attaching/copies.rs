@@ -1,0 +1,48 @@
+//! Two copies of the library in one process: two registries, each with descriptors of its own.
+
+use super::*;
+use crate::shm::attach::leave;
+use crate::shm::liveness::Liveness;
+use crate::shm::registry::Registry;
+
+static OTHER: Registry = Registry::new();
+
+#[test]
+fn x01_two_copies_in_one_process_have_a_place_each() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
+    assert_ne!(here.owner(), there.owner());
+    let pid = Some(std::process::id() as i32);
+    // It closed a descriptor of the file as it came.
+    assert_eq!(there.alive(here.owner()), Liveness::Alive { pid: None });
+    here.tidy();
+    for (asked, owner) in [(here, there.owner()), (there, here.owner()), (here, here.owner())] {
+        assert_eq!(asked.alive(owner), Liveness::Alive { pid });
+    }
+    let actor = Actor::play("user", &directory);
+    assert!(![here.owner(), there.owner()].contains(&(actor.number() as u32)));
+    actor.finish();
+    assert_eq!(directory.files().len(), 1);
+}
+
+/// Both copies leave at the end: this one by itself, the other by order.
+pub fn two_copies(path: &FabricPath) {
+    attach(path).unwrap();
+    OTHER.attach(path, &limits(), &FORMAT).unwrap();
+    say("attached");
+    wait();
+    leave(&OTHER, Instant::now() + PATIENCE);
+    say(files(path.directory()).len());
+}
+
+#[test]
+fn x02_the_last_copy_in_the_last_process_removes_the_file() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("two copies", &directory);
+    assert_eq!(actor.hear(), "attached");
+    actor.go();
+    assert_eq!(actor.hear(), "1", "the other copy still uses it");
+    assert!(actor.ended().success());
+    assert_eq!(directory.files(), [""; 0]);
+}

@@ -1,0 +1,276 @@
+//! Processes that fork.
+
+#![allow(unsafe_code)]
+
+use std::io::{Read as _, Write as _, pipe};
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::thread::gettid;
+
+use super::*;
+use crate::inside::actor::has_to_wait;
+use crate::protocol::steps::{self, Step};
+use crate::shm::file;
+use crate::shm::fork::watch;
+use crate::shm::guard_page;
+use crate::shm::liveness::{Gate, Liveness};
+use crate::shm::registry::Kept;
+use crate::sync::{AtomicU32 as Word, load, store};
+
+/// Forks; what `child` says is its exit code.
+pub fn fork(child: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the C library sees to it that its allocator works in the child, which uses nothing else that
+    // another thread could have been in the middle of.
+    match unsafe { libc::fork() } {
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            // SAFETY: as the end of a program, with what is to be done then.
+            unsafe { libc::exit(i32::from(!matches!(code, Ok(true)))) }
+        }
+        pid => pid,
+    }
+}
+
+/// A child that lives until it is killed.
+fn fork_for_long() -> i32 {
+    fork(|| {
+        loop {
+            thread::sleep(PATIENCE);
+        }
+    })
+}
+
+/// Waits for a child.
+pub fn exit_code(pid: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: writes the one number.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
+}
+
+fn word(of: &'static Attachment) -> &'static Word {
+    of.memory().at(8192).unwrap()
+}
+
+/// What it inherited reaches nothing, and it can attach anew.
+fn child_is_its_own(here: &'static Attachment) -> bool {
+    assert!(!here.is_ours());
+    assert_eq!(load(word(here)), 0);
+    store(word(here), 77);
+    assert_eq!(here.alive(here.owner()), Liveness::Alive { pid: None });
+    assert_eq!(REGISTRY.all().count(), 0);
+    let anew = attach(here.path()).unwrap();
+    assert!(anew.is_ours());
+    assert_ne!(anew.owner(), here.owner());
+    assert_eq!(load(word(anew)), 5);
+    store(word(anew), 6);
+    // SAFETY: a call without arguments.
+    let parent = unsafe { libc::getppid() };
+    assert_eq!(anew.alive(here.owner()), Liveness::Alive { pid: Some(parent) });
+    // Though its descriptor is open again, by the same number.
+    assert_eq!(anew.alive(0), Liveness::Dead);
+    assert_eq!(here.alive(0), Liveness::Alive { pid: None }, "what is inherited says nothing");
+    true
+}
+
+/// Whatever this thread keeps that is random, its children begin with the same of it.
+fn address_that_a_child_draws() -> [u8; 8] {
+    let (mut drawn, mut draws) = pipe().unwrap();
+    let child = fork(move || draws.write_all(&guard_page::drawn(0).to_ne_bytes()).is_ok());
+    assert_eq!(exit_code(child), 0);
+    let mut address = [0; 8];
+    drawn.read_exact(&mut address).unwrap();
+    address
+}
+
+pub fn parent(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    store(word(here), 5);
+    let pid = fork(|| child_is_its_own(here));
+    assert_eq!(exit_code(pid), 0);
+    assert!(here.is_ours());
+    assert_eq!(load(word(here)), 6);
+    let child = here.owners().find(|&owner| owner != here.owner()).unwrap();
+    assert_eq!(here.alive(child), Liveness::Dead);
+    assert_eq!(files(path.directory()).len(), 1, "the child's end removed nothing");
+    let [first, second] = [(); 2].map(|()| address_that_a_child_draws());
+    assert_ne!(first, second, "one of them may have the other's number next");
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_forked_child_is_another_process_and_harms_nothing() {
+    let directory = Directory::new();
+    let actor = Actor::play("parent", &directory);
+    assert_eq!(actor.hear(), "done");
+    actor.finish();
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+/// Forks in the gate, and leaves the child to its killer.
+pub fn parent_of_a_survivor(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
+    let _gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap().unwrap();
+    let pid = fork_for_long();
+    say(here.owner());
+    say(pid);
+    wait();
+}
+
+#[test]
+fn x03_a_forked_child_holds_neither_its_parent_s_place_nor_the_gate() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("parent of a survivor", &directory);
+    let (owner, child) = (actor.number() as u32, actor.number() as i32);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    let next = Actor::play("user", &directory);
+    assert_ne!(next.number() as u32, owner, "the gate is free");
+    let child = Pid::from_raw(child).unwrap();
+    kill_process(child, Signal::KILL).expect("the child lives");
+    next.finish();
+}
+
+/// Makes a child without the C library, which is told nothing of it, and leaves it to its killer.
+pub fn bare_parent(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    // SAFETY: as `fork`, of a child that only sleeps.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    if child == 0 {
+        loop {
+            thread::sleep(PATIENCE);
+        }
+    }
+    say(here.owner());
+    say(child);
+    wait();
+}
+
+#[test]
+fn x03_a_child_that_inherits_everything_does_not_hold_its_parent_s_place() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("bare parent", &directory);
+    let (owner, child) = (actor.number() as u32, actor.number() as i32);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    let child = Pid::from_raw(child).unwrap();
+    kill_process(child, Signal::KILL).expect("the child lives");
+}
+
+/// Forks while another thread has the registry.
+pub fn parent_in_the_middle(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let held = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+    let pid = thread::scope(|scope| {
+        let forker =
+            scope.spawn(|| fork(|| attach(path).is_ok_and(|anew| anew.owner() != here.owner())));
+        forker.join().unwrap()
+    });
+    assert_eq!(exit_code(pid), 0);
+    drop(held);
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_child_forked_while_another_thread_attached_can_attach() {
+    plays_to_the_end("parent in the middle");
+}
+
+/// Another thread forks while this one attaches, with the lock of its life in a descriptor.
+pub fn parent_that_attaches(path: &FabricPath) {
+    static CHILD: Mutex<Option<JoinHandle<i32>>> = Mutex::new(None);
+    steps::hook(|step| {
+        if step == Step::Locked {
+            let (teller, told) = channel();
+            let forks = thread::spawn(move || {
+                teller.send(gettid()).unwrap();
+                fork_for_long()
+            });
+            has_to_wait(told.recv().unwrap(), || forks.is_finished());
+            *CHILD.lock().unwrap() = Some(forks);
+        }
+    });
+    let here = attach(path).unwrap();
+    say(here.owner());
+    say(CHILD.lock().unwrap().take().unwrap().join().unwrap());
+    wait();
+}
+
+#[test]
+fn x03_a_child_forked_while_its_parent_attached_does_not_hold_its_parent_s_place() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("parent that attaches", &directory);
+    let (owner, child) = (actor.number() as u32, actor.number() as i32);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    let child = Pid::from_raw(child).unwrap();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    kill_process(child, Signal::KILL).expect("the child lives");
+}
+
+/// Forks between opening the file and keeping it, and is killed in the gate.
+pub fn parent_that_opens(path: &FabricPath) {
+    let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+    watch(&guard).unwrap();
+    let file = file::open_found(path).unwrap().unwrap();
+    let child = fork(|| {
+        // By the number of what the child has closed.
+        let its_own = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: a question about a number.
+        exit_code(fork(|| unsafe { libc::fcntl(its_own.as_raw_fd(), libc::F_GETFD) } >= 0)) == 0
+    });
+    assert_eq!(exit_code(child), 0, "what it opens is its children's");
+    let child = fork_for_long();
+    let kept = guard.keep(file, file::find(path).unwrap().unwrap());
+    let _gate = Gate::pass(kept.fd().unwrap(), Instant::now() + PATIENCE).unwrap().unwrap();
+    say(child);
+    wait();
+}
+
+#[test]
+fn x03_a_child_forked_while_its_parent_opened_the_file_does_not_keep_the_gate_shut() {
+    let directory = Directory::new();
+    let user = Actor::play("user", &directory);
+    user.number();
+    let mut actor = Actor::play("parent that opens", &directory);
+    let child = Pid::from_raw(actor.number() as i32).unwrap();
+    actor.kill();
+    let here = attach(&directory.path());
+    kill_process(child, Signal::KILL).expect("the child lives");
+    assert_eq!(here.unwrap().owners().count(), 2);
+    user.finish();
+}
+
+/// Forks where the system lets nobody map anything.
+pub fn parent_that_maps_nothing(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let (memory, core) = (getrlimit(Resource::As), getrlimit(Resource::Core));
+    setrlimit(Resource::Core, Rlimit { current: Some(0), ..core }).unwrap();
+    setrlimit(Resource::As, Rlimit { current: Some(1), ..memory }).unwrap();
+    let pid = fork(|| {
+        store(word(here), 77);
+        true
+    });
+    setrlimit(Resource::As, memory).unwrap();
+    assert!(pid > 0, "it forks");
+    assert_eq!((exit_code(pid), load(word(here))), (-1, 0), "the child ends before it runs");
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_forked_child_that_could_reach_the_memory_of_its_parent_is_ended() {
+    plays_to_the_end("parent that maps nothing");
+}

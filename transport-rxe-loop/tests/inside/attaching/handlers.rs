@@ -1,0 +1,165 @@
+//! Programs that do something of their own about a fork, and while one begins.
+
+#![allow(unsafe_code)]
+
+use std::sync::mpsc::channel;
+
+use rustix::thread::gettid;
+
+use super::forks::{exit_code, fork};
+use super::*;
+use crate::shm::fork::watch;
+use crate::sync::{AtomicU32 as Word, load, store, try_lock_as, unlock};
+
+/// A lock of the program's, which it keeps whole across forks, as allocators do.
+static LOCK: Word = Word::new(0);
+/// Whether a fork waits for that.
+static FORKS: Word = Word::new(0);
+/// Whether a signal comes as it begins, and came.
+static RAISES: Word = Word::new(0);
+static HANDLED: Word = Word::new(0);
+
+extern "C" fn locks() {
+    if load(&RAISES) != 0 {
+        store(&RAISES, 0);
+        // SAFETY: the handler is installed.
+        unsafe { libc::raise(libc::SIGUSR1) };
+    }
+    store(&FORKS, 1);
+    while !try_lock_as(&LOCK, 1) {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+extern "C" fn unlocks() {
+    unlock(&LOCK);
+}
+
+/// What the program does about its lock comes first in a fork, and so after what the device does.
+fn keeps_its_lock(before: extern "C" fn(), after: extern "C" fn()) {
+    // SAFETY: they make system calls, and store.
+    assert_eq!(unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) }, 0);
+    watch(&REGISTRY.lock(Instant::now() + PATIENCE).unwrap()).unwrap();
+}
+
+/// Attaches with a lock that another thread waits for as it forks.
+pub fn parent_with_a_lock(path: &FabricPath) {
+    keeps_its_lock(locks, unlocks);
+    assert!(try_lock_as(&LOCK, 1));
+    let forks = thread::spawn(|| exit_code(fork(|| true)));
+    until("it forks", || load(&FORKS) != 0);
+    assert!(matches!(attach(path), Err(AttachError::Busy { .. })), "it can't while that goes on");
+    unlock(&LOCK);
+    assert_eq!(forks.join().unwrap(), 0);
+    attach(path).unwrap();
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_who_attaches_with_a_lock_that_a_fork_waits_for_is_told_and_goes_on() {
+    plays_to_the_end("parent with a lock");
+}
+
+extern "C" fn forks_too(_: libc::c_int) {
+    // SAFETY: as in a program.
+    unsafe {
+        match libc::fork() {
+            0 => libc::_exit(0),
+            child => libc::waitpid(child, std::ptr::null_mut(), 0),
+        };
+    }
+    store(&HANDLED, 1);
+}
+
+/// Forks, and is sent a signal as that begins, whose handler forks.
+pub fn parent_with_a_handler(path: &FabricPath) {
+    // SAFETY: as in a program.
+    unsafe { libc::signal(libc::SIGUSR1, forks_too as *const () as libc::sighandler_t) };
+    keeps_its_lock(locks, unlocks);
+    attach(path).unwrap();
+    store(&RAISES, 1);
+    assert_eq!(exit_code(fork(|| true)), 0);
+    assert_ne!(load(&HANDLED), 0, "once the first fork was over");
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_handler_that_forks_while_its_thread_does_waits_for_nobody() {
+    plays_to_the_end("parent with a handler");
+}
+
+/// As a collector of garbage that stops all threads by a signal: it has its lock meanwhile, and waits for each.
+pub fn parent_with_a_collector(path: &FabricPath) {
+    extern "C" fn stops(_: libc::c_int) {
+        store(&HANDLED, 1);
+    }
+    // SAFETY: as in a program.
+    unsafe { libc::signal(libc::SIGUSR1, stops as *const () as libc::sighandler_t) };
+    keeps_its_lock(locks, unlocks);
+    attach(path).unwrap();
+    assert!(try_lock_as(&LOCK, 1));
+    let (tells, told) = channel();
+    let forks = thread::spawn(move || {
+        // SAFETY: without arguments.
+        tells.send(unsafe { libc::pthread_self() }).unwrap();
+        exit_code(fork(|| true))
+    });
+    let thread = told.recv().unwrap();
+    until("it forks", || load(&FORKS) != 0);
+    // SAFETY: that thread has not been joined.
+    assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR1) }, 0);
+    // A collector waits for ever.
+    until("the thread that forks has stopped", || load(&HANDLED) != 0);
+    unlock(&LOCK);
+    assert_eq!(forks.join().unwrap(), 0);
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_a_thread_that_waits_to_fork_takes_the_signals_of_its_program() {
+    plays_to_the_end("parent with a collector");
+}
+
+/// Which thread has `LOCK`, that may take it once more.
+static HAS: Word = Word::new(0);
+
+fn me() -> u32 {
+    gettid().as_raw_nonzero().get() as u32
+}
+
+extern "C" fn locks_again() {
+    store(&FORKS, 1);
+    if load(&HAS) != me() {
+        locks();
+    }
+}
+
+extern "C" fn unlocks_again() {
+    if load(&HAS) == 0 {
+        unlocks();
+    }
+}
+
+/// A thread that has a recursive lock of the program forks, while another one forks and waits for that lock.
+pub fn parent_with_two_that_fork(path: &FabricPath) {
+    keeps_its_lock(locks_again, unlocks_again);
+    attach(path).unwrap();
+    assert!(try_lock_as(&LOCK, 1));
+    store(&HAS, me());
+    let forks = thread::spawn(|| exit_code(fork(|| true)));
+    until("it forks", || load(&FORKS) != 0);
+    assert_eq!(exit_code(fork(|| true)), 0);
+    store(&HAS, 0);
+    unlock(&LOCK);
+    assert_eq!(forks.join().unwrap(), 0);
+    say("done");
+    wait();
+}
+
+#[test]
+fn x07_who_forks_with_a_lock_that_another_fork_waits_for_goes_on() {
+    plays_to_the_end("parent with two that fork");
+}

@@ -1,0 +1,399 @@
+//! Who is alive.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::Signal;
+
+use super::*;
+use crate::shm::liveness::{Gate, Liveness};
+use crate::shm::registry::{Kept, Registry};
+use crate::shm::unshared::Opened;
+use crate::shm::{file, header};
+use crate::sync::store;
+
+/// Attaches, says which process it is, and stays until it may go.
+pub fn user(path: &FabricPath) {
+    say(attach(path).unwrap().owner());
+    wait();
+}
+
+/// Ends the thread that it runs in, and no other.
+extern "C" fn end_thread(_: libc::c_int) {
+    // SAFETY: the thread waits for this one, and nobody waits for it.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+}
+
+/// Lives on when its first thread has ended.
+pub fn first_thread(path: &FabricPath) {
+    let pid = std::process::id() as i32;
+    // SAFETY: the handler makes one system call; the first thread's number is the process'.
+    unsafe {
+        libc::signal(libc::SIGUSR1, end_thread as *const () as usize);
+        assert_eq!(libc::syscall(libc::SYS_tgkill, pid, pid, libc::SIGUSR1), 0);
+    }
+    user(path);
+}
+
+/// Loses the descriptor, as to a program that closes all and opens something else. By which number it was.
+fn lose_descriptor() -> i32 {
+    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
+    let other = fs::OpenOptions::new().read(true).write(true).open("/dev/null").unwrap();
+    // SAFETY: what this leads to is what is tested.
+    assert!(unsafe { libc::dup2(other.as_raw_fd(), fd.as_raw_fd()) } >= 0);
+    fd.as_raw_fd()
+}
+
+/// Loses the descriptor, and goes on.
+pub fn careless(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let dead = |_: BorrowedFd<'_>| {
+        lose_descriptor();
+        Ok(Liveness::Dead)
+    };
+    assert_eq!(here.ask(dead), Liveness::Alive { pid: None }, "it was not asked about the file");
+    say(here.owner());
+    wait();
+    assert_eq!(here.alive(0), Liveness::Dead, "it finds the dead");
+    let is_dead = |owner| here.alive(owner) == Liveness::Dead;
+    assert!(!here.owners().any(is_dead));
+    here.tidy();
+    say("tidy");
+    wait();
+}
+
+/// Loses the descriptor, and ends without having looked after anybody.
+pub fn careless_to_the_end(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    lose_descriptor();
+    say(here.owner());
+    wait();
+}
+
+/// Loses the descriptor where the file has no name any more.
+pub fn careless_without_a_file(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    fs::remove_file(path.file()).unwrap();
+    lose_descriptor();
+    here.tidy();
+    for owner in here.owners().chain([0]) {
+        assert_eq!(here.alive(owner), Liveness::Alive { pid: None }, "nobody is dead for that");
+    }
+    // What has the name by now is another's.
+    fs::write(path.file(), "x").unwrap();
+    fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(here.alive(0), Liveness::Alive { pid: None });
+    say(here.owner());
+    wait();
+}
+
+/// Loses the descriptor, and forks.
+pub fn careless_parent(path: &FabricPath) {
+    attach(path).unwrap();
+    let fd = lose_descriptor();
+    // SAFETY: a question about a number.
+    let pid = forks::fork(|| unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0);
+    assert_eq!(forks::exit_code(pid), 0, "the child has what the program opened");
+    say("done");
+    wait();
+}
+
+/// Stays in the gate.
+pub fn gatekeeper(path: &FabricPath) {
+    let here = attach(path).unwrap();
+    let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
+    let _gate = Gate::pass(fd, Instant::now() + PATIENCE).unwrap().unwrap();
+    say(here.owner());
+    wait();
+}
+
+fn state(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+fn x01_processes_that_name_the_same_fabric_share_its_memory() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    assert_ne!(owner, here.owner());
+    assert_eq!(here.owners().collect::<Vec<_>>(), [here.owner(), owner]);
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    let elsewhere = attach(&path(&directory.0, "y")).unwrap();
+    assert_eq!(elsewhere.owners().count(), 1, "another name sees nothing of it");
+    actor.finish();
+}
+
+#[test]
+fn a_process_is_alive_to_itself_and_who_never_was_is_dead() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    assert!(std::ptr::eq(attach(&directory.path()).unwrap(), here));
+    assert_eq!(here.owners().count(), 1, "it attaches once");
+    let pid = Some(std::process::id() as i32);
+    assert_eq!(here.alive(here.owner()), Liveness::Alive { pid });
+    let me = here.owner();
+    let out = limits().processes + 1;
+    for owner in [0, 1, me + 1, me + (1 << 16), out, me + out, 255, 0xffff, me | 0xffff, u32::MAX] {
+        assert_eq!(here.alive(owner), Liveness::Dead, "{owner}");
+    }
+}
+
+#[test]
+fn x03_a_killed_process_is_dead_before_it_is_reaped_and_keeps_its_place_until_freed() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    actor.kill();
+    let is_dead = || here.alive(owner) == Liveness::Dead;
+    until("it is dead, though a zombie", || is_dead() && state(actor.pid()) == Some('Z'));
+    let next = Actor::play("user", &directory);
+    assert_ne!(next.number() as u16, owner as u16, "its place is not taken before it is freed");
+    assert_eq!(here.alive(owner), Liveness::Dead);
+    here.free(owner);
+    let last = Actor::play("user", &directory);
+    let heir = last.number() as u32;
+    assert_eq!(heir as u16, owner as u16);
+    assert_eq!(here.alive(heir), Liveness::Alive { pid: Some(last.pid()) });
+    assert_eq!(here.alive(owner), Liveness::Dead, "whoever has its place now");
+    next.finish();
+    last.finish();
+}
+
+#[test]
+fn a_process_whose_first_thread_ended_is_alive() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("first thread", &directory);
+    let owner = actor.number() as u32;
+    until("its first thread has ended", || state(actor.pid()) == Some('Z'));
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+}
+
+#[test]
+fn a_process_whose_first_thread_ended_makes_a_fabric() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("first thread", &directory);
+    actor.number();
+    assert_eq!(directory.files().len(), 1);
+    actor.kill();
+}
+
+/// Goes on as the first process of a process namespace of its own.
+pub fn apart(path: &FabricPath) {
+    // SAFETY: concerns the numbers of processes that this one starts.
+    if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
+        return say("this process may not make a process namespace");
+    }
+    let pid = forks::fork(|| {
+        let here = attach(path).unwrap();
+        assert_eq!(here.alive(here.owner()), Liveness::Alive { pid: Some(1) });
+        let outside = here.owners().find(|&owner| owner != here.owner()).unwrap();
+        assert_eq!(here.alive(outside), Liveness::Alive { pid: None }, "it has no number here");
+        say(format!("owner {}", here.owner()));
+        wait();
+        true
+    });
+    say(pid);
+    assert_eq!(forks::exit_code(pid), 0);
+    say("done");
+}
+
+#[test]
+fn a_process_of_another_namespace_is_alive_and_has_the_number_that_it_has_here() {
+    if !is_root() {
+        return;
+    }
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("apart", &directory);
+    let first = actor.hear();
+    if first.starts_with("this") {
+        return skip(&first);
+    }
+    let mut said = [first, actor.hear()];
+    said.sort();
+    let [pid, owner] = said.map(|said| said.trim_start_matches("owner ").parse().unwrap());
+    let owner = owner as u32;
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(pid) });
+    actor.go();
+    assert_eq!(actor.hear(), "done");
+    assert_eq!(here.alive(owner), Liveness::Dead);
+}
+
+#[test]
+fn x03_who_loses_its_descriptor_lives_and_finds_the_dead() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let mut actor = Actor::play("careless", &directory);
+    let owner = actor.number() as u32;
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: None });
+    actor.go();
+    assert_eq!(actor.hear(), "tidy");
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.kill();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+}
+
+#[test]
+fn x02_who_lost_its_descriptor_removes_the_file_as_it_ends() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("careless", &directory);
+    actor.number();
+    actor.go();
+    assert_eq!(actor.hear(), "tidy");
+    assert_eq!(directory.files().len(), 1);
+    actor.finish();
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+#[test]
+fn x03_who_can_not_ask_takes_nobody_for_dead_and_lives() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let actor = Actor::play("careless without a file", &directory);
+    let owner = actor.number() as u32;
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: None });
+    actor.finish();
+    until("it is dead", || here.alive(owner) == Liveness::Dead);
+    assert_eq!(directory.files().len(), 1, "it does not remove what it can't ask about");
+}
+
+#[test]
+fn x07_a_forked_child_closes_nothing_that_the_program_opened() {
+    plays_to_the_end("careless parent");
+}
+
+#[test]
+fn a_stopped_process_is_alive() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    let actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    actor.signal(Signal::STOP);
+    until("it is stopped", || state(actor.pid()) == Some('T'));
+    assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    actor.signal(Signal::CONT);
+    actor.finish();
+}
+
+#[test]
+fn x07_a_gate_that_is_never_left_is_an_error_and_a_dead_gatekeeper_is_none() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("gatekeeper", &directory);
+    actor.number();
+    let busy = AttachError::Busy { path: directory.path().file() };
+    assert_eq!(attach(&directory.path()).unwrap_err(), busy);
+    actor.kill();
+    actor.ended();
+    let here = attach(&directory.path()).unwrap();
+    assert_eq!(
+        here.owners().collect::<Vec<_>>(),
+        [here.owner()],
+        "a new file, since it was the last"
+    );
+}
+
+#[test]
+fn a_full_fabric_is_an_error_until_a_dead_process_is_swept() {
+    let directory = Directory::new();
+    let two = Limits { processes: 2, ..limits() };
+    let here = REGISTRY.attach(&directory.path(), &two, &FORMAT).unwrap();
+    let mut actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    assert_eq!(here.limits().processes, 2);
+    static OTHER: Registry = Registry::new();
+    let full = AttachError::TooManyProcesses { path: directory.path().file(), max: 2 };
+    let again = || OTHER.attach(&directory.path(), &limits(), &FORMAT);
+    assert_eq!(again().unwrap_err(), full);
+    actor.kill();
+    actor.ended();
+    assert_eq!(again().unwrap_err(), full);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(20));
+            here.free(owner);
+        });
+        let heir = again().unwrap().owner();
+        assert_eq!(heir as u16, owner as u16, "it waits for the survivors a little");
+    });
+}
+
+#[test]
+fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
+    let directory = Directory::new();
+    let actor = Actor::play("user", &directory);
+    let owner = actor.number() as u32;
+    let words = |value: u32| {
+        use std::os::unix::fs::FileExt;
+        let file = fs::OpenOptions::new().write(true).open(directory.path().file()).unwrap();
+        let words = value.to_ne_bytes().repeat(limits().processes as usize);
+        file.write_all_at(&words, 1024).unwrap();
+    };
+    words(u32::MAX);
+    let full =
+        AttachError::TooManyProcesses { path: directory.path().file(), max: limits().processes };
+    assert_eq!(attach(&directory.path()).unwrap_err(), full);
+    words(0);
+    let here = attach(&directory.path()).unwrap();
+    assert_ne!(here.owner() as u16, owner as u16, "the lock on its byte tells that it is taken");
+    for value in [0, u32::MAX, 0] {
+        // Through the mapping: to close the file would end this process' own locks.
+        header::claims(here.memory(), here.limits()).iter().for_each(|word| store(word, value));
+        assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
+    }
+    static OTHER: Registry = Registry::new();
+    let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
+    assert_ne!(there.owner() as u16, here.owner() as u16, "nor another copy's");
+    actor.finish();
+}
+
+#[test]
+fn x02_who_lost_its_descriptor_removes_the_file_when_it_ends() {
+    let directory = Directory::new();
+    let actor = Actor::play("careless to the end", &directory);
+    actor.number();
+    actor.finish();
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+#[test]
+fn x02_a_number_that_is_another_file_s_by_now_says_nothing_of_a_fabric_that_others_use() {
+    let directory = Directory::new();
+    let user = Actor::play("user", &directory);
+    user.number();
+    let path = directory.path();
+    let id = file::find(&path).unwrap().unwrap();
+    // As it is where the program closes what the device kept without being attached, and opens a file of its own.
+    let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
+    let other = Opened::by(|| Ok(fs::File::open(path.directory()).unwrap().into())).unwrap();
+    guard.keep(other, id);
+    drop(guard);
+    let here = attach(&path).unwrap();
+    assert_eq!(file::find(&path).unwrap(), Some(id), "it is still there");
+    assert_eq!(here.owners().count(), 2);
+    user.finish();
+}
+
+#[test]
+fn x07_what_another_copy_in_this_process_uses_is_kept_open_once_however_many_fabrics_are_made() {
+    static OTHER: Registry = Registry::new();
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    for name in ["a", "b", "c"] {
+        let path = path(directory.path().directory(), name);
+        OTHER.attach(&path, &limits(), &FORMAT).unwrap();
+    }
+    let id = file::find(here.path()).unwrap().unwrap();
+    assert_eq!(OTHER.all().filter(|kept| kept.id() == id).count(), 1);
+    // Its name would have gone with the descriptor.
+    let me = Liveness::Alive { pid: Some(std::process::id() as i32) };
+    assert_eq!(here.alive(here.owner()), me);
+}

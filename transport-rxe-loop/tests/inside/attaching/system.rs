@@ -1,0 +1,285 @@
+//! A system that refuses, interrupts, or has nothing to give.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::AtomicBool;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::*;
+use crate::error::RegisterError;
+use crate::memory::files;
+use crate::shm::file;
+use crate::sync::{AtomicU32 as Word, store};
+
+/// Lets an actor play its part alone, to its end; false if it can't be played here.
+fn alone(part: &str, directory: &Directory) -> bool {
+    let actor = Actor::play(part, directory);
+    let said = actor.hear();
+    let status = actor.ended();
+    assert!(status.success(), "{status}");
+    if said != "done" {
+        skip(&said);
+    }
+    said == "done"
+}
+
+pub fn no_descriptor(path: &FabricPath) {
+    let usual = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..usual }).unwrap();
+    let errno = libc::EMFILE;
+    assert_eq!(attach(path).unwrap_err(), AttachError::NoDescriptor { errno });
+    setrlimit(Resource::Nofile, usual).unwrap();
+    attach(path).unwrap();
+    say("done");
+}
+
+#[test]
+fn x07_without_a_descriptor_there_is_an_error() {
+    alone("no descriptor", &Directory::new());
+}
+
+/// Attaches to one that another process uses, and makes one, as a program that was started without its standard
+/// streams.
+pub fn no_streams(path: &FabricPath) {
+    let streams = [0, 1, 2].map(|number| {
+        // SAFETY: numbers, which nobody else uses meanwhile.
+        let kept = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 10) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::close(number) }, 0);
+        kept
+    });
+    // SAFETY: as above; it may be open where the process that started this one left it so.
+    unsafe { libc::close(3) };
+    let attached =
+        [attach(path), attach(&self::path(path.directory(), "y"))].map(|here| here.is_ok());
+    // SAFETY: as above, and a byte to write.
+    let closed =
+        [0, 1, 2].map(|number| unsafe { libc::write(number, b"x".as_ptr().cast(), 1) } == -1);
+    for (number, kept) in (0..).zip(streams) {
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::dup2(kept, number) }, number);
+    }
+    assert_eq!((attached, closed), ([true; 2], [true; 3]));
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let mut targets = descriptors.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
+    assert!(targets.all(|target| target != Path::new("/")), "numbers of streams alone were taken");
+    say("done");
+}
+
+#[test]
+fn x07_no_descriptor_of_the_device_is_a_standard_stream() {
+    let directory = Directory::new();
+    attach(&directory.path()).unwrap();
+    alone("no streams", &directory);
+}
+
+/// Whose files may have no more than half of what the fabric takes.
+pub fn short_files(path: &FabricPath) {
+    let usual = getrlimit(Resource::Fsize);
+    let (limit, bytes) = (limits().bytes / 2, limits().bytes);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(limit), ..usual }).unwrap();
+    let refused = AttachError::FileSizeLimit { path: path.file(), bytes, limit };
+    assert_eq!(attach(path).unwrap_err(), refused);
+    let (region, len) = (path.memory(0, 0), bytes as usize);
+    assert_eq!(files::make(&region, len).unwrap_err(), RegisterError::FileSizeLimit { len, limit });
+    files::make(&region, limit as usize).unwrap();
+    // What others made may be longer.
+    attach(&self::path(path.directory(), "y")).unwrap();
+    say("done");
+}
+
+#[test]
+fn x07_a_limit_for_the_size_of_files_is_an_error_and_no_signal() {
+    let directory = Directory::new();
+    attach(&path(&directory.0, "y")).unwrap();
+    alone("short files", &directory);
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// Attaches in a thread that another one interrupts all the time, by a signal that restarts nothing.
+pub fn interrupted(directory: &Path) {
+    // SAFETY: a handler that does nothing, with flags that are all off; numbers of this thread.
+    let (process, this) = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()), 0);
+        (libc::getpid(), libc::gettid())
+    };
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                // SAFETY: numbers, of a thread that is there until `done`.
+                let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, this, libc::SIGUSR1) };
+                assert_eq!(sent, 0);
+                let since = Instant::now();
+                while since.elapsed() < Duration::from_micros(10) {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        let larger = Limits { bytes: 8 << 20, ..limits() };
+        for number in 0..8 {
+            let path = path(directory, &format!("x{number}"));
+            let here = REGISTRY.attach(&path, &larger, &FORMAT).unwrap();
+            assert_eq!(fs::metadata(path.file()).unwrap().len(), here.limits().bytes);
+        }
+        done.store(true, Relaxed);
+    });
+    say("done");
+}
+
+#[test]
+fn x07_signals_interrupt_nothing() {
+    let directory = Directory::new();
+    alone("interrupted", &directory);
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+fn mount(directory: &Path, flags: libc::c_ulong, size: &str) -> bool {
+    let to = CString::new(directory.to_str().unwrap()).unwrap();
+    let options = CString::new(size).unwrap();
+    let tmpfs = c"tmpfs".as_ptr();
+    // SAFETY: strings that end, and live longer than the call.
+    unsafe { libc::mount(tmpfs, to.as_ptr(), tmpfs, flags, options.as_ptr().cast()) == 0 }
+}
+
+/// A directory with so much memory, which this process alone sees; false if it may not have one.
+fn own_memory(directory: &Path, size: &str) -> bool {
+    let all = libc::MS_REC | libc::MS_PRIVATE;
+    let (none, root) = (std::ptr::null(), c"/".as_ptr());
+    // SAFETY: concerns the mounts that this process sees, and strings that end.
+    let own = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(none, root, none, all, none.cast()) == 0
+    };
+    let has = own && mount(directory, 0, size);
+    if !has {
+        say("this process may not mount anything");
+    }
+    has
+}
+
+pub fn crowd(directory: PathBuf) {
+    if own_memory(&directory, "size=1100k") {
+        races::crowd(&Directory(directory));
+        say("done");
+    }
+}
+
+#[test]
+fn x07_racing_to_make_the_file_needs_no_more_room_than_the_file() {
+    if is_root() {
+        alone("crowd", &Directory::new());
+    }
+}
+
+/// With 4 MiB of shared memory, and some that can't be written.
+pub fn little_memory(directory: &Path) {
+    if !own_memory(directory, "size=4m") {
+        return;
+    }
+    let (x, y) = (path(directory, "x"), path(directory, "y"));
+    let of = |bytes| Limits { bytes, ..limits() };
+    let full = |path: &FabricPath, bytes| AttachError::Full { path: path.file(), bytes };
+    let error = REGISTRY.attach(&x, &of(16 << 20), &FORMAT).unwrap_err();
+    assert_eq!(error, full(&x, 16 << 20));
+    assert_eq!(files(directory), [""; 0], "nothing is left of it");
+    let here = REGISTRY.attach(&x, &of(3 << 20), &FORMAT).unwrap();
+    assert_eq!(REGISTRY.attach(&y, &of(2 << 20), &FORMAT).unwrap_err(), full(&y, 2 << 20));
+    // All the rest, so that a page that was not reserved would end this process.
+    while fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(directory.join("rest"))
+        .unwrap()
+        .write(&[1; 4096])
+        .is_ok_and(|written| written == 4096)
+    {}
+    for word in here.memory().slice::<Word>(4096, (3 << 18) - 1024).unwrap() {
+        store(word, 1);
+    }
+    files::map(&x.file(), 3 << 20).expect("it needs no more than it has");
+    let directory = directory.join("below");
+    fs::create_dir(&directory).unwrap();
+    assert!(mount(&directory, libc::MS_RDONLY, ""));
+    let error = attach(&path(&directory, "x")).unwrap_err();
+    assert_eq!(error, AttachError::ReadOnly { directory, errno: libc::EROFS });
+    say("done");
+}
+
+#[test]
+fn x07_full_or_read_only_shared_memory_is_an_error_and_what_was_made_stays_usable() {
+    if is_root() {
+        alone("little memory", &Directory::new());
+    }
+}
+
+#[test]
+fn x07_without_shared_memory_there_is_an_error() {
+    let directory = Directory::new();
+    for missing in ["missing", "file", "file/below"] {
+        fs::write(directory.0.join("file"), "").unwrap();
+        let missing = directory.0.join(missing);
+        let error = attach(&path(&missing, "x")).unwrap_err();
+        assert_eq!(error, AttachError::NoSharedMemory { directory: missing });
+    }
+}
+
+/// Is user 4321 from here on.
+pub fn another_user(root_s: &FabricPath) {
+    // SAFETY: concerns the rights of this process.
+    assert_eq!(unsafe { libc::setresuid(4321, 4321, 4321) }, 0);
+    let directory = root_s.directory();
+    let mine = path(directory, "x");
+    assert_ne!(mine.file(), root_s.file());
+    let here = attach(&mine).unwrap();
+    assert_eq!(here.owners().count(), 1, "root's is another one");
+    assert_eq!(fs::metadata(mine.file()).unwrap().uid(), 4321);
+    assert!(fs::read(root_s.file()).is_err(), "nobody else's to read");
+    let error = attach(root_s).unwrap_err();
+    assert_eq!(error, AttachError::NotOwned { path: root_s.file(), owner: 0 });
+    // Where nothing can be made, but something could be found.
+    let closed = directory.join("closed");
+    let error = attach(&path(&closed, "x")).unwrap_err();
+    assert_eq!(error, AttachError::ReadOnly { directory: closed, errno: libc::EACCES });
+    say("done");
+}
+
+#[test]
+fn x01_two_users_have_a_fabric_each() {
+    if !is_root() {
+        return;
+    }
+    let directory = Directory::new();
+    fs::set_permissions(&directory.0, fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::create_dir(directory.0.join("closed")).unwrap();
+    attach(&directory.path()).unwrap();
+    assert!(alone("another user", &directory));
+    assert_eq!(directory.files().len(), 2, "{:?}", directory.files());
+    assert!(file::find(&directory.path()).unwrap().is_some());
+}
+
+/// Whatever the umask takes away or leaves.
+pub fn creation_mask(directory: &Path) {
+    for mask in [0, 0o777] {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
+        let path = path(directory, &format!("x{mask}"));
+        attach(&path).unwrap();
+        files::make(&path.memory(0, 0), 64).unwrap();
+        for file in [path.file(), path.memory(0, 0)] {
+            assert_eq!(fs::metadata(file).unwrap().mode() & 0o7777, 0o600, "umask {mask:o}");
+        }
+    }
+    say("done");
+}
+
+#[test]
+fn x02_files_are_for_this_user_alone_whatever_the_umask() {
+    alone("creation mask", &Directory::new());
+}

@@ -1,0 +1,232 @@
+//! What is in the way when a fabric is opened.
+
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
+
+use super::*;
+use crate::memory::files;
+use crate::shm::header::{NotOurs, VERSION};
+
+fn mode(path: &FabricPath) -> u32 {
+    fs::metadata(path.file()).unwrap().mode() & 0o7777
+}
+
+fn scribble(path: &FabricPath, at: u64, bytes: &[u8]) {
+    let file = fs::OpenOptions::new().write(true).open(path.file()).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+}
+
+#[test]
+fn x02_the_file_is_for_this_user_alone_and_reserved_in_full() {
+    let directory = Directory::new();
+    let here = attach(&directory.path()).unwrap();
+    assert_eq!(mode(&directory.path()), 0o600);
+    let metadata = fs::metadata(directory.path().file()).unwrap();
+    assert_eq!(metadata.len(), here.limits().bytes);
+    assert!(metadata.blocks() * 512 >= here.limits().bytes, "{}", metadata.blocks());
+    let words = here.memory().slice::<AtomicU32>(4096, (here.memory().len() - 4096) / 4).unwrap();
+    assert!(words.iter().all(|word| word.load(Relaxed) == 0), "what is new is zeros");
+}
+
+#[test]
+fn x07_something_else_in_the_way_is_named_and_left_alone() {
+    let directory = Directory::new();
+    let path = directory.path();
+    let refused = |found| AttachError::NotAFile { path: path.file(), found };
+    let target = directory.0.join("target");
+    for there in [true, false] {
+        if there {
+            fs::write(&target, "precious").unwrap();
+        }
+        symlink(&target, path.file()).unwrap();
+        assert_eq!(attach(&path).unwrap_err(), refused("a symbolic link"));
+        assert!(path.file().is_symlink());
+        assert_eq!(
+            fs::read_to_string(&target).unwrap_or_default(),
+            ["", "precious"][usize::from(there)]
+        );
+        fs::remove_file(path.file()).unwrap();
+        let _ = fs::remove_file(&target);
+    }
+    fs::create_dir(path.file()).unwrap();
+    assert_eq!(attach(&path).unwrap_err(), refused("a directory"));
+    fs::remove_dir(path.file()).unwrap();
+    mknodat(CWD, path.file(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    assert_eq!(attach(&path).unwrap_err(), refused("a FIFO"));
+    fs::remove_file(path.file()).unwrap();
+    assert!(attach(&path).is_ok());
+}
+
+#[test]
+fn x07_a_file_that_others_may_have_written_is_refused() {
+    let directory = Directory::new();
+    let path = directory.path();
+    for mode in [0o640, 0o602, 0o666, 0o400, 0o4600] {
+        fs::write(path.file(), "").unwrap();
+        fs::set_permissions(path.file(), fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(attach(&path).unwrap_err(), AttachError::Mode { path: path.file(), mode });
+        fs::remove_file(path.file()).unwrap();
+    }
+    fs::write(path.file(), "").unwrap();
+    fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::hard_link(path.file(), directory.0.join("other")).unwrap();
+    assert_eq!(attach(&path).unwrap_err(), AttachError::Linked { path: path.file() });
+}
+
+#[test]
+fn x07_another_user_s_file_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let directory = Directory::new();
+    let path = directory.path();
+    fs::write(path.file(), "theirs").unwrap();
+    fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(path.file(), Some(4321), None).unwrap();
+    let refused = AttachError::NotOwned { path: path.file(), owner: 4321 };
+    assert_eq!(attach(&path).unwrap_err(), refused);
+    assert_eq!(files::map(&path.file(), 6).unwrap_err(), Errno::PERM, "nor is it a region's");
+    assert_eq!(fs::read_to_string(path.file()).unwrap(), "theirs");
+}
+
+#[test]
+fn x02_a_file_that_nobody_uses_is_replaced_whatever_is_in_it() {
+    for content in [&b""[..], b"rxe-loop", &[0xff; 5000], &[0; 1 << 20]] {
+        let directory = Directory::new();
+        let path = directory.path();
+        fs::write(path.file(), content).unwrap();
+        fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+        let here = attach(&path).unwrap();
+        assert_eq!((here.owners().count(), here.limits()), (1, &limits()));
+    }
+}
+
+#[test]
+fn x02_what_the_dead_left_beside_a_file_is_removed_with_it_or_without_it() {
+    for with in [true, false] {
+        let directory = Directory::new();
+        let path = directory.path();
+        let other = self::path(&directory.0, "x.y");
+        for beside in [path.bell(3), path.memory(7, 1), other.bell(3), other.memory(7, 1)] {
+            fs::write(beside, "left").unwrap();
+        }
+        if with {
+            fs::write(path.file(), "").unwrap();
+            fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        attach(&path).unwrap();
+        let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let left = [path.file(), other.bell(3), other.memory(7, 1)].map(name);
+        assert_eq!(directory.files(), left, "another fabric's is not touched");
+    }
+}
+
+#[test]
+fn x02_a_file_of_the_dead_is_replaced_by_one_with_the_limits_asked_for() {
+    let directory = Directory::new();
+    let mut actor = Actor::play("user", &directory);
+    actor.number();
+    let before = inode(&directory.path());
+    actor.kill();
+    actor.ended();
+    assert_eq!(inode(&directory.path()), before, "it is still there");
+    let wanted = Limits { channels: 64, ..limits() };
+    let here = REGISTRY.attach(&directory.path(), &wanted, &FORMAT).unwrap();
+    assert_eq!((here.owners().count(), here.limits().channels), (1, 64));
+    assert_eq!(directory.files().len(), 1);
+    assert_eq!(times_open(std::process::id(), before), 0, "it does not keep the old one");
+}
+
+#[test]
+fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
+    let directory = Directory::new();
+    let path = directory.path();
+    let actor = Actor::play("user", &directory);
+    actor.number();
+    let before = inode(&path);
+    let good = fs::read(path.file()).unwrap();
+    let refused = |why| AttachError::NotOurs { path: path.file(), why };
+    let word = |at: u64, value: u64, why| {
+        scribble(&path, at, &value.to_le_bytes());
+        assert_eq!(attach(&path).unwrap_err(), refused(why));
+        assert_eq!(times_open(std::process::id(), before), 0, "a refused file is closed");
+        scribble(&path, 0, &good[..1024]);
+    };
+    word(0, 0, NotOurs::Magic);
+    word(8, VERSION + 1, NotOurs::Version { found: VERSION + 1 });
+    word(16, 8, NotOurs::Layout);
+    for at in (24..72).step_by(8) {
+        for value in [0, 3 << 20, u64::MAX] {
+            word(at, value, NotOurs::Damaged);
+        }
+    }
+    let file = fs::OpenOptions::new().write(true).open(path.file()).unwrap();
+    for len in [4096, 1 << 21, 1 << 40] {
+        file.set_len(len).unwrap();
+        assert_eq!(attach(&path).unwrap_err(), refused(NotOurs::Damaged));
+    }
+    file.set_len(0x10_0000).unwrap();
+    assert_eq!(inode(&path), before, "it is not ours to remove");
+    assert!(attach(&path).is_ok(), "and as good as before");
+    let metadata = fs::metadata(path.file()).unwrap();
+    assert!(metadata.blocks() * 512 >= metadata.len(), "what was cut off is reserved anew");
+    actor.finish();
+}
+
+#[test]
+fn x02_who_makes_a_fabric_removes_the_others_that_nobody_uses() {
+    let directory = Directory::new();
+    let mut killed = Actor::play("user", &directory);
+    killed.number();
+    killed.kill();
+    killed.ended();
+    fs::write(directory.path().bell(0), "").unwrap();
+    let named = |name| self::path(&directory.0, name);
+    // Ours, another version's, one that a live process has, and one that is only called so.
+    attach(&named("ours")).unwrap();
+    assert_eq!(files(&directory.0).len(), 1, "the dead one's is gone");
+    let newer = [*b"rxe-loop", (VERSION + 1).to_le_bytes()].concat();
+    fs::write(named("newer").file(), newer).unwrap();
+    fs::set_permissions(named("newer").file(), fs::Permissions::from_mode(0o600)).unwrap();
+    let alive = Actor::play("user", &directory);
+    alive.number();
+    fs::write(directory.0.join("rxe-loop.x"), "").unwrap();
+    attach(&named("last")).unwrap();
+    let inodes = ["last", "newer", "ours", "x"].map(|name| inode(&named(name)));
+    assert!(!inodes.contains(&0), "{:?}", directory.files());
+    assert_eq!(directory.files().len(), inodes.len() + 1);
+    let open = inodes.map(|inode| times_open(std::process::id(), inode));
+    assert_eq!(open, [1, 0, 1, 0], "no other one is kept open, nor opened twice");
+    alive.finish();
+}
+
+#[test]
+fn x02_nothing_is_left_when_the_last_process_has_ended() {
+    let directory = Directory::new();
+    let (first, second) = (Actor::play("user", &directory), Actor::play("user", &directory));
+    assert_ne!(first.number(), second.number());
+    let before = inode(&directory.path());
+    for beside in [directory.path().bell(0), directory.path().memory(1, 2)] {
+        fs::write(beside, "").unwrap();
+    }
+    first.finish();
+    assert_eq!(directory.files().len(), 3, "somebody still uses it");
+    assert_eq!(inode(&directory.path()), before);
+    second.finish();
+    assert_eq!(directory.files(), [""; 0]);
+}
+
+#[test]
+fn x02_who_ends_does_not_remove_the_file_that_has_taken_the_place_of_its_own() {
+    let directory = Directory::new();
+    let actor = Actor::play("user", &directory);
+    actor.number();
+    fs::remove_file(directory.path().file()).unwrap();
+    let here = attach(&directory.path()).unwrap();
+    assert_eq!(here.owners().count(), 1, "it is a new one");
+    let after = inode(&directory.path());
+    actor.finish();
+    assert_eq!(inode(&directory.path()), after);
+}

@@ -1,0 +1,65 @@
+//! Processes that die while others go on (X3): at a chosen step, at any instant, or for a while; and processes
+//! that fork.
+
+mod commons;
+mod descriptors;
+mod ends;
+mod execs;
+mod forked;
+mod line;
+// They are there only where steps are.
+#[cfg(debug_assertions)]
+mod atomics;
+#[cfg(debug_assertions)]
+mod copying;
+#[cfg(debug_assertions)]
+mod datagrams;
+#[cfg(debug_assertions)]
+mod raising;
+#[cfg(debug_assertions)]
+mod steps;
+mod storm;
+#[cfg(debug_assertions)]
+mod suspended;
+mod work;
+
+use std::time::{Duration, Instant};
+
+use crate::api::device::Context;
+use crate::api::open::OpenOptions;
+use crate::inside::actor::Actor;
+
+/// Names the fabric that a further process of a test is to open.
+const FABRIC: &str = "DYING_FABRIC";
+/// Set if a further process of a test asks others for their memory, and moves none itself.
+const BY_SERVICE: &str = "DYING_BY_SERVICE";
+/// How long it may take from one sign of life to the next.
+const SILENCE: Duration = Duration::from_secs(240);
+
+/// The fabric of this process, which its parent named.
+fn fabric() -> String {
+    std::env::var(FABRIC).expect("started by another test")
+}
+
+fn open() -> Context {
+    let options = OpenOptions::new().fabric(&fabric());
+    let options =
+        if std::env::var_os(BY_SERVICE).is_some() { options.copying_by_service() } else { options };
+    options.open("loop0").unwrap()
+}
+
+/// Runs a test of this binary in a fabric of its own, and expects that it ends well; and meanwhile that it
+/// says something from time to time, which `hear` hears. If it hangs, nothing is left of it.
+fn runs_well(test: &str, environment: &[(&str, &str)], hear: impl Fn(&str)) {
+    let mut actor = Actor::start(test, environment);
+    let (mut since, mut last) = (Instant::now(), String::from("nothing"));
+    while !actor.has_ended() {
+        if let Some(news) = actor.heard_within(Duration::from_millis(50)) {
+            hear(&news);
+            (since, last) = (Instant::now(), news);
+        }
+        assert!(since.elapsed() < SILENCE, "it hangs; the last that it said: {last}");
+    }
+    let status = actor.ended();
+    assert!(status.success(), "{status}; the last that it said: {last}");
+}

@@ -1,0 +1,49 @@
+//! A shared receive queue that ends of connections have in common, and which keeps count: every receive
+//! completes once, and none is lost, whoever dies.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use cq_core::setup::SrqInit;
+use cq_core::wr::RecvWr;
+
+use super::ends::{DEPTH, Memory, Outcome, Region};
+use crate::api::pd::ProtectionDomain;
+use crate::api::srq::SharedReceiveQueue;
+
+/// Receives of several ends of one process.
+pub struct Commons {
+    pub srq: SharedReceiveQueue,
+    region: Region,
+    next: u64,
+    /// Posted, and not completed.
+    outstanding: BTreeSet<u64>,
+}
+
+impl Commons {
+    pub fn new(pd: &ProtectionDomain, memory: Memory) -> Outcome<Rc<RefCell<Self>>> {
+        let srq = pd.create_srq(&SrqInit { max_wr: DEPTH as u32, max_sge: 1 })?;
+        let (region, outstanding) = (Region::new(pd, memory)?, BTreeSet::new());
+        Ok(Rc::new(RefCell::new(Self { srq, region, next: 0, outstanding })))
+    }
+
+    /// Posts up to so many receives, while there is room.
+    pub fn post_recvs(&mut self, most: usize) -> Outcome<()> {
+        for _ in 0..most.min(DEPTH - self.outstanding.len()) {
+            self.next += 1;
+            self.srq.post_recv(&[RecvWr::new(self.next, &self.region.sges(2048, 64))])?;
+            self.outstanding.insert(self.next);
+        }
+        Ok(())
+    }
+
+    pub fn completed(&mut self, wr_id: u64) {
+        assert!(self.outstanding.remove(&wr_id), "{wr_id} was not posted, or completed before");
+    }
+
+    /// Where nobody takes any more, and all completions were polled: whether what has not completed is there.
+    pub fn is_whole(&self) -> bool {
+        self.srq.waiting() == self.outstanding.len() as u64
+    }
+}

@@ -1,0 +1,157 @@
+//! A process that lives and has lost its descriptor of the fabric, or the record locks that go with any descriptor of
+//! a file: it stays a member like any other (X3, X7), and is found dead once it is.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+
+use rustix::process::Signal;
+
+use super::ends::{Address, End, Memory, OUTSTANDING};
+use super::work::poll;
+use super::{FABRIC, open};
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::open::OpenOptions;
+use crate::fabric::Fabric;
+use crate::inside::actor::{Actor, die_with_parent, order, say, until};
+use crate::inside::audit::{self, Estate};
+use crate::inside::chance::Chance;
+use crate::lifecycle::deaths;
+use crate::memory::paths::Mean;
+
+/// How a process loses what it has open.
+const HOW: &str = "DYING_HOW";
+const ROUNDS: u64 = 60;
+
+/// One side: ends with memory of each kind.
+struct Side {
+    ends: Vec<End>,
+    cq: Cq,
+    chance: Chance,
+    context: Context,
+}
+
+impl Side {
+    fn new(context: Context, seed: u64) -> Self {
+        let pd = context.alloc_pd();
+        let cq = context.create_cq(4 * OUTSTANDING, None).unwrap();
+        let end = |memory| End::new(&pd, &cq, memory).unwrap();
+        let ends = [Memory::Heap, Memory::Fabric].map(end).into();
+        Self { ends, cq, chance: Chance::new(seed), context }
+    }
+
+    fn fabric(&self) -> &'static Fabric {
+        self.context.bell().fabric()
+    }
+
+    fn work(&mut self) {
+        self.ends.iter_mut().for_each(|end| end.work(&mut self.chance).unwrap());
+        poll(&mut self.cq, &mut self.ends).unwrap();
+    }
+
+    /// Each counts what comes, and in which order.
+    fn fails(&self) -> bool {
+        self.ends.iter().any(|end| end.failure.is_some())
+    }
+}
+
+/// Works a round at each order, and loses what it has open when it is told to.
+#[test]
+#[ignore = "a process of another test"]
+fn loses_it() {
+    die_with_parent();
+    let mut side = Side::new(open(), 2);
+    side.ends.iter().for_each(|end| say(end.address()));
+    for end in &mut side.ends {
+        end.connect(order().parse().unwrap()).unwrap();
+    }
+    say("connected");
+    loop {
+        match order().as_str() {
+            "lose" => lose(&std::env::var(HOW).unwrap(), side.fabric()),
+            "work" => side.work(),
+            "make" => drop(Side::new(open(), 3)),
+            "find" => {
+                let dead = side.fabric().die_at(40);
+                assert!(side.fabric().is_dead(dead), "it can tell");
+                until("the dead is swept up after", || {
+                    deaths::look(side.fabric());
+                    side.fabric().others().all(|other| other != dead)
+                });
+            }
+            order => panic!("{order}?"),
+        }
+        say(side.fails());
+    }
+}
+
+fn lose(how: &str, fabric: &'static Fabric) {
+    match how {
+        // SAFETY: what this process goes on with are its streams, and what is tested.
+        "close_range" => unsafe { assert_eq!(libc::close_range(3, u32::MAX, 0), 0) },
+        "read" => drop(File::open(fabric.path().file()).unwrap()),
+        how => panic!("{how}?"),
+    }
+}
+
+fn goes_on_having_lost_it(how: &str) {
+    let name = format!("lost-{how}-{}", std::process::id());
+    let mut side = Side::new(OpenOptions::new().fabric(&name).open("loop0").unwrap(), 1);
+    let (fabric, environment) = (side.fabric(), [(FABRIC, name.as_str()), (HOW, how)]);
+    let mut other = Actor::start("inside::dying::descriptors::loses_it", &environment);
+    for end in &mut side.ends {
+        let peer: Address = other.hear().parse().unwrap();
+        end.connect(peer).unwrap();
+        other.order(end.address());
+    }
+    assert_eq!(other.hear(), "connected");
+    let mut tell = |what: &str| {
+        other.order(what);
+        assert_eq!(other.hear(), "false", "{what}: nothing of its own fails");
+    };
+    let owner = fabric.others().next().unwrap();
+    let estate = Estate::of(fabric, owner.place());
+    tell("work");
+    tell("lose");
+    for nth in 0..ROUNDS {
+        assert!(fabric.is_alive(owner.place()) && !fabric.is_dead(owner));
+        assert!(deaths::look(fabric), "it has not left");
+        assert!(fabric.others().eq([owner]), "nobody takes its place");
+        if nth % 10 == 0 {
+            tell("make");
+            // What others make is in nobody's way.
+            drop(Side::new(open_again(&name), 4));
+        }
+        side.work();
+        tell("work");
+        assert!(!side.fails(), "{:?}", side.ends);
+    }
+    assert!(side.ends.iter().all(|end| end.arrived > 0 && end.received() > 0));
+    assert_eq!(Estate::of(fabric, owner.place()), estate, "nothing of it was freed");
+    tell("find");
+    until("its memory is reached directly again", || {
+        matches!(fabric.reach().means.of(fabric, owner.place()), Mean::Direct(..))
+    });
+    other.signal(Signal::KILL);
+    drop(other);
+    until("it is found dead, and nothing is left", || {
+        deaths::look(fabric);
+        fabric.others().count() == 0 && audit::ownerless(fabric).is_empty()
+    });
+    assert_eq!(Estate::of(fabric, owner.place()), Estate::default());
+}
+
+fn open_again(name: &str) -> Context {
+    OpenOptions::new().fabric(name).open("loop0").unwrap()
+}
+
+#[test]
+fn x03_a_process_that_closes_all_its_descriptors_is_alive_and_goes_on() {
+    goes_on_having_lost_it("close_range");
+}
+
+#[test]
+fn x03_a_process_that_opens_and_closes_the_fabric_s_file_is_alive_and_goes_on() {
+    goes_on_having_lost_it("read");
+}

@@ -1,0 +1,205 @@
+//! A process that becomes another program, or whose number another process has next, while others reach its memory by
+//! that number: nothing lands in the new one, nothing comes from there, and its peers fail as those of the dead (X3, X4).
+
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::mem::zeroed;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr::{null, null_mut, with_exposed_provenance_mut};
+
+use cq_core::setup::Access;
+use cq_core::transport::{PollCq, Post};
+use cq_core::wc::{Wc, WcStatus};
+use cq_core::wr::{RemoteAddr, SendWr, Sge};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+use super::{FABRIC, open};
+use crate::api::cq::Cq;
+use crate::api::open::OpenOptions;
+use crate::api::qp::{QpInit, QueuePair};
+use crate::inside::actor::{Actor, die_with_parent, order, say, until};
+use crate::memory::paths::Mean;
+use crate::memory::region::Whose;
+use crate::memory::remote;
+use crate::memory::sge::{Far, Piece, Pieces, Target};
+use crate::sync::{self, AtomicU64};
+
+/// Where both programs have memory.
+const AT: usize = 0x3000_0000_0000;
+const WORDS: usize = 512;
+/// What is there in the first, and in the second.
+const FIRST: u64 = 1;
+const SECOND: u64 = 2;
+
+/// What is done to the memory, one at each queue pair.
+const KINDS: usize = 4;
+
+fn request<'a>(kind: usize, sges: &'a [Sge], remote: RemoteAddr) -> SendWr<'a> {
+    match kind {
+        0 => SendWr::write(1, sges, remote),
+        1 => SendWr::read(1, sges, remote),
+        2 => SendWr::fetch_add(1, sges, remote, 7),
+        _ => SendWr::write_inline(1, &[0xff; 64], remote),
+    }
+}
+
+fn memory(value: u64) -> &'static [AtomicU64] {
+    let (flags, access) =
+        (MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE, ProtFlags::READ | ProtFlags::WRITE);
+    // SAFETY: a new mapping, where nothing is.
+    let at = unsafe { mmap_anonymous(with_exposed_provenance_mut(AT), 8 * WORDS, access, flags) };
+    // SAFETY: mapped for ever, aligned to a page, and any bytes are atomics.
+    let words = unsafe { std::slice::from_raw_parts(at.unwrap().cast::<AtomicU64>(), WORDS) };
+    words.iter().for_each(|word| sync::store(word, value));
+    words
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn first() {
+    die_with_parent();
+    let context = open();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
+    let words = memory(FIRST);
+    let access = Access::LOCAL_WRITE | Access::REMOTE;
+    // SAFETY: atomics, there until this program is over.
+    let region = unsafe { pd.register(words.as_ptr() as *mut u8, 8 * WORDS, access) }.unwrap();
+    say(region.rkey());
+    let qps = [(); KINDS].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    let _connected = qps.map(|mut qp| {
+        say(qp.number());
+        qp.connect(order().parse().unwrap()).unwrap();
+        qp
+    });
+    say("connected");
+    order();
+    let failed = Command::new(std::env::current_exe().unwrap()).args(SECOND_ARGS).exec();
+    panic!("{failed}");
+}
+
+/// Starts the second program in a process that has a number which was another's.
+#[test]
+#[ignore = "a process of another test"]
+fn launcher() {
+    die_with_parent();
+    let number: libc::pid_t = order().parse().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let args = [program.to_str().unwrap()].into_iter().chain(SECOND_ARGS);
+    let args: Vec<_> = args.map(|arg| CString::new(arg).unwrap()).collect();
+    let pointers: Vec<_> = args.iter().map(|arg| arg.as_ptr()).chain([null()]).collect();
+    // SAFETY: all of it are numbers, of which 0 asks for nothing.
+    let mut how: libc::clone_args = unsafe { zeroed() };
+    how.exit_signal = libc::SIGCHLD as u64;
+    how.set_tid = &raw const number as u64;
+    how.set_tid_size = 1;
+    // SAFETY: `how` and what it points to are read by the call; the child makes system calls only.
+    unsafe {
+        match libc::syscall(libc::SYS_clone3, &raw const how, size_of_val(&how)) {
+            0 => {
+                libc::execv(pointers[0], pointers.as_ptr());
+                libc::_exit(1)
+            }
+            -1 => say(std::io::Error::last_os_error()),
+            _ => assert_eq!(libc::waitpid(number, null_mut(), 0), number),
+        }
+    }
+}
+
+const SECOND_ARGS: [&str; 5] =
+    ["--exact", "inside::dying::execs::second", "--ignored", "--nocapture", "--test-threads=1"];
+
+/// Another program, that has memory where the first had it.
+#[test]
+#[ignore = "a process of another test"]
+fn second() {
+    die_with_parent();
+    let words = memory(SECOND);
+    say("mapped");
+    loop {
+        order();
+        let landed = words.iter().filter(|word| sync::load(*word) != SECOND).count();
+        say(landed);
+    }
+}
+
+fn status(cq: &mut Cq) -> WcStatus {
+    let mut room = [Wc::default()];
+    until("it completes", || cq.poll(&mut room).unwrap() == 1);
+    room[0].status()
+}
+
+/// Reaches the memory of the first program before and after `replace` has put the second one in its place.
+fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
+    let name = format!("{name}-{}", std::process::id());
+    let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
+    let (fabric, pd) = (context.bell().fabric(), context.alloc_pd());
+    let mut cq = context.create_cq(16, None).unwrap();
+    let own = pd.allocate(8 * WORDS, Access::LOCAL_WRITE).unwrap();
+    let mut other = Actor::start("inside::dying::execs::first", &[(FABRIC, &name)]);
+    let rkey = other.number() as u32;
+    let remote = RemoteAddr { addr: AT as u64, rkey };
+    let mut qps = [(); KINDS].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    for qp in &mut qps {
+        qp.connect(other.number() as u32).unwrap();
+        other.order(qp.number());
+    }
+    assert_eq!(other.hear(), "connected");
+    let sges = [own.sge(0, 8).unwrap()];
+    let mut post = |qp: &mut QueuePair, kind| {
+        qp.post_send(&[request(kind, &sges, remote)]).unwrap();
+        status(&mut cq)
+    };
+    for (kind, qp) in qps.iter_mut().enumerate() {
+        assert_eq!(post(qp, kind), WcStatus::SUCCESS, "{kind}");
+    }
+    let owner = fabric.others().next().unwrap();
+    let found = fabric.reach().means.of(fabric, owner.place());
+    let Mean::Direct(process) = found else { panic!("{found:?}") };
+    own.write(0, &[0xaa; 128]).unwrap();
+    let mut other = replace(other);
+    // However soon after a look at the process a call is made by its number.
+    let (here, far) =
+        ([AtomicU64::new(0xbb)], Far { place: 0, whose: Whose::local(0), needs: Access::empty() });
+    let there = Target::of_far(far, Piece::far(AT, 8, 1));
+    let written = remote::copy(process, &Pieces::of_words(&here, 8), &there, 0..8, 8);
+    let read = remote::copy(process, there.pieces(), &Target::of_words(&here, 8), 0..8, 8);
+    assert_eq!((written, read), (Err(Errno::SRCH), Err(Errno::SRCH)));
+    assert_eq!(sync::load(&here[0]), 0xbb);
+    for (kind, qp) in qps.iter_mut().enumerate() {
+        assert_eq!(post(qp, kind), WcStatus::RETRY_EXC_ERR, "{kind}");
+        other.go();
+        assert_eq!(other.number(), 0, "{kind}: words have landed in another program");
+    }
+    let mut bytes = [0; 128];
+    own.read(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0xaa; 128], "nothing has come from another program");
+}
+
+#[test]
+fn x03_nothing_lands_in_a_program_that_a_process_has_become() {
+    nothing_lands("execs", |mut other| {
+        other.go();
+        assert_eq!(other.hear(), "mapped");
+        other
+    });
+}
+
+#[test]
+fn x03_nothing_lands_in_a_process_that_has_the_number_of_a_dead_one() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("CI").is_none(), "CI has to be root");
+        eprintln!("skipped: only root can choose the number of a process");
+        return;
+    }
+    nothing_lands("numbers", |mut other| {
+        let mut launcher = Actor::start("inside::dying::execs::launcher", &[]);
+        other.kill();
+        other.status();
+        launcher.order(other.pid());
+        assert_eq!(launcher.hear(), "mapped");
+        launcher
+    });
+}

@@ -1,0 +1,300 @@
+//! A device that is used in a forked child (X7): whatever the child does with what it inherited is refused or
+//! comes to nothing, and its parent goes on; and the child can open the device itself.
+
+#![allow(unsafe_code)]
+
+use std::io::{PipeWriter, Read, Write, pipe};
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Instant;
+
+use cq_core::setup::Access;
+use cq_core::transport::{Arm, AsyncEvents, Block, EventError, Events, Notify, PollCq, PollError};
+use cq_core::transport::{Post, Refused, Woken};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+
+use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
+use super::work::{Near, poll};
+use super::{FABRIC, open};
+use crate::api::attr::QpAttr;
+use crate::api::channel::CompletionChannel;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::pd::ProtectionDomain;
+use crate::api::qp::QpInit;
+use crate::api::state::QpState;
+use crate::error::{CreateError, ModerateError, ModifyError, RegisterError, ResizeError};
+use crate::inside::actor::{PATIENCE, die_with_parent, say, until};
+use crate::inside::audit;
+use crate::inside::chance::Chance;
+use crate::memory::copy_guard::Window;
+
+/// How often it is forked, with the other thread somewhere in the midst of something each time.
+const FORKS: u64 = 40;
+
+/// Two connected ends, and what is around them.
+struct Pair {
+    ends: Vec<End>,
+    cq: Cq,
+    channel: CompletionChannel,
+    pd: ProtectionDomain,
+    context: Context,
+}
+
+impl Pair {
+    fn new() -> Outcome<Self> {
+        let context = open();
+        let (pd, channel) = (context.alloc_pd(), context.create_channel()?);
+        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel))?;
+        let memories = [Memory::Fabric, Memory::Heap];
+        let mut ends: Vec<_> =
+            memories.into_iter().map(|it| End::new(&pd, &cq, it)).collect::<Outcome<_>>()?;
+        let addresses = [1, 0].map(|other: usize| ends[other].address());
+        ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect(peer))?;
+        Ok(Self { ends, cq, channel, pd, context })
+    }
+
+    fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
+        self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
+        let _ = self.cq.arm(Notify::Next)?;
+        poll(&mut self.cq, &mut self.ends)?;
+        while self.channel.take_event()?.is_some() {}
+        Ok(())
+    }
+
+    /// An event is there, and somebody who sleeps for it wakes.
+    fn wakes(&mut self) -> Outcome<bool> {
+        poll(&mut self.cq, &mut self.ends)?;
+        let _ = self.cq.arm(Notify::Next)?;
+        self.ends[0].post_recvs(1)?;
+        self.ends[1].post_recvs(1)?;
+        self.ends[0].post_send(true, true)?;
+        Ok(self.channel.block(Some(Instant::now() + PATIENCE / 2))? == Woken::Event)
+    }
+
+    /// In the child: everything is refused or comes to nothing.
+    fn finds_no_use(mut self) -> Outcome<()> {
+        const NODEV: i32 = libc::ENODEV;
+        let Self { ends, cq, channel, pd, context } = &mut self;
+        let qp = &mut ends[0].qp;
+        let refused = qp.post_send(&[SendWr::send_inline(1, &[])]).unwrap_err();
+        assert_eq!(refused.why, Refused::WrongState);
+        let refused = qp.post_recv(&[RecvWr::new(1, &[])]).unwrap_err();
+        assert_eq!(refused.why, Refused::WrongState);
+        for state in [QpState::Reset, QpState::Err] {
+            assert_eq!(qp.modify(&QpAttr::to(state)), Err(ModifyError::Forked));
+        }
+        assert_eq!(cq.poll(&mut [Wc::default(); 4]), Err(PollError::Device(NODEV)));
+        let _either = cq.arm(Notify::Next);
+        assert_eq!(cq.resize(100), Err(ResizeError::Refused(CreateError::Forked)));
+        assert_eq!(cq.moderate(2, 1), Err(ModerateError::Forked));
+        assert_eq!(channel.take_event(), Err(EventError::Device(NODEV)));
+        assert_eq!(channel.block(None), Err(EventError::Device(NODEV)));
+        assert_eq!(context.take_async_event(), Err(EventError::Device(NODEV)));
+        assert_eq!(context.wait_async(None), Err(EventError::Device(NODEV).into()));
+        let forked = Some(CreateError::Forked);
+        assert_eq!(context.create_channel().err(), forked);
+        assert_eq!(context.create_cq(4, None).err(), forked);
+        for pd in [pd, &context.alloc_pd()] {
+            assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
+            assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
+        }
+        // As if the service thread had been at it, of which there is none here to go on.
+        let fabric = context.bell().fabric();
+        let _kept = fabric.service().keep();
+        // As if another thread had been at its events.
+        let bell = Arc::clone(context.bell());
+        let _taking = bell.hold();
+        drop(self);
+        Ok(())
+    }
+}
+
+/// Everything that a child does. At `parent` it finds its parent, which it tells by a pipe where it is.
+fn child(inherited: Pair, parent: Address, pipe: PipeWriter) -> Outcome<()> {
+    inherited.finds_no_use()?;
+    let mut own = Pair::new()?;
+    own.work(&mut Chance::new(1))?;
+    Near::new(&own.context, &own.pd)?.work(&mut Chance::new(2))?;
+    let ends = &mut own.ends[..1];
+    { pipe }.write_all(ends[0].address().to_string().as_bytes())?;
+    ends[0].connect(parent)?;
+    talk(&mut own.cq, ends)
+}
+
+/// A message each way.
+fn talk(cq: &mut Cq, ends: &mut [End]) -> Outcome<()> {
+    ends[0].post_recvs(1)?;
+    ends[0].post_send(true, false)?;
+    until("both hear each other", || {
+        poll(cq, ends).is_ok() && ends[0].arrived == 1 && ends[0].received() == 1
+    });
+    Ok(())
+}
+
+fn fork(child: impl FnOnce() -> Outcome<()>) -> i32 {
+    // SAFETY: the C library sees to it that its allocator works in the child, which uses nothing else that
+    // another thread could have been in the middle of.
+    match unsafe { libc::fork() } {
+        0 => {
+            let outcome = catch_unwind(AssertUnwindSafe(child));
+            let well = matches!(outcome, Ok(Ok(())));
+            // SAFETY: as the end of a program, with what is to be done then.
+            unsafe { libc::exit(i32::from(!well)) }
+        }
+        pid => pid,
+    }
+}
+
+/// Waits for a child, for as long as it may take.
+fn exit_code(pid: i32) -> i32 {
+    let mut status = 0;
+    until("the child ends", || {
+        // SAFETY: writes the one number.
+        unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) == pid }
+    });
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
+}
+
+/// What a child gets from its parent, as it lies there. The parent goes on with the same.
+fn inherit<T>(what: &T) -> ManuallyDrop<T> {
+    // SAFETY: only ever used, and dropped, in the child, whose memory is a copy.
+    ManuallyDrop::new(unsafe { std::ptr::read(what) })
+}
+
+/// Says that it is over, also where it ends in a panic: nobody waits for the other thread for ever then.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn forks() {
+    die_with_parent();
+    let mut pair = Pair::new().unwrap();
+    let fabric = pair.context.bell().fabric();
+    let mut far_cq = pair.context.create_cq(OUTSTANDING, None).unwrap();
+    let mut far = [End::new(&pair.pd, &far_cq, Memory::Fabric).unwrap()];
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let (mut own, mut chance) = (Pair::new().unwrap(), Chance::new(3));
+            while !over.load(Relaxed) {
+                own.work(&mut chance).unwrap();
+            }
+        });
+        let ends = Over(&over);
+        for nth in 0..FORKS {
+            assert!(pair.wakes().unwrap());
+            let (inherited, parent) = (inherit(&pair), far[0].address());
+            let (mut reader, writer) = pipe().unwrap();
+            let pid = fork(|| child(ManuallyDrop::into_inner(inherited), parent, writer));
+            let mut address = String::new();
+            reader.read_to_string(&mut address).unwrap();
+            far[0].connect(address.parse().unwrap()).unwrap();
+            talk(&mut far_cq, &mut far).unwrap();
+            assert_eq!(exit_code(pid), 0, "the child of fork {nth}");
+            assert_eq!(
+                pair.channel.block(Some(Instant::now())),
+                Ok(Woken::Event),
+                "it still wakes"
+            );
+            assert!(pair.channel.take_event().unwrap().is_some(), "the child has not taken it");
+            pair.work(&mut Chance::new(nth)).unwrap();
+            say(nth);
+        }
+        drop(ends);
+        other.join().unwrap();
+    });
+    until("nothing is left of the children", || {
+        let _swept = open();
+        audit::ownerless(fabric).is_empty() && fabric.others().count() == 0
+    });
+}
+
+#[test]
+fn x07_a_forked_child_can_do_nothing_with_what_it_inherits_and_everything_with_its_own() {
+    let fabric = format!("forks-{}", std::process::id());
+    super::runs_well("inside::dying::forked::forks", &[(FABRIC, &fabric)], |_| {});
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn forks_in_the_midst() {
+    die_with_parent();
+    let context = open();
+    let reach = context.bell().fabric().reach();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
+    let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
+    let own = (pd.create_qp(&QpInit::new(&cq)).unwrap(), region);
+    // Other threads copy for another process, and change what windows are bound to.
+    let copies = Window::open_to_own(context.bell().fabric(), reach.copier().copying());
+    let changes = reach.windows().hold();
+    let inherited = inherit(&own);
+    let pid = fork(|| {
+        die_with_parent();
+        let (qp, region) = ManuallyDrop::into_inner(inherited);
+        assert!(!qp.has_windows() && !region.has_windows());
+        drop((qp, region));
+        Ok(())
+    });
+    assert_eq!(exit_code(pid), 0);
+    drop((copies, changes));
+}
+
+#[test]
+fn x07_a_forked_child_does_not_wait_for_the_threads_of_its_parent() {
+    let fabric = format!("midst-{}", std::process::id());
+    super::runs_well("inside::dying::forked::forks_in_the_midst", &[(FABRIC, &fabric)], |_| {});
+}
+
+/// Sends this process a signal that its only own thread blocks, while the device's thread is there: true once
+/// that waits for who asks for it.
+fn waits_for_a_signal() -> bool {
+    let context = open();
+    context.bell().fabric().service().watch(context.bell().fabric()).unwrap();
+    // SAFETY: the sets are initialised by `sigemptyset`, and the calls take nothing else.
+    unsafe {
+        let (mut wanted, mut took) = (std::mem::zeroed(), 0);
+        libc::sigemptyset(&raw mut wanted);
+        libc::sigaddset(&raw mut wanted, libc::SIGTERM);
+        assert_eq!(
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const wanted, std::ptr::null_mut()),
+            0
+        );
+        // A process' signal is given at once to a thread that does not block it, which it ends with all others.
+        assert_eq!(libc::kill(libc::getpid(), libc::SIGTERM), 0);
+        libc::sigwait(&raw const wanted, &raw mut took) == 0 && took == libc::SIGTERM
+    }
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn waits_for_signals() {
+    die_with_parent();
+    // The threads of the test's own take signals: a child has none of them.
+    let waits = || waits_for_a_signal().then_some(()).ok_or_else(|| "another signal".into());
+    let pid = fork(waits);
+    assert_eq!(exit_code(pid), 0, "a process that opened the device");
+    let pid = fork(|| {
+        let context = open();
+        context.bell().fabric().service().watch(context.bell().fabric())?;
+        let pid = fork(waits);
+        (exit_code(pid) == 0).then_some(()).ok_or_else(|| "its child took it".into())
+    });
+    assert_eq!(exit_code(pid), 0, "a forked child of one");
+}
+
+#[test]
+fn the_devices_thread_takes_no_signal_of_the_programs() {
+    let fabric = format!("signals-{}", std::process::id());
+    super::runs_well("inside::dying::forked::waits_for_signals", &[(FABRIC, &fabric)], |_| {});
+}

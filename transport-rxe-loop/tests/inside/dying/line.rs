@@ -1,0 +1,220 @@
+//! The side of who goes on: its ends to one victim, what it expects when that one dies, and what is to be so
+//! after each death.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::transport::{Arm, Block, Events, Notify, Woken};
+use cq_core::wc::WcStatus;
+
+use super::commons::Commons;
+use super::ends::{Address, End, Memory, OUTSTANDING};
+use super::open;
+use super::work::{self, LINES, moderate, poll};
+use crate::api::channel::CompletionChannel;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::pd::ProtectionDomain;
+use crate::fabric::Fabric;
+use crate::inside::actor::{Actor, PATIENCE, until};
+use crate::inside::audit::{self, Estate};
+use crate::inside::chance::Chance;
+
+/// A victim, and the ends that are connected to it.
+pub struct Line {
+    pub victim: Actor,
+    /// How to reach it, as far as it has said them.
+    addresses: Vec<Address>,
+    pub ends: Vec<End>,
+    commons: Rc<RefCell<Commons>>,
+    cq: Cq,
+    channel: CompletionChannel,
+}
+
+impl Line {
+    pub fn new(context: &Context, pd: &ProtectionDomain, victim: Actor) -> Self {
+        let channel = context.create_channel().unwrap();
+        let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel)).unwrap();
+        let (ends, commons) = work::ends(pd, &cq, LINES).unwrap();
+        Self { victim, addresses: Vec::new(), ends, commons, cq, channel }
+    }
+
+    /// Listens to what the victim says; true if it has just said the last.
+    pub fn greets(&mut self) -> bool {
+        let before = self.addresses.len();
+        while let Some(said) = self.victim.heard() {
+            self.addresses.push(said.parse().unwrap());
+        }
+        let greets = before <= LINES && self.addresses.len() == LINES + 1;
+        if greets {
+            for (which, end) in self.ends.iter_mut().enumerate() {
+                end.connect(self.addresses[which]).unwrap();
+                self.victim.order(format!("{which} {}", end.address()));
+            }
+        }
+        greets
+    }
+
+    /// How another victim connects to this one.
+    pub fn mesh(&self) -> Option<Address> {
+        self.addresses.get(LINES).copied()
+    }
+
+    pub fn work(&mut self, chance: &mut Chance) {
+        moderate(&mut self.cq, chance).unwrap();
+        let _ = self.cq.arm(Notify::Next).unwrap();
+        self.ends.iter_mut().for_each(|end| end.work(chance).unwrap());
+        self.poll();
+    }
+
+    fn poll(&mut self) -> usize {
+        poll(&mut self.cq, &mut self.ends).unwrap()
+    }
+
+    /// Whether each end has got something across, and something back.
+    pub fn has_talked(&self) -> bool {
+        self.ends.iter().all(|end| end.arrived > 0 && end.received() > 0)
+    }
+
+    /// The victim is dead, or about to be: its peers fail once they send it something.
+    pub fn expect_the_end(&mut self, asleep: bool) {
+        if self.mesh().is_none() {
+            return;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while !self.ends.iter().all(|end| end.is_done() && end.failure.is_some()) {
+            assert!(Instant::now() < deadline, "not everything completes: {:#?}", self.ends);
+            // What finds a receive that is still there succeeds, dead or not.
+            for end in self.ends.iter_mut().filter(|end| end.failure.is_none()) {
+                end.post_send(true, true).unwrap();
+            }
+            if asleep {
+                self.sleep();
+            }
+            self.poll();
+            thread::yield_now();
+        }
+        while !self.commons.borrow().is_whole() {
+            assert!(Instant::now() < deadline, "shared receives are lost: {:#?}", self.ends);
+            self.poll();
+            thread::yield_now();
+        }
+        for end in &self.ends {
+            assert_eq!(end.failure, Some(WcStatus::RETRY_EXC_ERR), "{end:?}");
+        }
+    }
+
+    /// Sleeps until something comes (N6).
+    fn sleep(&mut self) {
+        while self.channel.take_event().unwrap().is_some() {}
+        let _ = self.cq.arm(Notify::Next).unwrap();
+        if self.poll() > 0 || self.ends.iter().all(End::is_done) {
+            return;
+        }
+        let woken = self.channel.block(Some(Instant::now() + PATIENCE / 2)).unwrap();
+        let came = self.poll();
+        assert_eq!(
+            woken,
+            Woken::Event,
+            "{came} completions came to a sleeper that nobody woke: {:?}",
+            self.ends
+        );
+    }
+
+    /// Another victim, for the same queue pairs or for others.
+    pub fn replace(&mut self, pd: &ProtectionDomain, victim: Actor, anew: bool) {
+        self.poll();
+        self.victim = victim;
+        self.addresses.clear();
+        if anew {
+            (self.ends, self.commons) = work::ends(pd, &self.cq, LINES).unwrap();
+        }
+    }
+}
+
+/// A process that goes on, with all its lines.
+pub struct Survivor {
+    context: Context,
+    pub pd: ProtectionDomain,
+    pub fabric: &'static Fabric,
+    pub lines: Vec<Line>,
+    pub chance: Chance,
+    /// What this process has while it has its lines.
+    pub estate: Estate,
+}
+
+impl Survivor {
+    /// With so many lines, to victims that `start` starts.
+    pub fn new(lines: usize, seed: u64, start: impl Fn() -> Actor) -> Self {
+        let context = open();
+        let (pd, fabric) = (context.alloc_pd(), context.bell().fabric());
+        let lines = (0..lines).map(|_| Line::new(&context, &pd, start())).collect();
+        let estate = Estate::of(fabric, fabric.place());
+        Self { context, pd, fabric, lines, chance: Chance::new(seed), estate }
+    }
+
+    /// Works with all, and connects who has come.
+    pub fn work(&mut self) {
+        for at in 0..self.lines.len() {
+            if self.lines[at].greets() {
+                self.introduce(at);
+            }
+            self.lines[at].work(&mut self.chance);
+        }
+    }
+
+    /// Connects a victim to its neighbour, if it has one.
+    fn introduce(&mut self, at: usize) {
+        let neighbour = at ^ 1;
+        let mesh = |at| self.lines.get(at).and_then(Line::mesh);
+        let both = (mesh(at), mesh(neighbour));
+        if let (Some(one), Some(other)) = both {
+            self.lines[at].victim.order(format!("{LINES} {other}"));
+            self.lines[neighbour].victim.order(format!("{LINES} {one}"));
+        }
+    }
+
+    pub fn work_for(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            self.work();
+        }
+    }
+
+    /// The device of this process, and a new pair in it.
+    pub fn use_device(&mut self) {
+        let cq = &mut self.context.create_cq(2 * OUTSTANDING, None).unwrap();
+        let mut ends = [(); 2].map(|()| End::new(&self.pd, cq, Memory::No).unwrap());
+        let addresses = [1, 0].map(|other: usize| ends[other].address());
+        for (end, peer) in ends.iter_mut().zip(addresses) {
+            end.connect(peer).unwrap();
+            end.post_recvs(2).unwrap();
+        }
+        ends.iter_mut().for_each(|end| end.post_send(true, false).unwrap());
+        until("a new pair works", || {
+            poll(cq, &mut ends).unwrap();
+            ends.iter().all(|end| end.arrived == 1 && end.received() == 1)
+        });
+    }
+
+    pub fn nothing_is_left_of_the_dead(&mut self) {
+        let mut last = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = audit::ownerless(self.fabric);
+            if left.is_empty() {
+                return;
+            }
+            // What a victim is making or destroying right now is not in its place for a moment.
+            if Instant::now() > deadline {
+                panic!("this is left of the dead: {left:#?}, before: {last:#?}");
+            }
+            last = left;
+            // Of one that was connected to nobody, nobody may hear; whoever opens the device looks.
+            drop(open());
+            self.work_for(Duration::from_millis(1));
+        }
+    }
+}

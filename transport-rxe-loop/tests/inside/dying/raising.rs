@@ -1,0 +1,138 @@
+//! A process that stops at each step of raising an event: whoever reads the channel gets the events of all others.
+
+use std::time::Instant;
+
+use cq_core::transport::{Arm, Armed, Block, CqKey, Events, Notify, PollCq, Post, Woken};
+use cq_core::wc::Wc;
+use cq_core::wr::{RecvWr, SendWr};
+use rustix::process::Signal;
+
+use super::open;
+use super::steps::{die_there, mortal_at};
+use crate::api::channel::CompletionChannel;
+use crate::api::cq::Cq;
+use crate::api::open::OpenOptions;
+use crate::api::qp::{QpInit, QueuePair};
+use crate::api::state::QpState;
+use crate::inside::actor::{PATIENCE, order, say, until};
+use crate::protocol::steps::Step;
+
+/// Those of raising an event.
+const STEPS: [Step; 3] = [Step::Counted, Step::Listed, Step::Written];
+
+/// Sends to the queue pair that it is told, which raises an event, and stops at a step of that.
+#[test]
+#[ignore = "a process of another test"]
+fn raises() {
+    die_there();
+    let context = open();
+    let mut cq = context.create_cq(4, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    say(qp.number());
+    qp.connect(order().parse().unwrap()).unwrap();
+    qp.post_send(&[SendWr::send(1, &[])]).unwrap();
+    until("it is done", || cq.poll(&mut [Wc::default(); 4]) == Ok(1));
+}
+
+/// A message to itself: the event of its completion queue is raised by this process.
+fn complete(qp: &mut QueuePair, cq: &mut Cq) {
+    let mut completions = [Wc::default(); 4];
+    assert_eq!(cq.poll(&mut completions).map(|count| count % 2), Ok(0));
+    assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
+    qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    qp.post_send(&[SendWr::send(2, &[])]).unwrap();
+}
+
+/// Sleeps until the event of this queue comes; adds what else comes to `others`.
+fn sleep_for(channel: &mut CompletionChannel, key: CqKey, others: &mut Vec<CqKey>) {
+    loop {
+        match channel.take_event().unwrap() {
+            Some(other) if other == key => return,
+            Some(other) => others.push(other),
+            None => {
+                let woken = channel.block(Some(Instant::now() + PATIENCE));
+                assert_eq!(woken, Ok(Woken::Event), "it sleeps for ever");
+            }
+        }
+    }
+}
+
+#[test]
+fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back() {
+    for step in STEPS {
+        let fabric = format!("raising-{}-{step:?}", std::process::id());
+        let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
+        let (pd, mut channel) = (context.alloc_pd(), context.create_channel().unwrap());
+        let [mut theirs, mut mine] =
+            [(); 2].map(|()| context.create_cq(16, Some(&channel)).unwrap());
+        let [mut far, mut near] =
+            [&theirs, &mine].map(|cq| pd.create_qp(&QpInit::new(cq)).unwrap());
+        let mut victim =
+            mortal_at("inside::dying::raising::raises", &fabric, step, 0, Signal::STOP);
+        far.connect(u32::try_from(victim.number()).unwrap()).unwrap();
+        near.connect(near.number()).unwrap();
+        far.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+        assert_eq!(theirs.arm(Notify::Next), Ok(Armed::Armed));
+        victim.order(far.number());
+        until("it stops", || victim.is_stopped());
+        let mut others = Vec::new();
+        for _ in 0..3 {
+            complete(&mut near, &mut mine);
+            sleep_for(&mut channel, mine.key(), &mut others);
+        }
+        assert!(others.iter().all(|&other| other == theirs.key()), "{step:?}: {others:?}");
+        victim.signal(Signal::CONT);
+        if others.is_empty() {
+            sleep_for(&mut channel, theirs.key(), &mut Vec::new());
+        }
+        assert!(victim.ended().success());
+    }
+}
+
+/// Sends more to the queue pair that it is told than fits, and stops at a change of the state of one.
+#[test]
+#[ignore = "a process of another test"]
+fn overruns() {
+    die_there();
+    let context = open();
+    let cq = context.create_cq(64, None).unwrap();
+    let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    say(qp.number());
+    qp.connect(order().parse().unwrap()).unwrap();
+    say("connected");
+    qp.post_send(&[SendWr::send(1, &[]); 16]).unwrap();
+}
+
+/// False if the victim does not come so far.
+fn overrun_all(time: usize) -> bool {
+    let fabric = format!("overrunning-{}-{time}", std::process::id());
+    let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
+    let (pd, cq) = (context.alloc_pd(), context.create_cq(1, None).unwrap());
+    let [mut far, mut near, mut idle] = [(); 3].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
+    let mut victim =
+        mortal_at("inside::dying::raising::overruns", &fabric, Step::Changed, time, Signal::STOP);
+    far.connect(u32::try_from(victim.number()).unwrap()).unwrap();
+    near.connect(near.number()).unwrap();
+    idle.connect(idle.number()).unwrap();
+    far.post_recv(&[RecvWr::new(1, &[]); 16]).unwrap();
+    victim.order(far.number());
+    until("it stops, or ends", || victim.is_stopped() || victim.has_ended());
+    let stops = victim.is_stopped();
+    if stops {
+        near.post_recv(&[RecvWr::new(1, &[]); 8]).unwrap();
+        near.post_send(&[SendWr::send(2, &[]); 8]).unwrap();
+        let states = [&near, &idle].map(QueuePair::state);
+        assert_eq!(states, [QpState::Err; 2], "stopped at the {time}th change");
+        victim.signal(Signal::CONT);
+    }
+    let _ended = victim.ended();
+    assert_eq!(idle.state(), QpState::Err);
+    stops
+}
+
+#[test]
+fn o04_who_stops_while_it_fails_the_queue_pairs_of_a_queue_leaves_none_that_others_do_not_fail() {
+    // Its first change is that there is its queue pair.
+    let stops = (1..).take_while(|&time| overrun_all(time)).count();
+    assert!(stops > 3, "it connects first: {stops}");
+}

@@ -1,0 +1,174 @@
+//! Processes that die at each step of what they do, while one that is connected to them goes on and counts.
+
+use std::iter;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use rustix::process::Signal;
+
+use super::ends::Outcome;
+use super::line::Survivor;
+use super::work::{Far, LINES, Near};
+use super::{BY_SERVICE, FABRIC, fabric, open};
+use crate::inside::actor::{Actor, PATIENCE, die_with_parent, few_or, order, say};
+use crate::inside::audit::Estate;
+use crate::inside::chance::Chance;
+use crate::lifecycle::deaths;
+use crate::protocol::steps::{self, Step};
+
+/// Which step it is to die at, by its name, at which time of it, from 0, and by which signal.
+const STEP: &str = "DYING_STEP";
+const TIME: &str = "DYING_TIME";
+const SIGNAL: &str = "DYING_SIGNAL";
+
+/// At which times of each step. The first is that of every step; of the others each has one, which depends on the
+/// process, or with `VERIFY_LONG` all.
+const TIMES: [usize; 5] = [0, 1, 3, 10, 40];
+
+/// Those of the `nth` step.
+fn times(nth: usize) -> impl Iterator<Item = usize> {
+    let (first, others) = TIMES.split_first().unwrap();
+    let one = (std::process::id() as usize + nth) % others.len();
+    let others = few_or(&others[one..=one], others);
+    iter::once(*first).chain(others.iter().copied())
+}
+
+static END: OnceLock<(Step, usize, Signal)> = OnceLock::new();
+/// How often this process has come to it.
+static CAME: AtomicUsize = AtomicUsize::new(0);
+
+/// Kills or stops this process at its end. The signal goes to this thread: one to the process may be taken by
+/// another, and this one would go on for a while.
+#[allow(unsafe_code)]
+fn at_step(step: Step) {
+    if let Some(&(end, time, signal)) = END.get() {
+        if step == end && CAME.fetch_add(1, Relaxed) == time {
+            // SAFETY: it has no pointers, and these signals have no handlers.
+            unsafe { libc::raise(signal.as_raw()) };
+        }
+    }
+}
+
+/// Whether only who asks others for memory, or is asked, comes to a step.
+pub const fn asks(step: Step) -> bool {
+    matches!(step, Step::Asked | Step::Serving | Step::Served | Step::Answered)
+}
+
+/// A process that is killed, or stops, at a step.
+pub fn mortal(fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
+    mortal_at("inside::dying::steps::dies", fabric, step, time, signal)
+}
+
+/// The same, which does what this test does, that calls [`die_there`].
+pub fn mortal_at(test: &str, fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
+    let (name, time) = (format!("{step:?}"), time.to_string());
+    let signal = signal.as_raw().to_string();
+    let mut environment =
+        vec![(FABRIC, fabric), (STEP, &*name), (TIME, &*time), (SIGNAL, &*signal)];
+    if asks(step) {
+        environment.push((BY_SERVICE, ""));
+    }
+    Actor::start(test, &environment)
+}
+
+/// From here on this process ends, or stops, where its parent said.
+pub fn die_there() -> (Step, usize, bool) {
+    die_with_parent();
+    let name = std::env::var(STEP).expect("started by another test");
+    let time = std::env::var(TIME).unwrap().parse().unwrap();
+    let step = Step::ALL.into_iter().find(|step| format!("{step:?}") == name).unwrap();
+    let stops = std::env::var(SIGNAL).unwrap() == Signal::STOP.as_raw().to_string();
+    END.set((step, time, if stops { Signal::STOP } else { Signal::KILL })).unwrap();
+    steps::hook(at_step);
+    (step, time, stops)
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn dies() {
+    let (step, time, stops) = die_there();
+    let outcome = lives(step, time);
+    // What others gave up while it was stopped is refused.
+    assert!(stops || outcome.is_ok(), "{outcome:?}");
+}
+
+/// Does a bit of everything, and sweeps up after others, if it is to come to that.
+fn lives(step: Step, time: usize) -> Outcome<()> {
+    let context = open();
+    let shared = context.bell().fabric();
+    let pd = context.alloc_pd();
+    let mut far = Far::new(&context, &pd)?;
+    (0..LINES).try_for_each(|_| far.obey(&order()))?;
+    let mut chance = Chance::new(time as u64);
+    // Who has something to take over may come late to it, as others do that, too: the first time is waited for.
+    let deadline = Instant::now() + PATIENCE / 2;
+    let is_to_come = || time == 0 && CAME.load(Relaxed) == 0 && Instant::now() < deadline;
+    let mut round = 0;
+    while round < 60 || is_to_come() {
+        far.work(&mut chance)?;
+        Near::new(&context, &pd)?.work(&mut chance)?;
+        if matches!(step, Step::Inherited | Step::Swept) && round % 10 == 0 {
+            let held = if round % 20 == 0 { Step::Settled } else { Step::Counted };
+            let dead =
+                mortal_at("inside::dying::steps::leaves_work", &fabric(), held, 5, Signal::KILL);
+            let _ended = dead.ended();
+            while deaths::look(shared) && shared.others().count() > 1 {}
+        }
+        round += 1;
+    }
+    Ok(())
+}
+
+/// Does a bit of everything in the same fabric, and dies with a completion queue's lock, or with an event that
+/// it has not raised.
+#[test]
+#[ignore = "a process of another test"]
+fn leaves_work() {
+    die_there();
+    let context = open();
+    let pd = context.alloc_pd();
+    let mut chance = Chance::new(7);
+    loop {
+        Near::new(&context, &pd).unwrap().work(&mut chance).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn goes_on() {
+    die_with_parent();
+    let mortal = |step, time| mortal(&fabric(), step, time, Signal::KILL);
+    let mut me = Survivor::new(1, 1, || mortal(Step::Attached, 0));
+    for (nth, step) in Step::ALL.into_iter().enumerate() {
+        for time in times(nth) {
+            let victim = mortal(step, time);
+            me.lines[0].replace(&me.pd, victim, time % 2 == 0);
+            let deadline = Instant::now() + PATIENCE;
+            while !me.lines[0].victim.has_ended() {
+                me.work();
+                assert!(Instant::now() < deadline, "{step:?} {time}: {:#?}", me.lines[0].ends);
+            }
+            let status = me.lines[0].victim.status();
+            let died = status.signal() == Some(Signal::KILL.as_raw());
+            assert!(died || status.success(), "{step:?} {time}: {status}");
+            assert!(died || time > 0, "nobody comes to {step:?}");
+            me.lines[0].expect_the_end(time % 2 == 1);
+            me.use_device();
+            me.nothing_is_left_of_the_dead();
+            assert_eq!(Estate::of(me.fabric, me.fabric.place()), me.estate, "{step:?} {time}");
+            say(format!("{step:?} {time} {}", if died { "died" } else { "never came" }));
+        }
+    }
+}
+
+#[test]
+fn x03_whoever_dies_at_whatever_step_the_others_go_on_and_nothing_leaks() {
+    let fabric = format!("steps-{}", std::process::id());
+    super::runs_well(
+        "inside::dying::steps::goes_on",
+        &[(FABRIC, &fabric), (BY_SERVICE, "")],
+        |_| {},
+    );
+}

@@ -1,0 +1,35 @@
+//! A storm: processes that use everything are killed at random instants, are stopped before, run another program, and
+//! lose the record locks of the fabric's file, again and again, while one that is connected to all of them goes on and
+//! counts.
+//!
+//! `STORM_KILLS` says how many, and `STORM_SEED` which instants. Nobody says: so many that everything is counted
+//! twice, or with `VERIFY_LONG` forty times.
+
+mod survivor;
+mod victim;
+
+use crate::inside::actor::few_or;
+
+const KILLS: &str = "STORM_KILLS";
+const SEED: &str = "STORM_SEED";
+/// What a victim is told that is to become another program.
+const RUN_ANOTHER: &str = "exec";
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.map_or(otherwise, |said| said.parse().unwrap_or_else(|_| panic!("{name}: {said}?")))
+}
+
+#[test]
+fn x03_whoever_is_killed_and_whenever_the_others_go_on_and_nothing_leaks() {
+    let (kills, seed) = (number(KILLS, few_or(100, 2000)), number(SEED, std::process::id().into()));
+    eprintln!("storm: {kills} kills, {SEED}={seed}");
+    let fabric = format!("storm-{}", std::process::id());
+    let environment =
+        [(super::FABRIC, fabric.as_str()), (KILLS, &kills.to_string()), (SEED, &seed.to_string())];
+    super::runs_well("inside::dying::storm::survivor::survives", &environment, |news| {
+        if kills > 1000 {
+            eprintln!("{news}");
+        }
+    });
+}

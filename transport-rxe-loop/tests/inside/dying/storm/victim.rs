@@ -1,0 +1,52 @@
+//! A process that is going to be killed, or becomes another program; and that now and then opens and closes the fabric's
+//! file.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use cq_core::transport::AsyncEvents;
+
+use super::super::open;
+use super::super::work::{Far, Near};
+use super::RUN_ANOTHER;
+use crate::inside::actor::{die_with_parent, order};
+use crate::inside::chance::Chance;
+
+fn orders() -> Receiver<String> {
+    let (giver, orders) = channel();
+    thread::spawn(move || while giver.send(order()).is_ok() {});
+    orders
+}
+
+#[test]
+#[ignore = "a process of the storm"]
+fn suffers() {
+    die_with_parent();
+    let mut chance = Chance::new(std::process::id().into());
+    let mut context = open();
+    let pd = context.alloc_pd();
+    let mut far = Far::new(&context, &pd).unwrap();
+    let orders = orders();
+    loop {
+        for order in orders.try_iter() {
+            if order == RUN_ANOTHER {
+                let failed = Command::new("true").exec();
+                panic!("{failed}");
+            }
+            far.obey(&order).unwrap();
+        }
+        if chance.one_in(16) {
+            // The system drops all record locks that the process has on it.
+            drop(File::open(context.bell().fabric().path().file()).unwrap());
+        }
+        far.work(&mut chance).unwrap();
+        if chance.one_in(3) {
+            Near::new(&context, &pd).unwrap().work(&mut chance).unwrap();
+        }
+        while context.take_async_event().unwrap().is_some() {}
+        thread::yield_now();
+    }
+}

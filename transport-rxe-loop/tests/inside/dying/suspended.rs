@@ -1,0 +1,184 @@
+//! Processes that are stopped at each step of what they do, for longer than anybody waits (X7): whoever goes
+//! on gets what it asks for, or an error, and is not kept; and who is resumed goes on without harm.
+
+use std::iter;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cq_core::setup::Access;
+use cq_core::transport::{Arm, AsyncEvents, Block, Events, Notify};
+use rustix::process::Signal;
+
+use super::commons::Commons;
+use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
+use super::steps::{asks, mortal};
+use super::work::{self, LINES, Near, poll};
+use super::{FABRIC, fabric};
+use crate::api::attr::QpAttr;
+use crate::api::channel::CompletionChannel;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::open::OpenOptions;
+use crate::api::pd::ProtectionDomain;
+use crate::api::state::QpState;
+use crate::inside::actor::{Actor, NO_ORDERS, PATIENCE, die_with_parent, say, until};
+use crate::inside::audit::{self, Estate};
+use crate::inside::chance::Chance;
+use crate::protocol::steps::Step;
+use crate::shm::limits::Limits;
+
+/// Longer than a lock is waited for.
+const LONG: Duration = Duration::from_millis(2500);
+/// At which time of a step: in the midst of an exchange, mostly.
+const TIME: usize = 30;
+
+/// So that many of them fit.
+const LIMITS: Limits = Limits {
+    queue_pairs: 64,
+    completion_queues: 64,
+    memory_regions: 64,
+    shared_receive_queues: 16,
+    channels: 64,
+    processes: 8,
+    bytes: 1 << 20,
+};
+
+/// Who goes on.
+struct Survivor {
+    name: String,
+    step: Step,
+    context: Context,
+    pd: ProtectionDomain,
+    channel: CompletionChannel,
+    cq: Cq,
+    ends: Vec<End>,
+    victim: Actor,
+}
+
+impl Survivor {
+    fn new(name: &str, step: Step, time: usize) -> Outcome<Self> {
+        let context = open(name, step)?;
+        let pd = context.alloc_pd();
+        let channel = context.create_channel()?;
+        let cq = context.create_cq(2 * LINES as u32 * OUTSTANDING, Some(&channel))?;
+        let ends = if asks(step) {
+            work::ends(&pd, &cq, LINES)?.0
+        } else {
+            let commons = Commons::new(&pd, Memory::No)?;
+            let sharing = |_| End::sharing(&pd, &cq, Memory::No, &commons);
+            let first = End::new(&pd, &cq, Memory::No);
+            iter::once(first).chain((1..LINES).map(sharing)).collect::<Outcome<_>>()?
+        };
+        let victim = mortal(name, step, time, Signal::STOP);
+        Ok(Self { name: name.to_owned(), step, context, pd, channel, cq, ends, victim })
+    }
+
+    /// Connects to the victim, and exchanges with it, until that stops; false if it ends.
+    fn works(&mut self, chance: &mut Chance) -> bool {
+        let mut addresses: Vec<Address> = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        while !self.victim.is_stopped() {
+            assert!(Instant::now() < deadline, "it does not get on");
+            if self.victim.has_ended() {
+                return false;
+            }
+            while let Some(said) = self.victim.heard() {
+                addresses.push(said.parse().unwrap());
+                if addresses.len() == LINES + 1 {
+                    for (which, end) in self.ends.iter_mut().enumerate() {
+                        end.connect(addresses[which]).unwrap();
+                        self.victim.order(format!("{which} {}", end.address()));
+                    }
+                }
+            }
+            let _ = self.exchange(chance);
+        }
+        true
+    }
+
+    fn exchange(&mut self, chance: &mut Chance) -> Outcome<()> {
+        self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
+        poll(&mut self.cq, &mut self.ends)?;
+        let _ = self.cq.arm(Notify::Next)?;
+        while self.channel.take_event()?.is_some() {}
+        Ok(())
+    }
+
+    /// Everything that a process can do, whatever comes of it.
+    fn does_everything(&mut self, chance: &mut Chance) {
+        let _ = self.exchange(chance);
+        let _ = self.channel.block(Some(Instant::now() + Duration::from_millis(1)));
+        let _ = self.cq.resize(2 * LINES as u32 * OUTSTANDING);
+        let _ = Near::new(&self.context, &self.pd).and_then(|near| near.work(chance));
+        let _ = self.pd.allocate(4096, Access::LOCAL_WRITE | Access::REMOTE);
+        let _ = self.context.take_async_event();
+        let _ = open(&self.name, self.step);
+    }
+
+    /// Puts everything that is connected away, and lets the victim go on.
+    fn ends(self) {
+        let Self { name, step, context, pd, channel, cq, mut ends, victim } = self;
+        let _ = ends[0].qp.modify(&QpAttr::to(QpState::Err));
+        let _ = ends[1].qp.modify(&QpAttr::to(QpState::Reset));
+        // Memory of the program's is kept for as long as the victim may write to it.
+        if asks(step) {
+            victim.signal(Signal::CONT);
+        }
+        drop((ends, cq, channel));
+        victim.signal(Signal::CONT);
+        let status = victim.ended();
+        // It may have been stopped before it could be told to whom to connect.
+        assert!([Some(0), Some(NO_ORDERS)].contains(&status.code()), "{step:?}: {status}");
+        let fabric = context.bell().fabric();
+        until("nothing is left of it, nor of what was left to it", || {
+            let _swept = open(&name, step);
+            let mine = Estate::of(fabric, fabric.place());
+            audit::ownerless(fabric).is_empty() && mine.qps == 0 && audit::held(fabric).is_empty()
+        });
+        let near = Near::new(&context, &pd).and_then(|near| near.work(&mut Chance::new(1)));
+        near.unwrap_or_else(|error| panic!("{step:?}: {error}"));
+    }
+}
+
+fn open(name: &str, step: Step) -> Outcome<Context> {
+    let options = OpenOptions::new().fabric(name).limits(LIMITS);
+    let options = if asks(step) { options.copying_by_service() } else { options };
+    Ok(options.open("loop0")?)
+}
+
+/// False if the victim does not come to the step so often.
+fn outlives(step: Step, time: usize) -> bool {
+    let mut chance = Chance::new(time as u64);
+    let mut me = Survivor::new(&format!("{}-{step:?}-{time}", fabric()), step, time).unwrap();
+    if !me.works(&mut chance) {
+        return false;
+    }
+    let end = Instant::now() + LONG;
+    while Instant::now() < end {
+        me.does_everything(&mut chance);
+    }
+    me.ends();
+    true
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn goes_on() {
+    die_with_parent();
+    let one = |step| {
+        let came = [TIME, 2, 0].into_iter().find(|&time| outlives(step, time));
+        say(format!("{step:?} {came:?}"));
+        assert!(came.is_some(), "nobody comes to {step:?}");
+    };
+    let outcomes = thread::scope(|scope| {
+        let threads = Step::ALL.map(|step| scope.spawn(move || one(step)));
+        threads.map(|thread| thread.join().is_ok())
+    });
+    assert!(outcomes.iter().all(|&well| well));
+}
+
+#[test]
+fn x07_whoever_is_stopped_at_whatever_step_keeps_nobody_and_goes_on_without_harm() {
+    let fabric = format!("stops-{}", std::process::id());
+    super::runs_well("inside::dying::suspended::goes_on", &[(FABRIC, &fabric)], |_| {});
+}

@@ -1,0 +1,150 @@
+//! What a process does that is going to die: it uses everything.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use cq_core::transport::{Arm, Events, Notify, PollCq};
+use cq_core::wc::Wc;
+
+use super::commons::Commons;
+use super::ends::{End, Memory, OUTSTANDING, Outcome};
+use crate::api::attr::QpAttr;
+use crate::api::channel::CompletionChannel;
+use crate::api::cq::Cq;
+use crate::api::device::Context;
+use crate::api::pd::ProtectionDomain;
+use crate::api::state::QpState;
+use crate::inside::actor::say;
+use crate::inside::chance::Chance;
+
+/// Pairs with the survivor.
+pub const LINES: usize = 4;
+
+/// As many completions as the ends have outstanding, and may have had in their last lives.
+const CAPACITY: u32 = OUTSTANDING * (2 * LINES as u32 + 2);
+
+/// What the ends of a line have for memory.
+const fn memory(which: usize) -> Memory {
+    match which {
+        0 | 3 => Memory::Fabric,
+        1 => Memory::Heap,
+        _ => Memory::No,
+    }
+}
+
+/// Hands everything that a completion queue has to the ends that it is of.
+pub fn poll(cq: &mut Cq, ends: &mut [End]) -> Outcome<usize> {
+    let mut room = [Wc::default(); 32];
+    let mut all = 0;
+    loop {
+        let count = cq.poll(&mut room)?;
+        all += count;
+        for wc in &room[..count] {
+            if let Some(end) = ends.iter_mut().find(|end| end.number() == wc.qp_num()) {
+                end.completed(wc);
+            }
+        }
+        if count < room.len() {
+            return Ok(all);
+        }
+    }
+}
+
+/// Has the events of a queue held back, now and then, for a while.
+pub fn moderate(cq: &mut Cq, chance: &mut Chance) -> Outcome<()> {
+    if chance.one_in(4) {
+        cq.moderate(chance.below(5) as u16, chance.below(3_000) as u16)?;
+    }
+    Ok(())
+}
+
+/// So many ends, of which two share their receives.
+pub fn ends(
+    pd: &ProtectionDomain,
+    cq: &Cq,
+    count: usize,
+) -> Outcome<(Vec<End>, Rc<RefCell<Commons>>)> {
+    let commons = Commons::new(pd, Memory::Heap)?;
+    let end = |which| match which {
+        2 | 3 => End::sharing(pd, cq, memory(which), &commons),
+        _ => End::new(pd, cq, memory(which)),
+    };
+    Ok(((0..count).map(end).collect::<Outcome<_>>()?, commons))
+}
+
+/// What is connected to other processes: the first [`LINES`] to the survivor, the last to another victim.
+pub struct Far {
+    pub ends: Vec<End>,
+    cq: Cq,
+    channel: CompletionChannel,
+}
+
+impl Far {
+    pub fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
+        let channel = context.create_channel()?;
+        let cq = context.create_cq(CAPACITY, Some(&channel))?;
+        let (ends, _commons) = ends(pd, &cq, LINES + 1)?;
+        ends.iter().for_each(|end| say(end.address()));
+        Ok(Self { ends, cq, channel })
+    }
+
+    /// "which peer": connects one of them.
+    pub fn obey(&mut self, order: &str) -> Outcome<()> {
+        let (which, peer) = order.split_once(' ').expect("which, and to whom");
+        self.ends[which.parse::<usize>().unwrap()].connect(peer.parse().unwrap())
+    }
+
+    pub fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
+        self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
+        if chance.one_in(8) {
+            self.cq.resize(CAPACITY + chance.below(3) as u32)?;
+        }
+        moderate(&mut self.cq, chance)?;
+        poll(&mut self.cq, &mut self.ends)?;
+        let _ = self.cq.arm(if chance.one_in(2) { Notify::Next } else { Notify::Solicited })?;
+        poll(&mut self.cq, &mut self.ends)?;
+        while self.channel.take_event()?.is_some() {}
+        Ok(())
+    }
+}
+
+/// What the process does within itself.
+pub struct Near {
+    ends: Vec<End>,
+    cq: Cq,
+    channel: CompletionChannel,
+}
+
+impl Near {
+    pub fn new(context: &Context, pd: &ProtectionDomain) -> Outcome<Self> {
+        let channel = context.create_channel()?;
+        let cq = context.create_cq(4 * OUTSTANDING, Some(&channel))?;
+        let commons = Commons::new(pd, Memory::No)?;
+        let shares = End::sharing(pd, &cq, Memory::No, &commons)?;
+        let mut ends = vec![End::new(pd, &cq, Memory::No)?, shares];
+        let addresses = [1, 0].map(|other: usize| ends[other].address());
+        ends.iter_mut().zip(addresses).try_for_each(|(end, peer)| end.connect(peer))?;
+        Ok(Self { ends, cq, channel })
+    }
+
+    /// Some rounds, then one of the ends is put away.
+    pub fn work(mut self, chance: &mut Chance) -> Outcome<()> {
+        for _ in 0..chance.below(4) {
+            self.ends.iter_mut().try_for_each(|end| end.work(chance))?;
+            if chance.one_in(2) {
+                self.cq.resize(self.cq.capacity() + 1)?;
+            }
+            moderate(&mut self.cq, chance)?;
+            poll(&mut self.cq, &mut self.ends)?;
+            let _ = self.cq.arm(Notify::Next)?;
+        }
+        while self.channel.take_event()?.is_some() {}
+        match chance.below(3) {
+            0 => self.ends[0].qp.modify(&QpAttr::to(QpState::Err))?,
+            1 => drop(self.ends.pop()),
+            _ => {}
+        }
+        poll(&mut self.cq, &mut self.ends)?;
+        Ok(())
+    }
+}
