@@ -1,57 +1,34 @@
 //! What can go wrong while setting up, each with a sentence that says what to do about it.
 
-use std::ffi::OsString;
 use std::fmt;
 
 use cq_core::setup::QpAttrMask;
 use thiserror::Error;
 
-use crate::api::device;
-use crate::api::state::QpState;
-use crate::policy::faults::FaultsError;
-use crate::shm::error::AttachError;
-use crate::shm::limits::LimitsTextError;
+use crate::protocol::state::QpState;
 
-/// Why a device could not be opened.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// There is no device of this name.
-    #[error("there is no device {name:?}: this transport has {}", device::devices().join(", "))]
-    NoSuchDevice {
-        /// The name that was asked for.
-        name: String,
-    },
-    /// There is no place or no descriptor for its asynchronous events.
-    #[error("the device has no channel for its asynchronous events")]
-    NoChannel(#[from] CreateError),
-    /// Its memory, which it shares with other processes, could not be had.
-    #[error("the device's shared memory can't be had")]
-    NoFabric(#[from] AttachError),
-    /// The environment asks for a way of copying that there is none of.
-    #[error("RXE_LOOP_COPY is {how:?}: say `service` or `direct`, or unset it")]
-    UnknownCopying {
-        /// What it says.
-        how: OsString,
-    },
-    /// The environment asks for a device to be imitated that nobody can.
-    #[error("RXE_LOOP_IMITATE is {what:?}: say `rxe`, or unset it")]
-    UnknownImitation {
-        /// What it says.
-        what: OsString,
-    },
-    /// The environment asks for faults that there are none of.
-    #[error("RXE_LOOP_FAULTS says no faults")]
-    BadFaults(#[from] FaultsError),
-    /// The environment asks for limits that nobody understands.
-    #[error("RXE_LOOP_LIMITS says no limits")]
-    BadLimits(#[from] LimitsTextError),
-    /// Its tables do not fit into its memory.
-    #[error("the {bytes} bytes of the device's memory are too few for its tables")]
-    NoMemory {
-        /// How much there is.
+/// A lock could not be had: a process that lives has held it for longer than any lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck;
+
+/// Why shared memory could not be allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocError {
+    /// The device is the parent process'.
+    Forked,
+    /// There are not so many bytes in one piece.
+    Full {
+        /// How many were asked for.
         bytes: usize,
     },
+    /// Another process holds the lock.
+    Stuck,
+}
+
+impl From<Stuck> for AllocError {
+    fn from(Stuck: Stuck) -> Self {
+        Self::Stuck
+    }
 }
 
 /// A limit of the device or of a queue pair, to name it in errors.
@@ -164,6 +141,22 @@ pub enum CreateError {
         /// What it said.
         errno: i32,
     },
+}
+
+impl From<Stuck> for CreateError {
+    fn from(Stuck: Stuck) -> Self {
+        Self::Stuck
+    }
+}
+
+impl From<AllocError> for CreateError {
+    fn from(why: AllocError) -> Self {
+        match why {
+            AllocError::Forked => Self::Forked,
+            AllocError::Full { bytes } => Self::NoMemory { bytes },
+            AllocError::Stuck => Self::Stuck,
+        }
+    }
 }
 
 /// Why a completion queue keeps its size (Q12). Nothing was changed.

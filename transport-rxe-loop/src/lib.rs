@@ -235,11 +235,9 @@ cfg_if::cfg_if! {
         mod completion;
         mod engine;
         mod error;
-        mod fabric;
         #[cfg(test)]
         #[path = "../tests/inside/mod.rs"]
         mod inside;
-        mod layout;
         mod lifecycle;
         mod memory;
         mod policy;
@@ -251,21 +249,21 @@ cfg_if::cfg_if! {
         pub use cq_core::testing::fault::When;
         pub use cq_core::setup::{Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpType, RangeError, SrqInit};
 
-        pub use crate::api::ah::{AddressError, AddressHandle, AddressVector};
+        pub use crate::api::ah::{AddressError, AddressHandle, AddressVector, Destination};
         pub use crate::api::attr::QpAttr;
         pub use crate::api::channel::CompletionChannel;
         pub use crate::api::cq::{Cq, CqInit};
-        pub use crate::api::datagram::{Destination, Directed};
+        pub use crate::api::datagram::Directed;
         pub use crate::api::device::{AtomicCap, Context, DeviceAttr, MemoryWindows, devices};
-        pub use crate::error::{ArmLimitError, CreateError, Limit, ModerateError, ModifyError, OpenError, RegisterError, ResizeError};
+        pub use crate::error::{ArmLimitError, CreateError, Limit, ModerateError, ModifyError, RegisterError, ResizeError};
         pub use crate::shm::error::AttachError;
         pub use crate::shm::header::NotOurs;
-        pub use crate::shm::limits::{Limits, LimitsError, LimitsTextError, OtherLimits};
+        pub use crate::api::limits::{Limits, LimitsTextError, OtherLimits};
         pub use crate::shm::name::NameError;
         pub use crate::policy::faults::{Faults, FaultsError, Injected};
         pub use crate::api::mr::{MemoryRegion, OwnedRegion};
         pub use crate::api::mw::MemoryWindow;
-        pub use crate::api::open::OpenOptions;
+        pub use crate::api::open::{OpenError, OpenOptions};
         pub use crate::api::pd::ProtectionDomain;
         pub use crate::api::qp::{Batch, QpInit, QueuePair};
         pub use crate::api::srq::SharedReceiveQueue;

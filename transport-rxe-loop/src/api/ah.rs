@@ -19,10 +19,10 @@ use cq_core::setup::{Gid, GlobalRoute};
 use cq_core::wc::{Wc, WcFlags};
 use thiserror::Error;
 
-use crate::api::pd::{Domain, ProtectionDomain};
-use crate::engine::grh::{self, Grh};
-use crate::engine::port::Address;
-use crate::policy::imitation;
+use crate::api::domain::Domain;
+use crate::engine::port::Port;
+use crate::engine::requester::grh::{self, Grh};
+use crate::engine::ud_address::UdAddress;
 
 /// The number of the only port.
 const PORT: u8 = 1;
@@ -68,7 +68,7 @@ impl AddressVector {
     }
 
     /// Whether it leads to the port with these identifiers.
-    fn check(&self, there: &Address) -> Result<(), AddressError> {
+    fn check(&self, there: &Port) -> Result<(), AddressError> {
         if self.port != PORT {
             return Err(AddressError::NoSuchPort { port: self.port });
         }
@@ -141,13 +141,24 @@ pub struct AddressHandle {
 }
 
 impl AddressHandle {
+    /// One in a domain, of an address that leads somewhere.
+    pub(super) fn new(domain: &Arc<Domain>, to: &AddressVector) -> Result<Self, AddressError> {
+        let engine = domain.engine();
+        to.check(&engine.port)?;
+        if to.route.is_none() && engine.policy.imitation.needs_route() {
+            return Err(AddressError::NoRoute);
+        }
+        Ok(Self { domain: Arc::clone(domain), address: *to })
+    }
+
     /// The domain that it was made in.
     pub(crate) fn domain(&self) -> u32 {
         self.domain.number()
     }
 
-    pub(crate) const fn address(&self) -> &AddressVector {
-        &self.address
+    /// As a datagram to this queue pair there bears it.
+    pub(super) fn ud_address(&self, qp_num: u32, qkey: u32) -> UdAddress {
+        UdAddress::new(self.address.sl, self.address.route, qp_num, qkey)
     }
 
     /// Destroys it, as dropping does. Requests that were posted with it go on.
@@ -156,31 +167,8 @@ impl AddressHandle {
     }
 }
 
-impl ProtectionDomain {
-    /// A handle of an address.
-    ///
-    /// # Errors
-    /// It leads nowhere: there is one port, with one local and one global identifier.
-    pub fn create_ah(&self, to: &AddressVector) -> Result<AddressHandle, AddressError> {
-        to.check(self.domain().fabric().address())?;
-        if to.route.is_none() && imitation::needs_route(self.domain().fabric()) {
-            return Err(AddressError::NoRoute);
-        }
-        Ok(AddressHandle { domain: Arc::clone(self.domain()), address: *to })
-    }
-
-    /// A handle of [where a datagram came from](AddressVector::from_wc), for the answer.
-    ///
-    /// # Errors
-    /// The completion is not that of a datagram, or a failure (C4), or the bytes are not what it came with.
-    pub fn ah_from_wc(
-        &self,
-        wc: &Wc,
-        grh: &[u8; grh::BYTES],
-    ) -> Result<AddressHandle, AddressError> {
-        self.create_ah(&AddressVector::from_wc(wc, grh)?)
-    }
-}
+/// Where a datagram goes.
+pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
 
 #[cfg(test)]
 mod tests;

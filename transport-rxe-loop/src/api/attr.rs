@@ -10,10 +10,12 @@
 
 use cq_core::setup::{Access, QpAttrMask, QpType};
 
-use crate::api::device::MAX_RD_ATOMIC;
 use crate::api::mr;
 use crate::api::state::QpState;
 use crate::error::ModifyError;
+
+/// READs and atomics under way at most, either way.
+pub const MAX_RD_ATOMIC: u8 = 16;
 
 /// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), as many as are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

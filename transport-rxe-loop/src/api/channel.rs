@@ -24,10 +24,10 @@ use std::time::Instant;
 use cq_core::setup::InUse;
 use cq_core::transport::{Block, CqKey, EventError, Events, Woken};
 
-use crate::completion::channel::{Bell, Source};
+use crate::completion::channel::{EventChannel, Source};
 use crate::completion::queue;
 use crate::error::CreateError;
-use crate::fabric::Fabric;
+use crate::lifecycle::{Device, deaths};
 
 /// A completion channel. Its descriptor is readable while there is an event to take.
 ///
@@ -40,16 +40,17 @@ use crate::fabric::Fabric;
 /// ```
 #[derive(Debug)]
 pub struct CompletionChannel {
-    bell: Arc<Bell>,
+    events: Arc<EventChannel>,
 }
 
 impl CompletionChannel {
-    pub(crate) fn new(fabric: &'static Fabric) -> Result<Self, CreateError> {
-        Ok(Self { bell: Arc::new(Bell::new(fabric)?) })
+    pub(crate) fn new(device: &'static Device) -> Result<Self, CreateError> {
+        let events = deaths::take(device, || EventChannel::new(device.completions))?;
+        Ok(Self { events: Arc::new(events) })
     }
 
-    pub(crate) const fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+    pub(crate) const fn events(&self) -> &Arc<EventChannel> {
+        &self.events
     }
 
     /// Destroys it. Dropping does, too, once the last of its queues is gone.
@@ -57,27 +58,27 @@ impl CompletionChannel {
     /// # Errors
     /// A completion queue uses it; the handle comes back (EBUSY, N8).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
-        Arc::try_unwrap(self.bell).map(drop).map_err(|bell| {
-            InUse::new(Self { bell }, "completion channel", "its completion queues")
+        Arc::try_unwrap(self.events).map(drop).map_err(|events| {
+            InUse::new(Self { events }, "completion channel", "its completion queues")
         })
     }
 }
 
 impl AsFd for CompletionChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.events.as_fd()
     }
 }
 
 impl Events for CompletionChannel {
     /// Takes one event. A queue with several is named again after the others that have some.
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
-        let fabric = self.bell.fabric();
-        self.bell.take(|source| match source {
+        let completions = self.events.completions();
+        self.events.take(|source| match source {
             Source::Completion(index)
             | Source::Overrun(index)
             | Source::Srq(index)
-            | Source::Qp(index, _) => queue::key(fabric, index),
+            | Source::Qp(index, _) => queue::key(completions, index),
         })
     }
 }
@@ -87,6 +88,6 @@ impl Block for CompletionChannel {
 
     /// Sleeps until there may be an event, or the deadline has passed, or this thread has handled a signal.
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
-        self.bell.block(deadline)
+        self.events.block(deadline)
     }
 }

@@ -18,23 +18,84 @@
 mod moderation;
 mod resize;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cq_core::queue::raw::{Consumer, Layout};
 use cq_core::queue::{OnChannel, State};
 use cq_core::setup::InUse;
 use cq_core::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use cq_core::wc::Wc;
-
 use rustix::io::Errno;
 
-use crate::api::channel::CompletionChannel;
-use crate::completion::channel::{Bell, Source};
-use crate::completion::queue::{Attachment, Queue, ring};
-use crate::engine::complete;
-use crate::error::CreateError;
+use super::channel::CompletionChannel;
+use crate::completion::channel::{Attached, EventChannel, Source};
+use crate::completion::moderation as held_back;
+use crate::completion::queue::{self, MAX_CQE, ring};
+use crate::engine::{Engine, complete};
+use crate::error::{CreateError, Limit, Stuck};
+use crate::lifecycle::{Device, deaths};
+use crate::protocol::fanin::Place;
 use crate::protocol::mode::{Mode, Trait};
+use crate::shm::arena::Extent;
+use crate::shm::table::Entry as _;
 use crate::sync;
+
+/// A queue's entry in the table and its memory; ends when its last user does.
+#[derive(Debug)]
+pub struct Queue {
+    pub engine: &'static Engine,
+    pub index: u32,
+    /// Another one after resizing. Locked for that alone.
+    extent: Mutex<Extent>,
+}
+
+impl Queue {
+    /// Whether it lies in this fabric, and not in another one of this process.
+    pub fn is_of(&self, engine: &'static Engine) -> bool {
+        std::ptr::eq(self.engine, engine)
+    }
+
+    fn new(
+        engine: &'static Engine,
+        promised: u32,
+        ignore_overrun: bool,
+    ) -> Result<(Self, CqKey), CreateError> {
+        let (place, extent) = allocate(engine, promised)?;
+        let cqs = engine.completions.cqs();
+        let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
+        let (index, generation) = cqs.claim(engine.shm.place()).ok_or(full)?;
+        let queue = Self { engine, index, extent: Mutex::new(extent) };
+        let _guard = complete::lock(engine, index)?;
+        let like_rxe = engine.policy.imitation.has_queues_like_rxe();
+        queue::begin(engine.completions.cq(index), generation, place, ignore_overrun, like_rxe);
+        Ok((queue, CqKey { index, generation }))
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let slot = self.engine.completions.cq(self.index);
+        held_back::forget(self.engine.completions, self.index);
+        match complete::lock(self.engine, self.index) {
+            Ok(_guard) => slot.fanin.end(),
+            // Who is suspended over it will go on with its entry and its memory: they stay until this process
+            // ends.
+            Err(Stuck) => {
+                let mine = self.extent.get_mut().unwrap_or_else(PoisonError::into_inner);
+                return mine.leave();
+            }
+        }
+        slot.life().end(self.engine.shm.place());
+    }
+}
+
+/// Memory for a queue that is to hold so many completions, new.
+fn allocate(engine: &'static Engine, promised: u32) -> Result<(Place, Extent), CreateError> {
+    let rounded = engine.policy.imitation.capacity(promised, MAX_CQE);
+    // What can't be is refused as it was asked for.
+    let promised = if (1..=MAX_CQE).contains(&promised) { rounded } else { promised };
+    queue::allocate(engine.completions, promised)
+}
 
 /// What a completion queue is to be: see [`Context::create_cq_with`](crate::Context::create_cq_with).
 #[derive(Clone, Copy, Debug)]
@@ -102,32 +163,36 @@ impl CqInit<'_> {
 pub struct Cq {
     consumer: Consumer<'static, OnChannel>,
     // Before the queue: it leaves its channels before its place is another's.
-    attachments: (Attachment, Option<Attachment>),
+    attachments: (Attached, Option<Attached>),
     queue: Arc<Queue>,
+    device: &'static Device,
     /// That of its place in the table.
     mode: &'static Mode,
 }
 
 impl Cq {
-    pub(crate) fn new(
-        context: &Arc<Bell>,
+    pub(super) fn new(
+        device: &'static Device,
+        context: &Arc<EventChannel>,
         &CqInit { capacity, channel, ignore_overrun }: &CqInit<'_>,
     ) -> Result<Self, CreateError> {
-        let fabric = context.fabric();
-        if channel.is_some_and(|channel| !std::ptr::eq(channel.bell().fabric(), fabric)) {
+        let completions = device.completions;
+        let is_near =
+            |channel: &CompletionChannel| std::ptr::eq(channel.events().completions(), completions);
+        if !channel.is_none_or(is_near) {
             return Err(CreateError::OtherFabric);
         }
-        let (queue, key) = Queue::new(fabric, capacity, ignore_overrun)?;
+        let (queue, key) =
+            deaths::take(device, || Queue::new(device.engine, capacity, ignore_overrun))?;
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
-        let place = fabric.cq(queue.index).fanin.place();
-        let consumer = ring(fabric, place).ok_or(none)?.into_consumer(0, OnChannel::named(key));
-        let completions = Source::Completion(queue.index);
+        let slot = completions.cq(queue.index);
+        let ring = ring(completions, slot.fanin.place()).ok_or(none)?;
+        let consumer = ring.into_consumer(0, OnChannel::named(key));
         let attachments = (
-            Attachment::new(context, Source::Overrun(queue.index)),
-            channel.map(|channel| Attachment::new(channel.bell(), completions)),
+            Attached::new(context, Source::Overrun(queue.index)),
+            channel.map(|channel| Attached::new(channel.events(), Source::Completion(queue.index))),
         );
-        let mode = &fabric.cq(queue.index).mode;
-        Ok(Self { consumer, attachments, queue: Arc::new(queue), mode })
+        Ok(Self { consumer, attachments, queue: Arc::new(queue), device, mode: &slot.mode })
     }
 
     /// How many completions it holds: as many as were asked for (O1), when it was made or last resized.
@@ -141,16 +206,16 @@ impl Cq {
     pub fn dropped(&self) -> u32 {
         match self.consumer.state() {
             State::Overrun { dropped } => dropped,
-            _ => sync::load(&self.queue.fabric.cq(self.queue.index).dropped),
+            _ => sync::load(&self.queue.engine.completions.cq(self.queue.index).dropped),
         }
     }
 
     /// A poll that found nothing, where there is more to know.
     #[cold]
     fn poll_again(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let fabric = self.queue.fabric;
+        let engine = self.queue.engine;
         // In a forked child nothing ever comes.
-        if !fabric.is_ours() {
+        if !engine.shm.is_ours() {
             return Err(PollError::Device(Errno::NODEV.raw_os_error()));
         }
         // Its producers can't tell the ring.
@@ -159,7 +224,7 @@ impl Cq {
         }
         // Written out once more, so that the code of the usual poll stays where it is called.
         self.consumer.poll_for(out, complete::retires, |wc, tag| {
-            complete::retire(fabric, wc, tag);
+            complete::retire(engine, wc, tag);
         })
     }
 
@@ -186,10 +251,10 @@ impl Cq {
 impl PollCq for Cq {
     #[inline]
     fn poll(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
-        let fabric = self.queue.fabric;
+        let engine = self.queue.engine;
         let polled = self
             .consumer
-            .poll_for(out, complete::retires, |wc, tag| complete::retire(fabric, wc, tag));
+            .poll_for(out, complete::retires, |wc, tag| complete::retire(engine, wc, tag));
         if polled == Ok(0) && !self.mode.is_all_in_ring() {
             return self.poll_again(out);
         }

@@ -52,13 +52,8 @@
 use cq_core::transport::{Post, PostError};
 use cq_core::wr::{RecvWr, SendWr};
 
-use crate::api::ah::AddressHandle;
+use crate::api::ah::Destination;
 use crate::api::qp::QueuePair;
-
-pub use crate::engine::destination::Way;
-
-/// Where a datagram goes.
-pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
 
 /// A queue pair whose datagrams go to one destination: what [`QueuePair::to`] makes of it.
 #[derive(Debug)]

@@ -15,32 +15,22 @@ use std::sync::Arc;
 
 use cq_core::setup::Gid;
 
+use crate::api::attr::MAX_RD_ATOMIC;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::{Cq, CqInit};
-use crate::api::open::OpenOptions;
+use crate::api::limits::{Limits, OtherLimits};
 use crate::api::pd::ProtectionDomain;
 use crate::api::srq::MAX_SRQ_WR;
-use crate::completion::channel::Bell;
-use crate::error::{CreateError, OpenError};
-use crate::fabric::Fabric;
+use crate::completion::channel::EventChannel;
+use crate::completion::queue::MAX_CQE;
+use crate::engine::requester::MTU;
+use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
+use crate::error::CreateError;
+use crate::lifecycle::Device;
 use crate::memory::sge::MAX_SGE;
-use crate::policy::faults::{Engine, Injected};
-use crate::shm::limits::{Limits, OtherLimits};
+use crate::policy::faults::{Injected, Injector};
 
 pub(crate) const NAME: &str = "loop0";
-
-/// Entries of a completion queue at most: what 65,536 slots hold.
-pub(crate) const MAX_CQE: u32 = 52_429;
-/// Requests of a queue at most.
-pub(crate) const MAX_QP_WR: u32 = 1 << 14;
-/// Inline bytes of a request at most.
-pub(crate) const MAX_INLINE: u32 = 256;
-/// READs and atomics under way at most, either way.
-pub(crate) const MAX_RD_ATOMIC: u8 = 16;
-/// Bytes of a datagram at most.
-pub(crate) const MTU: u32 = 4096;
-/// Bytes of a message at most.
-pub(crate) const MAX_MSG_SIZE: u64 = 1 << 31;
 
 /// The names of the devices that there are.
 #[must_use]
@@ -56,9 +46,9 @@ pub fn devices() -> Vec<&'static str> {
 /// A process is attached to a fabric from the first opening of it to the end of the process.
 #[derive(Clone, Debug)]
 pub struct Context {
-    fabric: &'static Fabric,
+    device: &'static Device,
     /// Where its asynchronous events are read. Everything made through it keeps it.
-    bell: Arc<Bell>,
+    events: Arc<EventChannel>,
     other_limits: Option<OtherLimits>,
 }
 
@@ -142,21 +132,23 @@ pub struct DeviceAttr {
 }
 
 impl Context {
-    /// Opens a device by its name, in the fabric that the environment names: [`OpenOptions`] has more.
-    ///
-    /// # Errors
-    /// As for [`OpenOptions::open`].
-    pub fn open(name: &str) -> Result<Self, OpenError> {
-        OpenOptions::new().open(name)
+    pub(super) fn new(
+        device: &'static Device,
+        events: Arc<EventChannel>,
+        asked: Option<Limits>,
+    ) -> Self {
+        let other_limits = asked.and_then(|asked| asked.others_than(device.shm.shape()));
+        Self { device, events, other_limits }
     }
 
-    pub(crate) fn new(fabric: &'static Fabric, bell: Arc<Bell>, asked: Option<Limits>) -> Self {
-        let other_limits = asked.and_then(|asked| fabric.has_other_limits(&asked));
-        Self { fabric, bell, other_limits }
+    /// Where its asynchronous events are read.
+    pub(crate) const fn events(&self) -> &Arc<EventChannel> {
+        &self.events
     }
 
-    pub(crate) const fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+    /// What it has opened.
+    pub(crate) const fn device(&self) -> &'static Device {
+        self.device
     }
 
     /// The device's name.
@@ -167,8 +159,8 @@ impl Context {
 
     /// The device's limits, which are those of its fabric. Queues also share its [bytes](crate#limits).
     #[must_use]
-    pub const fn attributes(&self) -> DeviceAttr {
-        let limits = self.fabric.limits();
+    pub fn attributes(&self) -> DeviceAttr {
+        let limits = Limits::from(self.device.shm.shape());
         DeviceAttr {
             max_qp: limits.queue_pairs,
             max_cq: limits.completion_queues,
@@ -187,8 +179,8 @@ impl Context {
             max_inline: MAX_INLINE,
             max_msg_size: MAX_MSG_SIZE,
             max_mtu: MTU,
-            lid: self.fabric.address().lid,
-            gid: self.fabric.address().gid,
+            lid: self.device.engine.port.lid,
+            gid: self.device.engine.port.gid,
             max_qp_rd_atom: MAX_RD_ATOMIC,
             max_qp_init_rd_atom: MAX_RD_ATOMIC,
             atomic_cap: AtomicCap::Hca,
@@ -220,7 +212,13 @@ impl Context {
     /// was asked for, or this is a forked child.
     #[must_use]
     pub fn injected(&self) -> Option<Injected> {
-        self.fabric.faults().filter(|_| self.fabric.is_ours()).map(Engine::injected)
+        self.device
+            .engine
+            .policy
+            .faults
+            .as_ref()
+            .filter(|_| self.device.shm.is_ours())
+            .map(Injector::injected)
     }
 
     /// A channel to sleep on.
@@ -228,7 +226,7 @@ impl Context {
     /// # Errors
     /// Too many channels, or no descriptor.
     pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
-        CompletionChannel::new(self.fabric)
+        CompletionChannel::new(self.device)
     }
 
     /// A completion queue that holds `capacity` completions (O1). With a channel it can be armed.
@@ -248,12 +246,12 @@ impl Context {
     /// # Errors
     /// As for [`create_cq`](Self::create_cq).
     pub fn create_cq_with(&self, init: &CqInit<'_>) -> Result<Cq, CreateError> {
-        Cq::new(&self.bell, init)
+        Cq::new(self.device, &self.events, init)
     }
 
     /// A protection domain. A process has 16,777,216 at most: what is made in one more is refused.
     #[must_use]
     pub fn alloc_pd(&self) -> ProtectionDomain {
-        ProtectionDomain::new(&self.bell)
+        ProtectionDomain::new(self.device, &self.events)
     }
 }

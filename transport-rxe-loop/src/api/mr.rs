@@ -3,21 +3,18 @@
 
 #![allow(unsafe_code)]
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use cq_core::region_methods;
 use cq_core::setup::{Access, RangeError, Registered};
 
-use crate::api::pd::Domain;
+use super::domain::Domain;
 use crate::engine::in_flight;
-use crate::error::RegisterError;
-use crate::fabric::Fabric;
-use crate::layout::Entry;
+use crate::error::{RegisterError, Stuck};
 use crate::lifecycle::deaths;
 use crate::memory::files;
-use crate::memory::region::{Facts, Kind};
-use crate::shm::lock::Stuck;
+use crate::memory::owned_entry::OwnedEntry;
+use crate::memory::region::{Kind, RegionEntry};
 use crate::shm::mapping::Mapping;
 use crate::sync::{self, AtomicU8, AtomicU64};
 
@@ -41,79 +38,44 @@ fn check(access: Access) -> Result<(), RegisterError> {
 #[derive(Debug)]
 struct Registration {
     /// In use as long as this is.
-    _domain: Arc<Domain>,
-    place: Place,
+    domain: Arc<Domain>,
+    entry: OwnedEntry,
     region: Registered,
 }
 
 impl Registration {
     fn new(
         domain: &Arc<Domain>,
-        place: Place,
+        owned: OwnedEntry,
         (addr, len): (u64, usize),
         access: Access,
         kind: Kind,
     ) -> Self {
-        let key = place.key();
-        let (number, size) = (domain.number(), len as u64);
-        let facts = Facts { key, access, domain: number, kind, base: addr, len: size, bound: None };
-        // What this process goes by itself, before others hear of it.
-        let holder = (place.fabric.place(), place.generation);
-        facts.write(place.fabric.reach().own(place.index), holder);
-        facts.write(place.fabric.mr(place.index), holder);
+        let (key, number, size) = (owned.key(), domain.number(), len as u64);
+        let entry =
+            RegionEntry { key, access, domain: number, kind, base: addr, len: size, bound: None };
+        owned.write(&entry);
         let region = Registered { addr, len, lkey: key, rkey: key };
-        Self { _domain: Arc::clone(domain), place, region }
+        Self { domain: Arc::clone(domain), entry: owned, region }
     }
 }
 
-/// A place in the table of regions.
-#[derive(Debug)]
-pub struct Place {
-    pub fabric: &'static Fabric,
-    pub index: u32,
-    pub generation: u32,
+/// An entry for a region or a window.
+pub fn claim(domain: &Domain) -> Result<OwnedEntry, RegisterError> {
+    deaths::take(domain.device(), || OwnedEntry::claim(domain.device().memory))
 }
 
-impl Place {
-    /// Claims one.
-    pub fn claim(fabric: &'static Fabric) -> Result<Self, RegisterError> {
-        if !fabric.is_ours() {
-            return Err(RegisterError::Forked);
-        }
-        let mrs = &fabric.tables().mrs;
-        let full = RegisterError::TableFull { max: mrs.len() };
-        let (index, generation) = deaths::take(fabric, || mrs.claim(fabric.place())).ok_or(full)?;
-        Ok(Self { fabric, index, generation })
+/// Kills a key, and waits until nobody uses it. A forked child has no part in any of that.
+///
+/// # Errors
+/// A process that may be in the middle of using it is suspended.
+pub fn shut(domain: &Domain, entry: &OwnedEntry) -> Result<(), Stuck> {
+    let engine = domain.engine();
+    if !engine.shm.is_ours() {
+        return Ok(());
     }
-
-    /// The low byte of a key tells it from the last ones of its place, and keeps it from being 0.
-    pub const fn key(&self) -> u32 {
-        self.index << 8 | (1 + self.generation % 255)
-    }
-
-    /// Kills the key, and waits until nobody uses it. A forked child has no part in any of that.
-    ///
-    /// # Errors
-    /// A process that may be in the middle of using it is suspended.
-    pub fn shut(&self) -> Result<(), Stuck> {
-        if !self.fabric.is_ours() {
-            return Ok(());
-        }
-        Facts::erase(self.fabric.reach().own(self.index));
-        Facts::erase(self.fabric.mr(self.index));
-        in_flight::outwait_all(self.fabric)
-    }
-
-    /// The file of the region that is here, if it has one.
-    fn path(&self) -> PathBuf {
-        self.fabric.path().memory(self.index, self.generation)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.fabric.mr(self.index).life().end(self.fabric.place());
-    }
+    entry.invalidate();
+    in_flight::outwait_all(engine)
 }
 
 region_methods!(MemoryRegion);
@@ -130,8 +92,8 @@ macro_rules! window_methods {
                 /// Queue pairs bind windows, and peers invalidate them, at any time.
                 #[must_use]
                 pub fn has_windows(&self) -> bool {
-                    let fabric = self.registration.place.fabric;
-                    fabric.is_ours() && fabric.reach().windows().any_in(fabric, self.lkey())
+                    let memory = self.registration.entry.memory;
+                    memory.shm.is_ours() && memory.windows().any_in(memory, self.lkey())
                 }
             }
         )+
@@ -170,8 +132,8 @@ impl MemoryRegion {
         if addr.checked_add(len as u64).is_none() {
             return Err(RegisterError::OutOfRange { addr, len });
         }
-        let place = Place::claim(domain.fabric())?;
-        let registration = Registration::new(domain, place, (addr, len), access, Kind::Heap);
+        let registration =
+            Registration::new(domain, claim(domain)?, (addr, len), access, Kind::Heap);
         Ok(Self { registration })
     }
 }
@@ -180,7 +142,7 @@ impl Drop for MemoryRegion {
     fn drop(&mut self) {
         // The memory is the caller's, who may use it for something else as soon as this returns; and whoever
         // is suspended in the middle of a copy would go on with that. So it is waited for as long as it takes.
-        while self.registration.place.shut().is_err() {}
+        while shut(&self.registration.domain, &self.registration.entry).is_err() {}
     }
 }
 
@@ -215,10 +177,10 @@ impl OwnedRegion {
         if len == 0 {
             return Err(RegisterError::Empty);
         }
-        let place = Place::claim(domain.fabric())?;
-        let memory = files::make(&place.path(), len)?;
+        let entry = claim(domain)?;
+        let memory = files::make(&entry.path(), len)?;
         let range = (memory.addr() as u64, len);
-        let registration = Registration::new(domain, place, range, access, Kind::Fabric);
+        let registration = Registration::new(domain, entry, range, access, Kind::Fabric);
         Ok(Self { memory, registration })
     }
 
@@ -279,13 +241,13 @@ impl OwnedRegion {
 
 impl Drop for OwnedRegion {
     fn drop(&mut self) {
-        let place = &self.registration.place;
+        let Registration { domain, entry, .. } = &self.registration;
         // Where it has to be left to others, they write to what nobody reads any more: they have mapped it
         // themselves.
-        let _suspended = place.shut();
+        let _suspended = shut(domain, entry);
         // A forked child has a mapping of it, too.
-        if place.fabric.is_ours() {
-            files::end(&place.path(), &self.memory);
+        if domain.engine().shm.is_ours() {
+            files::end(&entry.path(), &self.memory);
         }
     }
 }

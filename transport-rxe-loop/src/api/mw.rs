@@ -46,12 +46,11 @@
 
 use std::sync::Arc;
 
-use crate::api::mr::Place;
-use crate::api::pd::Domain;
+use super::domain::Domain;
+use super::mr::{claim, shut};
 use crate::error::RegisterError;
-use crate::fabric::Fabric;
-
-pub use crate::memory::binding::{Bindings, take};
+use crate::memory::Memory;
+use crate::memory::owned_entry::OwnedEntry;
 
 /// A memory window of type 2, made by [`alloc_mw`](crate::ProtectionDomain::alloc_mw). Dropping deallocates it:
 /// after that, its key is dead, and nothing moves through it any more.
@@ -88,45 +87,47 @@ pub use crate::memory::binding::{Bindings, take};
 #[derive(Debug)]
 pub struct MemoryWindow {
     /// In use as long as this is.
-    _domain: Arc<Domain>,
-    place: Place,
+    domain: Arc<Domain>,
+    entry: OwnedEntry,
 }
 
 impl MemoryWindow {
     pub(crate) fn new(domain: &Arc<Domain>) -> Result<Self, RegisterError> {
-        let fabric = domain.fabric();
-        let mut place = Place::claim(fabric)?;
-        if place.index == 0 {
-            // Some key of this place is 0, which is none.
-            let other = Place::claim(fabric)?;
-            place = other;
+        let mut entry = claim(domain)?;
+        if entry.index == 0 {
+            // Some key of this entry is 0, which is none.
+            let other = claim(domain)?;
+            entry = other;
         }
-        let windows = fabric.reach().windows();
-        windows.add(place.index, place.generation, place.key(), domain.number());
-        Ok(Self { _domain: Arc::clone(domain), place })
+        let windows = entry.memory.windows();
+        windows.add(entry.index, entry.generation, entry.key(), domain.number());
+        Ok(Self { domain: Arc::clone(domain), entry })
     }
 
     /// The key that it has: by which it is bound, or was last, or none that was ever bound.
     #[must_use]
     pub fn rkey(&self) -> u32 {
-        let key = || self.windows()?.key(self.place.index);
-        key().unwrap_or(self.place.key())
+        let key = || {
+            let memory = self.memory()?;
+            memory.windows().key(self.entry.index)
+        };
+        key().unwrap_or(self.entry.key())
     }
 
-    /// All windows. A forked child may not look: another thread of its parent may have been about to.
-    fn windows(&self) -> Option<&'static Bindings> {
-        let fabric: &'static Fabric = self.place.fabric;
-        fabric.is_ours().then(|| fabric.reach().windows())
+    /// Where it is. A forked child may not look: another thread of its parent may have been about to.
+    fn memory(&self) -> Option<&'static Memory> {
+        let memory = self.entry.memory;
+        memory.shm.is_ours().then_some(memory)
     }
 }
 
 impl Drop for MemoryWindow {
     fn drop(&mut self) {
-        if let Some(windows) = self.windows() {
-            windows.remove(self.place.index);
+        if let Some(memory) = self.memory() {
+            memory.windows().remove(self.entry.index);
         }
         // Who is suspended in the middle of using the key goes on with a region, which its owner waits for.
-        let _suspended = self.place.shut();
+        let _suspended = shut(&self.domain, &self.entry);
     }
 }
 

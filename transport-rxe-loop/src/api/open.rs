@@ -1,19 +1,68 @@
 //! Opening the device: which fabric it lies in, how much a new one holds, and how memory is reached.
 
 use std::env;
+use std::ffi::OsString;
 use std::sync::Arc;
 #[cfg(test)]
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::api::device::{self, Context};
-use crate::completion::channel::Bell;
-use crate::error::OpenError;
-use crate::fabric::Fabric;
-use crate::policy::faults::{self, Faults};
-use crate::policy::imitation;
+use thiserror::Error;
+
+use super::device::{self, Context};
+use super::limits::{self, Limits, LimitsTextError};
+use crate::completion::channel::EventChannel;
+use crate::error::CreateError;
+use crate::lifecycle::device::Ways;
+use crate::lifecycle::{Device, deaths};
+use crate::policy::Policy;
+use crate::policy::faults::{self, Faults, FaultsError};
 use crate::shm::error::AttachError;
-use crate::shm::limits::{self, Limits};
-use crate::shm::name::FabricName;
+use crate::shm::name::{FabricName, FabricPath};
+
+/// The environment variable that names what programs are to see which ask for nothing.
+const IMITATE: &str = "RXE_LOOP_IMITATE";
+
+/// Why a device could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no device of this name.
+    #[error("there is no device {name:?}: this transport has {}", device::devices().join(", "))]
+    NoSuchDevice {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// There is no place or no descriptor for its asynchronous events.
+    #[error("the device has no channel for its asynchronous events")]
+    NoChannel(#[from] CreateError),
+    /// Its memory, which it shares with other processes, could not be had.
+    #[error("the device's shared memory can't be had")]
+    NoFabric(#[from] AttachError),
+    /// The environment asks for a way of copying that there is none of.
+    #[error("RXE_LOOP_COPY is {how:?}: say `service` or `direct`, or unset it")]
+    UnknownCopying {
+        /// What it says.
+        how: OsString,
+    },
+    /// The environment asks for a device to be imitated that nobody can.
+    #[error("RXE_LOOP_IMITATE is {what:?}: say `rxe`, or unset it")]
+    UnknownImitation {
+        /// What it says.
+        what: OsString,
+    },
+    /// The environment asks for faults that there are none of.
+    #[error("RXE_LOOP_FAULTS says no faults")]
+    BadFaults(#[from] FaultsError),
+    /// The environment asks for limits that nobody understands.
+    #[error("RXE_LOOP_LIMITS says no limits")]
+    BadLimits(#[from] LimitsTextError),
+    /// Its tables do not fit into its memory.
+    #[error("the {bytes} bytes of the device's memory are too few for its tables")]
+    NoMemory {
+        /// How much there is.
+        bytes: usize,
+    },
+}
 
 /// The environment variable that says how memory of other processes is reached.
 const COPY: &str = "RXE_LOOP_COPY";
@@ -48,18 +97,18 @@ const COPY: &str = "RXE_LOOP_COPY";
 pub struct OpenOptions {
     fabric: Option<String>,
     limits: Option<Limits>,
-    ways: Ways,
+    asks: Asks,
 }
 
-/// How a process goes about it, for as long as it has the fabric.
+/// What a process asks for, for as long as it has the fabric.
 #[derive(Clone, Debug, Default)]
-pub struct Ways {
+struct Asks {
     /// All other processes copy by themselves.
-    pub by_service: bool,
+    by_service: bool,
     /// The device is as Linux' Soft-RoCE driver.
-    pub imitates_rxe: bool,
+    imitates_rxe: bool,
     /// What is to go wrong.
-    pub faults: Option<Faults>,
+    faults: Option<Faults>,
 }
 
 impl OpenOptions {
@@ -91,7 +140,7 @@ impl OpenOptions {
     /// the first opening of a fabric says holds for all of this process.
     #[must_use]
     pub const fn copying_by_service(mut self) -> Self {
-        self.ways.by_service = true;
+        self.asks.by_service = true;
         self
     }
 
@@ -99,7 +148,7 @@ impl OpenOptions {
     /// in the environment. What the first opening of a fabric says holds for all of this process.
     #[must_use]
     pub fn faults(mut self, faults: Faults) -> Self {
-        self.ways.faults = Some(faults);
+        self.asks.faults = Some(faults);
         self
     }
 
@@ -130,7 +179,7 @@ impl OpenOptions {
     /// ```
     #[must_use]
     pub const fn imitate_rxe(mut self) -> Self {
-        self.ways.imitates_rxe = true;
+        self.asks.imitates_rxe = true;
         self
     }
 
@@ -143,11 +192,11 @@ impl OpenOptions {
         if name != device::NAME {
             return Err(OpenError::NoSuchDevice { name: name.to_owned() });
         }
-        let mut ways = self.ways.clone();
-        ways.by_service |= service_from_env()?;
-        ways.imitates_rxe |= imitation::from_env()?;
-        if ways.faults.is_none() {
-            ways.faults = faults::from_env()?;
+        let mut asks = self.asks.clone();
+        asks.by_service |= service_from_env()?;
+        asks.imitates_rxe |= imitates_from_env()?;
+        if asks.faults.is_none() {
+            asks.faults = faults::from_env()?;
         }
         let asked = match self.limits {
             Some(limits) => Some(limits),
@@ -155,13 +204,17 @@ impl OpenOptions {
         };
         let named = self.fabric.as_deref().map_or_else(FabricName::from_env, str::parse);
         let wanted = asked.unwrap_or_default();
-        let fabric = Fabric::open(&named.map_err(AttachError::from)?, &wanted, &ways)?;
-        Ok(Context::new(fabric, Arc::new(Bell::new(fabric)?), asked))
+        let path = FabricPath::new(&named.map_err(AttachError::from)?);
+        let policy = Policy::new(asks.faults, asks.imitates_rxe);
+        let ways = Ways { by_service: asks.by_service, policy };
+        let device = Device::open(&path, &wanted.shape(), ways)?;
+        let events = deaths::take(device, || EventChannel::new(device.completions))?;
+        Ok(Context::new(device, Arc::new(events), asked))
     }
 
     /// Opens the device in a fabric where no other test is: what one sweeps up after has every queue pair run.
     #[cfg(test)]
-    pub fn alone(self) -> (Context, &'static Fabric) {
+    pub fn alone(self) -> (Context, &'static Device) {
         static FABRICS: AtomicU32 = AtomicU32::new(0);
         let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
         let name = format!("alone-{}-{nth}", std::process::id());
@@ -170,8 +223,18 @@ impl OpenOptions {
         let limits = options.limits.unwrap_or_default();
         options.limits = Some(Limits { bytes: limits.bytes.min(16 << 20), ..limits });
         let context = options.open(device::NAME).unwrap();
-        let fabric = context.bell().fabric();
-        (context, fabric)
+        let device = context.device();
+        (context, device)
+    }
+}
+
+impl Context {
+    /// Opens a device by its name, in the fabric that the environment names: [`OpenOptions`] has more.
+    ///
+    /// # Errors
+    /// As for [`OpenOptions::open`].
+    pub fn open(name: &str) -> Result<Self, OpenError> {
+        OpenOptions::new().open(name)
     }
 }
 
@@ -181,5 +244,14 @@ fn service_from_env() -> Result<bool, OpenError> {
         Some(how) if how == "direct" => Ok(false),
         Some(how) if how == "service" => Ok(true),
         Some(how) => Err(OpenError::UnknownCopying { how }),
+    }
+}
+
+/// Whether the environment asks for Soft-RoCE's behaviour.
+fn imitates_from_env() -> Result<bool, OpenError> {
+    match env::var_os(IMITATE) {
+        None => Ok(false),
+        Some(what) if what == "rxe" => Ok(true),
+        Some(what) => Err(OpenError::UnknownImitation { what }),
     }
 }

@@ -16,70 +16,18 @@
 use std::sync::Arc;
 
 use cq_core::setup::{Access, InUse, SrqInit};
+use cq_core::wc::Wc;
 
+use crate::api::ah::{AddressError, AddressHandle, AddressVector};
+use crate::api::domain::Domain;
 use crate::api::mr::{MemoryRegion, OwnedRegion};
 use crate::api::mw::MemoryWindow;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::srq::SharedReceiveQueue;
-use crate::completion::channel::Bell;
-use crate::error::{CreateError, Limit, RegisterError};
-use crate::fabric::Fabric;
-use crate::memory::domains;
-
-/// What regions and queue pairs remember of their protection domain.
-#[derive(Debug)]
-pub struct Domain {
-    bell: Arc<Bell>,
-    /// 0 is none: there were too many, and nothing can be made in it.
-    number: u32,
-}
-
-impl Domain {
-    /// The device.
-    pub fn fabric(&self) -> &'static Fabric {
-        self.bell.fabric()
-    }
-
-    /// Where what happens to its queue pairs is reported.
-    pub const fn bell(&self) -> &Arc<Bell> {
-        &self.bell
-    }
-
-    /// Tells it from others.
-    pub const fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Whether it can be told from others: else nothing is made in it.
-    fn is_one(&self) -> bool {
-        // A forked child is told of that first.
-        self.number != 0 || !self.fabric().is_ours()
-    }
-
-    fn check(&self) -> Result<(), CreateError> {
-        let full = CreateError::TableFull { what: Limit::ProtectionDomains, max: domains::MAX };
-        self.is_one().then_some(()).ok_or(full)
-    }
-
-    fn check_memory(&self) -> Result<(), RegisterError> {
-        let full = RegisterError::TooManyDomains { max: domains::MAX };
-        self.is_one().then_some(()).ok_or(full)
-    }
-
-    /// A protection domain that got no number.
-    #[cfg(test)]
-    pub fn in_none(bell: &Arc<Bell>) -> ProtectionDomain {
-        ProtectionDomain { domain: Arc::new(Self { bell: Arc::clone(bell), number: 0 }) }
-    }
-}
-
-impl Drop for Domain {
-    fn drop(&mut self) {
-        if self.number != 0 {
-            self.fabric().end_domain(self.number);
-        }
-    }
-}
+use crate::completion::channel::EventChannel;
+use crate::engine::requester::grh;
+use crate::error::{CreateError, RegisterError};
+use crate::lifecycle::Device;
 
 /// A protection domain.
 ///
@@ -96,9 +44,8 @@ pub struct ProtectionDomain {
 }
 
 impl ProtectionDomain {
-    pub(crate) fn new(bell: &Arc<Bell>) -> Self {
-        let number = bell.fabric().next_domain().unwrap_or(0);
-        Self { domain: Arc::new(Domain { bell: Arc::clone(bell), number }) }
+    pub(super) fn new(device: &'static Device, events: &Arc<EventChannel>) -> Self {
+        Self { domain: Arc::new(Domain::new(device, events)) }
     }
 
     pub(crate) const fn domain(&self) -> &Arc<Domain> {
@@ -162,6 +109,26 @@ impl ProtectionDomain {
     pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
         self.domain.check()?;
         SharedReceiveQueue::new(&self.domain, init)
+    }
+
+    /// A handle of an address.
+    ///
+    /// # Errors
+    /// It leads nowhere: there is one port, with one local and one global identifier.
+    pub fn create_ah(&self, to: &AddressVector) -> Result<AddressHandle, AddressError> {
+        AddressHandle::new(&self.domain, to)
+    }
+
+    /// A handle of [where a datagram came from](AddressVector::from_wc), for the answer.
+    ///
+    /// # Errors
+    /// The completion is not that of a datagram, or a failure (C4), or the bytes are not what it came with.
+    pub fn ah_from_wc(
+        &self,
+        wc: &Wc,
+        grh: &[u8; grh::BYTES],
+    ) -> Result<AddressHandle, AddressError> {
+        self.create_ah(&AddressVector::from_wc(wc, grh)?)
     }
 
     /// Destroys it. Dropping does, too, once the last region, window, queue pair, shared receive queue and address handle are gone.

@@ -38,19 +38,17 @@ use cq_core::wr::{RecvWr, SendWr};
 
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
-use crate::api::datagram::Way;
-use crate::api::device::MAX_QP_WR;
-use crate::api::pd::Domain;
+use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
 use crate::api::state::QpState;
-use crate::completion::push;
-use crate::engine::identity;
-use crate::engine::queue_pair::Place;
-use crate::engine::send_queue;
-use crate::error::{CreateError, ModifyError};
 #[cfg(test)]
-use crate::fabric::Fabric;
-use crate::policy::imitation;
+use crate::engine::Engine;
+use crate::engine::queue_pair::{Place, Setup};
+use crate::engine::ring::{MAX_QP_WR, put_all};
+use crate::engine::ud_address::UdAddress;
+use crate::engine::{complete, identity, send_queue};
+use crate::error::{CreateError, ModifyError};
+use crate::lifecycle::deaths;
 use crate::sync;
 
 pub use self::batch::Batch;
@@ -113,16 +111,17 @@ pub struct QueuePair {
 impl QueuePair {
     pub(crate) fn new(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Self, CreateError> {
         let QpInit { qp_type, mut caps, sq_sig_all, srq, .. } = *init;
-        let has_srq = srq.is_some();
+        let (engine, has_srq) = (domain.engine(), srq.is_some());
         if has_srq {
             (caps.max_recv_wr, caps.max_recv_sge) = (0, 0);
-            judge::check_shares(domain.fabric(), qp_type)?;
+            judge::check_shares(engine, qp_type)?;
         }
         judge::check(&caps)?;
         let takes = [caps.max_send_wr, caps.max_recv_wr]
-            .map(|asked| imitation::capacity(domain.fabric(), asked, MAX_QP_WR));
+            .map(|asked| engine.policy.imitation.capacity(asked, MAX_QP_WR));
         let rounded = QpCaps { max_send_wr: takes[0], max_recv_wr: takes[1], ..caps };
-        let place = Place::new(domain, &QpInit { caps: rounded, ..*init })?;
+        let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
+        let place = deaths::take(domain.device(), || Place::new(engine, setup()?))?;
         let retired = sync::acquire(&place.slot.retired.0);
         let received = place.slot.recv.seen_completed();
         let given = QpAttr::new();
@@ -143,8 +142,8 @@ impl QueuePair {
 
     /// Where it is.
     #[cfg(test)]
-    pub(crate) const fn fabric(&self) -> &'static Fabric {
-        self.place.fabric
+    pub(crate) const fn engine(&self) -> &'static Engine {
+        self.place.engine
     }
 
     /// Its state. A failure may change it at any time.
@@ -190,8 +189,8 @@ impl QueuePair {
     /// It binds windows, and its peer invalidates them, at any time.
     #[must_use]
     pub fn has_windows(&self) -> bool {
-        let fabric = self.place.fabric;
-        fabric.is_ours() && fabric.reach().windows().any_of(fabric, self.number())
+        let engine = self.place.engine;
+        engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.number())
     }
 
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
@@ -203,7 +202,7 @@ impl QueuePair {
     /// No such change, attributes missing or too many, values out of range: nothing was changed. Or the
     /// peer's process is suspended in the middle of a message, and the queue pair in ERR.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
-        if !self.place.fabric.is_ours() {
+        if !self.place.engine.shm.is_ours() {
             return Err(ModifyError::Forked);
         }
         let (from, to) = self.change(attr)?;
@@ -229,7 +228,7 @@ impl QueuePair {
         &mut self,
         position: u64,
         wr: &SendWr<'_>,
-        way: Option<&Way>,
+        way: Option<&UdAddress>,
     ) -> Result<(), Refused> {
         if !self.state().takes_sends() {
             return Err(Refused::WrongState);
@@ -248,8 +247,9 @@ impl QueuePair {
         if position.wrapping_sub(self.retired) < capacity {
             return true;
         }
-        let Place { fabric, slot, .. } = self.place;
-        self.retired = sync::acquire(imitation::slots_back(fabric, slot));
+        let Place { engine, slot, .. } = self.place;
+        let early = engine.policy.imitation.slots_back();
+        self.retired = sync::acquire(if early { &slot.send.done } else { &slot.retired.0 });
         position.wrapping_sub(self.retired) < capacity
     }
 
@@ -283,7 +283,7 @@ impl QueuePair {
         self.received = recv.seen_completed();
         position.wrapping_sub(self.received) < capacity.into() || {
             // A completion can be polled a moment before its receive counts as completed.
-            push::outwait_push(self.place.fabric, sync::load(&self.place.slot.recv_cq));
+            complete::outwait_push(self.place.engine, sync::load(&self.place.slot.recv_cq));
             self.received = recv.seen_completed();
             position.wrapping_sub(self.received) < capacity.into()
         }
@@ -292,25 +292,44 @@ impl QueuePair {
     /// Hands over sends up to `end`, and carries them out.
     #[inline]
     fn publish_sends(&self, end: u64) {
-        let Place { fabric, slot, number, .. } = self.place;
+        let Place { engine, slot, number, .. } = self.place;
         sync::release(&slot.send.posted, end);
-        send_queue::run(fabric, number);
+        send_queue::run(engine, number);
     }
 
     /// Hands over receives up to `end`, and runs whoever waited for that.
     #[inline]
     fn publish_recvs(&self, end: u64) {
-        let Place { fabric, slot, number, .. } = self.place;
+        let Place { engine, slot, number, .. } = self.place;
         let starved = slot.recv.post(end);
         // After the fence of `post`: who puts it into ERR sees these receives, or is seen here.
         if self.state() == QpState::Err {
-            if imitation::flushes_at_once(fabric) {
-                send_queue::run(fabric, number);
+            if engine.policy.imitation.flushes_at_once() {
+                send_queue::run(engine, number);
             }
         } else if starved {
-            send_queue::kick(fabric, sync::load(fabric.dest(number)));
+            send_queue::kick(engine, sync::load(engine.dest(number)));
         }
     }
+}
+
+/// What a queue pair is made of, if all of it is of one fabric.
+fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> {
+    let (engine, srq) = (domain.engine(), init.srq.map(SharedReceiveQueue::shared));
+    let cqs = [init.send_cq, init.recv_cq].map(Cq::queue);
+    let is_near = srq.is_none_or(|srq| srq.is_of(engine));
+    if !is_near || !cqs.iter().all(|cq| cq.is_of(engine)) {
+        return Err(CreateError::OtherFabric);
+    }
+    Ok(Setup {
+        qp_type: init.qp_type,
+        caps: init.caps,
+        domain: domain.number(),
+        cqs: cqs.map(|cq| cq.index),
+        srq: srq.map_or(0, |srq| srq.number()),
+        events: Arc::clone(domain.events()),
+        uses: Box::new((Arc::clone(domain), cqs.map(Arc::clone), srq.map(Arc::clone))),
+    })
 }
 
 impl Post for QueuePair {
@@ -334,23 +353,6 @@ impl Post for QueuePair {
         }
         result
     }
-}
-
-/// Puts requests at `first` and on, up to the first that is refused (Q4); says where it stopped.
-#[inline]
-pub fn put_all<W>(
-    first: u64,
-    list: &[W],
-    mut put: impl FnMut(u64, &W) -> Result<(), Refused>,
-) -> (u64, Result<(), PostError>) {
-    let mut position = first;
-    for (posted, wr) in list.iter().enumerate() {
-        if let Err(why) = put(position, wr) {
-            return (position, Err(PostError { posted, why }));
-        }
-        position = position.wrapping_add(1);
-    }
-    (position, Ok(()))
 }
 
 #[cfg(test)]

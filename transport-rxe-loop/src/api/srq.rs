@@ -37,23 +37,17 @@ use cq_core::setup::{InUse, SrqInit};
 use cq_core::transport::{PostError, Refused};
 use cq_core::wr::RecvWr;
 
-use crate::api::device::MAX_QP_WR;
-use crate::api::pd::Domain;
-use crate::api::qp::put_all;
+use super::domain::Domain;
 use crate::completion::channel::Source;
-use crate::completion::push;
-use crate::engine::identity;
-use crate::engine::ring::{Ring, Shape};
-use crate::engine::shared_receives;
-use crate::error::{ArmLimitError, CreateError, Limit};
-use crate::fabric::Fabric;
-use crate::layout::{Entry, SrqSlot};
+use crate::engine::entry::SrqSlot;
+use crate::engine::ring::{MAX_QP_WR, Ring, Shape, put_all};
+use crate::engine::{self, Engine, complete, identity, send_queue};
+use crate::error::{ArmLimitError, CreateError, Limit, Stuck};
 use crate::lifecycle::deaths;
 use crate::memory::sge::MAX_SGE;
-use crate::policy::imitation;
 use crate::protocol::pool::{MAX_SLOTS, Queue};
 use crate::shm::arena::Extent;
-use crate::shm::lock::Stuck;
+use crate::shm::table::Entry as _;
 use crate::sync;
 
 /// Receives of a shared receive queue at most.
@@ -75,7 +69,7 @@ fn check(init: &SrqInit) -> Result<(), CreateError> {
 /// A shared receive queue's place in the table and its memory; ends when its last user does.
 #[derive(Debug)]
 pub struct Shared {
-    fabric: &'static Fabric,
+    engine: &'static Engine,
     slot: &'static SrqSlot,
     number: u32,
     ring: Ring,
@@ -86,28 +80,27 @@ pub struct Shared {
 
 impl Shared {
     fn new(domain: &Arc<Domain>, init: &SrqInit) -> Result<Self, CreateError> {
-        let fabric = domain.fabric();
-        let max_wr = imitation::capacity(fabric, init.max_wr, MAX_SRQ_WR);
+        let engine = domain.engine();
+        let max_wr = engine.policy.imitation.capacity(init.max_wr, MAX_SRQ_WR);
         let shape = Shape::of_recvs(max_wr, init.max_sge);
-        let bytes = shape.bytes() + shared_receives::bytes(max_wr);
-        let extent = Extent::allocate(fabric, bytes)?;
+        let bytes = shape.bytes() + engine::srq::bytes(max_wr);
+        let extent = Extent::allocate(engine.shm, bytes)?;
         let (ring_at, slots_at) = (extent.offset(), extent.offset() + shape.bytes() as u32);
-        let srqs = &fabric.tables().srqs;
+        let srqs = engine.srqs();
         let full = CreateError::TableFull { what: Limit::SharedReceiveQueues, max: srqs.len() };
-        let (index, generation) =
-            deaths::take(fabric, || srqs.claim(fabric.place())).ok_or(full)?;
+        let (index, generation) = srqs.claim(engine.shm.place()).ok_or(full)?;
         let number = identity::number_of(srqs, index, generation);
         let (slot, none) = (srqs.at(index), CreateError::NoMemory { bytes });
-        let ring = shape.ring(fabric, ring_at).ok_or(none)?;
-        let queue = shared_receives::at(fabric, slot, slots_at, max_wr).ok_or(none)?;
+        let ring = shape.ring(engine.shm, ring_at).ok_or(none)?;
+        let queue = engine::srq::at(engine, slot, slots_at, max_wr).ok_or(none)?;
         shape.record(&slot.ring, ring_at);
         sync::store(&slot.pd, domain.number());
         sync::store(&slot.slots_at, slots_at);
         sync::store(&slot.capacity, max_wr);
         slot.pool.begin();
         sync::release(&slot.number, number);
-        domain.bell().attach(Source::Srq(index));
-        Ok(Self { fabric, slot, number, ring, queue, domain: Arc::clone(domain), _extent: extent })
+        domain.events().attach(Source::Srq(index));
+        Ok(Self { engine, slot, number, ring, queue, domain: Arc::clone(domain), _extent: extent })
     }
 
     /// Its number.
@@ -116,8 +109,8 @@ impl Shared {
     }
 
     /// Whether it lies in this fabric, and not in another one of this process.
-    pub fn is_of(&self, fabric: &'static Fabric) -> bool {
-        std::ptr::eq(self.fabric, fabric)
+    pub fn is_of(&self, engine: &'static Engine) -> bool {
+        std::ptr::eq(self.engine, engine)
     }
 
     /// Whether it can be reached: not in a forked child.
@@ -130,8 +123,8 @@ impl Shared {
     fn find_free(&self, first: u32) -> Option<u32> {
         self.queue.find_free(first).or_else(|| {
             for taken in self.queue.taken() {
-                let cq = sync::load(&self.fabric.qp(taken.target()).recv_cq);
-                if !push::outwait_push(self.fabric, cq) {
+                let cq = sync::load(&self.engine.qp(taken.target()).recv_cq);
+                if !complete::outwait_push(self.engine, cq) {
                     // Nor is the next one waited for: a stranger may say that of all.
                     return None;
                 }
@@ -148,13 +141,13 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if !self.fabric.is_ours() {
+        if !self.engine.shm.is_ours() {
             return;
         }
         // While it has its number: an event that is being taken bears it.
-        self.domain.bell().detach(Source::Srq(self.number));
+        self.domain.events().detach(Source::Srq(self.number));
         sync::release(&self.slot.number, 0);
-        self.slot.life().end(self.fabric.place());
+        self.slot.life().end(self.engine.shm.place());
     }
 }
 
@@ -184,7 +177,8 @@ pub struct SharedReceiveQueue {
 impl SharedReceiveQueue {
     pub(crate) fn new(domain: &Arc<Domain>, init: &SrqInit) -> Result<Self, CreateError> {
         check(init)?;
-        Ok(Self { shared: Arc::new(Shared::new(domain, init)?), caps: *init, next: 0 })
+        let shared = deaths::take(domain.device(), || Shared::new(domain, init))?;
+        Ok(Self { shared: Arc::new(shared), caps: *init, next: 0 })
     }
 
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
@@ -211,7 +205,7 @@ impl SharedReceiveQueue {
         let first = self.shared.queue.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put(position, wr));
         if end != first && self.shared.queue.post(end) {
-            shared_receives::kick(self.shared.fabric, self.shared.number);
+            send_queue::run_takers_of(self.shared.engine, self.shared.number);
         }
         result
     }
@@ -246,7 +240,7 @@ impl SharedReceiveQueue {
         }
         let pool = &shared.slot.pool;
         let _guard =
-            shared.fabric.lock(pool.lock(), || {}).map_err(|Stuck| ArmLimitError::Stuck)?;
+            shared.engine.memory.lock(pool.lock(), || {}).map_err(|Stuck| ArmLimitError::Stuck)?;
         pool.arm(limit);
         Ok(())
     }

@@ -16,14 +16,29 @@ use cq_core::transport::{EventError, Woken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::completion::fifo;
+use super::{Completions, fifo};
 use crate::error::{CreateError, Limit};
-use crate::fabric::Fabric;
-use crate::layout::{Entry, QP_EVENTS};
-use crate::lifecycle::deaths;
-use crate::protocol::channel::{Collected, Descriptor, EventNode, Events, Unwritten};
+use crate::protocol::channel::{Board, Collected, Descriptor, EventNode, Events, Unwritten};
+use crate::protocol::life::Life;
 use crate::protocol::steps::{self, Step};
-use crate::sync;
+use crate::shm::table::{Entry, entries, shared};
+use crate::sync::{self, AtomicU32};
+
+/// A channel: the marks of those that have unread events, by the numbers of their [sources](Source).
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct ChannelSlot {
+    life: Life,
+    pub board: Board,
+    /// Whether its descriptor is to be written by its owner: who raised an event could not open it.
+    pub unsignaled: AtomicU32,
+}
+
+entries!(ChannelSlot);
+shared!(EventNode);
+
+/// Kinds of asynchronous events that a queue pair can have.
+pub const QP_EVENTS: usize = 5;
 
 /// Of whom an event speaks, and of what kind it is. Each has a number, by which it is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,57 +57,63 @@ const KINDS: u32 = QP_EVENTS as u32;
 
 impl Source {
     /// Any index will do: it is taken modulo the size of its table.
-    fn to_number(self, fabric: &'static Fabric) -> u32 {
-        let tables = fabric.tables();
-        let (cqs, srqs, qps) = (tables.cqs.len(), tables.srqs.len(), tables.qps.len());
+    fn to_number(self, completions: &Completions) -> u32 {
+        let [cqs, srqs, qps] = completions.sources();
         match self {
-            Self::Completion(cq) => tables.cqs.index(cq),
-            Self::Overrun(cq) => cqs + tables.cqs.index(cq),
-            Self::Srq(srq) => 2 * cqs + tables.srqs.index(srq),
-            Self::Qp(qp, kind) => 2 * cqs + srqs + kind % KINDS * qps + tables.qps.index(qp),
+            Self::Completion(cq) => completions.cqs.index(cq),
+            Self::Overrun(cq) => cqs + completions.cqs.index(cq),
+            Self::Srq(srq) => 2 * cqs + (srq & (srqs - 1)),
+            Self::Qp(qp, kind) => 2 * cqs + srqs + kind % KINDS * qps + (qp & (qps - 1)),
         }
     }
 
     /// Any number is one.
-    fn from_number(number: u32, fabric: &'static Fabric) -> Self {
-        let tables = fabric.tables();
-        let (cqs, srqs, qps) = (tables.cqs.len(), tables.srqs.len(), tables.qps.len());
-        let number = number % sources(fabric);
+    fn from_number(number: u32, completions: &Completions) -> Self {
+        let [cqs, srqs, qps] = completions.sources();
+        let number = number % count(completions);
         let Some(rest) = number.checked_sub(2 * cqs) else {
             return number.checked_sub(cqs).map_or(Self::Completion(number), Self::Overrun);
         };
         rest.checked_sub(srqs).map_or(Self::Srq(rest), |rest| Self::Qp(rest % qps, rest / qps))
     }
 
-    fn node(self, fabric: &'static Fabric) -> &'static EventNode {
+    /// Where its events are counted.
+    pub fn node(self, completions: &Completions) -> &'static EventNode {
         match self {
-            Self::Completion(cq) => &fabric.cq(cq).completion,
-            Self::Overrun(cq) => &fabric.cq(cq).overrun,
-            Self::Srq(srq) => &fabric.srq(srq).limit,
-            Self::Qp(qp, kind) => &fabric.qp(qp).events[kind as usize % QP_EVENTS],
+            Self::Completion(cq) => &completions.cq(cq).completion,
+            Self::Overrun(cq) => &completions.cq(cq).overrun,
+            Self::Srq(_) | Self::Qp(..) => {
+                let [cqs, ..] = completions.sources();
+                &completions.nodes[(self.to_number(completions) - 2 * cqs) as usize]
+            }
         }
     }
 }
 
 /// How many sources there are.
-fn sources(fabric: &'static Fabric) -> u32 {
-    let tables = fabric.tables();
-    2 * tables.cqs.len() + tables.srqs.len() + KINDS * tables.qps.len()
+fn count(completions: &Completions) -> u32 {
+    let [cqs, srqs, qps] = completions.sources();
+    2 * cqs + nodes(srqs, qps)
+}
+
+/// How many of them are of shared receive queues and queue pairs.
+pub const fn nodes(srqs: u32, qps: u32) -> u32 {
+    srqs + KINDS * qps
 }
 
 /// The events of the channel at an index.
 fn events(
-    fabric: &'static Fabric,
+    completions: &'static Completions,
     index: u32,
 ) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
-    let node = move |number| Source::from_number(number, fabric).node(fabric);
-    Events::new(&fabric.channel(index).board, index, sources(fabric), node)
+    let node = move |number| Source::from_number(number, completions).node(completions);
+    Events::new(&completions.channel(index).board, index, count(completions), node)
 }
 
 /// A channel's place in the table and its descriptor; ends when its last user does.
 #[derive(Debug)]
-pub struct Bell {
-    fabric: &'static Fabric,
+pub struct EventChannel {
+    completions: &'static Completions,
     index: u32,
     fd: Arc<OwnedFd>,
     /// Locked by whichever thread reads events, or attaches or detaches a source.
@@ -109,47 +130,46 @@ impl Descriptor for OwnedFd {
     }
 }
 
-impl Bell {
-    pub fn new(fabric: &'static Fabric) -> Result<Self, CreateError> {
-        if !fabric.is_ours() {
+impl EventChannel {
+    pub fn new(completions: &'static Completions) -> Result<Self, CreateError> {
+        if !completions.shm.is_ours() {
             return Err(CreateError::Forked);
         }
-        let channels = &fabric.tables().channels;
+        let channels = &completions.channels;
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
-        let (index, generation) =
-            deaths::take(fabric, || channels.claim(fabric.place())).ok_or(full)?;
-        events(fabric, index).begin();
-        sync::store(&fabric.channel(index).unheard, 0);
-        match fifo::make(&fabric.path().bell(index)) {
+        let (index, generation) = channels.claim(completions.shm.place()).ok_or(full)?;
+        events(completions, index).begin();
+        sync::store(&completions.channel(index).unsignaled, 0);
+        match fifo::make(&completions.shm.path().bell(index)) {
             Ok(fd) => {
                 let fd = Arc::new(fd);
-                fabric.bells().keep(index, generation, Arc::clone(&fd));
-                Ok(Self { fabric, index, fd, collected: Mutex::default() })
+                completions.fifos.keep(index, generation, Arc::clone(&fd));
+                Ok(Self { completions, index, fd, collected: Mutex::default() })
             }
             Err(errno) => {
-                fabric.channel(index).life().end(fabric.place());
+                completions.channel(index).life().end(completions.shm.place());
                 Err(CreateError::NoDescriptor { errno: errno.raw_os_error() })
             }
         }
     }
 
-    /// The device.
-    pub const fn fabric(&self) -> &'static Fabric {
-        self.fabric
+    /// Whose channel it is.
+    pub const fn completions(&self) -> &'static Completions {
+        self.completions
     }
 
     /// From now on the events of this source come here. Not in a forked child, which makes none.
     pub fn attach(&self, source: Source) {
         let _collected = self.collected();
-        self.events().attach(source.to_number(self.fabric));
+        self.events().attach(source.to_number(self.completions));
     }
 
     /// Events of this source come here no more, and those that nobody read are gone.
     pub fn detach(&self, source: Source) {
-        if !self.fabric.is_ours() {
+        if !self.completions.shm.is_ours() {
             return;
         }
-        let source = source.to_number(self.fabric);
+        let source = source.to_number(self.completions);
         self.events().detach(source, &mut self.collected(), &*self.fd);
     }
 
@@ -163,7 +183,7 @@ impl Bell {
         self.check()?;
         let mut collected = self.collected();
         let source = self.events().take(&mut collected, &*self.fd);
-        Ok(source.map(|number| name(Source::from_number(number, self.fabric))))
+        Ok(source.map(|number| name(Source::from_number(number, self.completions))))
     }
 
     /// As a thread does that takes events.
@@ -178,7 +198,7 @@ impl Bell {
 
     /// A forked child has the parent's descriptor, and must not read it empty.
     fn check(&self) -> Result<(), EventError> {
-        if self.fabric.is_ours() {
+        if self.completions.shm.is_ours() {
             return Ok(());
         }
         Err(EventError::Device(Errno::NODEV.raw_os_error()))
@@ -199,82 +219,106 @@ impl Bell {
     }
 
     fn events(&self) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
-        events(self.fabric, self.index)
+        events(self.completions, self.index)
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for EventChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-impl Drop for Bell {
+impl Drop for EventChannel {
     fn drop(&mut self) {
-        if !self.fabric.is_ours() {
+        if !self.completions.shm.is_ours() {
             return;
         }
-        self.fabric.bells().forget(self.index);
-        remove(self.fabric, self.index);
-        self.fabric.channel(self.index).life().end(self.fabric.place());
+        self.completions.fifos.forget(self.index);
+        remove(self.completions, self.index);
+        self.completions.channel(self.index).life().end(self.completions.shm.place());
+    }
+}
+
+/// That events of a source come to a channel.
+#[derive(Debug)]
+pub struct Attached {
+    channel: Arc<EventChannel>,
+    source: Source,
+}
+
+impl Attached {
+    pub fn new(channel: &Arc<EventChannel>, source: Source) -> Self {
+        channel.attach(source);
+        Self { channel: Arc::clone(channel), source }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.channel.detach(self.source);
     }
 }
 
 /// Removes what the channel at an index has outside the tables.
-pub fn remove(fabric: &'static Fabric, index: u32) {
-    fifo::remove(&fabric.path().bell(index));
+pub fn remove(completions: &'static Completions, index: u32) {
+    fifo::remove(&completions.shm.path().bell(index));
 }
 
 /// Whether the events of this source come to anybody.
 #[inline]
-pub fn is_attached(fabric: &'static Fabric, source: Source) -> bool {
-    source.node(fabric).channel().is_some()
+pub fn is_attached(completions: &'static Completions, source: Source) -> bool {
+    source.node(completions).channel().is_some()
 }
 
 /// Adds an event of a source to its channel, if it has one and `is_meant` says that the object which the source has
 /// is the one of which the event speaks.
-pub fn raise(fabric: &'static Fabric, source: Source, is_meant: impl Fn() -> bool) {
-    let Some(index) = source.node(fabric).channel() else { return };
-    let events = events(fabric, index);
-    if let Some(unwritten) = events.raise(source.to_number(fabric), is_meant) {
-        ring(fabric, index, unwritten);
+pub fn raise(completions: &'static Completions, source: Source, is_meant: impl Fn() -> bool) {
+    let Some(index) = source.node(completions).channel() else { return };
+    let events = events(completions, index);
+    if let Some(unwritten) = events.raise(source.to_number(completions), is_meant) {
+        ring(completions, index, unwritten);
     }
 }
 
 /// Has every owner of a channel look at the sources that have unread events: a process that died may have counted
 /// one, and not told the owner.
 #[cold]
-pub fn remark(fabric: &'static Fabric) {
-    for number in 0..sources(fabric) {
-        let Some(index) = Source::from_number(number, fabric).node(fabric).channel() else {
+pub fn remark(completions: &'static Completions) {
+    for number in 0..count(completions) {
+        let Some(index) = Source::from_number(number, completions).node(completions).channel()
+        else {
             continue;
         };
-        if let Some(unwritten) = events(fabric, index).remark(number) {
-            ring(fabric, index, unwritten);
+        if let Some(unwritten) = events(completions, index).remark(number) {
+            ring(completions, index, unwritten);
         }
     }
 }
 
 /// Makes the descriptor of the channel at an index readable. Where this process can't open it, the
 /// owner's service thread does it.
-fn ring(fabric: &'static Fabric, index: u32, unwritten: Unwritten) {
-    let channel = fabric.channel(index);
+fn ring(completions: &'static Completions, index: u32, unwritten: Unwritten) {
+    let channel = completions.channel(index);
     let Some((place, generation)) = channel.life().holder() else { return };
-    if fabric.bells().ring(index, generation, || fifo::open(&fabric.path().bell(index))) {
+    if completions.fifos.fill(index, generation, || fifo::open(&completions.shm.path().bell(index)))
+    {
         steps::done(Step::Written);
-        events(fabric, index).written(unwritten);
+        events(completions, index).written(unwritten);
     } else {
-        sync::release(&channel.unheard, 1);
-        fabric.call(place);
+        sync::release(&channel.unsignaled, 1);
+        completions.shm.call(place);
     }
 }
 
-/// Rings the channels of this process that another one could not ring.
-pub fn ring_unheard(fabric: &'static Fabric) {
-    for (index, channel) in fabric.tables().channels.all_of(fabric.place()) {
-        if sync::swap_if(&channel.unheard, 1, 0).is_ok() {
+/// Signals the channels of this process that another one could not signal.
+pub fn signal_unsignaled(completions: &'static Completions) {
+    for (index, channel) in completions.channels.all_of(completions.shm.place()) {
+        if sync::swap_if(&channel.unsignaled, 1, 0).is_ok() {
             let Some((_, generation)) = channel.life().holder() else { continue };
-            fabric.bells().ring(index, generation, || fifo::open(&fabric.path().bell(index)));
+            completions
+                .fifos
+                .fill(index, generation, || fifo::open(&completions.shm.path().bell(index)));
         }
     }
 }

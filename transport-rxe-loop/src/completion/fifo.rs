@@ -49,11 +49,11 @@ pub fn fill(fd: &OwnedFd) -> bool {
 
 /// What this process has open, by the place and the generation of the channel.
 #[derive(Debug)]
-pub struct Bells(Vec<Mutex<Bell>>);
+pub struct Fifos(Vec<Mutex<Open>>);
 
-type Bell = Option<(u32, Arc<OwnedFd>)>;
+type Open = Option<(u32, Arc<OwnedFd>)>;
 
-impl Bells {
+impl Fifos {
     /// For so many channels.
     pub fn new(channels: u32) -> Self {
         Self((0..channels).map(|_| Mutex::new(None)).collect())
@@ -70,20 +70,20 @@ impl Bells {
     }
 
     /// Makes that of the channel at an index readable, which is opened if need be; false if it can't be.
-    pub fn ring(
+    pub fn fill(
         &self,
         index: u32,
         generation: u32,
         open: impl FnOnce() -> Result<OwnedFd, Errno>,
     ) -> bool {
-        let mut bell = self.at(index);
-        if !matches!(&*bell, Some((kept, _)) if *kept == generation) {
-            *bell = open().ok().map(|fd| (generation, Arc::new(fd)));
+        let mut kept_open = self.at(index);
+        if !matches!(&*kept_open, Some((kept, _)) if *kept == generation) {
+            *kept_open = open().ok().map(|fd| (generation, Arc::new(fd)));
         }
-        bell.as_ref().is_some_and(|(_, fd)| fill(fd))
+        kept_open.as_ref().is_some_and(|(_, fd)| fill(fd))
     }
 
-    fn at(&self, index: u32) -> MutexGuard<'_, Bell> {
+    fn at(&self, index: u32) -> MutexGuard<'_, Open> {
         let index = index as usize & (self.0.len() - 1);
         self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
     }

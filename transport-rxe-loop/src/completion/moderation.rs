@@ -4,24 +4,24 @@
 use cq_core::queue::{Completion, Control, Entry};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::push::lock;
-use super::queue::ring;
-use crate::completion::channel::{self, Source};
-use crate::fabric::Fabric;
-use crate::layout::{CqSlot, Entry as _};
+use super::Completions;
+use super::channel::{self, Source};
+use super::push::{Aftermath, Requests, lock};
+use super::queue::{CqSlot, ring};
 use crate::protocol::moderation::{Alert, News, until};
 use crate::protocol::steps::{self, Step};
+use crate::shm::table::Entry as _;
 use crate::sync;
 
 /// Does what is to be done, for a queue that can't go meanwhile.
-pub fn act(fabric: &'static Fabric, index: u32, alert: Alert) {
+pub fn act(completions: &'static Completions, index: u32, alert: Alert) {
     match alert {
         Alert::None => {}
-        Alert::Raise => channel::raise(fabric, Source::Completion(index), || true),
+        Alert::Raise => channel::raise(completions, Source::Completion(index), || true),
         Alert::Call => {
             steps::done(Step::Held);
-            if let Some(owner) = fabric.cq(index).life().place() {
-                fabric.call(owner);
+            if let Some(owner) = completions.cq(index).life().place() {
+                completions.shm.call(owner);
             }
         }
     }
@@ -38,54 +38,82 @@ pub fn news(entries: &[Entry], lost: bool) -> News {
 
 /// Under the queue's lock, after something was pushed: what is to be done about an event. One without a channel
 /// is never armed (N11).
-pub fn alert(fabric: &'static Fabric, index: u32, queue: &Control, news: News) -> Alert {
-    fabric.cq(index).moderation.alert(queue, news, now)
+pub fn alert(completions: &'static Completions, index: u32, queue: &Control, news: News) -> Alert {
+    completions.cq(index).moderation.alert(queue, news, now)
 }
 
 /// The queue at `index` is about to go: the service thread need not look at it any more.
-pub fn forget(fabric: &'static Fabric, index: u32) {
-    if fabric.is_ours() {
-        fabric.service().forgets(index);
+pub fn forget(completions: &'static Completions, index: u32) {
+    if completions.shm.is_ours() {
+        completions.moderated().remove(&index);
     }
 }
 
-/// For the service thread: raises the event of the queue at `index`, if it has waited long enough, and says for
-/// how many nanoseconds there is nothing to do about the queue.
-pub fn look(fabric: &'static Fabric, index: u32) -> Option<u64> {
-    let slot = fabric.cq(index);
-    if slot.life().place() != Some(fabric.place()) {
-        return None;
+/// For the service thread: raises the events of this process' queues that have waited long enough, and says for how many
+/// nanoseconds there is nothing to do about any. What is left to be done about a queue is told `after`.
+pub fn look_at_all(
+    completions: &'static Completions,
+    requests: impl Requests,
+    mut after: impl FnMut(u32, Aftermath),
+) -> Option<u64> {
+    // Most processes have none, and pay nothing for it.
+    let moderated: Vec<_> = completions.moderated().iter().copied().collect();
+    let mut look = |index| {
+        let (left, aftermath) = look(completions, index, requests);
+        after(index, aftermath);
+        left
+    };
+    moderated.into_iter().filter_map(&mut look).min()
+}
+
+/// The same, of the queue at `index`.
+pub fn look(
+    completions: &'static Completions,
+    index: u32,
+    requests: impl Requests,
+) -> (Option<u64>, Aftermath) {
+    let slot = completions.cq(index);
+    if slot.life().place() != Some(completions.shm.place()) {
+        return (None, Aftermath::None);
     }
     match slot.moderation.alarm() {
-        0 => return None,
+        0 => return (None, Aftermath::None),
         alarm => match until(alarm, now()) {
             0 => {}
-            left => return Some(left),
+            left => return (Some(left), Aftermath::None),
         },
     }
-    if let Some(generation) = due(fabric, index, slot) {
+    let (due, aftermath) = due(completions, index, slot, requests);
+    if let Some(generation) = due {
         // It may go meanwhile, and another one be in its place.
-        channel::raise(fabric, Source::Completion(index), || {
+        channel::raise(completions, Source::Completion(index), || {
             sync::load(&slot.generation) == generation
         });
     }
-    match slot.moderation.alarm() {
+    let left = match slot.moderation.alarm() {
         0 => None,
         alarm => Some(until(alarm, now())),
-    }
+    };
+    (left, aftermath)
 }
 
 /// Which queue it is whose event is to be raised, if it is one: the generation that is disarmed here is the one
 /// that is told, also if this thread was kept so long that another one is in its place.
-fn due(fabric: &'static Fabric, index: u32, slot: &CqSlot) -> Option<u32> {
-    let guard = lock(fabric, index);
+fn due(
+    completions: &'static Completions,
+    index: u32,
+    slot: &CqSlot,
+    requests: impl Requests,
+) -> (Option<u32>, Aftermath) {
+    let locked = lock(completions, index, requests);
     let generation = sync::load(&slot.generation);
-    let is_due = match (&guard, ring(fabric, slot.fanin.place())) {
+    let is_due = match (&locked, ring(completions, slot.fanin.place())) {
         (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == Alert::Raise,
         // Who is suspended over it keeps nobody asleep: whoever wakes to nothing sleeps again (N5).
         _ => slot.moderation.give_up(),
     };
-    is_due.then_some(generation)
+    let aftermath = locked.map_or(Aftermath::None, |(_guard, aftermath)| aftermath);
+    (is_due.then_some(generation), aftermath)
 }
 
 /// The time, by a clock that all processes share.

@@ -1,25 +1,56 @@
-//! A completion queue's entry in the table and its ring, as producers of every process find it.
+//! A completion queue's entry in the table and its ring, as producers of every process find them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+#![allow(unsafe_code)]
 
-use cq_core::queue::raw::{Layout, RawQueue};
+use cq_core::queue::raw::{Layout, RawQueue, Slot};
 use cq_core::transport::CqKey;
 
-use crate::api::device::MAX_CQE;
-use crate::completion::channel::{Bell, Source};
-use crate::completion::moderation;
-use crate::completion::push::lock;
-use crate::engine::overrun;
+use super::Completions;
 use crate::error::{CreateError, Limit};
-use crate::fabric::Fabric;
-use crate::layout::Entry as _;
-use crate::lifecycle::deaths;
-use crate::policy::imitation;
-use crate::protocol::fanin::Place;
-use crate::protocol::mode::Trait;
+use crate::protocol::channel::EventNode;
+use crate::protocol::fanin::{Fanin, Place};
+use crate::protocol::life::Life;
+use crate::protocol::mode::{Mode, Trait};
+use crate::protocol::moderation::Moderation;
 use crate::shm::arena::Extent;
-use crate::shm::lock::Stuck;
-use crate::sync;
+use crate::shm::mapping::Shared;
+use crate::shm::table::entries;
+use crate::sync::{self, AtomicU32};
+
+/// Entries of a completion queue at most: what 65,536 slots hold.
+pub const MAX_CQE: u32 = 52_429;
+
+/// A completion queue, as producers know it; the consumer never looks here.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct CqSlot {
+    life: Life,
+    pub fanin: Fanin,
+    pub generation: AtomicU32,
+    /// Twice the generation whose overrun is to be reported, and 1 more once it was.
+    pub reported: AtomicU32,
+    /// How many queue pairs have left RESET.
+    pub newcomers: AtomicU32,
+    /// How many of them had when all were failed last, by an overrun.
+    pub failed: AtomicU32,
+    /// What it was armed for.
+    pub completion: EventNode,
+    /// That it overran.
+    pub overrun: EventNode,
+    /// How its events are held back.
+    pub moderation: Moderation,
+    /// Completions that a queue which ignores overruns had no room for. Under its lock.
+    pub dropped: AtomicU32,
+    /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
+    pub mode: Mode,
+}
+
+const _: () = assert!(size_of::<CqSlot>() == 256);
+
+entries!(CqSlot);
+
+// SAFETY: six atomic words, `repr(C)`; any bytes are a slot, says its documentation.
+unsafe impl Shared for Slot {}
 
 /// The slots of a queue that is to hold so many completions: a quarter more lets the consumer give them back in
 /// larger steps.
@@ -31,7 +62,10 @@ const fn slots(promised: u32) -> u32 {
 const _: () = assert!(slots(MAX_CQE) < slots(MAX_CQE + 1));
 
 /// Memory for a queue that is to hold so many completions, new: its zeros are an empty queue.
-pub fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Place, Extent), CreateError> {
+pub fn allocate(
+    completions: &'static Completions,
+    promised: u32,
+) -> Result<(Place, Extent), CreateError> {
     let what = Limit::Cqe;
     if promised == 0 {
         return Err(CreateError::Zero(what));
@@ -39,12 +73,11 @@ pub fn allocate(fabric: &'static Fabric, promised: u32) -> Result<(Place, Extent
     if promised > MAX_CQE {
         return Err(CreateError::TooMany { what, asked: promised, max: MAX_CQE });
     }
-    let promised = imitation::capacity(fabric, promised, MAX_CQE);
     let slots = slots(promised);
     let place = Place { offset: 0, log2: slots.trailing_zeros(), promised };
     let none = CreateError::TooMany { what, asked: promised, max: MAX_CQE };
     let bytes = layout(place).and_then(|layout| layout.bytes().ok()).ok_or(none)?;
-    let extent = Extent::allocate(fabric, bytes)?;
+    let extent = Extent::allocate(completions.shm, bytes)?;
     Ok((Place { offset: extent.offset(), ..place }, extent))
 }
 
@@ -57,92 +90,31 @@ fn layout(place: Place) -> Option<Layout> {
 
 /// The ring that lies at a place; `None` if none can. For who holds the queue's lock, and pushes; or its owner, who polls.
 #[inline]
-pub fn ring(fabric: &'static Fabric, place: Place) -> Option<RawQueue<'static>> {
-    fabric.queue_in_arena(place.offset as usize, layout(place)?)
-}
-
-/// A queue's place in the table and its memory; ends when its last user does.
-#[derive(Debug)]
-pub struct Queue {
-    pub fabric: &'static Fabric,
-    pub index: u32,
-    /// Another one after resizing. Locked for that alone.
-    pub extent: Mutex<Extent>,
-}
-
-impl Queue {
-    /// Its place in the table.
-    pub const fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// Whether it lies in this fabric, and not in another one of this process.
-    pub fn is_of(&self, fabric: &'static Fabric) -> bool {
-        std::ptr::eq(self.fabric, fabric)
-    }
-
-    pub fn new(
-        fabric: &'static Fabric,
-        promised: u32,
-        ignore_overrun: bool,
-    ) -> Result<(Self, CqKey), CreateError> {
-        let (place, extent) = allocate(fabric, promised)?;
-        let cqs = &fabric.tables().cqs;
-        let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
-        let (index, generation) = deaths::take(fabric, || cqs.claim(fabric.place())).ok_or(full)?;
-        let queue = Self { fabric, index, extent: Mutex::new(extent) };
-        let slot = fabric.cq(index);
-        let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;
-        sync::store(&slot.dropped, 0);
-        slot.mode.begin(ignore_overrun);
-        slot.mode.set(Trait::LikeRxe, fabric.imitates_rxe() && !ignore_overrun);
-        sync::store(&slot.reported, overrun::unreported(generation));
-        // Last: who finds this generation finds nothing of the queue before any more.
-        sync::release(&slot.generation, generation);
-        slot.moderation.begin();
-        slot.fanin.begin(place);
-        Ok((queue, CqKey { index, generation }))
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        let slot = self.fabric.cq(self.index);
-        moderation::forget(self.fabric, self.index);
-        match lock(self.fabric, self.index) {
-            Ok(_guard) => slot.fanin.end(),
-            // Who is suspended over it will go on with its entry and its memory: they stay until this process
-            // ends.
-            Err(Stuck) => {
-                let mine = self.extent.get_mut().unwrap_or_else(PoisonError::into_inner);
-                return mine.leave();
-            }
-        }
-        slot.life().end(self.fabric.place());
-    }
+pub fn ring(completions: &'static Completions, place: Place) -> Option<RawQueue<'static>> {
+    let (at, left) = completions.shm.in_arena_from(place.offset as usize)?;
+    // SAFETY: `left` bytes from `at` on are inside the mapping, which is there for ever; everybody maps them as what is
+    // `Shared`, atomics. Producers take turns under the queue's lock, in whatever process, and its owner alone polls.
+    unsafe { RawQueue::new(at, left, layout(place)?).ok() }
 }
 
 /// What the queue at `index` is called in events, while it can't go.
-pub fn key(fabric: &'static Fabric, index: u32) -> CqKey {
-    CqKey { index, generation: sync::load(&fabric.cq(index).generation) }
+pub fn key(completions: &'static Completions, index: u32) -> CqKey {
+    CqKey { index, generation: sync::load(&completions.cq(index).generation) }
 }
 
-/// That events of a queue come to a channel.
-#[derive(Debug)]
-pub struct Attachment {
-    bell: Arc<Bell>,
-    source: Source,
+/// Begins a queue in an entry that was claimed, with this generation and at this place. Under the queue's lock.
+pub fn begin(slot: &CqSlot, generation: u32, place: Place, ignore_overrun: bool, like_rxe: bool) {
+    sync::store(&slot.dropped, 0);
+    slot.mode.begin(ignore_overrun);
+    slot.mode.set(Trait::LikeRxe, like_rxe && !ignore_overrun);
+    sync::store(&slot.reported, unreported(generation));
+    // Last: who finds this generation finds nothing of the queue before any more.
+    sync::release(&slot.generation, generation);
+    slot.moderation.begin();
+    slot.fanin.begin(place);
 }
 
-impl Attachment {
-    pub fn new(bell: &Arc<Bell>, source: Source) -> Self {
-        bell.attach(source);
-        Self { bell: Arc::clone(bell), source }
-    }
-}
-
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        self.bell.detach(self.source);
-    }
+/// What [`reported`](CqSlot::reported) holds of a queue whose overrun is not reported.
+pub const fn unreported(generation: u32) -> u32 {
+    generation << 1
 }

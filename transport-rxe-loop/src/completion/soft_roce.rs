@@ -5,62 +5,56 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
-use crate::completion::async_event;
-use crate::completion::push;
-use crate::completion::queue;
-use crate::completion::{moderation, push::lock, queue::ring};
-use crate::engine::complete;
-use crate::engine::overrun;
-use crate::fabric::Fabric;
+use super::push::{Aftermath, RUN, Requests, give_up, lock, settle_all};
+use super::queue::{self, ring};
+use super::{Completions, async_event, moderation};
 use crate::protocol::mode::Trait;
 use crate::protocol::moderation::{Alert, News};
 use crate::protocol::tag;
 
-/// Completions that are pushed at once.
-const RUN: usize = 32;
-
-/// Adds completions to the queue at `index`. Each that finds no room is dropped and reported, and if it is a
-/// receive's its queue pair fails.
+/// Adds completions to the queue at `index`. Each that finds no room is dropped and reported.
 #[cold]
-pub fn push(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
-    for part in entries.chunks(RUN) {
-        let part: Vec<Entry, RUN> = part.iter().map(as_there).collect();
-        push_part(fabric, index, &part);
-    }
-}
-
-fn push_part(fabric: &'static Fabric, index: u32, entries: &[Entry]) {
-    let slot = fabric.cq(index);
-    let (alert, stored) = {
-        let Ok(_guard) = lock(fabric, index) else { return push::give_up(fabric, index, entries) };
-        let Some(ring) = ring(fabric, slot.fanin.place()) else {
-            return push::settle_all(fabric, entries);
+pub fn push(
+    completions: &'static Completions,
+    index: u32,
+    entries: &[Entry],
+    requests: impl Requests,
+) -> Aftermath {
+    let there: Vec<Entry, RUN> = entries.iter().map(as_there).collect();
+    let entries = &there[..];
+    let slot = completions.cq(index);
+    let (alert, stored, aftermath) = {
+        let Ok((_guard, aftermath)) = lock(completions, index, requests) else {
+            return give_up(completions, index, entries, requests);
+        };
+        let Some(ring) = ring(completions, slot.fanin.place()) else {
+            settle_all(entries, requests);
+            return aftermath;
         };
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
-        let settle = |wc: &Wc, tag| complete::settle(fabric, wc.qp_num(), tag);
+        let settle = |wc: &Wc, tag| requests.settle(wc, tag);
         let mut stored = entries.len();
         slot.fanin.push_fitting(&mut producer, entries, settle, |_| stored -= 1);
-        let alert = news(fabric, index, &entries[..stored]);
+        let alert = news(completions, index, &entries[..stored]);
         let alert =
-            alert.map_or(Alert::None, |news| moderation::alert(fabric, index, control, news));
-        (alert, stored)
+            alert.map_or(Alert::None, |news| moderation::alert(completions, index, control, news));
+        (alert, stored, aftermath)
     };
-    moderation::act(fabric, index, alert);
-    for Entry { wc, tag, .. } in &entries[stored..] {
-        async_event::report_overrun(fabric, index, queue::key(fabric, index).generation);
-        if !tag::is_send(*tag) {
-            overrun::fail(fabric, fabric.qp(wc.qp_num()), index);
-        }
-    }
+    moderation::act(completions, index, alert);
+    let generation = queue::key(completions, index).generation;
+    entries[stored..]
+        .iter()
+        .for_each(|_| async_event::report_overrun(completions, index, generation));
+    if stored < entries.len() { Aftermath::Dropped { from: stored } } else { aftermath }
 }
 
 /// What these are for who waits for completions: of failures, flushed receives alone are among the solicited ones;
 /// but any ends a wait that is moderated, which is unknown there.
-fn news(fabric: &'static Fabric, index: u32, entries: &[Entry]) -> Option<News> {
+fn news(completions: &'static Completions, index: u32, entries: &[Entry]) -> Option<News> {
     let news = moderation::news(entries, false);
     let urgent = entries.iter().filter(|entry| is_solicited(entry)).count() as u32;
-    let at_once = news.at_once && fabric.cq(index).mode.has(Trait::Moderated);
+    let at_once = news.at_once && completions.cq(index).mode.has(Trait::Moderated);
     (!entries.is_empty()).then_some(News { urgent, at_once, ..news })
 }
 

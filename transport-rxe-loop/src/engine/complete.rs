@@ -1,13 +1,16 @@
 //! What a completion says, and what is done by its tag: its queue advances as it is published, and slots of
 //! the send queue come back as it is polled (Q5).
 
+use cq_core::queue::Entry;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
-use crate::engine::identity;
-use crate::engine::shared_receives;
-use crate::fabric::Fabric;
+use super::{Engine, identity, overrun, srq};
+use crate::completion::push::{self, Aftermath, Requests};
+use crate::error::Stuck;
+use crate::protocol::mode::Trait;
 use crate::protocol::tag;
+use crate::shm::lock::Guard;
 use crate::sync;
 
 /// A send that was carried out, and so many bytes that came back with it (C7).
@@ -65,12 +68,12 @@ pub fn retires(wc: &Wc) -> bool {
 /// A completion was polled: gives back the slots that its tag says. A tag that can't be, or that an earlier
 /// life of the queue pair left, gives back nothing.
 #[inline]
-pub fn retire(fabric: &'static Fabric, wc: &Wc, tag: u32) {
+pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
     if !tag::is_send(tag) {
         return;
     }
     let qp = wc.qp_num();
-    let slot = fabric.qp(qp);
+    let slot = engine.qp(qp);
     if identity::read(slot).number == qp {
         tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
     }
@@ -79,11 +82,11 @@ pub fn retire(fabric: &'static Fabric, wc: &Wc, tag: u32) {
 /// A completion of queue pair `qp` is published: what its tag covers is done. Says nothing new the second
 /// time.
 #[inline]
-pub fn settle(fabric: &'static Fabric, qp: u32, tag: u32) {
+pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
     if tag::is_pool(tag) {
-        return shared_receives::settle(fabric, qp, tag);
+        return srq::settle(engine, qp, tag);
     }
-    let slot = fabric.qp(qp);
+    let slot = engine.qp(qp);
     if identity::read(slot).number != qp {
         return;
     }
@@ -93,6 +96,86 @@ pub fn settle(fabric: &'static Fabric, qp: u32, tag: u32) {
         done.into_iter().for_each(|done| sync::release(&slot.send.done, done));
     } else {
         slot.recv.settle(tag, sync::load(&slot.recv_capacity));
+    }
+}
+
+impl Requests for &'static Engine {
+    #[inline]
+    fn settle(self, wc: &Wc, tag: u32) {
+        settle(self, wc.qp_num(), tag);
+    }
+
+    fn retire(self, wc: &Wc, tag: u32) {
+        retire(self, wc, tag);
+    }
+}
+
+/// Adds completions, of [`RUN`](push::RUN) requests at most, to the completion queue at `cq`. Where one finds no room, the queue's
+/// queue pairs fail (O4).
+#[inline]
+pub fn push(engine: &'static Engine, cq: u32, entries: &[Entry]) {
+    if entries.is_empty() {
+        return;
+    }
+    let aftermath = push::push(engine.completions, cq, entries, engine);
+    if aftermath != Aftermath::None {
+        end(engine, cq, aftermath, entries);
+    }
+}
+
+/// Does what a push has left to be done about the queue pairs of a completion queue.
+#[cold]
+fn end(engine: &'static Engine, cq: u32, aftermath: Aftermath, entries: &[Entry]) {
+    match (aftermath, entries.last()) {
+        (Aftermath::Overran, Some(last)) => overrun::spread(engine, cq, last.wc.qp_num()),
+        (Aftermath::Dropped { from }, _) => {
+            for Entry { wc, tag, .. } in &entries[from..] {
+                if !tag::is_send(*tag) {
+                    overrun::fail(engine, engine.qp(wc.qp_num()), cq);
+                }
+            }
+        }
+        (aftermath, _) => after(engine, cq, aftermath),
+    }
+}
+
+/// The same, where nothing was pushed.
+pub fn after(engine: &'static Engine, cq: u32, aftermath: Aftermath) {
+    if let Aftermath::OverranBefore { generation } = aftermath {
+        overrun::spread_again(engine, cq, generation);
+    }
+}
+
+/// Takes the lock of the completion queue at `cq`. What a dead producer had published is settled by then.
+///
+/// # Errors
+/// Somebody who lives does not give it back.
+pub fn lock(engine: &'static Engine, cq: u32) -> Result<Guard<'static>, Stuck> {
+    let (guard, aftermath) = push::lock(engine.completions, cq, engine)?;
+    after(engine, cq, aftermath);
+    Ok(guard)
+}
+
+/// Tells everybody whom the completion queue at `cq` may concern that something may have come, or that it has overrun: a
+/// producer that died may not have got to that.
+pub fn tell(engine: &'static Engine, cq: u32) {
+    after(engine, cq, push::tell(engine.completions, cq));
+}
+
+/// Waits until whoever is pushing to the completion queue at `cq` is through; what somebody had published who died is
+/// settled by then. False where the lock can't be had: nothing more is known than before.
+#[cold]
+pub fn outwait_push(engine: &'static Engine, cq: u32) -> bool {
+    lock(engine, cq).is_ok()
+}
+
+/// The same; where the lock can't be had, the queue is given up, so that who has it publishes nothing later. Who comes after
+/// that does not wait once more, nor tell anybody: it would have all of the queue's queue pairs run again, this one too.
+#[cold]
+pub fn outwait_push_or_give_up(engine: &'static Engine, cq: u32) {
+    let is_given_up = engine.completions.cq(cq).mode.has(Trait::GivenUp);
+    if !is_given_up && !outwait_push(engine, cq) {
+        after(engine, cq, push::give_up(engine.completions, cq, &[], engine));
     }
 }
 

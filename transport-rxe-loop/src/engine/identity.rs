@@ -4,9 +4,10 @@
 //! 0, so that no number is 0 or 1. Where both begin is the fabric's own, so that a number which somebody was told of
 //! another fabric is nobody's here.
 
-use crate::api::state::QpState;
-use crate::layout::{Entry, QpSlot, Table};
+use super::entry::QpSlot;
 use crate::protocol::identity;
+use crate::protocol::state::QpState;
+use crate::shm::table::{Entry, Table};
 
 pub use crate::protocol::identity::Identity;
 

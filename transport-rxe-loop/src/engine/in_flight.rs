@@ -3,14 +3,13 @@
 
 use cq_core::setup::QpType;
 
-use crate::completion::push;
-use crate::engine::identity;
-use crate::engine::remote_requests;
-use crate::fabric::Fabric;
-use crate::layout::{Entry, QpSlot};
+use super::entry::QpSlot;
+use super::{Engine, complete, identity, remote_requests};
+use crate::error::Stuck;
 use crate::memory::copier;
 use crate::protocol::window::Shut;
-use crate::shm::lock::{Backoff, Guard, Patience, Stuck};
+use crate::shm::lock::{Backoff, Guard, Patience};
+use crate::shm::table::Entry;
 use crate::sync;
 
 /// Waits until nobody is in the middle of a request for a queue pair whose state was changed, which lets
@@ -18,16 +17,27 @@ use crate::sync;
 ///
 /// # Errors
 /// A process lives and does not get on with one: it is suspended.
-pub fn outwait_senders(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> Result<(), Stuck> {
+pub fn outwait_senders(engine: &'static Engine, slot: &QpSlot, number: u32) -> Result<(), Stuck> {
     let outwaited = match slot.qp_type() {
-        QpType::Ud => take_receives(fabric, slot).map(drop),
+        QpType::Ud => take_receives(engine, slot).map(drop),
         QpType::Rc | QpType::Uc => {
             let shut = Shut::after_change();
-            outwait(fabric, &shut, sync::load(fabric.dest(number)))
+            outwait(engine, &shut, sync::load(engine.dest(number)))
         }
     };
-    copier::outwait_given_up(fabric);
+    copier::outwait_given_up(engine.memory);
     outwaited
+}
+
+/// Waits until the peer of a queue pair does not use a key any more that is dead.
+///
+/// # Errors
+/// Its process lives and does not get on: it is suspended.
+pub fn outwait_peer(engine: &'static Engine, number: u32) -> Result<(), Stuck> {
+    outwait_senders(engine, engine.qp(number), number)?;
+    // What this process copies for the peer's.
+    engine.memory.copier().outwait(&Shut::after_change());
+    Ok(())
 }
 
 /// Waits until nobody else takes receives of a queue pair for datagrams. From a sender that died this is
@@ -36,14 +46,16 @@ pub fn outwait_senders(fabric: &'static Fabric, slot: &QpSlot, number: u32) -> R
 /// # Errors
 /// A process lives and does not get on with its datagram: it is suspended; or, after a sender that died, one that
 /// holds the lock of the completion queue: nobody knows which receives have completed.
-pub fn take_receives<'a>(fabric: &'static Fabric, slot: &'a QpSlot) -> Result<Guard<'a>, Stuck> {
-    let guard = fabric.lock(&slot.taking, || sync::store(&slot.unsettled, 1))?;
+pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Guard<'a>, Stuck> {
+    let guard = engine.memory.lock(&slot.taking, || sync::store(&slot.unsettled, 1))?;
     if sync::load(&slot.unsettled) != 0 {
-        if !push::outwait_push(fabric, sync::load(&slot.recv_cq)) {
+        if !complete::outwait_push(engine, sync::load(&slot.recv_cq)) {
             return Err(Stuck);
         }
         // Its process may still be writing to a receive what the dead one had asked for, or be about to.
-        copier::give_up_for_the_dead(fabric, slot);
+        if let Some(owner) = slot.life().place() {
+            copier::give_up_for_the_dead(engine.memory, owner);
+        }
         sync::store(&slot.unsettled, 0);
     }
     Ok(guard)
@@ -54,10 +66,10 @@ pub fn take_receives<'a>(fabric: &'static Fabric, slot: &'a QpSlot) -> Result<Gu
 ///
 /// # Errors
 /// Its process lives and does not get on with it: it is suspended.
-fn outwait(fabric: &'static Fabric, shut: &Shut, number: u32) -> Result<(), Stuck> {
+fn outwait(engine: &'static Engine, shut: &Shut, number: u32) -> Result<(), Stuck> {
     let mut patience = Patience::default();
-    outwait_own(fabric, shut, number);
-    if outwait_other(fabric, shut, number, &mut patience) { Ok(()) } else { Err(Stuck) }
+    outwait_own(engine, shut, number);
+    if outwait_other(engine, shut, number, &mut patience) { Ok(()) } else { Err(Stuck) }
 }
 
 /// Waits until nothing is copied any more that was when this was called: for any queue pair, and for other
@@ -65,35 +77,35 @@ fn outwait(fabric: &'static Fabric, shut: &Shut, number: u32) -> Result<(), Stuc
 ///
 /// # Errors
 /// A process lives and does not get on with it: it is suspended.
-pub fn outwait_all(fabric: &'static Fabric) -> Result<(), Stuck> {
+pub fn outwait_all(engine: &'static Engine) -> Result<(), Stuck> {
     let (shut, mut patience) = (Shut::after_change(), Patience::default());
-    (0..fabric.tables().qps.len()).for_each(|index| outwait_own(fabric, &shut, index));
-    fabric.reach().copier().outwait(&shut);
-    let mut others = 0..fabric.tables().qps.len();
-    let is_over = |index| outwait_other(fabric, &shut, index, &mut patience);
+    (0..engine.qps.len()).for_each(|index| outwait_own(engine, &shut, index));
+    engine.memory.copier().outwait(&shut);
+    let mut others = 0..engine.qps.len();
+    let is_over = |index| outwait_other(engine, &shut, index, &mut patience);
     if others.all(is_over) { Ok(()) } else { Err(Stuck) }
 }
 
 /// Waits for this process' own threads, by what it alone writes. Nobody suspends some of them for ever.
-fn outwait_own(fabric: &'static Fabric, shut: &Shut, number: u32) {
+fn outwait_own(engine: &'static Engine, shut: &Shut, number: u32) {
     let mut backoff = Backoff::default();
     // The threads of a forked child are not those that copy.
-    shut.wait(&fabric.own(number).copying, || {
+    shut.wait(&engine.own(number).copying, || {
         backoff.snooze();
-        fabric.is_ours()
+        engine.shm.is_ours()
     });
 }
 
 /// Waits for another process; false if that lives and does not get on.
 fn outwait_other(
-    fabric: &'static Fabric,
+    engine: &'static Engine,
     shut: &Shut,
     number: u32,
     patience: &mut Patience,
 ) -> bool {
-    let slot = fabric.qp(number);
-    let is_others = || slot.life().place().is_some_and(|place| place != fabric.place());
-    let is_alive = || slot.life().place().is_some_and(|place| fabric.is_alive(place));
+    let slot = engine.qp(number);
+    let is_others = || slot.life().place().is_some_and(|place| place != engine.shm.place());
+    let is_alive = || slot.life().place().is_some_and(|place| engine.shm.is_alive(place));
     if !is_others() {
         return true;
     }
@@ -102,9 +114,9 @@ fn outwait_other(
             return true;
         }
         // Who is not in the midst of anything says so: a stranger may have written that it is.
-        remote_requests::leave(fabric, number);
+        remote_requests::leave(engine, number);
         // And who waits for memory of this process gets on only once that is served.
-        copier::serve_if_nobody_does(fabric);
+        copier::serve_if_nobody_does(engine.memory);
         is_others() && is_alive() && !patience.is_over()
     });
     is_closed || !is_others() || !is_alive()
@@ -118,42 +130,42 @@ pub struct Alone<'a> {
 
 /// Says whether nobody is in the middle of a request for a queue pair whose state was changed; who is looks
 /// at that when he is through.
-pub fn alone_at<'a>(fabric: &'static Fabric, slot: &'a QpSlot, number: u32) -> Option<Alone<'a>> {
+pub fn alone_at<'a>(engine: &'static Engine, slot: &'a QpSlot, number: u32) -> Option<Alone<'a>> {
     let taking = match slot.qp_type() {
         QpType::Ud => {
             let _shut = Shut::after_change();
-            Some(fabric.try_lock(&slot.taking)?)
+            Some(engine.shm.try_lock(&slot.taking)?)
         }
         QpType::Rc | QpType::Uc => {
-            let peer = sync::load(fabric.dest(number));
-            if may_be_open(fabric, peer, number) {
+            let peer = sync::load(engine.dest(number));
+            if may_be_open(engine, peer, number) {
                 return None;
             }
             None
         }
     };
-    copier::outwait_given_up(fabric);
+    copier::outwait_given_up(engine.memory);
     Some(Alone { _taking: taking })
 }
 
 /// Whether the queue pair with this number may be in the middle of a request for its peer.
-fn may_be_open(fabric: &'static Fabric, number: u32, peer: u32) -> bool {
-    let slot = fabric.qp(number);
+fn may_be_open(engine: &'static Engine, number: u32, peer: u32) -> bool {
+    let slot = engine.qp(number);
     let is_open = Shut::after_change().is_open(&slot.send.copying);
-    is_open && identity::read(slot).number == number && sync::load(fabric.dest(number)) == peer
+    is_open && identity::read(slot).number == number && sync::load(engine.dest(number)) == peer
 }
 
 /// Whether somebody may be in the middle of a request for the queue pair at an index: of one whose
 /// number was taken away.
-pub fn is_open_for(fabric: &'static Fabric, index: u32) -> bool {
-    let slot = fabric.qp(index);
+pub fn is_open_for(engine: &'static Engine, index: u32) -> bool {
+    let slot = engine.qp(index);
     if slot.qp_type() == QpType::Ud {
-        return fabric.try_lock(&slot.taking).is_none();
+        return engine.shm.try_lock(&slot.taking).is_none();
     }
-    let number = sync::load(fabric.dest(index));
-    let slot = fabric.qp(number);
-    let is_its_peer = || fabric.tables().qps.index(sync::load(fabric.dest(number))) == index;
-    let is_alive = || slot.life().place().is_some_and(|place| fabric.is_alive(place));
+    let number = sync::load(engine.dest(index));
+    let slot = engine.qp(number);
+    let is_its_peer = || engine.qps.index(sync::load(engine.dest(number))) == index;
+    let is_alive = || slot.life().place().is_some_and(|place| engine.shm.is_alive(place));
     Shut::after_change().is_open(&slot.send.copying) && is_its_peer() && is_alive()
 }
 

@@ -1,15 +1,21 @@
-//! Requests, carried out.
+//! Requests, from a queue to their completions: who runs a queue pair, what each operation does at the requester and at the
+//! responder, and what becomes of requests that wait, fail or are flushed.
+//!
+//! [`Engine`] is what a process has for that. It owns the tables of [queue pairs and shared receive queues](entry), what this
+//! process alone knows of its own queue pairs, the requests to [run](remote_requests) one that it was left by others, and its
+//! [alarms](alarms). Everything else it is given: [memory](crate::memory), [completion queues](crate::completion) and the
+//! [policy](crate::policy).
+
+pub mod alarms;
+pub mod begun;
 pub mod complete;
-pub mod datagram;
-pub mod destination;
-pub mod faults;
+pub mod entry;
+pub mod events;
 pub mod flush;
-pub mod grh;
 pub mod identity;
 pub mod in_flight;
-pub mod local;
-pub mod onesided;
 pub mod overrun;
+pub mod owners;
 pub mod port;
 pub mod queue_pair;
 pub mod remote_requests;
@@ -20,5 +26,166 @@ pub mod retry;
 pub mod ring;
 pub mod send_queue;
 pub mod shared_receives;
-pub mod twosided;
-pub mod unreliable;
+pub mod srq;
+pub mod ud_address;
+
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use self::alarms::Alarms;
+use self::entry::{OwnQp, QpSlot, SrqSlot};
+use self::port::Port;
+use self::queue_pair::Deferred;
+use crate::completion::Completions;
+use crate::memory::Memory;
+use crate::memory::copy_guard::CopyGuard;
+use crate::policy::Policy;
+use crate::protocol::requests::Reminder;
+use crate::shm::Shm;
+use crate::shm::mapping::Mapping;
+use crate::shm::plan::Plan;
+use crate::shm::table::{Entry, Table};
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// What a process has to carry requests out.
+pub struct Engine {
+    pub shm: &'static Shm,
+    pub memory: &'static Memory,
+    pub completions: &'static Completions,
+    pub policy: Policy,
+    pub port: Port,
+    pub alarms: Alarms,
+    qps: Table<QpSlot>,
+    srqs: Table<SrqSlot>,
+    /// The peer's number of each queue pair: here, so that all can be looked through.
+    destinations: &'static [AtomicU32],
+    /// A bit for each queue pair that its process is to run: see [`remote_requests`].
+    requested: &'static [AtomicU64],
+    /// Whether queue pairs of this process may be requested by itself.
+    noted: Reminder,
+    /// What is not to be written by others of this process' queue pairs, by their indices.
+    own: &'static [OwnQp],
+    /// Queue pairs that were destroyed while their peers were suspended in the midst of a message.
+    deferred: Mutex<Vec<Deferred>>,
+}
+
+/// Its tables.
+#[derive(Debug)]
+pub struct Tables {
+    qps: Table<QpSlot>,
+    srqs: Table<SrqSlot>,
+    destinations: &'static [AtomicU32],
+    requested: &'static [AtomicU64],
+}
+
+impl Tables {
+    /// Places those of so many queue pairs and shared receive queues; `None` if the memory is too small.
+    pub fn place(plan: &mut Plan, qps: u32, srqs: u32) -> Option<Self> {
+        let requested = plan.table((qps as usize).div_ceil(64));
+        let destinations = plan.table(qps as usize);
+        let (qps, srqs) = (Table::place(plan, qps), Table::place(plan, srqs));
+        Some(Self { qps: qps?, srqs: srqs?, destinations: destinations?, requested: requested? })
+    }
+}
+
+impl Engine {
+    /// What a process has that begins to use these tables.
+    ///
+    /// # Errors
+    /// The system gives no memory.
+    pub fn new(
+        completions: &'static Completions,
+        tables: Tables,
+        policy: Policy,
+    ) -> Result<Self, Errno> {
+        let Tables { qps, srqs, destinations, requested } = tables;
+        let (shm, memory) = (completions.shm, completions.memory);
+        let port = Port::of(shm.path());
+        // Pages of it that nobody touches cost nothing.
+        let count = qps.len() as usize;
+        let own = Box::leak(Box::new(Mapping::new(count * size_of::<OwnQp>())?));
+        Ok(Self {
+            shm,
+            memory,
+            completions,
+            policy,
+            qps: qps.numbered_from(port.first_number),
+            srqs: srqs.numbered_from(port.first_number),
+            port,
+            alarms: Alarms::new(shm),
+            destinations,
+            requested,
+            noted: Reminder::default(),
+            own: own.slice(0, count).ok_or(Errno::NOMEM)?,
+            deferred: Mutex::default(),
+        })
+    }
+
+    /// The queue pair at an index, or with a number. Any number is harmless.
+    #[inline]
+    pub fn qp(&self, number: u32) -> &'static QpSlot {
+        self.qps.at(number)
+    }
+
+    /// All queue pairs.
+    pub const fn qps(&self) -> &Table<QpSlot> {
+        &self.qps
+    }
+
+    /// Whether the queue pair at an index, or with a number, is this process' to run.
+    #[inline]
+    pub fn is_mine(&self, number: u32) -> bool {
+        self.qp(number).life().place() == Some(self.shm.place())
+    }
+
+    /// What this process alone knows of its queue pair at an index, or with a number.
+    #[inline]
+    pub fn own(&self, number: u32) -> &'static OwnQp {
+        &self.own[self.qps.index(number) as usize]
+    }
+
+    /// Has the queue pair with this number run by the service thread soon: see [`Alarms::wake_soon`].
+    ///
+    /// # Errors
+    /// As there.
+    fn wake_soon(&self, number: u32) -> io::Result<()> {
+        self.alarms.wake_soon(self.qps.index(number))
+    }
+
+    /// Opens the guard of the queue pair with this number, whose send queue is owned: bytes are being moved for it.
+    #[inline]
+    fn copy_guard(&self, number: u32) -> CopyGuard<'static> {
+        CopyGuard::open(self.memory, &self.qp(number).send.copying, &self.own(number).copying)
+    }
+
+    /// The number of the peer of the queue pair at an index, or with a number.
+    #[inline]
+    pub fn dest(&self, number: u32) -> &'static AtomicU32 {
+        &self.destinations[self.qps.index(number) as usize]
+    }
+
+    /// The shared receive queue at an index, or with a number. Any is harmless.
+    #[inline]
+    pub fn srq(&self, number: u32) -> &'static SrqSlot {
+        self.srqs.at(number)
+    }
+
+    /// All shared receive queues.
+    pub const fn srqs(&self) -> &Table<SrqSlot> {
+        &self.srqs
+    }
+
+    /// Queue pairs that were destroyed and whose entries are still in use.
+    fn deferred(&self) -> MutexGuard<'_, Vec<Deferred>> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}

@@ -14,7 +14,7 @@ const GID_OF_ZEROS: [u8; 16] =
 
 /// Where a fabric is, as its programs see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct Port {
     /// The local identifier of its only port.
     pub lid: u16,
     /// That port's only global identifier.
@@ -23,11 +23,11 @@ pub struct Address {
     pub first_number: u32,
 }
 
-impl Address {
+impl Port {
     /// That of the fabric whose files lie there.
     pub fn of(path: &FabricPath) -> Self {
         let bytes: Vec<_> = path.file_name().bytes().map(usize::from).collect();
-        Self::from_hash(mixed(header::layout(&bytes)))
+        Self::from_hash(mixed(header::mixed(&bytes)))
     }
 
     /// Each number is of bits of its own, so that those that have one alike differ in the others.

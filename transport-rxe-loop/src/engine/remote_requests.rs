@@ -2,57 +2,57 @@
 //! whoever of this process has given a turn back. Each is a bit in the device's memory: see
 //! [`requests`](crate::protocol::requests).
 
-use crate::fabric::Fabric;
-use crate::layout::Entry;
+use super::Engine;
 use crate::protocol::requests::Requests;
+use crate::shm::table::Entry;
 
 /// Has the queue pair with this number run by its process: soon, but not by this call.
 #[cold]
-pub fn leave(fabric: &'static Fabric, number: u32) {
-    let qps = &fabric.tables().qps;
+pub fn leave(engine: &'static Engine, number: u32) {
+    let qps = &engine.qps;
     let Some(place) = qps.at(number).life().place() else { return };
-    requests(fabric).leave(qps.index(number));
-    if place == fabric.place() {
-        fabric.noted().set();
+    requests(engine).leave(qps.index(number));
+    if place == engine.shm.place() {
+        engine.noted.set();
     } else {
-        fabric.call(place);
+        engine.shm.call(place);
     }
 }
 
-const fn requests(fabric: &'static Fabric) -> Requests<'static> {
-    Requests::new(fabric.tables().noted)
+const fn requests(engine: &'static Engine) -> Requests<'static> {
+    Requests::new(engine.requested)
 }
 
 /// Has every queue pair run by its process, but for those of the process at a place, which is dead.
 #[cold]
-pub fn leave_all(fabric: &'static Fabric, dead: u16) {
-    for (index, slot) in (0..).zip(fabric.tables().qps.all()) {
+pub fn leave_all(engine: &'static Engine, dead: u16) {
+    for (index, slot) in (0..).zip(engine.qps.all()) {
         if slot.life().place().is_some_and(|place| place != dead) {
-            requests(fabric).leave(index);
+            requests(engine).leave(index);
         }
     }
     // Of this process, too, no thread need come by on its own.
-    fabric.call(fabric.place());
-    fabric.others().for_each(|other| fabric.call(other.place()));
+    engine.shm.call(engine.shm.place());
+    engine.shm.others().for_each(|other| engine.shm.call(other.place()));
 }
 
 /// Whether any of this process may have been noted by itself; after this it has not, until it is again.
 #[inline]
-pub fn any(fabric: &'static Fabric) -> bool {
-    fabric.noted().take()
+pub fn any(engine: &'static Engine) -> bool {
+    engine.noted.take()
 }
 
 /// Takes those of this process; says each by its index.
 #[cold]
-pub fn take(fabric: &'static Fabric, mut each: impl FnMut(u32)) {
-    let qps = &fabric.tables().qps;
-    let mine = |index| qps.at(index).life().place().is_none_or(|place| place == fabric.place());
-    requests(fabric).take(mine, |index| {
+pub fn take(engine: &'static Engine, mut each: impl FnMut(u32)) {
+    let qps = &engine.qps;
+    let mine = |index| qps.at(index).life().place().is_none_or(|place| place == engine.shm.place());
+    requests(engine).take(mine, |index| {
         // Its place may be another process' by now, and the request that one's.
-        if fabric.is_mine(index) {
+        if engine.is_mine(index) {
             each(index);
         } else {
-            leave(fabric, index);
+            leave(engine, index);
         }
     });
 }

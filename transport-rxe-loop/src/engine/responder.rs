@@ -5,30 +5,29 @@ use cq_core::queue::Entry;
 use cq_core::setup::{Access, QpType};
 use cq_core::wc::WcStatus;
 
-use crate::api::state::QpState;
-use crate::completion::async_event::{self, QpEvent};
+use super::complete::{self, Took};
+use super::entry::QpSlot;
+use super::ring::{RecvRequest, Ring};
+use super::shared_receives::{self, Unavailable};
+use super::{Engine, events, identity, in_flight};
+use crate::completion::async_event::QpEvent;
 use crate::completion::push;
-use crate::engine::complete::{self, Took};
-use crate::engine::identity;
-use crate::engine::in_flight;
-use crate::engine::ring::{RecvRequest, Ring};
-use crate::engine::shared_receives;
-use crate::fabric::Fabric;
-use crate::layout::{Entry as _, QpSlot};
+use crate::error::Stuck;
 use crate::memory::copier;
 use crate::memory::region::Whose;
-use crate::policy::imitation;
 use crate::protocol::lock::Owner;
 use crate::protocol::pool::Taken;
 use crate::protocol::receives::Ahead;
+use crate::protocol::state::QpState;
 use crate::protocol::tag;
-use crate::shm::lock::{Guard, Stuck};
+use crate::shm::lock::Guard;
+use crate::shm::table::Entry as _;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// The queue pair that another one is connected to. It may be gone at any moment.
 #[derive(Debug)]
-pub struct Peer {
-    fabric: &'static Fabric,
+pub struct Responder {
+    engine: &'static Engine,
     slot: &'static QpSlot,
     number: u32,
     /// The number of the initiator.
@@ -59,25 +58,11 @@ pub struct Receive {
     pub request: RecvRequest,
 }
 
-/// Why a peer takes no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unavailable {
-    /// It is not connected yet, has failed, or is connected to another.
-    NotReady,
-    /// It was destroyed: nobody has its number.
-    Gone,
-    /// No receive is posted.
-    NoReceive,
-    /// Another process lives and is suspended: it holds the lock of its receives; or an abandoned request is in flight
-    /// at the peer's process that may write to one of them.
-    Stuck,
-}
-
-impl Peer {
+impl Responder {
     /// The peer with this number, of the initiator `from`, which is of this kind.
     #[inline]
-    pub fn new(fabric: &'static Fabric, number: u32, from: u32, kind: QpType) -> Self {
-        Self { fabric, slot: fabric.qp(number), number, from, kind }
+    pub fn new(engine: &'static Engine, number: u32, from: u32, kind: QpType) -> Self {
+        Self { engine, slot: engine.qp(number), number, from, kind }
     }
 
     /// Its number.
@@ -123,7 +108,7 @@ impl Peer {
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
             // Datagrams come from anybody.
             _ if self.kind == QpType::Ud => Ok(()),
-            _ if sync::load(self.fabric.dest(self.number)) != self.from => {
+            _ if sync::load(self.engine.dest(self.number)) != self.from => {
                 Err(Unavailable::NotReady)
             }
             _ => Ok(()),
@@ -132,7 +117,7 @@ impl Peer {
 
     #[cold]
     fn gone(&self) -> Unavailable {
-        match imitation::answers_for_the_dead(self.fabric) {
+        match self.engine.policy.imitation.answers_for_the_dead() {
             true => Unavailable::Gone,
             false => Unavailable::NotReady,
         }
@@ -148,18 +133,18 @@ impl Peer {
     /// # Errors
     /// Somebody who lives is in the middle of that, and suspended.
     pub fn take_receives(&self) -> Result<Guard<'static>, Stuck> {
-        let stuck = &self.fabric.own(self.number).stuck;
+        let stuck = &self.engine.own(self.number).stuck;
         let (holder, known) = (self.slot.taking.holder(), sync::load(stuck));
         if known != 0 {
             if holder
-                .is_some_and(|holder| holder.to_word() == known && !self.fabric.is_dead(holder))
+                .is_some_and(|holder| holder.to_word() == known && !self.engine.shm.is_dead(holder))
             {
                 // Who waited once need not wait again.
                 return Err(Stuck);
             }
             sync::store(stuck, 0);
         }
-        let taken = in_flight::take_receives(self.fabric, self.slot);
+        let taken = in_flight::take_receives(self.engine, self.slot);
         if taken.is_err() {
             sync::store(stuck, holder.map_or(0, Owner::to_word));
         }
@@ -192,7 +177,7 @@ impl Peer {
         if !is_there {
             return Err(Unavailable::NoReceive);
         }
-        let ring = Ring::of(self.fabric, &self.slot.recv_ring).ok_or(Unavailable::Gone)?;
+        let ring = Ring::of(self.engine.shm, &self.slot.recv_ring).ok_or(Unavailable::Gone)?;
         let (tag, request) = (tag::of_recv(position.wrapping_add(1)), ring.read_recv(position));
         Ok(Receive { tag, taken: None, domain: self.domain(), request })
     }
@@ -201,8 +186,8 @@ impl Peer {
     #[inline(never)]
     fn shared_receive(&self, srq: u32) -> Result<Receive, Unavailable> {
         let may = || self.listens().and_then(|()| self.has_nothing_abandoned());
-        let (taken, request) = shared_receives::take(self.fabric, srq, self.number, may)?;
-        let domain = Whose::local(sync::load(&self.fabric.srq(srq).pd));
+        let (taken, request) = shared_receives::take(self.engine, srq, self.number, may)?;
+        let domain = Whose::local(sync::load(&self.engine.srq(srq).pd));
         Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
     }
 
@@ -211,7 +196,9 @@ impl Peer {
     #[inline]
     fn has_nothing_abandoned(&self) -> Result<(), Unavailable> {
         match self.slot.life().place() {
-            Some(place) if copier::has_abandoned(self.fabric, place) => Err(Unavailable::Stuck),
+            Some(place) if copier::has_abandoned(self.engine.memory, place) => {
+                Err(Unavailable::Stuck)
+            }
             _ => Ok(()),
         }
     }
@@ -219,24 +206,24 @@ impl Peer {
     /// A receive is not used after all.
     pub fn give_back(&self, receive: &Receive) {
         if let Some(taken) = &receive.taken {
-            shared_receives::give_back(self.fabric, sync::load(&self.slot.srq), taken);
+            shared_receives::give_back(self.engine, sync::load(&self.slot.srq), taken);
         }
     }
 
     /// Has what a SEND will read and write of it brought here meanwhile.
     #[inline]
     pub fn expect_send(&self, landing: &AtomicU32) {
-        if let Some(ring) = Ring::of(self.fabric, &self.slot.recv_ring) {
+        if let Some(ring) = Ring::of(self.engine.shm, &self.slot.recv_ring) {
             ring.expect(self.slot.recv.completed());
         }
         let cq = sync::load(&self.slot.recv_cq);
-        push::expect_push(self.fabric, cq, sync::load(landing));
+        push::expect_push(self.engine.completions, cq, sync::load(landing));
     }
 
     /// Where its next completion will probably lie.
     #[inline]
     pub fn landing(&self) -> u32 {
-        push::landing(self.fabric, sync::load(&self.slot.recv_cq))
+        push::landing(self.engine.completions, sync::load(&self.slot.recv_cq))
     }
 
     /// What is to be pushed of a receive that has succeeded.
@@ -261,7 +248,7 @@ impl Peer {
                 WcStatus::REM_ACCESS_ERR => QpEvent::AccessError,
                 _ => QpEvent::RequestError,
             };
-            async_event::report_qp(self.fabric, self.number, event);
+            events::report_qp(self.engine, self.number, event);
         }
     }
 
@@ -282,7 +269,7 @@ impl Peer {
     /// Tells it of receives, in their order.
     #[inline]
     pub fn push(&self, entries: &[Entry]) {
-        push::push(self.fabric, sync::load(&self.slot.recv_cq), entries);
+        complete::push(self.engine, sync::load(&self.slot.recv_cq), entries);
     }
 }
 

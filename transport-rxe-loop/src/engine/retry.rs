@@ -17,7 +17,7 @@
 //! |---|---|---|---|
 //! | 0 | – | nobody has waited yet | the first wait |
 //! | Receive, Answer | [`FOREVER`] | waits for a kick | another wait, or the peer's going away |
-//! | Receive, Answer | a time | waits for a kick or the [service](crate::lifecycle::service)'s alarm | the first try that fails at or after that time, to the last try |
+//! | Receive, Answer | a time | waits for a kick or the [alarm](super::alarms) | the first try that fails at or after that time, to the last try |
 //! | Receive, Answer | [`LAST_TRY`] | is being tried for the last time | another wait, or its failing |
 //!
 //! A wait is not taken back when its request goes on, is flushed or dropped: positions are never used
@@ -35,8 +35,8 @@ use std::time::Duration;
 
 use cq_core::wc::WcStatus;
 
-use crate::fabric::Fabric;
-use crate::layout::QpSlot;
+use super::Engine;
+use super::entry::QpSlot;
 use crate::sync;
 
 /// What a request waits for.
@@ -67,11 +67,11 @@ impl WaitsFor {
     }
 
     /// How long a request of this queue pair does; `None` is for ever.
-    fn patience(self, fabric: &'static Fabric, number: u32) -> Option<Duration> {
-        let slot = fabric.qp(number);
+    fn patience(self, engine: &'static Engine, number: u32) -> Option<Duration> {
+        let slot = engine.qp(number);
         match self {
             Self::Receive => {
-                let peer = fabric.qp(sync::load(fabric.dest(number)));
+                let peer = engine.qp(sync::load(engine.dest(number)));
                 for_receive(sync::load(&slot.rnr_retry), sync::load(&peer.min_rnr_timer))
             }
             Self::Answer | Self::Nobody => {
@@ -105,23 +105,23 @@ pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
 /// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
 /// by the holder of the turn.
 #[cold]
-pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
-    let (slot, service) = (fabric.qp(number), fabric.service());
+pub fn judge(engine: &'static Engine, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
+    let (slot, alarms) = (engine.qp(number), &engine.alarms);
     let has_waited =
         has_begun(slot, position) && sync::load(&slot.send.waits_for) == waits_for.to_word();
     let until = if has_waited {
         sync::load(&slot.send.deadline)
     } else {
-        match waits_for.patience(fabric, number) {
+        match waits_for.patience(engine, number) {
             None => FOREVER,
             Some(Duration::ZERO) => LAST_TRY,
-            Some(patience) => service.now() + patience.as_nanos() as u64,
+            Some(patience) => alarms.now() + patience.as_nanos() as u64,
         }
     };
     if until == LAST_TRY || until == FOREVER && waits_for == WaitsFor::Nobody {
         return Verdict::Fail(waits_for.status());
     }
-    if has_waited && until <= service.now() {
+    if has_waited && until <= alarms.now() {
         sync::store(&slot.send.deadline, LAST_TRY);
         return Verdict::TryAgain;
     }
@@ -131,7 +131,7 @@ pub fn judge(fabric: &'static Fabric, number: u32, position: u64, waits_for: Wai
         sync::store(&slot.send.deadline, until);
     }
     // Each time: the alarm that was set may have come early, for something else.
-    if until != FOREVER && service.wake_at(fabric, number, until).is_err() {
+    if until != FOREVER && alarms.wake_at(engine.qps.index(number), until).is_err() {
         return Verdict::Fail(WcStatus::GENERAL_ERR);
     }
     Verdict::Wait

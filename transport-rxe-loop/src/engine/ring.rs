@@ -17,16 +17,24 @@ mod wire;
 
 use std::fmt;
 
+use cq_core::transport::{PostError, Refused};
 use cq_core::wr::{Data, RecvWr, SendFlags, SendOp, SendWr, Sge};
 
-use crate::api::datagram::Way;
-use crate::engine::ring::wire::OPERANDS;
-pub use crate::engine::ring::wire::WireOp;
-use crate::fabric::Fabric;
-use crate::layout::RingWords;
+use self::wire::OPERANDS;
+pub use self::wire::WireOp;
+use super::entry::RingWords;
+use super::ud_address::UdAddress;
 use crate::memory::sge::MAX_SGE;
+use crate::shm::Shm;
 use crate::shm::mapping;
 use crate::sync::{self, AtomicU64};
+
+/// Inline bytes of a request at most.
+pub const MAX_INLINE: u32 = 256;
+/// Bytes of a message at most.
+pub const MAX_MSG_SIZE: u64 = 1 << 31;
+/// Requests of a queue at most.
+pub const MAX_QP_WR: u32 = 1 << 14;
 
 const SEND_HEADER: usize = 4;
 const RECV_HEADER: usize = 2;
@@ -67,10 +75,10 @@ impl Shape {
 
     /// The ring of this shape at `offset`; `None` if there can't be one.
     #[inline]
-    pub fn ring(&self, fabric: &'static Fabric, offset: u32) -> Option<Ring> {
+    pub fn ring(&self, shm: &'static Shm, offset: u32) -> Option<Ring> {
         let requests = 1usize.checked_shl(self.log2)?;
         let all = requests.checked_mul(self.stride)?;
-        let words = fabric.in_arena(offset as usize, all)?;
+        let words = shm.in_arena(offset as usize, all)?;
         let mask = requests as u64 - 1;
         (self.stride >= SEND_HEADER).then_some(Ring { words, mask, stride: self.stride })
     }
@@ -98,10 +106,10 @@ pub struct Ring {
 impl Ring {
     /// The ring that the table speaks of; `None` if what it says can't be.
     #[inline]
-    pub fn of(fabric: &'static Fabric, words: &RingWords) -> Option<Self> {
+    pub fn of(shm: &'static Shm, words: &RingWords) -> Option<Self> {
         let shape =
             Shape { log2: sync::load(&words.log2), stride: sync::load(&words.stride) as usize };
-        shape.ring(fabric, sync::load(&words.offset))
+        shape.ring(shm, sync::load(&words.offset))
     }
 
     /// Whether requests wait from the position `next` up to `end`. More than there is room for can't be:
@@ -175,13 +183,13 @@ impl Ring {
     }
 
     /// Reads where the SEND at a position goes, if it is a datagram.
-    pub fn read_way(&self, position: u64) -> Way {
+    pub fn read_way(&self, position: u64) -> UdAddress {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
         let has_label = sync::load(&header[1]) & HAS_OPERANDS != 0;
         let operands = if has_label { read_operands(body).0 } else { None };
         let [flow_label, _] = operands.unwrap_or_default();
         let words = [sync::load(&header[2]), sync::load(&header[3]) >> 32];
-        Way::from_words(words, flow_label as u32)
+        UdAddress::from_words(words, flow_label as u32)
     }
 
     /// Writes a receive request, whose pieces fit.
@@ -306,7 +314,7 @@ pub struct RecvRequest {
     pub sges: SgeList,
 }
 
-/// Pieces of a receive, no more than there can be: its words may be another's once it is taken.
+/// Spans of a receive, no more than there can be: its words may be another's once it is taken.
 #[derive(Debug)]
 pub struct SgeList {
     list: [Sge; MAX_SGE],
@@ -334,6 +342,23 @@ impl SgeList {
     pub fn len(&self) -> u64 {
         self.pieces().map(|sge| u64::from(sge.length)).sum()
     }
+}
+
+/// Puts requests at `first` and on, up to the first that is refused (Q4); says where it stopped.
+#[inline]
+pub fn put_all<W>(
+    first: u64,
+    list: &[W],
+    mut put: impl FnMut(u64, &W) -> Result<(), Refused>,
+) -> (u64, Result<(), PostError>) {
+    let mut position = first;
+    for (posted, wr) in list.iter().enumerate() {
+        if let Err(why) = put(position, wr) {
+            return (position, Err(PostError { posted, why }));
+        }
+        position = position.wrapping_add(1);
+    }
+    (position, Ok(()))
 }
 
 #[cfg(test)]

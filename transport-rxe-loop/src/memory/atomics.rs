@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::fabric::Fabric;
+use crate::memory::Memory;
 use crate::memory::copier;
 use crate::memory::copier::asking::{self, NotDone};
 use crate::memory::copy_guard::Word;
-use crate::memory::paths::Mean;
-use crate::memory::reach::Trouble;
+use crate::memory::paths::AccessPath;
 use crate::memory::remote;
 use crate::memory::remote::Process;
-use crate::memory::sge::{Far, Piece, Pieces, Target};
+use crate::memory::sge::{Far, Span, Spans, Target};
+use crate::memory::transfer::Trouble;
 use crate::protocol::lock::Lock;
 use crate::shm::lock::{Backoff, Guard};
 use crate::sync::{self, AtomicU64};
@@ -63,36 +63,36 @@ impl Step {
 
 /// Does the step, and says what the word held.
 #[inline]
-pub fn apply(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Result<u64, NotDone> {
+pub fn apply(memory: &'static Memory, word: &Word<'_>, step: Step) -> Result<u64, NotDone> {
     match word {
         Word::Mapped(word) => Ok(step.on(word)),
         Word::Own(word) => {
-            let _guard = lock(fabric, word.as_ptr() as usize)?;
+            let _guard = lock(memory, word.as_ptr() as usize)?;
             Ok(step.on(word))
         }
-        &Word::Far { far, piece, is_mapped } => step_far(fabric, far, piece, is_mapped, step),
+        &Word::Far { far, piece, is_mapped } => step_far(memory, far, piece, is_mapped, step),
     }
 }
 
 /// The lock of a word, by its address in its own process.
-fn stripe(fabric: &'static Fabric, addr: usize) -> &'static Lock {
-    &fabric.tables().common.stripes[addr / LEN % STRIPES]
+fn stripe(memory: &'static Memory, addr: usize) -> &'static Lock {
+    &memory.stripes[addr / LEN % STRIPES]
 }
 
-fn lock(fabric: &'static Fabric, addr: usize) -> Result<Guard<'static>, Trouble> {
-    fabric.lock(stripe(fabric, addr), || {}).map_err(|_| Trouble::NoAnswer)
+fn lock(memory: &'static Memory, addr: usize) -> Result<Guard<'static>, Trouble> {
+    memory.lock(stripe(memory, addr), || {}).map_err(|_| Trouble::NoAnswer)
 }
 
 /// The same as [`apply`], of this process' own word, for others, whom it is not to keep waiting; `None` if it would, or the
 /// word is another's.
-pub fn apply_soon(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Option<u64> {
+pub fn apply_soon(memory: &'static Memory, word: &Word<'_>, step: Step) -> Option<u64> {
     match word {
         Word::Mapped(word) => Some(step.on(word)),
         Word::Own(word) => {
-            let stripe = stripe(fabric, word.as_ptr() as usize);
+            let stripe = stripe(memory, word.as_ptr() as usize);
             let (end, mut backoff) = (Instant::now() + SOON, Backoff::default());
             loop {
-                if let Some(_guard) = fabric.try_lock(stripe) {
+                if let Some(_guard) = memory.shm.try_lock(stripe) {
                     return Some(step.on(word));
                 }
                 if Instant::now() > end {
@@ -107,30 +107,32 @@ pub fn apply_soon(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> Optio
 
 #[cold]
 fn step_far(
-    fabric: &'static Fabric,
+    memory: &'static Memory,
     far: Far,
-    piece: Piece,
+    piece: Span,
     is_mapped: bool,
     step: Step,
 ) -> Result<u64, NotDone> {
     let at = Target::of_far(far, piece);
-    let means = &fabric.reach().means;
+    let paths = &memory.paths;
     loop {
-        let process = match means.of(fabric, far.place) {
-            Mean::None => return Err(Trouble::NoAnswer.into()),
+        let process = match paths.of(memory, far.place) {
+            AccessPath::None => return Err(Trouble::NoAnswer.into()),
             // What is in flight there may write where this does: it is asked for behind that.
-            Mean::Direct(process) if !is_mapped && !copier::has_abandoned(fabric, far.place) => {
+            AccessPath::Direct(process)
+                if !is_mapped && !copier::has_abandoned(memory, far.place) =>
+            {
                 process
             }
             // What others change by instructions, only who maps it can.
-            _ => return asking::atomic(fabric, far, piece, step),
+            _ => return asking::atomic(memory, far, piece, step),
         };
-        let guard = lock(fabric, piece.addr)?;
+        let guard = lock(memory, piece.addr)?;
         let outcome = remote_step(process, &at, step);
         drop(guard);
         match outcome {
             Ok(held) => return Ok(held),
-            Err(errno) => means.learn(fabric, far.place, process, errno)?,
+            Err(errno) => paths.learn(memory, far.place, process, errno)?,
         }
     }
 }
@@ -144,7 +146,7 @@ fn remote_step(process: Process, at: &Target<'_>, step: Step) -> Result<u64, Err
     }
     let held = step.on(&copy[0]);
     if stores || sync::load(&copy[0]) != held {
-        remote::copy(process, &Pieces::of_words(&copy, LEN), at, 0..LEN, LEN)?;
+        remote::copy(process, &Spans::of_words(&copy, LEN), at, 0..LEN, LEN)?;
     }
     Ok(held)
 }

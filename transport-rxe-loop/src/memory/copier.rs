@@ -31,17 +31,29 @@ use cq_core::setup::Access;
 use cq_core::wr::RemoteAddr;
 use rustix::thread::futex;
 
-use crate::fabric::Fabric;
-use crate::layout::{Entry, ProcessSlot};
+use crate::memory::Memory;
 use crate::memory::atomics::{self, Step};
-use crate::memory::copy_guard::{Window, Word};
-use crate::memory::sge::{self, Pieces, Target};
+use crate::memory::copy_guard::{CopyGuard, Word};
+use crate::memory::sge::{self, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, Stage};
-use crate::protocol::stage::{Seen, State};
+use crate::protocol::stage::{Abandoned, Askers, Seen, State};
 use crate::protocol::steps;
 use crate::protocol::window::{Copying, Shut};
 use crate::shm::lock::Backoff;
+use crate::shm::table::shared;
 use crate::sync::{self, AtomicU32};
+
+/// What other processes have for the one at a place.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct CopierEntry {
+    /// Who has asked it for something.
+    pub askers: Askers,
+    /// Whether it may still carry out what they have given up.
+    pub abandoned: Abandoned,
+}
+
+shared!(CopierEntry);
 
 /// How often in a row it is looked for more to serve.
 const ROUNDS: usize = 64;
@@ -93,14 +105,14 @@ impl Copier {
     }
 
     /// The stages that this process may use, and how many of its threads have each.
-    fn mine(&self, fabric: &'static Fabric) -> impl Iterator<Item = (Stage, &AtomicU32)> {
-        let stages = &fabric.tables().stages;
-        stages.of(fabric.place()).chain(stages.large()).zip(&self.in_use)
+    fn mine(&self, memory: &'static Memory) -> impl Iterator<Item = (Stage, &AtomicU32)> {
+        let stages = &memory.stages;
+        stages.of(memory.shm.place()).chain(stages.large()).zip(&self.in_use)
     }
 
     /// What changes whenever a stage of this process' own does.
-    fn rounds(fabric: &'static Fabric) -> [Option<Seen>; OWN] {
-        let mut own = fabric.tables().stages.of(fabric.place());
+    fn rounds(memory: &'static Memory) -> [Option<Seen>; OWN] {
+        let mut own = memory.stages.of(memory.shm.place());
         [(); OWN].map(|()| own.next().map(|stage| stage.head.word.seen()))
     }
 }
@@ -113,11 +125,11 @@ impl fmt::Debug for Copier {
 
 /// What the process at a place has asked is being carried out, until what this returns is called.
 #[cfg(test)]
-pub fn carry_out_for(fabric: &'static Fabric, asker: u16) -> impl FnOnce() {
-    let serving = fabric.reach().copier().serving();
-    let word = &fabric.tables().stages.of(asker).next().unwrap().head.word;
-    word.ask(word.claim(asker, fabric.place()).unwrap()).unwrap();
-    let seen = word.serve(fabric.place()).unwrap();
+pub fn carry_out_for(memory: &'static Memory, asker: u16) -> impl FnOnce() {
+    let serving = memory.copier().serving();
+    let word = &memory.stages.of(asker).next().unwrap().head.word;
+    word.ask(word.claim(asker, memory.shm.place()).unwrap()).unwrap();
+    let seen = word.serve(memory.shm.place()).unwrap();
     move || {
         word.answer(seen);
         drop(serving);
@@ -127,122 +139,122 @@ pub fn carry_out_for(fabric: &'static Fabric, asker: u16) -> impl FnOnce() {
 /// Waits until what others had asked for and given up since is over: their own windows say nothing of it. What dead
 /// processes had asked for, and nobody has begun, is not carried out any more. To be called once the windows of the
 /// living are closed.
-pub fn outwait_given_up(fabric: &'static Fabric) {
-    let _serving = fabric.reach().copier().serving();
-    let (stages, process) = (&fabric.tables().stages, this(fabric));
+pub fn outwait_given_up(memory: &'static Memory) {
+    let _serving = memory.copier().serving();
+    let (stages, process) = (&memory.stages, this(memory));
     let askers = process.into_iter().flat_map(|process| process.askers.look());
-    let askers = askers.filter(|&asker| !fabric.is_alive(asker));
+    let askers = askers.filter(|&asker| !memory.shm.is_alive(asker));
     for stage in askers.flat_map(|asker| stages.of(asker)).chain(stages.large()) {
         let (word, seen) = (&stage.head.word, stage.head.word.seen());
-        let is_asked = seen.state() == Some(State::Asked) && seen.asked() == fabric.place();
-        if is_asked && !fabric.is_alive(seen.asker()) {
+        let is_asked = seen.state() == Some(State::Asked) && seen.asked() == memory.shm.place();
+        if is_asked && !memory.shm.is_alive(seen.asker()) {
             word.cancel(seen);
         }
     }
 }
 
-fn this(fabric: &'static Fabric) -> Option<&'static ProcessSlot> {
-    fabric.tables().processes.get(usize::from(fabric.place()))
+fn this(memory: &'static Memory) -> Option<&'static CopierEntry> {
+    memory.copiers.get(usize::from(memory.shm.place()))
 }
 
 /// Does what other processes have asked of this one.
-pub fn serve(fabric: &'static Fabric) {
-    if this(fabric).is_some_and(|process| process.askers.any() || process.abandoned.is_marked()) {
-        let _serving = fabric.reach().copier().serving();
-        serve_all(fabric, ROUNDS);
+pub fn serve(memory: &'static Memory) {
+    if this(memory).is_some_and(|process| process.askers.any() || process.abandoned.is_marked()) {
+        let _serving = memory.copier().serving();
+        serve_all(memory, ROUNDS);
     }
 }
 
 /// The same, if no other thread does.
-pub fn serve_if_nobody_does(fabric: &'static Fabric) {
-    if let Some(_serving) = fabric.reach().copier().try_serving() {
-        serve_all(fabric, ROUNDS);
+pub fn serve_if_nobody_does(memory: &'static Memory) {
+    if let Some(_serving) = memory.copier().try_serving() {
+        serve_all(memory, ROUNDS);
     }
 }
 
 /// Looks at the large stages so many times at most. Who asks for little waits for one large part of others at most.
 /// No other thread of this process serves.
-fn serve_all(fabric: &'static Fabric, rounds: usize) {
-    clear_abandoned(fabric);
-    let mut more = serve_askers(fabric);
+fn serve_all(memory: &'static Memory, rounds: usize) {
+    clear_abandoned(memory);
+    let mut more = serve_askers(memory);
     for _ in 0..rounds {
         if !more {
             return;
         }
         more = false;
-        for stage in fabric.tables().stages.large() {
-            if serve_one(fabric, stage) {
-                more |= serve_askers(fabric);
+        for stage in memory.stages.large() {
+            if serve_one(memory, stage) {
+                more |= serve_askers(memory);
             }
         }
     }
-    if let Some(process) = this(fabric).filter(|_| more) {
+    if let Some(process) = this(memory).filter(|_| more) {
         // Who was found last may have asked by one of them: they are looked at the next time.
-        process.askers.add(fabric.place());
-        fabric.call(fabric.place());
+        process.askers.add(memory.shm.place());
+        memory.shm.call(memory.shm.place());
     }
 }
 
 /// Whether an abandoned request may still be in flight at the process at a place, and write to its receives. To be asked
 /// by who has just taken one, or is about to.
 #[inline]
-pub fn has_abandoned(fabric: &'static Fabric, place: u16) -> bool {
-    let process = fabric.tables().processes.get(usize::from(place));
+pub fn has_abandoned(memory: &'static Memory, place: u16) -> bool {
+    let process = memory.copiers.get(usize::from(place));
     process.is_some_and(|process| process.abandoned.is_marked())
-        && !(place == fabric.place() && is_idle(fabric))
+        && !(place == memory.shm.place() && is_idle(memory))
 }
 
 /// Whether this process has nothing in flight for others: then it has nothing abandoned, either.
 #[cold]
-fn is_idle(fabric: &'static Fabric) -> bool {
-    let serving = fabric.reach().copier().try_serving();
+fn is_idle(memory: &'static Memory) -> bool {
+    let serving = memory.copier().try_serving();
     if serving.is_some() {
-        clear_abandoned(fabric);
+        clear_abandoned(memory);
     }
     serving.is_some()
 }
 
 /// This process has nothing in flight for others: no thread serves.
-fn clear_abandoned(fabric: &'static Fabric) {
-    if let Some(process) = this(fabric).filter(|process| process.abandoned.is_marked()) {
+fn clear_abandoned(memory: &'static Memory) {
+    if let Some(process) = this(memory).filter(|process| process.abandoned.is_marked()) {
         process.abandoned.clear();
     }
 }
 
 /// An abandoned request may be in flight at the process at a place.
 #[cold]
-fn mark_abandoned(fabric: &'static Fabric, place: u16) {
-    if let Some(process) = fabric.tables().processes.get(usize::from(place)) {
+fn mark_abandoned(memory: &'static Memory, place: u16) {
+    if let Some(process) = memory.copiers.get(usize::from(place)) {
         process.abandoned.mark();
-        fabric.call(place);
+        memory.shm.call(place);
     }
 }
 
 /// Leaves a stage in the place of its asker, whatever that one had asked for. True if that is in flight all the same.
-fn give_up(fabric: &'static Fabric, stage: Stage, seen: Seen) -> bool {
+fn give_up(memory: &'static Memory, stage: Stage, seen: Seen) -> bool {
     let is_in_flight = stage.head.word.give_up(seen);
     if is_in_flight {
-        mark_abandoned(fabric, seen.asked());
+        mark_abandoned(memory, seen.asked());
     }
     is_in_flight
 }
 
 /// Serves the small stages of who has asked since this was called last; false if nobody has.
-fn serve_askers(fabric: &'static Fabric) -> bool {
+fn serve_askers(memory: &'static Memory) -> bool {
     let mut any = false;
-    for asker in this(fabric).into_iter().flat_map(|process| process.askers.take()) {
+    for asker in this(memory).into_iter().flat_map(|process| process.askers.take()) {
         any = true;
-        for stage in fabric.tables().stages.of(asker) {
-            serve_one(fabric, stage);
+        for stage in memory.stages.of(asker) {
+            serve_one(memory, stage);
         }
     }
     any
 }
 
 /// Serves a stage; false if it holds no request for this process.
-fn serve_one(fabric: &'static Fabric, stage: Stage) -> bool {
-    let Some(serving) = stage.head.word.serve(fabric.place()) else { return false };
-    let (outcome, held) = carry_out(fabric, stage);
+fn serve_one(memory: &'static Memory, stage: Stage) -> bool {
+    let Some(serving) = stage.head.word.serve(memory.shm.place()) else { return false };
+    let (outcome, held) = carry_out(memory, stage);
     steps::done(steps::Step::Served);
     stage.head.answer(outcome, held);
     stage.head.word.answer(serving);
@@ -252,15 +264,15 @@ fn serve_one(fabric: &'static Fabric, stage: Stage) -> bool {
 }
 
 /// Does what is asked. No memory but this process' own regions, as it knows them, is touched.
-fn carry_out(fabric: &'static Fabric, stage: Stage) -> (Outcome, u64) {
+fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
     let Some((request, pieces)) = stage.head.read() else { return (Outcome::Refused, 0) };
-    let window = Window::open_to_own(fabric, &fabric.reach().copier().copying);
+    let window = CopyGuard::open_to_own(memory, &memory.copier().copying);
     let Request { code, whose, needs, operands: [first, second] } = request;
     let done = match code {
         Code::Write | Code::WriteLate => {
             let mut to = Target::new();
             window.target(&mut to, whose, pieces, needs, stage.bytes() as u64).map(|()| {
-                let from = Pieces::of_words(stage.data, to.pieces().len());
+                let from = Spans::of_words(stage.data, to.pieces().len());
                 if code == Code::WriteLate {
                     sge::copy_last_word_late(&from, &to);
                 } else {
@@ -269,7 +281,7 @@ fn carry_out(fabric: &'static Fabric, stage: Stage) -> (Outcome, u64) {
             })
         }
         Code::Read => {
-            let mut from = Pieces::new();
+            let mut from = Spans::new();
             window
                 .source(&mut from, whose, pieces, needs)
                 .map(|()| sge::copy(&from, &Target::of_words(stage.data, stage.bytes())))
@@ -284,53 +296,52 @@ fn carry_out(fabric: &'static Fabric, stage: Stage) -> (Outcome, u64) {
             };
             let at = pieces.map(|sge| RemoteAddr { addr: sge.addr, rkey: sge.lkey }).next();
             let word = at.and_then(|at| window.word(whose, at, right));
-            return word.map_or((Outcome::Refused, 0), |word| atomic_here(fabric, &word, step));
+            return word.map_or((Outcome::Refused, 0), |word| atomic_here(memory, &word, step));
         }
     };
     (done.map_or(Outcome::Refused, |()| Outcome::Done), 0)
 }
 
-fn atomic_here(fabric: &'static Fabric, word: &Word<'_>, step: Step) -> (Outcome, u64) {
-    match atomics::apply_soon(fabric, word, step) {
+fn atomic_here(memory: &'static Memory, word: &Word<'_>, step: Step) -> (Outcome, u64) {
+    match atomics::apply_soon(memory, word, step) {
         Some(held) => (Outcome::Done, held),
         None => (Outcome::Later, 0),
     }
 }
 
 /// Leaves what a dead process has to do with.
-pub fn sweep(fabric: &'static Fabric, dead: u16) {
-    let stages = fabric.tables().stages.all();
+pub fn sweep(memory: &'static Memory, dead: u16) {
+    let stages = memory.stages.all();
     let in_flight_at = stages.filter_map(|stage| stage.head.word.sweep(dead));
-    in_flight_at.for_each(|place| mark_abandoned(fabric, place));
+    in_flight_at.for_each(|place| mark_abandoned(memory, place));
 }
 
-/// Gives up what dead processes have asked of the owner of an object, before what they had taken of that one's is free.
+/// Gives up what dead processes have asked of the process at a place, before what they had taken of that one's is free.
 #[cold]
-pub fn give_up_for_the_dead(fabric: &'static Fabric, object: &impl Entry) {
-    let Some(owner) = object.life().place() else { return };
-    for stage in fabric.tables().stages.all() {
+pub fn give_up_for_the_dead(memory: &'static Memory, owner: u16) {
+    for stage in memory.stages.all() {
         let seen = stage.head.word.seen();
         let is_asked = seen.state().is_some() && seen.asked() == owner;
-        if is_asked && !fabric.is_alive(seen.asker()) {
-            give_up(fabric, stage, seen);
+        if is_asked && !memory.shm.is_alive(seen.asker()) {
+            give_up(memory, stage, seen);
         }
     }
 }
 
 /// Leaves what no thread of this process has to do with, whatever is written there. To be called from time to
 /// time.
-pub fn tidy(fabric: &'static Fabric) {
-    let copier = fabric.reach().copier();
+pub fn tidy(memory: &'static Memory) {
+    let copier = memory.copier();
     let _serving = copier.serving();
-    for (stage, in_use) in copier.mine(fabric) {
+    for (stage, in_use) in copier.mine(memory) {
         let seen = stage.head.word.seen();
         // Who claims one says so before, and until it has given it up.
-        if seen.asker() == fabric.place() && sync::acquire(in_use) == 0 {
-            give_up(fabric, stage, seen);
+        if seen.asker() == memory.shm.place() && sync::acquire(in_use) == 0 {
+            give_up(memory, stage, seen);
         }
     }
     // Nobody of this process serves meanwhile.
-    fabric.tables().stages.all().for_each(|stage| stage.head.word.free_orphan(fabric.place()));
+    memory.stages.all().for_each(|stage| stage.head.word.free_orphan(memory.shm.place()));
 }
 
 #[cfg(test)]

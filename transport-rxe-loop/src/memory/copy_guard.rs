@@ -2,7 +2,7 @@
 //! becomes memory. One of the rooms where `unsafe` lives.
 //!
 //! # Why no copy touches memory that was given back
-//! Who moves bytes opens a [`Window`]: it makes its queue pair's counter odd, fences, and only then
+//! Who moves bytes opens a [`CopyGuard`]: it makes its queue pair's counter odd, fences, and only then
 //! looks at keys. Who deregisters kills the key, fences, and then waits for every counter that is odd to
 //! move on. Whichever comes second sees the other, so when a deregistration returns its key is dead and
 //! nothing moves through it any more.
@@ -17,10 +17,10 @@ use std::cell::OnceCell;
 use cq_core::setup::Access;
 use cq_core::wr::{RemoteAddr, Sge};
 
-use crate::fabric::Fabric;
+use crate::memory::Memory;
 use crate::memory::foreign::{Record, Visit};
-use crate::memory::region::{Facts, Kind, Whose};
-use crate::memory::sge::{Far, Piece, Pieces, Target};
+use crate::memory::region::{Kind, RegionEntry, Whose};
+use crate::memory::sge::{Far, Span, Spans, Target};
 use crate::protocol::window::Copying;
 use crate::sync::{self, AtomicU64};
 
@@ -53,13 +53,13 @@ pub enum Word<'w> {
     /// Of this process' alone.
     Own(&'w AtomicU64),
     /// Of another process. If `is_mapped` by others, only that one can do the atomic.
-    Far { far: Far, piece: Piece, is_mapped: bool },
+    Far { far: Far, piece: Span, is_mapped: bool },
 }
 
 /// Stands open while bytes are moved for one queue pair: by whoever holds its turn.
 #[derive(Debug)]
-pub struct Window<'a> {
-    fabric: &'static Fabric,
+pub struct CopyGuard<'a> {
+    memory: &'static Memory,
     copying: &'a Copying,
     /// Of a queue pair: the counter that this process goes by.
     own: Option<&'a Copying>,
@@ -68,36 +68,36 @@ pub struct Window<'a> {
     visit: OnceCell<Visit>,
 }
 
-impl<'a> Window<'a> {
-    /// Opens that of the queue pair with this number, whose turn is held.
+impl<'a> CopyGuard<'a> {
+    /// Opens that of a queue pair, whose send queue is owned, by its counters: the one in shared memory, and the one that
+    /// this process goes by.
     #[inline]
-    pub fn open(fabric: &'static Fabric, number: u32) -> Self {
-        let (copying, own) = (&fabric.qp(number).send.copying, &fabric.own(number).copying);
+    pub fn open(memory: &'static Memory, copying: &'a Copying, own: &'a Copying) -> Self {
         own.open_first();
         copying.open();
-        Self { fabric, copying, own: Some(own), keys: Keys::All, visit: OnceCell::new() }
+        Self { memory, copying, own: Some(own), keys: Keys::All, visit: OnceCell::new() }
     }
 
     /// Opens one through which this process' own regions alone are seen.
-    pub fn open_to_own(fabric: &'static Fabric, copying: &'a Copying) -> Self {
+    pub fn open_to_own(memory: &'static Memory, copying: &'a Copying) -> Self {
         copying.open();
-        Self { fabric, copying, own: None, keys: Keys::Own, visit: OnceCell::new() }
+        Self { memory, copying, own: None, keys: Keys::Own, visit: OnceCell::new() }
     }
 
     /// One of a queue pair that there is not.
     #[cfg(test)]
-    pub fn open_by(fabric: &'static Fabric, copying: &'a Copying) -> Self {
-        let mut window = Self::open_to_own(fabric, copying);
+    pub fn open_by(memory: &'static Memory, copying: &'a Copying) -> Self {
+        let mut window = Self::open_to_own(memory, copying);
         window.keys = Keys::All;
         window
     }
 
     /// Adds these pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
-    /// Pieces of no bytes are not looked at (Q6). A list is large, so it is filled where it lies.
+    /// Spans of no bytes are not looked at (Q6). A list is large, so it is filled where it lies.
     #[inline]
     pub fn source<'w>(
         &'w self,
-        into: &mut Pieces<'w>,
+        into: &mut Spans<'w>,
         whose: Whose,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
@@ -142,7 +142,7 @@ impl<'a> Window<'a> {
             At::Here(..) => None,
             At::Far(place, kind) => {
                 let far = Far { place, whose, needs };
-                let piece = Piece::far(at.addr as usize, LEN, at.rkey);
+                let piece = Span::far(at.addr as usize, LEN, at.rkey);
                 Some(Word::Far { far, piece, is_mapped: kind == Kind::Fabric })
             }
         }
@@ -150,7 +150,7 @@ impl<'a> Window<'a> {
 
     /// Whether a key is one that may be used so, wherever its memory is.
     pub fn knows(&self, whose: Whose, key: u32, needs: Access) -> bool {
-        let own = Facts::read(self.fabric.reach().own(key >> 8), key);
+        let own = RegionEntry::read(self.memory.own(key >> 8), key);
         let facts = own.or_else(|| Some(self.foreign(key)?.facts));
         facts.is_some_and(|facts| self.find(whose, key, facts.base, 0, needs).is_some())
     }
@@ -158,7 +158,7 @@ impl<'a> Window<'a> {
     #[inline]
     fn grant<'w>(
         &'w self,
-        pieces: &mut Pieces<'w>,
+        pieces: &mut Spans<'w>,
         whose: Whose,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
@@ -186,7 +186,7 @@ impl<'a> Window<'a> {
     #[cold]
     fn grant_foreign(
         &self,
-        pieces: &mut Pieces<'_>,
+        pieces: &mut Spans<'_>,
         whose: Whose,
         Sge { addr, length, lkey }: Sge,
         len: u32,
@@ -208,7 +208,7 @@ impl<'a> Window<'a> {
     /// they are, and may not be used so.
     #[inline]
     fn is_own(&self, whose: Whose, key: u32, addr: u64, len: u64, needs: Access) -> Option<bool> {
-        let Some(facts) = Facts::read(self.fabric.reach().own(key >> 8), key) else {
+        let Some(facts) = RegionEntry::read(self.memory.own(key >> 8), key) else {
             return Some(false);
         };
         if facts.offset(whose, addr, len, needs).is_none() {
@@ -227,13 +227,14 @@ impl<'a> Window<'a> {
         len: u64,
         needs: Access,
     ) -> Option<()> {
-        let facts = Facts::read(self.fabric.reach().own(key >> 8), key)?;
+        let facts = RegionEntry::read(self.memory.own(key >> 8), key)?;
         let bound = facts.bound(whose, addr, len, needs)?;
         // Another process that takes the key away can do it there alone.
-        let is_alive = sync::acquire(&self.fabric.mr(facts.key >> 8).key) == facts.key;
+        let is_alive = sync::acquire(&self.memory.mr(facts.key >> 8).key) == facts.key;
         // Whatever was read of a window that is being bound again: it is memory of this region that lives.
-        let slot = self.fabric.reach().own(bound.region >> 8);
-        let region = Facts::read(slot, bound.region).filter(|region| region.bound.is_none())?;
+        let slot = self.memory.own(bound.region >> 8);
+        let region =
+            RegionEntry::read(slot, bound.region).filter(|region| region.bound.is_none())?;
         let is_in_region = region.within(addr, len).is_some();
         // What binding asked of the region, too.
         let writes = needs.intersects(Access::LOCAL_WRITE | WRITING);
@@ -245,7 +246,7 @@ impl<'a> Window<'a> {
     #[inline]
     fn find(&self, whose: Whose, key: u32, addr: u64, len: u64, needs: Access) -> Option<At> {
         if self.is_own(whose, key, addr, len, needs)? {
-            let kind = Kind::read(self.fabric.reach().own(key >> 8));
+            let kind = Kind::read(self.memory.own(key >> 8));
             return Some(At::Here(addr as usize, kind));
         }
         self.find_foreign(whose, key, addr, len, needs)
@@ -279,14 +280,14 @@ impl<'a> Window<'a> {
         if key == 0 || self.keys == Keys::Own {
             return None;
         }
-        let foreign = self.fabric.reach().foreign();
+        let foreign = self.memory.foreign();
         let visit =
             self.visit.get_or_init(|| foreign.visit(std::ptr::from_ref(self.copying) as usize));
-        visit.find(self.fabric, key)
+        visit.find(self.memory, key)
     }
 }
 
-impl Drop for Window<'_> {
+impl Drop for CopyGuard<'_> {
     fn drop(&mut self) {
         if let Some(own) = self.own {
             own.close_last();

@@ -116,7 +116,7 @@ fn find(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Removes the file of a region whose owner died, and gives its bytes back, whoever still maps them.
-pub fn bury(path: &Path) {
+pub fn remove(path: &Path) {
     if let Ok(file) = find(path) {
         let all = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let len = fstat(&file).map_or(0, |stat| stat.st_size as u64);

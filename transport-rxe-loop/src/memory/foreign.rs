@@ -15,9 +15,9 @@ use std::mem;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::fabric::Fabric;
+use crate::memory::Memory;
 use crate::memory::files;
-use crate::memory::region::{Bound, Facts, Kind};
+use crate::memory::region::{Bound, Kind, RegionEntry};
 use crate::protocol::visits::{self, Retired, Visits};
 use crate::shm::mapping::Mapping;
 use crate::sync::{self, AtomicPtr};
@@ -25,7 +25,7 @@ use crate::sync::{self, AtomicPtr};
 /// A region of another process, or a window on one.
 #[derive(Debug)]
 pub struct Record {
-    pub facts: Facts,
+    pub facts: RegionEntry,
     /// The place of its process.
     pub place: u16,
     seal: u64,
@@ -36,8 +36,8 @@ pub struct Record {
 
 impl Record {
     /// Whether the entry in the table still says what is recorded here.
-    fn is_current(&self, fabric: &'static Fabric) -> bool {
-        let slot = fabric.mr(self.facts.key >> 8);
+    fn is_current(&self, memory: &'static Memory) -> bool {
+        let slot = memory.mr(self.facts.key >> 8);
         sync::acquire(&slot.key) == self.facts.key && sync::load(&slot.seal) == self.seal
     }
 
@@ -78,13 +78,13 @@ impl Foreign {
 
     /// Forgets what others have deregistered, and unmaps it as soon as nobody copies to or from it. To be called
     /// from time to time; true if something could not be unmapped yet.
-    pub fn tidy(&self, fabric: &'static Fabric) -> bool {
+    pub fn tidy(&self, memory: &'static Memory) -> bool {
         let Some(places) = self.places.get() else { return false };
         let mut known = self.lock();
         let kept = mem::take(&mut known.places).into_iter().filter(|&index| {
             // SAFETY: records in their places are retired under the mutex alone, which is held.
             let record = unsafe { sync::acquire(&places[index as usize]).as_ref() };
-            let is_current = record.is_some_and(|record| record.is_current(fabric));
+            let is_current = record.is_some_and(|record| record.is_current(memory));
             if !is_current {
                 known.retire(&places[index as usize], null_mut());
             }
@@ -103,26 +103,26 @@ impl Foreign {
     #[cold]
     fn learn(
         &self,
-        fabric: &'static Fabric,
+        memory: &'static Memory,
         place: &AtomicPtr<Record>,
         key: u32,
     ) -> Option<*mut Record> {
-        let index = fabric.tables().mrs.index(key >> 8);
+        let index = memory.mrs.index(key >> 8);
         let mut known = self.lock();
-        let (facts, (process, generation), seal) = Facts::read_sealed(fabric.mr(index), key)?;
-        if process == fabric.place() {
+        let (facts, (process, generation), seal) = RegionEntry::read_sealed(memory.mr(index), key)?;
+        if process == memory.shm.place() {
             // This process knows its own.
             return None;
         }
         let learned = sync::acquire(place);
         // SAFETY: records in their places are retired under the mutex alone, which is held.
-        if unsafe { learned.as_ref() }.is_some_and(|record| record.is_current(fabric)) {
+        if unsafe { learned.as_ref() }.is_some_and(|record| record.is_current(memory)) {
             return Some(learned);
         }
         let memory = match (facts.kind, usize::try_from(facts.len)) {
             // What a window opens on is reached by way of its region.
             (Kind::Fabric, Ok(len)) if facts.bound.is_none() => {
-                files::map(&fabric.path().memory(index, generation), len).ok()
+                files::map(&memory.shm.path().memory(index, generation), len).ok()
             }
             _ => None,
         };
@@ -166,8 +166,8 @@ pub struct Visit {
 impl Visit {
     /// What is known of the region with this key, which is not 0; `None` if nobody else has one.
     #[inline]
-    pub fn find(&self, fabric: &'static Fabric, key: u32) -> Option<&Record> {
-        let mrs = &fabric.tables().mrs;
+    pub fn find(&self, memory: &'static Memory, key: u32) -> Option<&Record> {
+        let mrs = &memory.mrs;
         let places = self
             .foreign
             .places
@@ -177,12 +177,12 @@ impl Visit {
         // began before and is borrowed, has ended.
         let known = unsafe { sync::acquire(place).as_ref() };
         if let Some(record) =
-            known.filter(|record| record.facts.key == key && record.is_current(fabric))
+            known.filter(|record| record.facts.key == key && record.is_current(memory))
         {
             return Some(record);
         }
         // SAFETY: as before.
-        self.foreign.learn(fabric, place, key).map(|record| unsafe { &*record })
+        self.foreign.learn(memory, place, key).map(|record| unsafe { &*record })
     }
 }
 

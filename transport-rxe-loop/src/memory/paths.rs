@@ -6,14 +6,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::fabric::Fabric;
-use crate::memory::reach::Trouble;
+use crate::memory::Memory;
 use crate::memory::remote::Process;
+use crate::memory::transfer::Trouble;
 use crate::shm::liveness::Liveness;
 
 /// How to get at the memory of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mean {
+pub enum AccessPath {
     /// The system moves bytes of this process.
     Direct(Process),
     /// The process itself moves them.
@@ -25,17 +25,17 @@ pub enum Mean {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Duration,
-    mean: Mean,
+    path: AccessPath,
 }
 
 /// What was found out of each process, by its place.
 #[derive(Debug)]
-pub struct Means {
+pub struct AccessPaths {
     seen: Vec<Mutex<Option<Seen>>>,
     by_service: bool,
 }
 
-impl Means {
+impl AccessPaths {
     /// For how long a process is taken to be reached so. Where it is not any more, the next call that is made by its
     /// number fails.
     const FRESH: Duration = Duration::from_millis(250);
@@ -46,26 +46,26 @@ impl Means {
     }
 
     /// How to reach a process now.
-    pub fn of(&self, fabric: &'static Fabric, place: u16) -> Mean {
-        let Some(mut seen) = self.seen(place) else { return Mean::None };
+    pub fn of(&self, memory: &'static Memory, place: u16) -> AccessPath {
+        let Some(mut seen) = self.seen(place) else { return AccessPath::None };
         let now = now();
         match *seen {
-            Some(last) if now < last.at + Self::FRESH => return last.mean,
+            Some(last) if now < last.at + Self::FRESH => return last.path,
             _ => {}
         }
-        let mean = match fabric.liveness(place) {
-            Liveness::Dead => Mean::None,
+        let path = match memory.shm.liveness(place) {
+            Liveness::Dead => AccessPath::None,
             Liveness::Alive { pid: Some(pid) } if !self.by_service => {
-                fabric.meet(place, pid).map_or(Mean::Service, Mean::Direct)
+                Process::of(memory, place, pid).map_or(AccessPath::Service, AccessPath::Direct)
             }
-            Liveness::Alive { .. } => Mean::Service,
+            Liveness::Alive { .. } => AccessPath::Service,
         };
-        *seen = (mean != Mean::None).then_some(Seen { at: now, mean });
+        *seen = (path != AccessPath::None).then_some(Seen { at: now, path });
         drop(seen);
-        if mean == Mean::None {
-            fabric.suspect();
+        if path == AccessPath::None {
+            memory.suspect();
         }
-        mean
+        path
     }
 
     /// What to do about an answer of the system's that is an error: nothing, but ask how to go on.
@@ -74,14 +74,14 @@ impl Means {
     /// It can't go on.
     pub fn learn(
         &self,
-        fabric: &'static Fabric,
+        memory: &'static Memory,
         place: u16,
         process: Process,
         errno: Errno,
     ) -> Result<(), Trouble> {
         match errno {
             Errno::FAULT => Err(Trouble::Fault),
-            Errno::SRCH => self.is_gone(fabric, place, process),
+            Errno::SRCH => self.is_gone(memory, place, process),
             _ => {
                 self.is_refused(place);
                 Ok(())
@@ -92,14 +92,14 @@ impl Means {
     /// It is not there by this number, or not any more. If it is all the same, its first thread has ended.
     fn is_gone(
         &self,
-        fabric: &'static Fabric,
+        memory: &'static Memory,
         place: u16,
         process: Process,
     ) -> Result<(), Trouble> {
         self.forget(place);
-        match self.of(fabric, place) {
-            Mean::None => return Err(Trouble::NoAnswer),
-            Mean::Direct(now) if now == process => self.is_refused(place),
+        match self.of(memory, place) {
+            AccessPath::None => return Err(Trouble::NoAnswer),
+            AccessPath::Direct(now) if now == process => self.is_refused(place),
             _ => {}
         }
         Ok(())
@@ -114,7 +114,7 @@ impl Means {
     /// The system does not move bytes of the process, for the time being.
     fn is_refused(&self, place: u16) {
         if let Some(mut seen) = self.seen(place) {
-            *seen = Some(Seen { at: now(), mean: Mean::Service });
+            *seen = Some(Seen { at: now(), path: AccessPath::Service });
         }
     }
 

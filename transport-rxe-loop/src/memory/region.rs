@@ -6,8 +6,34 @@
 
 use cq_core::setup::Access;
 
-use crate::layout::{Entry, MrSlot};
-use crate::sync;
+use crate::protocol::life::Life;
+use crate::shm::table::{Entry, entries};
+use crate::sync::{self, AtomicU32, AtomicU64};
+
+/// A memory region, or a memory window.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct MrSlot {
+    life: Life,
+    /// Its key; 0 while there is none.
+    pub key: AtomicU32,
+    pub access: AtomicU32,
+    pub pd: AtomicU32,
+    /// Whether it is memory of the fabric's: see [`Kind`].
+    pub kind: AtomicU32,
+    /// Of a window: the queue pair that it is bound to. 0 is a region.
+    pub qp: AtomicU32,
+    /// Where it starts in the owner's process.
+    pub base: AtomicU64,
+    pub len: AtomicU64,
+    /// That all of this was written by one who knew how.
+    pub seal: AtomicU64,
+    /// Of a window: the seal of the region that it lies in, and that one's key.
+    pub region_seal: AtomicU64,
+    pub region: AtomicU32,
+}
+
+entries!(MrSlot);
 
 /// Where a region's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +107,7 @@ impl Bound {
 
 /// What there is to know of a region, or of a window that is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct RegionEntry {
     pub key: u32,
     pub access: Access,
     pub domain: u32,
@@ -93,7 +119,7 @@ pub struct Facts {
     pub bound: Option<Bound>,
 }
 
-impl Facts {
+impl RegionEntry {
     /// Writes them down, the key last. The entry is the caller's, who is at this place and has it in this of
     /// its lives.
     pub fn write(&self, slot: &MrSlot, holder: (u16, u32)) {

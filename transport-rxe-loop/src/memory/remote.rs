@@ -15,7 +15,8 @@ use heapless::Vec;
 use rustix::io::Errno;
 use rustix::process::{PTracer, set_ptracer};
 
-use crate::memory::sge::{MAX_SGE, Piece, Pieces, Target};
+use crate::memory::Memory;
+use crate::memory::sge::{MAX_SGE, Span, Spans, Target};
 use crate::shm::guard_page::{TITLE_AT, Title, title};
 
 /// Whether bytes come or go.
@@ -41,6 +42,11 @@ pub struct Process {
 }
 
 impl Process {
+    /// The process at a place, which has this number; `None` if it is not to be found by that.
+    pub fn of(memory: &Memory, place: u16, pid: i32) -> Option<Self> {
+        Self::meet(pid, memory.shm.owner_at(place)?.to_word(), memory.shm.guard_of(place)?)
+    }
+
     /// The process with this number, if it is this owner, whose guard page is said to be at an address. Any is
     /// harmless.
     pub fn meet(pid: i32, owner: u32, guard: u64) -> Option<Self> {
@@ -76,7 +82,7 @@ impl Vectors {
     }
 
     /// Adds the ranges of these pieces, which all are far or none.
-    fn extend(&mut self, pieces: impl Iterator<Item = Piece>, far: bool) -> Result<(), Errno> {
+    fn extend(&mut self, pieces: impl Iterator<Item = Span>, far: bool) -> Result<(), Errno> {
         for piece in pieces {
             if piece.is_far() != far {
                 return Err(Errno::FAULT);
@@ -120,7 +126,7 @@ impl Vectors {
 /// process any more which has the number.
 pub fn copy(
     process: Process,
-    from: &Pieces<'_>,
+    from: &Spans<'_>,
     to: &Target<'_>,
     range: Range<usize>,
     late: usize,
@@ -137,7 +143,7 @@ pub fn copy(
     mine.extend(here.range(range.clone()), false)?;
     theirs.extend(there.range(range.start..late), true)?;
     theirs.extend(there.range(late..range.end), true)?;
-    // SAFETY: pieces that are not far may be read (`Pieces::push`), and a target's written (`Target::pieces_mut`).
+    // SAFETY: pieces that are not far may be read (`Spans::push`), and a target's written (`Target::pieces_mut`).
     // Before them is the byte of this function.
     unsafe { transfer(process.pid, way, &mut mine, &mut theirs) }
 }

@@ -6,7 +6,7 @@
 //! mixture of old and new, as with any device; but for [`copy_last_word_late`].
 //!
 //! A list may also have pieces of another process' memory, which is not mapped here. They are only
-//! remembered: whoever moves bytes [there](crate::memory::reach) asks for them.
+//! remembered: whoever moves bytes [there](crate::memory::transfer) asks for them.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ use heapless::Vec;
 use crate::memory::region::Whose;
 use crate::sync::{self, AtomicU8, AtomicU64};
 
-/// Pieces of a request at most.
+/// Spans of a request at most.
 pub const MAX_SGE: usize = 16;
 
 /// What moves in words; a call of `memmove` costs more than these.
@@ -30,14 +30,14 @@ const LATE: usize = 4096;
 
 /// A range of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct Span {
     pub addr: usize,
     len: u32,
     /// 0 if it is mapped here; else its key, by which its owner knows it.
     pub key: u32,
 }
 
-impl Piece {
+impl Span {
     /// One that is not mapped here.
     pub const fn far(addr: usize, len: u32, key: u32) -> Self {
         Self { addr, len, key }
@@ -71,8 +71,8 @@ pub struct Far {
 
 /// Memory that may be read for as long as `'w`.
 #[derive(Debug)]
-pub struct Pieces<'w> {
-    list: Vec<Piece, MAX_SGE, u8>,
+pub struct Spans<'w> {
+    list: Vec<Span, MAX_SGE, u8>,
     len: usize,
     /// Whose the pieces are that are not mapped here, if there are any.
     far: Option<Far>,
@@ -81,7 +81,7 @@ pub struct Pieces<'w> {
     granted: PhantomData<&'w ()>,
 }
 
-impl<'w> Pieces<'w> {
+impl<'w> Spans<'w> {
     /// Nothing.
     pub const fn new() -> Self {
         let list = Vec::new();
@@ -108,7 +108,7 @@ impl<'w> Pieces<'w> {
     /// them for a device's memory.
     pub unsafe fn push(&mut self, addr: usize, len: u32) {
         self.has_near = true;
-        self.add(Piece { addr, len, key: 0 });
+        self.add(Span { addr, len, key: 0 });
     }
 
     /// Adds a piece of another process' memory, which that one knows by the key. False if others are of yet
@@ -117,12 +117,12 @@ impl<'w> Pieces<'w> {
     pub fn push_far(&mut self, far: Far, addr: usize, len: u32, key: u32) -> bool {
         let is_the_one = *self.far.get_or_insert(far) == far && key != 0;
         if is_the_one {
-            self.add(Piece { addr, len, key });
+            self.add(Span { addr, len, key });
         }
         is_the_one
     }
 
-    fn add(&mut self, piece: Piece) {
+    fn add(&mut self, piece: Span) {
         if self.list.push(piece).is_ok() {
             self.len += piece.len();
         }
@@ -145,7 +145,7 @@ impl<'w> Pieces<'w> {
     }
 
     /// The pieces that make up some of the bytes.
-    pub fn range(&self, range: Range<usize>) -> impl Iterator<Item = Piece> + use<'_> {
+    pub fn range(&self, range: Range<usize>) -> impl Iterator<Item = Span> + use<'_> {
         let mut cursor = Cursor::at(self, range.start);
         let mut left = range.len();
         std::iter::from_fn(move || {
@@ -159,27 +159,27 @@ impl<'w> Pieces<'w> {
 
 /// Memory that may be written, too.
 #[derive(Debug)]
-pub struct Target<'w>(Pieces<'w>);
+pub struct Target<'w>(Spans<'w>);
 
 impl<'w> Target<'w> {
     /// Nothing.
     pub const fn new() -> Self {
-        Self(Pieces::new())
+        Self(Spans::new())
     }
 
     /// The first `len` bytes of these words, or all of them.
     pub fn of_words(words: &'w [AtomicU64], len: usize) -> Self {
-        Self(Pieces::of_words(words, len))
+        Self(Spans::of_words(words, len))
     }
 
     /// The pieces.
-    pub const fn pieces(&self) -> &Pieces<'w> {
+    pub const fn pieces(&self) -> &Spans<'w> {
         &self.0
     }
 
     /// One piece that is not mapped here; nothing if it is.
-    pub fn of_far(far: Far, piece: Piece) -> Self {
-        let mut pieces = Pieces::new();
+    pub fn of_far(far: Far, piece: Span) -> Self {
+        let mut pieces = Spans::new();
         // It is left out if it has no key.
         let _ = pieces.push_far(far, piece.addr, piece.len, piece.key);
         Self(pieces)
@@ -189,7 +189,7 @@ impl<'w> Target<'w> {
     ///
     /// # Safety
     /// Those are writable for `'w`.
-    pub const unsafe fn pieces_mut(&mut self) -> &mut Pieces<'w> {
+    pub const unsafe fn pieces_mut(&mut self) -> &mut Spans<'w> {
         &mut self.0
     }
 }
@@ -202,7 +202,7 @@ pub fn is_late(len: usize) -> bool {
 /// Copies all of `from` to the beginning of `to`, or as much as there is room for. One piece that overlaps
 /// another arrives as it was before.
 #[inline]
-pub fn copy(from: &Pieces<'_>, to: &Target<'_>) {
+pub fn copy(from: &Spans<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
     if overlap(from, &to.0) {
         return copy_overlapping(from, to, len);
@@ -213,7 +213,7 @@ pub fn copy(from: &Pieces<'_>, to: &Target<'_>) {
 /// [`copy`], but who sees the last eight bytes, in a copy of up to 4 KiB, sees all of it (Q8). Don't rely
 /// on it: no specification promises it.
 #[inline]
-pub fn copy_last_word_late(from: &Pieces<'_>, to: &Target<'_>) {
+pub fn copy_last_word_late(from: &Spans<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
     if overlap(from, &to.0) {
         return copy_overlapping(from, to, len);
@@ -222,7 +222,7 @@ pub fn copy_last_word_late(from: &Pieces<'_>, to: &Target<'_>) {
 }
 
 #[inline]
-fn copy_in_order(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
+fn copy_in_order(from: &Spans<'_>, to: &Target<'_>, len: usize) {
     if !is_late(len) {
         return copy_range(from, to, 0..len);
     }
@@ -231,14 +231,14 @@ fn copy_in_order(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
     copy_range(from, to, len - 8..len);
 }
 
-fn overlap(from: &Pieces<'_>, to: &Pieces<'_>) -> bool {
+fn overlap(from: &Spans<'_>, to: &Spans<'_>) -> bool {
     from.list.iter().any(|from| to.list.iter().any(|to| from.overlaps(to)))
 }
 
 /// Up to 4 KiB by way of memory of its own. Beyond that piece by piece, which is right for one that
 /// overlaps the place that it goes to itself; nobody promises more.
 #[cold]
-fn copy_overlapping(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
+fn copy_overlapping(from: &Spans<'_>, to: &Target<'_>, len: usize) {
     if len > LATE {
         return copy_range(from, to, 0..len);
     }
@@ -249,13 +249,13 @@ fn copy_overlapping(from: &Pieces<'_>, to: &Target<'_>, len: usize) {
 }
 
 /// Copies some of the bytes, up to the first that are not mapped here.
-pub fn copy_range(from: &Pieces<'_>, to: &Target<'_>, range: Range<usize>) {
+pub fn copy_range(from: &Spans<'_>, to: &Target<'_>, range: Range<usize>) {
     copy_at(from, range.start, to, range.start, range.len());
 }
 
 /// The same, for bytes that have different places in the two.
 #[inline]
-pub fn copy_at(from: &Pieces<'_>, from_at: usize, to: &Target<'_>, to_at: usize, len: usize) {
+pub fn copy_at(from: &Spans<'_>, from_at: usize, to: &Target<'_>, to_at: usize, len: usize) {
     let (mut source, mut target) = (Cursor::at(from, from_at), Cursor::at(&to.0, to_at));
     let mut left = len;
     while left > 0 {
@@ -277,12 +277,12 @@ pub fn copy_at(from: &Pieces<'_>, from_at: usize, to: &Target<'_>, to_at: usize,
 
 /// A place in a list of pieces.
 struct Cursor<'a> {
-    pieces: &'a [Piece],
+    pieces: &'a [Span],
     offset: usize,
 }
 
 impl<'a> Cursor<'a> {
-    fn at(pieces: &'a Pieces<'_>, offset: usize) -> Self {
+    fn at(pieces: &'a Spans<'_>, offset: usize) -> Self {
         let mut cursor = Self { pieces: &pieces.list, offset };
         if offset > 0 {
             cursor.advance(0);
@@ -291,10 +291,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// The bytes before the end of this piece, or so many of them; `None` at the end of all.
-    fn piece(&self, limit: usize) -> Option<Piece> {
+    fn piece(&self, limit: usize) -> Option<Span> {
         let piece = self.pieces.first().filter(|_| limit > 0)?;
         let len = limit.min(piece.len() - self.offset) as u32;
-        Some(Piece { addr: piece.addr + self.offset, len, key: piece.key })
+        Some(Span { addr: piece.addr + self.offset, len, key: piece.key })
     }
 
     fn advance(&mut self, len: usize) {

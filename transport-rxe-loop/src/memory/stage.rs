@@ -5,8 +5,6 @@
 //! process that is stopped in the middle of a request, on either side, takes none from anybody else. The
 //! [large ones](LARGE) are shared by all, and are had for one part of a message at a time.
 
-#![allow(unsafe_code)]
-
 use std::fmt;
 
 use cq_core::setup::Access;
@@ -15,7 +13,8 @@ use cq_core::wr::Sge;
 use crate::memory::region::Whose;
 use crate::memory::sge::MAX_SGE;
 use crate::protocol::stage::Word;
-use crate::shm::mapping::{Mapping, Shared};
+use crate::shm::plan::Plan;
+use crate::shm::table::shared;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// Small stages of each attachment.
@@ -46,8 +45,7 @@ pub struct Head {
     pieces: [[AtomicU64; 2]; MAX_SGE],
 }
 
-// SAFETY: `repr(C)`, atomics alone, alignment 128.
-unsafe impl Shared for Head {}
+shared!(Head);
 
 impl fmt::Debug for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,20 +72,13 @@ pub struct Stage {
 }
 
 impl Stages {
-    /// How many bytes the heads, and what goes through the stages, take for so many attachments.
-    pub const fn sizes(processes: usize) -> [usize; 2] {
+    /// Places those of so many attachments; `None` if the memory is too small.
+    pub fn place(plan: &mut Plan, processes: usize) -> Option<Self> {
+        [OWN, SMALL_BYTES, LARGE, LARGE_BYTES].into_iter().for_each(|number| plan.note(number));
         let small = processes * OWN;
-        [(small + LARGE) * size_of::<Head>(), small * SMALL_BYTES + LARGE * LARGE_BYTES]
-    }
-
-    /// Those that lie there; `None` if it is too small.
-    pub fn new(memory: &'static Mapping, at: [usize; 2], processes: usize) -> Option<Self> {
-        let [heads, data] = Self::sizes(processes);
-        Some(Self {
-            heads: memory.slice(at[0], heads / size_of::<Head>())?,
-            data: memory.slice(at[1], data / size_of::<AtomicU64>())?,
-            processes,
-        })
+        let heads = plan.table(small + LARGE);
+        let data = plan.table(small * SMALL_WORDS + LARGE * LARGE_WORDS);
+        Some(Self { heads: heads?, data: data?, processes })
     }
 
     /// The one at an index, modulo how many there are.

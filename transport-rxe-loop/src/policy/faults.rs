@@ -11,7 +11,7 @@ pub mod plan;
 
 pub use self::injected::Injected;
 pub use self::parse::{FaultsError, from_env};
-pub use self::plan::Engine;
+pub use self::plan::Injector;
 
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
-//! Memory for rings and queues: [granules](crate::protocol::arena), each with its owner. First fit from where the last
+//! Memory to allocate: [granules](crate::protocol::arena), each with its owner. First fit from where the last
 //! one was found, under one lock.
 
-use crate::error::CreateError;
-use crate::fabric::Fabric;
-use crate::lifecycle::deaths;
+use super::Shm;
+use super::owners::Owners;
+use crate::error::{AllocError, Stuck};
 use crate::protocol::arena::Granules;
-use crate::shm::lock::Stuck;
+use crate::protocol::lock::Owner;
+use crate::protocol::steps::{self, Step};
 use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 
 /// Bytes that are handed out together.
@@ -23,7 +24,7 @@ pub struct Arena {
 /// A piece of the arena, given back when it is dropped.
 #[derive(Debug)]
 pub struct Extent {
-    fabric: &'static Fabric,
+    shm: &'static Shm,
     first: usize,
     granules: usize,
 }
@@ -33,17 +34,16 @@ impl Extent {
     ///
     /// # Errors
     /// There is none so long; the device is the parent process'; or somebody is suspended while it takes one.
-    pub fn allocate(fabric: &'static Fabric, bytes: usize) -> Result<Self, CreateError> {
-        if !fabric.is_ours() {
-            return Err(CreateError::Forked);
+    pub fn allocate(shm: &'static Shm, bytes: usize) -> Result<Self, AllocError> {
+        if !shm.is_ours() {
+            return Err(AllocError::Forked);
         }
         let granules = bytes.div_ceil(GRANULE).max(1);
-        let full = CreateError::NoMemory { bytes };
-        let taken = deaths::take(fabric, || take(fabric, granules).transpose()).ok_or(full)?;
-        let first = taken.map_err(|Stuck| CreateError::Stuck)?;
-        let extent = Self { fabric, first, granules };
+        let full = AllocError::Full { bytes };
+        let first = take(shm, granules)?.ok_or(full)?;
+        let extent = Self { shm, first, granules };
         let words = granules * GRANULE / size_of::<u64>();
-        for word in fabric.memory().slice::<AtomicU64>(first * GRANULE, words).ok_or(full)? {
+        for word in shm.memory().slice::<AtomicU64>(first * GRANULE, words).ok_or(full)? {
             sync::store(word, 0);
         }
         Ok(extent)
@@ -62,17 +62,17 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        self.fabric.tables().arena.granules.give_back(self.first, self.granules);
+        self.shm.arena().granules.give_back(self.first, self.granules);
     }
 }
 
 /// The first of so many granules, if there are so many; or somebody who lives keeps everybody out.
-fn take(fabric: &'static Fabric, granules: usize) -> Result<Option<usize>, Stuck> {
-    let arena = &fabric.tables().arena;
-    // What a dead holder had marked is its own: whoever sweeps up after it gives it back.
-    let _guard = fabric.lock(&fabric.tables().common.arena, || {})?;
+fn take(shm: &'static Shm, granules: usize) -> Result<Option<usize>, Stuck> {
+    let arena = shm.arena();
+    // What a dead holder had marked is its own: who frees what that one had gives it back.
+    let _guard = shm.lock(&shm.own.common.arena, || {}, || {})?;
     let hint = (sync::load(arena.next) as usize).clamp(arena.first, arena.granules.len());
-    let from = |at| arena.granules.take(at, granules, fabric.place() as u8 + 1);
+    let from = |at| arena.granules.take(at, granules, shm.place() as u8 + 1);
     let first = from(hint).or_else(|| from(arena.first));
     if let Some(first) = first {
         sync::store(arena.next, (first + granules) as u32);
@@ -92,7 +92,7 @@ impl Arena {
     }
 
     /// Gives back all that the process at a place has, which is dead.
-    pub fn sweep(&self, place: u16) {
+    fn sweep(&self, place: u16) {
         self.granules.sweep(place as u8 + 1);
     }
 
@@ -100,6 +100,21 @@ impl Arena {
     #[cfg(test)]
     pub fn holders(&self) -> impl Iterator<Item = u16> {
         self.granules.owners().map(|owner| u16::from(owner) - 1)
+    }
+}
+
+/// The granules, and the lock under which they are allocated.
+impl Owners for Shm {
+    fn inherit(&self, dead: Owner) {
+        let lock = &self.own.common.arena;
+        if lock.holder() == Some(dead) {
+            drop(self.try_lock(lock));
+        }
+    }
+
+    fn free(&self, place: u16) {
+        self.arena.sweep(place);
+        steps::done(Step::Swept);
     }
 }
 

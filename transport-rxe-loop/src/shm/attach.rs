@@ -12,6 +12,7 @@
 //! All but 1 are done behind the gate, so that nobody attaches to a file that is being removed. What lies
 //! beside a file goes before it, and also when a new one is made, while its maker still is in its gate.
 
+use std::any::Any;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,15 +25,13 @@ use super::error::AttachError;
 use super::file::{self, FileId};
 use super::fork;
 use super::guard_page::GuardPage;
-use super::header::{self, Format};
-use super::limits::Limits;
+use super::header;
 use super::liveness::{self, Gate, Liveness};
 use super::name::FabricPath;
 use super::prune::prune;
 use super::registry::{Descriptor, Guard, Kept, REGISTRY, Registry};
+use super::shape::{Format, Shape};
 use super::unshared::Opened;
-use crate::error::OpenError;
-use crate::fabric::Fabric;
 use crate::shm::mapping::Mapping;
 use crate::sync::AtomicU32;
 
@@ -48,11 +47,11 @@ pub struct Attachment {
     fd: &'static Descriptor,
     id: FileId,
     memory: &'static Mapping,
-    limits: Limits,
+    shape: Shape,
     owner: u32,
     guard: GuardPage,
     generation: u32,
-    device: OnceLock<Fabric>,
+    device: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Attachment {
@@ -60,16 +59,21 @@ impl Attachment {
     ///
     /// # Errors
     /// What making it says; and others who make it take too long.
-    pub fn device(
+    pub fn device<D: Any + Send + Sync, E: From<AttachError>>(
         &'static self,
-        make: impl FnOnce() -> Result<Fabric, OpenError>,
-    ) -> Result<&'static Fabric, OpenError> {
-        let busy = AttachError::Busy { path: self.path.file() };
-        let _guard = REGISTRY.lock(Instant::now() + PATIENCE).ok_or(busy)?;
-        match self.device.get() {
-            Some(device) => Ok(device),
-            None => make().map(|device| self.device.get_or_init(|| device)),
-        }
+        make: impl FnOnce() -> Result<D, E>,
+    ) -> Result<&'static D, E> {
+        let busy = || AttachError::Busy { path: self.path.file() };
+        let _guard = REGISTRY.lock(Instant::now() + PATIENCE).ok_or_else(busy)?;
+        let device = match self.device.get() {
+            Some(device) => device,
+            None => {
+                let made = Box::new(make()?);
+                self.device.get_or_init(|| made)
+            }
+        };
+        // A fabric of this format has no other device.
+        Ok(device.downcast_ref().ok_or_else(busy)?)
     }
 
     /// The file's bytes; the first [`header::BYTES`] are not the tables'.
@@ -78,8 +82,8 @@ impl Attachment {
     }
 
     /// How much it can hold, as was said when it was made.
-    pub const fn limits(&self) -> &Limits {
-        &self.limits
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// Where its files lie.
@@ -193,7 +197,7 @@ impl Attachment {
     }
 
     fn words(&self) -> &'static [AtomicU32] {
-        header::claims(self.memory, &self.limits)
+        header::claims(self.memory, &self.shape)
     }
 }
 
@@ -206,17 +210,17 @@ impl Registry {
     pub fn attach(
         &'static self,
         path: &FabricPath,
-        wanted: &Limits,
+        wanted: &Shape,
         format: &Format,
     ) -> Result<&'static Attachment, AttachError> {
-        let limits = wanted.in_force(format.tables)?;
+        let shape = wanted.in_force(format)?;
         let begun = Instant::now();
         let deadline = begun + PATIENCE;
         let busy = || AttachError::Busy { path: path.file() };
         let guard = self.lock(deadline).ok_or_else(busy)?;
         fork::watch(&guard)
             .map_err(|errno| AttachError::system("watching over forks", path.file(), errno))?;
-        let attempt = Attempt { guard, path, limits, format, deadline };
+        let attempt = Attempt { guard, path, shape, format, deadline };
         loop {
             match attempt.make_one() {
                 Ok(Some(attachment)) => return Ok(attachment),
@@ -246,7 +250,7 @@ fn pause() {
 struct Attempt<'a> {
     guard: Guard,
     path: &'a FabricPath,
-    limits: Limits,
+    shape: Shape,
     format: &'a Format,
     deadline: Instant,
 }
@@ -289,7 +293,7 @@ impl Attempt<'_> {
     /// Makes the file, as none was found.
     fn found(&self) -> Result<Option<&'static Attachment>, AttachError> {
         prune(&self.guard, self.path);
-        let kept = self.keep(file::make(self.path, self.limits.bytes)?)?;
+        let kept = self.keep(file::make(self.path, self.shape.bytes)?)?;
         let made = self.make(kept);
         if !matches!(made, Ok(Some(_))) {
             // Nobody else ever saw it.
@@ -301,15 +305,15 @@ impl Attempt<'_> {
     /// Writes a new file, and gives it its name.
     fn make(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
         let Some(fd) = kept.fd() else { return Ok(None) };
-        header::write(fd, &self.limits, self.format).map_err(self.failed("writing the header"))?;
-        let memory = self.map(fd, &self.limits)?;
-        let place = self.claim(fd, &memory, &self.limits)?;
+        header::write(fd, &self.shape, self.format).map_err(self.failed("writing the header"))?;
+        let memory = self.map(fd, &self.shape)?;
+        let place = self.claim(fd, &memory, &self.shape)?;
         let _gate = self.gate(fd)?;
         if !kept.is_open() || !file::link(fd, self.path)? {
             return Ok(None);
         }
         file::clear(self.path);
-        Ok(Some(self.attached(kept, memory, self.limits, place)))
+        Ok(Some(self.attached(kept, memory, self.shape, place)))
     }
 
     /// Attaches to a file that others use. The gate is ours.
@@ -319,27 +323,27 @@ impl Attempt<'_> {
         fd: BorrowedFd<'static>,
     ) -> Result<Option<&'static Attachment>, AttachError> {
         let len = file::len_of(fd).map_err(self.failed("measuring"))?;
-        let limits = header::read(fd, len, self.format)
+        let shape = header::read(fd, len, self.format)
             .map_err(self.failed("reading the header"))?
             .map_err(|why| AttachError::NotOurs { path: self.path.file(), why })?;
-        file::reserve(fd, self.path, limits.bytes)?;
-        let memory = self.map(fd, &limits)?;
-        let place = self.claim(fd, &memory, &limits)?;
+        file::reserve(fd, self.path, shape.bytes)?;
+        let memory = self.map(fd, &shape)?;
+        let place = self.claim(fd, &memory, &shape)?;
         // What was mapped and locked is not the file, if the program closed what is not its own meanwhile.
-        Ok(kept.is_open().then(|| self.attached(kept, memory, limits, place)))
+        Ok(kept.is_open().then(|| self.attached(kept, memory, shape, place)))
     }
 
     fn attached(
         &self,
         kept: &'static Kept,
         memory: Mapping,
-        limits: Limits,
+        shape: Shape,
         (owner, guard): (u32, GuardPage),
     ) -> &'static Attachment {
         let (path, id, generation) = (self.path.clone(), kept.id(), fork::generation());
         let (fd, device) = (kept.descriptor(), OnceLock::new());
         let memory = Box::leak(Box::new(memory));
-        kept.attach(Attachment { path, fd, id, memory, limits, owner, guard, generation, device })
+        kept.attach(Attachment { path, fd, id, memory, shape, owner, guard, generation, device })
     }
 
     fn keep(&self, file: Opened) -> Result<&'static Kept, AttachError> {
@@ -353,8 +357,8 @@ impl Attempt<'_> {
             .ok_or_else(|| AttachError::Busy { path: self.path.file() })
     }
 
-    fn map(&self, fd: BorrowedFd<'_>, limits: &Limits) -> Result<Mapping, AttachError> {
-        Mapping::of_file(fd, limits.bytes as usize).map_err(self.failed("mapping"))
+    fn map(&self, fd: BorrowedFd<'_>, shape: &Shape) -> Result<Mapping, AttachError> {
+        Mapping::of_file(fd, shape.bytes as usize).map_err(self.failed("mapping"))
     }
 
     /// Takes a place for this process, and lives there as long as there is the guard page.
@@ -362,9 +366,9 @@ impl Attempt<'_> {
         &self,
         fd: BorrowedFd<'_>,
         memory: &Mapping,
-        limits: &Limits,
+        shape: &Shape,
     ) -> Result<(u32, GuardPage), AttachError> {
-        for (index, word) in (0..).zip(header::claims(memory, limits)) {
+        for (index, word) in (0..).zip(header::claims(memory, shape)) {
             // The word says that nothing is left of who was here; the locks say that nobody lives here,
             // another copy in this process included, even if somebody scribbled over the word.
             let mut guard = None;
@@ -381,7 +385,7 @@ impl Attempt<'_> {
                 return Ok(place);
             }
         }
-        let max = limits.processes;
+        let max = shape.processes;
         Err(AttachError::TooManyProcesses { path: self.path.file(), max })
     }
 

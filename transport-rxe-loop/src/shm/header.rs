@@ -1,7 +1,7 @@
 //! The first page of a fabric's file: what it is and how much it holds, and which processes are attached.
 //!
 //! ```text
-//! 0      magic, version, layout, limits: written before anybody else can see the file, and read once,
+//! 0      magic, version, layout, shape: written before anybody else can see the file, and read once,
 //!        into memory of one's own, by each who attaches
 //! 1024   a word for each process: see `claim`
 //! 4096   the tables
@@ -11,8 +11,9 @@ use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 use thiserror::Error;
 
-use super::limits::Limits;
 use super::liveness::MAX_PROCESSES;
+use super::plan::Plan;
+use super::shape::{Format, KINDS, Shape};
 use crate::shm::mapping::Mapping;
 use crate::sync::AtomicU32;
 
@@ -23,29 +24,26 @@ const CLAIMS: usize = 1024;
 const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= BYTES);
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-loop");
-/// Counts whenever what the bytes mean changes, or the locks; what they are is told by [`Format::layout`].
-pub const VERSION: u64 = 4;
-const WORDS: usize = 10;
-
-/// What this build makes of a fabric's bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Format {
-    /// Sizes and offsets of the tables' parts, [mixed](layout). Builds that differ in it refuse each other.
-    pub layout: u64,
-    /// How many bytes the tables take.
-    pub tables: fn(&Limits) -> usize,
-}
+/// Counts whenever what the bytes mean changes, or the locks; what they are is told by [`Plan::layout`].
+pub const VERSION: u64 = 5;
+const WORDS: usize = 5 + KINDS;
 
 /// One number for many: FNV-1a, by words.
 #[must_use]
-pub const fn layout(numbers: &[usize]) -> u64 {
+pub const fn mixed(numbers: &[usize]) -> u64 {
     let mut mixed: u64 = 0xcbf2_9ce4_8422_2325;
     let mut at = 0;
     while at < numbers.len() {
-        mixed = (mixed ^ numbers[at] as u64).wrapping_mul(0x100_0000_01b3);
+        mixed = mix(mixed, numbers[at]);
         at += 1;
     }
     mixed
+}
+
+/// The same, for one number more.
+#[must_use]
+pub const fn mix(mixed: u64, number: usize) -> u64 {
+    (mixed ^ number as u64).wrapping_mul(0x100_0000_01b3)
 }
 
 /// Why a file is no fabric for this build.
@@ -69,35 +67,28 @@ pub enum NotOurs {
     Damaged,
 }
 
-fn numbers(limits: &Limits, format: &Format) -> [u64; WORDS] {
-    [
-        MAGIC,
-        VERSION,
-        format.layout,
-        limits.queue_pairs.into(),
-        limits.completion_queues.into(),
-        limits.memory_regions.into(),
-        limits.shared_receive_queues.into(),
-        limits.channels.into(),
-        limits.processes.into(),
-        limits.bytes,
-    ]
+fn numbers(shape: &Shape, format: &Format) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    words[..3].copy_from_slice(&[MAGIC, VERSION, Plan::measure(shape, format).layout()]);
+    words[3..5].copy_from_slice(&[shape.processes.into(), shape.bytes]);
+    words[5..].copy_from_slice(&shape.entries.map(u64::from));
+    words
 }
 
-/// Writes the header of a new file. `limits` are in force.
-pub fn write(fd: BorrowedFd<'_>, limits: &Limits, format: &Format) -> Result<(), Errno> {
-    let bytes = numbers(limits, format).map(u64::to_le_bytes);
+/// Writes the header of a new file. The shape is in force.
+pub fn write(fd: BorrowedFd<'_>, shape: &Shape, format: &Format) -> Result<(), Errno> {
+    let bytes = numbers(shape, format).map(u64::to_le_bytes);
     let written = retry_on_intr(|| pwrite(fd, bytes.as_flattened(), 0))?;
     if written == WORDS * 8 { Ok(()) } else { Err(Errno::IO) }
 }
 
-/// Reads the header of a file of `len` bytes: its limits, which are possible and fit its length, whoever
+/// Reads the header of a file of `len` bytes: its shape, which is possible and fits its length, whoever
 /// wrote it.
 pub fn read(
     fd: BorrowedFd<'_>,
     len: u64,
     format: &Format,
-) -> Result<Result<Limits, NotOurs>, Errno> {
+) -> Result<Result<Shape, NotOurs>, Errno> {
     let mut bytes = [[0; 8]; WORDS];
     // What a short file lacks stays 0, which none of the numbers may be.
     retry_on_intr(|| pread(fd, bytes.as_flattened_mut(), 0))?;
@@ -111,44 +102,32 @@ pub fn is_of_this_version(fd: BorrowedFd<'_>) -> bool {
     read.is_ok() && bytes.map(u64::from_le_bytes) == [MAGIC, VERSION]
 }
 
-fn judge(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Limits, NotOurs> {
-    let [magic, version, layout, tables @ .., bytes] = *words;
+fn judge(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, NotOurs> {
+    let [magic, version, layout, processes, bytes, entries @ ..] = *words;
     if magic != MAGIC {
         return Err(NotOurs::Magic);
     }
     if version != VERSION {
         return Err(NotOurs::Version { found: version });
     }
-    if layout != format.layout {
+    let number = |word| u32::try_from(word).unwrap_or(0);
+    let found = Shape { entries: entries.map(number), processes: number(processes), bytes };
+    // Of any shape: sizes and numbers that builds agree on do not depend on how many entries there are.
+    if layout
+        != Plan::measure(&Shape { entries: [0; KINDS], processes: 0, bytes: 0 }, format).layout()
+    {
         return Err(NotOurs::Layout);
     }
-    let tables = tables.map(|number| u32::try_from(number).unwrap_or(0));
-    let [
-        queue_pairs,
-        completion_queues,
-        memory_regions,
-        shared_receive_queues,
-        channels,
-        processes,
-    ] = tables;
-    let found = Limits {
-        queue_pairs,
-        completion_queues,
-        memory_regions,
-        shared_receive_queues,
-        channels,
-        processes,
-        bytes,
-    };
-    match found.in_force(format.tables) {
-        Ok(limits) if limits == found && bytes == len => Ok(limits),
+    let fits = entries.map(number).map(u64::from) == entries && bytes == len;
+    match found.in_force(format) {
+        Ok(shape) if shape == found && fits => Ok(shape),
         _ => Err(NotOurs::Damaged),
     }
 }
 
 /// The words of the processes of a mapped fabric.
-pub fn claims<'m>(memory: &'m Mapping, limits: &Limits) -> &'m [AtomicU32] {
-    memory.slice(CLAIMS, limits.processes.min(MAX_PROCESSES) as usize).unwrap_or(&[])
+pub fn claims<'m>(memory: &'m Mapping, shape: &Shape) -> &'m [AtomicU32] {
+    memory.slice(CLAIMS, shape.processes.min(MAX_PROCESSES) as usize).unwrap_or(&[])
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
-//! Waiting: for a [lock](crate::protocol::lock) whose holder may be dead, and for the
-//! [ownership](crate::protocol::ownership) of a send queue. No poller takes either. A send queue is owned by threads of
-//! its own process alone; a lock is held by any process, which may be killed.
+//! Waiting for a [lock](crate::protocol::lock), which any process may hold, and be killed meanwhile. No poller takes one.
 
 use std::time::{Duration, Instant};
 
+use crate::error::Stuck;
 use crate::protocol::lock::{Lock, Owner};
-use crate::protocol::ownership::Ownership;
 
 /// Spins for a moment, then lets others run.
 #[derive(Debug, Default)]
@@ -24,10 +22,6 @@ impl Backoff {
         }
     }
 }
-
-/// A lock could not be had: a process that lives has held it for longer than any lock is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stuck;
 
 /// The lock is taken.
 #[derive(Debug)]
@@ -125,16 +119,6 @@ impl Patience {
     /// Whether it has been long enough.
     pub fn is_over(&self) -> bool {
         self.waited >= Self::END
-    }
-}
-
-impl Ownership {
-    /// Waits until it is [seized](Self::try_seize).
-    pub fn seize(&self) {
-        let mut backoff = Backoff::default();
-        while !self.try_seize() {
-            backoff.snooze();
-        }
     }
 }
 

@@ -4,11 +4,11 @@
 
 use std::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 
-use cq_core::queue::raw::{Layout, RawQueue, Slot};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
+use crate::protocol::lock::Lock;
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
 /// Memory of the system's own, zeroed, aligned to a page, unmapped when this is dropped.
@@ -104,14 +104,12 @@ impl Mapping {
         Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast(), len) })
     }
 
-    /// The completion queue at `offset`; `None` if it is not aligned, or not all inside, or none.
+    /// Where `offset` is, and how many bytes there are from there on; `None` if it is not inside.
     #[inline]
-    pub fn queue(&self, offset: usize, layout: Layout) -> Option<RawQueue<'_>> {
-        let room = self.len.checked_sub(offset)?;
-        // SAFETY: `offset` is inside the mapping, of which `room` bytes are left, which live as long as `self`; everybody
-        // maps them as what is `Shared`, atomics. Producers take turns under the queue's lock, in whatever process,
-        // and its owner alone polls.
-        unsafe { RawQueue::new(self.base.add(offset), room, layout).ok() }
+    pub fn from(&self, offset: usize) -> Option<(NonNull<u8>, usize)> {
+        let left = self.len.checked_sub(offset)?;
+        // SAFETY: `offset` is inside the mapping.
+        Some((unsafe { self.base.add(offset) }, left))
     }
 
     /// The thing at `offset`.
@@ -169,14 +167,14 @@ impl Drop for Mapping {
 /// `repr(transparent)`), it needs no drop, and its alignment is at most a page's.
 pub unsafe trait Shared: Sync {}
 
+// SAFETY: an atomic integer, `repr(transparent)`.
+unsafe impl Shared for Lock {}
 // SAFETY: an atomic integer.
 unsafe impl Shared for AtomicU8 {}
 // SAFETY: an atomic integer.
 unsafe impl Shared for AtomicU32 {}
 // SAFETY: an atomic integer.
 unsafe impl Shared for AtomicU64 {}
-// SAFETY: six atomic words, `repr(C)`; any bytes are a slot, says its documentation.
-unsafe impl Shared for Slot {}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! Tables whose entries are claimed by whoever needs one, and who it is that has each.
 
+use super::mapping::Shared;
+use super::plan::Plan;
 use crate::protocol::life::Life;
 use crate::protocol::steps::{self, Step};
-use crate::shm::mapping::{Mapping, Shared};
 use crate::sync::{self, AtomicU32};
 
 /// An entry of a table.
@@ -10,6 +11,33 @@ pub trait Entry: Shared {
     /// Whether it is taken.
     fn life(&self) -> &Life;
 }
+
+/// Says of types which are `repr(C)`, and consist of atomics alone, that they may lie in shared memory.
+macro_rules! shared {
+    ($($entry:ty),+) => {
+        $(
+            #[expect(unsafe_code, reason = "a layout for `Plan::table`")]
+            // SAFETY: `repr(C)`, atomics alone, alignment at most 128: see where it is defined.
+            unsafe impl $crate::shm::mapping::Shared for $entry {}
+        )+
+    };
+}
+
+/// The same of entries of tables, whose `life` says whether they are taken.
+macro_rules! entries {
+    ($($entry:ty),+) => {
+        $crate::shm::table::shared!($($entry),+);
+        $(
+            impl $crate::shm::table::Entry for $entry {
+                fn life(&self) -> &$crate::protocol::life::Life {
+                    &self.life
+                }
+            }
+        )+
+    };
+}
+
+pub(crate) use {entries, shared};
 
 /// Entries of one kind.
 #[derive(Debug)]
@@ -22,10 +50,11 @@ pub struct Table<T: 'static> {
 }
 
 impl<T: Entry> Table<T> {
-    /// The table whose counter and entries lie there; `None` if the memory is too small for it.
-    pub fn new(memory: &'static Mapping, next: usize, at: usize, entries: usize) -> Option<Self> {
-        let (next, entries) = (memory.at(next)?, memory.slice(at, entries)?);
-        Some(Self { next, entries, first_number: 0 })
+    /// Places one of so many entries, a power of two; `None` if the memory is too small for it.
+    pub fn place(plan: &mut Plan, entries: u32) -> Option<Self> {
+        let next = plan.table(1);
+        let entries = plan.table(entries as usize);
+        Some(Self { next: next?.first()?, entries: entries?, first_number: 0 })
     }
 
     /// The same, whose numbers are counted from this one on: entries, and their generations.

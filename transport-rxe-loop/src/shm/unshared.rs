@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 
-use crate::shm::thread::Blocked;
+use crate::shm::signals::Blocked;
 use crate::sync::{self, AtomicU32};
 
 const NOTHING: u32 = u32::MAX;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::fabric::Fabric;
 use crate::layout::{Entry, Table};
+use crate::lifecycle::Device;
 use crate::protocol::lock::{Lock, Owner};
 use crate::protocol::window::Shut;
 
@@ -21,7 +21,7 @@ pub struct Estate {
 
 impl Estate {
     /// That of each place which has one.
-    pub fn all(fabric: &'static Fabric) -> BTreeMap<u16, Self> {
+    pub fn all(fabric: &'static Device) -> BTreeMap<u16, Self> {
         let (tables, mut all) = (fabric.tables(), BTreeMap::<_, Self>::new());
         let mut count = |place, kind: fn(&mut Self) -> &mut usize| {
             *kind(all.entry(place).or_default()) += 1;
@@ -36,7 +36,7 @@ impl Estate {
     }
 
     /// That of a place.
-    pub fn of(fabric: &'static Fabric, place: u16) -> Self {
+    pub fn of(fabric: &'static Device, place: u16) -> Self {
         Self::all(fabric).remove(&place).unwrap_or_default()
     }
 }
@@ -47,14 +47,14 @@ fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = u16> {
 
 /// What belongs to nobody who lives. It is the sweepers' for a moment after each death; to the end of time
 /// it is a leak.
-pub fn ownerless(fabric: &'static Fabric) -> Vec<String> {
+pub fn ownerless(fabric: &'static Device) -> Vec<String> {
     let tables = fabric.tables();
-    let dead: Vec<_> = fabric.others().filter(|&owner| fabric.is_dead(owner)).collect();
+    let dead: Vec<_> = fabric.shm.others().filter(|&owner| fabric.shm.is_dead(owner)).collect();
     let mut found: Vec<_> = dead.iter().map(|dead| format!("the place of {dead:?}")).collect();
-    let alive: Vec<_> = fabric.others().map(Owner::place).chain([fabric.place()]).collect();
+    let alive: Vec<_> = fabric.shm.others().map(Owner::place).chain([fabric.shm.place()]).collect();
     let estates = Estate::all(fabric).into_iter().filter(|(place, _)| !alive.contains(place));
     found.extend(estates.map(|(place, estate)| format!("{estate:?} of place {place}")));
-    let is_dead = |&(_, holder): &(String, Owner)| fabric.is_dead(holder);
+    let is_dead = |&(_, holder): &(String, Owner)| fabric.shm.is_dead(holder);
     let locks = held(fabric).into_iter().filter(is_dead);
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
     for (index, slot) in (0..).zip(tables.qps.all()) {
@@ -68,7 +68,7 @@ pub fn ownerless(fabric: &'static Fabric) -> Vec<String> {
 }
 
 /// The locks that are held, and by whom.
-pub fn held(fabric: &'static Fabric) -> Vec<(String, Owner)> {
+pub fn held(fabric: &'static Device) -> Vec<(String, Owner)> {
     let tables = fabric.tables();
     let (sweep, arena) = (&tables.common.sweep, &tables.common.arena);
     let mut all = vec![("the sweep's".to_owned(), sweep), ("the arena's".to_owned(), arena)];
@@ -90,8 +90,8 @@ fn named<T: Entry>(
 }
 
 /// The files beside the fabric whose channel or region there is not.
-fn files(fabric: &'static Fabric) -> impl Iterator<Item = String> {
-    let (tables, path) = (fabric.tables(), fabric.path());
+fn files(fabric: &'static Device) -> impl Iterator<Item = String> {
+    let (tables, path) = (fabric.tables(), fabric.shm.path());
     let bells = tables.channels.all().iter().zip(0..);
     let bells = bells.filter(|(slot, _)| slot.life().place().is_some());
     let regions = tables.mrs.all().iter().zip(0..);

@@ -2,12 +2,12 @@
 
 use super::Cq;
 use crate::completion::moderation::act;
-use crate::completion::push::lock;
 use crate::completion::queue::ring;
+use crate::engine::complete;
 use crate::error::ModerateError;
+use crate::error::Stuck;
 use crate::protocol::mode::Trait;
 use crate::protocol::moderation::{Alert, Setting};
-use crate::shm::lock::Stuck;
 
 impl Cq {
     /// Lets an event wait for `count` completions, or for `period` microseconds after the first of them;
@@ -36,23 +36,24 @@ impl Cq {
     /// The service thread, which raises events whose time is over, can't be started; or another process holds the
     /// queue's lock. Nothing was changed.
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
-        let (fabric, index) = (self.queue.fabric, self.queue.index);
-        if !fabric.is_ours() {
+        let (engine, index) = (self.queue.engine, self.queue.index);
+        if !engine.shm.is_ours() {
             return Err(ModerateError::Forked);
         }
-        let (slot, setting) = (fabric.cq(index), Setting { count, period });
+        let (slot, setting) = (engine.completions.cq(index), Setting { count, period });
         if setting.is_any() && self.attachments.1.is_some() {
-            fabric.service().moderates(fabric, index).map_err(|error| ModerateError::NoThread {
+            engine.shm.thread().start().map_err(|error| ModerateError::NoThread {
                 errno: error.raw_os_error().unwrap_or(0),
             })?;
+            engine.completions.moderated().insert(index);
         }
         let alert = {
-            let _guard = lock(fabric, index).map_err(|Stuck| ModerateError::Stuck)?;
+            let _guard = complete::lock(engine, index).map_err(|Stuck| ModerateError::Stuck)?;
             slot.mode.set(Trait::Moderated, setting.is_any());
-            let queue = ring(fabric, slot.fanin.place());
+            let queue = ring(engine.completions, slot.fanin.place());
             queue.map_or(Alert::None, |queue| slot.moderation.set(queue.control(), setting))
         };
-        act(fabric, index, alert);
+        act(engine.completions, index, alert);
         Ok(())
     }
 }

@@ -10,9 +10,10 @@ use cq_core::queue::{OnChannel, State};
 use cq_core::transport::Arm;
 
 use super::Cq;
-use crate::completion::push::lock;
-use crate::completion::queue::{self, ring};
+use crate::completion::queue::ring;
+use crate::engine::complete;
 use crate::error::{CreateError, ResizeError};
+use crate::lifecycle::deaths;
 use crate::protocol::fanin::Place;
 use crate::protocol::mode::Trait;
 
@@ -34,7 +35,8 @@ impl Cq {
     /// More completions wait than it would hold, a capacity of 0 or past the device's limit, no memory, or
     /// it has overrun. Nothing was changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-        let (place, extent) = queue::allocate(self.queue.fabric, capacity)?;
+        let (place, extent) =
+            deaths::take(self.device, || super::allocate(self.queue.engine, capacity))?;
         self.move_to(place, capacity)?;
         // No producer knows the old memory any more: they look it up under the lock.
         let mut mine = self.queue.extent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,13 +45,13 @@ impl Cq {
     }
 
     fn move_to(&mut self, place: Place, asked: u32) -> Result<(), ResizeError> {
-        let (fabric, index) = (self.queue.fabric, self.queue.index);
-        let fanin = &fabric.cq(index).fanin;
-        let _guard = lock(fabric, index).map_err(|_| CreateError::Stuck)?;
+        let (engine, index) = (self.queue.engine, self.queue.index);
+        let fanin = &engine.completions.cq(index).fanin;
+        let _guard = complete::lock(engine, index).map_err(CreateError::from)?;
         let none = CreateError::NoMemory { bytes: Layout::SLOTS_AT };
-        let old = ring(fabric, fanin.place()).ok_or(none)?;
-        let new = ring(fabric, place).ok_or(none)?;
-        let is_given_up = fabric.cq(index).mode.has(Trait::GivenUp);
+        let old = ring(engine.completions, fanin.place()).ok_or(none)?;
+        let new = ring(engine.completions, place).ok_or(none)?;
+        let is_given_up = engine.completions.cq(index).mode.has(Trait::GivenUp);
         if is_given_up || old.control().state() != State::Running {
             return Err(ResizeError::Overrun);
         }

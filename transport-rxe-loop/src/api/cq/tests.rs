@@ -12,8 +12,8 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::completion::channel;
 use crate::completion::push::push;
-use crate::fabric::Fabric;
 use crate::inside::actor::until;
+use crate::lifecycle::Device;
 use crate::protocol::fanin::Place;
 use crate::protocol::lock::Owner;
 use crate::shm::limits::Limits;
@@ -40,7 +40,7 @@ fn entries<const N: usize>() -> [Entry; N] {
 #[test]
 fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
     let (context, fabric) = with_one().alone();
-    let lock = &fabric.cq(0).fanin.lock;
+    let lock = &fabric.completions.cq(0).fanin.lock;
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
     let _cq = context.create_cq(4, None).unwrap();
     assert_eq!(lock.holder(), None);
@@ -93,7 +93,7 @@ fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
 fn q11_nothing_is_pushed_to_where_a_queue_was() {
     let (context, fabric) = with_one().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let place = fabric.cq(0).fanin.place();
+    let place = fabric.completions.cq(0).fanin.place();
     cq.destroy().unwrap();
     push(fabric, 0, &entries::<1>());
     let mut left = ring(fabric, place).unwrap().into_consumer(0, NoChannel);
@@ -102,8 +102,8 @@ fn q11_nothing_is_pushed_to_where_a_queue_was() {
 
 #[test]
 fn no_queue_leads_out_of_the_arena() {
-    let fabric = Fabric::of_tests();
-    let (arena, size) = (fabric.tables().arena.offset(), fabric.memory().len());
+    let fabric = Device::of_tests();
+    let (arena, size) = (fabric.shm.arena().offset(), fabric.memory().len());
     let is_one = |offset: usize, log2| {
         ring(fabric, Place { offset: offset as u32, log2, promised: 8 }).is_some()
     };
@@ -118,15 +118,15 @@ fn n07_a_queue_leaves_its_channels_before_its_place_is_another_s() {
     let (context, fabric) = OpenOptions::new().alone();
     let channel = context.create_channel().unwrap();
     let cq = context.create_cq(4, Some(&channel)).unwrap();
-    let (index, slot) = (cq.queue.index, fabric.cq(cq.queue.index));
-    let suspended = fabric.lock(&slot.fanin.lock, || {}).unwrap();
+    let (index, slot) = (cq.queue.index, fabric.completions.cq(cq.queue.index));
+    let suspended = fabric.memory.lock(&slot.fanin.lock, || {}).unwrap();
     thread::scope(|scope| {
         let destroys = scope.spawn(|| cq.destroy().unwrap());
         until("it has left them", || {
             let sources = [Source::Completion(index), Source::Overrun(index)];
-            sources.iter().all(|&source| !channel::is_attached(fabric, source))
+            sources.iter().all(|&source| !channel::is_attached(fabric.completions, source))
         });
-        assert_eq!(slot.life().place(), Some(fabric.place()));
+        assert_eq!(slot.life().place(), Some(fabric.shm.place()));
         drop(suspended);
         destroys.join().unwrap();
     });

@@ -16,8 +16,8 @@ use crate::api::qp::{QpInit, QueuePair};
 use crate::engine::identity;
 use crate::inside::actor::until;
 use crate::layout::{Entry, MrSlot};
-use crate::memory::copy_guard::Window;
-use crate::memory::region::{Bound, Facts, Kind};
+use crate::memory::copy_guard::CopyGuard;
+use crate::memory::region::{Bound, Kind, RegionEntry};
 use crate::sync;
 
 /// A place where nobody lives.
@@ -30,12 +30,12 @@ struct Alone {
     region: OwnedRegion,
     window: MemoryWindow,
     pd: ProtectionDomain,
-    fabric: &'static Fabric,
+    fabric: &'static Device,
 }
 
 impl Alone {
     fn new() -> Self {
-        Self::of((Context::open("loop0").unwrap(), Fabric::of_tests()))
+        Self::of((Context::open("loop0").unwrap(), Device::of_tests()))
     }
 
     /// In a fabric where no other test waits for what is copied.
@@ -43,7 +43,7 @@ impl Alone {
         Self::of(OpenOptions::new().alone())
     }
 
-    fn of((context, fabric): (Context, &'static Fabric)) -> Self {
+    fn of((context, fabric): (Context, &'static Device)) -> Self {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
         let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
         let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
@@ -90,7 +90,7 @@ impl Alone {
 
     /// The entry of its window that all see.
     fn slot(&self) -> &'static MrSlot {
-        self.fabric.mr(self.window.place.index)
+        self.fabric.memory.mr(self.window.place.index)
     }
 }
 
@@ -125,17 +125,17 @@ fn x04_who_scribbles_over_a_window_can_do_no_more_than_kill_its_key() {
 fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
     let mut alone = Alone::new();
     let (slot, key) = (alone.slot(), alone.window.rkey());
-    let facts = Facts::read(slot, key).unwrap();
+    let facts = RegionEntry::read(slot, key).unwrap();
     assert_eq!(alone.outcome(SendWr::local_invalidate(1, key)), WcStatus::SUCCESS);
     facts.write(slot, slot.life().holder().unwrap());
     assert!(!alone.is_open());
-    Facts::erase(slot);
+    RegionEntry::erase(slot);
 }
 
 #[test]
 fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
     let mut alone = Alone::new();
-    let (windows, key) = (alone.fabric.reach().windows(), alone.window.rkey());
+    let (windows, key) = (alone.fabric.memory.windows(), alone.window.rkey());
     let closing = windows.begin_invalidate(alone.fabric, alone.qp.number(), key).unwrap();
     assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
     assert_eq!(alone.window.rkey(), key);
@@ -148,7 +148,7 @@ fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
 #[test]
 fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
     let alone = Alone::new();
-    let (windows, old) = (alone.fabric.reach().windows(), alone.window.place.key());
+    let (windows, old) = (alone.fabric.memory.windows(), alone.window.place.key());
     assert_ne!(old, alone.window.rkey());
     assert!(windows.begin_invalidate(alone.fabric, alone.qp.number(), old).is_none());
     assert!(alone.qp.has_windows());
@@ -157,16 +157,16 @@ fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
 #[test]
 fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
     let Alone { qp, window, region: _region, fabric, .. } = Alone::new();
-    let (windows, key) = (fabric.reach().windows(), window.rkey());
+    let (windows, key) = (fabric.memory.windows(), window.rkey());
     let closing = windows.begin_invalidate(fabric, qp.number(), key).unwrap();
     drop(window);
     assert!(!closing.finish(fabric));
 }
 
 /// Takes the key away while somebody copies who may do that through it.
-fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> Window<'a>) {
+fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
     let alone = Alone::in_own_fabric();
-    let (fabric, windows) = (alone.fabric, alone.fabric.reach().windows());
+    let (fabric, windows) = (alone.fabric, alone.fabric.memory.windows());
     let number = alone.qp.number();
     let closing = windows.begin_invalidate(fabric, number, alone.window.rkey()).unwrap();
     let (copying, begins) = (copies(&alone), AtomicBool::new(false));
@@ -185,26 +185,26 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> Window<'a>) {
 
 #[test]
 fn q06_invalidating_waits_for_what_the_peer_copies() {
-    outlasts_the_copy(|alone| Window::open(alone.fabric, alone.qp.number()));
+    outlasts_the_copy(|alone| CopyGuard::open(alone.fabric, alone.qp.number()));
 }
 
 #[test]
 fn q06_invalidating_waits_for_what_is_copied_for_a_peer_of_another_process() {
-    let copying = |alone: &Alone| alone.fabric.reach().copier().copying();
-    outlasts_the_copy(|alone| Window::open_to_own(alone.fabric, copying(alone)));
+    let copying = |alone: &Alone| alone.fabric.memory.copier().copying();
+    outlasts_the_copy(|alone| CopyGuard::open_to_own(alone.fabric, copying(alone)));
 }
 
 #[test]
 fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let qps = &fabric.tables().qps;
+    let qps = &fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let qp = identity::number_of(qps, index, generation);
     let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
-        let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
-        (index << 8 | 1, fabric.mr(index), (PLACE, generation))
+        let (index, generation) = fabric.memory.mrs().claim(PLACE).unwrap();
+        (index << 8 | 1, fabric.memory.mr(index), (PLACE, generation))
     });
-    let facts = Facts {
+    let facts = RegionEntry {
         key: region,
         access: Access::LOCAL_WRITE | Access::MW_BIND,
         domain: 1,
@@ -215,9 +215,9 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
     };
     facts.write(region_slot, region_holder);
     let bound = Some(Bound { qp, region, seal: sync::load(&region_slot.seal) });
-    Facts { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
+    RegionEntry { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
     // Another region has the key for a while.
-    Facts { len: 8192, ..facts }.write(region_slot, region_holder);
+    RegionEntry { len: 8192, ..facts }.write(region_slot, region_holder);
     assert!(!take(fabric, qp, key));
     assert_eq!(sync::load(&slot.key), key);
     facts.write(region_slot, region_holder);
@@ -230,9 +230,9 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
 fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
     let mut alone = Alone::new();
     let index = alone.region.lkey() >> 8;
-    let slot = alone.fabric.reach().own(index);
-    let facts = Facts::read(slot, alone.region.lkey()).unwrap();
-    let (place, generation) = alone.fabric.mr(index).life().holder().unwrap();
+    let slot = alone.fabric.memory.own(index);
+    let facts = RegionEntry::read(slot, alone.region.lkey()).unwrap();
+    let (place, generation) = alone.fabric.memory.mr(index).life().holder().unwrap();
     facts.write(slot, (place, generation));
     assert!(alone.is_open());
     facts.write(slot, (place, generation + 255));
@@ -245,7 +245,7 @@ fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
     let key = alone.window.rkey();
     alone.qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     alone.qp.post_send(&[SendWr::send_with_inv(2, &[], key)]).unwrap();
-    let own = alone.fabric.reach().own(alone.window.place.index);
+    let own = alone.fabric.memory.own(alone.window.place.index);
     assert_eq!((sync::load(&own.key), sync::load(&alone.slot().key)), (0, 0));
 }
 
@@ -282,7 +282,7 @@ fn q06_a_window_to_read_from_needs_no_right_to_write() {
 #[test]
 fn q06_a_window_gives_no_more_than_its_region() {
     let mut alone = Alone::new();
-    let own = alone.fabric.reach().own(alone.region.lkey() >> 8);
+    let own = alone.fabric.memory.own(alone.region.lkey() >> 8);
     let (access, base) = (sync::load(&own.access), sync::load(&own.base));
     sync::store(&own.access, Access::MW_BIND.bits());
     assert!(!alone.is_open(), "it may not be written to");

@@ -32,8 +32,9 @@ use cq_core::setup::QpType;
 use cq_core::transport::Refused;
 use cq_core::wr::SendWr;
 
-use crate::api::datagram::{Destination, Way};
+use crate::api::ah::Destination;
 use crate::api::qp::QueuePair;
+use crate::engine::ud_address::UdAddress;
 use crate::sync;
 
 /// Requests that wait to be posted together, as those between `ibv_wr_start(3)` and `ibv_wr_complete(3)`: what
@@ -88,11 +89,11 @@ impl Batch<'_> {
     /// Why it is refused, as when it is posted [to](QueuePair::to) this destination; the batch stays as it was.
     pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
         self.qp.judge_destination(to)?;
-        self.put_along(wr, Some(&Way::new(to.ah.address(), to.qp_num, to.qkey)))
+        self.put_along(wr, Some(&to.ah.ud_address(to.qp_num, to.qkey)))
     }
 
     #[inline]
-    fn put_along(&mut self, wr: &SendWr<'_>, way: Option<&Way>) -> Result<(), Refused> {
+    fn put_along(&mut self, wr: &SendWr<'_>, way: Option<&UdAddress>) -> Result<(), Refused> {
         self.qp.put_send(self.end, wr, way)?;
         self.end = self.end.wrapping_add(1);
         Ok(())

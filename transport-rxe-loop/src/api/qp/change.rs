@@ -8,7 +8,6 @@ use crate::api::state::QpState;
 use crate::engine::identity::{self, Identity};
 use crate::engine::overrun;
 use crate::error::ModifyError;
-use crate::policy::imitation;
 use crate::sync::{self, AtomicU32};
 
 /// Attributes by which what others send is judged.
@@ -60,7 +59,7 @@ impl QueuePair {
         }
         self.apply(attr, later);
         // Not before: who still takes it for an earlier SQD would report this one too soon.
-        if drains && imitation::tells_drained(self.place.fabric, attr.en_sqd_async_notify) {
+        if drains && self.place.engine.policy.imitation.tells_drained(attr.en_sqd_async_notify) {
             sync::store(&slot.send.report_drained, 1);
         }
         Ok(Some(change))
@@ -74,15 +73,15 @@ impl QueuePair {
         to: QpState,
     ) -> Result<(), ModifyError> {
         // From here on other processes may call for this one, or die in the middle of a request for it.
-        let is_reached = self.qp_type == QpType::Ud || !self.place.fabric.is_mine(attr.dest_qp_num);
+        let is_reached = self.qp_type == QpType::Ud || !self.place.engine.is_mine(attr.dest_qp_num);
         if to == QpState::Rtr && is_reached {
             self.place.watch();
         }
         if to == QpState::Init {
-            overrun::joined(self.place.fabric, self.place.slot);
+            overrun::joined(self.place.engine, self.place.slot);
         }
         let outwaited = if to == QpState::Err { self.place.outwait_peer() } else { Ok(()) };
-        if imitation::resumes(self.place.fabric, from, to) {
+        if self.place.engine.policy.imitation.resumes(from, to) {
             self.place.tell();
         }
         outwaited.map_err(|_| ModifyError::PeerSuspended)
@@ -94,7 +93,7 @@ impl QueuePair {
         [
             (QpAttrMask::ACCESS_FLAGS, &slot.access),
             (QpAttrMask::QKEY, &slot.qkey),
-            (QpAttrMask::DEST_QPN, self.place.fabric.dest(self.number())),
+            (QpAttrMask::DEST_QPN, self.place.engine.dest(self.number())),
             (QpAttrMask::TIMEOUT, &slot.timeout),
             (QpAttrMask::RETRY_CNT, &slot.retry_cnt),
             (QpAttrMask::RNR_RETRY, &slot.rnr_retry),

@@ -1,29 +1,26 @@
 //! What a queue pair refuses: capacities when it is made, changes of its state (Q1), send requests when they are
 //! posted (Q4).
 
-use cq_core::setup::{QpCaps, QpType};
+use cq_core::setup::{QpAttrMask, QpCaps, QpType};
 use cq_core::transport::Refused;
 use cq_core::wr::{Data, Placement, SendOp, SendWr};
 
-use crate::api::attr::QpAttr;
-use crate::api::datagram::Way;
-use crate::api::device::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
+use crate::api::attr::{MAX_RD_ATOMIC, QpAttr};
 use crate::api::qp::QueuePair;
 use crate::api::state::QpState;
+use crate::engine::Engine;
 use crate::engine::ring::WireOp;
+use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
+use crate::engine::ud_address::UdAddress;
 use crate::error::{CreateError, Limit, ModifyError};
-use crate::fabric::Fabric;
 use crate::memory::sge::MAX_SGE;
-use crate::policy::imitation;
 use crate::sync;
 
 /// Judges whether queue pairs of a type may take from a shared receive queue: `ibv_create_qp(3)` has it that
 /// unreliable connections may not.
-pub fn check_shares(fabric: &Fabric, qp_type: QpType) -> Result<(), CreateError> {
-    match qp_type {
-        QpType::Uc if !fabric.imitates_rxe() => Err(CreateError::OwnReceives),
-        _ => Ok(()),
-    }
+pub fn check_shares(engine: &Engine, qp_type: QpType) -> Result<(), CreateError> {
+    let may = engine.policy.imitation.shares_receives(qp_type);
+    may.then_some(()).ok_or(CreateError::OwnReceives)
 }
 
 /// Judges capacities by what the device allows.
@@ -71,6 +68,24 @@ fn check_placement(op: &SendOp) -> Result<(), Refused> {
     }
 }
 
+/// Judges a change of a queue pair in state `is` as Soft-RoCE does, which believes more: the state that it leads to.
+pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState, ModifyError> {
+    const BITS24: u32 = (1 << 24) - 1;
+    const RETRIES: u8 = 7;
+    let mut judged = *attr;
+    (judged.rq_psn, judged.sq_psn) = (attr.rq_psn & BITS24, attr.sq_psn & BITS24);
+    (judged.retry_cnt, judged.rnr_retry) =
+        (attr.retry_cnt.min(RETRIES), attr.rnr_retry.min(RETRIES));
+    judged.max_dest_rd_atomic = attr.max_dest_rd_atomic.min(MAX_RD_ATOMIC);
+    let from = if attr.has(QpAttrMask::CUR_STATE) { attr.cur_state } else { is };
+    let to = judged.check(from, of)?;
+    let superfluous = attr.mask().intersection(QpAttrMask::AV);
+    if (from, to, of) == (QpState::Sqd, QpState::Sqd, QpType::Uc) && !superfluous.is_empty() {
+        return Err(ModifyError::Superfluous { from, to, superfluous });
+    }
+    Ok(if attr.has(QpAttrMask::STATE) { to } else { is })
+}
+
 impl QueuePair {
     /// Judges a change from this state: the state that it leads to.
     pub(super) fn judge_change(
@@ -78,8 +93,8 @@ impl QueuePair {
         attr: &QpAttr,
         from: QpState,
     ) -> Result<QpState, ModifyError> {
-        if self.place.fabric.imitates_rxe() {
-            imitation::check(attr, from, self.qp_type)
+        if self.place.engine.policy.imitation.believes_attributes() {
+            check_believing(attr, from, self.qp_type)
         } else {
             attr.check(from, self.qp_type)
         }
@@ -90,7 +105,7 @@ impl QueuePair {
     pub(super) fn judge<'w>(
         &self,
         wr: &SendWr<'w>,
-        way: Option<&Way>,
+        way: Option<&UdAddress>,
     ) -> Result<(WireOp, Data<'w>), Refused> {
         let mut op = WireOp::of(&wr.op).ok_or(Refused::Unsupported)?;
         if self.qp_type != QpType::Rc {
@@ -114,7 +129,7 @@ impl QueuePair {
             }
             _ => {}
         }
-        imitation::judge(self.place.fabric, &wr.op, &wr.data)?;
+        self.place.engine.policy.imitation.judge(&wr.op, wr.data.len())?;
         if returns_data && sync::load(&self.place.slot.max_rd_atomic) == 0 {
             return Err(Refused::NoReadAtomic);
         }
@@ -127,7 +142,7 @@ impl QueuePair {
         &self,
         op: &SendOp,
         wired: WireOp,
-        way: Option<&Way>,
+        way: Option<&UdAddress>,
     ) -> Result<WireOp, Refused> {
         match way {
             _ if !carries(self.qp_type, op) => Err(Refused::Unsupported),
@@ -137,3 +152,6 @@ impl QueuePair {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -161,7 +161,7 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, turn) = (qp.place.slot, &fabric.own(qp.number()).turn);
+    let (slot, turn) = (qp.place.slot, &fabric.engine.own(qp.number()).turn);
     // As far as a thread got before it flushes.
     turn.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -194,7 +194,7 @@ fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     // Of a stage that there is not.
-    let begun = &fabric.own(qp.number()).begun;
+    let begun = &fabric.engine.own(qp.number()).begun;
     sync::store(&begun[0], u64::MAX);
     qp.post_send(&[SendWr::write_inline(1, &[0; 8], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
     let mut room = [Wc::default()];

@@ -22,7 +22,7 @@ fn q09_a_new_queue_has_nothing_of_the_last_in_its_place() {
     last.post_recv(ONE).unwrap();
     last.arm_limit(1).unwrap();
     last.destroy().unwrap();
-    assert_eq!(sync::load(&fabric.srq(0).number), 0, "nobody finds it");
+    assert_eq!(sync::load(&fabric.engine.srq(0).number), 0, "nobody finds it");
     let srq = pd.create_srq(&init).unwrap();
     assert_eq!((srq.waiting(), srq.limit()), (0, 0));
 }
@@ -34,7 +34,7 @@ fn q09_each_queue_has_memory_of_its_own() {
     let pd = context.alloc_pd();
     let srqs = [(); 2].map(|()| pd.create_srq(&SrqInit { max_wr: MAX_WR, max_sge: 1 }).unwrap());
     let [first, second] = srqs.each_ref().map(|srq| {
-        let slot = fabric.srq(srq.number());
+        let slot = fabric.engine.srq(srq.number());
         let slots_at = sync::load(&slot.slots_at);
         sync::load(&slot.ring.offset)..slots_at + shared_receives::bytes(MAX_WR) as u32
     });
@@ -51,13 +51,13 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
         .map(|cq| pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(cq) }).unwrap());
     srq.post_recv(&[RecvWr::new(1, &[]); 2]).unwrap();
     let taken = qps.each_ref().map(|qp| {
-        let _guard = fabric.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
-        srq.shared.queue.take(fabric.place(), qp.number()).unwrap()
+        let _guard = fabric.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
+        srq.shared.queue.take(fabric.shm.place(), qp.number()).unwrap()
     });
     let [completes, suspended] = cqs.each_ref().map(|cq| cq.queue().index());
     let wc = complete::failed(1, qps[0].number(), WcStatus::LOC_PROT_ERR);
-    push::die_pushing(fabric, completes, Owner::new(PLACE, 1), &wc, taken[0].tag());
-    let _suspended = push::lock(fabric, suspended).unwrap();
+    push::die_pushing(fabric.completions, completes, Owner::new(PLACE, 1), &wc, taken[0].tag());
+    let _suspended = complete::lock(fabric.engine, suspended).unwrap();
     assert_eq!(srq.post_recv(ONE), Ok(()), "it has completed");
     // Or destroying waits for it.
     srq.shared.queue.free(&taken[1]);

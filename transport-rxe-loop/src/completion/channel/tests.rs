@@ -39,14 +39,14 @@ fn x04_every_number_is_a_source() {
     }
 }
 
-fn is_readable(bell: &Bell) -> bool {
+fn is_readable(bell: &EventChannel) -> bool {
     bell.block(Some(Instant::now())) == Ok(Woken::Event)
 }
 
 #[test]
 fn x03_an_event_that_a_dead_one_counted_and_did_not_tell_is_told() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
+    let (bell, source) = (EventChannel::new(fabric).unwrap(), Source::Srq(5));
     bell.attach(source);
     remark(fabric);
     assert!(!is_readable(&bell), "there is nothing to tell");
@@ -64,14 +64,16 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
     for looks in [false, true] {
         let (_context, fabric) =
             OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
-        let index = (0..2).find(|&index| fabric.channel(index).life().place().is_none()).unwrap();
+        let index = (0..2)
+            .find(|&index| fabric.completions.channel(index).life().place().is_none())
+            .unwrap();
         let source = Source::Srq(5).to_number(fabric);
         events(fabric, index).attach(source);
         let unwritten = events(fabric, index).raise(source, || true).unwrap();
         events(fabric, index).written(unwritten);
-        sync::release(&fabric.channel(index).unheard, 1);
+        sync::release(&fabric.completions.channel(index).unheard, 1);
         Source::Srq(5).node(fabric).forget();
-        let bell = Bell::new(fabric).unwrap();
+        let bell = EventChannel::new(fabric).unwrap();
         assert_eq!(bell.index, index);
         ring_unheard(fabric);
         assert!(!is_readable(&bell));
@@ -87,7 +89,7 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
 #[test]
 fn n07_a_source_is_attached_while_nobody_takes_events() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let bell = Bell::new(fabric).unwrap();
+    let bell = EventChannel::new(fabric).unwrap();
     let taking = bell.collected();
     thread::scope(|scope| {
         let attaches = Waiting::new(scope, || bell.attach(Source::Srq(5)));
@@ -100,7 +102,7 @@ fn n07_a_source_is_attached_while_nobody_takes_events() {
 #[test]
 fn nobody_keeps_the_descriptor_of_a_channel_that_has_ended() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let bell = Bell::new(fabric).unwrap();
+    let bell = EventChannel::new(fabric).unwrap();
     let fd = Arc::downgrade(&bell.fd);
     drop(bell);
     assert_eq!(fd.strong_count(), 0);
@@ -109,7 +111,7 @@ fn nobody_keeps_the_descriptor_of_a_channel_that_has_ended() {
 #[test]
 fn n09_the_descriptor_is_written_for_the_first_of_several_events() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
+    let (bell, source) = (EventChannel::new(fabric).unwrap(), Source::Srq(5));
     bell.attach(source);
     for _ in 0..3 {
         raise(fabric, source, || true);
@@ -120,18 +122,18 @@ fn n09_the_descriptor_is_written_for_the_first_of_several_events() {
 #[test]
 fn n09_the_owner_is_called_to_ring_what_can_not_be_opened() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, source) = (Bell::new(fabric).unwrap(), Source::Srq(5));
+    let (bell, source) = (EventChannel::new(fabric).unwrap(), Source::Srq(5));
     bell.attach(source);
     // As a process finds it that has never rung this one, and may open no more.
-    fabric.bells().forget(bell.index);
+    fabric.completions.fifos.forget(bell.index);
     remove(fabric, bell.index);
-    let calls = &fabric.tables().processes[usize::from(fabric.place())].calls;
+    let calls = &fabric.memory.copiers()[usize::from(fabric.shm.place())].calls;
     let before = sync::load(calls);
     raise(fabric, source, || true);
     assert!(!is_readable(&bell));
     assert_ne!(sync::load(calls), before);
-    let (_, generation) = fabric.channel(bell.index).life().holder().unwrap();
-    fabric.bells().keep(bell.index, generation, Arc::clone(&bell.fd));
+    let (_, generation) = fabric.completions.channel(bell.index).life().holder().unwrap();
+    fabric.completions.fifos.keep(bell.index, generation, Arc::clone(&bell.fd));
     ring_unheard(fabric);
     assert!(is_readable(&bell));
 }
@@ -139,8 +141,8 @@ fn n09_the_owner_is_called_to_ring_what_can_not_be_opened() {
 #[test]
 fn n09_what_another_process_could_not_ring_is_rung_once() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, other) = (Bell::new(fabric).unwrap(), Bell::new(fabric).unwrap());
-    sync::release(&fabric.channel(bell.index).unheard, 1);
+    let (bell, other) = (EventChannel::new(fabric).unwrap(), EventChannel::new(fabric).unwrap());
+    sync::release(&fabric.completions.channel(bell.index).unheard, 1);
     ring_unheard(fabric);
     assert!(is_readable(&bell) && !is_readable(&other));
     fifo::empty(&bell.fd);
@@ -152,14 +154,15 @@ fn n09_what_another_process_could_not_ring_is_rung_once() {
 fn a_channel_without_a_descriptor_takes_no_place() {
     let (_context, fabric) =
         OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
-    let index = (0..2).find(|&index| fabric.channel(index).life().place().is_none()).unwrap();
+    let index =
+        (0..2).find(|&index| fabric.completions.channel(index).life().place().is_none()).unwrap();
     // What is no FIFO, and can't be removed as one is.
-    let path = fabric.path().bell(index);
+    let path = fabric.shm.path().bell(index);
     std::fs::create_dir(&path).unwrap();
     for _ in 0..2 {
-        let refused = Bell::new(fabric).map(|_| ());
+        let refused = EventChannel::new(fabric).map(|_| ());
         assert!(matches!(refused, Err(CreateError::NoDescriptor { .. })), "{refused:?}");
     }
     std::fs::remove_dir(&path).unwrap();
-    Bell::new(fabric).unwrap();
+    EventChannel::new(fabric).unwrap();
 }

@@ -20,7 +20,7 @@ const PLACE: u16 = 33;
 
 /// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
 struct Scene {
-    fabric: &'static Fabric,
+    fabric: &'static Device,
     index: u32,
     qp: QueuePair,
     cq: Cq,
@@ -50,7 +50,7 @@ impl Scene {
 
     /// How many receives have completed.
     fn completed(&self) -> u64 {
-        self.fabric.qp(self.qp.number()).recv.completed()
+        self.fabric.engine.qp(self.qp.number()).recv.completed()
     }
 }
 
@@ -67,7 +67,7 @@ fn n06_who_sleeps_is_woken_by_the_heir_of_who_died_before_that() {
 #[test]
 fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs() {
     let mut scene = Scene::new();
-    let slot = scene.fabric.cq(scene.index);
+    let slot = scene.fabric.completions.cq(scene.index);
     let queue = ring(scene.fabric, slot.fanin.place()).unwrap();
     let setting = Setting { count: u16::MAX, period: u16::MAX };
     assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
@@ -86,7 +86,7 @@ fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs(
 fn o04_an_overrun_is_written_down_for_who_sweeps_up() {
     let scene = Scene::new();
     push(scene.fabric, scene.index, &[scene.entry()]);
-    let mode = &scene.fabric.cq(scene.index).mode;
+    let mode = &scene.fabric.completions.cq(scene.index).mode;
     assert!(!mode.has(Trait::Overran));
     push(scene.fabric, scene.index, &[scene.entry(); 64]);
     assert!(mode.has(Trait::Overran));
@@ -104,7 +104,7 @@ fn x07_what_is_lost_with_a_queue_that_is_given_up_has_completed_all_the_same() {
 fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
     let mut scene = Scene::new();
     let state = || {
-        let place = scene.fabric.cq(scene.index).fanin.place();
+        let place = scene.fabric.completions.cq(scene.index).fanin.place();
         ring(scene.fabric, place).unwrap().control().state()
     };
     let suspended = lock(scene.fabric, scene.index).unwrap();
@@ -133,14 +133,14 @@ fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_g
 #[test]
 fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
     let scene = Scene::new();
-    let place = |index| scene.fabric.cq(index).fanin.place();
+    let place = |index| scene.fabric.completions.cq(index).fanin.place();
     let other = scene.context.create_cq(4, None).unwrap();
     // As one finds it that looks at a ring which is resized away, and its memory another's by then.
     give_up_ring(scene.fabric, place(other.queue().index()));
     let mine = place(scene.index);
-    scene.fabric.cq(scene.index).fanin.begin(place(other.queue().index()));
+    scene.fabric.completions.cq(scene.index).fanin.begin(place(other.queue().index()));
     tell(scene.fabric, scene.index);
-    scene.fabric.cq(scene.index).fanin.begin(mine);
+    scene.fabric.completions.cq(scene.index).fanin.begin(mine);
     assert_eq!(scene.qp.state(), QpState::Rts);
 }
 
@@ -148,8 +148,8 @@ fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
 fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
     let mut scene = Scene::new();
     // As far as one gets that dies under the lock: it has overrun the ring.
-    assert!(scene.fabric.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE, 1)));
-    give_up_ring(scene.fabric, scene.fabric.cq(scene.index).fanin.place());
+    assert!(scene.fabric.completions.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE, 1)));
+    give_up_ring(scene.fabric, scene.fabric.completions.cq(scene.index).fanin.place());
     assert!(outwait_push(scene.fabric, scene.index));
     assert_eq!(scene.qp.state(), QpState::Err);
     let event = scene.context.take_async_event().unwrap().unwrap();
@@ -157,7 +157,7 @@ fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
     // As far as one gets that dies after it, or could not have it.
     for failed in [Trait::GivenUp, Trait::Overran] {
         let mut scene = Scene::new();
-        scene.fabric.cq(scene.index).mode.set(failed, true);
+        scene.fabric.completions.cq(scene.index).mode.set(failed, true);
         tell(scene.fabric, scene.index);
         assert_eq!(scene.qp.state(), QpState::Err);
         let event = scene.context.take_async_event().unwrap().unwrap();
@@ -165,6 +165,6 @@ fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
     }
 }
 
-fn give_up_ring(fabric: &'static Fabric, place: Place) {
+fn give_up_ring(fabric: &'static Device, place: Place) {
     ring(fabric, place).unwrap().into_consumer(0, NoChannel).fail();
 }

@@ -10,7 +10,7 @@ fn c08_what_completes_of_a_queue_pair_that_is_gone_settles_nothing_of_the_next_i
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let gone = pd.create_qp(&QpInit::new(&cq)).unwrap().number();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let slot = fabric.qp(gone);
+    let slot = fabric.engine.qp(gone);
     let settled = |number| {
         settle(fabric, number, tag::of_send(1));
         settle(fabric, number, tag::of_recv(1));

@@ -28,11 +28,11 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
-    let slot = fabric.qp(qp.number());
+    let slot = fabric.engine.qp(qp.number());
     let first = tag::of_recv(slot.recv.completed().wrapping_add(1));
     let (index, wc) = (sync::load(&slot.recv_cq), Wc::new(1, WcStatus::SUCCESS, qp.number()));
     // It has not settled it.
-    push::die_pushing(fabric, index, Owner::new(PLACE, 1), &wc, first);
+    push::die_pushing(fabric.completions, index, Owner::new(PLACE, 1), &wc, first);
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     let mut room = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut room), Ok(2));
@@ -48,9 +48,10 @@ fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
     qp.connect(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let (number, slot) = (qp.number(), fabric.qp(qp.number()));
-    let queue = shared_receives::queue(fabric, fabric.srq(sync::load(&slot.srq))).unwrap();
-    let taken = queue.take(fabric.place(), number).unwrap();
+    let (number, slot) = (qp.number(), fabric.engine.qp(qp.number()));
+    let queue =
+        shared_receives::queue(fabric.engine, fabric.engine.srq(sync::load(&slot.srq))).unwrap();
+    let taken = queue.take(fabric.shm.place(), number).unwrap();
     assert!(identity::fail(slot, number));
     let mut told = || {
         last_receive(fabric, slot, number, sync::load(&slot.srq));
@@ -69,7 +70,7 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
     let (context, fabric) = OpenOptions::new().alone();
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let slot = fabric.qp(qp.number());
+    let slot = fabric.engine.qp(qp.number());
     let ([posted, _], capacity) = (slot.recv.positions(), sync::load(&slot.recv_capacity));
     for (written, most) in [(capacity, capacity), (u32::MAX, MAX_QP_WR)] {
         qp.connect(qp.number()).unwrap();
@@ -90,9 +91,9 @@ fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_que
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let slot = fabric.qp(qp.number());
+    let slot = fabric.engine.qp(qp.number());
     thread::scope(|scope| {
-        let _suspended = push::lock(fabric, sync::load(&slot.recv_cq)).unwrap();
+        let _suspended = complete::lock(fabric.engine, sync::load(&slot.recv_cq)).unwrap();
         let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Err)));
         until("it is flushed", || fails.is_finished());
     });

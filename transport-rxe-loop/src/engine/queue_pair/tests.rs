@@ -37,17 +37,17 @@ fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
 #[test]
 fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     let (context, _) = OpenOptions::new().alone();
-    let fabric = context.bell().fabric();
+    let fabric = context.device();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
-    let index = sync::load(&fabric.qp(qp.number()).recv_cq);
+    let index = sync::load(&fabric.engine.qp(qp.number()).recv_cq);
     let wc = complete::failed(1, qp.number(), WcStatus::LOC_PROT_ERR);
-    push::die_pushing(fabric, index, Owner::new(PLACE, 1), &wc, tag::of_recv(1));
+    push::die_pushing(fabric.completions, index, Owner::new(PLACE, 1), &wc, tag::of_recv(1));
     qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
     // Whoever did that later might set the receives back that reset has forgotten.
-    let fanin = &fabric.cq(index).fanin;
+    let fanin = &fabric.completions.cq(index).fanin;
     assert_eq!((fanin.lock.holder(), fanin.position()), (None, 1), "it is settled by now");
 }
 
@@ -55,10 +55,10 @@ fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
 fn q01_a_new_queue_pair_is_connected_to_nobody() {
     let (context, fabric) = OpenOptions::new().alone();
     // As earlier ones left their entries.
-    fabric.tables().destinations.iter().for_each(|dest| sync::store(dest, 1));
+    fabric.engine.destinations.iter().for_each(|dest| sync::store(dest, 1));
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    assert_eq!(sync::load(fabric.dest(qp.number())), 0);
+    assert_eq!(sync::load(fabric.engine.dest(qp.number())), 0);
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of
     let mut peer = pd.create_qp(&init).unwrap();
     let mut place = Place::new(pd.domain(), &init).unwrap();
     peer.connect(place.number).unwrap();
-    sync::store(fabric.dest(place.number), peer.number());
-    let copying = &fabric.qp(peer.number()).send.copying;
+    sync::store(fabric.engine.dest(place.number), peer.number());
+    let copying = &fabric.engine.qp(peer.number()).send.copying;
     copying.open();
-    fabric.remains().push(place.remains.take().unwrap());
+    fabric.engine.deferred().push(place.remains.take().unwrap());
     tidy(fabric);
-    assert_eq!(place.slot.life().place(), Some(fabric.place()));
+    assert_eq!(place.slot.life().place(), Some(fabric.shm.place()));
     copying.close();
     tidy(fabric);
     assert_eq!(place.slot.life().place(), None);
@@ -88,11 +88,11 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_fo
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
     let mut place = Place::new(pd.domain(), &init).unwrap();
-    let queue = shared_receives::queue(fabric, fabric.srq(srq.number())).unwrap();
-    let taken = queue.take(fabric.place(), place.number).unwrap();
-    fabric.remains().push(place.remains.take().unwrap());
+    let queue = shared_receives::queue(fabric.engine, fabric.engine.srq(srq.number())).unwrap();
+    let taken = queue.take(fabric.shm.place(), place.number).unwrap();
+    fabric.engine.deferred().push(place.remains.take().unwrap());
     tidy(fabric);
-    assert_eq!(place.slot.life().place(), Some(fabric.place()));
+    assert_eq!(place.slot.life().place(), Some(fabric.shm.place()));
     queue.settle(taken.tag(), taken.target());
     // The sweeper does it.
     deaths::look(fabric);
@@ -124,7 +124,7 @@ fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them(
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, turn) = (fabric.qp(qp.number()), &fabric.own(qp.number()).turn);
+    let (slot, turn) = (fabric.engine.qp(qp.number()), &fabric.engine.own(qp.number()).turn);
     turn.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));

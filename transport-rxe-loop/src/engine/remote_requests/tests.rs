@@ -13,17 +13,17 @@ const PLACE: u16 = 41;
 
 #[test]
 fn x03_a_queue_pair_of_another_process_is_not_run() {
-    let fabric = Fabric::of_tests();
-    let qps = &fabric.tables().qps;
+    let fabric = Device::of_tests();
+    let qps = &fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
     let shape = Shape::of_sends(1, 1, 0);
-    let extent = Extent::allocate(fabric, shape.bytes()).unwrap();
+    let extent = Extent::allocate(fabric.shm, shape.bytes()).unwrap();
     shape.record(&slot.send_ring, extent.offset());
     identity::enter(slot, identity::number_of(qps, index, generation));
     assert!(identity::change(slot, identity::read(slot), QpState::Sqd));
     sync::store(&slot.send.report_drained, 1);
-    send_queue::run(fabric, index);
+    send_queue::run(fabric.engine, index);
     assert_eq!(sync::load(&slot.send.report_drained), 1, "that is its own process' to do");
     identity::vacate(slot);
     slot.life().end(PLACE);
@@ -43,20 +43,20 @@ fn x03_what_is_noted_is_run_once() {
         take(fabric, |index| all.push(index));
         all
     };
-    assert_eq!(taken(), [fabric.tables().qps.index(qp.number())]);
+    assert_eq!(taken(), [fabric.engine.qps().index(qp.number())]);
     assert_eq!(taken(), []);
 }
 
 #[test]
 fn x03_whoever_has_the_queue_pair_is_called() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let calls = || sync::load(&fabric.tables().processes[usize::from(PLACE)].calls);
-    let qps = &fabric.tables().qps;
+    let calls = || sync::load(&fabric.memory.copiers()[usize::from(PLACE)].calls);
+    let qps = &fabric.engine.qps();
     let (index, _) = qps.claim(PLACE).unwrap();
     let before = calls();
     leave(fabric, index);
     assert_eq!(calls(), before + 1);
-    fabric.die_at(PLACE);
+    fabric.shm.die_at(PLACE);
     leave_all(fabric, PLACE + 1);
     assert_eq!(calls(), before + 2);
 }

@@ -3,7 +3,7 @@
 //! | operation | word 2 | word 3, low half | word 3, high half | operands |
 //! |---|---|---|---|---|
 //! | SEND | | immediate data, or the key to invalidate | | |
-//! | SEND of a datagram | queue key, and the number that it goes to | immediate data | the [way](Way) | the flow label, if it has one |
+//! | SEND of a datagram | queue key, and the number that it goes to | immediate data | the [way](UdAddress) | the flow label, if it has one |
 //! | WRITE | remote address | remote key | immediate data | |
 //! | READ, atomic write | remote address | remote key | | |
 //! | COMP_SWAP | remote address | remote key | | compare, swap |
@@ -17,7 +17,7 @@
 use cq_core::setup::Access;
 use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
 
-use crate::api::datagram::Way;
+use crate::engine::ud_address::UdAddress;
 
 /// Words that an operation may have before its pieces.
 pub const OPERANDS: usize = 2;
@@ -65,7 +65,7 @@ impl WireOp {
     }
 
     /// The same, of a SEND, going this way.
-    pub fn along(mut self, way: &Way) -> Self {
+    pub fn along(mut self, way: &UdAddress) -> Self {
         let [to, how] = way.to_words();
         (self.addr, self.high) = (to, how as u32);
         self.operands = way.flow_label().map(|label| [label.into(), 0]);

@@ -28,12 +28,12 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let number = qp.number();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
-    let (wr, own) = (SendWr::send_inline(1, b"x"), fabric.own(number));
+    let (wr, own) = (SendWr::send_inline(1, b"x"), fabric.engine.own(number));
     // It is posted, and nobody has carried it out.
     own.turn.seize();
     qp.to(&destination).post_send(&[wr.unsignaled()]).unwrap();
     own.turn.abandon();
-    let kept = fabric.lock(&fabric.qp(receiver.number()).taking, || {}).unwrap();
+    let kept = fabric.memory.lock(&fabric.engine.qp(receiver.number()).taking, || {}).unwrap();
     thread::scope(|scope| {
         let works = scope.spawn(move || run(fabric, number));
         let shut = Shut::after_change();
@@ -53,8 +53,8 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let number = qp.number();
-    let (slot, own) = (fabric.qp(number), fabric.own(number));
-    let is_over = |limit| work(fabric, slot, own, &mut Kicks::default(), limit);
+    let (slot, own) = (fabric.engine.qp(number), fabric.engine.own(number));
+    let is_over = |limit| work(fabric, slot, own, &mut Rescheduled::default(), limit);
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
@@ -82,11 +82,11 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     let (context, fabric) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let (slot, own) = (fabric.qp(qp.number()), fabric.own(qp.number()));
+    let (slot, own) = (fabric.engine.qp(qp.number()), fabric.engine.own(qp.number()));
     sync::store(&own.unanswered, 1);
     own.turn.seize();
     assert!(!own.turn.enter(), "the holder looks once more");
-    assert!(hold(fabric, slot, own, &mut Kicks::default()));
+    assert!(hold(fabric, slot, own, &mut Rescheduled::default()));
     assert!(own.turn.is_free());
 }
 
@@ -102,12 +102,12 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
         qp.modify(&step).unwrap();
     }
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let (slot, own) = (fabric.qp(qp.number()), fabric.own(qp.number()));
+    let (slot, own) = (fabric.engine.qp(qp.number()), fabric.engine.own(qp.number()));
     own.turn.seize();
     // The holder is to look once more after this.
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let _kept = fabric.lock(fabric.srq(srq.number()).pool.lock(), || {}).unwrap();
-    assert!(!hold(fabric, slot, own, &mut Kicks::default()));
+    let _kept = fabric.memory.lock(fabric.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
+    assert!(!hold(fabric, slot, own, &mut Rescheduled::default()));
     assert!(!own.turn.is_free(), "who hands it over gives it back");
     own.turn.abandon();
 }

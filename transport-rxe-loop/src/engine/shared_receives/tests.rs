@@ -35,12 +35,12 @@ struct Alone {
     srq: SharedReceiveQueue,
     cq: Cq,
     context: Context,
-    fabric: &'static Fabric,
+    fabric: &'static Device,
 }
 
 impl Alone {
     fn new() -> Self {
-        Self::of((Context::open("loop0").unwrap(), Fabric::of_tests()))
+        Self::of((Context::open("loop0").unwrap(), Device::of_tests()))
     }
 
     /// In a fabric where nothing else is: what another test sweeps up after has every queue pair run.
@@ -48,11 +48,11 @@ impl Alone {
         let limits = Limits { bytes: 4 << 20, ..Limits::default() };
         let (context, fabric) = OpenOptions::new().limits(limits).alone();
         // The first queue pair has index 0, as has what nobody names.
-        fabric.tables().qps.go_on_at(0);
+        fabric.engine.qps().go_on_at(0);
         Self::of((context, fabric))
     }
 
-    fn of((context, fabric): (Context, &'static Fabric)) -> Self {
+    fn of((context, fabric): (Context, &'static Device)) -> Self {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
         let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
         let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
@@ -65,14 +65,14 @@ impl Alone {
     }
 
     fn slot(&self) -> &'static SrqSlot {
-        self.fabric.srq(self.srq.number())
+        self.fabric.engine.srq(self.srq.number())
     }
 }
 
 #[test]
 fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
     let mut alone = Alone::in_own_fabric();
-    let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
+    let suspended = alone.fabric.memory.lock(alone.slot().pool.lock(), || {}).unwrap();
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     let mut room = [Wc::default(); 2];
     assert_eq!(alone.cq.poll(&mut room), Ok(0), "somebody lives and has the lock");
@@ -88,7 +88,7 @@ fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
 #[test]
 fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
     let mut alone = Alone::in_own_fabric();
-    let suspended = alone.fabric.lock(alone.slot().pool.lock(), || {}).unwrap();
+    let suspended = alone.fabric.memory.lock(alone.slot().pool.lock(), || {}).unwrap();
     alone.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     assert_eq!(alone.context.take_async_event(), Ok(None), "somebody lives and has the lock");
     drop(suspended);
@@ -101,8 +101,8 @@ fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
 #[test]
 fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     let Alone { mut qp, srq, fabric, .. } = Alone::new();
-    let pool = queue(fabric, fabric.srq(srq.number())).unwrap();
-    let taken = pool.take(fabric.place(), qp.number()).unwrap();
+    let pool = queue(fabric, fabric.engine.srq(srq.number())).unwrap();
+    let taken = pool.take(fabric.shm.place(), qp.number()).unwrap();
     assert!(pool.taken().eq([taken]), "no thread of this process has taken it");
     let ends = thread::spawn(move || {
         let _ = qp.modify(&QpAttr::to(QpState::Reset));
@@ -123,23 +123,24 @@ impl Alone {
 
     /// The process at a place takes the only receive, for this queue pair.
     fn is_taken_by(&self, place: u16) -> Taken {
-        let _guard = self.fabric.lock(self.slot().pool.lock(), || {}).unwrap();
+        let _guard = self.fabric.memory.lock(self.slot().pool.lock(), || {}).unwrap();
         self.pool().take(place, self.qp.number()).unwrap()
     }
 
     /// Says that a process lived at a place, waits until it is swept up after, and hands what is told meanwhile
     /// on.
     fn dies(&mut self, place: u16) -> Vec<AsyncEventType> {
-        let word = &header::claims(self.fabric.memory(), self.fabric.limits())[usize::from(place)];
+        let word =
+            &header::claims(self.fabric.memory(), self.fabric.shm.shape())[usize::from(place)];
         let owner = claim::next(place.into(), word);
         assert!(claim::take(word, owner));
         // As who is connected to another process has.
-        self.fabric.service().watch(self.fabric).unwrap();
+        self.fabric.engine.alarms.watch(self.fabric).unwrap();
         let mut told = Vec::new();
         until("nothing is left of the dead one", || {
             deaths::look(self.fabric);
             told.extend(self.told());
-            self.fabric.others().all(|other| other.to_word() != owner)
+            self.fabric.shm.others().all(|other| other.to_word() != owner)
         });
         told.extend(self.told());
         told
@@ -180,7 +181,7 @@ fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
     alone.srq.arm_limit(1).unwrap();
     assert!(alone.is_taken_by(PLACE).reached_limit());
     let (fabric, slot) = (alone.fabric, alone.slot());
-    let guard = fabric.lock(slot.pool.lock(), || {}).unwrap();
+    let guard = fabric.memory.lock(slot.pool.lock(), || {}).unwrap();
     thread::scope(|scope| {
         let other = scope.spawn(move || pays(fabric, slot, PLACE));
         // It does not get on; if it did, it would by now.
@@ -230,18 +231,18 @@ fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
 #[test]
 fn x03_what_a_dead_process_had_asked_for_a_receive_is_not_begun_once_that_is_given_back() {
     let alone = Alone::in_own_fabric();
-    let word = &alone.fabric.tables().stages.of(PLACE).next().unwrap().head.word;
-    word.ask(word.claim(PLACE, alone.fabric.place()).unwrap()).unwrap();
+    let word = &alone.fabric.memory.stages().of(PLACE).next().unwrap().head.word;
+    word.ask(word.claim(PLACE, alone.fabric.shm.place()).unwrap()).unwrap();
     let taken = alone.is_taken_by(PLACE);
     reclaim(alone.fabric, alone.slot(), &taken).unwrap();
     assert_eq!(alone.srq.waiting(), 1);
-    assert!(word.serve(alone.fabric.place()).is_none());
+    assert!(word.serve(alone.fabric.shm.place()).is_none());
 }
 
 #[test]
 fn q09_who_starved_gets_what_is_posted() {
     let mut alone = Alone::in_own_fabric();
-    alone.is_taken_by(alone.fabric.place());
+    alone.is_taken_by(alone.fabric.shm.place());
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
     alone.srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
@@ -251,7 +252,7 @@ fn q09_who_starved_gets_what_is_posted() {
 #[test]
 fn q09_who_starved_gets_what_another_gives_back() {
     let mut alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.fabric.place());
+    let taken = alone.is_taken_by(alone.fabric.shm.place());
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
     give_back(alone.fabric, alone.srq.number(), &taken);
@@ -265,10 +266,11 @@ fn q09_who_starved_gets_what_another_gives_back() {
 fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
-    let all = [alone.fabric.place(), PLACE].map(|place| alone.is_taken_by(place));
+    let all = [alone.fabric.shm.place(), PLACE].map(|place| alone.is_taken_by(place));
     let (fabric, slot, pool) = (alone.fabric, alone.slot(), alone.pool());
-    let (srq, cq) = (alone.srq.number(), sync::load(&fabric.qp(alone.qp.number()).recv_cq));
-    let suspended = (fabric.lock(slot.pool.lock(), || {}), push::lock(fabric, cq));
+    let (srq, cq) = (alone.srq.number(), sync::load(&fabric.engine.qp(alone.qp.number()).recv_cq));
+    let suspended =
+        (fabric.memory.lock(slot.pool.lock(), || {}), complete::lock(fabric.engine, cq));
     thread::scope(|scope| {
         scope.spawn(|| give_back(fabric, srq, &all[0]));
         let reclaims = scope.spawn(|| reclaim(fabric, slot, &all[1]));
@@ -290,7 +292,7 @@ fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
 #[test]
 fn x03_a_receive_that_a_dead_one_left_is_found_by_who_sweeps_up() {
     let mut alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.fabric.place());
+    let taken = alone.is_taken_by(alone.fabric.shm.place());
     assert!(alone.pool().leave(&taken));
     assert!(!alone.pool().leave(&taken), "it is not taken any more");
     // As one leaves it that dies before it has said so.
@@ -306,7 +308,7 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
     for is_left in [true, false] {
         let alone = Alone::in_own_fabric();
         if is_left {
-            let taken = alone.is_taken_by(alone.fabric.place());
+            let taken = alone.is_taken_by(alone.fabric.shm.place());
             assert!(alone.pool().leave(&taken));
         }
         assert!(!remote_requests::any(alone.fabric));
@@ -314,7 +316,7 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
         assert_eq!(remote_requests::any(alone.fabric), is_left);
         let mut noted = Vec::new();
         remote_requests::take(alone.fabric, |index| noted.push(index));
-        assert_eq!(noted, [alone.fabric.tables().qps.index(alone.qp.number())][..is_left.into()]);
+        assert_eq!(noted, [alone.fabric.engine.qps().index(alone.qp.number())][..is_left.into()]);
     }
 }
 
@@ -322,11 +324,11 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
 #[test]
 fn x07_what_a_process_that_lives_has_taken_stays_its() {
     let mut alone = Alone::in_own_fabric();
-    let file = File::options().read(true).write(true).open(alone.fabric.path().file()).unwrap();
+    let file = File::options().read(true).write(true).open(alone.fabric.shm.path().file()).unwrap();
     // To the end, as closing it would unlock what is locked here.
     let file = Box::leak(Box::new(file));
     assert_eq!(liveness::hold(file.as_fd(), Owner::new(PLACE, 1).to_word()), Ok(true));
-    assert!(alone.fabric.is_alive(PLACE));
+    assert!(alone.fabric.shm.is_alive(PLACE));
     let taken = alone.is_taken_by(PLACE);
     assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
     let reset = QpAttr::to(QpState::Reset);
@@ -339,11 +341,11 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
 #[test]
 fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
     let alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.fabric.place());
+    let taken = alone.is_taken_by(alone.fabric.shm.place());
     assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().free(&taken);
-    let place = alone.fabric.place();
+    let place = alone.fabric.shm.place();
     assert!(!sweep(alone.fabric, place), "it has the place of one that was dead");
 }
 
@@ -358,7 +360,7 @@ fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
 #[test]
 fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
     let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
-    let lock = fabric.srq(srq.number()).pool.lock();
+    let lock = fabric.engine.srq(srq.number()).pool.lock();
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
     let (taken, _) = take(fabric, srq.number(), qp.number(), || Ok(())).unwrap();
     assert_eq!(lock.holder(), None);
@@ -371,9 +373,9 @@ fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
     let (fabric, number) = (alone.fabric, alone.srq.number());
     let is_there = |number| numbered(fabric, number).is_some();
     assert!(is_there(number));
-    assert!(!is_there(number + fabric.tables().srqs.len()), "the next one there");
+    assert!(!is_there(number + fabric.engine.srqs().len()), "the next one there");
     // The first place, as it is left by one.
-    let (slot, free) = (alone.slot(), fabric.srq(0));
+    let (slot, free) = (alone.slot(), fabric.engine.srq(0));
     sync::store(&free.slots_at, sync::load(&slot.slots_at));
     sync::store(&free.capacity, sync::load(&slot.capacity));
     let number = sync::load(&free.number);
@@ -389,7 +391,7 @@ fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
     let (fabric, srq) = (alone.fabric, alone.srq.number());
     let mut other = alone.context.alloc_pd().create_qp(&QpInit::new(&alone.cq)).unwrap();
     other.connect(other.number()).unwrap();
-    let index = fabric.tables().qps.index(alone.qp.number());
+    let index = fabric.engine.qps().index(alone.qp.number());
     assert_eq!(index, 0, "those who are connected to nobody are not connected to the first");
     let mut all = Vec::new();
     each_that_takes_from(fabric, srq, |index| all.push(index));
@@ -415,15 +417,15 @@ fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
     const ROUNDS: u64 = 200;
     let mut alone = Alone::in_own_fabric();
     let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
-    let index = sync::load(&fabric.qp(target).recv_cq);
+    let index = sync::load(&fabric.engine.qp(target).recv_cq);
     alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
     for round in 0..ROUNDS {
-        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(fabric.place())).collect();
+        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(fabric.shm.place())).collect();
         let (held, settles) = (AtomicU32::new(0), AtomicU32::new(0));
         thread::scope(|scope| {
             scope.spawn(|| {
                 // As who has published the completions, and not settled what they cover.
-                let _pushing = push::lock(fabric, index).unwrap();
+                let _pushing = complete::lock(fabric.engine, index).unwrap();
                 held.store(1, Ordering::Release);
                 while settles.load(Ordering::Acquire) == 0 {
                     thread::yield_now();
@@ -460,12 +462,12 @@ fn resets_while(alone: &mut Alone, round: u32, other: impl FnOnce(&dyn Fn()) + S
 fn x03_what_a_dead_process_had_completed_is_not_given_back() {
     let mut alone = Alone::in_own_fabric();
     let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
-    let index = sync::load(&fabric.qp(target).recv_cq);
+    let index = sync::load(&fabric.engine.qp(target).recv_cq);
     for round in 0..50 {
         let taken = alone.is_taken_by(PLACE);
         resets_while(&mut alone, round, |holds| {
             // As who inherited the lock, and settles what the dead one had published.
-            let _repairs = push::lock(fabric, index).unwrap();
+            let _repairs = complete::lock(fabric.engine, index).unwrap();
             holds();
             pool.settle(taken.tag(), target);
         });
@@ -481,7 +483,7 @@ fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
     let slot = alone.slot();
     for round in 0..50 {
         resets_while(&mut alone, round, |holds| {
-            let _taking = fabric.lock(slot.pool.lock(), || {}).unwrap();
+            let _taking = fabric.memory.lock(slot.pool.lock(), || {}).unwrap();
             holds();
             // It had seen the state before, and dies.
             let _taken = pool.take(PLACE, target);
@@ -494,14 +496,14 @@ fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
 fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_rescheduled() {
     let Alone { mut qp, srq, mut cq, fabric, context: _context } = Alone::in_own_fabric();
     let number = qp.number();
-    let suspended = fabric.lock(fabric.srq(srq.number()).pool.lock(), || {}).unwrap();
+    let suspended = fabric.memory.lock(fabric.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
     thread::scope(|scope| {
         let posts = scope.spawn(move || {
             qp.post_send(&[SendWr::send(2, &[])]).unwrap();
             qp
         });
-        until("it has the queue pair", || !fabric.own(number).turn.is_free());
-        send_queue::run(fabric, number);
+        until("it has the queue pair", || !fabric.engine.own(number).turn.is_free());
+        send_queue::run(fabric.engine, number);
         until("it returns", || posts.is_finished());
         drop(suspended);
         let mut polled = 0;
@@ -519,11 +521,11 @@ fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_
     let (fabric, srq, target) = (alone.fabric, alone.srq.number(), alone.qp.number());
     let first = alone.is_taken_by(PLACE);
     // This process carries out what the one at `PLACE` has asked for: to write to that receive.
-    let is_through = copier::carry_out_for(fabric, PLACE);
+    let is_through = copier::carry_out_for(fabric.memory, PLACE);
     // Who has just asked, under the lock, is suspended for so long that `PLACE` gives up, and leaves it without the lock.
     let leaves = || {
-        if !copier::has_abandoned(fabric, fabric.place()) {
-            copier::sweep(fabric, PLACE);
+        if !copier::has_abandoned(fabric.memory, fabric.shm.place()) {
+            copier::sweep(fabric.memory, PLACE);
             return alone.pool().leave(&first).then_some(()).ok_or(Unavailable::Gone);
         }
         Err(Unavailable::Stuck)
@@ -539,10 +541,10 @@ fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_
 fn x07_who_waits_for_a_lock_serves_others_who_ask_for_something_else() {
     let alone = Alone::in_own_fabric();
     let (fabric, lock) = (alone.fabric, alone.slot().pool.lock());
-    let suspended = fabric.lock(lock, || {}).unwrap();
+    let suspended = fabric.memory.lock(lock, || {}).unwrap();
     let asked = copier::tests::is_asked(fabric);
     thread::scope(|scope| {
-        let waits = scope.spawn(|| fabric.lock(lock, || {}).is_ok());
+        let waits = scope.spawn(|| fabric.memory.lock(lock, || {}).is_ok());
         until("they are served", || copier::tests::state(asked) == Some(State::Done));
         drop(suspended);
         assert!(waits.join().unwrap());

@@ -10,7 +10,7 @@ use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
-use crate::completion::channel::{Bell, Source};
+use crate::completion::channel::{EventChannel, Source};
 use crate::inside::actor::until;
 use crate::layout::SrqSlot;
 use crate::protocol::mode::Trait;
@@ -24,15 +24,15 @@ const PLACE: u16 = 40;
 
 #[test]
 fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
-    let (fabric, context) = (Fabric::of_tests(), Context::open("loop0").unwrap());
+    let (fabric, context) = (Device::of_tests(), Context::open("loop0").unwrap());
     let mut cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let qps = &fabric.tables().qps;
+    let qps = &fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
     identity::enter(slot, number);
     assert!(identity::change(slot, identity::read(slot), QpState::Rtr));
-    sync::store(fabric.dest(index), qp.number());
+    sync::store(fabric.engine.dest(index), qp.number());
     qp.connect(number).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let mut room = [Wc::default(); 2];
@@ -40,7 +40,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
 
     // As far as one sweeper got.
     identity::vacate(slot);
-    let dead = fabric.die_at(PLACE);
+    let dead = fabric.shm.die_at(PLACE);
     let deadline = Instant::now() + Duration::from_secs(30);
     while cq.poll(&mut room) == Ok(0) {
         assert!(Instant::now() < deadline, "it is told");
@@ -48,7 +48,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
         std::thread::yield_now();
     }
     assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
-    while fabric.others().any(|other| other == dead) {
+    while fabric.shm.others().any(|other| other == dead) {
         assert!(Instant::now() < deadline, "everything is given back");
         look(fabric);
     }
@@ -60,17 +60,17 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
     let (context, fabric) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let (tables, slot) = (fabric.tables(), fabric.qp(qp.number()));
+    let (tables, slot) = (fabric.tables(), fabric.engine.qp(qp.number()));
     let index = sync::load(&slot.send_cq);
     let locks = [
-        &fabric.cq(index).fanin.lock,
+        &fabric.completions.cq(index).fanin.lock,
         &slot.taking,
         &tables.common.stripes[3],
         &tables.common.arena,
     ];
-    let dead = fabric.die_at(PLACE);
+    let dead = fabric.shm.die_at(PLACE);
     assert!(locks.iter().all(|lock| lock.try_enter(dead)));
-    while fabric.others().count() > 0 {
+    while fabric.shm.others().count() > 0 {
         look(fabric);
     }
     assert_eq!(locks.map(|lock| lock.holder()), [None; 4]);
@@ -79,7 +79,7 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
 #[test]
 fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (tables, bell) = (fabric.tables(), Bell::new(fabric).unwrap());
+    let (tables, bell) = (fabric.tables(), EventChannel::new(fabric).unwrap());
     let (qp, _) = tables.qps.claim(PLACE).unwrap();
     let (cq, _) = tables.cqs.claim(PLACE).unwrap();
     let (srq, _) = tables.srqs.claim(PLACE).unwrap();
@@ -88,17 +88,17 @@ fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     sources.into_iter().for_each(|source| bell.attach(source));
     let slot = tables.qps.at(qp);
     sync::store(&slot.send.posted, 5);
-    sync::store(fabric.dest(qp), 7);
+    sync::store(fabric.engine.dest(qp), 7);
     let word = &tables.stages.at(0).head.word;
-    word.claim(PLACE, fabric.place()).unwrap();
-    fabric.die_at(PLACE);
-    while fabric.others().count() > 0 {
+    word.claim(PLACE, fabric.shm.place()).unwrap();
+    fabric.shm.die_at(PLACE);
+    while fabric.shm.others().count() > 0 {
         look(fabric);
     }
     assert_eq!(word.seen().state(), None);
-    assert!(sources.into_iter().all(|source| !channel::is_attached(fabric, source)));
+    assert!(sources.into_iter().all(|source| !channel::is_attached(fabric.completions, source)));
     let send = [&slot.send.done, &slot.retired.0].map(sync::load);
-    assert_eq!((send, sync::load(fabric.dest(qp))), ([5; 2], 0));
+    assert_eq!((send, sync::load(fabric.engine.dest(qp))), ([5; 2], 0));
 }
 
 #[test]
@@ -106,27 +106,28 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let (context, fabric) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let qps = &fabric.tables().qps;
+    let qps = &fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
-    sync::store(fabric.dest(index), qp.number());
+    sync::store(fabric.engine.dest(index), qp.number());
     qp.connect(number).unwrap();
-    let (copying, turn) = (&fabric.qp(qp.number()).send.copying, &fabric.own(qp.number()).turn);
+    let (copying, turn) =
+        (&fabric.engine.qp(qp.number()).send.copying, &fabric.engine.own(qp.number()).turn);
     turn.seize();
     copying.open();
-    let dead = fabric.die_at(PLACE);
+    let dead = fabric.shm.die_at(PLACE);
     let mut left = Vec::new();
     for _ in 0..3 {
         look(fabric);
-        left.push((slot.life().place(), fabric.others().next(), identity::read(slot).number));
+        left.push((slot.life().place(), fabric.shm.others().next(), identity::read(slot).number));
     }
     copying.close();
     turn.abandon();
     // Its number is gone, so that nobody else begins one.
     assert_eq!(left, [(Some(PLACE), Some(dead), 0); 3]);
-    while fabric.others().count() > 0 {
+    while fabric.shm.others().count() > 0 {
         look(fabric);
     }
     assert_eq!(slot.life().place(), None);
@@ -135,11 +136,11 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
 #[test]
 fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
-    let copying = &fabric.qp(index).send.copying;
+    let (index, _) = fabric.engine.qps().claim(PLACE).unwrap();
+    let copying = &fabric.engine.qp(index).send.copying;
     copying.open();
-    fabric.die_at(PLACE);
-    while fabric.others().count() > 0 {
+    fabric.shm.die_at(PLACE);
+    while fabric.shm.others().count() > 0 {
         look(fabric);
     }
     // Or who deregisters would wait for the next in its place, which may never do anything.
@@ -149,7 +150,7 @@ fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
 #[test]
 fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let qps = &fabric.tables().qps;
+    let qps = &fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
@@ -162,44 +163,44 @@ fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
 #[test]
 fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (index, _) = fabric.tables().cqs.claim(PLACE).unwrap();
-    let (next, swept) = (fabric.die_at(PLACE), Owner::new(PLACE, 1000));
+    let (index, _) = fabric.completions.cqs().claim(PLACE).unwrap();
+    let (next, swept) = (fabric.shm.die_at(PLACE), Owner::new(PLACE, 1000));
     assert_ne!(next, swept);
     after(fabric, swept);
-    assert_eq!(fabric.cq(index).life().place(), Some(PLACE));
+    assert_eq!(fabric.completions.cq(index).life().place(), Some(PLACE));
 }
 
 #[test]
 fn x03_a_dead_one_is_left_as_long_as_another_one_sweeps() {
     let (_context, fabric) = OpenOptions::new().alone();
-    fabric.die_at(PLACE);
-    let sweeping = fabric.try_lock(&fabric.tables().common.sweep).unwrap();
+    fabric.shm.die_at(PLACE);
+    let sweeping = fabric.shm.try_lock(&fabric.shm.frees()).unwrap();
     assert!(look(fabric), "it may die over that");
     drop(sweeping);
     assert!(!look(fabric), "nobody is left");
-    assert_eq!(fabric.others().next(), None);
+    assert_eq!(fabric.shm.others().next(), None);
 }
 
 #[test]
 fn x03_what_a_dead_one_had_is_there_for_who_needs_it() {
     let limits = Limits { completion_queues: 1, ..Limits::default() };
     let (context, fabric) = OpenOptions::new().limits(limits).alone();
-    fabric.tables().cqs.claim(PLACE).unwrap();
-    fabric.die_at(PLACE);
+    fabric.completions.cqs().claim(PLACE).unwrap();
+    fabric.shm.die_at(PLACE);
     context.create_cq(4, None).unwrap();
 }
 
 /// A shared receive queue with one receive, of one who will die.
-fn pool(fabric: &'static Fabric) -> (&'static SrqSlot, Queue<'static>, Extent) {
-    let srqs = &fabric.tables().srqs;
+fn pool(fabric: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
+    let srqs = &fabric.engine.srqs();
     let (index, generation) = srqs.claim(PLACE).unwrap();
     let (slot, extent) =
-        (srqs.at(index), Extent::allocate(fabric, shared_receives::bytes(1)).unwrap());
+        (srqs.at(index), Extent::allocate(fabric.shm, shared_receives::bytes(1)).unwrap());
     sync::store(&slot.slots_at, extent.offset());
     sync::store(&slot.capacity, 1);
     slot.pool.begin();
     sync::release(&slot.number, identity::number_of(srqs, index, generation));
-    let queue = shared_receives::queue(fabric, slot).unwrap();
+    let queue = shared_receives::queue(fabric.engine, slot).unwrap();
     queue.put(0, 0);
     assert!(!queue.post(1), "nobody waits");
     (slot, queue, extent)
@@ -209,14 +210,14 @@ fn pool(fabric: &'static Fabric) -> (&'static SrqSlot, Queue<'static>, Extent) {
 fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of_it() {
     let (_context, fabric) = OpenOptions::new().alone();
     let (slot, queue, _extent) = pool(fabric);
-    let taken = queue.take(fabric.place(), 1).unwrap();
-    let dead = fabric.die_at(PLACE);
+    let taken = queue.take(fabric.shm.place(), 1).unwrap();
+    let dead = fabric.shm.die_at(PLACE);
     for _ in 0..3 {
         look(fabric);
-        assert_eq!((slot.life().place(), fabric.others().next()), (Some(PLACE), Some(dead)));
+        assert_eq!((slot.life().place(), fabric.shm.others().next()), (Some(PLACE), Some(dead)));
     }
     queue.settle(taken.tag(), taken.target());
-    while fabric.others().count() > 0 {
+    while fabric.shm.others().count() > 0 {
         look(fabric);
     }
     assert_eq!((slot.life().place(), sync::load(&slot.number)), (None, 0));
@@ -226,21 +227,21 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of
 fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking() {
     let (_context, fabric) = OpenOptions::new().alone();
     let (slot, _queue, _extent) = pool(fabric);
-    let suspended = fabric.lock(slot.pool.lock(), || {}).unwrap();
-    let dead = fabric.die_at(PLACE);
+    let suspended = fabric.memory.lock(slot.pool.lock(), || {}).unwrap();
+    let dead = fabric.shm.die_at(PLACE);
     look(fabric);
-    assert_eq!((slot.life().place(), fabric.others().next()), (Some(PLACE), Some(dead)));
+    assert_eq!((slot.life().place(), fabric.shm.others().next()), (Some(PLACE), Some(dead)));
     drop(suspended);
-    while fabric.others().count() > 0 {
+    while fabric.shm.others().count() > 0 {
         look(fabric);
     }
     assert_eq!(slot.life().place(), None);
 }
 
 /// Somebody dies while this process watches over others, as one does that is connected to another.
-fn die_watched(fabric: &'static Fabric) {
-    fabric.die_at(PLACE);
-    fabric.service().watch(fabric).unwrap();
+fn die_watched(fabric: &'static Device) {
+    fabric.shm.die_at(PLACE);
+    fabric.engine.alarms.watch(fabric).unwrap();
 }
 
 #[test]
@@ -262,8 +263,8 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let index = sync::load(&fabric.qp(qp.number()).recv_cq);
-    fabric.cq(index).mode.set(Trait::Overran, true);
+    let index = sync::load(&fabric.engine.qp(qp.number()).recv_cq);
+    fabric.completions.cq(index).mode.set(Trait::Overran, true);
     assert_eq!((context.take_async_event(), qp.state()), (Ok(None), QpState::Rts));
     die_watched(fabric);
     let mut told = Vec::new();
@@ -284,7 +285,7 @@ fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     // As far as the dead one got.
-    assert!(identity::fail(fabric.qp(qp.number()), qp.number()));
+    assert!(identity::fail(fabric.engine.qp(qp.number()), qp.number()));
     let mut room = [Wc::default()];
     assert_eq!(cq.poll(&mut room), Ok(0));
     die_watched(fabric);

@@ -8,7 +8,7 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
 use crate::layout::Entry;
-use crate::memory::region::{Facts, Kind};
+use crate::memory::region::{Kind, RegionEntry};
 
 /// A place where nobody lives.
 const PLACE: u16 = 44;
@@ -17,10 +17,10 @@ const HOUR: Duration = Duration::from_secs(3600);
 #[test]
 fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
     let (context, fabric) = OpenOptions::new().alone();
-    let watches = || fabric.service().lock().served;
+    let watches = || fabric.engine.alarms.lock().served;
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     // Its index is 0, as is the destination that nobody names.
-    fabric.tables().qps.go_on_at(0);
+    fabric.engine.qps().go_on_at(0);
     let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
     let mut rc = pd.create_qp(&QpInit::new(&cq)).unwrap();
     rc.connect(rc.number()).unwrap();
@@ -29,7 +29,7 @@ fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
     assert!(watches(), "anybody can send to it");
 
     let (context, fabric) = OpenOptions::new().alone();
-    let watches = || fabric.service().lock().served;
+    let watches = || fabric.engine.alarms.lock().served;
     let cq = context.create_cq(4, None).unwrap();
     let mut rc = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     rc.modify(&QpAttr::init(Access::empty())).unwrap();
@@ -40,21 +40,21 @@ fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
 
 /// What the thread does when it is time to look after others, without it: how long there is nothing to do, and
 /// whether it will look at them again.
-fn look(fabric: &'static Fabric) -> (Option<Duration>, bool) {
-    fabric.service().lock().watch = Some(0);
-    let left = fabric.service().look(fabric);
-    (left, fabric.service().lock().watch.is_some())
+fn look(fabric: &'static Device) -> (Option<Duration>, bool) {
+    fabric.engine.alarms.lock().watch = Some(0);
+    let left = fabric.engine.alarms.look(fabric);
+    (left, fabric.engine.alarms.lock().watch.is_some())
 }
 
 #[test]
 fn x03_others_are_looked_after_as_long_as_there_are_any() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let service = fabric.service();
+    let service = fabric.engine.alarms;
     assert_eq!(look(fabric), (None, false), "there is nobody else");
     let in_an_hour = service.now() + HOUR.as_nanos() as u64;
     assert!(service.lock().set_alarm(0, in_an_hour));
-    fabric.die_at(PLACE);
-    let sweeping = fabric.try_lock(&fabric.tables().common.sweep).unwrap();
+    fabric.shm.die_at(PLACE);
+    let sweeping = fabric.shm.try_lock(&fabric.shm.frees()).unwrap();
     let (left, again) = look(fabric);
     drop(sweeping);
     assert!(again && left <= Some(WATCH), "somebody died, and another one sweeps: {left:?}");
@@ -65,14 +65,14 @@ fn x03_others_are_looked_after_as_long_as_there_are_any() {
 #[test]
 fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
-    let (slot, key, domain) = (fabric.mr(index), index << 8 | 7, 1);
+    let (index, generation) = fabric.memory.mrs().claim(PLACE).unwrap();
+    let (slot, key, domain) = (fabric.memory.mr(index), index << 8 | 7, 1);
     let (access, kind) = (Access::empty(), Kind::Heap);
-    Facts { key, access, domain, kind, base: 0, len: 64, bound: None }
+    RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None }
         .write(slot, (PLACE, generation));
-    let copies = fabric.reach().foreign().visit(1);
+    let copies = fabric.memory.foreign().visit(1);
     assert!(copies.find(fabric, key).is_some());
-    Facts::erase(slot);
+    RegionEntry::erase(slot);
     assert!(look(fabric).1, "somebody may copy to it");
     drop(copies);
     assert_eq!(look(fabric), (None, false));
@@ -82,9 +82,9 @@ fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
 #[test]
 fn x03_who_has_others_looked_after_wakes_the_thread() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let calls = || sync::load(&fabric.tables().processes[usize::from(fabric.place())].calls);
+    let calls = || sync::load(&fabric.memory.copiers()[usize::from(fabric.shm.place())].calls);
     let before = calls();
-    fabric.service().watch(fabric).unwrap();
+    fabric.engine.alarms.watch(fabric).unwrap();
     assert_ne!(calls(), before);
 }
 
@@ -92,10 +92,10 @@ fn x03_who_has_others_looked_after_wakes_the_thread() {
 fn x06_a_channel_that_another_process_could_not_ring_is_rung() {
     let (context, fabric) = OpenOptions::new().alone();
     let mut channel = context.create_channel().unwrap();
-    for (_, slot) in fabric.tables().channels.all_of(fabric.place()) {
+    for (_, slot) in fabric.completions.channels().all_of(fabric.shm.place()) {
         sync::release(&slot.unheard, 1);
     }
-    fabric.service().watch(fabric).unwrap();
+    fabric.engine.alarms.watch(fabric).unwrap();
     until("it is rung", || channel.block(Some(Instant::now())) == Ok(Woken::Event));
 }
 
@@ -106,7 +106,7 @@ fn n12_an_event_is_held_back_no_longer_though_nothing_else_is_to_be_done_for_an_
     let mut cq = context.create_cq(4, Some(&channel)).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let service = fabric.service();
+    let service = fabric.engine.alarms;
     let in_an_hour = service.now() + HOUR.as_nanos() as u64;
     service.wake_at(fabric, qp.number(), in_an_hour).unwrap();
     cq.moderate(100, 20_000).unwrap();
@@ -122,9 +122,9 @@ fn n12_a_completion_queue_that_is_gone_is_looked_at_no_more() {
     let channel = context.create_channel().unwrap();
     let mut cq = context.create_cq(4, Some(&channel)).unwrap();
     cq.moderate(100, 0).unwrap();
-    assert_eq!(fabric.service().lock().moderated.len(), 1);
+    assert_eq!(fabric.engine.alarms.lock().moderated.len(), 1);
     drop(cq);
-    assert!(fabric.service().lock().moderated.is_empty());
+    assert!(fabric.engine.alarms.lock().moderated.is_empty());
 }
 
 #[test]

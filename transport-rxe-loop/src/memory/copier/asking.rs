@@ -10,11 +10,11 @@ use rustix::thread::{futex, sched_yield};
 use rustix::time::Timespec;
 
 use super::{Copier, give_up, serve_if_nobody_does};
-use crate::fabric::Fabric;
+use crate::memory::Memory;
 use crate::memory::atomics::Step;
-use crate::memory::reach::{Order, Transfer, Trouble};
-use crate::memory::sge::{self, Far, Piece, Pieces, Target};
+use crate::memory::sge::{self, Far, Span, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, SMALL_BYTES, Stage};
+use crate::memory::transfer::{Order, Transfer, Trouble};
 use crate::protocol::lock::Owner;
 use crate::protocol::stage::{Recalled, Seen, State};
 use crate::shm::lock::Backoff;
@@ -33,7 +33,7 @@ const LOOK: u32 = 10;
 
 /// Has some bytes of a transfer, all of which are of the other process on one side, moved by it.
 pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result<(), Trouble> {
-    let Transfer { fabric, far, from, to, order } = *transfer;
+    let Transfer { memory, far, from, to, order } = *transfer;
     let is_read = from.far().is_some();
     let code = match order {
         _ if is_read => Code::Read,
@@ -43,7 +43,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
     let request = Request { code, whose: far.whose, needs: far.needs, operands: [0; 2] };
     let mut at = range.start;
     while at < range.end {
-        let mut asking = Asking::new(fabric, far.place, range.end - at)?;
+        let mut asking = Asking::new(memory, far.place, range.end - at)?;
         let part = at..range.end.min(at + asking.stage.bytes());
         let data = asking.stage.data;
         if !is_read {
@@ -53,11 +53,11 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
         let there = if is_read { from } else { to.pieces() };
         asking.ask(&request, there.range(part.clone()))?.ok_or(Trouble::NoAnswer)?;
         if is_read {
-            sge::copy_at(&Pieces::of_words(data, part.len()), 0, to, part.start, part.len());
+            sge::copy_at(&Spans::of_words(data, part.len()), 0, to, part.start, part.len());
         }
         at = part.end;
         drop(asking);
-        if at < range.end && sync::load(&fabric.reach().copier().waiting) > 0 {
+        if at < range.end && sync::load(&memory.copier().waiting) > 0 {
             sched_yield();
         }
     }
@@ -68,14 +68,14 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
 ///
 /// # Errors
 /// That process does not answer, and has done it, or will, or has not.
-pub fn atomic(fabric: &'static Fabric, far: Far, piece: Piece, step: Step) -> Result<u64, NotDone> {
+pub fn atomic(memory: &'static Memory, far: Far, piece: Span, step: Step) -> Result<u64, NotDone> {
     let (code, operands) = match step {
         Step::CompareSwap { compare, swap } => (Code::CompareSwap, [compare, swap]),
         Step::FetchAdd { add } => (Code::FetchAdd, [add, 0]),
         Step::Store { value } => (Code::Store, [value, 0]),
     };
     let request = Request { code, whose: far.whose, needs: far.needs, operands };
-    let mut asking = Asking::new(fabric, far.place, 0)?;
+    let mut asking = Asking::new(memory, far.place, 0)?;
     let end = Instant::now() + PATIENCE;
     loop {
         match asking.ask(&request, std::iter::once(piece)) {
@@ -130,8 +130,8 @@ impl Begun {
 ///
 /// # Errors
 /// It is still [`Begun`](NotDone::Begun). Or its process is dead, and with it the memory.
-pub fn resume(fabric: &'static Fabric, begun: Begun) -> Result<u64, NotDone> {
-    let Some(mut asking) = Asking::again(fabric, begun) else {
+pub fn resume(memory: &'static Memory, begun: Begun) -> Result<u64, NotDone> {
+    let Some(mut asking) = Asking::again(memory, begun) else {
         return Err(Trouble::NoAnswer.into());
     };
     // Recalling it says what came of it.
@@ -140,13 +140,13 @@ pub fn resume(fabric: &'static Fabric, begun: Begun) -> Result<u64, NotDone> {
 }
 
 /// Nobody waits for the answer any more: whether it was done is not known.
-pub fn abandon(fabric: &'static Fabric, begun: Begun) {
-    drop(Asking::again(fabric, begun));
+pub fn abandon(memory: &'static Memory, begun: Begun) {
+    drop(Asking::again(memory, begun));
 }
 
 /// A stage that is this thread's, to ask a process by.
 struct Asking {
-    fabric: &'static Fabric,
+    memory: &'static Memory,
     stage: Stage,
     in_use: &'static AtomicU32,
     seen: Seen,
@@ -156,50 +156,50 @@ struct Asking {
 
 impl Asking {
     /// Claims one for so many bytes, or for a part of them.
-    fn new(fabric: &'static Fabric, asked: u16, len: usize) -> Result<Self, Trouble> {
-        if let Some(asking) = Self::claim(fabric, asked, len, false) {
+    fn new(memory: &'static Memory, asked: u16, len: usize) -> Result<Self, Trouble> {
+        if let Some(asking) = Self::claim(memory, asked, len, false) {
             return Ok(asking);
         }
-        let waiting = &fabric.reach().copier().waiting;
+        let waiting = &memory.copier().waiting;
         sync::enter(waiting);
-        let claimed = Self::wait_for_one(fabric, asked, len);
+        let claimed = Self::wait_for_one(memory, asked, len);
         sync::leave(waiting);
         claimed
     }
 
     #[cold]
-    fn wait_for_one(fabric: &'static Fabric, asked: u16, len: usize) -> Result<Self, Trouble> {
-        let (start, mut rounds) = (Instant::now(), Copier::rounds(fabric));
+    fn wait_for_one(memory: &'static Memory, asked: u16, len: usize) -> Result<Self, Trouble> {
+        let (start, mut rounds) = (Instant::now(), Copier::rounds(memory));
         let (mut last, mut waited, mut backoff) = (start, Duration::ZERO, Backoff::default());
         loop {
-            if let Some(asking) = Self::claim(fabric, asked, len, last - start > HELP) {
+            if let Some(asking) = Self::claim(memory, asked, len, last - start > HELP) {
                 return Ok(asking);
             }
             let before = mem::replace(&mut last, Instant::now());
-            let seen = mem::replace(&mut rounds, Copier::rounds(fabric));
+            let seen = mem::replace(&mut rounds, Copier::rounds(memory));
             waited = if rounds == seen { waited + STEP.min(last - before) } else { Duration::ZERO };
             if waited > PATIENCE {
                 return Err(Trouble::NoAnswer);
             }
-            serve_if_nobody_does(fabric);
+            serve_if_nobody_does(memory);
             backoff.snooze();
         }
     }
 
     /// Claims one that is free. Only if it `may`, a small part takes a large stage, and a large part a small one, of which
     /// it leaves half to what is small.
-    fn claim(fabric: &'static Fabric, asked: u16, len: usize, may: bool) -> Option<Self> {
+    fn claim(memory: &'static Memory, asked: u16, len: usize, may: bool) -> Option<Self> {
         let is_small = len <= SMALL_BYTES;
         const ALL: usize = OWN + LARGE;
         let (first, then) = if is_small { (0..OWN, OWN..ALL) } else { (OWN..ALL, OWN / 2..OWN) };
         let then = if may { then } else { 0..0 };
-        let mine = || fabric.reach().copier().mine(fabric).enumerate();
+        let mine = || memory.copier().mine(memory).enumerate();
         let of = |range: Range<usize>| mine().filter(move |(nth, _)| range.contains(nth));
         of(first).chain(of(then)).find_map(|(_, (stage, in_use))| {
             sync::enter(in_use);
-            if let Some(seen) = stage.head.word.claim(fabric.place(), asked) {
-                let owner = fabric.owner_at(asked);
-                return Some(Self { fabric, stage, in_use, seen, owner });
+            if let Some(seen) = stage.head.word.claim(memory.shm.place(), asked) {
+                let owner = memory.shm.owner_at(asked);
+                return Some(Self { memory, stage, in_use, seen, owner });
             }
             sync::leave(in_use);
             None
@@ -207,37 +207,37 @@ impl Asking {
     }
 
     /// That of a request that was [kept](Self::keep).
-    fn again(fabric: &'static Fabric, begun: Begun) -> Option<Self> {
-        let mut mine = fabric.reach().copier().mine(fabric);
+    fn again(memory: &'static Memory, begun: Begun) -> Option<Self> {
+        let mut mine = memory.copier().mine(memory);
         let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage as usize)?;
         let owner = Owner::from_word(begun.owner);
-        Some(Self { fabric, stage, in_use, seen: begun.seen, owner })
+        Some(Self { memory, stage, in_use, seen: begun.seen, owner })
     }
 
     /// Asks for something, and says what was [answered](Self::answer). The stage's data is the caller's before and after it.
     fn ask(
         &mut self,
         request: &Request,
-        pieces: impl Iterator<Item = Piece>,
+        pieces: impl Iterator<Item = Span>,
     ) -> Result<Option<u64>, Trouble> {
-        let sge = |piece: Piece| Sge {
+        let sge = |piece: Span| Sge {
             addr: piece.addr as u64,
             length: piece.len() as u32,
             lkey: piece.key,
         };
-        let (fabric, asked) = (self.fabric, self.seen.asked());
+        let (memory, asked) = (self.memory, self.seen.asked());
         self.stage.head.write(request, pieces.map(sge));
         self.seen = self.stage.head.word.ask(self.seen).ok_or(Trouble::NoAnswer)?;
-        if let Some(process) = fabric.tables().processes.get(usize::from(asked)) {
-            process.askers.add(fabric.place());
+        if let Some(process) = memory.copiers.get(usize::from(asked)) {
+            process.askers.add(memory.shm.place());
         }
-        fabric.call(asked);
+        memory.shm.call(asked);
         self.wait()?;
         self.answer()
     }
 
     fn asks_the_dead(&self) -> bool {
-        self.owner.is_none_or(|owner| self.fabric.is_dead(owner))
+        self.owner.is_none_or(|owner| self.memory.shm.is_dead(owner))
     }
 
     /// What an atomic found, or any number; `None` if nothing was done, and is to be asked for again.
@@ -264,13 +264,13 @@ impl Asking {
                 _ => {}
             }
             if nap % LOOK == 0 && self.asks_the_dead() {
-                self.fabric.suspect();
+                self.memory.suspect();
                 return Err(Trouble::NoAnswer);
             }
             if Instant::now() > end {
                 return Err(Trouble::NoAnswer);
             }
-            serve_if_nobody_does(self.fabric);
+            serve_if_nobody_does(self.memory);
             let _ = futex::wait(&head.answers, futex::Flags::empty(), answers, Some(&NAP));
         }
         Err(Trouble::NoAnswer)
@@ -295,7 +295,7 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let is_in_flight = give_up(self.fabric, self.stage, self.seen);
+        let is_in_flight = give_up(self.memory, self.stage, self.seen);
         // Looked at after that: who finds that one dead later frees the stage himself.
         if is_in_flight && self.asks_the_dead() {
             self.stage.head.word.free_abandoned(self.seen);

@@ -20,10 +20,10 @@ use crate::api::state::QpState;
 use crate::engine::identity;
 use crate::engine::send_queue;
 use crate::inside::actor::{Waiting, until};
-use crate::memory::reach;
 use crate::memory::region::Whose;
-use crate::memory::sge::{Far, Piece};
+use crate::memory::sge::{Far, Span};
 use crate::memory::stage::Head;
+use crate::memory::transfer;
 use crate::protocol::lock::Lock;
 use crate::sync::AtomicU64;
 
@@ -31,7 +31,7 @@ use crate::sync::AtomicU64;
 pub const PLACE: u16 = 37;
 
 /// In a fabric where nobody else is, and no service thread.
-pub fn alone() -> (Context, ProtectionDomain, &'static Fabric) {
+pub fn alone() -> (Context, ProtectionDomain, &'static Device) {
     let (context, fabric) = OpenOptions::new().alone();
     let pd = context.alloc_pd();
     (context, pd, fabric)
@@ -39,14 +39,14 @@ pub fn alone() -> (Context, ProtectionDomain, &'static Fabric) {
 
 /// Deregisters memory while somebody copies who may do that through its key.
 fn outlasts_the_copy<'a>(
-    fabric: &'static Fabric,
+    fabric: &'static Device,
     pd: &ProtectionDomain,
-    copies: impl Fn() -> Window<'a>,
+    copies: impl Fn() -> CopyGuard<'a>,
 ) {
     const ROUNDS: u32 = 5;
     for round in 0..ROUNDS {
         let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-        let (key, window) = (&fabric.mr(region.lkey() >> 8).key, copies());
+        let (key, window) = (&fabric.memory.mr(region.lkey() >> 8).key, copies());
         thread::scope(|scope| {
             let deregisters = scope.spawn(move || region.deregister());
             until("the key is dead", || sync::acquire(key) == 0);
@@ -61,8 +61,8 @@ fn outlasts_the_copy<'a>(
 #[test]
 fn q10_deregistering_waits_for_what_is_copied_for_another_process() {
     let (_context, pd, fabric) = alone();
-    let copying = &fabric.reach().copier().copying;
-    outlasts_the_copy(fabric, &pd, || Window::open_to_own(fabric, copying));
+    let copying = &fabric.memory.copier().copying;
+    outlasts_the_copy(fabric, &pd, || CopyGuard::open_to_own(fabric.memory, copying));
 }
 
 #[test]
@@ -70,20 +70,20 @@ fn q10_deregistering_waits_for_what_this_process_copies_itself() {
     let (context, pd, fabric) = alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    outlasts_the_copy(fabric, &pd, || Window::open(fabric, qp.number()));
+    outlasts_the_copy(fabric, &pd, || fabric.engine.copy_guard(qp.number()));
 }
 
 /// Another process asks this one for something. The stage that it does this by.
-pub fn is_asked(fabric: &'static Fabric) -> &'static Head {
-    let stage = fabric.tables().stages.of(PLACE).next().unwrap();
+pub fn is_asked(fabric: &'static Device) -> &'static Head {
+    let stage = fabric.memory.stages().of(PLACE).next().unwrap();
     let (whose, needs) = (Whose::local(0), Access::empty());
     asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
     stage.head
 }
 
 /// The process at [`PLACE`] asks this one for something, by this stage.
-pub fn asks(fabric: &'static Fabric, stage: Stage, request: Request, pieces: &[Sge]) {
-    let filling = stage.head.word.claim(PLACE, fabric.place()).unwrap();
+pub fn asks(fabric: &'static Device, stage: Stage, request: Request, pieces: &[Sge]) {
+    let filling = stage.head.word.claim(PLACE, fabric.shm.place()).unwrap();
     stage.head.write(&request, pieces.iter().copied());
     stage.head.word.ask(filling).unwrap();
     this(fabric).unwrap().askers.add(PLACE);
@@ -96,7 +96,7 @@ pub fn state(head: &Head) -> Option<State> {
 #[test]
 fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
     let (_context, _pd, fabric) = alone();
-    let (me, another, stages) = (fabric.place(), PLACE + 1, &fabric.tables().stages);
+    let (me, another, stages) = (fabric.shm.place(), PLACE + 1, &fabric.memory.stages());
     let words: Vec<_> =
         stages.of(PLACE).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
     let ask = |nth: usize, asker, asked| words[nth].ask(words[nth].claim(asker, asked).unwrap());
@@ -114,7 +114,7 @@ fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
 #[test]
 fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
     let (_context, _pd, fabric) = alone();
-    let stage = fabric.tables().stages.large().next().unwrap();
+    let stage = fabric.memory.stages().large().next().unwrap();
     let (whose, needs) = (Whose::local(0), Access::empty());
     asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
     let calls = || sync::load(&this(fabric).unwrap().calls);
@@ -130,11 +130,11 @@ fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
     let (_context, _pd, fabric) = alone();
     let is_through = carry_out_for(fabric, PLACE);
     sweep(fabric, PLACE);
-    assert!(has_abandoned(fabric, fabric.place()));
+    assert!(has_abandoned(fabric, fabric.shm.place()));
     is_through();
-    assert!(!has_abandoned(fabric, fabric.place()));
+    assert!(!has_abandoned(fabric, fabric.shm.place()));
     // Nor does one that looks for what it is asked, as all do that sleep.
-    mark_abandoned(fabric, fabric.place());
+    mark_abandoned(fabric, fabric.shm.place());
     serve(fabric);
     assert!(!this(fabric).unwrap().abandoned.is_marked());
 }
@@ -143,12 +143,12 @@ fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
 fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
     let (_context, pd, fabric) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-    let (index, _) = fabric.tables().qps.claim(PLACE).unwrap();
-    fabric.qp(index).send.copying.open();
+    let (index, _) = fabric.engine.qps().claim(PLACE).unwrap();
+    fabric.engine.qp(index).send.copying.open();
     let stage = is_asked(fabric);
     region.deregister();
     assert_eq!(state(stage), Some(State::Done), "it is served");
-    fabric.qp(index).life().end(PLACE);
+    fabric.engine.qp(index).life().end(PLACE);
 }
 
 /// Whether a stage can be had.
@@ -167,21 +167,21 @@ fn x03_what_a_dead_process_asked_for_is_forgotten() {
 #[test]
 fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
     let (_context, _pd, fabric) = alone();
-    let stages = &fabric.tables().stages;
-    let [of_none, of_a_thread] = [0, 1].map(|nth| stages.of(fabric.place()).nth(nth).unwrap());
+    let stages = &fabric.memory.stages();
+    let [of_none, of_a_thread] = [0, 1].map(|nth| stages.of(fabric.shm.place()).nth(nth).unwrap());
     let orphan = stages.of(PLACE).next().unwrap();
     for stage in [of_none, of_a_thread] {
-        stage.head.word.claim(fabric.place(), PLACE).unwrap();
+        stage.head.word.claim(fabric.shm.place(), PLACE).unwrap();
     }
-    sync::enter(&fabric.reach().copier().in_use[1]);
+    sync::enter(&fabric.memory.copier().in_use[1]);
     let word = &orphan.head.word;
-    let request = word.ask(word.claim(PLACE, fabric.place()).unwrap()).unwrap();
-    word.serve(fabric.place()).unwrap();
+    let request = word.ask(word.claim(PLACE, fabric.shm.place()).unwrap()).unwrap();
+    word.serve(fabric.shm.place()).unwrap();
     word.give_up(request);
     assert!(!is_free(orphan), "somebody may still serve it");
-    let serving = fabric.reach().copier().serving.lock().unwrap();
+    let serving = fabric.memory.copier().serving.lock().unwrap();
     thread::scope(|scope| {
-        let tidies = Waiting::new(scope, || reach::tidy(fabric));
+        let tidies = Waiting::new(scope, || reach::tidy(fabric.memory));
         assert!(tidies.has_to_wait() && !is_free(orphan), "this one does");
         drop(serving);
         assert!(!tidies.join().unwrap(), "nothing is left for later");
@@ -193,7 +193,7 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
 fn x07_one_thread_serves_at_a_time() {
     let (_context, _pd, fabric) = alone();
     let stage = is_asked(fabric);
-    let serving = fabric.reach().copier().serving.lock().unwrap();
+    let serving = fabric.memory.copier().serving.lock().unwrap();
     thread::scope(|scope| {
         let serves = Waiting::new(scope, || serve(fabric));
         assert!(serves.has_to_wait());
@@ -223,8 +223,8 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
     let cq = context.create_cq(4, None).unwrap();
     for kind in KINDS {
         let mut qp = receiver(&pd, &cq, kind);
-        let slot = fabric.qp(qp.number());
-        let serving = fabric.reach().copier().serving.lock().unwrap();
+        let slot = fabric.engine.qp(qp.number());
+        let serving = fabric.memory.copier().serving.lock().unwrap();
         thread::scope(|scope| {
             let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::Reset)).map(|()| qp));
             until("it takes no more", || identity::read(slot).state == QpState::Reset);
@@ -244,11 +244,11 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
     for kind in KINDS {
         let qp = receiver(&pd, &cq, kind);
         let (number, mut room) = (qp.number(), [Wc::default()]);
-        let serving = fabric.reach().copier().serving.lock().unwrap();
-        assert!(identity::fail(fabric.qp(number), number));
+        let serving = fabric.memory.copier().serving.lock().unwrap();
+        assert!(identity::fail(fabric.engine.qp(number), number));
         thread::scope(|scope| {
-            let flushes = scope.spawn(move || send_queue::run(fabric, number));
-            let begins = || flushes.is_finished() || !fabric.own(number).turn.is_free();
+            let flushes = scope.spawn(move || send_queue::run(fabric.engine, number));
+            let begins = || flushes.is_finished() || !fabric.engine.own(number).turn.is_free();
             until("it begins", begins);
             (0..200).for_each(|_| thread::yield_now());
             assert_eq!(cq.poll(&mut room), Ok(0), "{kind:?}: bytes may still move");
@@ -268,23 +268,23 @@ pub struct Counter {
 
 impl Counter {
     #[allow(unsafe_code)]
-    pub fn new(fabric: &'static Fabric, pd: &ProtectionDomain) -> Self {
+    pub fn new(fabric: &'static Device, pd: &ProtectionDomain) -> Self {
         let word = &*Box::leak(Box::new(AtomicU64::new(0)));
         // SAFETY: an atomic that is there for ever.
         let region =
             unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
         let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
-        Self { word, region: region.unwrap(), far: Far { place: fabric.place(), whose, needs } }
+        Self { word, region: region.unwrap(), far: Far { place: fabric.shm.place(), whose, needs } }
     }
 
     /// The lock that an atomic on it takes.
-    pub fn lock(&self, fabric: &'static Fabric) -> &'static Lock {
-        &fabric.tables().common.stripes[self.region.addr() as usize / 8 % atomics::STRIPES]
+    pub fn lock(&self, fabric: &'static Device) -> &'static Lock {
+        &fabric.memory.stripes()[self.region.addr() as usize / 8 % atomics::STRIPES]
     }
 
     /// The process at [`PLACE`] asks this one to add, by the `nth` of its stages.
-    pub fn is_asked(&self, fabric: &'static Fabric, nth: usize) -> &'static Head {
-        let stage = fabric.tables().stages.of(PLACE).nth(nth).unwrap();
+    pub fn is_asked(&self, fabric: &'static Device, nth: usize) -> &'static Head {
+        let stage = fabric.memory.stages().of(PLACE).nth(nth).unwrap();
         let Far { whose, needs, .. } = self.far;
         let request = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
         asks(fabric, stage, request, &[self.region.sge(0, 8).unwrap()]);
@@ -292,8 +292,8 @@ impl Counter {
     }
 
     /// This process asks itself to add.
-    pub fn add(&self, fabric: &'static Fabric) -> Result<u64, NotDone> {
-        let piece = Piece::far(self.region.addr() as usize, 8, self.region.lkey());
+    pub fn add(&self, fabric: &'static Device) -> Result<u64, NotDone> {
+        let piece = Span::far(self.region.addr() as usize, 8, self.region.lkey());
         atomic(fabric, self.far, piece, Step::FetchAdd { add: 1 })
     }
 
@@ -319,10 +319,10 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
         }
     }
     // Who lives is waited for elsewhere.
-    let stage = fabric.tables().stages.of(fabric.place()).next().unwrap();
+    let stage = fabric.memory.stages().of(fabric.shm.place()).next().unwrap();
     let word = &stage.head.word;
-    word.ask(word.claim(fabric.place(), fabric.place()).unwrap()).unwrap();
-    this(fabric).unwrap().askers.add(fabric.place());
+    word.ask(word.claim(fabric.shm.place(), fabric.shm.place()).unwrap()).unwrap();
+    this(fabric).unwrap().askers.add(fabric.shm.place());
     drop(receiver(&pd, &cq, QpType::Rc));
     assert_eq!(state(stage.head), Some(State::Asked));
 }
@@ -332,7 +332,7 @@ fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look
     let (_context, _pd, fabric) = alone();
     let calls = || sync::load(&this(fabric).unwrap().calls);
     let (whose, needs) = (Whose::local(0), Access::empty());
-    let (before, stages) = (calls(), &fabric.tables().stages);
+    let (before, stages) = (calls(), &fabric.memory.stages());
     for stage in stages.of(PLACE).chain(stages.large()) {
         asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
         serve(fabric);
@@ -347,24 +347,25 @@ fn x07_this_process_has_nothing_abandoned_while_it_serves_nobody() {
     let (_context, _pd, fabric) = alone();
     let abandoned = &this(fabric).unwrap().abandoned;
     abandoned.mark();
-    let serving = fabric.reach().copier().serving();
-    assert!(has_abandoned(fabric, fabric.place()));
+    let serving = fabric.memory.copier().serving();
+    assert!(has_abandoned(fabric, fabric.shm.place()));
     drop(serving);
-    assert!(!has_abandoned(fabric, fabric.place()) && !abandoned.is_marked());
+    assert!(!has_abandoned(fabric, fabric.shm.place()) && !abandoned.is_marked());
 }
 
 #[test]
 fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives_are_free() {
     let (_context, pd, fabric) = alone();
-    let (me, srq) = (fabric.place(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
-    let stages: Vec<_> = fabric.tables().stages.of(PLACE).take(3).collect();
+    let (me, srq) =
+        (fabric.shm.place(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
+    let stages: Vec<_> = fabric.memory.stages().of(PLACE).take(3).collect();
     for (stage, asker, asked) in
         [(stages[0], PLACE, me), (stages[1], PLACE, PLACE), (stages[2], me, me)]
     {
         let word = &stage.head.word;
         word.ask(word.claim(asker, asked).unwrap()).unwrap();
     }
-    give_up_for_the_dead(fabric, fabric.srq(srq.number()));
+    give_up_for_the_dead(fabric, fabric.engine.srq(srq.number()));
     let asked = Some(State::Asked);
     assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);
 }
@@ -373,7 +374,7 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
 fn x07_who_is_suspended_over_a_word_keeps_nobody_waiting_who_asks_its_owner_for_something_else() {
     let (_context, pd, fabric) = alone();
     let counter = Counter::new(fabric, &pd);
-    let suspended = fabric.lock(counter.lock(fabric), || {}).unwrap();
+    let suspended = fabric.memory.lock(counter.lock(fabric), || {}).unwrap();
     let asked = [is_asked(fabric), counter.is_asked(fabric, 1)];
     serve(fabric);
     assert_eq!(asked.map(state), [Some(State::Done); 2]);

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::*;
-use crate::fabric::Fabric;
+use crate::lifecycle::Device;
 use crate::sync::{self, AtomicU64};
 
 const LEN: usize = 4 << 12;
 
 /// The name of a file that no region has.
 fn path(nth: u32) -> PathBuf {
-    Fabric::of_tests().path().memory(1, 0xff_ff00 + nth)
+    Device::of_tests().path().memory(1, 0xff_ff00 + nth)
 }
 
 fn word(memory: &Mapping) -> &AtomicU64 {
@@ -35,7 +35,7 @@ fn x03_a_region_that_goes_gives_its_bytes_back_whoever_still_maps_it() {
         sync::store(word(&mine), 7);
         assert_eq!(sync::load(word(&theirs)), 7);
         if of_the_dead {
-            bury(&path)
+            remove(&path)
         } else {
             end(&path, &mine)
         }

@@ -4,10 +4,10 @@ use cq_core::wr::Sge;
 use super::*;
 use crate::api::open::OpenOptions;
 use crate::layout::Entry;
-use crate::memory::copy_guard::Window;
-use crate::memory::reach;
+use crate::memory::copy_guard::CopyGuard;
 use crate::memory::region::Whose;
-use crate::memory::sge::{Pieces, Target};
+use crate::memory::sge::{Spans, Target};
+use crate::memory::transfer;
 use crate::protocol::window::Copying;
 use crate::sync::AtomicU64;
 
@@ -26,27 +26,27 @@ const WINDOW: u64 = 512;
 struct ForeignWindow {
     region: Foreigner,
     index: u32,
-    facts: Facts,
+    facts: RegionEntry,
 }
 
 impl ForeignWindow {
     fn new() -> Self {
         let region = Foreigner::new();
-        let mrs = &region.fabric.tables().mrs;
+        let mrs = &region.fabric.memory.mrs();
         let (index, generation) = mrs.claim(PLACE).unwrap();
-        let seal = sync::load(&region.fabric.mr(region.index).seal);
+        let seal = sync::load(&region.fabric.memory.mr(region.index).seal);
         let bound = Some(Bound { qp: QP, region: region.facts.key, seal });
         let (key, access) = (index << 8 | 9, Access::REMOTE_WRITE | Access::REMOTE_READ);
         let (base, len) = (region.facts.base + AT, WINDOW);
-        let facts = Facts { key, access, base, len, bound, ..region.facts };
-        facts.write(region.fabric.mr(index), (PLACE, generation));
+        let facts = RegionEntry { key, access, base, len, bound, ..region.facts };
+        facts.write(region.fabric.memory.mr(index), (PLACE, generation));
         Self { region, index, facts }
     }
 
     /// Whether the peer of a queue pair reaches a range of it.
     fn is_reached_by(&self, whose: Whose, offset: i64, length: u32, needs: Access) -> bool {
         let copying = Copying::default();
-        let window = Window::open_by(self.region.fabric, &copying);
+        let window = CopyGuard::open_by(self.region.fabric, &copying);
         let addr = self.facts.base.wrapping_add_signed(offset);
         let sge = Sge { addr, length, lkey: self.facts.key };
         window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
@@ -60,50 +60,58 @@ impl ForeignWindow {
 
 impl Drop for ForeignWindow {
     fn drop(&mut self) {
-        let slot = self.region.fabric.mr(self.index);
-        Facts::erase(slot);
+        let slot = self.region.fabric.memory.mr(self.index);
+        RegionEntry::erase(slot);
         slot.life().end(PLACE);
     }
 }
 
 /// A region as if another process had registered it.
 struct Foreigner {
-    fabric: &'static Fabric,
+    fabric: &'static Device,
     index: u32,
-    facts: Facts,
+    facts: RegionEntry,
     memory: Mapping,
 }
 
 impl Foreigner {
     fn new() -> Self {
-        Self::of(Fabric::of_tests())
+        Self::of(Device::of_tests())
     }
 
-    fn of(fabric: &'static Fabric) -> Self {
-        let (index, generation) = fabric.tables().mrs.claim(PLACE).unwrap();
-        let memory = files::make(&fabric.path().memory(index, generation), LEN as usize).unwrap();
+    fn of(fabric: &'static Device) -> Self {
+        let (index, generation) = fabric.memory.mrs().claim(PLACE).unwrap();
+        let memory =
+            files::make(&fabric.shm.path().memory(index, generation), LEN as usize).unwrap();
         let (key, access, kind) = (index << 8 | 7, Access::LOCAL_WRITE, Kind::Fabric);
-        let facts =
-            Facts { key, access, domain: DOMAIN, kind, base: 0x7000_0000, len: LEN, bound: None };
-        facts.write(fabric.mr(index), (PLACE, generation));
+        let facts = RegionEntry {
+            key,
+            access,
+            domain: DOMAIN,
+            kind,
+            base: 0x7000_0000,
+            len: LEN,
+            bound: None,
+        };
+        facts.write(fabric.memory.mr(index), (PLACE, generation));
         Self { fabric, index, facts, memory }
     }
 
     /// Whether a range of it can be read here.
     fn is_reached(&self, offset: u64, length: u32) -> bool {
         let copying = Copying::default();
-        let window = Window::open_by(self.fabric, &copying);
+        let window = CopyGuard::open_by(self.fabric.memory, &copying);
         let addr = self.facts.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.facts.key };
-        let mut pieces = Pieces::new();
+        let mut pieces = Spans::new();
         let found = window.source(&mut pieces, Whose::local(DOMAIN), [sge], Access::empty());
         found.is_some() && pieces.far().is_none()
     }
 
     /// How often its file is mapped.
     fn mappings(&self) -> usize {
-        let generation = self.fabric.mr(self.index).life().holder().unwrap().1;
-        let path = self.fabric.path().memory(self.index, generation);
+        let generation = self.fabric.memory.mr(self.index).life().holder().unwrap().1;
+        let path = self.fabric.shm.path().memory(self.index, generation);
         let name = format!("/{} ", path.file_name().unwrap().display());
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| format!("{line} ").contains(&name)).count()
@@ -112,8 +120,8 @@ impl Foreigner {
 
 impl Drop for Foreigner {
     fn drop(&mut self) {
-        reach::bury(self.fabric, self.index);
-        self.fabric.mr(self.index).life().end(PLACE);
+        reach::bury(self.fabric.memory, self.index);
+        self.fabric.memory.mr(self.index).life().end(PLACE);
     }
 }
 
@@ -130,7 +138,7 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
     ] {
         assert_eq!(foreigner.is_reached(offset, length), inside, "{length} at {offset}");
     }
-    let visit = foreigner.fabric.reach().foreign().visit(1);
+    let visit = foreigner.fabric.memory.foreign().visit(1);
     let record = visit.find(foreigner.fabric, foreigner.facts.key).unwrap();
     let mapped = record.memory.as_ref().unwrap();
     let word = |memory: &Mapping| sync::load(&memory.slice::<AtomicU64>(64, 1).unwrap()[0]);
@@ -141,7 +149,7 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
 #[test]
 fn x04_an_entry_that_was_scribbled_is_refused() {
     let foreigner = Foreigner::new();
-    let slot = foreigner.fabric.mr(foreigner.index);
+    let slot = foreigner.fabric.memory.mr(foreigner.index);
     for word in [&slot.key, &slot.access, &slot.pd, &slot.kind] {
         let good = sync::load(word);
         for bad in [good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
@@ -196,21 +204,21 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     }
     // It is gone with its region, and back with it: in the same of its lives only.
     let Foreigner { fabric, index, facts, .. } = window.region;
-    let slot = fabric.mr(index);
+    let slot = fabric.memory.mr(index);
     let (place, generation) = slot.life().holder().unwrap();
-    Facts::erase(slot);
+    RegionEntry::erase(slot);
     assert!(!window.is_reached(0, 8));
     facts.write(slot, (place, generation));
     assert!(window.is_reached(0, 8));
     slot.life().end(PLACE);
     let (other, next) = loop {
-        let claimed = fabric.tables().mrs.claim(PLACE).unwrap();
+        let claimed = fabric.memory.mrs().claim(PLACE).unwrap();
         if claimed.0 == index {
             break claimed;
         }
-        fabric.mr(claimed.0).life().end(PLACE);
+        fabric.memory.mr(claimed.0).life().end(PLACE);
     };
-    let _memory = files::make(&fabric.path().memory(other, next), LEN as usize).unwrap();
+    let _memory = files::make(&fabric.shm.path().memory(other, next), LEN as usize).unwrap();
     facts.write(slot, (place, next));
     assert!(!window.is_reached(0, 8), "another region of the same key");
 }
@@ -218,7 +226,7 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
 #[test]
 fn x04_a_window_that_was_scribbled_is_refused() {
     let window = ForeignWindow::new();
-    let slot = window.region.fabric.mr(window.index);
+    let slot = window.region.fabric.memory.mr(window.index);
     for word in [&slot.key, &slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
         let good = sync::load(word);
         for bad in [0, good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
@@ -242,7 +250,7 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     for (base, len, inside) in
         [(0, WINDOW, true), (LEN - AT - 8, 8, true), (LEN - AT - 8, 16, false), (0, LEN, true)]
     {
-        let facts = Facts { base: window.facts.base + base, len, ..window.facts };
+        let facts = RegionEntry { base: window.facts.base + base, len, ..window.facts };
         facts.write(slot, holder);
         let all_of_it = window.is_reached(base as i64, len as u32);
         assert_eq!(all_of_it, inside && AT + base + len <= LEN, "{len} at {base}");
@@ -250,22 +258,22 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     // Or on a window, or on nothing.
     for region in [window.facts.key, 0, 1, u32::MAX] {
         let bound = window.facts.bound.map(|bound| Bound { region, ..bound });
-        Facts { bound, ..window.facts }.write(slot, holder);
+        RegionEntry { bound, ..window.facts }.write(slot, holder);
         assert!(!window.is_reached(0, 8));
     }
     // Or is another domain's than its region.
     let domain = DOMAIN + 1;
-    Facts { domain, ..window.facts }.write(slot, holder);
+    RegionEntry { domain, ..window.facts }.write(slot, holder);
     let whose = Whose::peer_of(QP, domain);
     assert!(!window.is_reached_by(whose, 0, 8, Access::REMOTE_WRITE));
     window.facts.write(slot, holder);
     assert!(window.is_reached(0, 8));
     // Or on what is a window by now, under the seal of that.
-    let region = window.region.fabric.mr(window.region.index);
+    let region = window.region.fabric.memory.mr(window.region.index);
     let bound = Some(Bound { qp: QP, region: 0, seal: 0 });
-    Facts { bound, ..window.region.facts }.write(region, region.life().holder().unwrap());
+    RegionEntry { bound, ..window.region.facts }.write(region, region.life().holder().unwrap());
     let bound = window.facts.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
-    Facts { bound, ..window.facts }.write(slot, holder);
+    RegionEntry { bound, ..window.facts }.write(slot, holder);
     assert!(!window.is_reached(0, 8));
 }
 
@@ -274,7 +282,7 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
     let foreigner = Foreigner::new();
     assert!(foreigner.is_reached(0, 8));
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
-    let foreign = foreigner.fabric.reach().foreign();
+    let foreign = foreigner.fabric.memory.foreign();
     let visit = foreign.visit(7);
     let record = visit.find(foreigner.fabric, foreigner.facts.key).unwrap();
     reach::bury(foreigner.fabric, foreigner.index);
@@ -298,14 +306,14 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
 #[test]
 fn what_others_still_have_is_kept_and_looked_at_again() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let foreign = fabric.reach().foreign();
+    let foreign = fabric.memory.foreign();
     assert!(!foreign.tidy(fabric), "nothing is known yet");
     let foreigner = Foreigner::of(fabric);
     assert!(foreigner.is_reached(0, 8));
     assert!(!foreign.tidy(fabric));
     assert_eq!(foreigner.mappings(), 2, "it is registered still");
     let visit = foreign.visit(7);
-    reach::bury(fabric, foreigner.index);
+    reach::bury(fabric.memory, foreigner.index);
     assert!(foreign.tidy(fabric), "somebody may be copying");
     drop(visit);
     assert!(!foreign.tidy(fabric));
@@ -315,7 +323,7 @@ fn what_others_still_have_is_kept_and_looked_at_again() {
 #[test]
 fn what_two_look_for_at_once_is_learned_once() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (foreign, foreigner) = (fabric.reach().foreign(), Foreigner::of(fabric));
+    let (foreign, foreigner) = (fabric.memory.foreign(), Foreigner::of(fabric));
     assert!(foreigner.is_reached(0, 8));
     let place = &foreign.places.get().unwrap()[foreigner.index as usize];
     // As who has looked before and waited for the mutex since.
@@ -326,12 +334,12 @@ fn what_two_look_for_at_once_is_learned_once() {
 
 #[test]
 fn a_link_or_a_short_file_in_the_place_of_a_region_is_not_mapped() {
-    let fabric = Fabric::of_tests();
-    let path = fabric.path().memory(0, 0xff_fff0);
+    let fabric = Device::of_tests();
+    let path = fabric.shm.path().memory(0, 0xff_fff0);
     let memory = files::make(&path, 4096).unwrap();
     assert!(files::map(&path, 4096).is_ok());
     assert!(files::map(&path, 4097).is_err());
-    let link = fabric.path().memory(0, 0xff_fff1);
+    let link = fabric.shm.path().memory(0, 0xff_fff1);
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert!(files::map(&link, 4096).is_err());
     // Its maker replaces what has its name.

@@ -11,50 +11,50 @@ const PLACE: u16 = 38;
 #[test]
 fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
-    let Mean::Direct(it) = means.of(fabric, here) else { panic!("this process lives") };
-    assert_eq!(means.learn(fabric, here, it, Errno::FAULT), Err(Trouble::Fault));
-    assert_eq!(means.of(fabric, here), Mean::Direct(it));
-    assert_eq!(means.learn(fabric, here, it, Errno::PERM), Ok(()));
-    assert_eq!(means.of(fabric, here), Mean::Service);
+    let (paths, here) = (AccessPaths::new(fabric.shm.shape().processes, false), fabric.shm.place());
+    let AccessPath::Direct(it) = paths.of(fabric, here) else { panic!("this process lives") };
+    assert_eq!(paths.learn(fabric, here, it, Errno::FAULT), Err(Trouble::Fault));
+    assert_eq!(paths.of(fabric, here), AccessPath::Direct(it));
+    assert_eq!(paths.learn(fabric, here, it, Errno::PERM), Ok(()));
+    assert_eq!(paths.of(fabric, here), AccessPath::Service);
 }
 
 #[test]
 fn q10_a_process_without_its_first_thread_is_asked_itself() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
-    let Mean::Direct(it) = means.of(fabric, here) else { panic!("this process lives") };
+    let (paths, here) = (AccessPaths::new(fabric.shm.shape().processes, false), fabric.shm.place());
+    let AccessPath::Direct(it) = paths.of(fabric, here) else { panic!("this process lives") };
     // One that has got another number since is tried under that.
     let before = Process { pid: it.pid + 1, ..it };
-    *means.seen(here).unwrap() = Some(Seen { at: now(), mean: Mean::Direct(before) });
-    assert_eq!(means.learn(fabric, here, before, Errno::SRCH), Ok(()));
-    assert_eq!(means.of(fabric, here), Mean::Direct(it));
-    assert_eq!(means.learn(fabric, here, it, Errno::SRCH), Ok(()));
-    assert_eq!(means.of(fabric, here), Mean::Service);
+    *paths.seen(here).unwrap() = Some(Seen { at: now(), path: AccessPath::Direct(before) });
+    assert_eq!(paths.learn(fabric, here, before, Errno::SRCH), Ok(()));
+    assert_eq!(paths.of(fabric, here), AccessPath::Direct(it));
+    assert_eq!(paths.learn(fabric, here, it, Errno::SRCH), Ok(()));
+    assert_eq!(paths.of(fabric, here), AccessPath::Service);
 }
 
 #[test]
 fn x04_where_a_guard_page_is_said_to_be_that_is_none_the_process_is_asked_itself() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let here = fabric.place();
-    let word = &fabric.tables().processes[usize::from(here)].guard;
-    let (page, mean) = (sync::load(word), || Means::new(64, false).of(fabric, here));
-    assert!(matches!(mean(), Mean::Direct(_)));
+    let here = fabric.shm.place();
+    let word = &fabric.memory.copiers()[usize::from(here)].guard;
+    let (page, path) = (sync::load(word), || AccessPaths::new(64, false).of(fabric, here));
+    assert!(matches!(path(), AccessPath::Direct(_)));
     // Memory of this process that is none, the page but for a word, and what no process has.
     let other = Box::new([0u64; 4]);
     let other = other.as_ptr() as u64;
     for said in [0, other, page + 8, page - 8, u64::MAX, u64::MAX - 8] {
         sync::store(word, said);
-        assert_eq!(mean(), Mean::Service, "{said:#x}");
+        assert_eq!(path(), AccessPath::Service, "{said:#x}");
     }
     sync::store(word, page);
-    assert!(matches!(mean(), Mean::Direct(_)));
+    assert!(matches!(path(), AccessPath::Direct(_)));
 }
 
 #[test]
 fn x04_who_has_the_number_of_another_is_not_taken_for_it() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (here, pid) = (fabric.place(), std::process::id() as i32);
+    let (here, pid) = (fabric.shm.place(), std::process::id() as i32);
     assert!(fabric.meet(here, pid).is_some());
     for other in [std::os::unix::process::parent_id() as i32, 0, -1, i32::MAX] {
         assert_eq!(fabric.meet(here, other), None, "{other}");
@@ -65,27 +65,27 @@ fn x04_who_has_the_number_of_another_is_not_taken_for_it() {
 #[test]
 fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let means = Means::new(fabric.limits().processes, false);
-    let dead = fabric.die_at(PLACE);
-    assert!(fabric.others().any(|other| other == dead), "nobody looks for the dead");
-    assert_eq!(means.of(fabric, PLACE), Mean::None);
-    until("it is swept up after", || fabric.others().all(|other| other != dead));
+    let paths = AccessPaths::new(fabric.shm.shape().processes, false);
+    let dead = fabric.shm.die_at(PLACE);
+    assert!(fabric.shm.others().any(|other| other == dead), "nobody looks for the dead");
+    assert_eq!(paths.of(fabric, PLACE), AccessPath::None);
+    until("it is swept up after", || fabric.shm.others().all(|other| other != dead));
 }
 
 #[test]
 fn x03_what_is_found_out_of_the_living_is_kept_and_of_the_dead_is_not() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (means, here) = (Means::new(fabric.limits().processes, false), fabric.place());
-    let kept = |place| means.seen(place).unwrap().map(|seen| seen.mean);
-    let found = means.of(fabric, here);
+    let (paths, here) = (AccessPaths::new(fabric.shm.shape().processes, false), fabric.shm.place());
+    let kept = |place| paths.seen(place).unwrap().map(|seen| seen.path);
+    let found = paths.of(fabric, here);
     assert_eq!(kept(here), Some(found));
-    assert_eq!(means.of(fabric, PLACE), Mean::None);
+    assert_eq!(paths.of(fabric, PLACE), AccessPath::None);
     assert_eq!(kept(PLACE), None, "somebody may come to live there");
 }
 
 fn by_service(wanted: OpenOptions) -> bool {
     let (_context, fabric) = wanted.alone();
-    fabric.reach().means.of(fabric, fabric.place()) == Mean::Service
+    fabric.memory.paths.of(fabric, fabric.shm.place()) == AccessPath::Service
 }
 
 #[test]

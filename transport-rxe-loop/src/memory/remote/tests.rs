@@ -4,11 +4,11 @@ use std::os::unix::process::ExitStatusExt;
 use cq_core::setup::Access;
 
 use super::*;
-use crate::fabric::Fabric;
 use crate::inside::actor::{Actor, die_with_parent, say};
-use crate::memory::reach::Reach;
+use crate::lifecycle::Device;
 use crate::memory::region::Whose;
 use crate::memory::sge::Far;
+use crate::memory::transfer::Reach;
 use crate::shm::limits::Limits;
 use crate::sync::{self, AtomicU64};
 
@@ -22,15 +22,15 @@ fn values(words: &[AtomicU64]) -> std::vec::Vec<u64> {
     black_box(words).iter().map(sync::load).collect()
 }
 
-fn far(addresses: impl IntoIterator<Item = (usize, usize)>) -> Pieces<'static> {
-    let mut pieces = Pieces::new();
+fn far(addresses: impl IntoIterator<Item = (usize, usize)>) -> Spans<'static> {
+    let mut pieces = Spans::new();
     for (addr, len) in addresses {
         assert!(pieces.push_far(FAR, addr, len as u32, 1));
     }
     pieces
 }
 
-fn target(pieces: Pieces<'_>) -> Target<'_> {
+fn target(pieces: Spans<'_>) -> Target<'_> {
     let mut target = Target::new();
     // SAFETY: atomics, or memory that is not touched from here.
     *unsafe { target.pieces_mut() } = pieces;
@@ -39,8 +39,8 @@ fn target(pieces: Pieces<'_>) -> Target<'_> {
 
 /// This process, as if it were another.
 fn this() -> Process {
-    let fabric = Fabric::of_tests();
-    fabric.meet(fabric.place(), std::process::id() as i32).unwrap()
+    let fabric = Device::of_tests();
+    fabric.meet(fabric.shm.place(), std::process::id() as i32).unwrap()
 }
 
 #[test]
@@ -48,14 +48,14 @@ fn bytes_of_a_process_are_moved_across_pieces() {
     let (a, b) = (words::<4>(1), words::<4>(0));
     let (at, len) = (a.as_ptr() as usize, 32);
     let there = || far([(at, 3), (at + 3, 11), (at + 14, 18)]);
-    let to = target(Pieces::of_words(&b, len));
+    let to = target(Spans::of_words(&b, len));
     for late in [0, 3, 14, 24, 32] {
         b.iter().for_each(|word| sync::store(word, 0));
         copy(this(), &there(), &to, 0..32, late).unwrap();
         assert_eq!(values(&b), [1, 2, 3, 4]);
     }
     let from = words::<4>(7);
-    copy(this(), &Pieces::of_words(&from, len), &target(there()), 8..24, 16).unwrap();
+    copy(this(), &Spans::of_words(&from, len), &target(there()), 8..24, 16).unwrap();
     assert_eq!(values(&a), [1, 8, 9, 4]);
 }
 
@@ -64,7 +64,7 @@ fn memory_that_is_not_there_is_a_fault() {
     let a = words::<2>(1);
     let there = far([(a.as_ptr() as usize, 8), (64, 8)]);
     let from = words::<2>(5);
-    let outcome = copy(this(), &Pieces::of_words(&from, 16), &target(there), 0..16, 16);
+    let outcome = copy(this(), &Spans::of_words(&from, 16), &target(there), 0..16, 16);
     assert_eq!(outcome, Err(Errno::FAULT));
     assert_eq!(values(&a), [5, 2], "what comes before is moved");
 }
@@ -73,16 +73,16 @@ fn memory_that_is_not_there_is_a_fault() {
 fn bytes_that_are_all_here_or_all_far_are_not_touched() {
     let (a, b) = (words::<1>(1), words::<1>(2));
     let (at, bt) = (a.as_ptr() as usize, b.as_ptr() as usize);
-    let (from, to) = (Pieces::of_words(&a, 8), target(Pieces::of_words(&b, 8)));
+    let (from, to) = (Spans::of_words(&a, 8), target(Spans::of_words(&b, 8)));
     assert_eq!(copy(this(), &from, &to, 0..8, 8), Err(Errno::FAULT));
     let (from, to) = (far([(at, 8)]), target(far([(bt, 8)])));
     assert_eq!(copy(this(), &from, &to, 0..8, 8), Err(Errno::FAULT));
     assert_eq!(values(&b), [2]);
     // Some of them here and some far is what nobody asks for.
-    let mut mixed = Pieces::of_words(&a, 8);
+    let mut mixed = Spans::of_words(&a, 8);
     assert!(mixed.push_far(FAR, at, 8, 1));
     let b = words::<2>(2);
-    let to = target(Pieces::of_words(&b, 16));
+    let to = target(Spans::of_words(&b, 16));
     assert_eq!(copy(this(), &mixed, &to, 0..16, 16), Err(Errno::FAULT));
     assert_eq!(values(&b), [2, 3]);
 }
@@ -93,7 +93,7 @@ fn x03_where_there_is_no_guard_page_nothing_is_moved_and_nobody_is_there() {
     let at = a.as_ptr() as usize;
     let gone = Process { guard: 64, ..this() };
     let to = || target(far([(at, 16)]));
-    assert_eq!(copy(gone, &Pieces::of_words(&b, 16), &to(), 0..16, 16), Err(Errno::SRCH));
+    assert_eq!(copy(gone, &Spans::of_words(&b, 16), &to(), 0..16, 16), Err(Errno::SRCH));
     let from = far([(at, 16)]);
     assert_eq!(copy(gone, &from, &Target::of_words(&b, 16), 0..16, 16), Err(Errno::SRCH));
     assert_eq!((values(&a), values(&b)), (vec![1, 2], vec![5, 6]));
@@ -103,8 +103,8 @@ fn x03_where_there_is_no_guard_page_nothing_is_moved_and_nobody_is_there() {
 fn x07_a_program_that_changes_between_two_parts_is_not_there_any_more() {
     for next in [Ok(0), Err(Errno::FAULT)] {
         let [mut here, mut there] = [1, 2].map(|at| Vectors::new(with_exposed_provenance_mut(at)));
-        here.extend([Piece::far(1000, 10, 1)].into_iter(), true).unwrap();
-        there.extend([Piece::far(3000, 10, 1)].into_iter(), true).unwrap();
+        here.extend([Span::far(1000, 10, 1)].into_iter(), true).unwrap();
+        there.extend([Span::far(3000, 10, 1)].into_iter(), true).unwrap();
         let mut moves = [Ok(5), next].into_iter();
         let outcome = in_parts(&mut here, &mut there, |_, _| moves.next().unwrap());
         assert_eq!(outcome, Err(Errno::SRCH));
@@ -118,9 +118,9 @@ fn ranges(vectors: &[libc::iovec]) -> std::vec::Vec<(usize, usize)> {
 #[test]
 fn x07_what_the_system_moves_in_parts_goes_on_where_it_stopped() {
     let [mut here, mut there] = [1, 2].map(|at| Vectors::new(with_exposed_provenance_mut(at)));
-    let pieces = [(1000, 10), (2000, 20)].map(|(addr, len)| Piece::far(addr, len, 1));
+    let pieces = [(1000, 10), (2000, 20)].map(|(addr, len)| Span::far(addr, len, 1));
     here.extend(pieces.into_iter(), true).unwrap();
-    there.extend([Piece::far(3000, 30, 1)].into_iter(), true).unwrap();
+    there.extend([Span::far(3000, 30, 1)].into_iter(), true).unwrap();
     let mut moves = [Ok(5), Err(Errno::INTR), Ok(12), Ok(16)].into_iter();
     let mut asked = std::vec::Vec::new();
     let outcome = in_parts(&mut here, &mut there, |mine, theirs| {

@@ -8,11 +8,10 @@ use cq_core::testing::fault::{Dice, Occasion};
 use cq_core::wc::WcStatus;
 
 use super::{Fault, Faults, Injected};
-use crate::engine::retry::WaitsFor;
 
 /// The faults of a process in one fabric. Times are in nanoseconds, as the service has them.
 #[derive(Debug)]
-pub struct Engine {
+pub struct Injector {
     faults: Faults,
     state: Mutex<State>,
 }
@@ -76,14 +75,16 @@ pub struct Noise {
 pub enum Fate {
     /// It is not begun before this time.
     Later(u64),
-    /// Up to this time its peer does not take it.
-    Waits(WaitsFor, u64),
+    /// Up to this time its peer does not answer.
+    Unanswered(u64),
+    /// Up to this time its peer has no receive for it.
+    Starved(u64),
     Fails(WcStatus),
     /// It is carried out.
     Runs(Noise),
 }
 
-impl Engine {
+impl Injector {
     /// Nothing has happened yet.
     pub fn new(faults: Faults) -> Self {
         let (seed, dice) = (faults.seed, Dice::new(faults.seed));
@@ -138,12 +139,9 @@ impl Engine {
 impl Plan {
     /// What happens to a request that is begun, whose peer answers from some time on.
     fn meet(&mut self, answers: u64, now: u64) -> Fate {
-        for (waits_for, end) in [(WaitsFor::Answer, answers), (WaitsFor::Receive, self.fed)] {
-            if now < end {
-                return Fate::Waits(waits_for, end);
-            }
-        }
         match self.fails {
+            _ if now < answers => Fate::Unanswered(answers),
+            _ if now < self.fed => Fate::Starved(self.fed),
             Some(status) => Fate::Fails(status),
             None => Fate::Runs(std::mem::take(&mut self.noise)),
         }

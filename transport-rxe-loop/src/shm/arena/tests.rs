@@ -5,9 +5,9 @@ use crate::protocol::lock::Owner;
 /// A place where nobody lives.
 const PLACE: u16 = 38;
 
-fn taken(fabric: &'static Fabric) -> usize {
-    let mut holders: Vec<_> = fabric.tables().arena.holders().collect();
-    holders.retain(|&place| place == fabric.place());
+fn taken(fabric: &'static Device) -> usize {
+    let mut holders: Vec<_> = fabric.shm.arena().holders().collect();
+    holders.retain(|&place| place == fabric.shm.place());
     holders.len()
 }
 
@@ -15,8 +15,8 @@ fn taken(fabric: &'static Fabric) -> usize {
 fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
     let (_context, fabric) = OpenOptions::new().alone();
     let before = taken(fabric);
-    let mut left = Extent::allocate(fabric, 3 * GRANULE).unwrap();
-    let other = Extent::allocate(fabric, GRANULE + 1).unwrap();
+    let mut left = Extent::allocate(fabric.shm, 3 * GRANULE).unwrap();
+    let other = Extent::allocate(fabric.shm, GRANULE + 1).unwrap();
     assert_eq!(taken(fabric), before + 5);
     assert!(other.offset() as usize >= left.offset() as usize + 3 * GRANULE);
     drop(other);
@@ -29,9 +29,9 @@ fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
 #[test]
 fn x03_who_takes_memory_inherits_the_lock_of_a_dead_one() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let lock = &fabric.tables().common.arena;
+    let lock = &fabric.shm.own.common.arena;
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
-    let _extent = Extent::allocate(fabric, GRANULE).unwrap();
+    let _extent = Extent::allocate(fabric.shm, GRANULE).unwrap();
     assert_eq!(lock.holder(), None);
 }
 
@@ -40,7 +40,7 @@ fn what_was_given_back_is_left_alone_while_there_is_other_memory() {
     let (_context, fabric) = OpenOptions::new().alone();
     let mut last = 0;
     for _ in 0..3 {
-        let extent = Extent::allocate(fabric, GRANULE).unwrap();
+        let extent = Extent::allocate(fabric.shm, GRANULE).unwrap();
         assert!(extent.offset() > last);
         last = extent.offset();
     }
@@ -49,10 +49,10 @@ fn what_was_given_back_is_left_alone_while_there_is_other_memory() {
 #[test]
 fn what_is_taken_again_is_zeroed() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let arena = &fabric.tables().arena;
+    let arena = &fabric.shm.arena();
     let take = || {
         sync::store(arena.next, 0);
-        Extent::allocate(fabric, GRANULE).unwrap()
+        Extent::allocate(fabric.shm, GRANULE).unwrap()
     };
     let words = |extent: &Extent| {
         let at = extent.offset() as usize;

@@ -25,7 +25,7 @@ fn x04_where_addresses_have_fewer_bits_a_lower_one_is_drawn() {
 #[test]
 fn x03_nobody_lives_twice() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let file = fabric.path().file();
+    let file = fabric.shm.path().file();
     let file = std::fs::File::options().read(true).write(true).open(file).unwrap();
     let me = fabric.me.to_word();
     assert!(GuardPage::new(file.as_fd(), me).unwrap().is_none());

@@ -240,8 +240,8 @@ fn goes_on() {
     die_with_parent();
     let context = open();
     let pd = context.alloc_pd();
-    let fabric = context.bell().fabric();
-    let estate = Estate::of(fabric, fabric.place());
+    let fabric = context.device();
+    let estate = Estate::of(fabric, fabric.shm.place());
     for step in STEPS {
         for (time, signal) in ENDS {
             meet(&context, &pd, step, time, signal);
@@ -249,7 +249,7 @@ fn goes_on() {
                 drop(open());
                 audit::ownerless(fabric).is_empty()
             });
-            assert_eq!(Estate::of(fabric, fabric.place()), estate, "{step:?} {time}");
+            assert_eq!(Estate::of(fabric, fabric.shm.place()), estate, "{step:?} {time}");
         }
         say(format!("{step:?}"));
     }

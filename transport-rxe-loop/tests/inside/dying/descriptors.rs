@@ -13,12 +13,12 @@ use super::{FABRIC, open};
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::open::OpenOptions;
-use crate::fabric::Fabric;
 use crate::inside::actor::{Actor, die_with_parent, order, say, until};
 use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
+use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
-use crate::memory::paths::Mean;
+use crate::memory::paths::AccessPath;
 
 /// How a process loses what it has open.
 const HOW: &str = "DYING_HOW";
@@ -41,8 +41,8 @@ impl Side {
         Self { ends, cq, chance: Chance::new(seed), context }
     }
 
-    fn fabric(&self) -> &'static Fabric {
-        self.context.bell().fabric()
+    fn fabric(&self) -> &'static Device {
+        self.context.device()
     }
 
     fn work(&mut self) {
@@ -86,11 +86,11 @@ fn loses_it() {
     }
 }
 
-fn lose(how: &str, fabric: &'static Fabric) {
+fn lose(how: &str, fabric: &'static Device) {
     match how {
         // SAFETY: what this process goes on with are its streams, and what is tested.
         "close_range" => unsafe { assert_eq!(libc::close_range(3, u32::MAX, 0), 0) },
-        "read" => drop(File::open(fabric.path().file()).unwrap()),
+        "read" => drop(File::open(fabric.shm.path().file()).unwrap()),
         how => panic!("{how}?"),
     }
 }
@@ -110,14 +110,14 @@ fn goes_on_having_lost_it(how: &str) {
         other.order(what);
         assert_eq!(other.hear(), "false", "{what}: nothing of its own fails");
     };
-    let owner = fabric.others().next().unwrap();
+    let owner = fabric.shm.others().next().unwrap();
     let estate = Estate::of(fabric, owner.place());
     tell("work");
     tell("lose");
     for nth in 0..ROUNDS {
-        assert!(fabric.is_alive(owner.place()) && !fabric.is_dead(owner));
+        assert!(fabric.shm.is_alive(owner.place()) && !fabric.shm.is_dead(owner));
         assert!(deaths::look(fabric), "it has not left");
-        assert!(fabric.others().eq([owner]), "nobody takes its place");
+        assert!(fabric.shm.others().eq([owner]), "nobody takes its place");
         if nth % 10 == 0 {
             tell("make");
             // What others make is in nobody's way.
@@ -131,13 +131,13 @@ fn goes_on_having_lost_it(how: &str) {
     assert_eq!(Estate::of(fabric, owner.place()), estate, "nothing of it was freed");
     tell("find");
     until("its memory is reached directly again", || {
-        matches!(fabric.reach().means.of(fabric, owner.place()), Mean::Direct(..))
+        matches!(fabric.memory.means.of(fabric, owner.place()), AccessPath::Direct(..))
     });
     other.signal(Signal::KILL);
     drop(other);
     until("it is found dead, and nothing is left", || {
         deaths::look(fabric);
-        fabric.others().count() == 0 && audit::ownerless(fabric).is_empty()
+        fabric.shm.others().count() == 0 && audit::ownerless(fabric).is_empty()
     });
     assert_eq!(Estate::of(fabric, owner.place()), Estate::default());
 }

@@ -23,10 +23,10 @@ use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::state::QpState;
 use crate::engine::remote_requests;
-use crate::engine::responder::Peer;
+use crate::engine::responder::Responder;
 use crate::engine::send_queue;
 use crate::inside::chance::Chance;
-use crate::memory::copy_guard::Window;
+use crate::memory::copy_guard::CopyGuard;
 use crate::sync::{self, AtomicU64};
 
 pub const DEPTH: usize = 8;
@@ -100,7 +100,7 @@ impl Region {
         })
     }
 
-    /// Pieces of it; none if there is no memory.
+    /// Spans of it; none if there is no memory.
     pub fn sges(&self, offset: usize, len: usize) -> Vec<Sge> {
         match self {
             Self::No => Vec::new(),
@@ -298,21 +298,22 @@ impl End {
     /// Takes the peer's next receive, and does not use it: as if that one did not answer.
     fn hesitate(&mut self) {
         let (fabric, number) = (self.qp.fabric(), self.number());
-        let (slot, turn) = (fabric.qp(number), &fabric.own(number).turn);
+        let (slot, turn) = (fabric.engine.qp(number), &fabric.engine.own(number).turn);
         turn.seize();
-        let peer = Peer::new(fabric, sync::load(fabric.dest(number)), number, slot.qp_type());
+        let peer =
+            Responder::new(fabric, sync::load(fabric.engine.dest(number)), number, slot.qp_type());
         {
-            let _window = Window::open(fabric, number);
+            let _window = fabric.engine.copy_guard(number);
             if let Ok(receive) = peer.receive(&slot.send.ahead, 0) {
                 peer.give_back(&receive);
             }
         }
         if peer.has_failed() {
-            remote_requests::leave(fabric, peer.number());
+            remote_requests::leave(fabric.engine, peer.number());
         }
         turn.abandon();
         // Whoever kicked meanwhile found the turn taken.
-        send_queue::run(fabric, number);
+        send_queue::run(fabric.engine, number);
     }
 
     /// Whether everything that was posted has completed.

@@ -21,10 +21,10 @@ use crate::api::cq::Cq;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::inside::actor::{Actor, die_with_parent, order, say, until};
-use crate::memory::paths::Mean;
+use crate::memory::paths::AccessPath;
 use crate::memory::region::Whose;
 use crate::memory::remote;
-use crate::memory::sge::{Far, Piece, Pieces, Target};
+use crate::memory::sge::{Far, Span, Spans, Target};
 use crate::sync::{self, AtomicU64};
 
 /// Where both programs have memory.
@@ -135,7 +135,7 @@ fn status(cq: &mut Cq) -> WcStatus {
 fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     let name = format!("{name}-{}", std::process::id());
     let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-    let (fabric, pd) = (context.bell().fabric(), context.alloc_pd());
+    let (fabric, pd) = (context.device(), context.alloc_pd());
     let mut cq = context.create_cq(16, None).unwrap();
     let own = pd.allocate(8 * WORDS, Access::LOCAL_WRITE).unwrap();
     let mut other = Actor::start("inside::dying::execs::first", &[(FABRIC, &name)]);
@@ -155,16 +155,16 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     for (kind, qp) in qps.iter_mut().enumerate() {
         assert_eq!(post(qp, kind), WcStatus::SUCCESS, "{kind}");
     }
-    let owner = fabric.others().next().unwrap();
-    let found = fabric.reach().means.of(fabric, owner.place());
-    let Mean::Direct(process) = found else { panic!("{found:?}") };
+    let owner = fabric.shm.others().next().unwrap();
+    let found = fabric.memory.means.of(fabric, owner.place());
+    let AccessPath::Direct(process) = found else { panic!("{found:?}") };
     own.write(0, &[0xaa; 128]).unwrap();
     let mut other = replace(other);
     // However soon after a look at the process a call is made by its number.
     let (here, far) =
         ([AtomicU64::new(0xbb)], Far { place: 0, whose: Whose::local(0), needs: Access::empty() });
-    let there = Target::of_far(far, Piece::far(AT, 8, 1));
-    let written = remote::copy(process, &Pieces::of_words(&here, 8), &there, 0..8, 8);
+    let there = Target::of_far(far, Span::far(AT, 8, 1));
+    let written = remote::copy(process, &Spans::of_words(&here, 8), &there, 0..8, 8);
     let read = remote::copy(process, there.pieces(), &Target::of_words(&here, 8), 0..8, 8);
     assert_eq!((written, read), (Err(Errno::SRCH), Err(Errno::SRCH)));
     assert_eq!(sync::load(&here[0]), 0xbb);

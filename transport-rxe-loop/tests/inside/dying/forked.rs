@@ -31,7 +31,7 @@ use crate::error::{CreateError, ModerateError, ModifyError, RegisterError, Resiz
 use crate::inside::actor::{PATIENCE, die_with_parent, say, until};
 use crate::inside::audit;
 use crate::inside::chance::Chance;
-use crate::memory::copy_guard::Window;
+use crate::memory::copy_guard::CopyGuard;
 
 /// How often it is forked, with the other thread somewhere in the midst of something each time.
 const FORKS: u64 = 40;
@@ -104,10 +104,10 @@ impl Pair {
             assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
         }
         // As if the service thread had been at it, of which there is none here to go on.
-        let fabric = context.bell().fabric();
-        let _kept = fabric.service().keep();
+        let fabric = context.device();
+        let _kept = fabric.engine.alarms.keep();
         // As if another thread had been at its events.
-        let bell = Arc::clone(context.bell());
+        let bell = Arc::clone(context.events());
         let _taking = bell.hold();
         drop(self);
         Ok(())
@@ -180,7 +180,7 @@ impl Drop for Over<'_> {
 fn forks() {
     die_with_parent();
     let mut pair = Pair::new().unwrap();
-    let fabric = pair.context.bell().fabric();
+    let fabric = pair.context.device();
     let mut far_cq = pair.context.create_cq(OUTSTANDING, None).unwrap();
     let mut far = [End::new(&pair.pd, &far_cq, Memory::Fabric).unwrap()];
     let over = AtomicBool::new(false);
@@ -216,7 +216,7 @@ fn forks() {
     });
     until("nothing is left of the children", || {
         let _swept = open();
-        audit::ownerless(fabric).is_empty() && fabric.others().count() == 0
+        audit::ownerless(fabric).is_empty() && fabric.shm.others().count() == 0
     });
 }
 
@@ -231,12 +231,12 @@ fn x07_a_forked_child_can_do_nothing_with_what_it_inherits_and_everything_with_i
 fn forks_in_the_midst() {
     die_with_parent();
     let context = open();
-    let reach = context.bell().fabric().reach();
+    let reach = context.device().reach();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let own = (pd.create_qp(&QpInit::new(&cq)).unwrap(), region);
     // Other threads copy for another process, and change what windows are bound to.
-    let copies = Window::open_to_own(context.bell().fabric(), reach.copier().copying());
+    let copies = CopyGuard::open_to_own(context.device(), reach.copier().copying());
     let changes = reach.windows().hold();
     let inherited = inherit(&own);
     let pid = fork(|| {
@@ -260,7 +260,7 @@ fn x07_a_forked_child_does_not_wait_for_the_threads_of_its_parent() {
 /// that waits for who asks for it.
 fn waits_for_a_signal() -> bool {
     let context = open();
-    context.bell().fabric().service().watch(context.bell().fabric()).unwrap();
+    context.device().service().watch(context.device()).unwrap();
     // SAFETY: the sets are initialised by `sigemptyset`, and the calls take nothing else.
     unsafe {
         let (mut wanted, mut took) = (std::mem::zeroed(), 0);
@@ -286,7 +286,7 @@ fn waits_for_signals() {
     assert_eq!(exit_code(pid), 0, "a process that opened the device");
     let pid = fork(|| {
         let context = open();
-        context.bell().fabric().service().watch(context.bell().fabric())?;
+        context.device().service().watch(context.device())?;
         let pid = fork(waits);
         (exit_code(pid) == 0).then_some(()).ok_or_else(|| "its child took it".into())
     });

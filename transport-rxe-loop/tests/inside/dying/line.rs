@@ -17,10 +17,10 @@ use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
-use crate::fabric::Fabric;
 use crate::inside::actor::{Actor, PATIENCE, until};
 use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
+use crate::lifecycle::Device;
 
 /// A victim, and the ends that are connected to it.
 pub struct Line {
@@ -138,7 +138,7 @@ impl Line {
 pub struct Survivor {
     context: Context,
     pub pd: ProtectionDomain,
-    pub fabric: &'static Fabric,
+    pub fabric: &'static Device,
     pub lines: Vec<Line>,
     pub chance: Chance,
     /// What this process has while it has its lines.
@@ -149,9 +149,9 @@ impl Survivor {
     /// With so many lines, to victims that `start` starts.
     pub fn new(lines: usize, seed: u64, start: impl Fn() -> Actor) -> Self {
         let context = open();
-        let (pd, fabric) = (context.alloc_pd(), context.bell().fabric());
+        let (pd, fabric) = (context.alloc_pd(), context.device());
         let lines = (0..lines).map(|_| Line::new(&context, &pd, start())).collect();
-        let estate = Estate::of(fabric, fabric.place());
+        let estate = Estate::of(fabric, fabric.shm.place());
         Self { context, pd, fabric, lines, chance: Chance::new(seed), estate }
     }
 

@@ -97,7 +97,7 @@ fn dies() {
 /// Does a bit of everything, and sweeps up after others, if it is to come to that.
 fn lives(step: Step, time: usize) -> Outcome<()> {
     let context = open();
-    let shared = context.bell().fabric();
+    let shared = context.device();
     let pd = context.alloc_pd();
     let mut far = Far::new(&context, &pd)?;
     (0..LINES).try_for_each(|_| far.obey(&order()))?;
@@ -157,7 +157,7 @@ fn goes_on() {
             me.lines[0].expect_the_end(time % 2 == 1);
             me.use_device();
             me.nothing_is_left_of_the_dead();
-            assert_eq!(Estate::of(me.fabric, me.fabric.place()), me.estate, "{step:?} {time}");
+            assert_eq!(Estate::of(me.fabric, me.fabric.shm.place()), me.estate, "{step:?} {time}");
             say(format!("{step:?} {time} {}", if died { "died" } else { "never came" }));
         }
     }

@@ -129,10 +129,10 @@ impl Survivor {
         let status = victim.ended();
         // It may have been stopped before it could be told to whom to connect.
         assert!([Some(0), Some(NO_ORDERS)].contains(&status.code()), "{step:?}: {status}");
-        let fabric = context.bell().fabric();
+        let fabric = context.device();
         until("nothing is left of it, nor of what was left to it", || {
             let _swept = open(&name, step);
-            let mine = Estate::of(fabric, fabric.place());
+            let mine = Estate::of(fabric, fabric.shm.place());
             audit::ownerless(fabric).is_empty() && mine.qps == 0 && audit::held(fabric).is_empty()
         });
         let near = Near::new(&context, &pd).and_then(|near| near.work(&mut Chance::new(1)));

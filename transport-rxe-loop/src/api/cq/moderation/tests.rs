@@ -5,9 +5,9 @@ use crate::api::channel::CompletionChannel;
 use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::completion::moderation::{look, now};
-use crate::fabric::Fabric;
 use crate::inside::actor::until;
 use crate::layout::{CqSlot, Entry as _};
+use crate::lifecycle::Device;
 use crate::protocol::lock::Owner;
 use crate::protocol::moderation::News;
 
@@ -21,7 +21,7 @@ const LONG: u16 = u16::MAX;
 fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
     let (context, fabric) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
-    let lock = &fabric.cq(cq.queue.index()).fanin.lock;
+    let lock = &fabric.completions.cq(cq.queue.index()).fanin.lock;
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
     cq.moderate(2, LONG).unwrap();
     assert_eq!(lock.holder(), None);
@@ -36,7 +36,7 @@ fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_other
     let mut cq = context.create_cq(4, Some(&channel)).unwrap();
     cq.moderate(1, LONG).unwrap();
     let index = cq.queue.index();
-    let looks_at = |index| fabric.service().looks_at(index);
+    let looks_at = |index| fabric.engine.alarms.looks_at(index);
     assert!(!looks_at(mute.queue.index()) && !looks_at(index));
     cq.moderate(2, LONG).unwrap();
     assert!(looks_at(index));
@@ -47,7 +47,7 @@ fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_other
 
 /// A queue whose events are held back, in a fabric whose service thread is not there to raise them.
 struct Scene {
-    fabric: &'static Fabric,
+    fabric: &'static Device,
     cq: Cq,
     channel: CompletionChannel,
     _context: Context,
@@ -62,7 +62,7 @@ impl Scene {
     }
 
     fn slot(&self) -> &'static CqSlot {
-        self.fabric.cq(self.cq.queue.index())
+        self.fabric.completions.cq(self.cq.queue.index())
     }
 
     fn look(&self) -> Option<u64> {
@@ -109,8 +109,8 @@ fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
 #[test]
 fn n12_the_events_of_other_processes_are_left_to_them() {
     let mut scene = Scene::new();
-    let (index, _) = scene.fabric.tables().cqs.claim(PLACE).unwrap();
-    let theirs = scene.fabric.cq(index);
+    let (index, _) = scene.fabric.completions.cqs().claim(PLACE).unwrap();
+    let theirs = scene.fabric.completions.cq(index);
     assert_eq!(scene.hold(theirs, now() - 1_000_000, 1), Alert::Call);
     let alarm = theirs.moderation.alarm();
     assert_eq!(look(scene.fabric, index), None);

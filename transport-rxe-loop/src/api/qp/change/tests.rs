@@ -43,7 +43,7 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
         let slot = qp.place.slot;
         let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry];
         let rest = [&slot.min_rnr_timer, &slot.max_rd_atomic, &slot.max_dest_rd_atomic];
-        let all = all.into_iter().chain(rest).chain([fabric.dest(qp.number())]);
+        let all = all.into_iter().chain(rest).chain([fabric.engine.dest(qp.number())]);
         all.map(sync::load).collect::<Vec<_>>()
     };
     let fails = |qp: &QueuePair| assert!(identity::fail(qp.place.slot, qp.number()));
@@ -76,7 +76,7 @@ fn connected(options: OpenOptions) -> (QueuePair, impl Fn() -> [u32; 2]) {
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let slot = fabric.qp(qp.number());
+    let slot = fabric.engine.qp(qp.number());
     (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load))
 }
 

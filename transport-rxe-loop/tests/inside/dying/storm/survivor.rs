@@ -67,11 +67,11 @@ impl Storm {
         // Whoever was killed in the midst of coming may come a little further.
         until("nobody is left", || {
             let _swept = open();
-            self.survivor.fabric.others().count() == 0
+            self.survivor.fabric.shm.others().count() == 0
         });
         self.survivor.nothing_is_left_of_the_dead();
         assert_eq!(
-            Estate::of(self.survivor.fabric, self.survivor.fabric.place()),
+            Estate::of(self.survivor.fabric, self.survivor.fabric.shm.place()),
             self.survivor.estate
         );
         assert_eq!(audit::held(self.survivor.fabric), [], "no lock stays taken");

@@ -1,0 +1,16 @@
+use super::*;
+use crate::api::qp::QpInit;
+
+#[test]
+fn a_report_that_comes_late_is_not_taken_for_one_of_the_successor() {
+    let mut context = Context::open("loop0").unwrap();
+    let cq = context.create_cq(4, None).unwrap();
+    let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
+    let fabric = context.device();
+    report_qp(fabric, qp.number() + fabric.shm.shape().queue_pairs, QpEvent::Fatal);
+    assert_eq!(context.take_async_event(), Ok(None));
+    report_qp(fabric, qp.number(), QpEvent::Fatal);
+    let event_type = AsyncEventType::QP_FATAL;
+    let element = Element::Qp(qp.number());
+    assert_eq!(context.take_async_event(), Ok(Some(AsyncEvent { event_type, element })));
+}

@@ -1,0 +1,28 @@
+//! Atomics that another process was asked for, and has begun: they are not begun again, whatever becomes of their requests.
+
+use super::Engine;
+use crate::memory::copier::asking::{self, Begun};
+use crate::sync;
+
+/// Takes what the oldest request of a queue pair has begun. Called by the holder of its turn.
+pub fn take(engine: &'static Engine, number: u32) -> Option<Begun> {
+    let words = &engine.own(number).begun;
+    let begun = Begun::from_words(words.each_ref().map(sync::load))?;
+    sync::store(&words[0], 0);
+    Some(begun)
+}
+
+/// The oldest request of a queue pair ends without an answer: whether the atomic that it has begun was done is not
+/// known, and nobody waits for that. Called by the holder of its turn.
+#[inline]
+pub fn abandon(engine: &'static Engine, number: u32) {
+    if let Some(begun) = take(engine, number) {
+        asking::abandon(engine.memory, begun);
+    }
+}
+
+/// Keeps what the oldest request of a queue pair has begun. Called by the owner of its send queue.
+pub fn keep(engine: &'static Engine, number: u32, begun: Begun) {
+    let words = &engine.own(number).begun;
+    words.iter().zip(begun.to_words()).for_each(|(word, value)| sync::store(word, value));
+}

@@ -1,0 +1,136 @@
+//! What becomes of queue pairs, shared receive queues and completion queues whose process died (X3).
+
+use super::entry::QpSlot;
+use super::{Engine, complete, identity, in_flight, remote_requests, shared_receives};
+use crate::completion::channel::{QP_EVENTS, Source};
+use crate::protocol::lock::Owner;
+use crate::protocol::steps::{self, Step};
+use crate::shm::owners::Owners;
+use crate::shm::table::Entry;
+use crate::sync;
+
+/// The table of queue pairs.
+#[derive(Debug)]
+pub struct QueuePairs(pub &'static Engine);
+
+/// The table of shared receive queues, and the receives that are taken from them.
+#[derive(Debug)]
+pub struct SharedReceiveQueues(pub &'static Engine);
+
+/// The table of completion queues.
+#[derive(Debug)]
+pub struct CompletionQueues(pub &'static Engine);
+
+/// The requests to run a queue pair.
+#[derive(Debug)]
+pub struct RemoteRequests(pub &'static Engine);
+
+impl Owners for QueuePairs {
+    fn inherit(&self, dead: Owner) {
+        for slot in self.0.qps.all() {
+            if slot.taking.holder() == Some(dead) {
+                // Where it can't be had, somebody else has inherited it.
+                drop(in_flight::take_receives(self.0, slot));
+            }
+        }
+    }
+
+    /// Who is suspended over this may find its place and theirs taken by others, later: it looks at the numbers
+    /// before it finds that the place is still the dead one's, and takes no other.
+    fn expel(&self, dead: Owner) -> bool {
+        let engine = self.0;
+        let mut is_quiet = true;
+        for (index, slot) in engine.qps.all_of(dead.place()) {
+            let number = identity::read(slot).number;
+            if !engine.shm.others().any(|other| other == dead) {
+                return false;
+            }
+            if number != 0 {
+                // Or another survivor has. Who is connected to it is run with all others, after this.
+                identity::vacate_if(slot, number);
+            }
+            is_quiet &= !in_flight::is_open_for(engine, index);
+        }
+        is_quiet
+    }
+
+    fn free(&self, place: u16) {
+        for (index, slot) in self.0.qps.all_of(place) {
+            (0..QP_EVENTS as u32)
+                .for_each(|kind| self.0.completions.forget(Source::Qp(index, kind)));
+            forget(slot);
+            sync::store(self.0.dest(index), 0);
+            steps::done(Step::Swept);
+            slot.life().end(place);
+        }
+    }
+}
+
+/// Leaves the entry of a queue pair as the next one expects it.
+fn forget(slot: &QpSlot) {
+    slot.send.copying.close();
+    slot.recv.empty();
+    let posted = sync::load(&slot.send.posted);
+    sync::store(&slot.send.done, posted);
+    sync::store(&slot.retired.0, posted);
+}
+
+impl Owners for SharedReceiveQueues {
+    fn inherit(&self, dead: Owner) {
+        let locks = self.0.srqs.all().iter().map(|slot| slot.pool.lock());
+        let held = locks.filter(|lock| lock.holder() == Some(dead));
+        held.for_each(|lock| drop(self.0.shm.try_lock(lock)));
+    }
+
+    /// After its queue pairs have lost their numbers: what the dead process had taken is given back.
+    fn expel(&self, dead: Owner) -> bool {
+        shared_receives::sweep(self.0, dead.place())
+    }
+
+    fn free(&self, place: u16) {
+        for (index, slot) in self.0.srqs.all_of(place) {
+            sync::release(&slot.number, 0);
+            self.0.completions.forget(Source::Srq(index));
+            steps::done(Step::Swept);
+            slot.life().end(place);
+        }
+    }
+}
+
+impl Owners for CompletionQueues {
+    /// What the dead producer had published counts.
+    fn inherit(&self, dead: Owner) {
+        for (slot, index) in self.0.completions.cqs().all().iter().zip(0..) {
+            if slot.fanin.lock.holder() == Some(dead) {
+                complete::outwait_push(self.0, index);
+            }
+        }
+    }
+
+    /// The dead may have owed somebody an event, or that a queue has overrun.
+    fn expel(&self, _: Owner) -> bool {
+        (0..self.0.completions.cqs().len()).for_each(|index| complete::tell(self.0, index));
+        true
+    }
+
+    fn free(&self, place: u16) {
+        for (index, slot) in self.0.completions.cqs().all_of(place) {
+            slot.fanin.end();
+            self.0.completions.forget(Source::Completion(index));
+            self.0.completions.forget(Source::Overrun(index));
+            steps::done(Step::Swept);
+            slot.life().end(place);
+        }
+    }
+}
+
+impl Owners for RemoteRequests {
+    /// Every queue pair is run: who is connected to one of the dead finds that it is gone, and what the dead was to have run
+    /// is.
+    fn expel(&self, dead: Owner) -> bool {
+        remote_requests::leave_all(self.0, dead.place());
+        true
+    }
+
+    fn free(&self, _: u16) {}
+}

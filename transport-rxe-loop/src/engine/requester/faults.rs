@@ -1,0 +1,139 @@
+//! Has happen to a request what was decided: it waits, or fails, or is carried out with noise.
+
+use std::ops::ControlFlow;
+
+use cq_core::setup::QpType;
+use cq_core::wc::WcStatus;
+use cq_core::wr::SendOp;
+
+use super::{Halt, Halted, Requester};
+use crate::completion::channel::{self, Source};
+use crate::completion::push;
+use crate::engine::retry::WaitsFor;
+use crate::engine::ring::{Ring, SendRequest};
+use crate::policy::faults::plan::{Candidate, Fate, Noise};
+use crate::sync;
+
+/// Has happen to the request at a position what is to go wrong with it, if it is `faulty`: says whether it is then
+/// carried out nonetheless, or else which halted.
+#[inline]
+pub fn meet(
+    faulty: bool,
+    requester: &mut Requester<'_>,
+    ring: &Ring,
+    position: u64,
+) -> ControlFlow<Option<Halted>> {
+    if faulty { go_wrong(requester, ring, position) } else { ControlFlow::Continue(()) }
+}
+
+#[cold]
+#[inline(never)]
+fn go_wrong(
+    requester: &mut Requester<'_>,
+    ring: &Ring,
+    position: u64,
+) -> ControlFlow<Option<Halted>> {
+    let request = ring.read_send(position);
+    let Some(fate) = fate(requester, ring, &request, position) else {
+        return ControlFlow::Continue(());
+    };
+    let why = match fate {
+        Fate::Later(time) => come_back(requester, time, Halt::Later),
+        Fate::Unanswered(_) | Fate::Starved(_) if requester.kind != QpType::Rc => {
+            // Nobody answers anyway: it is lost, as if it had been under way.
+            requester.complete(&request, position);
+            return ControlFlow::Break(None);
+        }
+        Fate::Unanswered(time) => come_back(requester, time, Halt::Waits(WaitsFor::Answer)),
+        Fate::Starved(time) => come_back(requester, time, Halt::Waits(WaitsFor::Receive)),
+        Fate::Fails(status) => fail(requester, &request, status),
+        Fate::Runs(noise) => {
+            make(noise, requester);
+            return ControlFlow::Continue(());
+        }
+    };
+    ControlFlow::Break(Some(Halted { position, wr_id: request.wr_id, why }))
+}
+
+/// Sets the alarm to this time. Without one, the request fails like any other that has to wait.
+fn come_back(requester: &Requester<'_>, time: u64, why: Halt) -> Halt {
+    let (engine, number) = (requester.engine, requester.number());
+    match engine.alarms.wake_at(engine.qps.index(number), time) {
+        Ok(()) => why,
+        Err(_) => Halt::Failed(WcStatus::GENERAL_ERR),
+    }
+}
+
+fn make(noise: Noise, requester: &Requester<'_>) {
+    let (engine, slot) = (requester.engine, requester.slot);
+    let (send_cq, recv_cq) = (sync::load(&slot.send_cq), sync::load(&slot.recv_cq));
+    if noise.overruns {
+        push::overrun(engine.completions, send_cq);
+    }
+    if noise.spurious {
+        for cq in [send_cq, recv_cq] {
+            channel::raise(engine.completions, Source::Completion(cq), || true);
+        }
+    }
+}
+
+/// What happens to the request at a position, if this process has faults.
+fn fate(
+    requester: &Requester<'_>,
+    ring: &Ring,
+    request: &SendRequest,
+    position: u64,
+) -> Option<Fate> {
+    let (engine, number) = (requester.engine, requester.number());
+    let peer = match (request.op, requester.kind) {
+        (SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. }, _) => None,
+        (_, QpType::Ud) => Some(ring.read_way(position).qp_num),
+        _ => Some(requester.peer.number()),
+    };
+    let candidate = Candidate {
+        index: engine.qps.index(number),
+        number,
+        peer,
+        position,
+        takes_receive: is_send(request.op) || is_write_imm(request.op),
+        now: engine.alarms.now(),
+    };
+    Some(engine.policy.faults.as_ref()?.fate(&candidate))
+}
+
+const fn is_send(op: SendOp) -> bool {
+    matches!(op, SendOp::Send { .. } | SendOp::SendInvalidate { .. })
+}
+
+const fn is_write_imm(op: SendOp) -> bool {
+    matches!(op, SendOp::Write { imm: Some(_), .. })
+}
+
+/// Fails a request with this status, and its peer as it would then.
+fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) -> Halt {
+    let guard = requester.engine.copy_guard(requester.number());
+    let refused = refuse(requester, request.op, status);
+    drop(guard);
+    refused.err().unwrap_or(Halt::Failed(status))
+}
+
+/// The peer's part, where it has one.
+fn refuse(requester: &Requester<'_>, op: SendOp, status: WcStatus) -> Result<(), Halt> {
+    let theirs = match status {
+        _ if requester.kind != QpType::Rc => return Ok(()),
+        WcStatus::REM_INV_REQ_ERR => is_send(op).then_some(WcStatus::LOC_LEN_ERR),
+        WcStatus::REM_OP_ERR => is_send(op).then_some(WcStatus::LOC_PROT_ERR),
+        WcStatus::REM_ACCESS_ERR => is_write_imm(op).then_some(WcStatus::LOC_ACCESS_ERR),
+        _ => return Ok(()),
+    };
+    let peer = &requester.peer;
+    peer.listens().map_err(|why| requester.halt(why))?;
+    match theirs {
+        Some(theirs) => {
+            let receive = requester.next_receive().map_err(|why| requester.halt(why))?;
+            peer.refused(&receive, theirs);
+        }
+        None => peer.refuse(status),
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! What a request does that concerns nobody but its own side: BIND_MW and LOCAL_INV. They need no peer, and are
+//! carried out in their order with all others, whether it is there or not.
+//!
+//! A LOCAL_INV waits for copies through the key that it kills, as [`binding`](crate::api::mw) has it: so these are
+//! carried out between two runs, when no window for copying is open.
+
+use cq_core::wc::WcStatus;
+use cq_core::wr::SendOp;
+
+use super::{Halt, Halted, Requester};
+use crate::engine::ring::Ring;
+use crate::engine::{Engine, identity, in_flight};
+use crate::memory::binding;
+use crate::shm::table::Entry;
+use crate::sync;
+
+impl Requester<'_> {
+    /// Carries out the request that ended a run, if it is one for this side alone. What has still halted is
+    /// said.
+    #[cold]
+    pub fn by_itself(&mut self, ring: &Ring, halted: Halted) -> Option<Halted> {
+        let Halted { position, why: Halt::ByItself, .. } = halted else { return Some(halted) };
+        if identity::read(self.slot) != self.me {
+            return None;
+        }
+        let request = ring.read_send(position);
+        let (engine, qp) = (self.engine, self.me.number);
+        let (memory, windows) = (engine.memory, engine.memory.windows());
+        let is_done = match request.op {
+            SendOp::BindWindow(bind) => {
+                windows.bind(memory, (qp, sync::load(&self.slot.pd)), &bind)
+            }
+            SendOp::LocalInvalidate { rkey } => {
+                let closing = windows.begin_invalidate(memory, qp, rkey);
+                closing.is_some_and(|closing| {
+                    let is_over = in_flight::outwait_peer(engine, qp).is_ok();
+                    closing.finish(memory) && is_over
+                })
+            }
+            _ => false,
+        };
+        if !is_done {
+            return Some(Halted { why: Halt::Failed(WcStatus::MW_BIND_ERR), ..halted });
+        }
+        self.complete(&request, position);
+        None
+    }
+}
+
+/// Takes its key away from a window that is bound to a queue pair, for the peer of that one, whose send queue is
+/// owned; false if none is that has it.
+pub fn invalidate(engine: &'static Engine, qp: u32, rkey: u32) -> bool {
+    if engine.is_mine(qp) {
+        return engine.memory.windows().take(engine.memory, qp, rkey);
+    }
+    binding::take_from(engine.memory, engine.qp(qp).life().place(), qp, rkey)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! What a request does to memory of the peer by itself: WRITE, READ, FLUSH, the atomics, and the write that
+//! is one. The peer takes no part, and learns only of what it had to refuse.
+//!
+//! # What is wrong, in the order of judging (Q7)
+//!
+//! | what is wrong | initiator | target |
+//! |---|---|---|
+//! | atomic, atomic write: its pieces are not eight bytes | LOC_LEN, ERR | |
+//! | WRITE, atomic write: a key or a range of its own | LOC_PROT, ERR | |
+//! | the target's queue pair lacks the right, or takes no READ and no atomic | REM_INV_REQ, ERR | ERR |
+//! | atomic, atomic write: the address is no multiple of eight, whatever the remote key | REM_INV_REQ, ERR | ERR |
+//! | the remote key, its range, or its region's rights | REM_ACCESS, ERR | ERR |
+//! | READ, atomic: a key, a range, or a region of its own without LOCAL_WRITE | LOC_PROT, ERR | |
+//!
+//! In none of these is any memory changed, but for the last: where the answer of an atomic goes is looked at
+//! when it comes, and the peer's word is changed by then. That an atomic of the wrong size fails before the peer
+//! hears of it is a decision: some cards refuse it so, others carry it out with eight bytes.
+//!
+//! # Atomics that are not answered
+//! Where the peer's process does an atomic itself, and does not answer, it may have done it. The request then waits
+//! for that very answer, however often it is tried: it is done once, or not at all. One that fails with RETRY_EXC, or
+//! is flushed, was done at most once; whether it was is not known.
+//!
+//! # Flushing
+//! Bytes are where everybody sees them once they have been moved, and requests are carried out one after the
+//! other: so a FLUSH finds done what it asks for. What is left of it is a fence, and that its rights are
+//! judged. The memory is as persistent as it is: nothing is written back.
+
+use cq_core::setup::Access;
+use cq_core::wc::WcStatus;
+use cq_core::wr::{Placement, RemoteAddr, Selectivity, Sge};
+
+use super::{Halt, Requester};
+use crate::engine::begun;
+use crate::engine::ring::SendRequest;
+use crate::memory::atomics::{self, Step};
+use crate::memory::copier::asking::{self, Begun, NotDone};
+use crate::memory::copy_guard::CopyGuard;
+use crate::memory::region::Whose;
+use crate::memory::sge::{self, Spans, Target};
+use crate::memory::transfer::{self, Order, Trouble};
+use crate::sync::{self, AtomicU64};
+
+/// Bytes that an atomic is about.
+const ATOMIC: u64 = 8;
+
+impl Requester<'_> {
+    /// A WRITE of `from`.
+    #[inline]
+    pub fn write(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        from: &Spans<'_>,
+        remote: RemoteAddr,
+    ) -> Result<(), Halt> {
+        let domain = self.ask(Access::REMOTE_WRITE)?;
+        let len = from.len() as u64;
+        let (mut to, target) = (Target::new(), [place(remote, len)]);
+        if guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len).is_none() {
+            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
+        }
+        let moved = transfer::copy(self.engine.memory, from, &to, Order::LastWordLast);
+        moved.map_err(|trouble| self.troubled(trouble))
+    }
+
+    /// A READ. Requests are carried out one after the other, so every earlier one is done: that is all there
+    /// is to a FENCE.
+    #[inline]
+    pub fn read(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        request: &SendRequest,
+        remote: RemoteAddr,
+    ) -> Result<(), Halt> {
+        let domain = self.ask_for_answer(Access::REMOTE_READ)?;
+        let (mut from, mut to) = (Spans::new(), Target::new());
+        let source = [place(remote, request.payload.len())];
+        if guard.source(&mut from, domain, source, Access::REMOTE_READ).is_none() {
+            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
+        }
+        self.answer(guard, request, &mut to)?;
+        let moved = transfer::copy(self.engine.memory, &from, &to, Order::Any);
+        moved.map_err(|trouble| self.troubled(trouble))
+    }
+
+    /// An atomic.
+    pub fn atomic(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        request: &SendRequest,
+        remote: RemoteAddr,
+        step: Step,
+    ) -> Result<(), Halt> {
+        if !self.engine.policy.imitation.lets_atomic_pass(request.payload.len()) {
+            return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
+        }
+        let held = match self.begun() {
+            Some(begun) => self.resume(begun)?,
+            None => {
+                let domain = self.ask_for_answer(Access::REMOTE_ATOMIC)?;
+                self.step(guard, domain, remote, Access::REMOTE_ATOMIC, step)?
+            }
+        };
+        let held = [AtomicU64::new(held)];
+        let mut to = Target::new();
+        self.answer(guard, request, &mut to)?;
+        sge::copy(&Spans::of_words(&held, ATOMIC as usize), &to);
+        Ok(())
+    }
+
+    /// A write of eight bytes in one step.
+    #[cold]
+    pub fn atomic_write(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        request: &SendRequest,
+        remote: RemoteAddr,
+    ) -> Result<(), Halt> {
+        const RIGHT: Access = Access::REMOTE_WRITE;
+        if request.payload.len() != ATOMIC {
+            return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
+        }
+        match self.begun() {
+            Some(begun) => self.resume(begun)?,
+            None => {
+                let mut from = Spans::new();
+                self.source(guard, &request.payload, &mut from)?;
+                let domain = self.ask(RIGHT)?;
+                let value = [AtomicU64::new(0)];
+                sge::copy(&from, &Target::of_words(&value, ATOMIC as usize));
+                let step = Step::Store { value: sync::load(&value[0]) };
+                self.step(guard, domain, remote, RIGHT, step)?
+            }
+        };
+        Ok(())
+    }
+
+    /// Does a step on eight bytes of the peer's, if its keys allow it.
+    fn step(
+        &self,
+        guard: &CopyGuard<'_>,
+        whose: Whose,
+        remote: RemoteAddr,
+        right: Access,
+        step: Step,
+    ) -> Result<u64, Halt> {
+        if !remote.addr.is_multiple_of(ATOMIC) {
+            return Err(self.refused(WcStatus::REM_INV_REQ_ERR));
+        }
+        let word = guard.word(whose, remote, right);
+        let word = word.ok_or_else(|| self.refused(WcStatus::REM_ACCESS_ERR))?;
+        atomics::apply(self.engine.memory, &word, step).map_err(|why| self.not_done(why))
+    }
+
+    /// Waits once more for the answer to what was begun.
+    #[cold]
+    fn resume(&self, begun: Begun) -> Result<u64, Halt> {
+        asking::resume(self.engine.memory, begun).map_err(|why| self.not_done(why))
+    }
+
+    /// What the request at hand, the oldest, has begun when it was tried before. It is the caller's now.
+    fn begun(&self) -> Option<Begun> {
+        begun::take(self.engine, self.me.number)
+    }
+
+    /// A FLUSH of so many bytes, or of the whole region.
+    #[cold]
+    pub fn flush(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        (remote, length): (RemoteAddr, u32),
+        placement: Placement,
+        selectivity: Selectivity,
+    ) -> Result<(), Halt> {
+        let mut needs = Access::empty();
+        needs.set(Access::FLUSH_GLOBAL, placement.contains(Placement::GLOBAL));
+        needs.set(Access::FLUSH_PERSISTENT, placement.contains(Placement::PERSISTENT));
+        let domain = self.ask(needs)?;
+        let is_there = match selectivity {
+            Selectivity::Region => guard.knows(domain, remote.rkey, needs),
+            Selectivity::Range => {
+                let range = [place(remote, length.into())];
+                guard.source(&mut Spans::new(), domain, range, needs).is_some()
+            }
+        };
+        if !is_there {
+            return Err(self.refused(WcStatus::REM_ACCESS_ERR));
+        }
+        sync::full_fence();
+        Ok(())
+    }
+
+    /// Whether the peer's queue pair lets its own do this; as whom that uses its keys.
+    #[inline]
+    pub fn ask(&mut self, right: Access) -> Result<Whose, Halt> {
+        let rights = self.peer.rights().map_err(|why| self.halt(why))?;
+        if rights.access.contains(right) {
+            Ok(rights.whose)
+        } else {
+            Err(self.refused(WcStatus::REM_INV_REQ_ERR))
+        }
+    }
+
+    /// The same, of a request that the peer answers with data.
+    #[inline]
+    fn ask_for_answer(&mut self, right: Access) -> Result<Whose, Halt> {
+        let rights = self.peer.rights().map_err(|why| self.halt(why))?;
+        if rights.answers && rights.access.contains(right) {
+            Ok(rights.whose)
+        } else {
+            Err(self.refused(WcStatus::REM_INV_REQ_ERR))
+        }
+    }
+
+    /// Where the peer's answer goes.
+    #[inline]
+    fn answer<'w>(
+        &self,
+        guard: &'w CopyGuard<'_>,
+        request: &SendRequest,
+        to: &mut Target<'w>,
+    ) -> Result<(), Halt> {
+        let domain = Whose::local(sync::load(&self.slot.pd));
+        let (pieces, needs) = (request.payload.pieces(), Access::LOCAL_WRITE);
+        guard.target(to, domain, pieces, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
+    }
+
+    /// What it means for a request that bytes of the peer's can't be moved.
+    #[cold]
+    fn troubled(&self, trouble: Trouble) -> Halt {
+        match trouble {
+            Trouble::Fault => self.refused(WcStatus::REM_ACCESS_ERR),
+            Trouble::NoAnswer => self.unanswered(),
+        }
+    }
+
+    /// What it means for an atomic that there is no answer.
+    #[cold]
+    fn not_done(&self, why: NotDone) -> Halt {
+        match why {
+            NotDone::Trouble(trouble) => self.troubled(trouble),
+            NotDone::Begun(begun) => {
+                begun::keep(self.engine, self.me.number, begun);
+                self.unanswered()
+            }
+        }
+    }
+
+    /// The target refuses the request, and fails.
+    #[cold]
+    fn refused(&self, status: WcStatus) -> Halt {
+        self.peer.refuse(status);
+        Halt::Failed(status)
+    }
+}
+
+/// Memory of the peer as a piece.
+pub const fn place(remote: RemoteAddr, len: u64) -> Sge {
+    Sge { addr: remote.addr, length: len as u32, lkey: remote.rkey }
+}

@@ -1,0 +1,178 @@
+//! What a request does that takes a receive of the peer: SEND, and WRITE with immediate.
+//!
+//! # What is wrong, in the order of judging (Q7)
+//!
+//! | what is wrong | initiator | its receive | target |
+//! |---|---|---|---|
+//! | a key or a range of its own | LOC_PROT, ERR | | |
+//! | WRITE with immediate: the target's queue pair lacks the right | REM_INV_REQ, ERR | | ERR |
+//! | no receive | RNR_RETRY_EXC, ERR | | |
+//! | SEND: the receive is too small | REM_INV_REQ, ERR | LOC_LEN | ERR |
+//! | SEND: a key, a range, or a region of the receive without LOCAL_WRITE | REM_OP, ERR | LOC_PROT | ERR |
+//! | SEND with invalidate: no window of the target's queue pair has that key | | REM_INV_REQ | ERR |
+//! | WRITE with immediate: the remote key, its range, or its region's rights | REM_ACCESS, ERR | LOC_ACCESS | ERR |
+//!
+//! A receive that is taken leaves its buffers alone where the bytes go elsewhere: a WRITE's. So its pieces
+//! are not even looked at then.
+
+use cq_core::setup::{Access, QpType};
+use cq_core::wc::WcStatus;
+use cq_core::wr::{RemoteAddr, SendFlags};
+
+use super::onesided::place;
+use super::{Halt, Requester, local};
+use crate::engine::Engine;
+use crate::engine::complete::Took;
+use crate::engine::responder::Receive;
+use crate::engine::ring::SendRequest;
+use crate::engine::shared_receives::Unavailable;
+use crate::memory::copy_guard::CopyGuard;
+use crate::memory::sge::{Spans, Target};
+use crate::memory::transfer::{self, Order, Trouble};
+
+/// Why a message did not get into the receive that was there for it.
+enum Refusal {
+    /// Both sides fail, and this is how they see it.
+    Mismatch { theirs: WcStatus, ours: WcStatus },
+    /// The peer's process does not answer.
+    NoAnswer,
+}
+
+impl Refusal {
+    /// What it means that the bytes could not be moved, where it is the memory's fault.
+    const fn of(trouble: Trouble, theirs: WcStatus, ours: WcStatus) -> Self {
+        match trouble {
+            Trouble::Fault => Self::Mismatch { theirs, ours },
+            Trouble::NoAnswer => Self::NoAnswer,
+        }
+    }
+}
+
+impl Requester<'_> {
+    /// A SEND of `from`.
+    #[inline]
+    pub fn send(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        request: &SendRequest,
+        from: &Spans<'_>,
+        imm: Option<[u8; 4]>,
+    ) -> Result<(), Halt> {
+        let receive = self.next_receive();
+        // It is large, so it stays where it is.
+        let receive = receive.as_ref().map_err(|&why| self.halt(why))?;
+        let landed = land(guard, self.engine, from, receive);
+        self.end(receive, request, from.len(), Took::Send { imm }, landed)
+    }
+
+    /// A SEND of `from` that takes the key of a window away from the peer, once the bytes are there. A bad key
+    /// is the peer's trouble alone.
+    #[cold]
+    pub fn send_invalidate(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        request: &SendRequest,
+        from: &Spans<'_>,
+        rkey: u32,
+    ) -> Result<(), Halt> {
+        if !self.engine.policy.imitation.carries_invalidations(self.kind) {
+            return Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR));
+        }
+        let receive = self.next_receive().map_err(|why| self.halt(why))?;
+        let landed = land(guard, self.engine, from, &receive);
+        if landed.is_ok() && !local::invalidate(self.engine, self.peer.number(), rkey) {
+            self.deliver();
+            self.peer.refused(&receive, WcStatus::REM_INV_REQ_ERR);
+            return Ok(());
+        }
+        self.end(&receive, request, from.len(), Took::SendInvalidate { rkey }, landed)
+    }
+
+    /// A WRITE of `from` with immediate data. It takes its receive before its key is judged.
+    #[cold]
+    pub fn write_imm(
+        &mut self,
+        guard: &CopyGuard<'_>,
+        request: &SendRequest,
+        from: &Spans<'_>,
+        remote: RemoteAddr,
+        imm: [u8; 4],
+    ) -> Result<(), Halt> {
+        let domain = self.ask(Access::REMOTE_WRITE)?;
+        let receive = self.next_receive().map_err(|why| self.halt(why))?;
+        let (theirs, ours) = (WcStatus::LOC_ACCESS_ERR, WcStatus::REM_ACCESS_ERR);
+        let len = from.len() as u64;
+        let (mut to, target) = (Target::new(), [place(remote, len)]);
+        let landed = match guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len) {
+            None => Err(Refusal::Mismatch { theirs, ours }),
+            Some(()) => transfer::copy(self.engine.memory, from, &to, Order::LastWordLast)
+                .map_err(|trouble| Refusal::of(trouble, theirs, ours)),
+        };
+        // Of what an unreliable connection drops its peer knows nothing.
+        if self.kind == QpType::Uc && matches!(landed, Err(Refusal::Mismatch { .. })) {
+            self.peer.give_back(&receive);
+            return Err(Halt::Failed(ours));
+        }
+        self.end(&receive, request, from.len(), Took::Write { imm }, landed)
+    }
+
+    /// The receive that the next message takes.
+    #[inline]
+    pub fn next_receive(&self) -> Result<Receive, Unavailable> {
+        let nth = self.received.len() as u64;
+        self.peer.receive(&self.slot.send.ahead, nth)
+    }
+
+    /// The message of `len` bytes is in, or not: what its receive says of it.
+    #[inline]
+    fn end(
+        &mut self,
+        receive: &Receive,
+        request: &SendRequest,
+        len: usize,
+        took: Took,
+        landed: Result<(), Refusal>,
+    ) -> Result<(), Halt> {
+        match landed {
+            Ok(()) => {
+                let solicited = request.flags.contains(SendFlags::SOLICITED);
+                // There is room: it was looked for.
+                let _ = self.received.push(self.peer.received(receive, len, took, solicited));
+                Ok(())
+            }
+            Err(Refusal::Mismatch { theirs, ours }) => {
+                let (theirs, ours) = self.engine.policy.imitation.mismatch(theirs, ours);
+                self.deliver();
+                self.peer.refused(receive, theirs);
+                Err(Halt::Failed(ours))
+            }
+            Err(Refusal::NoAnswer) => {
+                self.peer.give_back(receive);
+                Err(self.unanswered())
+            }
+        }
+    }
+}
+
+/// Puts a message into the receive that was taken for it.
+#[inline]
+fn land(
+    guard: &CopyGuard<'_>,
+    engine: &'static Engine,
+    from: &Spans<'_>,
+    receive: &Receive,
+) -> Result<(), Refusal> {
+    let len = from.len() as u64;
+    let Receive { domain, ref request, .. } = *receive;
+    if len > request.sges.len() {
+        let (theirs, ours) = (WcStatus::LOC_LEN_ERR, WcStatus::REM_INV_REQ_ERR);
+        return Err(Refusal::Mismatch { theirs, ours });
+    }
+    let (theirs, ours) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
+    let (mut to, sges) = (Target::new(), request.sges.pieces());
+    if guard.target(&mut to, domain, sges, Access::LOCAL_WRITE, len).is_none() {
+        return Err(Refusal::Mismatch { theirs, ours });
+    }
+    transfer::copy(engine.memory, from, &to, Order::Any)
+        .map_err(|trouble| Refusal::of(trouble, theirs, ours))
+}

@@ -1,0 +1,61 @@
+//! Shared receive queues as the table says they are: where the receives of each lie, and its pool.
+
+use super::Engine;
+use super::entry::SrqSlot;
+use crate::protocol::pool::Queue;
+use crate::sync::{self, AtomicU32, AtomicU64};
+
+/// The pool that lies in the arena, as the table says; `None` if what it says can't be.
+pub fn queue(engine: &'static Engine, slot: &'static SrqSlot) -> Option<Queue<'static>> {
+    at(engine, slot, sync::load(&slot.slots_at), sync::load(&slot.capacity))
+}
+
+/// How many bytes the slots and the order of so many receives take.
+pub const fn bytes(capacity: u32) -> usize {
+    let order = (capacity as usize).next_power_of_two() * size_of::<AtomicU32>();
+    capacity as usize * size_of::<AtomicU64>() + order
+}
+
+/// The pool whose slots and order lie at an offset.
+pub fn at(
+    engine: &'static Engine,
+    slot: &'static SrqSlot,
+    offset: u32,
+    capacity: u32,
+) -> Option<Queue<'static>> {
+    let (offset, capacity) = (offset as usize, capacity as usize);
+    let order = offset.checked_add(capacity.checked_mul(size_of::<AtomicU64>())?)?;
+    let slots = engine.shm.in_arena(offset, capacity)?;
+    Queue::new(
+        &slot.pool,
+        slots,
+        engine.shm.in_arena(order, capacity.checked_next_power_of_two()?)?,
+    )
+}
+
+/// The pool of the shared receive queue with this number, if it is there.
+pub fn numbered(engine: &'static Engine, srq: u32) -> Option<(&'static SrqSlot, Queue<'static>)> {
+    let slot = engine.srq(srq);
+    let is_there = srq != 0 && sync::acquire(&slot.number) == srq;
+    is_there.then(|| queue(engine, slot)).flatten().map(|queue| (slot, queue))
+}
+
+/// Those that are connected to a queue pair of this shared receive queue, by their indices.
+pub fn each_that_takes_from(engine: &'static Engine, srq: u32, mut each: impl FnMut(u32)) {
+    sync::read_fence();
+    for (dest, index) in engine.destinations.iter().zip(0..) {
+        let number = sync::load(dest);
+        if number != 0 && sync::load(&engine.qp(number).srq) == srq {
+            each(index);
+        }
+    }
+}
+
+/// A completion of queue pair `qp` with this tag is published: its receive has completed. The queue pair may
+/// have lost its number since, but not its place.
+pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
+    let srq = sync::load(&engine.qp(qp).srq);
+    if let Some((_, queue)) = numbered(engine, srq) {
+        queue.settle(tag, qp);
+    }
+}

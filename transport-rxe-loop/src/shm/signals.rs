@@ -1,0 +1,54 @@
+//! Threads that take no signal: those of the process are its program's own. One of the rooms where `unsafe` lives.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::thread;
+
+/// Starts a thread that blocks all signals from its first instruction on, and runs until `serve` returns.
+///
+/// # Errors
+/// The system refuses a thread.
+pub fn spawn_deaf(name: &str, serve: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let _blocked = Blocked::all()?;
+    thread::Builder::new().name(name.to_owned()).spawn(serve).map(drop)
+}
+
+/// This thread blocks all signals until it is dropped. A thread inherits what the one that starts it blocks.
+#[derive(Debug)]
+pub struct Blocked {
+    before: libc::sigset_t,
+}
+
+impl Blocked {
+    /// # Errors
+    /// What the system says.
+    pub fn all() -> io::Result<Self> {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: `sigfillset` initialises the set that `pthread_sigmask` then reads; that writes the other.
+        let failed = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr())
+        };
+        if failed != 0 {
+            return Err(io::Error::from_raw_os_error(failed));
+        }
+        // SAFETY: the call has written it, as it did not fail.
+        Ok(Self { before: unsafe { before.assume_init() } })
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: reads a set that the system wrote. It can't fail with these arguments.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;
