@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use cq_core::setup::QpAttrMask;
 use thiserror::Error;
-
-use crate::protocol::state::QpState;
 
 /// A lock could not be had: a process that lives has held it for longer than any lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,64 +156,6 @@ impl From<AllocError> for CreateError {
     }
 }
 
-/// Why a completion queue keeps its size (Q12). Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ResizeError {
-    /// No queue of this size could be made, either.
-    #[error(transparent)]
-    Refused(#[from] CreateError),
-    /// It would not hold what waits in it.
-    #[error("{unpolled} completions wait, more than the {asked} asked for: poll some first")]
-    TooFew {
-        /// How many wait to be polled.
-        unpolled: u32,
-        /// How many it was to hold.
-        asked: u32,
-    },
-    /// It has overrun, which no size mends.
-    #[error("the completion queue has overrun: destroy it, and make a larger one")]
-    Overrun,
-}
-
-/// Why a completion queue's events are held back as before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ModerateError {
-    /// This process was forked from the one that opened the device.
-    #[error("the device was opened by the parent process: open it in this one, too")]
-    Forked,
-    /// A process that lives holds the queue's lock and does not give it back: it is suspended, or broken.
-    #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
-    Stuck,
-    /// There is no thread to raise the events that have waited long enough.
-    #[error("the system refuses the thread that raises events in time (errno {errno}): end some")]
-    NoThread {
-        /// What it said.
-        errno: i32,
-    },
-}
-
-/// Why the limit of a shared receive queue stays as it is (Q9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ArmLimitError {
-    /// There are never so many receives left.
-    #[error("a limit of {asked} is more than the queue's {max} receives")]
-    TooMany {
-        /// What was asked for.
-        asked: u32,
-        /// How many receives the queue takes.
-        max: u32,
-    },
-    /// A process that lives holds the queue's lock and does not give it back: it is suspended, or broken.
-    #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
-    Stuck,
-    /// This process was forked from the one whose queue it is.
-    #[error("the queue is the parent process': open the device in this one, and make another")]
-    Forked,
-}
-
 /// Why memory could not be registered (Q10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -283,64 +222,5 @@ pub enum RegisterError {
         len: usize,
         /// What it said.
         errno: i32,
-    },
-}
-
-/// Why a queue pair's state stays as it is (Q1). Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ModifyError {
-    /// There is no such transition.
-    #[error("a queue pair can't go from {from} to {to}")]
-    Illegal {
-        /// The state it is in.
-        from: QpState,
-        /// The state that was asked for.
-        to: QpState,
-    },
-    /// The transition needs further attributes.
-    #[error("going from {from} to {to} also needs {missing}")]
-    Missing {
-        /// The state it is in.
-        from: QpState,
-        /// The state that was asked for.
-        to: QpState,
-        /// What is missing.
-        missing: QpAttrMask,
-    },
-    /// The transition does not take these attributes.
-    #[error("going from {from} to {to} does not take {superfluous}")]
-    Superfluous {
-        /// The state it is in.
-        from: QpState,
-        /// The state that was asked for.
-        to: QpState,
-        /// What is too much.
-        superfluous: QpAttrMask,
-    },
-    /// An attribute's value is out of its range.
-    #[error("{attr} can't be {value}: {allowed}")]
-    BadValue {
-        /// Which attribute.
-        attr: QpAttrMask,
-        /// What was asked for.
-        value: u32,
-        /// What can be asked for.
-        allowed: &'static str,
-    },
-    /// The peer's process is suspended in the middle of a message. The queue pair is in ERR, and what it has
-    /// posted is flushed; its receives once that process goes on or ends.
-    #[error("the peer's process is suspended in the middle of a message: resume or end it")]
-    PeerSuspended,
-    /// This process was forked from the one whose queue pair it is.
-    #[error("the queue pair is the parent process': open the device in this one, and make another")]
-    Forked,
-    /// The queue pair is not in the state that the caller takes it to be in.
-    #[error("the queue pair is in {is}, not in {claimed}")]
-    NotIn {
-        /// The state it is in.
-        is: QpState,
-        /// What the caller gave as the current state.
-        claimed: QpState,
     },
 }

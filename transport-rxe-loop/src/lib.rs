@@ -250,12 +250,14 @@ cfg_if::cfg_if! {
         pub use cq_core::setup::{Access, Gid, GlobalRoute, InUse, QpAttrMask, QpCaps, QpType, RangeError, SrqInit};
 
         pub use crate::api::ah::{AddressError, AddressHandle, AddressVector, Destination};
-        pub use crate::api::attr::QpAttr;
+        pub use crate::api::attr::{ModifyError, QpAttr};
         pub use crate::api::channel::CompletionChannel;
         pub use crate::api::cq::{Cq, CqInit};
+        pub use crate::api::cq::moderation::ModerateError;
+        pub use crate::api::cq::resize::ResizeError;
         pub use crate::api::datagram::Directed;
         pub use crate::api::device::{AtomicCap, Context, DeviceAttr, MemoryWindows, devices};
-        pub use crate::error::{ArmLimitError, CreateError, Limit, ModerateError, ModifyError, RegisterError, ResizeError};
+        pub use crate::error::{CreateError, Limit, RegisterError};
         pub use crate::shm::error::AttachError;
         pub use crate::shm::header::NotOurs;
         pub use crate::api::limits::{Limits, LimitsTextError, OtherLimits};
@@ -266,7 +268,7 @@ cfg_if::cfg_if! {
         pub use crate::api::open::{OpenError, OpenOptions};
         pub use crate::api::pd::ProtectionDomain;
         pub use crate::api::qp::{Batch, QpInit, QueuePair};
-        pub use crate::api::srq::SharedReceiveQueue;
+        pub use crate::api::srq::{ArmLimitError, SharedReceiveQueue};
         pub use crate::api::state::{QpState, Rule};
     }
 }

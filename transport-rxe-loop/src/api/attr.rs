@@ -9,10 +9,69 @@
 //! ```
 
 use cq_core::setup::{Access, QpAttrMask, QpType};
+use thiserror::Error;
 
 use crate::api::mr;
 use crate::api::state::QpState;
-use crate::error::ModifyError;
+
+/// Why a queue pair's state stays as it is (Q1). Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ModifyError {
+    /// There is no such transition.
+    #[error("a queue pair can't go from {from} to {to}")]
+    Illegal {
+        /// The state it is in.
+        from: QpState,
+        /// The state that was asked for.
+        to: QpState,
+    },
+    /// The transition needs further attributes.
+    #[error("going from {from} to {to} also needs {missing}")]
+    Missing {
+        /// The state it is in.
+        from: QpState,
+        /// The state that was asked for.
+        to: QpState,
+        /// What is missing.
+        missing: QpAttrMask,
+    },
+    /// The transition does not take these attributes.
+    #[error("going from {from} to {to} does not take {superfluous}")]
+    Superfluous {
+        /// The state it is in.
+        from: QpState,
+        /// The state that was asked for.
+        to: QpState,
+        /// What is too much.
+        superfluous: QpAttrMask,
+    },
+    /// An attribute's value is out of its range.
+    #[error("{attr} can't be {value}: {allowed}")]
+    BadValue {
+        /// Which attribute.
+        attr: QpAttrMask,
+        /// What was asked for.
+        value: u32,
+        /// What can be asked for.
+        allowed: &'static str,
+    },
+    /// The peer's process is suspended in the middle of a message. The queue pair is in ERR, and what it has
+    /// posted is flushed; its receives once that process goes on or ends.
+    #[error("the peer's process is suspended in the middle of a message: resume or end it")]
+    PeerSuspended,
+    /// This process was forked from the one whose queue pair it is.
+    #[error("the queue pair is the parent process': open the device in this one, and make another")]
+    Forked,
+    /// The queue pair is not in the state that the caller takes it to be in.
+    #[error("the queue pair is in {is}, not in {claimed}")]
+    NotIn {
+        /// The state it is in.
+        is: QpState,
+        /// What the caller gave as the current state.
+        claimed: QpState,
+    },
+}
 
 /// READs and atomics under way at most, either way.
 pub const MAX_RD_ATOMIC: u8 = 16;

@@ -2,10 +2,10 @@
 
 use cq_core::setup::{Access, QpAttrMask, QpType};
 
+use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::qp::QueuePair;
 use crate::api::state::QpState;
-use crate::error::ModifyError;
 
 /// What only a reliable connection is given.
 const RELIABLE: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC

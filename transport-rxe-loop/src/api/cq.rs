@@ -15,8 +15,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod moderation;
-mod resize;
+pub mod moderation;
+pub mod resize;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

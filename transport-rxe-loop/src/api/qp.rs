@@ -36,6 +36,7 @@ use cq_core::setup::{QpAttrMask, QpCaps, QpType};
 use cq_core::transport::{Post, PostError, Refused};
 use cq_core::wr::{RecvWr, SendWr};
 
+use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::domain::Domain;
@@ -47,7 +48,7 @@ use crate::engine::queue_pair::{Place, Setup};
 use crate::engine::ring::{MAX_QP_WR, put_all};
 use crate::engine::ud_address::UdAddress;
 use crate::engine::{complete, identity, send_queue};
-use crate::error::{CreateError, ModifyError};
+use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::sync;
 

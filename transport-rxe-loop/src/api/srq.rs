@@ -36,19 +36,40 @@ use std::sync::Arc;
 use cq_core::setup::{InUse, SrqInit};
 use cq_core::transport::{PostError, Refused};
 use cq_core::wr::RecvWr;
+use thiserror::Error;
 
 use super::domain::Domain;
 use crate::completion::channel::Source;
 use crate::engine::entry::SrqSlot;
 use crate::engine::ring::{MAX_QP_WR, Ring, Shape, put_all};
 use crate::engine::{self, Engine, complete, identity, send_queue};
-use crate::error::{ArmLimitError, CreateError, Limit, Stuck};
+use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::deaths;
 use crate::memory::sge::MAX_SGE;
 use crate::protocol::pool::{MAX_SLOTS, Queue};
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
 use crate::sync;
+
+/// Why the limit of a shared receive queue stays as it is (Q9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ArmLimitError {
+    /// There are never so many receives left.
+    #[error("a limit of {asked} is more than the queue's {max} receives")]
+    TooMany {
+        /// What was asked for.
+        asked: u32,
+        /// How many receives the queue takes.
+        max: u32,
+    },
+    /// A process that lives holds the queue's lock and does not give it back: it is suspended, or broken.
+    #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
+    Stuck,
+    /// This process was forked from the one whose queue it is.
+    #[error("the queue is the parent process': open the device in this one, and make another")]
+    Forked,
+}
 
 /// Receives of a shared receive queue at most.
 pub const MAX_SRQ_WR: u32 = MAX_QP_WR;

@@ -4,12 +4,13 @@
 //! [`Completions`] is what a process has for that. It owns the tables of [completion queues](queue), of
 //! [channels](channel), and of what is unread of each queue pair and shared receive queue; the descriptors of channels that
 //! this process has [open](fifo); and which of its queues [hold events back](moderation). Which requests completions are of,
-//! it does not know: who pushes says what is to be done about [them](push::Requests), and does what a push
-//! [leaves](push::Aftermath) to be done about queue pairs.
+//! it does not know: who pushes says what is to be done about [them](lock::Requests), and does what a push
+//! [leaves](lock::Aftermath) to be done about queue pairs.
 
 pub mod async_event;
 pub mod channel;
 pub mod fifo;
+pub mod lock;
 pub mod moderation;
 pub mod push;
 pub mod queue;

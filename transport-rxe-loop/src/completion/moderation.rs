@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Completions;
 use super::channel::{self, Source};
-use super::push::{Aftermath, Requests, lock};
+use super::lock::{Aftermath, Requests, lock};
 use super::queue::{CqSlot, ring};
 use crate::protocol::moderation::{Alert, News, until};
 use crate::protocol::steps::{self, Step};

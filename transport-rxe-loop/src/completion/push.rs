@@ -1,50 +1,22 @@
-//! The producers' side: pushing under the queue's lock, whoever of any process does, and repairing what one
-//! that died left.
+//! The producers' side: pushing under the queue's lock, whoever of any process does.
 
 use std::cell::Cell;
 
 use cq_core::queue::raw::{Layout, Producer, Slot};
-use cq_core::queue::{Channel, Dropped, Entry, NoChannel, OnChannel, State};
+use cq_core::queue::{Channel, Dropped, Entry, NoChannel, OnChannel};
 use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
+use super::lock::{Aftermath, Requests, give_up, lock, settle_all};
 use super::queue::{self, ring};
 use super::{Completions, moderation, soft_roce};
-use crate::error::Stuck;
 use crate::protocol::fanin::Fanin;
 #[cfg(test)]
 use crate::protocol::lock::Owner;
 use crate::protocol::mode::Trait;
-use crate::shm::lock::Guard;
 use crate::shm::mapping;
 use crate::sync;
-
-/// Completions that are pushed at once, at most.
-pub const RUN: usize = 32;
-
-/// The requests that completions are of: what is done about them as their completions come, under the queue's lock.
-pub trait Requests: Copy {
-    /// A completion is published, or lost: what its tag covers is done. Says nothing new the second time.
-    fn settle(self, wc: &Wc, tag: u32);
-
-    /// A completion was dropped, and nothing else need come that would give back its slots of the send queue (Q5).
-    fn retire(self, wc: &Wc, tag: u32);
-}
-
-/// What is left to be done about the queue pairs of a completion queue, which fail with it (O4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Aftermath {
-    /// Nothing.
-    None,
-    /// It has overrun.
-    Overran,
-    /// The queue of this generation has overrun, and who was first to find that may have died before it told anybody.
-    OverranBefore { generation: u32 },
-    /// As on Soft-RoCE, completions from this one on were dropped.
-    Dropped { from: usize },
-}
 
 /// Remembers that an event is to be raised, so that it is raised without the queue's lock.
 struct Asked(Cell<bool>);
@@ -53,39 +25,6 @@ impl Signal for &Asked {
     fn raise(&self, _: CqKey) {
         self.0.set(true);
     }
-}
-
-/// Takes the lock of the queue at `index`. From a producer that died it is inherited: what that one had
-/// published counts, and everybody whom it concerns is told.
-#[inline]
-pub fn lock(
-    completions: &'static Completions,
-    index: u32,
-    requests: impl Requests,
-) -> Result<(Guard<'static>, Aftermath), Stuck> {
-    let fanin = &completions.cq(index).fanin;
-    let mut aftermath = Aftermath::None;
-    let guard = completions.memory.lock(&fanin.lock, || {
-        if let Some(ring) = ring(completions, fanin.place()) {
-            let state = fanin.repair(&ring, |wc, tag| requests.settle(wc, tag));
-            if state != State::Running {
-                completions.cq(index).mode.set(Trait::Overran, true);
-            }
-            aftermath = tell(completions, index);
-        }
-    })?;
-    Ok((guard, aftermath))
-}
-
-/// Tells the consumer of the queue at `index` that something may have come: a producer that died may not have got to that.
-/// Who finds nothing sleeps again (N5). Needs no lock, and looks at no ring.
-#[cold]
-pub fn tell(completions: &'static Completions, index: u32) -> Aftermath {
-    channel::raise(completions, Source::Completion(index), || true);
-    let slot = completions.cq(index);
-    // Before the look: where another queue has come by then, nothing is told of that one.
-    let generation = sync::acquire(&slot.generation);
-    if slot.mode.has_failed() { Aftermath::OverranBefore { generation } } else { Aftermath::None }
 }
 
 /// Adds completions to the queue at `index`, settles what their tags cover, and raises the event that the
@@ -196,29 +135,6 @@ fn push_otherwise(
     };
     moderation::act(completions, index, alert);
     if pushed.is_err() { Aftermath::Overran } else { aftermath }
-}
-
-/// Completions are lost, but not the place of their requests.
-#[cold]
-pub fn settle_all(entries: &[Entry], requests: impl Requests) {
-    for Entry { wc, tag, .. } in entries {
-        requests.settle(wc, *tag);
-    }
-}
-
-/// Another process holds the queue's lock and does not give it back: the queue is given up, as if it had overrun. Its
-/// ring is left alone, which the owner may have resized away by now; the owner finds word of this in the table.
-#[cold]
-pub fn give_up(
-    completions: &'static Completions,
-    index: u32,
-    entries: &[Entry],
-    requests: impl Requests,
-) -> Aftermath {
-    settle_all(entries, requests);
-    completions.cq(index).mode.set(Trait::GivenUp, true);
-    // Each time: the one who was first may be stopped before it has told anybody.
-    tell(completions, index)
 }
 
 /// The queue at `index` overruns at the next completion, full or not; unless it ignores that.

@@ -5,7 +5,7 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
-use super::push::{Aftermath, RUN, Requests, give_up, lock, settle_all};
+use super::lock::{Aftermath, RUN, Requests, give_up, lock, settle_all};
 use super::queue::{self, ring};
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::Trait;

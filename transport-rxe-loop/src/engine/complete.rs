@@ -6,7 +6,8 @@ use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
 use super::{Engine, identity, overrun, srq};
-use crate::completion::push::{self, Aftermath, Requests};
+use crate::completion::lock::{self, Aftermath, Requests};
+use crate::completion::push;
 use crate::error::Stuck;
 use crate::protocol::mode::Trait;
 use crate::protocol::tag;
@@ -110,7 +111,7 @@ impl Requests for &'static Engine {
     }
 }
 
-/// Adds completions, of [`RUN`](push::RUN) requests at most, to the completion queue at `cq`. Where one finds no room, the queue's
+/// Adds completions, of [`RUN`](lock::RUN) requests at most, to the completion queue at `cq`. Where one finds no room, the queue's
 /// queue pairs fail (O4).
 #[inline]
 pub fn push(engine: &'static Engine, cq: u32, entries: &[Entry]) {
@@ -151,7 +152,7 @@ pub fn after(engine: &'static Engine, cq: u32, aftermath: Aftermath) {
 /// # Errors
 /// Somebody who lives does not give it back.
 pub fn lock(engine: &'static Engine, cq: u32) -> Result<Guard<'static>, Stuck> {
-    let (guard, aftermath) = push::lock(engine.completions, cq, engine)?;
+    let (guard, aftermath) = lock::lock(engine.completions, cq, engine)?;
     after(engine, cq, aftermath);
     Ok(guard)
 }
@@ -159,7 +160,7 @@ pub fn lock(engine: &'static Engine, cq: u32) -> Result<Guard<'static>, Stuck> {
 /// Tells everybody whom the completion queue at `cq` may concern that something may have come, or that it has overrun: a
 /// producer that died may not have got to that.
 pub fn tell(engine: &'static Engine, cq: u32) {
-    after(engine, cq, push::tell(engine.completions, cq));
+    after(engine, cq, lock::tell(engine.completions, cq));
 }
 
 /// Waits until whoever is pushing to the completion queue at `cq` is through; what somebody had published who died is
@@ -175,7 +176,7 @@ pub fn outwait_push(engine: &'static Engine, cq: u32) -> bool {
 pub fn outwait_push_or_give_up(engine: &'static Engine, cq: u32) {
     let is_given_up = engine.completions.cq(cq).mode.has(Trait::GivenUp);
     if !is_given_up && !outwait_push(engine, cq) {
-        after(engine, cq, push::give_up(engine.completions, cq, &[], engine));
+        after(engine, cq, lock::give_up(engine.completions, cq, &[], engine));
     }
 }
 

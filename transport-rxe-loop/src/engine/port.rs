@@ -3,7 +3,7 @@
 
 use cq_core::setup::Gid;
 
-use crate::shm::header;
+use crate::shm::hash;
 use crate::shm::name::FabricPath;
 
 /// Local identifiers that a port may have: 1 to this.
@@ -27,7 +27,7 @@ impl Port {
     /// That of the fabric whose files lie there.
     pub fn of(path: &FabricPath) -> Self {
         let bytes: Vec<_> = path.file_name().bytes().map(usize::from).collect();
-        Self::from_hash(mixed(header::mixed(&bytes)))
+        Self::from_hash(mixed(hash::mixed(&bytes)))
     }
 
     /// Each number is of bits of its own, so that those that have one alike differ in the others.

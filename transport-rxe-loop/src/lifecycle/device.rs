@@ -5,20 +5,16 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-use super::deaths;
 use crate::completion::{self, Completions, Counts};
 use crate::engine::owners::{CompletionQueues, QueuePairs, RemoteRequests, SharedReceiveQueues};
 use crate::engine::{self, Engine};
 use crate::memory::{self, Memory};
 use crate::policy::Policy;
 use crate::shm::Shm;
-use crate::shm::attach::Attachment;
-use crate::shm::error::AttachError;
-use crate::shm::name::FabricPath;
+use crate::shm::attachment::Attachment;
 use crate::shm::owners::Owners;
-use crate::shm::plan::Plan;
-use crate::shm::registry::REGISTRY;
-use crate::shm::shape::{Format, Shape};
+use crate::shm::plan::{Format, Plan};
+use crate::shm::shape::Shape;
 
 /// What the numbers of a fabric's [shape](Shape) are, in their order.
 const KINDS: [&str; 5] =
@@ -63,28 +59,6 @@ pub struct Ways {
 }
 
 impl Device {
-    /// The one whose files lie there, which is made with this shape if there is none. How this process goes about it, the
-    /// first opening says.
-    ///
-    /// # Errors
-    /// As [`AttachError`] tells.
-    pub fn open(
-        path: &FabricPath,
-        wanted: &Shape,
-        ways: Ways,
-    ) -> Result<&'static Self, AttachError> {
-        let attachment = REGISTRY.attach(path, wanted, &FORMAT)?;
-        let device = attachment.device(|| {
-            let failed =
-                |errno| AttachError::system("mapping what this process needs", path.file(), errno);
-            Self::new(attachment, ways).map_err(failed)
-        })?;
-        device.shm.thread().serves(|| device.serve());
-        // Nobody may watch who is not connected to another process.
-        deaths::look(device);
-        Ok(device)
-    }
-
     /// What a process has where it is attached.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 
 pub mod deaths;
 pub mod device;
+pub mod open;
 pub mod service;
 
 pub use self::device::Device;

@@ -5,65 +5,21 @@
 //! that whoever does an atomic takes, its own process included. It is taken over from a process that died:
 //! that one had written its word, or not.
 
-use std::time::{Duration, Instant};
-
 use rustix::io::Errno;
 
-use crate::memory::Memory;
-use crate::memory::copier;
-use crate::memory::copier::asking::{self, NotDone};
-use crate::memory::copy_guard::Word;
-use crate::memory::paths::AccessPath;
-use crate::memory::remote;
-use crate::memory::remote::Process;
-use crate::memory::sge::{Far, Span, Spans, Target};
-use crate::memory::transfer::Trouble;
-use crate::protocol::lock::Lock;
-use crate::shm::lock::{Backoff, Guard};
+use super::atomic_op::{AtomicOp, LEN, lock};
+use super::copier::asking::{self, NotDone};
+use super::copy_guard::Word;
+use super::paths::AccessPath;
+use super::remote::Process;
+use super::sge::{Far, Span, Spans, Target};
+use super::transfer::Trouble;
+use super::{Memory, copier, remote};
 use crate::sync::{self, AtomicU64};
-
-/// How many locks there are. A power of two.
-pub const STRIPES: usize = 64;
-
-const LEN: usize = size_of::<u64>();
-
-/// For how long others wait who ask this process for something else, while it waits for a lock on behalf of one. There may
-/// be hundreds of these.
-const SOON: Duration = Duration::from_micros(200);
-
-/// What an atomic does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    CompareSwap {
-        compare: u64,
-        swap: u64,
-    },
-    FetchAdd {
-        add: u64,
-    },
-    /// Says nothing of what the word held.
-    Store {
-        value: u64,
-    },
-}
-
-impl Step {
-    #[inline]
-    fn on(self, word: &AtomicU64) -> u64 {
-        match self {
-            Self::CompareSwap { compare, swap } => sync::compare_swap(word, compare, swap),
-            Self::FetchAdd { add } => sync::fetch_add(word, add),
-            Self::Store { value } => {
-                sync::release(word, value);
-                0
-            }
-        }
-    }
-}
 
 /// Does the step, and says what the word held.
 #[inline]
-pub fn apply(memory: &'static Memory, word: &Word<'_>, step: Step) -> Result<u64, NotDone> {
+pub fn apply(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> Result<u64, NotDone> {
     match word {
         Word::Mapped(word) => Ok(step.on(word)),
         Word::Own(word) => {
@@ -74,44 +30,13 @@ pub fn apply(memory: &'static Memory, word: &Word<'_>, step: Step) -> Result<u64
     }
 }
 
-/// The lock of a word, by its address in its own process.
-fn stripe(memory: &'static Memory, addr: usize) -> &'static Lock {
-    &memory.stripes[addr / LEN % STRIPES]
-}
-
-fn lock(memory: &'static Memory, addr: usize) -> Result<Guard<'static>, Trouble> {
-    memory.lock(stripe(memory, addr), || {}).map_err(|_| Trouble::NoAnswer)
-}
-
-/// The same as [`apply`], of this process' own word, for others, whom it is not to keep waiting; `None` if it would, or the
-/// word is another's.
-pub fn apply_soon(memory: &'static Memory, word: &Word<'_>, step: Step) -> Option<u64> {
-    match word {
-        Word::Mapped(word) => Some(step.on(word)),
-        Word::Own(word) => {
-            let stripe = stripe(memory, word.as_ptr() as usize);
-            let (end, mut backoff) = (Instant::now() + SOON, Backoff::default());
-            loop {
-                if let Some(_guard) = memory.shm.try_lock(stripe) {
-                    return Some(step.on(word));
-                }
-                if Instant::now() > end {
-                    return None;
-                }
-                backoff.snooze();
-            }
-        }
-        Word::Far { .. } => None,
-    }
-}
-
 #[cold]
 fn step_far(
     memory: &'static Memory,
     far: Far,
     piece: Span,
     is_mapped: bool,
-    step: Step,
+    step: AtomicOp,
 ) -> Result<u64, NotDone> {
     let at = Target::of_far(far, piece);
     let paths = &memory.paths;
@@ -138,9 +63,9 @@ fn step_far(
 }
 
 /// The step on a word of another process. Its lock is held.
-fn remote_step(process: Process, at: &Target<'_>, step: Step) -> Result<u64, Errno> {
+fn remote_step(process: Process, at: &Target<'_>, step: AtomicOp) -> Result<u64, Errno> {
     let copy = [AtomicU64::new(0)];
-    let stores = matches!(step, Step::Store { .. });
+    let stores = matches!(step, AtomicOp::Store { .. });
     if !stores {
         remote::copy(process, at.pieces(), &Target::of_words(&copy, LEN), 0..LEN, LEN)?;
     }

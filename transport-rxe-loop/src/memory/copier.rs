@@ -32,7 +32,7 @@ use cq_core::wr::RemoteAddr;
 use rustix::thread::futex;
 
 use crate::memory::Memory;
-use crate::memory::atomics::{self, Step};
+use crate::memory::atomic_op::{self, AtomicOp};
 use crate::memory::copy_guard::{CopyGuard, Word};
 use crate::memory::sge::{self, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, Stage};
@@ -289,10 +289,10 @@ fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
         Code::CompareSwap | Code::FetchAdd | Code::Store => {
             let (step, right) = match code {
                 Code::CompareSwap => {
-                    (Step::CompareSwap { compare: first, swap: second }, Access::REMOTE_ATOMIC)
+                    (AtomicOp::CompareSwap { compare: first, swap: second }, Access::REMOTE_ATOMIC)
                 }
-                Code::FetchAdd => (Step::FetchAdd { add: first }, Access::REMOTE_ATOMIC),
-                _ => (Step::Store { value: first }, Access::REMOTE_WRITE),
+                Code::FetchAdd => (AtomicOp::FetchAdd { add: first }, Access::REMOTE_ATOMIC),
+                _ => (AtomicOp::Store { value: first }, Access::REMOTE_WRITE),
             };
             let at = pieces.map(|sge| RemoteAddr { addr: sge.addr, rkey: sge.lkey }).next();
             let word = at.and_then(|at| window.word(whose, at, right));
@@ -302,8 +302,8 @@ fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
     (done.map_or(Outcome::Refused, |()| Outcome::Done), 0)
 }
 
-fn atomic_here(memory: &'static Memory, word: &Word<'_>, step: Step) -> (Outcome, u64) {
-    match atomics::apply_soon(memory, word, step) {
+fn atomic_here(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> (Outcome, u64) {
+    match atomic_op::apply_soon(memory, word, step) {
         Some(held) => (Outcome::Done, held),
         None => (Outcome::Later, 0),
     }

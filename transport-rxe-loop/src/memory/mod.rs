@@ -6,9 +6,11 @@
 //! only while a [`CopyGuard`](copy_guard) is there, which says that bytes are being moved: so who takes memory back can wait
 //! until they are not.
 
+pub mod atomic_op;
 pub mod atomics;
 pub mod binding;
 pub mod copier;
+pub mod copy;
 pub mod copy_guard;
 pub mod domains;
 pub mod files;
@@ -25,7 +27,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-use self::atomics::STRIPES;
+use self::atomic_op::STRIPES;
 use self::binding::Bindings;
 use self::copier::{Copier, CopierEntry};
 use self::domains::Domains;

@@ -1,24 +1,9 @@
-//! How bytes get to where they go.
-//!
-//! | memory | whose | bytes | atomics |
-//! |---|---|---|---|
-//! | the fabric's | anybody's | copied: it is [mapped](foreign) here | by instructions |
-//! | any other | this process' | copied | by instructions, under a [lock](stripes) |
-//! | any other | another process' | by the [system](remote), from there to here without a stop | read and written by the system, under a lock |
-//! | any other, where the system refuses | another process' | through the [fabric](copier), by a thread of that process | by that thread, under a lock |
-//!
-//! The system takes the number of a process, which another program may have by then; so it is shown first that it is
-//! the one that has the memory: see [`remote`].
-//!
-//! The last way is taken, too, for every process if the device was
-//! [opened](crate::OpenOptions::copying_by_service) so: that is for trying it.
+//! What is to be moved between this process and another, and why it may fail.
 
 use std::ops::Range;
 
-use super::paths::AccessPath;
+use super::Memory;
 use super::sge::{self, Far, Spans, Target};
-use super::{Memory, copier, remote};
-use crate::sync;
 
 /// Why bytes did not get to where they should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,39 +23,6 @@ pub enum Order {
     LastWordLast,
 }
 
-/// Copies all of `from` to the beginning of `to`, or as much as there is room for. Some of it may have
-/// arrived where this fails.
-#[inline]
-pub fn copy(
-    memory: &'static Memory,
-    from: &Spans<'_>,
-    to: &Target<'_>,
-    order: Order,
-) -> Result<(), Trouble> {
-    if from.far().is_some() || to.pieces().far().is_some() {
-        return copy_far(memory, from, to, order);
-    }
-    match order {
-        Order::Any => sge::copy(from, to),
-        Order::LastWordLast => sge::copy_last_word_late(from, to),
-    }
-    Ok(())
-}
-
-#[cold]
-fn copy_far(
-    memory: &'static Memory,
-    from: &Spans<'_>,
-    to: &Target<'_>,
-    order: Order,
-) -> Result<(), Trouble> {
-    match (from.far(), to.pieces().far()) {
-        (Some(far), None) | (None, Some(far)) => Transfer { memory, far, from, to, order }.run(),
-        // One side is always this process' own.
-        _ => Err(Trouble::Fault),
-    }
-}
-
 /// A copy, one side of which has pieces of another process' memory.
 pub struct Transfer<'a> {
     pub memory: &'static Memory,
@@ -81,74 +33,27 @@ pub struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    fn run(&self) -> Result<(), Trouble> {
-        let len = self.from.len().min(self.to.pieces().len());
-        if self.there().are_all_far() {
-            return self.carry(0..len, len);
-        }
-        let mut at = 0;
-        while at < len {
-            let end = self.end_of_run(at, len);
-            if self.is_far(at..end) {
-                self.carry(at..end, len)?;
-            } else {
-                let late = self.late(at..end, len);
-                sge::copy_range(self.from, self.to, at..late);
-                sync::write_fence();
-                sge::copy_range(self.from, self.to, late..end);
-            }
-            at = end;
-        }
-        Ok(())
-    }
-
     /// The side that has pieces of another process.
-    fn there(&self) -> &Spans<'_> {
+    pub fn there(&self) -> &Spans<'_> {
         if self.from.far().is_some() { self.from } else { self.to.pieces() }
     }
 
-    fn is_far(&self, range: Range<usize>) -> bool {
+    pub fn is_far(&self, range: Range<usize>) -> bool {
         self.there().range(range).next().is_some_and(|piece| piece.is_far())
     }
 
     /// Up to where all pieces from `at` on are mapped here, or none.
-    fn end_of_run(&self, at: usize, len: usize) -> usize {
+    pub fn end_of_run(&self, at: usize, len: usize) -> usize {
         let is_far = self.is_far(at..len);
         let run = self.there().range(at..len).take_while(|piece| piece.is_far() == is_far);
         at + run.map(|piece| piece.len()).sum::<usize>()
     }
 
     /// From where on the bytes of a range come last; its end if none do.
-    fn late(&self, range: Range<usize>, len: usize) -> usize {
+    pub fn late(&self, range: Range<usize>, len: usize) -> usize {
         match self.order {
             Order::LastWordLast if sge::is_late(len) => (len - 8).clamp(range.start, range.end),
             _ => range.end,
         }
     }
-
-    /// Moves bytes to or from another process.
-    fn carry(&self, range: Range<usize>, len: usize) -> Result<(), Trouble> {
-        let place = self.far.place;
-        let paths = &self.memory.paths;
-        loop {
-            let process = match paths.of(self.memory, place) {
-                // What is in flight there may write where this does: it is asked for behind that.
-                AccessPath::Direct(process) if !copier::has_abandoned(self.memory, place) => {
-                    process
-                }
-                AccessPath::Direct(_) | AccessPath::Service => {
-                    return copier::asking::carry(self, range, len);
-                }
-                AccessPath::None => return Err(Trouble::NoAnswer),
-            };
-            let late = self.late(range.clone(), len);
-            match remote::copy(process, self.from, self.to, range.clone(), late) {
-                Ok(()) => return Ok(()),
-                Err(errno) => paths.learn(self.memory, place, process, errno)?,
-            }
-        }
-    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,8 +6,8 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::header::NotOurs;
+use super::limits::LimitsError;
 use super::name::NameError;
-use super::shape::LimitsError;
 
 /// Why a fabric can't be attached to. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -9,12 +9,12 @@
 #![allow(unsafe_code)]
 
 use std::ptr::with_exposed_provenance_mut;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-use super::attach;
 use super::registry::{Guard, REGISTRY};
 use super::unshared;
 use crate::shm::mapping::Mapping;
@@ -23,6 +23,8 @@ use crate::sync::{self, AtomicU32};
 /// How long the end of the process waits for others that attach or leave.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// What is done as the process ends, until a time.
+static AT_END: OnceLock<fn(Instant)> = OnceLock::new();
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static WATCHED: AtomicU32 = AtomicU32::new(0);
 
@@ -31,6 +33,11 @@ static WATCHED: AtomicU32 = AtomicU32::new(0);
 #[inline]
 pub fn generation() -> u32 {
     sync::load(&FORKS)
+}
+
+/// What is to be done as the process ends.
+pub fn at_end(leave: fn(Instant)) {
+    AT_END.get_or_init(|| leave);
 }
 
 /// Sees to it that this module hears of forks and of the end.
@@ -66,8 +73,8 @@ extern "C" fn after() {
 /// Loads, stores and system calls only.
 unsafe extern "C" fn in_child() {
     for kept in REGISTRY.all() {
-        if let Some(attachment) = kept.attachment() {
-            replace(attachment.memory());
+        if let Some(attached) = kept.attached() {
+            replace(attached.memory);
         }
         // Locks are not inherited, and whoever used it was in the parent.
         kept.close();
@@ -96,5 +103,7 @@ fn replace(memory: &'static Mapping) {
 }
 
 extern "C" fn at_exit() {
-    attach::leave(&REGISTRY, Instant::now() + PATIENCE);
+    if let Some(leave) = AT_END.get() {
+        leave(Instant::now() + PATIENCE);
+    }
 }

@@ -12,39 +12,18 @@ use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 use thiserror::Error;
 
 use super::liveness::MAX_PROCESSES;
-use super::plan::Plan;
-use super::shape::{Format, KINDS, Shape};
+use super::plan::{Format, HEADER, Plan};
+use super::shape::{KINDS, Shape};
 use crate::shm::mapping::Mapping;
 use crate::sync::AtomicU32;
 
-/// Bytes of the header. Tables start here.
-pub const BYTES: usize = 4096;
-
 const CLAIMS: usize = 1024;
-const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= BYTES);
+const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= HEADER);
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-loop");
 /// Counts whenever what the bytes mean changes, or the locks; what they are is told by [`Plan::layout`].
 pub const VERSION: u64 = 5;
 const WORDS: usize = 5 + KINDS;
-
-/// One number for many: FNV-1a, by words.
-#[must_use]
-pub const fn mixed(numbers: &[usize]) -> u64 {
-    let mut mixed: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut at = 0;
-    while at < numbers.len() {
-        mixed = mix(mixed, numbers[at]);
-        at += 1;
-    }
-    mixed
-}
-
-/// The same, for one number more.
-#[must_use]
-pub const fn mix(mixed: u64, number: usize) -> u64 {
-    (mixed ^ number as u64).wrapping_mul(0x100_0000_01b3)
-}
 
 /// Why a file is no fabric for this build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

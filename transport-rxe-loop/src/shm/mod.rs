@@ -1,20 +1,23 @@
 //! Memory that processes of a user share: the file, attaching to it, tables whose entries have owners, locks whose
 //! holders may die, and who is alive. Another device could lie in it as well: nothing here knows what the tables hold.
 //!
-//! [`Shm`] is what a process has of a fabric: its [attachment](attach::Attachment), the memory that can be
+//! [`Shm`] is what a process has of a fabric: its [attachment](attachment::Attachment), the memory that can be
 //! [allocated](arena), and the word on which its [service thread](thread) sleeps. It finds out which processes are
 //! [dead](Shm::is_dead), and is told who noticed one ([`Shm::watch`]); what is done about a death is `lifecycle`'s, by
 //! what each table says of [itself](owners::Owners).
 
 pub mod arena;
 pub mod attach;
+pub mod attachment;
 pub mod claim;
 pub mod descriptor;
 pub mod error;
 pub mod file;
 pub mod fork;
 pub mod guard_page;
+pub mod hash;
 pub mod header;
+pub mod limits;
 pub mod liveness;
 pub mod lock;
 pub mod mapping;
@@ -34,7 +37,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use self::arena::Arena;
-use self::attach::Attachment;
+use self::attachment::Attachment;
 use self::liveness::Liveness;
 use self::lock::Guard;
 use self::mapping::{Mapping, Shared};

@@ -10,12 +10,23 @@
 //! The same code measures tables before there is a file, and finds them in one: so both agree.
 
 use super::Own;
-use super::header;
+use super::hash::{mix, mixed};
 use super::mapping::{Mapping, Shared};
-use super::shape::{Format, Shape};
+use super::shape::Shape;
 
+/// Bytes of the [header](super::header). Tables start here.
+pub const HEADER: usize = 4096;
 /// The strictest alignment of what lies in a table.
 const ALIGN: usize = 128;
+
+/// What a device puts into its fabric.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// What the kinds of entries are called whose numbers the [shape](Shape) says.
+    pub kinds: &'static [&'static str],
+    /// Places each table.
+    pub tables: fn(&Shape, &mut Plan),
+}
 
 /// Places tables.
 #[derive(Debug)]
@@ -29,12 +40,12 @@ pub struct Plan {
 impl Plan {
     /// Begins to place tables in memory that is as long as they need.
     pub const fn of(memory: &'static Mapping) -> Self {
-        Self { memory: Some(memory), end: header::BYTES, mixed: header::mixed(&[]) }
+        Self { memory: Some(memory), end: HEADER, mixed: mixed(&[]) }
     }
 
     /// Places all tables of a fabric without any memory.
     pub fn measure(shape: &Shape, format: &Format) -> Self {
-        let mut plan = Self { memory: None, end: header::BYTES, mixed: header::mixed(&[]) };
+        let mut plan = Self { memory: None, end: HEADER, mixed: mixed(&[]) };
         // Measuring needs no memory that could be too small.
         let _ = Own::place(shape, &mut plan);
         (format.tables)(shape, &mut plan);
@@ -61,17 +72,17 @@ impl Plan {
 
     /// A number that builds have to agree on, as they do on the sizes of entries.
     pub const fn note(&mut self, number: usize) {
-        self.mixed = header::mix(self.mixed, number);
+        self.mixed = mix(self.mixed, number);
     }
 
     /// How many bytes the tables take after the header.
     pub const fn bytes(&self) -> usize {
-        self.end() - header::BYTES
+        self.end() - HEADER
     }
 
     /// Where the arena begins.
     pub const fn end(&self) -> usize {
-        self.end.next_multiple_of(header::BYTES)
+        self.end.next_multiple_of(HEADER)
     }
 
     /// Tells formats from each other.

@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code)]
 
+use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::thread;
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 
-use super::attach::Attachment;
 use super::file::{self, FileId};
+use super::mapping::Mapping;
 use super::unshared::Opened;
 use crate::sync::{self, AtomicPtr, AtomicU32};
 
@@ -37,8 +38,17 @@ pub static REGISTRY: Registry = Registry::new();
 pub struct Kept {
     id: FileId,
     fd: Descriptor,
-    attachment: OnceLock<Attachment>,
+    attached: OnceLock<Attached>,
     older: Option<&'static Self>,
+}
+
+/// What a process has where it is attached.
+#[derive(Debug)]
+pub struct Attached {
+    /// The file's bytes, which stay mapped: a forked child finds zeros there.
+    pub memory: &'static Mapping,
+    /// The attachment, whatever that is.
+    pub attachment: Box<dyn Any + Send + Sync>,
 }
 
 /// The registry is this thread's.
@@ -79,7 +89,7 @@ impl Registry {
 impl Guard {
     /// What is kept of a file: where this process is attached to it, also if the program has closed the descriptor.
     pub fn find(&self, id: FileId) -> Option<&'static Kept> {
-        let is_kept = |kept: &Kept| kept.attachment().is_some() || kept.fd.get_if(id).is_some();
+        let is_kept = |kept: &Kept| kept.attached().is_some() || kept.fd.get_if(id).is_some();
         self.0.all().find(|kept| kept.id == id && is_kept(kept))
     }
 
@@ -88,7 +98,7 @@ impl Guard {
         let older = self.0.all().next();
         file.hand_over(|fd| {
             let fd = Descriptor(AtomicU32::new(fd.into_raw_fd() as u32));
-            let kept = Box::leak(Box::new(Kept { id, fd, attachment: OnceLock::new(), older }));
+            let kept = Box::leak(Box::new(Kept { id, fd, attached: OnceLock::new(), older }));
             sync::release(&self.0.newest, kept);
             &*kept
         })
@@ -123,13 +133,13 @@ impl Kept {
     }
 
     /// What this process has there.
-    pub fn attachment(&self) -> Option<&Attachment> {
-        self.attachment.get()
+    pub fn attached(&self) -> Option<&Attached> {
+        self.attached.get()
     }
 
     /// That this process is attached.
-    pub fn attach(&'static self, attachment: Attachment) -> &'static Attachment {
-        self.attachment.get_or_init(|| attachment)
+    pub fn attach(&'static self, attached: Attached) -> &'static Attached {
+        self.attached.get_or_init(|| attached)
     }
 
     /// Closes the file, unless the program has: the gate is free, and the process has no name there any more. Nobody

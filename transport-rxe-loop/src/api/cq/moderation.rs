@@ -1,13 +1,32 @@
 //! How a program has the events of a completion queue held back.
 
+use thiserror::Error;
+
 use super::Cq;
 use crate::completion::moderation::act;
 use crate::completion::queue::ring;
 use crate::engine::complete;
-use crate::error::ModerateError;
 use crate::error::Stuck;
 use crate::protocol::mode::Trait;
 use crate::protocol::moderation::{Alert, Setting};
+
+/// Why a completion queue's events are held back as before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ModerateError {
+    /// This process was forked from the one that opened the device.
+    #[error("the device was opened by the parent process: open it in this one, too")]
+    Forked,
+    /// A process that lives holds the queue's lock and does not give it back: it is suspended, or broken.
+    #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
+    Stuck,
+    /// There is no thread to raise the events that have waited long enough.
+    #[error("the system refuses the thread that raises events in time (errno {errno}): end some")]
+    NoThread {
+        /// What it said.
+        errno: i32,
+    },
+}
 
 impl Cq {
     /// Lets an event wait for `count` completions, or for `period` microseconds after the first of them;

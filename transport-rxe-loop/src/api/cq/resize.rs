@@ -8,14 +8,35 @@ use std::sync::PoisonError;
 use cq_core::queue::raw::Layout;
 use cq_core::queue::{OnChannel, State};
 use cq_core::transport::Arm;
+use thiserror::Error;
 
 use super::Cq;
 use crate::completion::queue::ring;
 use crate::engine::complete;
-use crate::error::{CreateError, ResizeError};
+use crate::error::CreateError;
 use crate::lifecycle::deaths;
 use crate::protocol::fanin::Place;
 use crate::protocol::mode::Trait;
+
+/// Why a completion queue keeps its size (Q12). Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ResizeError {
+    /// No queue of this size could be made, either.
+    #[error(transparent)]
+    Refused(#[from] CreateError),
+    /// It would not hold what waits in it.
+    #[error("{unpolled} completions wait, more than the {asked} asked for: poll some first")]
+    TooFew {
+        /// How many wait to be polled.
+        unpolled: u32,
+        /// How many it was to hold.
+        asked: u32,
+    },
+    /// It has overrun, which no size mends.
+    #[error("the completion queue has overrun: destroy it, and make a larger one")]
+    Overrun,
+}
 
 impl Cq {
     /// Makes it hold `capacity` completions; says how many it holds then, which is as many (Q12). What

@@ -2,12 +2,12 @@
 
 use cq_core::setup::{QpAttrMask, QpType};
 
+use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::qp::QueuePair;
 use crate::api::state::QpState;
 use crate::engine::identity::{self, Identity};
 use crate::engine::overrun;
-use crate::error::ModifyError;
 use crate::sync::{self, AtomicU32};
 
 /// Attributes by which what others send is judged.

@@ -5,6 +5,7 @@ use cq_core::setup::{QpAttrMask, QpCaps, QpType};
 use cq_core::transport::Refused;
 use cq_core::wr::{Data, Placement, SendOp, SendWr};
 
+use crate::api::attr::ModifyError;
 use crate::api::attr::{MAX_RD_ATOMIC, QpAttr};
 use crate::api::qp::QueuePair;
 use crate::api::state::QpState;
@@ -12,7 +13,7 @@ use crate::engine::Engine;
 use crate::engine::ring::WireOp;
 use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
 use crate::engine::ud_address::UdAddress;
-use crate::error::{CreateError, Limit, ModifyError};
+use crate::error::{CreateError, Limit};
 use crate::memory::sge::MAX_SGE;
 use crate::sync;
 

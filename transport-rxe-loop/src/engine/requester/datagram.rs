@@ -28,9 +28,10 @@ use crate::engine::Engine;
 use crate::engine::responder::{Receive, Responder};
 use crate::engine::ring::SendRequest;
 use crate::engine::ud_address::UdAddress;
+use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{Spans, Target};
-use crate::memory::transfer::{self, Order, Trouble};
+use crate::memory::transfer::{Order, Trouble};
 use crate::sync::{self, AtomicU64, Site};
 
 /// Bytes of a datagram at most.
@@ -126,12 +127,10 @@ impl<'a> Datagram<'a> {
         find(&mut head, &mut sges.pieces(), grh::BYTES as u64)?;
         find(&mut body, &mut behind_grh(sges.pieces()), len)?;
         let copy = |from: &Spans<'_>, to| {
-            transfer::copy(self.engine.memory, from, to, Order::Any).map_err(
-                |trouble| match trouble {
-                    Trouble::Fault => Lost::Refused(WcStatus::LOC_PROT_ERR),
-                    Trouble::NoAnswer => Lost::NoAnswer,
-                },
-            )
+            copy::copy(self.engine.memory, from, to, Order::Any).map_err(|trouble| match trouble {
+                Trouble::Fault => Lost::Refused(WcStatus::LOC_PROT_ERR),
+                Trouble::NoAnswer => Lost::NoAnswer,
+            })
         };
         if let Some(route) = self.way.route {
             let immediate = self.imm.map_or(0, |imm| imm.len());

@@ -26,8 +26,8 @@ use super::retry::WaitsFor;
 use super::ring::{Payload, Ring, SendRequest};
 use super::shared_receives::Unavailable;
 use super::{Engine, complete, flush};
-use crate::completion::push::RUN;
-use crate::memory::atomics::Step;
+use crate::completion::lock::RUN;
+use crate::memory::atomic_op::AtomicOp;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::region::Whose;
 use crate::memory::sge::Spans;
@@ -160,10 +160,10 @@ impl<'k> Requester<'k> {
             }
             SendOp::Read { remote } => self.read(guard, request, remote),
             SendOp::FetchAdd { remote, add } => {
-                self.atomic(guard, request, remote, Step::FetchAdd { add })
+                self.atomic(guard, request, remote, AtomicOp::FetchAdd { add })
             }
             SendOp::CompareSwap { remote, compare, swap } => {
-                self.atomic(guard, request, remote, Step::CompareSwap { compare, swap })
+                self.atomic(guard, request, remote, AtomicOp::CompareSwap { compare, swap })
             }
             _ => self.carry_out_rare(guard, request),
         }

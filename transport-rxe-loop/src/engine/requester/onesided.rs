@@ -33,12 +33,14 @@ use cq_core::wr::{Placement, RemoteAddr, Selectivity, Sge};
 use super::{Halt, Requester};
 use crate::engine::begun;
 use crate::engine::ring::SendRequest;
-use crate::memory::atomics::{self, Step};
+use crate::memory::atomic_op::AtomicOp;
+use crate::memory::atomics;
 use crate::memory::copier::asking::{self, Begun, NotDone};
+use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::region::Whose;
 use crate::memory::sge::{self, Spans, Target};
-use crate::memory::transfer::{self, Order, Trouble};
+use crate::memory::transfer::{Order, Trouble};
 use crate::sync::{self, AtomicU64};
 
 /// Bytes that an atomic is about.
@@ -59,7 +61,7 @@ impl Requester<'_> {
         if guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len).is_none() {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         }
-        let moved = transfer::copy(self.engine.memory, from, &to, Order::LastWordLast);
+        let moved = copy::copy(self.engine.memory, from, &to, Order::LastWordLast);
         moved.map_err(|trouble| self.troubled(trouble))
     }
 
@@ -79,7 +81,7 @@ impl Requester<'_> {
             return Err(self.refused(WcStatus::REM_ACCESS_ERR));
         }
         self.answer(guard, request, &mut to)?;
-        let moved = transfer::copy(self.engine.memory, &from, &to, Order::Any);
+        let moved = copy::copy(self.engine.memory, &from, &to, Order::Any);
         moved.map_err(|trouble| self.troubled(trouble))
     }
 
@@ -89,7 +91,7 @@ impl Requester<'_> {
         guard: &CopyGuard<'_>,
         request: &SendRequest,
         remote: RemoteAddr,
-        step: Step,
+        step: AtomicOp,
     ) -> Result<(), Halt> {
         if !self.engine.policy.imitation.lets_atomic_pass(request.payload.len()) {
             return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
@@ -128,7 +130,7 @@ impl Requester<'_> {
                 let domain = self.ask(RIGHT)?;
                 let value = [AtomicU64::new(0)];
                 sge::copy(&from, &Target::of_words(&value, ATOMIC as usize));
-                let step = Step::Store { value: sync::load(&value[0]) };
+                let step = AtomicOp::Store { value: sync::load(&value[0]) };
                 self.step(guard, domain, remote, RIGHT, step)?
             }
         };
@@ -142,7 +144,7 @@ impl Requester<'_> {
         whose: Whose,
         remote: RemoteAddr,
         right: Access,
-        step: Step,
+        step: AtomicOp,
     ) -> Result<u64, Halt> {
         if !remote.addr.is_multiple_of(ATOMIC) {
             return Err(self.refused(WcStatus::REM_INV_REQ_ERR));

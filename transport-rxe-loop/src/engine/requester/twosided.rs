@@ -26,9 +26,10 @@ use crate::engine::complete::Took;
 use crate::engine::responder::Receive;
 use crate::engine::ring::SendRequest;
 use crate::engine::shared_receives::Unavailable;
+use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{Spans, Target};
-use crate::memory::transfer::{self, Order, Trouble};
+use crate::memory::transfer::{Order, Trouble};
 
 /// Why a message did not get into the receive that was there for it.
 enum Refusal {
@@ -105,7 +106,7 @@ impl Requester<'_> {
         let (mut to, target) = (Target::new(), [place(remote, len)]);
         let landed = match guard.target(&mut to, domain, target, Access::REMOTE_WRITE, len) {
             None => Err(Refusal::Mismatch { theirs, ours }),
-            Some(()) => transfer::copy(self.engine.memory, from, &to, Order::LastWordLast)
+            Some(()) => copy::copy(self.engine.memory, from, &to, Order::LastWordLast)
                 .map_err(|trouble| Refusal::of(trouble, theirs, ours)),
         };
         // Of what an unreliable connection drops its peer knows nothing.
@@ -173,6 +174,6 @@ fn land(
     if guard.target(&mut to, domain, sges, Access::LOCAL_WRITE, len).is_none() {
         return Err(Refusal::Mismatch { theirs, ours });
     }
-    transfer::copy(engine.memory, from, &to, Order::Any)
+    copy::copy(engine.memory, from, &to, Order::Any)
         .map_err(|trouble| Refusal::of(trouble, theirs, ours))
 }

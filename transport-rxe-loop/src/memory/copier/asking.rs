@@ -11,7 +11,7 @@ use rustix::time::Timespec;
 
 use super::{Copier, give_up, serve_if_nobody_does};
 use crate::memory::Memory;
-use crate::memory::atomics::Step;
+use crate::memory::atomic_op::AtomicOp;
 use crate::memory::sge::{self, Far, Span, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, SMALL_BYTES, Stage};
 use crate::memory::transfer::{Order, Transfer, Trouble};
@@ -68,11 +68,16 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
 ///
 /// # Errors
 /// That process does not answer, and has done it, or will, or has not.
-pub fn atomic(memory: &'static Memory, far: Far, piece: Span, step: Step) -> Result<u64, NotDone> {
+pub fn atomic(
+    memory: &'static Memory,
+    far: Far,
+    piece: Span,
+    step: AtomicOp,
+) -> Result<u64, NotDone> {
     let (code, operands) = match step {
-        Step::CompareSwap { compare, swap } => (Code::CompareSwap, [compare, swap]),
-        Step::FetchAdd { add } => (Code::FetchAdd, [add, 0]),
-        Step::Store { value } => (Code::Store, [value, 0]),
+        AtomicOp::CompareSwap { compare, swap } => (Code::CompareSwap, [compare, swap]),
+        AtomicOp::FetchAdd { add } => (Code::FetchAdd, [add, 0]),
+        AtomicOp::Store { value } => (Code::Store, [value, 0]),
     };
     let request = Request { code, whose: far.whose, needs: far.needs, operands };
     let mut asking = Asking::new(memory, far.place, 0)?;

@@ -1,9 +1,9 @@
 use cq_core::setup::Access;
 
 use super::*;
+use crate::api::attr::ModifyError;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::error::ModifyError;
 
 /// Modifies a queue pair that `meanwhile` happens to once the change is judged: what comes of it, and the words.
 fn refused(
