@@ -3,7 +3,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`args`], [`measure`](mod@measure) | the command line |
+//! | [`args`], [`measure`](mod@measure), [`usage`] | the command line |
 //! | [`command`], [`op`] | what can be measured on a device |
 //! | [`job`], [`run`] | one measurement from set-up to result: two ends, two threads |
 //! | [`remote`] | one measurement of two processes, each with one end |
@@ -28,7 +28,7 @@ use bench::transport::{SetUpError, Transport};
 use clap::Parser;
 use cq_core::causes::Causes;
 
-use crate::args::{Arguments, Place, TransportName, Usage};
+use crate::args::{Arguments, Place, TransportName};
 use crate::command::Command;
 use crate::host::Unreachable;
 use crate::interrupt::{INTERRUPTED, Stop};
@@ -37,6 +37,7 @@ use crate::plot::{Plot, PlotError};
 use crate::remote::Peer;
 use crate::report::Record;
 use crate::started::Started;
+use crate::usage::Usage;
 
 mod args;
 mod command;
@@ -62,6 +63,7 @@ mod side;
 mod started;
 mod stats;
 mod stream;
+mod usage;
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
