@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{Job, Kind};
 use crate::op::{Op, WORD};
-use crate::stream::{Shape, TooDeep};
+use crate::shape::{Shape, TooDeep};
 
 /// A job, before it is known what the device can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,9 +12,10 @@ use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::control::Failure;
 use crate::op::Op;
+use crate::sends::Sends;
+use crate::shape::Shape;
 use crate::side::{Side, in_turn, received};
 use crate::stats::Latencies;
-use crate::stream::{Sends, Shape};
 
 /// Where atomics count, at the target.
 const COUNTER: u32 = 0;

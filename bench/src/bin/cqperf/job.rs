@@ -9,8 +9,8 @@ use crate::control::EndFailure;
 use crate::op::Op;
 use crate::payload;
 use crate::pingpong;
+use crate::shape::{CREDITS, Shape};
 use crate::stats::{Latencies, Tally};
-use crate::stream::{self, Shape};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
@@ -143,9 +143,7 @@ impl Job {
                 [needs(self.shape().depth, 1), Needs { events: true, ..needs(1, 1) }]
             }
             Kind::PingPong => [needs(pingpong::DEPTH, pingpong::DEPTH); 2],
-            Kind::Stream(shape) => {
-                [needs(stream::CREDITS, shape.depth), needs(shape.depth, stream::CREDITS)]
-            }
+            Kind::Stream(shape) => [needs(CREDITS, shape.depth), needs(shape.depth, CREDITS)],
         }
     }
 

@@ -59,6 +59,8 @@ mod progress;
 mod remote;
 mod report;
 mod run;
+mod sends;
+mod shape;
 mod side;
 mod started;
 mod stats;

@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::faulty::{Fault, Faulty};
-    use crate::stream::Shape;
+    use crate::shape::Shape;
 
     const OPS: [Op; 5] = [Op::Send, Op::Write, Op::Read, Op::Cas, Op::Faa];
 

@@ -6,10 +6,10 @@ use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendFlags, SendWr};
 
-use super::sends::Sends;
-use super::{CREDITS, Shape};
 use crate::control::Failure;
 use crate::op::Op;
+use crate::sends::Sends;
+use crate::shape::{CREDITS, Shape};
 use crate::side::{Side, in_turn, received};
 
 /// Sends `iters` messages, or writes them into the slots of the peer, and sees that each is done.

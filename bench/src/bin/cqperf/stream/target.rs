@@ -2,8 +2,9 @@
 
 use bench::transport::Transport;
 
-use super::{Grants, Shape};
+use super::grants::Grants;
 use crate::control::Failure;
+use crate::shape::Shape;
 use crate::side::Side;
 use crate::stats::Latencies;
 
