@@ -32,7 +32,7 @@ use crate::args::{Arguments, Place, TransportName};
 use crate::command::Command;
 use crate::host::Unreachable;
 use crate::interrupt::{INTERRUPTED, Stop};
-use crate::job::Outcome;
+use crate::job::{Job, Outcome};
 use crate::plot::{Plot, PlotError};
 use crate::remote::Peer;
 use crate::report::Record;
@@ -167,7 +167,7 @@ fn start<T: Transport>(
     arguments: &Arguments,
     place: Place<'_>,
 ) -> Result<(), Error> {
-    let job = |command: &Command| command.job(&transport.limits()).map_err(Usage::from);
+    let job = |command: &Command| Job::new(command, &transport.limits()).map_err(Usage::from);
     if !matches!(place, Place::Listen(_) | Place::Started) {
         // All, before one is begun, or anybody is bothered.
         arguments.commands()?.iter().try_for_each(|command| job(command).map(drop))?;

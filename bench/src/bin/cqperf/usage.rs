@@ -2,7 +2,7 @@
 
 use clap::Error as ClapError;
 
-use crate::command::Unfit;
+use crate::job::Unfit;
 
 /// What the help of the program begins with.
 pub const ABOUT: &str = "\
