@@ -123,7 +123,7 @@ impl Job {
             }
         };
         let job = Self { kind, op, memory, events, size, iters: iters.get() };
-        match job.memory() {
+        match job.needs().iter().map(|needs| needs.bytes as u64).sum() {
             bytes if bytes > MEMORY => Err(Unfit::Memory { bytes }),
             _ => Ok(job),
         }
@@ -132,11 +132,6 @@ impl Job {
     /// How the ends wait.
     pub const fn mode(&self) -> &'static str {
         if self.events { "events" } else { "polled" }
-    }
-
-    /// Bytes that the messages of both ends take.
-    fn memory(&self) -> u64 {
-        self.needs().iter().map(|needs| needs.bytes as u64).sum()
     }
 
     /// Slots of either end.
@@ -222,7 +217,7 @@ pub enum Unfit {
         /// Which one.
         op: &'static str,
     },
-    /// Nobody would be woken.
+    /// A WRITE raises no event at the peer.
     #[error("--events with --op write: who is written to is not told, so it polls its memory")]
     Silent,
     /// The queues would be too deep.

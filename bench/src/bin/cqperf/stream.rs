@@ -6,10 +6,6 @@
 //! holds more than what is outstanding.
 
 mod grants;
-mod receiver;
-mod sender;
-mod target;
-
-pub use self::receiver::receive;
-pub use self::sender::send;
-pub use self::target::receive_writes;
+pub mod receiver;
+pub mod sender;
+pub mod target;

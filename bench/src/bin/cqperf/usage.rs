@@ -61,10 +61,10 @@ pub enum Usage {
     /// clap says no, in several lines of which this is the first: not a cause to be printed again.
     #[error("{}", one_line(.0))]
     Syntax(ClapError),
-    /// Nor does the device.
+    /// The device can't do it.
     #[error(transparent)]
     Unfit(#[from] Unfit),
-    /// The loopback is asked for more than it has.
+    /// The loopback reaches no other host.
     #[error(
         "--listen and --connect are for --transport verbs: the loopback reaches the processes of \
          this machine, so choose --processes 2"

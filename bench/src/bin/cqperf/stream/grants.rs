@@ -12,26 +12,29 @@ use crate::side::{Side, in_turn};
 /// The credit messages of the end that receives.
 #[derive(Debug, Default)]
 pub struct Grants {
-    /// Sent.
-    pub granted: u64,
-    /// Known to have arrived.
-    pub told: u64,
+    sent: u64,
+    completed: u64,
 }
 
 impl Grants {
-    /// Tells the sender, until it was told of `due` halves of the receives.
+    /// Whether some were sent and have not completed.
+    pub const fn outstanding(&self) -> bool {
+        self.sent > self.completed
+    }
+
+    /// Sends credits until `due` were sent; no more than [`CREDITS`] are outstanding.
     pub fn grant<T: Transport>(&mut self, side: &mut Side<'_, T>, due: u64) -> Result<(), Failure> {
-        while self.granted < due && self.granted - self.told < CREDITS.into() {
-            side.pair.post_send(&[SendWr::send(self.granted, &[])])?;
-            self.granted += 1;
+        while self.sent < due && self.sent - self.completed < CREDITS.into() {
+            side.pair.post_send(&[SendWr::send(self.sent, &[])])?;
+            self.sent += 1;
         }
         Ok(())
     }
 
-    /// One has arrived.
-    pub fn arrived(&mut self, done: &Completed<'_>) -> Result<(), Failure> {
-        in_turn(done, self.told)?;
-        self.told += 1;
+    /// One has completed.
+    pub fn complete(&mut self, done: &Completed<'_>) -> Result<(), Failure> {
+        in_turn(done, self.completed)?;
+        self.completed += 1;
         Ok(())
     }
 }

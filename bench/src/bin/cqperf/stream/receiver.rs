@@ -86,7 +86,7 @@ impl Receiver<'_> {
                 stamp.into_iter().for_each(|stamp| latencies.record(now.saturating_sub(stamp)));
                 self.arrived += 1;
             } else {
-                self.grants.arrived(&done)?;
+                self.grants.complete(&done)?;
             }
         }
         Ok(!batch.is_empty())
