@@ -5,4 +5,5 @@ pub mod peer;
 pub mod peers;
 pub mod placement;
 mod runs;
+mod sample;
 pub mod scenarios;

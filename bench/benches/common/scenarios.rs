@@ -8,11 +8,11 @@ use super::peers::RteRing;
 use super::peers::{
     Crossbeam, Gil, Heapless, Raw, Rigtorp, Ringbuf, RtrbChunks, RtrbSingle, Shared, Soft,
 };
-use super::runs::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
-pub use super::runs::{Sample, Setting};
-use super::runs::{
-    bare_event, bare_trip, one_load, soft_event, soft_trip, two_lines, two_producers,
-};
+use super::runs::limits::{one_load, two_lines};
+use super::runs::producers::two_producers;
+use super::runs::sleep::{bare_event, bare_trip, soft_event, soft_trip};
+use super::runs::spsc::{EmptyPoll, PushPop, RoundTrip, Run, Stream};
+pub use super::sample::{Sample, Setting};
 use bench::cores::Cores;
 
 /// One thing asked of every queue.

@@ -16,8 +16,8 @@ use comfy_table::{Table, presets};
 use hdrhistogram::Histogram;
 
 use crate::options::Options;
-use crate::processes::bare::{self, Direction};
-use crate::processes::end::{End, HEAP};
+use crate::processes::bare;
+use crate::processes::end::{Direction, End, HEAP};
 use crate::processes::far::Order;
 use crate::processes::near::Near;
 use crate::spread::Spread;

@@ -12,12 +12,13 @@
 //! a figure is compared only with that of the same round, and only with the cores placed alike.
 
 mod interference;
-#[path = "../ratios/options.rs"]
+#[path = "../common/options.rs"]
 mod options;
 #[path = "../common/placement.rs"]
 mod placement;
 #[path = "../processes/mod.rs"]
 mod processes;
+mod sample;
 mod scenarios;
 #[path = "../common/spread.rs"]
 mod spread;
@@ -28,7 +29,8 @@ use bench::cores::Cores;
 
 use self::options::Options;
 use self::processes::far;
-use self::scenarios::{Row, Sample, Scenario};
+use self::scenarios::{Row, Scenario};
+use self::table::Measured;
 
 fn main() {
     far::play();
@@ -53,12 +55,6 @@ fn main() {
     if !ucx::is_there() {
         println!("UCX skipped: ucx_perftest is not there; `apt-get install ucx-utils` has it");
     }
-}
-
-/// A scenario, and what each of its rows came to in each round.
-pub struct Measured {
-    scenario: Scenario,
-    rounds: Vec<Vec<Sample>>,
 }
 
 /// Measures each row once a round.

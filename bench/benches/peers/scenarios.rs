@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use bench::cores::Cores;
 
 use crate::placement::{Placement, on_two_cores};
-use crate::processes::bare::{self, Direction};
-use crate::processes::end::End;
+use crate::processes::bare;
+use crate::processes::end::{Direction, End};
 use crate::processes::far::Order;
 use crate::processes::near::Near;
+use crate::sample::Sample;
 use crate::ucx::{self, Test};
 
 /// Bytes of a WRITE or READ.
@@ -34,13 +35,6 @@ pub enum Aim {
     Time(f64),
     /// Of rates: at least, if there is an aim.
     Rate(Option<f64>),
-}
-
-/// Nanoseconds for one.
-#[derive(Clone, Copy)]
-pub struct Sample {
-    pub nanos: f64,
-    pub placement: Placement,
 }
 
 /// Who does it, and how.
@@ -152,7 +146,7 @@ fn copies(rig: &Rc<RefCell<Rig>>, len: usize, direction: Direction) -> Scenario 
             });
             sample(timed, count)
         }),
-        Row::new(direction.name(), move |count| {
+        Row::new(bare::name(direction), move |count| {
             let timed = bare.borrow_mut().alone(|rig| {
                 let there = (rig.near.pid(), rig.far_heap);
                 (0..count).for_each(|_| bare::transfer(&rig.tiny, there, len, direction));

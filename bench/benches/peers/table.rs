@@ -2,10 +2,16 @@
 
 use comfy_table::{Table, presets};
 
-use crate::Measured;
 use crate::placement::Placement;
-use crate::scenarios::{Aim, Sample};
+use crate::sample::Sample;
+use crate::scenarios::{Aim, Scenario};
 use crate::spread::Spread;
+
+/// A scenario, and what each of its rows came to in each round.
+pub struct Measured {
+    pub scenario: Scenario,
+    pub rounds: Vec<Vec<Sample>>,
+}
 
 /// Every scenario, row and placement in one table.
 pub fn of(measured: &[Measured]) -> Table {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bench::cores::Cores;
 
 use crate::placement::{Placement, on_two_cores};
-use crate::processes::near::on_second;
-use crate::scenarios::Sample;
+use crate::processes::near::on_a_core;
+use crate::sample::Sample;
 
 const PROGRAM: &str = "ucx_perftest";
 
@@ -56,7 +56,7 @@ pub fn run(test: Test, cores: Cores, count: u64) -> Sample {
         command.spawn().expect("it starts")
     };
     let ((), (), before) = on_two_cores(cores, || (), || ());
-    let mut server = on_second(cores, || start(&[]));
+    let mut server = on_a_core(move || cores.settle_second(), || start(&[]));
     wait_for_listener(&port);
     let client = start(&[&["127.0.0.1", "-f", "-v", "-n", &count], arguments].concat());
     let output = client.wait_with_output().expect("it ends");

@@ -4,31 +4,20 @@ use std::io;
 
 use libc::{c_ulong, c_void, iovec, process_vm_readv, process_vm_writev};
 
-use super::end::{End, HEAP};
+use super::end::{Direction, End, HEAP};
 
-/// Which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// To the other process.
-    Write,
-    /// From the other process.
-    Read,
-}
-
-impl Direction {
-    /// The system call's.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Write => "process_vm_writev",
-            Self::Read => "process_vm_readv",
-        }
+/// The system call that moves bytes so.
+pub const fn name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Write => "process_vm_writev",
+        Direction::Read => "process_vm_readv",
     }
 }
 
 /// Moves so many bytes of an end's own memory to, or from, an address of another process.
 pub fn transfer(end: &End, (pid, at): (u32, u64), len: usize, direction: Direction) {
     const ONE: c_ulong = 1;
-    assert!(len <= HEAP, "so much there is");
+    assert!(len <= HEAP, "the heap has so many bytes");
     let pid = pid.try_into().expect("the system's pids have 31 bits");
     let vector = |at: u64| iovec { iov_base: at as usize as *mut c_void, iov_len: len };
     let (here, there) = (vector(end.heap()), vector(at));

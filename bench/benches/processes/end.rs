@@ -13,8 +13,6 @@ use transport_rxe_loop::{
     QueuePair,
 };
 
-use super::bare::Direction;
-
 /// Receives that are posted at a time.
 pub const DEPTH: usize = 256;
 /// What posting by one call comes to.
@@ -44,6 +42,15 @@ impl Address {
     pub const fn heap(&self) -> u64 {
         self.heap.0
     }
+}
+
+/// Which way an end transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the other process.
+    Write,
+    /// From the other process.
+    Read,
 }
 
 /// One end.
@@ -141,7 +148,7 @@ impl End {
             let wr = SendWr::send_inline(nth as u64, b"8 bytes!");
             if nth + 1 == BATCH { wr } else { wr.unsignaled() }
         });
-        let mut room = [Wc::default(); BATCH];
+        let mut buffer = [Wc::default(); BATCH];
         let (mut taken, mut limit) = (0, Limit::new());
         for sent in (0..count).step_by(BATCH) {
             while sent + BATCH as u64 > taken + DEPTH as u64 {
@@ -149,23 +156,23 @@ impl End {
                 limit.check();
             }
             limit = Limit::new();
-            self.qp.post_send(&list).expect("there is room");
-            self.poll(&mut room, WcOpcode::SEND);
+            self.qp.post_send(&list).expect("the queue is not full");
+            self.poll(&mut buffer, WcOpcode::SEND);
         }
         while self.credit() < count {
             limit.check();
         }
-        self.poll(&mut room, WcOpcode::SEND);
+        self.poll(&mut buffer, WcOpcode::SEND);
     }
 
     /// Takes so many messages, and says so from time to time.
     pub fn drain(&mut self, count: u64) {
         const OFTEN: u64 = 2 * BATCH as u64;
-        let mut room = [Wc::default(); BATCH];
+        let mut buffer = [Wc::default(); BATCH];
         let (mut taken, mut posted, mut told) = (0, 0, 0);
         let mut limit = Limit::new();
         while told < count {
-            let now = self.poll(&mut room, WcOpcode::RECV) as u64;
+            let now = self.poll(&mut buffer, WcOpcode::RECV) as u64;
             if now == 0 {
                 limit.check();
                 continue;
@@ -192,7 +199,7 @@ impl End {
             Direction::Read => (SendWr::read(1, &sges, remote), WcOpcode::RDMA_READ),
             Direction::Write => (SendWr::write(1, &sges, remote), WcOpcode::RDMA_WRITE),
         };
-        self.qp.post_send(&[wr]).expect("there is room");
+        self.qp.post_send(&[wr]).expect("the queue is not full");
         self.take_one(what);
     }
 
@@ -209,27 +216,26 @@ impl End {
             self.posted += 1;
         }
         let list: [RecvWr<'_>; N] = std::array::from_fn(|nth| RecvWr::new(nth as u64, &sges[nth]));
-        self.qp.post_recv(&list).expect("there is room");
+        self.qp.post_recv(&list).expect("the queue is not full");
     }
 
     fn send(&mut self) {
         let sges = [self.region.sge(SENDS, self.size).expect("it is inside")];
-        let wr = SendWr::send(1, &sges);
-        let wr = if self.is_signaled() { wr } else { wr.unsignaled() };
-        self.qp.post_send(&[wr]).expect("there is room");
+        self.post(SendWr::send(1, &sges));
     }
 
-    /// Whether the next request is.
-    fn is_signaled(&mut self) -> bool {
+    /// Posts a request, signaled where a batch of them ends.
+    fn post(&mut self, wr: SendWr<'_>) {
         self.sent += 1;
-        self.sent.is_multiple_of(BATCH)
+        let wr = if self.sent.is_multiple_of(BATCH) { wr } else { wr.unsignaled() };
+        self.qp.post_send(&[wr]).expect("the queue is not full");
     }
 
     /// Waits for one that is done.
     fn take_one(&mut self, what: WcOpcode) {
-        let mut room = [Wc::default(); 4];
+        let mut buffer = [Wc::default(); 4];
         let mut limit = Limit::new();
-        while self.poll(&mut room, what) == 0 {
+        while self.poll(&mut buffer, what) == 0 {
             limit.check();
             if self.yields {
                 thread::yield_now();
@@ -238,9 +244,9 @@ impl End {
     }
 
     /// How many of these are done, of all that is.
-    fn poll(&mut self, room: &mut [Wc], what: WcOpcode) -> usize {
-        let count = self.cq.poll(room).expect("the queue works");
-        let done = room[..count].iter().map(|wc| wc.result().expect("all goes well"));
+    fn poll(&mut self, buffer: &mut [Wc], what: WcOpcode) -> usize {
+        let count = self.cq.poll(buffer).expect("the queue works");
+        let done = buffer[..count].iter().map(|wc| wc.result().expect("all goes well"));
         done.filter(|done| done.opcode() == what).count()
     }
 
@@ -249,9 +255,7 @@ impl End {
         let (addr, rkey) = self.peer().fabric;
         let remote = RemoteAddr { addr: addr + CREDIT as u64, rkey };
         let bytes = taken.to_ne_bytes();
-        let wr = SendWr::write_inline(1, &bytes, remote);
-        let wr = if self.is_signaled() { wr } else { wr.unsignaled() };
-        self.qp.post_send(&[wr]).expect("there is room");
+        self.post(SendWr::write_inline(1, &bytes, remote));
     }
 
     fn credit(&self) -> u64 {

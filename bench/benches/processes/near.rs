@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 
-use bench::cores::Cores;
 use serde::de::DeserializeOwned;
 use transport_rxe_loop::{Context, ProtectionDomain};
 
@@ -94,9 +93,4 @@ pub fn on_a_core<T: Send>(settle: impl FnOnce() + Send, then: impl FnOnce() -> T
         });
         there.join().expect("it does not panic")
     })
-}
-
-/// [`on_a_core`] for the second one.
-pub fn on_second<T: Send>(cores: Cores, then: impl FnOnce() -> T + Send) -> T {
-    on_a_core(move || cores.settle_second(), then)
 }

@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/options.rs"]
 mod options;
 mod series;
 #[path = "../common/spread.rs"]

@@ -1,23 +1,17 @@
 //! The device that is measured beside the loopback, where there is one.
 
 #[cfg(feature = "verbs")]
-pub use self::hardware::open;
+use bench::transport::verbs::{Verbs, VerbsError};
 
+/// The device that is asked for, or the first if there is one.
+///
+/// # Errors
+/// The device that is asked for can't be had.
 #[cfg(feature = "verbs")]
-mod hardware {
-    use std::env;
-
-    use bench::transport::verbs::{Verbs, VerbsError};
-
-    /// The device that is asked for, or the first if there is one.
-    ///
-    /// # Errors
-    /// The device that is asked for can't be had.
-    pub fn open() -> Result<Option<Verbs>, VerbsError> {
-        match env::var("VERBS_DEVICE") {
-            Ok(name) => Verbs::open(Some(&name), None).map(Some),
-            Err(_) => Ok(Verbs::open(None, None).inspect_err(|why| super::alone(why)).ok()),
-        }
+pub fn open() -> Result<Option<Verbs>, VerbsError> {
+    match std::env::var("VERBS_DEVICE") {
+        Ok(name) => Verbs::open(Some(&name), None).map(Some),
+        Err(_) => Ok(Verbs::open(None, None).inspect_err(|why| alone(why)).ok()),
     }
 }
 

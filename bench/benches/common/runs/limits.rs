@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::{Sample, Setting};
 use crate::common::placement::{Line, Placement, on_two_cores};
+use crate::common::sample::{Sample, Setting};
 
 /// One thread looks whether a word has changed: an empty poll that is a load and a comparison.
 pub fn one_load(_: Setting, count: u64) -> Sample {

@@ -14,8 +14,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::{Sample, Setting};
 use crate::common::placement::{Placement, on_two_cores};
+use crate::common::sample::{Sample, Setting};
 
 const KEY: CqKey = CqKey { index: 1, generation: 1 };
 

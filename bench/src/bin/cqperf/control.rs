@@ -197,53 +197,13 @@ pub enum Failure {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use std::error::Error;
-    use std::io;
-
-    use bench::transport::Attempt;
     use cq_core::causes::Causes;
-    use cq_core::transport::Refused;
-    use cq_core::wc::{Wc, WcStatus};
 
     use super::*;
-    use crate::host::HostError;
-
-    /// Whether each error says its own sentence only: what a cause says is said by the cause.
-    fn says_its_own_only(error: &dyn Error) -> bool {
-        error.source().is_none_or(|cause| {
-            !error.to_string().contains(&cause.to_string()) && says_its_own_only(cause)
-        })
-    }
-
-    #[test]
-    fn a_cause_is_told_once() {
-        let refused = || PostError { posted: 0, why: Refused::QueueFull };
-        let failed = Wc::new(1, WcStatus::REM_OP_ERR, 2);
-        let io = || io::Error::other("no luck");
-        let no_port = "x".parse::<u16>().unwrap_err();
-        let failure = Failure::from(refused());
-        let errors: [Box<dyn Error>; 10] = [
-            Box::new(failed.result().map_err(Failure::from).unwrap_err()),
-            Box::new(Failure::from(WaitError::from(PollError::Device(5)))),
-            Box::new(EndFailure { end: "client", why: failure }),
-            Box::new(Err::<(), _>(refused()).attempt("post").unwrap_err()),
-            Box::new(HostError::from(no_port)),
-            Box::new(crate::remote::Error::from(LinkError::Closed)),
-            Box::new(crate::Error::NoDevice(io().into())),
-            Box::new(crate::Error::Start(io())),
-            Box::new(crate::Error::from(io())),
-            Box::new(crate::Error::from(ctrlc::Error::System(io()))),
-        ];
-        for error in errors {
-            let line = Causes(&*error).to_string();
-            assert!(error.source().is_some() && says_its_own_only(&*error), "{line}");
-        }
-    }
 
     #[test]
     fn the_first_failure_is_the_one_that_is_told() {
-        let stop = Stop::default();
-        let meeting = Threads::default();
+        let (stop, meeting) = (Stop::default(), Threads::default());
         let control = Control::new(&stop, &meeting);
         control.oversee("client", || Err(Failure::Stalled { seconds: 1 }));
         control.oversee("server", || Err(Failure::Order { found: 1, expected: 0 }));
@@ -254,8 +214,7 @@ mod tests {
 
     #[test]
     fn an_end_that_panics_makes_the_other_one_leave() {
-        let stop = Stop::default();
-        let meeting = Threads::default();
+        let (stop, meeting) = (Stop::default(), Threads::default());
         let control = Control::new(&stop, &meeting);
         let end = AssertUnwindSafe(|| control.oversee("client", || panic!("as it should")));
         assert!(catch_unwind(end).is_err());
@@ -264,8 +223,7 @@ mod tests {
 
     #[test]
     fn an_end_that_is_done_does_not() {
-        let stop = Stop::default();
-        let meeting = Threads::default();
+        let (stop, meeting) = (Stop::default(), Threads::default());
         let control = Control::new(&stop, &meeting);
         control.oversee("client", || Ok(()));
         assert!(!control.leave());

@@ -12,9 +12,10 @@ use cq_core::wr::{RecvWr, SendFlags, SendOp, SendWr};
 
 use crate::control::Failure;
 use crate::op::Op;
+use crate::sends::Sends;
+use crate::shape::Shape;
 use crate::side::{Side, in_turn, received};
 use crate::stats::Latencies;
-use crate::stream::{Sends, Shape};
 
 /// Where atomics count, at the target.
 const COUNTER: u32 = 0;
@@ -35,11 +36,11 @@ pub fn initiator<T: Transport>(
         .map(|sge| SendWr::read(0, slice::from_ref(sge), side.slots.remote(0)))
         .collect();
     let sends = Sends::new(iters, shape.depth, shape.signal_every);
-    let mut initiator = Initiator { requests, posted: vec![0; depth], fetches, sends, shape };
+    let mut initiator = Initiator { requests, posted: vec![0; depth], fetches, sends };
     let control = side.completions.control();
     control.meet()?;
     while !initiator.sends.done() {
-        match initiator.ready() {
+        match initiator.sends.ready(shape.batch, initiator.sends.free_slots()) {
             0 if !initiator.complete(side, latencies)? => return Ok(()),
             0 => control.advance(initiator.sends.retired()),
             count => initiator.post(side, count)?,
@@ -79,17 +80,9 @@ struct Initiator<'r> {
     posted: Vec<u64>,
     fetches: Fetches,
     sends: Sends,
-    shape: Shape,
 }
 
 impl Initiator<'_> {
-    /// How many to post now: a whole batch, what is left, or none.
-    fn ready(&self) -> usize {
-        let batch = self.sends.left().min(self.shape.batch.into());
-        // At most a batch, which is a u32.
-        if batch <= self.sends.room() { batch as usize } else { 0 }
-    }
-
     /// Posts the next `count` requests. They do not wrap, for there are whole batches of slots.
     fn post<T: Transport>(&mut self, side: &mut Side<'_, T>, count: usize) -> Result<(), Failure> {
         let first = self.fetches.slot(self.sends.posted()) as usize;

@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use bench::transport::{MemoryKind, Needs};
+use bench::transport::{Limits, MemoryKind, Needs};
 use cq_core::causes::Causes;
 
+use crate::command::{Command, Flow};
 use crate::control::EndFailure;
-use crate::op::Op;
+use crate::op::{Op, WORD};
 use crate::payload;
 use crate::pingpong;
+use crate::shape::{CREDITS, Shape, TooDeep};
 use crate::stats::{Latencies, Tally};
-use crate::stream::{self, Shape};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
@@ -103,15 +104,34 @@ impl fmt::Display for Job {
     }
 }
 
+/// The memory that messages may take, so that a large number meets an explanation and not the kernel's
+/// out-of-memory killer. Enough for a ping-pong of 1 GiB.
+const MEMORY: u64 = 4 << 30;
+
 impl Job {
+    /// This command's, on a device with these limits.
+    pub fn new(command: &Command, limits: &Limits) -> Result<Self, Unfit> {
+        let &Command { flow, op, memory, events, iters, .. } = command;
+        let size = size(command, limits)?;
+        if op == Op::Write && events {
+            return Err(Unfit::Silent);
+        }
+        let kind = match flow {
+            Flow::Pingpong => Kind::PingPong,
+            Flow::Stream { batch, signal_every } => {
+                Kind::Stream(Shape::new(size, batch.get(), signal_every.get(), limits)?)
+            }
+        };
+        let job = Self { kind, op, memory, events, size, iters: iters.get() };
+        match job.needs().iter().map(|needs| needs.bytes as u64).sum() {
+            bytes if bytes > MEMORY => Err(Unfit::Memory { bytes }),
+            _ => Ok(job),
+        }
+    }
+
     /// How the ends wait.
     pub const fn mode(&self) -> &'static str {
         if self.events { "events" } else { "polled" }
-    }
-
-    /// Bytes that the messages of both ends take.
-    pub fn memory(&self) -> u64 {
-        self.needs().iter().map(|needs| needs.bytes as u64).sum()
     }
 
     /// Slots of either end.
@@ -143,9 +163,7 @@ impl Job {
                 [needs(self.shape().depth, 1), Needs { events: true, ..needs(1, 1) }]
             }
             Kind::PingPong => [needs(pingpong::DEPTH, pingpong::DEPTH); 2],
-            Kind::Stream(shape) => {
-                [needs(stream::CREDITS, shape.depth), needs(shape.depth, stream::CREDITS)]
-            }
+            Kind::Stream(shape) => [needs(CREDITS, shape.depth), needs(shape.depth, CREDITS)],
         }
     }
 
@@ -157,4 +175,61 @@ impl Job {
             Kind::Stream(_) => ["receiver", "sender"],
         }
     }
+}
+
+fn size(command: &Command, limits: &Limits) -> Result<u32, Unfit> {
+    let (size, op) = (command.size.get(), command.op.name());
+    if command.op.is_atomic() {
+        return match limits.atomics {
+            true if size == u64::from(WORD) => Ok(WORD),
+            true => Err(Unfit::Word { size, op }),
+            false => Err(Unfit::Atomics { op }),
+        };
+    }
+    u32::try_from(size)
+        .ok()
+        .filter(|&size| u64::from(size) <= limits.message)
+        .ok_or(Unfit::Message { size, most: limits.message })
+}
+
+/// What can't be measured on this device.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// A message is too long for the device.
+    #[error("--size {size}: the device's messages have at most {most} bytes")]
+    Message {
+        /// What was asked for.
+        size: u64,
+        /// What the device can.
+        most: u64,
+    },
+    /// An atomic is asked to be of another size.
+    #[error("--size {size}: --op {op} is about {WORD} bytes, always")]
+    Word {
+        /// What was asked for.
+        size: u64,
+        /// Which one.
+        op: &'static str,
+    },
+    /// There are no atomics.
+    #[error("--op {op}: the device has no atomics")]
+    Atomics {
+        /// Which one.
+        op: &'static str,
+    },
+    /// A WRITE raises no event at the peer.
+    #[error("--events with --op write: who is written to is not told, so it polls its memory")]
+    Silent,
+    /// The queues would be too deep.
+    #[error(transparent)]
+    Queues(#[from] TooDeep),
+    /// The messages would take too much memory.
+    #[error(
+        "the messages would take {bytes} bytes of memory, more than the {MEMORY} that they may: \
+         choose a smaller --size, or for a stream a smaller --batch or --signal-every"
+    )]
+    Memory {
+        /// What they would take.
+        bytes: u64,
+    },
 }

@@ -1,19 +1,24 @@
 //! `cqperf`: the program to run first. Two queue pairs exchange messages through completion queues; every
 //! byte is checked, and what it took is measured.
 //!
+//! Each module uses modules of its own row and of the rows below it.
+//!
 //! | module | owns |
 //! |---|---|
-//! | [`args`], [`measure`](mod@measure) | the command line |
-//! | [`command`], [`op`] | what can be measured on a device |
-//! | [`job`], [`run`] | one measurement from set-up to result: two ends, two threads |
+//! | [`args`], [`measure`](mod@measure), [`usage`] | the command line |
 //! | [`remote`] | one measurement of two processes, each with one end |
-//! | [`host`], [`started`] | how the two come together: by an address, or since one has started the other |
-//! | [`link`], [`message`] | their connection, and what they say |
+//! | [`run`] | one measurement from set-up to result: two ends, two threads |
+//! | [`plot`], [`report`], [`progress`] | how counts and latencies are shown |
+//! | [`job`] | what is measured, whether the device can do it, and the outcome |
 //! | [`pingpong`], [`stream`], [`fetch`] | what the ends do, over the seams of cq-core |
-//! | [`side`] | one end at work: waiting for completions, awake or asleep |
-//! | [`payload`] | what messages carry, and whether it has arrived |
-//! | [`control`], [`interrupt`] | what the ends share: clock, progress, failure, when to leave |
-//! | [`stats`], [`progress`], [`report`], [`plot`] | counts and latencies, and how they are shown |
+//! | [`side`] | one end at work: waiting for completions, polling or asleep |
+//! | [`control`] | what the ends share: clock, progress, failure |
+//! | [`link`], [`message`] | the connection of two processes, and their messages |
+//! | [`host`], [`started`] | how two processes connect: by an address, or one has started the other |
+//! | [`command`], [`op`] | what can be measured, as data |
+//! | [`shape`], [`sends`] | the depth of the queues, and which requests are signaled |
+//! | [`payload`], [`stats`] | the contents of messages and their check, counts and latencies |
+//! | [`interrupt`] | when to leave |
 
 use std::error::Error as StdError;
 use std::io::{self, Write};
@@ -28,15 +33,16 @@ use bench::transport::{SetUpError, Transport};
 use clap::Parser;
 use cq_core::causes::Causes;
 
-use crate::args::{Arguments, Place, TransportName, Usage};
+use crate::args::{Arguments, Place, TransportName};
 use crate::command::Command;
 use crate::host::Unreachable;
 use crate::interrupt::{INTERRUPTED, Stop};
-use crate::job::Outcome;
+use crate::job::{Job, Outcome};
 use crate::plot::{Plot, PlotError};
 use crate::remote::Peer;
 use crate::report::Record;
 use crate::started::Started;
+use crate::usage::Usage;
 
 mod args;
 mod command;
@@ -58,10 +64,13 @@ mod progress;
 mod remote;
 mod report;
 mod run;
+mod sends;
+mod shape;
 mod side;
 mod started;
 mod stats;
 mod stream;
+mod usage;
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -163,7 +172,7 @@ fn start<T: Transport>(
     arguments: &Arguments,
     place: Place<'_>,
 ) -> Result<(), Error> {
-    let job = |command: &Command| command.job(&transport.limits()).map_err(Usage::from);
+    let job = |command: &Command| Job::new(command, &transport.limits()).map_err(Usage::from);
     if !matches!(place, Place::Listen(_) | Place::Started) {
         // All, before one is begun, or anybody is bothered.
         arguments.commands()?.iter().try_for_each(|command| job(command).map(drop))?;
@@ -264,4 +273,49 @@ fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use bench::transport::Attempt;
+    use cq_core::cq::WaitError;
+    use cq_core::transport::{PollError, PostError, Refused};
+    use cq_core::wc::{Wc, WcStatus};
+
+    use super::*;
+    use crate::control::{EndFailure, Failure};
+    use crate::host::HostError;
+    use crate::link::LinkError;
+
+    /// Whether each error says its own sentence only: what a cause says is said by the cause.
+    fn says_its_own_only(error: &dyn StdError) -> bool {
+        error.source().is_none_or(|cause| {
+            !error.to_string().contains(&cause.to_string()) && says_its_own_only(cause)
+        })
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let refused = || PostError { posted: 0, why: Refused::QueueFull };
+        let failed = Wc::new(1, WcStatus::REM_OP_ERR, 2);
+        let io = || io::Error::other("no luck");
+        let no_port = "x".parse::<u16>().unwrap_err();
+        let failure = Failure::from(refused());
+        let errors: [Box<dyn StdError>; 10] = [
+            Box::new(failed.result().map_err(Failure::from).unwrap_err()),
+            Box::new(Failure::from(WaitError::from(PollError::Device(5)))),
+            Box::new(EndFailure { end: "client", why: failure }),
+            Box::new(Err::<(), _>(refused()).attempt("post").unwrap_err()),
+            Box::new(HostError::from(no_port)),
+            Box::new(remote::Error::from(LinkError::Closed)),
+            Box::new(Error::NoDevice(io().into())),
+            Box::new(Error::Start(io())),
+            Box::new(Error::from(io())),
+            Box::new(Error::from(ctrlc::Error::System(io()))),
+        ];
+        for error in errors {
+            let line = Causes(&*error).to_string();
+            assert!(error.source().is_some() && says_its_own_only(&*error), "{line}");
+        }
+    }
 }

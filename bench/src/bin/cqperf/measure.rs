@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use bench::transport::MemoryKind;
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::args::{DETAILS, Usage};
 use crate::command::{BATCH, Command, Flow, SIZE, number};
 use crate::op::{Op, WORD};
+use crate::usage::{DETAILS, Usage};
 
 /// A job, or one for each size of a sweep.
 #[derive(Subcommand)]

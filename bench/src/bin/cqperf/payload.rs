@@ -90,7 +90,7 @@ impl<M: Memory> Slots<M> {
     /// Compares every byte of a slot with message `number`; gives its time stamp, if it has one.
     pub fn check(&self, slot: u32, number: u64) -> Result<Option<u64>, Wrong> {
         let start = self.offset(slot);
-        let stamp = self.stamped().then(|| self.read_word(start));
+        let stamp = self.stamped().then(|| u64::from_le_bytes(self.read_word(start)));
         let pattern = self.pattern(number, stamp);
         let (mut found, mut expected) = ([0; CHUNK], [0; CHUNK]);
         for (at, len) in self.chunks() {
@@ -132,10 +132,8 @@ impl<M: Memory> Slots<M> {
 
     /// The first eight bytes of a slot, as a number.
     pub fn word(&self, slot: u32) -> u64 {
-        let mut word = [0; WORD];
-        self.memory.read(self.offset(slot), &mut word);
         // As an atomic leaves it.
-        u64::from_ne_bytes(word)
+        u64::from_ne_bytes(self.read_word(self.offset(slot)))
     }
 
     fn pattern(&self, number: u64, stamp: Option<u64>) -> Pattern {
@@ -152,10 +150,10 @@ impl<M: Memory> Slots<M> {
         slot as usize * stride(self.layout.size)
     }
 
-    fn read_word(&self, at: usize) -> u64 {
+    fn read_word(&self, at: usize) -> [u8; WORD] {
         let mut word = [0; WORD];
         self.memory.read(at, &mut word);
-        u64::from_le_bytes(word)
+        word
     }
 
     /// Where the chunks of a message begin, and how long each is.

@@ -12,11 +12,11 @@ use bench::transport::{End, Limits, Memory, Needs, SetUpError, Transport};
 use cq_core::causes::Causes;
 use cq_core::wr::RemoteAddr;
 
-use crate::command::{Command, Unfit};
+use crate::command::Command;
 use crate::control::{Control, EndFailure, Failure, Meeting};
 use crate::host::{self, Unreachable};
 use crate::interrupt::Stop;
-use crate::job::{Job, Kind, Outcome};
+use crate::job::{Job, Kind, Outcome, Unfit};
 use crate::link::{Link, LinkError, SILENCE};
 use crate::message::{Address, Ending, Hello, Message, words};
 use crate::run::Run;
@@ -96,7 +96,7 @@ impl<'a, T: Transport> Peer<'a, T> {
 
     /// Measures with one end here.
     pub fn measure(&self, command: &Command) -> Result<Outcome, Error> {
-        let job = command.job(&self.limits)?;
+        let job = Job::new(command, &self.limits)?;
         self.say(&Message::Job(*command))?;
         let [needs, _] = job.needs();
         let (end, there) = self.end(&needs)?;
@@ -137,7 +137,7 @@ impl<'a, T: Transport> Peer<'a, T> {
     fn serve_all(&self) -> Result<(), Error> {
         loop {
             match self.hear()? {
-                Message::Job(command) => self.help(command.job(&self.limits)?)?,
+                Message::Job(command) => self.help(Job::new(&command, &self.limits)?)?,
                 Message::Done => return Ok(()),
                 _ => return Err(LinkError::Unexpected.into()),
             }

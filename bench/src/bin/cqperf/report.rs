@@ -6,8 +6,8 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::job::{Kind, Outcome};
+use crate::shape::Shape;
 use crate::stats::Latency;
-use crate::stream::Shape;
 
 /// What is reported of one job.
 #[derive(Serialize)]

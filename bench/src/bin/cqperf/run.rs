@@ -86,8 +86,8 @@ impl<'a> Run<'a> {
             self.control.oversee(name, || match kind {
                 _ if op.fetches() => fetch::target(side, op, iters),
                 Kind::PingPong if op == Op::Write => pingpong::write::server(side, iters),
-                Kind::PingPong => pingpong::server(side, iters),
-                Kind::Stream(shape) => stream::send(side, op, shape, iters),
+                Kind::PingPong => pingpong::send::server(side, iters),
+                Kind::Stream(shape) => stream::sender::send(side, op, shape, iters),
             });
         })
     }
@@ -121,11 +121,11 @@ impl<'a> Run<'a> {
         match kind {
             _ if op.fetches() => fetch::initiator(side, (op, self.job.shape()), iters, latencies),
             Kind::PingPong if op == Op::Write => pingpong::write::client(side, iters, latencies),
-            Kind::PingPong => pingpong::client(side, iters, latencies),
+            Kind::PingPong => pingpong::send::client(side, iters, latencies),
             Kind::Stream(shape) if op == Op::Write => {
-                stream::receive_writes(side, shape, iters, latencies)
+                stream::target::receive_writes(side, shape, iters, latencies)
             }
-            Kind::Stream(shape) => stream::receive(side, shape, iters, latencies),
+            Kind::Stream(shape) => stream::receiver::receive(side, shape, iters, latencies),
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::faulty::{Fault, Faulty};
-    use crate::stream::Shape;
+    use crate::shape::Shape;
 
     const OPS: [Op; 5] = [Op::Send, Op::Write, Op::Read, Op::Cas, Op::Faa];
 

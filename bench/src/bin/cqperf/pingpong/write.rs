@@ -5,7 +5,7 @@ use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::SendWr;
 
-use super::{DEPTH, OUT, back, turn};
+use super::slots::{DEPTH, OUT, message_slot, reply_slot};
 use crate::control::Failure;
 use crate::side::{Side, in_turn};
 use crate::stats::Latencies;
@@ -13,7 +13,7 @@ use crate::stats::Latencies;
 /// Messages of either end.
 pub const SLOTS: u32 = DEPTH + 1;
 
-/// The slot that the server answers from; messages go to the others in turn, so that one may come while the
+/// The slot that the server answers from; messages go to the others in message_slot, so that one may come while the
 /// one before is checked.
 const ANSWER: u32 = DEPTH;
 
@@ -28,12 +28,12 @@ pub fn client<T: Transport>(
     for number in 0..iters {
         side.slots.fill(OUT, number, 0);
         let started = control.now();
-        write(side, number, [OUT, turn(number)])?;
-        let Some(sent) = arrival(side, number, back(0), false)? else {
+        write(side, number, [OUT, message_slot(number)])?;
+        let Some(sent) = arrival(side, number, reply_slot(0), false)? else {
             break;
         };
         latencies.record((control.now() - started) / 2);
-        side.slots.check_marked(back(0), number)?;
+        side.slots.check_marked(reply_slot(0), number)?;
         if !sent && !completion(side, number)? {
             break;
         }
@@ -47,11 +47,11 @@ pub fn server<T: Transport>(side: &mut Side<'_, T>, iters: u64) -> Result<(), Fa
     side.completions.control().meet()?;
     for number in 0..iters {
         side.slots.fill(ANSWER, number, 0);
-        if arrival(side, number, turn(number), true)?.is_none() {
+        if arrival(side, number, message_slot(number), true)?.is_none() {
             break;
         }
-        write(side, number, [ANSWER, back(0)])?;
-        side.slots.check_marked(turn(number), number)?;
+        write(side, number, [ANSWER, reply_slot(0)])?;
+        side.slots.check_marked(message_slot(number), number)?;
         if !completion(side, number)? {
             break;
         }

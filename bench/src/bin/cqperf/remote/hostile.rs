@@ -39,7 +39,7 @@ impl Actor {
     /// Takes a job, up to where both processes know where the other one's end is.
     fn take_job(&self) -> End<Loopback> {
         let Message::Job(command) = self.hear() else { panic!("no job came") };
-        let [_, needs] = command.job(&self.transport.limits()).unwrap().needs();
+        let [_, needs] = Job::new(&command, &self.transport.limits()).unwrap().needs();
         let end = self.transport.end(&needs).unwrap();
         let RemoteAddr { addr, rkey } = end.memory.remote(0);
         let pair = self.transport.address(&end.pair).unwrap();
@@ -203,7 +203,7 @@ fn a_place_of_memory_that_is_none_is_for_the_device_to_refuse() {
         let actor = thread::spawn(move || {
             let actor = Actor::new(other);
             let Message::Job(command) = actor.hear() else { panic!("no job came") };
-            let [_, needs] = command.job(&actor.transport.limits()).unwrap().needs();
+            let [_, needs] = Job::new(&command, &actor.transport.limits()).unwrap().needs();
             let mut end = actor.transport.end(&needs).unwrap();
             let pair = actor.transport.address(&end.pair).unwrap();
             actor.say(&Message::Address(Address { pair, addr: u64::MAX - 7, rkey: 7 }));

@@ -6,8 +6,9 @@ use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::RecvWr;
 
-use super::{CREDITS, Grants, Shape};
+use super::grants::Grants;
 use crate::control::Failure;
+use crate::shape::{CREDITS, Shape};
 use crate::side::{Side, received};
 use crate::stats::Latencies;
 
@@ -85,7 +86,7 @@ impl Receiver<'_> {
                 stamp.into_iter().for_each(|stamp| latencies.record(now.saturating_sub(stamp)));
                 self.arrived += 1;
             } else {
-                self.grants.arrived(&done)?;
+                self.grants.complete(&done)?;
             }
         }
         Ok(!batch.is_empty())

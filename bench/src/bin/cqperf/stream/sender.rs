@@ -6,10 +6,10 @@ use bench::transport::Transport;
 use cq_core::transport::Post;
 use cq_core::wr::{RecvWr, SendFlags, SendWr};
 
-use super::sends::Sends;
-use super::{CREDITS, Shape};
 use crate::control::Failure;
 use crate::op::Op;
+use crate::sends::Sends;
+use crate::shape::{CREDITS, Shape};
 use crate::side::{Side, in_turn, received};
 
 /// Sends `iters` messages, or writes them into the slots of the peer, and sees that each is done.
@@ -53,11 +53,9 @@ struct Sender<'r> {
 impl Sender<'_> {
     /// How many sends to post now: a whole batch, what is left, or none.
     fn ready(&self) -> usize {
-        let batch = self.sends.left().min(self.shape.batch.into());
         let allowed = u64::from(self.shape.depth) + self.credits * self.shape.credit();
-        let room = self.sends.room().min(allowed - self.sends.posted());
-        // At most a batch, which is a u32.
-        if batch <= room { batch as usize } else { 0 }
+        let free = self.sends.free_slots().min(allowed - self.sends.posted());
+        self.sends.ready(self.shape.batch, free)
     }
 
     /// Writes and posts the next `count` messages. They do not wrap, for there are whole batches of slots.

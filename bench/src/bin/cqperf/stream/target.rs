@@ -2,8 +2,9 @@
 
 use bench::transport::Transport;
 
-use super::{Grants, Shape};
+use super::grants::Grants;
 use crate::control::Failure;
+use crate::shape::Shape;
 use crate::side::Side;
 use crate::stats::Latencies;
 
@@ -21,12 +22,12 @@ pub fn receive_writes<T: Transport>(
     while arrived < iters {
         let Side { slots, completions, .. } = side;
         let slot = slots.turn(arrived);
-        let outstanding = grants.granted > grants.told;
+        let outstanding = grants.outstanding();
         let Some(batch) = completions.watch(outstanding, || slots.marked(slot, arrived))? else {
             break;
         };
         for wc in batch {
-            grants.arrived(&wc.result()?)?;
+            grants.complete(&wc.result()?)?;
         }
         if batch.is_empty() {
             let now = control.now();

@@ -51,8 +51,15 @@ impl Sends {
     }
 
     /// How many can be posted now.
-    pub const fn room(&self) -> u64 {
+    pub const fn free_slots(&self) -> u64 {
         self.depth - (self.posted - self.retired)
+    }
+
+    /// How many to post now, given so many free slots: a whole `batch`, what is left, or none.
+    pub fn ready(&self, batch: u32, free: u64) -> usize {
+        let batch = self.left().min(batch.into());
+        // At most a batch, which is a u32.
+        if batch <= free { batch as usize } else { 0 }
     }
 
     /// Whether all are known to be done.
@@ -91,13 +98,13 @@ impl Sends {
 mod tests {
     use super::*;
 
-    /// Posts whatever has room, retires one completion at a time, and lists the signaled sends.
+    /// Posts while there are free slots, retires one completion at a time, and lists the signaled sends.
     fn signaled(total: u64, depth: u32, every: u32) -> Vec<u64> {
         let mut sends = Sends::new(total, depth, every);
         let mut signaled = Vec::new();
         let mut completed = 0;
         while !sends.done() {
-            while sends.room().min(sends.left()) > 0 {
+            while sends.free_slots().min(sends.left()) > 0 {
                 let (number, signal) = sends.post();
                 signaled.extend(signal.then_some(number));
             }
@@ -126,12 +133,12 @@ mod tests {
     #[test]
     fn q05_a_slot_is_free_when_a_completion_that_covers_it_was_polled() {
         let mut sends = Sends::new(100, 8, 4);
-        while sends.room() > 0 {
+        while sends.free_slots() > 0 {
             sends.post();
         }
         assert_eq!(sends.posted(), 8);
         sends.retire();
-        assert_eq!(sends.room(), 4);
+        assert_eq!(sends.free_slots(), 4);
     }
 
     #[test]
@@ -144,7 +151,7 @@ mod tests {
     fn the_largest_total_does_not_overflow() {
         let last = u64::MAX - 1;
         let mut sends = Sends::new(u64::MAX, 8, 8);
-        assert_eq!(sends.room(), 8);
+        assert_eq!(sends.free_slots(), 8);
         sends = Sends { posted: last, retired: last, to_signal: last, to_complete: last, ..sends };
         assert_eq!(sends.post(), (last, true));
         sends.retire();

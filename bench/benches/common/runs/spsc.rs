@@ -1,0 +1,143 @@
+//! One producer and one consumer, in one thread or two.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use cq_core::wc::Wc;
+
+use crate::common::entries::{Sink, Source, whole_rounds};
+use crate::common::peer::{Peer, Receiver, Sender};
+use crate::common::placement::{Placement, on_two_cores};
+use crate::common::sample::{Sample, Setting};
+
+/// Something that a queue can be asked to do.
+pub trait Run {
+    /// Measures about `count` of them, on a new queue.
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample;
+}
+
+/// An empty queue of which the compiler knows nothing, not even that it is empty and nobody else's: it would
+/// optimise the loads of an empty poll away. All of its memory was used before, so no page faults come.
+pub fn open<P: Peer>(memory: &mut P::Memory, capacity: usize) -> (P::Sender<'_>, P::Receiver<'_>) {
+    let (mut sender, mut receiver) = black_box(P::open(memory));
+    let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
+    // Twice, since there may be slack.
+    let count = whole_rounds::<1>(2 * capacity as u64);
+    for _ in 0..count {
+        sender.send_all(source.batch());
+        sink.receive(&mut receiver);
+    }
+    sink.check(count);
+    black_box((sender, receiver))
+}
+
+/// One thread pushes `N` entries and pops `N`.
+pub struct PushPop<const N: usize>;
+
+impl<const N: usize> Run for PushPop<N> {
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let count = whole_rounds::<N>(count);
+        let mut memory = P::memory(setting.capacity);
+        let (mut sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
+        let (mut source, mut sink) = (Source::<N>::new(), Sink::<N>::new());
+        let start = Instant::now();
+        for _ in 0..count / N as u64 {
+            sender.send_all(source.batch());
+            sink.receive(&mut receiver);
+        }
+        let elapsed = start.elapsed();
+        sink.check(count);
+        Sample { elapsed, count, placement: Placement::OneCore }
+    }
+}
+
+/// One thread polls a queue that stays empty, into a buffer of `N` entries; if `CALLED`, by a function that is not inlined, as
+/// where a transport is called through a trait object.
+pub struct EmptyPoll<const N: usize, const CALLED: bool>;
+
+impl<const N: usize, const CALLED: bool> Run for EmptyPoll<N, CALLED> {
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let mut memory = P::memory(setting.capacity);
+        // The sender stays alive: some queues look whether it does.
+        let (_sender, mut receiver) = open::<P>(&mut memory, setting.capacity);
+        let mut buffer = [Wc::default(); N];
+        let start = Instant::now();
+        for _ in 0..count {
+            let polled = match CALLED {
+                true => called(&mut receiver, &mut buffer),
+                false => receiver.receive(&mut buffer),
+            };
+            assert_eq!(black_box(polled), 0);
+        }
+        Sample { elapsed: start.elapsed(), count, placement: Placement::OneCore }
+    }
+}
+
+#[inline(never)]
+fn called(receiver: &mut impl Receiver, buffer: &mut [Wc]) -> usize {
+    receiver.receive(buffer)
+}
+
+/// One thread sends by `TX` as fast as it can, another receives by up to `RX`.
+pub struct Stream<const TX: usize, const RX: usize>;
+
+impl<const TX: usize, const RX: usize> Run for Stream<TX, RX> {
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let count = whole_rounds::<TX>(count);
+        let mut memory = P::memory(setting.capacity);
+        let (sender, receiver) = open::<P>(&mut memory, setting.capacity);
+        let send = move || {
+            let mut sender = sender;
+            let mut source = Source::<TX>::new();
+            let start = Instant::now();
+            for _ in 0..count / TX as u64 {
+                sender.send_all(source.batch());
+            }
+            start
+        };
+        let receive = move || {
+            let mut receiver = receiver;
+            let mut sink = Sink::<RX>::new();
+            sink.receive_until(count, &mut receiver);
+            (Instant::now(), sink)
+        };
+        let (start, (end, sink), placement) = on_two_cores(setting.cores, send, receive);
+        sink.check(count);
+        Sample { elapsed: end - start, count, placement }
+    }
+}
+
+/// One thread sends an entry through one queue, another sends it back through a second one.
+pub struct RoundTrip;
+
+impl Run for RoundTrip {
+    fn run<P: Peer>(setting: Setting, count: u64) -> Sample {
+        let count = whole_rounds::<1>(count);
+        let (mut there, mut back) = (P::memory(setting.capacity), P::memory(setting.capacity));
+        let (to_away, at_away) = open::<P>(&mut there, setting.capacity);
+        let (to_home, at_home) = open::<P>(&mut back, setting.capacity);
+        let ping = move || {
+            let (mut to_away, mut at_home) = (to_away, at_home);
+            let (mut source, mut sink) = (Source::<1>::new(), Sink::<1>::new());
+            let start = Instant::now();
+            for trip in 1..=count {
+                to_away.send_all(source.batch());
+                sink.receive_until(trip, &mut at_home);
+            }
+            (start.elapsed(), sink)
+        };
+        let pong = move || {
+            let (mut to_home, mut at_away) = (to_home, at_away);
+            let mut sink = Sink::<1>::new();
+            let mut trips = 0;
+            while trips < count {
+                let received = sink.receive(&mut at_away);
+                trips += received.len() as u64;
+                to_home.send_all(received);
+            }
+        };
+        let ((elapsed, sink), (), placement) = on_two_cores(setting.cores, ping, pong);
+        sink.check(count);
+        Sample { elapsed, count, placement }
+    }
+}
