@@ -117,8 +117,10 @@ pub mod contract {}
 pub mod causes;
 pub mod channel;
 pub mod cq;
+mod cq_key;
 mod foreign_number;
 pub mod queue;
+mod sentences;
 pub mod setup;
 #[cfg(target_has_atomic = "32")]
 pub mod shared_cq;
