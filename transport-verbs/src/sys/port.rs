@@ -1,13 +1,37 @@
 //! Ports, in our own words: what the library writes is judged here.
 
-use std::io;
+use std::{fmt, io};
 
+use cq_core::foreign_number;
+use cq_core::setup::Gid;
 use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_mtu};
 
 use super::context::Context;
 use super::ext;
-use crate::port::PortState;
-use cq_core::setup::Gid;
+
+foreign_number! {
+    /// `enum ibv_port_state`: whether a port carries traffic. Any number is legal (C3).
+    PortState {
+        /// Nobody said.
+        NOP = 0, "no state change (NOP)";
+        /// No link.
+        DOWN = 1, "down";
+        /// A link, but no addresses yet.
+        INIT = 2, "init";
+        /// Addresses, but no traffic yet.
+        ARMED = 3, "armed";
+        /// It carries traffic.
+        ACTIVE = 4, "active";
+        /// It did, and may again.
+        ACTIVE_DEFER = 5, "active defer";
+    }
+}
+
+impl fmt::Display for PortState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text().unwrap_or("unknown"))
+    }
+}
 
 /// What is known of a port.
 #[derive(Clone, Copy, Debug)]
