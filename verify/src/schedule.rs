@@ -236,11 +236,6 @@ fn read(number: usize, stdout: ChildStdout, teller: &Sender<Told>) {
     let _ = teller.send((number, None));
 }
 
-/// Says something to the checker, from the process of a stage.
-pub fn tell(message: &Message) -> io::Result<()> {
-    writeln!(io::stdout(), "{}", message.to_line())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;

@@ -15,7 +15,7 @@ use super::verbs;
 use crate::guest::tasks::Task;
 use crate::guest::{self, Guest, Load};
 use crate::packages::Packages;
-use crate::report::is_ci;
+use crate::run::is_ci;
 use crate::run::{Job, Stop, root};
 
 /// Where the table is written as Markdown, relative to the workspace's root.
