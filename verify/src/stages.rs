@@ -14,6 +14,7 @@ mod conformance;
 mod differential;
 mod exports;
 mod fabric;
+mod layers;
 mod layout;
 pub mod libtest;
 mod loom;
@@ -81,7 +82,7 @@ impl Stage {
 }
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
-pub static STAGES: [Stage; 13] = [
+pub static STAGES: [Stage; 14] = [
     Stage {
         name: "fmt",
         shows: "every file is as rustfmt writes it",
@@ -91,6 +92,16 @@ pub static STAGES: [Stage; 13] = [
         shares: &[],
         packages: &[],
         run: fmt,
+    },
+    Stage {
+        name: "layers",
+        shows: "each module uses what is on its level or below, as verify/layers.toml has it, and none form a circle",
+        why: "one arrow up, and two layers are one: nobody can read, test or replace either by itself",
+        long: "",
+        budget: 10,
+        shares: &[],
+        packages: &[],
+        run: layers::run,
     },
     Stage {
         name: "layout",
