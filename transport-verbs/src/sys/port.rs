@@ -61,7 +61,7 @@ pub struct GidEntry {
 
 /// Asks what is known of a port.
 pub fn query(context: &Context, number: u8) -> io::Result<PortAttr> {
-    let attr = ext::query_port(context, number)?;
+    let attr = context.query_port(number)?;
     Ok(PortAttr {
         state: PortState(attr.state),
         lid: attr.lid,
@@ -76,9 +76,9 @@ pub fn query(context: &Context, number: u8) -> io::Result<PortAttr> {
 pub fn gids(context: &Context, number: u8) -> io::Result<Vec<GidEntry>> {
     let mut room = 0;
     for port in 1..=context.attributes().phys_port_cnt {
-        room += usize::try_from(ext::query_port(context, port)?.gid_tbl_len).unwrap_or(0);
+        room += usize::try_from(context.query_port(port)?.gid_tbl_len).unwrap_or(0);
     }
-    let of_port = ext::query_gids(context, room)?.into_iter().filter_map(|entry| {
+    let of_port = context.query_gids(room)?.into_iter().filter_map(|entry| {
         let index = u8::try_from(entry.gid_index).ok()?;
         let gid = ext::gid(&entry);
         (entry.port_num == number.into()).then_some(GidEntry { index, gid, kind: entry.gid_type })
