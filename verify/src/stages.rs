@@ -16,6 +16,7 @@ mod exports;
 mod fabric;
 mod layers;
 mod layout;
+mod libibverbs;
 pub mod libtest;
 mod loom;
 mod mutate;
@@ -120,7 +121,7 @@ pub static STAGES: [Stage; 14] = [
         long: "",
         budget: 270,
         shares: &[Shared::Verbs],
-        packages: &[verbs::PACKAGES],
+        packages: &[libibverbs::PACKAGES],
         run: verbs::run,
     },
     Stage {
@@ -150,7 +151,7 @@ pub static STAGES: [Stage; 14] = [
         long: "",
         budget: 390,
         shares: &[Shared::Guest],
-        packages: &[verbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
+        packages: &[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
         run: soft_roce::run,
     },
     Stage {
@@ -170,7 +171,7 @@ pub static STAGES: [Stage; 14] = [
         long: "",
         budget: 180,
         shares: &[Shared::Verbs],
-        packages: &[verbs::PACKAGES],
+        packages: &[libibverbs::PACKAGES],
         run: clippy,
     },
     Stage {
@@ -210,7 +211,7 @@ pub static STAGES: [Stage; 14] = [
         long: "",
         budget: 40,
         shares: &[Shared::Verbs],
-        packages: &[verbs::PACKAGES],
+        packages: &[libibverbs::PACKAGES],
         run: doc,
     },
     Stage {
@@ -263,8 +264,8 @@ fn fmt(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn clippy(job: &mut Job) -> Result<String, Stop> {
-    let words = format!("clippy {} --all-targets -- -D warnings", verbs::WORKSPACE);
-    job.run("cargo clippy", &mut verbs::cargo(&words))?;
+    let words = format!("clippy {} --all-targets -- -D warnings", libibverbs::WORKSPACE);
+    job.run("cargo clippy", &mut libibverbs::cargo(&words))?;
     Ok("no warnings".into())
 }
 
@@ -294,9 +295,11 @@ fn test(job: &mut Job) -> Result<String, Stop> {
 
 fn doc(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too.
-    let words =
-        format!("doc {} --no-deps --features cq-core/stream,cq-core/test-util", verbs::WORKSPACE);
-    let mut doc = verbs::cargo(&words);
+    let words = format!(
+        "doc {} --no-deps --features cq-core/stream,cq-core/test-util",
+        libibverbs::WORKSPACE
+    );
+    let mut doc = libibverbs::cargo(&words);
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     Ok("no warnings".into())
