@@ -26,21 +26,21 @@ pub fn find<'a>(target: &'a Target<'_>, arrows: &[&'a Arrow], faults: &mut Vec<F
         while let Some(circle) = shortest(&graph) {
             let next = circle.iter().cycle().skip(1);
             let ends: Vec<_> = circle.iter().zip(next).map(|(&from, &to)| (from, to)).collect();
-            let steps = ends.iter().filter_map(|ends| Some(step(*ends, &graph.remove(ends)?)));
+            let steps = ends.iter().filter_map(|ends| step(*ends, &graph.remove(ends)?));
             faults.push(Fault::Circle(steps.collect()));
         }
     }
 }
 
-fn step((from, to): (Name<'_>, Name<'_>), arrows: &[&Arrow]) -> Step {
-    let first = arrows[0];
-    Step {
+fn step((from, to): (Name<'_>, Name<'_>), arrows: &[&Arrow]) -> Option<Step> {
+    let (first, others) = arrows.split_first()?;
+    Some(Step {
         from: from.join("::"),
         to: to.join("::"),
         at: first.at.clone(),
         path: first.path.clone(),
-        others: arrows.len() - 1,
-    }
+        others: others.len(),
+    })
 }
 
 /// The two modules with one parent that an arrow leads between; none, if one of its ends is in the other.

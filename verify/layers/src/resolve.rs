@@ -177,7 +177,8 @@ impl<'a> Resolver<'a> {
         if found.is_empty() {
             found = self.globs(module, name, user, pending);
         }
-        if found.is_empty() && here.perhaps.contains(name) {
+        // In the module itself a name that a macro mentions may be anything: a crate, too.
+        if found.is_empty() && module != user && here.perhaps.contains(name) {
             found.insert(Target::Item(module));
         }
         pending.remove(&(module, name.to_owned()));

@@ -17,54 +17,60 @@ impl Reader<'_> {
     pub(super) fn items(&mut self, items: Vec<Item>, spot: &Spot) -> Result<(), LayersError> {
         for item in items {
             let is_test = is_test(of_item(&item));
+            let here = &mut self.modules[spot.module];
             match item {
                 Item::Mod(declared) => self.declared(declared, is_test, spot)?,
-                Item::Macro(called)
-                    if called
-                        .mac
-                        .path
-                        .segments
-                        .last()
-                        .is_some_and(|last| last.ident == "cfg_if") =>
-                {
-                    self.cfg_if(&called, is_test, spot)?;
+                Item::Macro(called) if called.ident.is_none() => {
+                    self.called(&called, is_test, spot)?;
                 }
                 _ if is_test => {}
-                Item::Use(found) => imports(&mut self.modules[spot.module], &found),
-                Item::ExternCrate(found) => {
-                    self.modules[spot.module].imports.push(crate_import(&found))
-                }
-                Item::Macro(called) => self.called(called, spot.module),
-                item => define(&mut self.modules[spot.module], item),
+                Item::Macro(defined) => self.defined(defined, spot.module),
+                Item::Use(found) => imports(here, &found),
+                Item::ExternCrate(found) => here.imports.push(crate_import(&found)),
+                item => define(here, item),
             }
         }
         Ok(())
     }
 
-    /// All branches, since each of them is compiled somewhere.
-    fn cfg_if(
+    /// A macro that may define something. Of `cfg_if!`, all branches count: each of them is compiled somewhere.
+    fn called(
         &mut self,
         called: &ItemMacro,
         is_test: bool,
         spot: &Spot,
     ) -> Result<(), LayersError> {
-        for (for_tests, body) in branches(&called.mac.tokens) {
-            let line = called.span().start().line;
-            let parsed: syn::File = syn::parse2(body).map_err(|error| LayersError::Parse {
-                at: Place { file: spot.file.clone(), line },
-                error,
-            })?;
-            let mut items = parsed.items;
-            if is_test || for_tests {
-                items.retain(|item| matches!(item, Item::Mod(_)));
-                for item in &mut items {
-                    let Item::Mod(declared) = item else { continue };
-                    declared.attrs.push(syn::parse_quote!(#[cfg(test)]));
-                }
+        let tokens = &called.mac.tokens;
+        if called.mac.path.segments.last().is_some_and(|last| last.ident == "cfg_if") {
+            for (for_tests, body) in branches(tokens) {
+                let line = called.span().start().line;
+                let parsed: syn::File = syn::parse2(body).map_err(|error| LayersError::Parse {
+                    at: Place { file: spot.file.clone(), line },
+                    error,
+                })?;
+                self.items(of_tests(parsed.items, is_test || for_tests), spot)?;
             }
-            self.items(items, spot)?;
+            return Ok(());
         }
-        Ok(())
+        let here = &mut self.modules[spot.module];
+        if !is_test {
+            names(tokens.clone(), &mut |name| _ = here.perhaps.insert(name));
+        }
+        match syn::parse2::<syn::File>(tokens.clone()) {
+            Ok(parsed) => {
+                let name = TokenStream::from_iter([
+                    quote(&called.mac.path),
+                    quote(&called.mac.bang_token),
+                ]);
+                here.code.extend((!is_test).then_some(name));
+                self.items(of_tests(parsed.items, is_test), spot)
+            }
+            // It has a syntax of its own.
+            Err(_) => {
+                here.code.extend((!is_test).then(|| quote(&called.mac)));
+                Ok(())
+            }
+        }
     }
 
     fn declared(&mut self, of: ItemMod, is_test: bool, spot: &Spot) -> Result<(), LayersError> {
@@ -98,30 +104,33 @@ impl Reader<'_> {
         self.file(&Spot { module, file, folder, beside })
     }
 
-    /// A macro that is defined, or that defines something.
-    fn called(&mut self, called: ItemMacro, module: usize) {
+    fn defined(&mut self, defined: ItemMacro, module: usize) {
+        let Some(name) = &defined.ident else { return };
+        let (line, name) = (name.span().start().line, name.to_string());
         let here = &mut self.modules[module];
-        let tokens = quote(&called.mac);
-        if let Some(name) = &called.ident {
-            let name = name.to_string();
-            here.items.insert(name.clone());
-            here.macros.insert(name.clone());
-            here.code.push(called.mac.tokens);
-            let path =
-                ["crate".to_owned()].into_iter().chain(here.path.clone()).chain([name.clone()]);
-            let (path, line) = (path.collect(), called.ident.span().start().line);
-            if called.attrs.iter().any(|it| it.path().is_ident("macro_export")) && module != ROOT {
-                let kind = Kind::Name(name);
-                let import = Import { path, of_crates: false, line, kind, is_private: false };
-                self.modules[ROOT].imports.push(import);
-            }
-            return;
+        here.items.insert(name.clone());
+        here.macros.insert(name.clone());
+        let path = [vec!["crate".to_owned()], here.path.clone(), vec![name.clone()]].concat();
+        here.code.push(defined.mac.tokens);
+        if defined.attrs.iter().any(|it| it.path().is_ident("macro_export")) && module != ROOT {
+            let kind = Kind::Name(name);
+            let import = Import { path, of_crates: false, line, kind, is_private: false };
+            self.modules[ROOT].imports.push(import);
         }
-        names(called.mac.tokens, &mut |name| {
-            here.perhaps.insert(name);
-        });
-        here.code.push(tokens);
     }
+}
+
+/// Of what is only there for tests, modules are left, and marked as that: their files are known.
+fn of_tests(mut items: Vec<Item>, is_test: bool) -> Vec<Item> {
+    if is_test {
+        items.retain(|item| matches!(item, Item::Mod(_)));
+        for item in &mut items {
+            if let Item::Mod(declared) = item {
+                declared.attrs.push(syn::parse_quote!(#[cfg(test)]));
+            }
+        }
+    }
+    items
 }
 
 fn quote(what: &impl quote::ToTokens) -> TokenStream {

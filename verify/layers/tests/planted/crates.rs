@@ -31,6 +31,12 @@ fn an_arrow_that_it_does_not() {
 }
 
 #[test]
+fn an_arrow_to_a_crate_that_a_macro_mentions_too() {
+    let found = two(ROOT, TABLE, "", "make!(a: 1);\nfn f() { a::f(); }");
+    assert_eq!(found, ["b/src/lib.rs:2: `a::f`: the crate `b` may not use `a`"]);
+}
+
+#[test]
 fn an_arrow_of_the_manifest() {
     let wrong = "b/Cargo.toml:4: `a`: the crate `b` may not use `a`";
     for section in ["dependencies", "build-dependencies", "target.'cfg(unix)'.dependencies"] {

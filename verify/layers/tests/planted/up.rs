@@ -140,6 +140,24 @@ fn in_modules_that_a_cfg_if_declares() {
 }
 
 #[test]
+fn in_modules_that_another_macro_declares() {
+    let root = "only_here! { mod high; } cfg_rt! { mod low; #[cfg(test)] mod test; }";
+    let test = ("test.rs", "use crate::high::Top;");
+    let files = [("lib.rs", root), ("high.rs", TOP), ("low.rs", "use crate::high::Top;"), test];
+    assert_eq!(faults(&["high", "low"], &files), [up(1, "crate::high::Top")]);
+}
+
+#[test]
+fn by_another_name_of_the_root() {
+    let name = |low| three(TOP, "", low);
+    assert_eq!(
+        name("use crate::{self as me};\nfn f() { me::high::top(); }")[0],
+        up(2, "me::high::top")
+    );
+    assert_eq!(name("extern crate self as me;\nuse me::high;")[0], up(2, "me::high"));
+}
+
+#[test]
 fn to_a_macro_by_its_name_alone() {
     let root = "#[macro_use] mod high; mod low;";
     let high = "macro_rules! m { () => {}; }";
