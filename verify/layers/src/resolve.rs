@@ -93,19 +93,18 @@ impl<'a> Resolver<'a> {
         let mut at = match first.as_str() {
             _ if of_crates => BTreeSet::from([Target::Crate(first.clone())]),
             "crate" => BTreeSet::from([Target::Module(ROOT)]),
-            "self" => BTreeSet::from([Target::Module(module)]),
-            "super" => {
-                let mut up = self.tree.modules[module].parent;
-                while let Some(("super", left)) =
-                    rest.split_first().map(|(it, left)| (it.as_str(), left))
-                {
-                    (up, rest) = (self.tree.modules[up].parent, left);
-                }
+            "self" | "super" => {
+                let (up, left) = self.climb(module, names);
+                rest = left;
                 BTreeSet::from([Target::Module(up)])
             }
             "Self" => return resolved,
             name => {
-                let found = self.look_up(module, name, module, pending);
+                let mut found = self.look_up(module, name, module, pending);
+                // A path does not go on behind a function: this is something else of that name.
+                if !rest.is_empty() && self.tree.modules[module].values.contains(name) {
+                    found.remove(&Target::Item(module));
+                }
                 if found.is_empty() {
                     BTreeSet::from([Target::Crate(first.clone())])
                 } else {
@@ -118,6 +117,19 @@ impl<'a> Resolver<'a> {
         }
         resolved.targets = at;
         resolved
+    }
+
+    /// Follows `self` and `super` at the beginning: the module that they lead to, and the names behind them.
+    fn climb<'n>(&self, mut module: usize, mut names: &'n [String]) -> (usize, &'n [String]) {
+        while let Some((first, left)) = names.split_first() {
+            match first.as_str() {
+                "self" => {}
+                "super" => module = self.tree.modules[module].parent,
+                _ => break,
+            }
+            names = left;
+        }
+        (module, names)
     }
 
     /// What `name` is in each of these.

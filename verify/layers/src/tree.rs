@@ -26,6 +26,8 @@ pub struct Module {
     pub children: BTreeMap<String, usize>,
     /// What it defines.
     pub items: BTreeSet<String>,
+    /// The functions, constants and statics among these.
+    pub values: BTreeSet<String>,
     /// What it may define: every name in what its macros are called with.
     pub perhaps: BTreeSet<String>,
     /// Its macros, which are in scope below it without a path.

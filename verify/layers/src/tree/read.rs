@@ -148,21 +148,23 @@ fn names(tokens: TokenStream, each: &mut impl FnMut(String)) {
 }
 
 fn define(module: &mut Module, mut item: Item) {
-    let name = match &item {
+    match &item {
         Item::Const(syn::ItemConst { ident, .. })
-        | Item::Enum(syn::ItemEnum { ident, .. })
         | Item::Static(syn::ItemStatic { ident, .. })
+        | Item::Fn(syn::ItemFn { sig: syn::Signature { ident, .. }, .. }) => {
+            module.items.insert(ident.to_string());
+            module.values.insert(ident.to_string());
+        }
+        Item::Enum(syn::ItemEnum { ident, .. })
         | Item::Struct(syn::ItemStruct { ident, .. })
         | Item::Trait(syn::ItemTrait { ident, .. })
         | Item::TraitAlias(syn::ItemTraitAlias { ident, .. })
         | Item::Type(syn::ItemType { ident, .. })
-        | Item::Union(syn::ItemUnion { ident, .. })
-        | Item::Fn(syn::ItemFn { sig: syn::Signature { ident, .. }, .. }) => {
-            Some(ident.to_string())
+        | Item::Union(syn::ItemUnion { ident, .. }) => {
+            module.items.insert(ident.to_string());
         }
-        _ => None,
-    };
-    module.items.extend(name);
+        _ => {}
+    }
     if let Item::ForeignMod(foreign) = &item {
         foreign
             .items

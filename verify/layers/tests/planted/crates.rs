@@ -37,6 +37,12 @@ fn an_arrow_to_a_crate_that_a_macro_mentions_too() {
 }
 
 #[test]
+fn an_arrow_to_a_crate_with_the_name_of_a_function() {
+    let found = two(ROOT, TABLE, "", "use a::f;\nfn a() {}");
+    assert_eq!(found, ["b/src/lib.rs:1: `a::f`: the crate `b` may not use `a`"]);
+}
+
+#[test]
 fn an_arrow_of_the_manifest() {
     let wrong = "b/Cargo.toml:4: `a`: the crate `b` may not use `a`";
     for section in ["dependencies", "build-dependencies", "target.'cfg(unix)'.dependencies"] {

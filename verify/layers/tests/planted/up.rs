@@ -40,6 +40,7 @@ fn by_a_path_in_code() {
 #[test]
 fn by_super() {
     assert_eq!(three(TOP, "", "fn f() { super::high::top(); }"), [up(1, "super::high::top")]);
+    assert_eq!(three(TOP, "", "use self::super::high::Top;"), [up(1, "self::super::high::Top")]);
     let low = "mod of { mod it { use super::super::super::high::Top; } }";
     let found = three(TOP, "", low);
     let up = "from low::of::it (layer 2) to high (layer 1)";
