@@ -14,8 +14,8 @@
 
 use core::fmt;
 
+use crate::cq_key::CqKey;
 use crate::foreign_number;
-use crate::transport::CqKey;
 
 foreign_number! {
     /// `enum ibv_event_type`: the type of an event. Any value is legal, because drivers add values

@@ -232,7 +232,7 @@ impl From<EventError> for WaitError {
     }
 }
 
-crate::transport::sentences!(WaitError {
+crate::sentences::sentences!(WaitError {
     Self::Poll(_) => ("the completion queue can't be polled");
     Self::Arm(_) => ("the completion queue can't be armed");
     Self::Event(_) => ("the completion channel can't be read or slept on");

@@ -80,7 +80,7 @@
 //!
 //! | file | what its unsafe code relies on |
 //! |---|---|
-//! | `queue/{ring, slot, producer, consumer, tags}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
+//! | `queue/{ring, slot, producer, consumer, raw/tags}`, `queue/mpsc/{producer, consumer}` | one producer owns a slot between the head's release and the publication, one consumer after it |
 //! | `queue/{mod, heap}`, `queue/mpsc/{mod, heap}` | the sides that they make are the only ones, and keep the storage alive |
 //! | `queue/raw` | what the caller of its constructor guarantees; all words are atomic |
 //! | `sync` | plain copies of words that nobody else accesses |
@@ -117,8 +117,10 @@ pub mod contract {}
 pub mod causes;
 pub mod channel;
 pub mod cq;
+mod cq_key;
 mod foreign_number;
 pub mod queue;
+mod sentences;
 pub mod setup;
 #[cfg(target_has_atomic = "32")]
 pub mod shared_cq;

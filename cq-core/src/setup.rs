@@ -14,12 +14,14 @@
 //! # Ok::<(), cq_core::setup::RangeError>(())
 //! ```
 
+mod access;
 mod address;
 mod in_use;
 mod qp;
 mod region;
 
+pub use self::access::Access;
 pub use self::address::{Destination, Gid, GlobalRoute};
 pub use self::in_use::InUse;
 pub use self::qp::{QpAttrMask, QpCaps, QpType, SrqInit};
-pub use self::region::{Access, RangeError, Registered, inc_rkey};
+pub use self::region::{RangeError, Registered, inc_rkey};

@@ -68,6 +68,8 @@ use core::fmt;
 use core::task::Waker;
 
 use crate::async_event::AsyncEvent;
+pub use crate::cq_key::CqKey;
+use crate::sentences::sentences;
 use crate::wc::Wc;
 use crate::wr::{RecvWr, SendWr};
 
@@ -210,45 +212,6 @@ pub enum Woken {
     /// The thread handled a signal (EINTR), or a stop was requested. An event may be pending as well.
     Interrupted,
 }
-
-/// Identifies a completion queue in events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CqKey {
-    /// Index in the device's table of completion queues.
-    pub index: u32,
-    /// Distinguishes the queue from earlier queues with the same index.
-    pub generation: u32,
-}
-
-impl fmt::Display for CqKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.index, self.generation)
-    }
-}
-
-/// Implements `Display` and `Error` for an error type: a text for each variant, and the variants that have a cause.
-macro_rules! sentences {
-    ($name:ident { $($pattern:pat => ($($text:tt)+);)+ } $($cause:pat => $source:expr;)*) => {
-        impl core::fmt::Display for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                match *self {
-                    $($pattern => write!(f, $($text)+),)+
-                }
-            }
-        }
-
-        impl core::error::Error for $name {
-            fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-                #[allow(unreachable_patterns)]
-                match self {
-                    $($cause => Some($source),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-pub(crate) use sentences;
 
 /// Why a completion queue can't be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

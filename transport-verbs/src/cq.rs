@@ -26,7 +26,8 @@ use crate::channel::CompletionChannel;
 use crate::error::{Attempt, CapacityError, DeviceError, ModerateError};
 use crate::sys::context::Context;
 use crate::sys::cq;
-use crate::sys::poll::{OVERRUN, Poller};
+use crate::sys::poll::Poller;
+use crate::sys::polling::OVERRUN;
 
 /// A completion queue. One thread polls it at a time; it may move to another.
 ///

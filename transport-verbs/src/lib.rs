@@ -60,7 +60,7 @@
 //!   sys    one room an object: calls libibverbs, keeps alive what the object refers to, destroys it
 //!          layout   what C and Rust agree on, asserted field by field
 //!          ext      operations that an older library may lack
-//!          reports  what the events of a queue tell    poll     which function polls it
+//!          reports  what the events of a queue tell    polling  which function polls it
 //!          memory   pages that a device may write at any time
 //! ```
 //!

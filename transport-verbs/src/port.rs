@@ -9,16 +9,15 @@
 //! # Ok::<(), std::net::AddrParseError>(())
 //! ```
 
-use std::fmt;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use cq_core::foreign_number;
 use cq_core::setup::Gid;
 use rustix::io::Errno;
 
 use crate::error::{Attempt, DeviceError};
 use crate::sys::context::Context;
+pub use crate::sys::port::PortState;
 use crate::sys::port::{self, GidEntry, PortAttr};
 
 fn is_ipv4(gid: Gid) -> bool {
@@ -27,30 +26,6 @@ fn is_ipv4(gid: Gid) -> bool {
 
 fn is_link_local(gid: Gid) -> bool {
     Ipv6Addr::from(gid.0).is_unicast_link_local()
-}
-
-foreign_number! {
-    /// `enum ibv_port_state`: whether a port carries traffic. Any number is legal (C3).
-    PortState {
-        /// Nobody said.
-        NOP = 0, "no state change (NOP)";
-        /// No link.
-        DOWN = 1, "down";
-        /// A link, but no addresses yet.
-        INIT = 2, "init";
-        /// Addresses, but no traffic yet.
-        ARMED = 3, "armed";
-        /// It carries traffic.
-        ACTIVE = 4, "active";
-        /// It did, and may again.
-        ACTIVE_DEFER = 5, "active defer";
-    }
-}
-
-impl fmt::Display for PortState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text().unwrap_or("unknown"))
-    }
 }
 
 /// A port, as it was when it was asked, and one of its GIDs.

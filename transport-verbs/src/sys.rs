@@ -13,6 +13,7 @@ pub mod memory;
 pub mod mr;
 pub mod pd;
 pub mod poll;
+pub mod polling;
 pub mod port;
 pub mod post;
 pub mod qp;

@@ -26,11 +26,11 @@ use cq_core::causes::Causes;
 use verify::conformance::{Part, named, run_here};
 use verify::far;
 
-use crate::message::Message;
+use crate::message::{Message, tell};
 use crate::packages::Packages;
-use crate::report::{Report, is_ci};
-use crate::run::{Effort, Job, outcome};
-use crate::schedule::{Schedule, at_once, tell};
+use crate::report::Report;
+use crate::run::{Effort, Job, is_ci, outcome};
+use crate::schedule::{Schedule, at_once};
 use crate::stages::{STAGES, Stage, UnknownStage};
 
 mod guest;

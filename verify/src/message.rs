@@ -1,5 +1,7 @@
 //! What the process of a stage tells the checker: a line of JSON each, on its standard output.
 
+use std::io::{self, Write};
+
 use serde::{Deserialize, Serialize};
 
 /// A line.
@@ -36,6 +38,11 @@ impl Message {
     pub fn of_line(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
+}
+
+/// Says something to the checker, from the process of a stage.
+pub fn tell(message: &Message) -> io::Result<()> {
+    writeln!(io::stdout(), "{}", message.to_line())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! What is shown while stages run, the line per stage, the verdicts, the summary.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -20,11 +19,6 @@ enum Verdict {
     Passed,
     Failed,
     Skipped,
-}
-
-/// Whether the value of the variable `CI` says that this is CI.
-pub fn is_ci(value: Option<&OsStr>) -> bool {
-    value.is_some_and(|value| !value.is_empty() && value != "false")
 }
 
 /// What the stages came to so far.
@@ -144,12 +138,6 @@ fn tail(text: &str, limit: usize) -> (usize, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ci_is_any_value_but_empty_and_false() {
-        assert!(is_ci(Some(OsStr::new("true"))) && is_ci(Some(OsStr::new("1"))));
-        assert!(!is_ci(None) && !is_ci(Some(OsStr::new(""))) && !is_ci(Some(OsStr::new("false"))));
-    }
 
     #[test]
     fn a_skip_fails_in_ci_alone() {

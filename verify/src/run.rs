@@ -1,7 +1,7 @@
 //! One stage under way, in its own process: its commands, its log, and why it stopped.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::num::NonZeroUsize;
@@ -11,8 +11,7 @@ use std::thread;
 
 use cq_core::causes::Causes;
 
-use crate::message::{Message, Outcome};
-use crate::schedule::tell;
+use crate::message::{Message, Outcome, tell};
 
 /// Why a stage did not pass.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +85,11 @@ pub fn cargo_with_cfg(cfg: &str, arguments: &[&str]) -> Command {
     }
     command.env("CARGO_TARGET_DIR", Path::new("target").join(cfg));
     command
+}
+
+/// Whether the value of the variable `CI` says that this is CI.
+pub fn is_ci(value: Option<&OsStr>) -> bool {
+    value.is_some_and(|value| !value.is_empty() && value != "false")
 }
 
 /// How many processors there are.
@@ -213,5 +217,11 @@ mod tests {
             let Outcome::Failed(line) = outcome(Err(error)) else { panic!("it is none") };
             assert_eq!(line.matches("no luck").count(), 1, "{line}");
         }
+    }
+
+    #[test]
+    fn ci_is_any_value_but_empty_and_false() {
+        assert!(is_ci(Some(OsStr::new("true"))) && is_ci(Some(OsStr::new("1"))));
+        assert!(!is_ci(None) && !is_ci(Some(OsStr::new(""))) && !is_ci(Some(OsStr::new("false"))));
     }
 }

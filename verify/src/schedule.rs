@@ -2,7 +2,7 @@
 //! which is ended when its time is over.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -234,11 +234,6 @@ fn read(number: usize, stdout: ChildStdout, teller: &Sender<Told>) {
         }
     }
     let _ = teller.send((number, None));
-}
-
-/// Says something to the checker, from the process of a stage.
-pub fn tell(message: &Message) -> io::Result<()> {
-    writeln!(io::stdout(), "{}", message.to_line())
 }
 
 #[cfg(test)]

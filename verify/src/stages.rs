@@ -14,7 +14,9 @@ mod conformance;
 mod differential;
 mod exports;
 mod fabric;
+mod layers;
 mod layout;
+mod libibverbs;
 pub mod libtest;
 mod loom;
 mod mutate;
@@ -81,7 +83,7 @@ impl Stage {
 }
 
 /// All stages, in the order in which they start: what others wait for, and then what takes longest.
-pub static STAGES: [Stage; 13] = [
+pub static STAGES: [Stage; 14] = [
     Stage {
         name: "fmt",
         shows: "every file is as rustfmt writes it",
@@ -91,6 +93,16 @@ pub static STAGES: [Stage; 13] = [
         shares: &[],
         packages: &[],
         run: fmt,
+    },
+    Stage {
+        name: "layers",
+        shows: "each module uses what is on its level or below, as verify/layers.toml has it, and none form a circle",
+        why: "one arrow up, and two layers are one: nobody can read, test or replace either by itself",
+        long: "",
+        budget: 10,
+        shares: &[],
+        packages: &[],
+        run: layers::run,
     },
     Stage {
         name: "layout",
@@ -109,7 +121,7 @@ pub static STAGES: [Stage; 13] = [
         long: "",
         budget: 270,
         shares: &[Shared::Verbs],
-        packages: &[verbs::PACKAGES],
+        packages: &[libibverbs::PACKAGES],
         run: verbs::run,
     },
     Stage {
@@ -139,7 +151,7 @@ pub static STAGES: [Stage; 13] = [
         long: "",
         budget: 390,
         shares: &[Shared::Guest],
-        packages: &[verbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
+        packages: &[libibverbs::PACKAGES, guest::PACKAGES, soft_roce::PACKAGES],
         run: soft_roce::run,
     },
     Stage {
@@ -159,7 +171,7 @@ pub static STAGES: [Stage; 13] = [
         long: "",
         budget: 180,
         shares: &[Shared::Verbs],
-        packages: &[verbs::PACKAGES],
+        packages: &[libibverbs::PACKAGES],
         run: clippy,
     },
     Stage {
@@ -199,7 +211,7 @@ pub static STAGES: [Stage; 13] = [
         long: "",
         budget: 40,
         shares: &[Shared::Verbs],
-        packages: &[verbs::PACKAGES],
+        packages: &[libibverbs::PACKAGES],
         run: doc,
     },
     Stage {
@@ -252,8 +264,8 @@ fn fmt(job: &mut Job) -> Result<String, Stop> {
 }
 
 fn clippy(job: &mut Job) -> Result<String, Stop> {
-    let words = format!("clippy {} --all-targets -- -D warnings", verbs::WORKSPACE);
-    job.run("cargo clippy", &mut verbs::cargo(&words))?;
+    let words = format!("clippy {} --all-targets -- -D warnings", libibverbs::WORKSPACE);
+    job.run("cargo clippy", &mut libibverbs::cargo(&words))?;
     Ok("no warnings".into())
 }
 
@@ -283,9 +295,11 @@ fn test(job: &mut Job) -> Result<String, Stop> {
 
 fn doc(job: &mut Job) -> Result<String, Stop> {
     // What is off by default has links too.
-    let words =
-        format!("doc {} --no-deps --features cq-core/stream,cq-core/test-util", verbs::WORKSPACE);
-    let mut doc = verbs::cargo(&words);
+    let words = format!(
+        "doc {} --no-deps --features cq-core/stream,cq-core/test-util",
+        libibverbs::WORKSPACE
+    );
+    let mut doc = libibverbs::cargo(&words);
     doc.env("RUSTDOCFLAGS", flags("RUSTDOCFLAGS", "-D warnings"));
     job.run("cargo doc", &mut doc)?;
     Ok("no warnings".into())

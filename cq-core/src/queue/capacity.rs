@@ -64,7 +64,7 @@ impl CapacityError {
     }
 }
 
-crate::transport::sentences!(CapacityError {
+crate::sentences::sentences!(CapacityError {
     Self::Zero => ("a completion queue of 0 entries can hold nothing: ask for at least 1");
     Self::NotPowerOfTwo(slots) => ("{slots} slots are not a power of two");
     Self::TooLarge(slots) => ("{slots} slots are more than the {max} that a queue may have", max = MAX_STORAGE);

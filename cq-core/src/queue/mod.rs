@@ -69,7 +69,7 @@
 //! | `health` | whether the queue has ended |
 //! | `channel` | whether the queue has a channel, as a type |
 //! | `completion` | what can be pushed |
-//! | `tags` | a word beside each slot of a raw queue |
+//! | `raw/tags` | a word beside each slot of a raw queue |
 //! | `capacity` | which capacities are valid |
 //! | `heap`, `owner` | queues on the heap; what keeps storage alive |
 //! | [`raw`] | queues in memory that the caller provides |
@@ -102,7 +102,6 @@ mod producer;
 pub mod raw;
 mod ring;
 mod slot;
-mod tags;
 
 pub use self::capacity::CapacityError;
 pub use self::channel::{Channel, NoChannel, OnChannel};

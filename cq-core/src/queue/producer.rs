@@ -8,8 +8,8 @@ use super::health::{Dropped, Health};
 use super::owner::Owner;
 use super::ring::{Place, Position, Ref, Ring};
 use super::slot::{Memory, Own};
+use crate::sentences::sentences;
 use crate::sync;
-use crate::transport::sentences;
 
 /// The producer. There is only one, and pushing takes `&mut self`. A second one does not compile:
 ///

@@ -39,17 +39,19 @@
 //! [`RawQueue::recover`] finds what was published since a saved tail, and returns the tail to resume at.
 #![allow(unsafe_code)]
 
+mod tags;
+
 use core::fmt;
 #[cfg(not(loom))]
 use core::ptr::NonNull;
 
+pub use self::tags::Tag;
+use self::tags::Tags;
 use super::channel::{Channel, NoChannel};
 use super::owner::Owner;
 use super::ring::{Position, Ref, Ring};
 pub use super::slot::Slot;
 use super::slot::{BODY, Memory};
-pub use super::tags::Tag;
-use super::tags::Tags;
 use super::{CapacityError, Control, State, Tail};
 use crate::sync::{self, AtomicWord, Word};
 use crate::transport::Notify;

@@ -11,9 +11,9 @@ use crate::arg::{given, put};
 use crate::context::OPENINGS;
 use crate::errno::{Errno, minus_one, pointer, status};
 use crate::pd::make_in;
+use crate::port;
 use crate::sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_global_route, ibv_grh, ibv_pd, ibv_wc};
 use crate::table::{Kind, Table};
-use crate::{port, query};
 
 /// A handle of an address.
 pub struct Address {
@@ -45,7 +45,7 @@ pub fn attr(address: &AddressVector) -> ibv_ah_attr {
     let &AddressVector { port, lid, sl, route } = address;
     let grh = route.map_or(ibv_global_route::ZEROED, |route| {
         let GlobalRoute { gid, sgid_index, hop_limit, traffic_class, flow_label } = route;
-        let dgid = query::gid(gid);
+        let dgid = port::gid(gid);
         let zeroed = ibv_global_route::ZEROED;
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class, ..zeroed }
     });
@@ -130,8 +130,8 @@ mod tests {
     use cq_core::wc::{WcOpcode, WcStatus};
 
     use super::*;
+    use crate::context::attributes;
     use crate::pd::ibv_dealloc_pd;
-    use crate::query::attributes;
     use crate::test::{domain, open};
 
     /// The way to the only port there is.
@@ -145,7 +145,7 @@ mod tests {
         let found = attributes(open()).unwrap();
         let wc = ibv_wc::new(1, WcStatus::SUCCESS, 5).with_opcode(WcOpcode::RECV).with_flags(flags);
         let wc = wc.with_path(0, found.lid, 3, 0);
-        let gid = query::gid(found.gid);
+        let gid = port::gid(found.gid);
         let version_tclass_flow = (6_u32 << 28 | 0xa5 << 20 | 0x1_2345).to_be();
         let grh =
             ibv_grh { version_tclass_flow, hop_limit: 9, sgid: gid, dgid: gid, ..ibv_grh::ZEROED };

@@ -48,13 +48,9 @@ fn look(open: &mut Opening) -> Result<Look<ibv_async_event>, Errno> {
 fn take(names: &Names, element: Element) -> Option<ibv_async_event_element> {
     let mut told = ibv_async_event_element::ZEROED;
     match element {
-        Element::Cq(key) => told.cq = names.cqs.take(&key, |side| side.reports.take())?.face(),
-        Element::Qp(number) => {
-            told.qp = names.qps.take(&number, |side| side.reports.take())?.face()
-        }
-        Element::Srq(number) => {
-            told.srq = names.srqs.take(&number, |side| side.reports.take())?.face()
-        }
+        Element::Cq(key) => told.cq = names.cqs.take(&key, |side| side.reports.take())?,
+        Element::Qp(number) => told.qp = names.qps.take(&number, |side| side.reports.take())?,
+        Element::Srq(number) => told.srq = names.srqs.take(&number, |side| side.reports.take())?,
         Element::Port(number) => told.port_num = number.into(),
         // The device itself, which is the context that was asked.
         _ => {}

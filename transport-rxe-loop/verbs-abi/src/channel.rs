@@ -1,6 +1,6 @@
 //! Completion channels, and the events of armed completion queues, which are read there.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_void};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -10,7 +10,6 @@ use transport_rxe_loop::CompletionChannel;
 
 use crate::arg::put;
 use crate::context::OPENINGS;
-use crate::cq::{QUEUES, Queue};
 use crate::descriptor::Descriptor;
 use crate::errno::{Errno, minus_one, pointer, status};
 use crate::names::Names;
@@ -91,34 +90,26 @@ pub unsafe extern "C-unwind" fn ibv_get_cq_event(
     }
     minus_one(next(channel).and_then(|queue| {
         // SAFETY: a queue's public part, which is not freed, and which C has made ready for this.
-        let given = unsafe { (&raw const (*queue.face()).cq_context).read() };
+        let given = unsafe { (&raw const (*queue).cq_context).read() };
         // SAFETY: C's word: there is room for both.
-        unsafe { put(cq, queue.face()).and_then(|()| put(cq_context, given)) }.map(|()| 0)
+        unsafe { put(cq, queue).and_then(|()| put(cq_context, given)) }.map(|()| 0)
     }))
 }
 
 /// The queue that the next event is about; the event is counted as taken.
-fn next(channel: *const ibv_comp_channel) -> Result<&'static Slot<Queue>, Errno> {
+fn next(channel: *const ibv_comp_channel) -> Result<*mut ibv_cq, Errno> {
     let slot = CHANNELS.find(channel)?;
     until_found(|| slot.with(look)?)
 }
 
 /// Takes an event, if there is one. One of a queue that went meanwhile is nobody's.
-fn look(channel: &mut Channel) -> Result<Look<&'static Slot<Queue>>, Errno> {
+fn look(channel: &mut Channel) -> Result<Look<*mut ibv_cq>, Errno> {
     while let Some(key) = channel.channel.take_event()? {
         if let Some(queue) = channel.names.cqs.take(&key, |side| side.completions.take()) {
             return Ok(Look::Found(queue));
         }
     }
     Ok(Look::Nothing(channel.descriptor.number()))
-}
-
-/// `ibv_ack_cq_events(3)`. What is no queue, and more than were taken, does no harm (Q11).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint) {
-    if let Ok(slot) = QUEUES.find(cq) {
-        slot.side().completions.acknowledge(nevents);
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Completion queues: making, polling and arming them.
+//! Completion queues: polling and arming them, and the acknowledgement of their events.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint};
 use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::slice;
@@ -9,17 +9,15 @@ use std::sync::Arc;
 use cq_core::transport::{Arm, Armed, Notify, PollCq};
 use transport_rxe_loop::{Cq, CqInit};
 
-use crate::acks::Acks;
 use crate::arg::given;
 use crate::channel::{self, CHANNELS, Channel};
 use crate::context::{COMP_VECTORS, OPENINGS, Opening};
-use crate::cq_ex::Public;
-use crate::errno::{Errno, negative, pointer, status};
-use crate::gate::Gate;
+use crate::errno::{Errno, negative, status};
 use crate::names::Names;
+use crate::side;
 use crate::sys::{
-    IBV_CQ_ATTR_MODERATE, ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_init_attr_ex,
-    ibv_modify_cq_attr, ibv_wc,
+    IBV_CQ_ATTR_MODERATE, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_modify_cq_attr,
+    ibv_wc, ibv_wc_fields,
 };
 use crate::table::{Kind, Slot, Table};
 
@@ -32,15 +30,35 @@ pub struct Queue {
     channel: Option<&'static Slot<Channel>>,
 }
 
-/// What is reached without it.
-#[derive(Default)]
-pub struct Side {
-    /// Its completion events.
-    pub completions: Acks,
-    /// Its asynchronous events.
-    pub reports: Acks,
-    /// Whose turn it is to poll through its functions.
-    pub gate: Gate,
+/// What lies at the place of a queue.
+#[repr(C)]
+pub struct Public {
+    /// What programs see.
+    pub cq: ibv_cq_ex,
+    /// What was polled last through its functions. Only who has the gate uses it.
+    pub current: ibv_wc_fields,
+}
+
+impl Public {
+    /// Of a new queue, which has these functions.
+    fn new(
+        context: *mut ibv_context,
+        init: &ibv_cq_init_attr_ex,
+        (handle, cqe): (u32, c_int),
+        functions: ibv_cq_ex,
+    ) -> Self {
+        let cq = ibv_cq_ex {
+            context,
+            channel: init.channel,
+            cq_context: init.cq_context,
+            handle,
+            cqe,
+            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+            cond: libc::PTHREAD_COND_INITIALIZER,
+            ..functions
+        };
+        Self { cq, current: ibv_wc_fields::ZEROED }
+    }
 }
 
 impl Kind for Queue {
@@ -48,41 +66,21 @@ impl Kind for Queue {
     type Face = ibv_cq;
     const FACE: usize = offset_of!(Public, cq);
     const HANDLE: Option<usize> = Some(offset_of!(Public, cq.handle));
-    type Side = Side;
+    type Side = side::Queue;
 }
 
 /// Those of this process.
 pub static QUEUES: Table<Queue> = Table::new();
 
-/// `ibv_create_cq(3)`. EINVAL: fewer than one entry, or more than the device allows; no such completion vector; a
-/// channel of another context. EINVAL, ENOENT: no context, no channel. ENOMEM: too many, or no memory.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_create_cq(
-    context: *mut ibv_context,
-    cqe: c_int,
-    cq_context: *mut c_void,
-    channel: *mut ibv_comp_channel,
-    comp_vector: c_int,
-) -> *mut ibv_cq {
-    let init = ibv_cq_init_attr_ex {
-        // Below 0 is more than there can be of either.
-        cqe: cqe as u32,
-        comp_vector: comp_vector as u32,
-        cq_context,
-        channel,
-        ..ibv_cq_init_attr_ex::ZEROED
-    };
-    pointer(create(context, &init, false).map(Slot::face))
-}
-
-/// Makes a queue, which can be polled in both ways.
+/// Makes a queue, which can be polled by `ibv_poll_cq` and by its own functions.
 ///
 /// # Errors
-/// As for [`ibv_create_cq`].
+/// As for `ibv_create_cq`.
 pub fn create(
     context: *const ibv_context,
     init: &ibv_cq_init_attr_ex,
     ignore_overrun: bool,
+    functions: ibv_cq_ex,
 ) -> Result<&'static Slot<Queue>, Errno> {
     if init.comp_vector >= COMP_VECTORS as u32 {
         return Err(Errno::INVAL);
@@ -92,7 +90,8 @@ pub fn create(
     let queue = opening.with(|open| Queue::new(open, channel, init.cqe, ignore_overrun))??;
     let (key, cqe) = (queue.cq.key(), queue.cq.capacity() as c_int);
     let names = Arc::clone(&queue.names);
-    let slot = QUEUES.insert(queue, |handle| Public::new(opening.face(), init, (handle, cqe)))?;
+    let slot = QUEUES
+        .insert(queue, |handle| Public::new(opening.face(), init, (handle, cqe), functions))?;
     if let Some(channel) = channel {
         channel::count(channel, 1);
     }
@@ -276,6 +275,14 @@ pub unsafe extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_att
         let (count, period) = (attr.moderate.cq_count, attr.moderate.cq_period);
         QUEUES.find(cq)?.with(|queue| Ok(queue.cq.moderate(count, period)?))?
     }))
+}
+
+/// `ibv_ack_cq_events(3)`. What is no queue, and more than were taken, does no harm (Q11).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint) {
+    if let Ok(slot) = QUEUES.find(cq) {
+        slot.side().completions.acknowledge(nevents);
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Completion queues that are polled one completion at a time, field by field: `ibv_create_cq_ex(3)`.
+//! Making completion queues, `ibv_create_cq(3)` and `ibv_create_cq_ex(3)`, and polling them one completion at a time,
+//! field by field.
 //!
 //! Between a successful `start_poll` and `end_poll` a thread has the queue's [gate](crate::gate), and nothing else:
 //! posting, and even `ibv_poll_cq`, go on. What it polled last is kept beside the C structure, where the functions
 //! that read a field find it.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::{c_int, c_uint, c_void};
 
 use cq_core::transport::PollCq;
 use cq_core::wc::Wc;
@@ -14,39 +15,30 @@ use crate::cq::{self, QUEUES, Queue};
 use crate::errno::{Errno, pointer, status};
 use crate::sys::{
     IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
-    IBV_CREATE_CQ_ATTR_SINGLE_THREADED, IBV_WC_STANDARD_FLAGS, ibv_context, ibv_cq_ex,
-    ibv_cq_init_attr_ex, ibv_poll_cq_attr, ibv_wc_fields, ibv_wc_opcode,
+    IBV_CREATE_CQ_ATTR_SINGLE_THREADED, IBV_WC_STANDARD_FLAGS, ibv_comp_channel, ibv_context,
+    ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_poll_cq_attr, ibv_wc_fields, ibv_wc_opcode,
 };
 use crate::table::Slot;
 
-/// What lies at the place of a queue.
-#[repr(C)]
-pub struct Public {
-    /// What programs see.
-    pub cq: ibv_cq_ex,
-    /// What was polled last through its functions. Only who has the gate uses it.
-    current: ibv_wc_fields,
-}
-
-impl Public {
-    /// Of a new queue.
-    pub fn new(
-        context: *mut ibv_context,
-        init: &ibv_cq_init_attr_ex,
-        (handle, cqe): (u32, c_int),
-    ) -> Self {
-        let cq = ibv_cq_ex {
-            context,
-            channel: init.channel,
-            cq_context: init.cq_context,
-            handle,
-            cqe,
-            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
-            cond: libc::PTHREAD_COND_INITIALIZER,
-            ..FUNCTIONS
-        };
-        Self { cq, current: ibv_wc_fields::ZEROED }
-    }
+/// `ibv_create_cq(3)`. EINVAL: fewer than one entry, or more than the device allows; no such completion vector; a
+/// channel of another context. EINVAL, ENOENT: no context, no channel. ENOMEM: too many, or no memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_create_cq(
+    context: *mut ibv_context,
+    cqe: c_int,
+    cq_context: *mut c_void,
+    channel: *mut ibv_comp_channel,
+    comp_vector: c_int,
+) -> *mut ibv_cq {
+    let init = ibv_cq_init_attr_ex {
+        // Below 0 is more than there can be of either.
+        cqe: cqe as u32,
+        comp_vector: comp_vector as u32,
+        cq_context,
+        channel,
+        ..ibv_cq_init_attr_ex::ZEROED
+    };
+    pointer(cq::create(context, &init, false, FUNCTIONS).map(Slot::face))
 }
 
 /// `ibv_create_cq_ex(3)`. EOPNOTSUPP: fields, flags or attributes that the device does not have. Else as
@@ -58,7 +50,7 @@ pub unsafe extern "C" fn create_cq_ex(
     // SAFETY: C's word: it is its own to read during the call.
     pointer(unsafe { given(init) }.and_then(|init| {
         let ignore_overrun = ignores_overrun(init)?;
-        Ok(cq::create(context, init, ignore_overrun)?.public().cast())
+        Ok(cq::create(context, init, ignore_overrun, FUNCTIONS)?.public().cast())
     }))
 }
 

@@ -9,15 +9,12 @@ use std::sync::LazyLock;
 
 use transport_rxe_loop::{OpenError, OpenOptions, devices};
 
-use crate::context::{OPENINGS, Opening};
+use crate::context::OPENINGS;
 use crate::errno::{Errno, minus_one, pointer};
-use crate::fork;
+use crate::query::GUID;
 use crate::sys::{IBV_NODE_CA, IBV_TRANSPORT_IB, ibv_context, ibv_device};
 use crate::words::fixed;
-
-/// The globally unique identifier of the device, in network order. Its port's begins as this does, and ends as its
-/// fabric has it.
-pub const GUID: u64 = u64::from_ne_bytes(*b"\x02lo\xff\xfeop\0");
+use crate::{fork, functions};
 
 /// A device, as long as the process lives: pointers to it stay good when a list of them is freed.
 struct Device {
@@ -73,7 +70,7 @@ impl Device {
             // It goes on by those, and fails later where they are too few: then this says why.
             let _ = writeln!(io::stderr(), "{}: RXE_LOOP_LIMITS: {other}", self.name);
         }
-        Opening::publish(context, self.public.get()).map_err(NotOpened::Events)
+        functions::publish(context, self.public.get()).map_err(NotOpened::Events)
     }
 }
 

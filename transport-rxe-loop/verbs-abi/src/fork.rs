@@ -6,7 +6,6 @@
 //! any code of the child's runs, all tables of objects are replaced by empty ones: what it inherited is not found
 //! there, nothing waits, and looking something up costs nobody more for that.
 
-use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,39 +20,9 @@ use crate::pd::DOMAINS;
 use crate::qp::PAIRS;
 use crate::srq::SHARED;
 use crate::sys::{IBV_FORK_UNNEEDED, ibv_fork_status};
-use crate::{probe, wait};
+use crate::{child, probe, wait};
 
-/// Something that a forked child has another one of.
-pub struct Renewed<T>(UnsafeCell<T>);
-
-// SAFETY: it is lent as it is, but for `renew`, whose caller sees to it that nobody has it then.
-unsafe impl<T: Sync> Sync for Renewed<T> {}
-
-impl<T> Renewed<T> {
-    /// The first.
-    pub const fn new(first: T) -> Self {
-        Self(UnsafeCell::new(first))
-    }
-
-    /// That of this process.
-    #[inline]
-    pub const fn get(&'static self) -> &'static T {
-        // SAFETY: initialized, and only written by `renew`.
-        unsafe { &*self.0.get() }
-    }
-
-    /// Puts another in its place, and forgets the former, which may be locked.
-    ///
-    /// # Safety
-    /// The process has one thread, which does not use the former.
-    pub unsafe fn renew(&'static self, next: T) {
-        // SAFETY: the caller's word.
-        unsafe { self.0.get().write(next) };
-    }
-}
-
-/// Whether this process was forked from one that had opened the device.
-static IS_CHILD: AtomicBool = AtomicBool::new(false);
+/// Whether this module hears of forks.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Sees to it that this module hears of forks.
@@ -88,14 +57,7 @@ unsafe extern "C" fn in_child() {
         PAIRS.forget_all();
         wait::renew();
     }
-    IS_CHILD.store(true, Ordering::Relaxed);
-}
-
-/// What to say of a pointer to no object of this process: ENODEV in a forked child, since it may be the parent's,
-/// else ENOENT.
-#[cold]
-pub fn nothing_there() -> Errno {
-    if IS_CHILD.load(Ordering::Relaxed) { Errno::NODEV } else { Errno::NOENT }
+    child::begins();
 }
 
 /// `ibv_fork_init(3)`. Nothing has to be prepared.
@@ -130,8 +92,9 @@ mod tests {
     use cq_core::setup::Access;
 
     use super::*;
-    use crate::channel::{ibv_ack_cq_events, ibv_create_comp_channel, ibv_get_cq_event};
-    use crate::cq::{ibv_create_cq, ibv_destroy_cq, poll_cq};
+    use crate::channel::{ibv_create_comp_channel, ibv_get_cq_event};
+    use crate::cq::{ibv_ack_cq_events, ibv_destroy_cq, poll_cq};
+    use crate::cq_ex::ibv_create_cq;
     use crate::device::{ibv_close_device, ibv_open_device};
     use crate::mr::{ibv_dereg_mr, ibv_reg_mr};
     use crate::mw::{alloc_mw, dealloc_mw};

@@ -73,14 +73,19 @@
 //! # Where things are
 //!
 //! ```text
-//!   sys        what the header declares        table     objects at fixed addresses, behind locks
-//!   errno      every reason as a number        arg       pointers that may be null
-//!
-//!   device --- context --- query, port         names --- async_event, channel      acks, wait, descriptor
-//!                 |
-//!                pd --- mr (probe), mw, ah     cq, cq_ex     srq     qp (modify) --- post --- qp_ex      gate
-//!
-//!   words, rate      numbers in words          fork, absent      what does nothing, or says no
+//!   device                       the list of devices, opening one
+//!   functions, fork              the tables of functions, what a forked child forgets
+//!   async_event, post, qp_ex, cq_ex, modify, query     the verbs that work on several kinds of objects
+//!   qp, draft, convert           queue pairs, requests in C's words
+//!   ah, cq, mr (probe), mw, srq  the other objects
+//!   channel, pd, port
+//!   context, names               an open device, and what its events name
+//!   ..............................................................................................
+//!   table, side, child           objects at fixed addresses, behind locks; what a forked child has of its own
+//!   wait, descriptor, acks, gate waiting for events, acknowledging them; exclusive use
+//!   errno, arg, words, rate      reasons as numbers, pointers that may be null, numbers in words
+//!   absent                       what is not supported
+//!   sys                          what the header declares
 //! ```
 
 mod absent;
@@ -89,13 +94,17 @@ mod ah;
 mod arg;
 mod async_event;
 mod channel;
+mod child;
 mod context;
+mod convert;
 mod cq;
 mod cq_ex;
 mod descriptor;
 mod device;
+mod draft;
 mod errno;
 mod fork;
+mod functions;
 mod gate;
 mod modify;
 mod mr;
@@ -109,6 +118,7 @@ mod qp;
 mod qp_ex;
 mod query;
 mod rate;
+mod side;
 mod srq;
 mod sys;
 mod table;

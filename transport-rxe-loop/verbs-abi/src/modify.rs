@@ -2,16 +2,16 @@
 
 use std::ffi::c_int;
 
-use cq_core::setup::{Access, QpAttrMask, QpCaps};
+use cq_core::setup::{Access, QpAttrMask};
 use transport_rxe_loop::{QpAttr, QpState};
 
-use crate::arg::given;
+use crate::arg::{given, put};
 use crate::errno::{Errno, status};
 use crate::port;
-use crate::qp::{PAIRS, Pair};
+use crate::qp::{PAIRS, Pair, caps_to_c};
 use crate::sys::{
     IBV_MIG_MIGRATED, IBV_MTU_256, IBV_MTU_4096, ibv_ah_attr, ibv_mtu, ibv_qp, ibv_qp_attr,
-    ibv_qp_cap, ibv_qp_state,
+    ibv_qp_init_attr, ibv_qp_state,
 };
 
 /// Bytes of the smallest packet there is an [`ibv_mtu`] for.
@@ -111,7 +111,7 @@ fn bytes_of_c(mtu: ibv_mtu) -> Result<u32, Errno> {
 }
 
 /// What a queue pair was given, and its state, for C: whatever it was not given is 0.
-pub fn to_c(pair: &Pair) -> ibv_qp_attr {
+fn to_c(pair: &Pair) -> ibv_qp_attr {
     let given = pair.qp.attributes();
     let value = |flag| given.value(flag).unwrap_or_default();
     // Every one fits where it came from.
@@ -141,26 +141,40 @@ pub fn to_c(pair: &Pair) -> ibv_qp_attr {
     }
 }
 
-/// Capacities, as C gives them.
-pub const fn caps_of_c(cap: ibv_qp_cap) -> QpCaps {
-    QpCaps {
-        max_send_wr: cap.max_send_wr,
-        max_recv_wr: cap.max_recv_wr,
-        max_send_sge: cap.max_send_sge,
-        max_recv_sge: cap.max_recv_sge,
-        max_inline: cap.max_inline_data,
-    }
+/// `ibv_query_qp(3)`: everything, whatever is asked for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_qp(
+    qp: *mut ibv_qp,
+    attr: *mut ibv_qp_attr,
+    _attr_mask: c_int,
+    init_attr: *mut ibv_qp_init_attr,
+) -> c_int {
+    status(query_qp(qp).and_then(|(found, init)| {
+        // SAFETY: C's word: there is room for both.
+        unsafe { put(attr, found).and_then(|()| put(init_attr, init)) }
+    }))
 }
 
-/// Capacities, for C.
-pub const fn caps_to_c(caps: QpCaps) -> ibv_qp_cap {
-    ibv_qp_cap {
-        max_send_wr: caps.max_send_wr,
-        max_recv_wr: caps.max_recv_wr,
-        max_send_sge: caps.max_send_sge,
-        max_recv_sge: caps.max_recv_sge,
-        max_inline_data: caps.max_inline,
-    }
+fn query_qp(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno> {
+    let slot = PAIRS.find(qp)?;
+    slot.with(|pair| {
+        // SAFETY: the public part, which this library changes under the lock only, and C does not.
+        let ibv_qp { qp_context, send_cq, recv_cq, srq, qp_type, .. } = unsafe { *slot.face() };
+        let attr = to_c(pair);
+        // SAFETY: its state, a number that C and this library write.
+        unsafe { (&raw mut (*slot.face()).state).write_volatile(attr.qp_state) };
+        let init = ibv_qp_init_attr {
+            qp_context,
+            send_cq,
+            recv_cq,
+            srq,
+            cap: attr.cap,
+            qp_type,
+            sq_sig_all: pair.sq_sig_all.into(),
+            padding: 0,
+        };
+        (attr, init)
+    })
 }
 
 #[cfg(test)]

@@ -10,19 +10,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cq_core::transport::CqKey;
 
+use crate::side;
+use crate::sys::{ibv_cq, ibv_qp, ibv_srq};
 use crate::table::{Kind, Slot};
-use crate::{cq, qp, srq};
+
+/// An object that events name: what counts them, and what C knows it by.
+trait Named<S, F>: Send + Sync {
+    fn side(&self) -> &S;
+    fn face(&self) -> *mut F;
+}
+
+impl<T: Kind> Named<T::Side, T::Face> for Slot<T> {
+    fn side(&self) -> &T::Side {
+        Self::side(self)
+    }
+
+    fn face(&self) -> *mut T::Face {
+        Self::face(self)
+    }
+}
 
 /// The objects of one kind.
-pub struct Registry<K, T: Kind>(Mutex<HashMap<K, &'static Slot<T>>>);
+pub struct Registry<K, S: 'static, F: 'static>(Mutex<Objects<K, S, F>>);
 
-impl<K: Eq + Hash, T: Kind> Registry<K, T> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, &'static Slot<T>>> {
+type Objects<K, S, F> = HashMap<K, &'static dyn Named<S, F>>;
+
+impl<K: Eq + Hash, S, F> Registry<K, S, F> {
+    fn lock(&self) -> MutexGuard<'_, Objects<K, S, F>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on events that name `key` are this object's.
-    pub fn add(&self, key: K, slot: &'static Slot<T>) {
+    pub fn add<T: Kind<Side = S, Face = F>>(&self, key: K, slot: &'static Slot<T>) {
         self.lock().insert(key, slot);
     }
 
@@ -32,15 +51,15 @@ impl<K: Eq + Hash, T: Kind> Registry<K, T> {
     }
 
     /// The object that an event is about, once `take` has counted that; `None` if it has gone.
-    pub fn take(&self, key: &K, take: impl FnOnce(&T::Side)) -> Option<&'static Slot<T>> {
+    pub fn take(&self, key: &K, take: impl FnOnce(&S)) -> Option<*mut F> {
         let all = self.lock();
-        let slot = *all.get(key)?;
-        take(slot.side());
-        Some(slot)
+        let named = *all.get(key)?;
+        take(named.side());
+        Some(named.face())
     }
 }
 
-impl<K, T: Kind> Default for Registry<K, T> {
+impl<K, S, F> Default for Registry<K, S, F> {
     fn default() -> Self {
         Self(Mutex::default())
     }
@@ -50,9 +69,9 @@ impl<K, T: Kind> Default for Registry<K, T> {
 #[derive(Default)]
 pub struct Names {
     /// Completion queues.
-    pub cqs: Registry<CqKey, cq::Queue>,
+    pub cqs: Registry<CqKey, side::Queue, ibv_cq>,
     /// Queue pairs, by their numbers.
-    pub qps: Registry<u32, qp::Pair>,
+    pub qps: Registry<u32, side::Pair, ibv_qp>,
     /// Shared receive queues, by theirs.
-    pub srqs: Registry<u32, srq::Shared>,
+    pub srqs: Registry<u32, side::Shared, ibv_srq>,
 }

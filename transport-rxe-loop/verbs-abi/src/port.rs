@@ -2,11 +2,12 @@
 
 use std::ffi::{c_int, c_uint};
 
+use cq_core::setup::Gid;
 use transport_rxe_loop::DeviceAttr;
 
-use crate::arg::put;
+use crate::arg::{put, put_sized};
+use crate::context::attributes;
 use crate::errno::{Errno, minus_one, status};
-use crate::query::{attributes, gid, put_sized};
 use crate::sys::{
     COMPAT_PORT_ATTR_LEN, IBV_GID_TYPE_IB, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_256, IBV_PORT_ACTIVE,
     ibv_context, ibv_gid, ibv_gid_entry, ibv_mtu, ibv_port_attr,
@@ -26,6 +27,11 @@ const LINK_UP: u8 = 5;
 /// Four lanes of 25 Gb/s, as the specification numbers them. Nothing is ever as slow as it says.
 const WIDTH_4X: u8 = 2;
 const SPEED_EDR: u8 = 32;
+
+/// A global identifier, as C has it.
+pub const fn gid(Gid(raw): Gid) -> ibv_gid {
+    ibv_gid { raw }
+}
 
 /// What the device says of itself, if it has such a port.
 fn at_port(context: *const ibv_context, port: u32) -> Result<DeviceAttr, Errno> {

@@ -3,8 +3,6 @@
 //! Sends are put into the queue one by one as they are translated, and posted when the list ends; receives are
 //! translated into an array first, a chunk at a time. Nothing is allocated.
 
-pub mod convert;
-
 use std::ffi::c_int;
 
 use cq_core::transport::{Post, PostError};
@@ -12,15 +10,16 @@ use cq_core::wr::{Data, RecvWr, SendOp, SendWr};
 use heapless::Vec;
 use transport_rxe_loop::{Batch, QpType, QueuePair};
 
-use self::convert::{Gathered, To, bind, bytes, flags, operation, pieces, put_to, renew};
 use crate::ah::ADDRESSES;
 use crate::arg::given;
+use crate::convert::{Gathered, To, bind, bytes, flags, operation, pieces, put_to, renew};
 use crate::errno::{Errno, status};
 use crate::mw::{Posted, WINDOWS};
 use crate::qp::PAIRS;
+use crate::srq::{SHARED, Shared};
 use crate::sys::{
     IBV_SEND_INLINE, IBV_WR_BIND_MW, IBV_WR_LOCAL_INV, ibv_qp, ibv_recv_wr, ibv_send_wr,
-    ibv_send_wr_bind_mw,
+    ibv_send_wr_bind_mw, ibv_srq,
 };
 
 /// Receives that are handed over together.
@@ -62,12 +61,29 @@ pub unsafe extern "C" fn post_recv(
     unsafe { telling(wr, bad_wr, post) }
 }
 
+/// `ibv_post_srq_recv(3)`. ENOMEM: the queue is full. EINVAL: too many pieces.
+pub unsafe extern "C" fn post_srq_recv(
+    srq: *mut ibv_srq,
+    wr: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+) -> c_int {
+    let post = |at: &mut *mut ibv_recv_wr| {
+        SHARED.find(srq)?.with(|Shared { srq, .. }| {
+            let max_sge = srq.caps().max_sge;
+            // SAFETY: C's word: a list of receives, which nobody changes during the call.
+            unsafe { receives(at, max_sge, |list| srq.post_recv(list)) }
+        })?
+    };
+    // SAFETY: C's word: there is room for a pointer.
+    unsafe { telling(wr, bad_wr, post) }
+}
+
 /// Posts a list, and tells C where that stopped, if it did.
 ///
 /// # Safety
 /// If `bad` is not null, there is room for a pointer.
 #[inline]
-pub unsafe fn telling<W>(
+unsafe fn telling<W>(
     first: *mut W,
     bad: *mut *mut W,
     post: impl FnOnce(&mut *mut W) -> Result<(), Errno>,
@@ -92,7 +108,7 @@ pub unsafe fn telling<W>(
 /// # Safety
 /// It is null, or a list of receives with their pieces, which nobody changes meanwhile.
 #[inline]
-pub unsafe fn receives(
+unsafe fn receives(
     at: &mut *mut ibv_recv_wr,
     max_sge: u32,
     mut post: impl FnMut(&[RecvWr<'_>]) -> Result<(), PostError>,

@@ -1,4 +1,4 @@
-//! Queue pairs: `ibv_create_qp(3)`, `ibv_create_qp_ex(3)`, and what is done with one but for
+//! Queue pairs: `ibv_create_qp(3)`, and what is done with one but for
 //! [posting](crate::post) and [modifying](crate::modify).
 
 use std::ffi::c_int;
@@ -9,21 +9,17 @@ use std::sync::Arc;
 use cq_core::setup::{QpCaps, QpType};
 use transport_rxe_loop::{Cq, ProtectionDomain, QpInit, QueuePair, SharedReceiveQueue};
 
-use crate::acks::Acks;
-use crate::arg::{changed, put};
-use crate::context::OPENINGS;
+use crate::arg::changed;
 use crate::cq::{QUEUES, Queue};
+use crate::draft::Draft;
 use crate::errno::{Errno, pointer, status};
-use crate::gate::Gate;
-use crate::modify;
 use crate::names::Names;
 use crate::pd::DOMAINS;
-use crate::qp_ex::{self, Draft};
+use crate::side;
 use crate::srq::SHARED;
 use crate::sys::{
-    IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-    IBV_QPS_RESET, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_ah_attr, ibv_context, ibv_pd, ibv_qp,
-    ibv_qp_attr, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_type, ibv_srq,
+    IBV_QPS_RESET, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, ibv_ah_attr, ibv_pd, ibv_qp, ibv_qp_cap,
+    ibv_qp_ex, ibv_qp_init_attr, ibv_qp_type, ibv_srq,
 };
 use crate::table::{Kind, Slot, Table};
 
@@ -31,35 +27,23 @@ use crate::table::{Kind, Slot, Table};
 pub struct Pair {
     pub qp: QueuePair,
     names: Arc<Names>,
-    sq_sig_all: bool,
+    /// Whether every send completes with an entry.
+    pub sq_sig_all: bool,
     /// The way to its peer, as it was given.
     pub path: ibv_ah_attr,
     /// What is posted through functions of its own.
     pub draft: Draft,
 }
 
-/// What is reached without it.
-#[derive(Default)]
-pub struct Side {
-    /// Its asynchronous events.
-    pub reports: Acks,
-    /// Whose turn it is to post through its functions.
-    pub gate: Gate,
-}
-
 impl Kind for Pair {
     type Public = ibv_qp_ex;
     type Face = ibv_qp;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_qp_ex, qp_base.handle));
-    type Side = Side;
+    type Side = side::Pair;
 }
 
 /// Those of this process.
 pub static PAIRS: Table<Pair> = Table::new();
-
-/// What can be asked for by [`create_qp_ex`].
-const KNOWN: u32 =
-    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 /// `ibv_create_qp(3)`. EINVAL: capacities past the device's limits, or a queue of another fabric. ENOMEM: too many, or no
 /// memory. EOPNOTSUPP: a type that the device does not have, or that has no shared receives.
@@ -69,58 +53,29 @@ pub unsafe extern "C" fn ibv_create_qp(
     init: *mut ibv_qp_init_attr,
 ) -> *mut ibv_qp {
     // SAFETY: C's word: what it makes the queue pair of is its own to read and write during the call.
-    pointer(unsafe { changed(init) }.and_then(|init| create_qp(pd, init, None)))
+    pointer(unsafe { changed(init) }.and_then(|init| create_qp(pd, init, None, ibv_qp_ex::ZEROED)))
 }
 
-/// `ibv_create_qp_ex(3)`. As above; EOPNOTSUPP: more is asked for than a protection domain and operations, or an
-/// operation that the type does not have.
-pub unsafe extern "C" fn create_qp_ex(
-    context: *mut ibv_context,
-    init: *mut ibv_qp_init_attr_ex,
-) -> *mut ibv_qp {
-    // SAFETY: as above.
-    pointer(unsafe { changed(init) }.and_then(|init| create_with(context, init)))
-}
-
-fn create_with(
-    context: *mut ibv_context,
-    init: &mut ibv_qp_init_attr_ex,
-) -> Result<*mut ibv_qp, Errno> {
-    OPENINGS.find(context)?;
-    let with_flags = init.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0;
-    if init.comp_mask & !KNOWN != 0 || with_flags && init.create_flags != 0 {
-        return Err(Errno::OPNOTSUPP);
-    }
-    if init.comp_mask & IBV_QP_INIT_ATTR_PD == 0 {
-        return Err(Errno::INVAL);
-    }
-    if DOMAINS.find(init.pd)?.with(|domain| domain.opening.face())? != context {
-        return Err(Errno::INVAL);
-    }
-    let with_ops = init.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0;
-    let ops = with_ops.then_some(init.send_ops_flags);
-    let pd = init.pd;
-    // SAFETY: it begins as the shorter one does, as the header has it, too.
-    create_qp(pd, unsafe { &mut *ptr::from_mut(init).cast() }, ops)
-}
-
-/// Makes a queue pair that has these operations as functions of its own, if it has such functions.
-fn create_qp(
+/// Makes a queue pair that has these operations as `functions` of its own, if it has any.
+///
+/// # Errors
+/// As for [`ibv_create_qp`].
+pub fn create_qp(
     pd: *mut ibv_pd,
     init: &mut ibv_qp_init_attr,
     ops: Option<u64>,
+    functions: ibv_qp_ex,
 ) -> Result<*mut ibv_qp, Errno> {
     let qp_type = type_of_c(init.qp_type)?;
     let draft = Draft::new(qp_type, ops)?;
-    let caps = draft.suffice(modify::caps_of_c(init.cap));
+    let caps = draft.suffice(caps_of_c(init.cap));
     let domain = DOMAINS.find(pd)?;
     let (qp, names, opening) = domain.with(|domain| {
         let qp = create_in(&domain.pd, init, (qp_type, caps))?;
         Ok::<_, Errno>((qp, Arc::clone(&domain.names), domain.opening))
     })??;
-    let (number, cap) = (qp.number(), modify::caps_to_c(qp.caps()));
+    let (number, cap) = (qp.number(), caps_to_c(qp.caps()));
     let (sq_sig_all, path) = (init.sq_sig_all != 0, ibv_ah_attr::ZEROED);
-    let functions = if draft.has_ops() { qp_ex::FUNCTIONS } else { ibv_qp_ex::ZEROED };
     let pair = Pair { qp, names: Arc::clone(&names), sq_sig_all, path, draft };
     let slot = PAIRS.insert(pair, |handle| ibv_qp_ex {
         qp_base: ibv_qp {
@@ -156,6 +111,28 @@ pub const fn type_of_c(qp_type: ibv_qp_type) -> Result<QpType, Errno> {
     }
 }
 
+/// Capacities, as C gives them.
+pub const fn caps_of_c(cap: ibv_qp_cap) -> QpCaps {
+    QpCaps {
+        max_send_wr: cap.max_send_wr,
+        max_recv_wr: cap.max_recv_wr,
+        max_send_sge: cap.max_send_sge,
+        max_recv_sge: cap.max_recv_sge,
+        max_inline: cap.max_inline_data,
+    }
+}
+
+/// Capacities, for C.
+pub const fn caps_to_c(caps: QpCaps) -> ibv_qp_cap {
+    ibv_qp_cap {
+        max_send_wr: caps.max_send_wr,
+        max_recv_wr: caps.max_recv_wr,
+        max_send_sge: caps.max_send_sge,
+        max_recv_sge: caps.max_recv_sge,
+        max_inline_data: caps.max_inline,
+    }
+}
+
 /// The device's queue pair.
 fn create_in(
     pd: &ProtectionDomain,
@@ -180,7 +157,7 @@ fn with_srq<R>(
     if srq.is_null() {
         return Ok(work(None));
     }
-    SHARED.find(srq)?.with(|shared| work(Some(shared.queue())))
+    SHARED.find(srq)?.with(|shared| work(Some(&shared.srq)))
 }
 
 /// Works with two completion queues, which may be the same. Their locks are taken in the order of their
@@ -218,42 +195,6 @@ fn destroy_qp(qp: *const ibv_qp) -> Result<(), Errno> {
     slot.side().gate.leave();
     PAIRS.free(slot);
     Ok(())
-}
-
-/// `ibv_query_qp(3)`: everything, whatever is asked for.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_qp(
-    qp: *mut ibv_qp,
-    attr: *mut ibv_qp_attr,
-    _attr_mask: c_int,
-    init_attr: *mut ibv_qp_init_attr,
-) -> c_int {
-    status(query_qp(qp).and_then(|(found, init)| {
-        // SAFETY: C's word: there is room for both.
-        unsafe { put(attr, found).and_then(|()| put(init_attr, init)) }
-    }))
-}
-
-fn query_qp(qp: *const ibv_qp) -> Result<(ibv_qp_attr, ibv_qp_init_attr), Errno> {
-    let slot = PAIRS.find(qp)?;
-    slot.with(|pair| {
-        // SAFETY: the public part, which this library changes under the lock only, and C does not.
-        let ibv_qp { qp_context, send_cq, recv_cq, srq, qp_type, .. } = unsafe { *slot.face() };
-        let attr = modify::to_c(pair);
-        // SAFETY: its state, a number that C and this library write.
-        unsafe { (&raw mut (*slot.face()).state).write_volatile(attr.qp_state) };
-        let init = ibv_qp_init_attr {
-            qp_context,
-            send_cq,
-            recv_cq,
-            srq,
-            cap: attr.cap,
-            qp_type,
-            sq_sig_all: pair.sq_sig_all.into(),
-            padding: 0,
-        };
-        (attr, init)
-    })
 }
 
 /// `ibv_qp_to_qp_ex(3)`: null, if it was made without functions of its own.

@@ -1,31 +1,32 @@
 //! The functions that a queue pair carries with it, to post with: `ibv_wr_start(3)` and those that follow it.
 //!
 //! Between `ibv_wr_start` and `ibv_wr_complete` or `ibv_wr_abort` a thread has the queue pair's functions for
-//! itself. What it asks for is [written down](draft), and posted as a whole: none of the functions between fails,
+//! itself. What it asks for is [written down](crate::draft), and posted as a whole: none of the functions between fails,
 //! and what went wrong is told at the end.
 
-mod draft;
-
 use std::ffi::{c_int, c_void};
+use std::ptr;
 
 use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp};
 use transport_rxe_loop::QueuePair;
 
-pub use self::draft::Draft;
-use self::draft::WORD;
 use crate::ah::ADDRESSES;
-use crate::arg::given;
-use crate::errno::{Errno, status};
+use crate::arg::{changed, given};
+use crate::context::OPENINGS;
+use crate::convert::{Gathered, bind, memory, pieces};
+use crate::draft::{Draft, WORD};
+use crate::errno::{Errno, pointer, status};
 use crate::mw::{WINDOWS, Window};
-use crate::post::convert::{Gathered, bind, memory, pieces};
-use crate::qp::{PAIRS, Pair};
+use crate::pd::DOMAINS;
+use crate::qp::{self, PAIRS, Pair};
 use crate::sys::{
     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
     IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH,
     IBV_QP_EX_WITH_LOCAL_INV, IBV_QP_EX_WITH_RDMA_READ, IBV_QP_EX_WITH_RDMA_WRITE,
     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
-    IBV_QP_EX_WITH_SEND_WITH_INV, ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp_ex,
-    ibv_sge,
+    IBV_QP_EX_WITH_SEND_WITH_INV, IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD,
+    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info,
+    ibv_qp, ibv_qp_ex, ibv_qp_init_attr_ex, ibv_sge,
 };
 use crate::table::Slot;
 
@@ -55,6 +56,43 @@ pub const FUNCTIONS: ibv_qp_ex = ibv_qp_ex {
     wr_flush: Some(wr_flush),
     ..ibv_qp_ex::ZEROED
 };
+
+/// What can be asked for by [`create_qp_ex`].
+const KNOWN: u32 =
+    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+/// `ibv_create_qp_ex(3)`. As `ibv_create_qp`; EOPNOTSUPP: more is asked for than a protection domain and operations, or an
+/// operation that the type does not have.
+pub unsafe extern "C" fn create_qp_ex(
+    context: *mut ibv_context,
+    init: *mut ibv_qp_init_attr_ex,
+) -> *mut ibv_qp {
+    // SAFETY: C's word: what it makes the queue pair of is its own to read and write during the call.
+    pointer(unsafe { changed(init) }.and_then(|init| create_with(context, init)))
+}
+
+fn create_with(
+    context: *mut ibv_context,
+    init: &mut ibv_qp_init_attr_ex,
+) -> Result<*mut ibv_qp, Errno> {
+    OPENINGS.find(context)?;
+    let with_flags = init.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0;
+    if init.comp_mask & !KNOWN != 0 || with_flags && init.create_flags != 0 {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if init.comp_mask & IBV_QP_INIT_ATTR_PD == 0 {
+        return Err(Errno::INVAL);
+    }
+    if DOMAINS.find(init.pd)?.with(|domain| domain.opening.face())? != context {
+        return Err(Errno::INVAL);
+    }
+    let with_ops = init.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0;
+    let ops = with_ops.then_some(init.send_ops_flags);
+    let pd = init.pd;
+    // SAFETY: it begins as the shorter one does, as the header has it, too.
+    let init = unsafe { &mut *ptr::from_mut(init).cast() };
+    qp::create_qp(pd, init, ops, if with_ops { FUNCTIONS } else { ibv_qp_ex::ZEROED })
+}
 
 /// `ibv_wr_start(3)`.
 unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {

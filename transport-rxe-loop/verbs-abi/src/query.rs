@@ -2,42 +2,31 @@
 
 use std::ffi::c_int;
 
-use cq_core::setup::Gid;
 use transport_rxe_loop::{DeviceAttr, MemoryWindows};
 
 use crate::ah::Address;
-use crate::arg::{given, put};
-use crate::context::OPENINGS;
-use crate::device::GUID;
+use crate::arg::{given, put, put_sized};
+use crate::context::attributes;
 use crate::errno::{Errno, status};
 use crate::pd::Domain;
 use crate::sys::{
     IB_UVERBS_DEVICE_ATOMIC_WRITE, IB_UVERBS_DEVICE_FLUSH_GLOBAL,
     IB_UVERBS_DEVICE_FLUSH_PERSISTENT, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS,
     IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SYS_IMAGE_GUID,
-    ibv_context, ibv_cq_moderation_caps, ibv_device_attr, ibv_device_attr_ex, ibv_gid,
+    ibv_context, ibv_cq_moderation_caps, ibv_device_attr, ibv_device_attr_ex,
     ibv_query_device_ex_input,
 };
 use crate::table::Table;
 use crate::words::fixed;
 use crate::{port, probe};
 
+/// The globally unique identifier of the device, in network order. Its port's begins as this does, and ends as its
+/// fabric has it.
+pub const GUID: u64 = u64::from_ne_bytes(*b"\x02lo\xff\xfeop\0");
+
 /// How many regions there can be beside all the windows that C programs are told of: the device has places for both
 /// together, and a window without a region is good for nothing.
 const TO_BIND: u32 = 64;
-
-/// What the device says of itself.
-///
-/// # Errors
-/// EINVAL, ENOENT: the context is none.
-pub fn attributes(context: *const ibv_context) -> Result<DeviceAttr, Errno> {
-    OPENINGS.find(context)?.with(|opening| opening.device.attributes())
-}
-
-/// A global identifier, as C has it.
-pub const fn gid(Gid(raw): Gid) -> ibv_gid {
-    ibv_gid { raw }
-}
 
 /// `ibv_query_device(3)`. EINVAL, ENOENT: no context, or no room.
 #[unsafe(no_mangle)]
@@ -66,27 +55,6 @@ pub unsafe extern "C" fn query_device_ex(
     let found = attributes(context);
     // SAFETY: C's word: null, or room for so many bytes.
     status(found.and_then(|found| unsafe { put_sized(attr, attr_size, &attr_ex(&found)) }))
-}
-
-/// Puts a structure where C wants it, or the beginning of it, or more than it has, which is 0.
-///
-/// # Errors
-/// EINVAL: the pointer is null.
-///
-/// # Safety
-/// If it is not null, there is room for `size` bytes.
-pub unsafe fn put_sized<T>(pointer: *mut T, size: usize, value: &T) -> Result<(), Errno> {
-    if pointer.is_null() {
-        return Err(Errno::INVAL);
-    }
-    let known = size.min(size_of::<T>());
-    let to = pointer.cast::<u8>();
-    // SAFETY: the caller's word, and `known` bytes of the value.
-    unsafe {
-        to.copy_from_nonoverlapping((&raw const *value).cast(), known);
-        to.add(known).write_bytes(0, size - known);
-    }
-    Ok(())
 }
 
 fn int(count: u32) -> c_int {
@@ -232,13 +200,5 @@ mod tests {
         assert_eq!((answer, attr.phys_port_cnt_ex), (0, 99));
         assert_eq!(query_ex(context, 0, size_of::<ibv_device_attr>() - 1).0, libc::EINVAL);
         assert_eq!(query_ex(context, 1, whole).0, libc::EINVAL);
-    }
-
-    #[test]
-    fn what_a_newer_header_has_more_is_0() {
-        let mut room = [7_u32; 4];
-        // SAFETY: there is room for four numbers, of which the first is the value.
-        unsafe { put_sized(room.as_mut_ptr(), 12, &5).unwrap() };
-        assert_eq!(room, [5, 0, 0, 7]);
     }
 }

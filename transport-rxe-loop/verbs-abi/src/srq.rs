@@ -6,46 +6,30 @@ use std::sync::Arc;
 
 use transport_rxe_loop::{SharedReceiveQueue, SrqInit};
 
-use crate::acks::Acks;
 use crate::arg::{changed, given, put};
 use crate::errno::{Errno, pointer, status};
 use crate::names::Names;
 use crate::pd::DOMAINS;
-use crate::post;
-use crate::sys::{
-    IBV_SRQ_LIMIT, IBV_SRQ_MAX_WR, ibv_pd, ibv_recv_wr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
-};
+use crate::side;
+use crate::sys::{IBV_SRQ_LIMIT, IBV_SRQ_MAX_WR, ibv_pd, ibv_srq, ibv_srq_attr, ibv_srq_init_attr};
 use crate::table::{Kind, Table};
 
 /// A shared receive queue.
 pub struct Shared {
-    srq: SharedReceiveQueue,
+    /// The device's.
+    pub srq: SharedReceiveQueue,
     names: Arc<Names>,
-}
-
-/// What is reached without it.
-#[derive(Default)]
-pub struct Side {
-    /// Its asynchronous events.
-    pub reports: Acks,
 }
 
 impl Kind for Shared {
     type Public = ibv_srq;
     type Face = ibv_srq;
     const HANDLE: Option<usize> = Some(offset_of!(ibv_srq, handle));
-    type Side = Side;
+    type Side = side::Shared;
 }
 
 /// Those of this process.
 pub static SHARED: Table<Shared> = Table::new();
-
-impl Shared {
-    /// The device's.
-    pub const fn queue(&self) -> &SharedReceiveQueue {
-        &self.srq
-    }
-}
 
 /// `ibv_create_srq(3)`. EINVAL: a capacity of 0, or past the device's limit. ENOMEM: too many, or no memory.
 #[unsafe(no_mangle)]
@@ -140,23 +124,6 @@ pub unsafe extern "C" fn get_srq_num(srq: *mut ibv_srq, srq_num: *mut u32) -> c_
     let number = SHARED.find(srq).and_then(|slot| slot.with(|shared| shared.srq.number()));
     // SAFETY: C's word: there is room for a number.
     status(number.and_then(|number| unsafe { put(srq_num, number) }))
-}
-
-/// `ibv_post_srq_recv(3)`. ENOMEM: the queue is full. EINVAL: too many pieces.
-pub unsafe extern "C" fn post_srq_recv(
-    srq: *mut ibv_srq,
-    wr: *mut ibv_recv_wr,
-    bad_wr: *mut *mut ibv_recv_wr,
-) -> c_int {
-    let post = |at: &mut *mut ibv_recv_wr| {
-        SHARED.find(srq)?.with(|Shared { srq, .. }| {
-            let max_sge = srq.caps().max_sge;
-            // SAFETY: C's word: a list of receives, which nobody changes during the call.
-            unsafe { post::receives(at, max_sge, |list| srq.post_recv(list)) }
-        })?
-    };
-    // SAFETY: C's word: there is room for a pointer.
-    unsafe { post::telling(wr, bad_wr, post) }
 }
 
 #[cfg(test)]

@@ -6,11 +6,10 @@
 //! |---|---|
 //! | `numbers` | enumerations, as integers: programs write them, so any number is legal |
 //! | `device` | devices, ports, addresses of ports, and their attributes |
-//! | `objects` | what handles point to, and events |
+//! | `objects` | what handles point to, an open device with its functions, work requests, events |
 //! | `attributes` | what objects are made, changed and queried with |
-//! | `work` | work requests |
 //! | `extended` | queue pairs and completion queues with functions of their own |
-//! | `context` | the tables of functions that the header's inline functions call |
+//! | `context` | the functions of an open device that came later |
 //!
 //! Numbers that cq-core has as the header has them are not declared again. They are of the same layout, or have
 //! C's bits: [`WcFlags`](cq_core::wc::WcFlags), [`SendFlags`](cq_core::wr::SendFlags) but for those in
@@ -41,7 +40,6 @@ mod extended;
 mod layout;
 mod numbers;
 mod objects;
-mod work;
 
 pub use self::attributes::*;
 pub use self::context::*;
@@ -49,8 +47,10 @@ pub use self::device::*;
 pub use self::extended::*;
 pub use self::numbers::*;
 pub use self::objects::*;
-pub use self::work::*;
 
 pub use cq_core::async_event::AsyncEventType as ibv_event_type;
 pub use cq_core::wc::{Wc as ibv_wc, WcOpcode as ibv_wc_opcode, WcStatus as ibv_wc_status};
 pub use cq_core::wr::Sge as ibv_sge;
+
+/// A function that is never there: NULL, where the header's inline functions find that it is not supported.
+pub type Unsupported = Option<unsafe extern "C" fn()>;

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix_futex_sync::Mutex;
 
+use crate::child::{self, Renewed};
 use crate::errno::Errno;
-use crate::fork::{self, Renewed};
 
 /// Slots of the first chunk; each further chunk has twice as many.
 const FIRST: usize = 64;
@@ -162,7 +162,7 @@ impl<T: Kind> Table<T> {
     #[inline]
     pub fn named(&'static self, face: *const T::Face) -> Result<&'static Slot<T>, Errno> {
         let slot = self.at(face.addr().wrapping_sub(T::FACE));
-        slot.ok_or_else(|| if face.is_null() { Errno::INVAL } else { fork::nothing_there() })
+        slot.ok_or_else(|| if face.is_null() { Errno::INVAL } else { child::nothing_there() })
     }
 
     /// The slot whose public part begins at this address.

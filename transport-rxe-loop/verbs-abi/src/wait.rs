@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use rustix::pipe::{PipeFlags, pipe_with};
 use transport_rxe_loop::descriptor::above_streams;
 
+use crate::child::Renewed;
 use crate::errno::Errno;
-use crate::fork::Renewed;
 
 /// What looking for an event found.
 #[derive(Clone, Copy)]

@@ -92,7 +92,7 @@ mod tests {
     use rdma_sys::{ibv_cq, ibv_qp, ibv_srq};
 
     use super::*;
-    use crate::sys::poll::Polling;
+    use crate::sys::polling::Polling;
 
     fn described(event_type: u32, element: Object) -> AsyncEvent {
         // SAFETY: what the element points to is alive, or the type does not say that it points anywhere.

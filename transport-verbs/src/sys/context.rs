@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use rdma_sys::{
     ibv_close_device, ibv_context, ibv_device, ibv_free_device_list, ibv_get_device_list,
-    ibv_get_device_name, ibv_open_device,
+    ibv_get_device_name, ibv_gid_entry, ibv_open_device, ibv_port_attr,
 };
 use rustix::io::Errno;
 
@@ -118,6 +118,18 @@ impl Context {
     /// What the device can do at most.
     pub const fn attributes(&self) -> &DeviceAttr {
         &self.attributes
+    }
+
+    /// `ibv_query_port(3)`.
+    pub fn query_port(&self, number: u8) -> io::Result<ibv_port_attr> {
+        // SAFETY: the context is open.
+        unsafe { ext::query_port(self.raw(), number) }
+    }
+
+    /// `ibv_query_gid_table(3)`: the entries of all ports that are in use, at most `room`.
+    pub fn query_gids(&self, room: usize) -> io::Result<Vec<ibv_gid_entry>> {
+        // SAFETY: the context is open.
+        unsafe { ext::query_gids(self.raw(), room) }
     }
 }
 

@@ -13,7 +13,7 @@ use rdma_sys::{
 
 use super::channel::Channel;
 use super::context::Context;
-use super::poll::Polling;
+use super::polling::Polling;
 use super::reports::Reports;
 use super::{check, ext};
 

@@ -15,7 +15,6 @@ use rdma_sys::{
 };
 
 use super::check;
-use super::context::Context;
 use crate::attributes::DeviceAttr;
 use cq_core::setup::Gid;
 
@@ -76,11 +75,13 @@ pub unsafe fn attributes(context: NonNull<ibv_context>) -> io::Result<DeviceAttr
 }
 
 /// `ibv_query_port(3)`.
-pub fn query_port(context: &Context, number: u8) -> io::Result<ibv_port_attr> {
-    let context = context.raw();
+///
+/// # Safety
+/// The context is open.
+pub unsafe fn query_port(context: *mut ibv_context, number: u8) -> io::Result<ibv_port_attr> {
     // SAFETY: all zero is a value of each field, all of them numbers.
     let mut attr: ibv_port_attr = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: the context is open; there is room for as much as is said.
+    // SAFETY: the context is open, says the caller; there is room for as much as is said.
     check(unsafe {
         match operation!(context, query_port) {
             Some(query) => query(context, number, &mut attr, size_of_val(&attr)),
@@ -91,15 +92,17 @@ pub fn query_port(context: &Context, number: u8) -> io::Result<ibv_port_attr> {
 }
 
 /// `ibv_query_gid_table(3)`: the entries of all ports that are in use; `room` for as many.
-pub fn query_gids(context: &Context, room: usize) -> io::Result<Vec<ibv_gid_entry>> {
+///
+/// # Safety
+/// The context is open.
+pub unsafe fn query_gids(context: *mut ibv_context, room: usize) -> io::Result<Vec<ibv_gid_entry>> {
     let mut entries = Vec::new();
     // How long its tables are is the device's word.
     entries.try_reserve_exact(room).map_err(|_| rustix::io::Errno::NOMEM)?;
     let size = size_of::<ibv_gid_entry>();
-    // SAFETY: the context is open; the vector has room for so many entries of this size.
-    let count = unsafe {
-        _ibv_query_gid_table(context.raw(), entries.as_mut_ptr(), entries.capacity(), 0, size)
-    };
+    // SAFETY: the context is open, says the caller; the vector has room for so many entries of this size.
+    let count =
+        unsafe { _ibv_query_gid_table(context, entries.as_mut_ptr(), entries.capacity(), 0, size) };
     let count = usize::try_from(count).map_err(|_| {
         io::Error::from_raw_os_error(c_int::try_from(count.wrapping_neg()).unwrap_or(0))
     })?;
@@ -219,7 +222,7 @@ mod tests {
             return;
         };
         let context = crate::Context::open(&name).unwrap();
-        let error = query_gids(context.raw(), 1 << 50).map(drop).unwrap_err();
+        let error = context.raw().query_gids(1 << 50).map(drop).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOMEM.raw_os_error()));
     }
 

@@ -1,13 +1,37 @@
 //! Ports, in our own words: what the library writes is judged here.
 
-use std::io;
+use std::{fmt, io};
 
+use cq_core::foreign_number;
+use cq_core::setup::Gid;
 use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_mtu};
 
 use super::context::Context;
 use super::ext;
-use crate::port::PortState;
-use cq_core::setup::Gid;
+
+foreign_number! {
+    /// `enum ibv_port_state`: whether a port carries traffic. Any number is legal (C3).
+    PortState {
+        /// Nobody said.
+        NOP = 0, "no state change (NOP)";
+        /// No link.
+        DOWN = 1, "down";
+        /// A link, but no addresses yet.
+        INIT = 2, "init";
+        /// Addresses, but no traffic yet.
+        ARMED = 3, "armed";
+        /// It carries traffic.
+        ACTIVE = 4, "active";
+        /// It did, and may again.
+        ACTIVE_DEFER = 5, "active defer";
+    }
+}
+
+impl fmt::Display for PortState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text().unwrap_or("unknown"))
+    }
+}
 
 /// What is known of a port.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +61,7 @@ pub struct GidEntry {
 
 /// Asks what is known of a port.
 pub fn query(context: &Context, number: u8) -> io::Result<PortAttr> {
-    let attr = ext::query_port(context, number)?;
+    let attr = context.query_port(number)?;
     Ok(PortAttr {
         state: PortState(attr.state),
         lid: attr.lid,
@@ -52,9 +76,9 @@ pub fn query(context: &Context, number: u8) -> io::Result<PortAttr> {
 pub fn gids(context: &Context, number: u8) -> io::Result<Vec<GidEntry>> {
     let mut room = 0;
     for port in 1..=context.attributes().phys_port_cnt {
-        room += usize::try_from(ext::query_port(context, port)?.gid_tbl_len).unwrap_or(0);
+        room += usize::try_from(context.query_port(port)?.gid_tbl_len).unwrap_or(0);
     }
-    let of_port = ext::query_gids(context, room)?.into_iter().filter_map(|entry| {
+    let of_port = context.query_gids(room)?.into_iter().filter_map(|entry| {
         let index = u8::try_from(entry.gid_index).ok()?;
         let gid = ext::gid(&entry);
         (entry.port_num == number.into()).then_some(GidEntry { index, gid, kind: entry.gid_type })

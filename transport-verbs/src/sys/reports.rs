@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cq_core::transport::CqKey;
 
-use super::poll::Polling;
+use super::polling::Polling;
 
 /// How many events are acknowledged at a time.
 const BATCH: u32 = 64;

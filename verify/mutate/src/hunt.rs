@@ -6,12 +6,11 @@
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use crate::attempt::{AttemptError, Ended, On, attempt};
 use crate::baseline::Baseline;
 use crate::checks::{Check, Kind};
 use crate::kept::Kept;
+use crate::outcome::Outcome;
 use crate::plant::{Mutant, Operator};
 
 /// What a check may take with a mutant, at least.
@@ -23,30 +22,6 @@ const TIMES: f64 = 8.0;
 
 /// What a model with more preemptions may take: its own limit, and then some.
 const LIMIT_OF_MORE: Duration = Duration::from_secs(150);
-
-/// What became of a mutant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "outcome")]
-pub enum Outcome {
-    /// A check failed, or did not end.
-    Noticed {
-        /// What the check is one of.
-        kind: Kind,
-        /// Its name.
-        by: String,
-        /// Whether it did not end in its time.
-        late: bool,
-    },
-    /// None did.
-    Survived {
-        /// How many reach it.
-        reached: usize,
-        /// The quickest of them, by name.
-        reached_by: Vec<String>,
-    },
-    /// None did so far: there are more checks, or the time was over.
-    Undecided,
-}
 
 /// Which checks a mutant is tried on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

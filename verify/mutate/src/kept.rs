@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::hunt::Outcome;
+use crate::outcome::Outcome;
 use crate::plant::{Mutant, Name};
 
 /// Where it is, relative to the workspace.

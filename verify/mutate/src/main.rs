@@ -17,7 +17,7 @@
 //! | [`checks`], [`attempt`], [`baseline`] | what may notice a mutant, one run of it, and what it does by itself |
 //! | [`hunt`], [`choose`], [`workers`] | trying mutants: on which checks, in which order, by several threads |
 //! | [`kept`] | the survivors that are explained |
-//! | [`record`], [`report`] | what became of each, and of all |
+//! | [`outcome`], [`record`], [`report`] | what became of each, and of all |
 //! | [`controls`] | wrong texts that are written by hand, and the loom models that must fail with each |
 //! | [`progress`] | what is said while it goes on |
 
@@ -37,6 +37,7 @@ mod constants;
 mod controls;
 mod hunt;
 mod kept;
+mod outcome;
 mod plant;
 mod progress;
 mod record;

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use crate::hunt::Outcome;
+use crate::outcome::Outcome;
 use crate::plant::{Mutant, Name, Operator};
 use crate::sources::Area;
 use crate::workers::lock;

@@ -6,8 +6,8 @@ use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
 
 use crate::checks::Kind;
-use crate::hunt::Outcome;
 use crate::kept::{Kept, Stale};
+use crate::outcome::Outcome;
 use crate::plant::Mutant;
 use crate::sources::Area;
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::plant::{Planted, Planting, Rendered, render};
 
 /// The module that knows which mutant is on.
-const RUNTIME: &str = include_str!("runtime/mutants.rs");
+const RUNTIME: &str = include_str!("../runtime/mutants.rs");
 const RUNTIME_PATH: &str = "cq-core/src/mutants.rs";
 const ROOT_OF_CORE: &str = "cq-core/src/lib.rs";
 const MANIFEST: &str = "Cargo.toml";

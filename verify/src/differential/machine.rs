@@ -11,8 +11,10 @@ use super::dialect::{Dialect, Omission};
 use super::end::{CQE, End, GRH};
 use super::program::*;
 use super::seen::{Completed, Done, Look, RECV};
-use super::words::QKEY;
 use crate::device::{Attr, Cq, Destination, Device, Mr, Qp, QpCaps, QpInit, QpType, Srq, State};
+
+/// The queue key of every queue pair for datagrams.
+pub const QKEY: u32 = 0x5eed;
 
 /// Of sizes that devices take as they are asked for.
 const CAPS: QpCaps =

@@ -3,12 +3,9 @@
 use cq_core::wr::{RemoteAddr, SendOp, Sge, WindowBind};
 
 use super::end::names;
-use super::machine::Machine;
+use super::machine::{Machine, QKEY};
 use super::program::*;
 use crate::device::{Attr, Device, Mr, Qp, QpType, State};
-
-/// That of every queue pair for datagrams.
-pub const QKEY: u32 = 0x5eed;
 
 impl<D: Device> Machine<D> {
     pub fn sges(&self, qp: usize, request: &Request) -> Vec<Sge> {

@@ -7,7 +7,7 @@ use super::execute::{Done, Stop};
 use super::failures::Fault;
 use super::memory::Place;
 use super::time::Why;
-use super::world::{Id, Request, World};
+use super::world::{Handle, Id, Request, Target, World};
 use crate::device::{Address, Refusal};
 
 /// The one port.
@@ -20,22 +20,6 @@ const GID: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const MTU: u64 = 4096;
 /// Bytes of a global route.
 const GRH: usize = 40;
-
-/// A handle of an address: there is one port that it can be of.
-#[derive(Debug)]
-pub struct Handle {
-    pub pd: Id,
-    /// Whether datagrams carry their global route.
-    pub global: bool,
-}
-
-/// Where a datagram goes, as it was when it was posted.
-#[derive(Clone, Copy, Debug)]
-pub struct Target {
-    pub qp_num: u32,
-    pub qkey: u32,
-    pub global: bool,
-}
 
 impl World {
     /// A handle of a port's address.

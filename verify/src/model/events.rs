@@ -6,25 +6,12 @@ use std::time::Duration;
 use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
 use cq_core::transport::{ArmError, Armed, CqKey, Notify};
 
-use super::world::{Cq, Id, World};
+use super::world::{Cq, Id, Moderation, World};
 use crate::device::State;
 
 /// What events call a completion queue. No name is given twice, so that there is one generation.
 pub const fn key(queue: Id) -> CqKey {
     CqKey { index: queue, generation: 0 }
-}
-
-/// N12: how events are held back.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Moderation {
-    /// How many completions an event stands for; 0 and 1 hold none back.
-    count: u16,
-    /// How long it is held back at most.
-    period: Duration,
-    /// How many completions came since the arm, of those that it was armed for.
-    counted: u16,
-    /// When the event is raised that is held back, if nothing hastens it.
-    pub due: Option<Duration>,
 }
 
 impl Moderation {

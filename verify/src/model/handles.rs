@@ -13,9 +13,8 @@ use cq_core::wc::Wc;
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::events::key;
-use super::opening::LIMITS;
 use super::posting::To;
-use super::world::{Id, World};
+use super::world::{Id, LIMITS, World};
 use crate::device::{self, Attr, Destination, Destroy, QpCaps, Refusal, SrqInit, State};
 
 /// A device, shared by its handles.

@@ -11,20 +11,9 @@ use cq_core::wc::Wc;
 use super::handles::{
     Model, ModelAh, ModelChannel, ModelCq, ModelMr, ModelMw, ModelPd, ModelQp, ModelSrq, Shared,
 };
-use super::world::{Channel, Cq, Id, Opening, Pd, Qp, World};
+use super::world::{Channel, Cq, Id, LIMITS, Opening, Pd, Qp, World};
 use crate::device::{
     Access, Address, Attr, Device, Limits, QpCaps, QpInit, QpType, Refusal, SrqInit, State,
-};
-
-/// What this device allows at most.
-pub const LIMITS: Limits = Limits {
-    max_cqe: 1 << 16,
-    max_qp_wr: 1 << 14,
-    max_sge: 16,
-    max_inline: 256,
-    max_rd_atomic: 16,
-    max_srq_wr: 1 << 14,
-    max_srq_sge: 16,
 };
 
 thread_local! {

@@ -4,8 +4,7 @@ use cq_core::setup::QpType;
 use cq_core::transport::{PostError, Refused};
 use cq_core::wr::{Data, Placement, SendFlags, SendOp, SendWr};
 
-use super::datagram::{Handle, Target};
-use super::world::{Bytes, Id, Qp, Request, World};
+use super::world::{Bytes, Handle, Id, Qp, Request, Target, World};
 use crate::device::State;
 
 /// The longest message: that of the InfiniBand specification.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::failures::Fault;
-use super::world::{Id, World};
+use super::world::{Id, Timer, Wait, World};
 
 /// What the oldest send of a queue waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,25 +26,6 @@ impl Why {
             Self::NotReady | Self::Gone => Fault::NoAnswer,
         }
     }
-}
-
-/// A wait under way.
-#[derive(Clone, Copy, Debug)]
-pub struct Wait {
-    /// What it ends as.
-    fault: Fault,
-    /// When it ends; never where there is no timer.
-    timer: Option<Timer>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Timer {
-    /// When the request is tried again.
-    next: Duration,
-    /// How long after that again.
-    period: Duration,
-    /// After how many periods it has failed.
-    rounds: u32,
 }
 
 /// How long a wait may take.

@@ -9,27 +9,8 @@ use cq_core::wr::WindowBind;
 use super::execute::{Done, Stop};
 use super::failures::Fault;
 use super::memory::Place;
-use super::world::{Id, World};
+use super::world::{Bound, Id, Window, World};
 use crate::device::Access;
-
-/// A memory window.
-#[derive(Debug)]
-pub struct Window {
-    pub pd: Id,
-    /// The key that it has, or had last.
-    pub rkey: u32,
-    pub bound: Option<Bound>,
-}
-
-/// What a window opens on.
-#[derive(Clone, Copy, Debug)]
-pub struct Bound {
-    pub qp: Id,
-    pub region: Id,
-    pub addr: u64,
-    pub len: u64,
-    pub access: Access,
-}
 
 /// Bits of a key that are the user's.
 const LOW: u32 = 0xff;

@@ -10,11 +10,19 @@ use cq_core::transport::{CqKey, Notify};
 use cq_core::wc::Wc;
 use cq_core::wr::{SendOp, Sge};
 
-use super::datagram::{Handle, Target};
-use super::events::Moderation;
-use super::time::Wait;
-use super::windows::Window;
-use crate::device::{Access, Attr, QpCaps, State};
+use super::failures::Fault;
+use crate::device::{Access, Attr, Limits, QpCaps, State};
+
+/// What this device allows at most.
+pub const LIMITS: Limits = Limits {
+    max_cqe: 1 << 16,
+    max_qp_wr: 1 << 14,
+    max_sge: 16,
+    max_inline: 256,
+    max_rd_atomic: 16,
+    max_srq_wr: 1 << 14,
+    max_srq_sge: 16,
+};
 
 /// Names an object. No number is given twice, whatever it names: keys of memory and numbers of queue
 /// pairs are among them.
@@ -92,6 +100,19 @@ pub struct Cq {
     pub held: bool,
 }
 
+/// N12: how events are held back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moderation {
+    /// How many completions an event stands for; 0 and 1 hold none back.
+    pub count: u16,
+    /// How long it is held back at most.
+    pub period: Duration,
+    /// How many completions came since the arm, of those that it was armed for.
+    pub counted: u16,
+    /// When the event is raised that is held back, if nothing hastens it.
+    pub due: Option<Duration>,
+}
+
 /// A completion in its queue.
 #[derive(Debug)]
 pub struct Entry {
@@ -128,6 +149,26 @@ pub struct Qp {
     pub report_drained: bool,
 }
 
+/// A wait under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// What it ends as.
+    pub fault: Fault,
+    /// When it ends; never where there is no timer.
+    pub timer: Option<Timer>,
+}
+
+/// When a wait ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Timer {
+    /// When the request is tried again.
+    pub next: Duration,
+    /// How long after that again.
+    pub period: Duration,
+    /// After how many periods it has failed.
+    pub rounds: u32,
+}
+
 /// A send.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -150,6 +191,14 @@ pub enum Bytes {
     Inline(Vec<u8>),
 }
 
+/// Where a datagram goes, as it was when it was posted.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub qp_num: u32,
+    pub qkey: u32,
+    pub global: bool,
+}
+
 /// A receive.
 #[derive(Clone, Debug)]
 pub struct Receive {
@@ -168,6 +217,33 @@ pub struct Srq {
     /// An event is raised once fewer are left; 0 raises none.
     pub limit: u32,
     pub held: bool,
+}
+
+/// A memory window.
+#[derive(Debug)]
+pub struct Window {
+    pub pd: Id,
+    /// The key that it has, or had last.
+    pub rkey: u32,
+    pub bound: Option<Bound>,
+}
+
+/// What a window opens on.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    pub qp: Id,
+    pub region: Id,
+    pub addr: u64,
+    pub len: u64,
+    pub access: Access,
+}
+
+/// A handle of an address: there is one port that it can be of.
+#[derive(Debug)]
+pub struct Handle {
+    pub pd: Id,
+    /// Whether datagrams carry their global route.
+    pub global: bool,
 }
 
 /// Space between regions that belongs to none, so that who misses one hits nothing.

@@ -10,12 +10,12 @@ use std::thread;
 
 use verify::conformance::{self, Outcome, Part, Progress, Runs, TRANSPORTS, Transport, Verdict};
 
+use super::libibverbs;
 use super::preload::Tools;
-use super::verbs;
 use crate::guest::tasks::Task;
 use crate::guest::{self, Guest, Load};
 use crate::packages::Packages;
-use crate::report::is_ci;
+use crate::run::is_ci;
 use crate::run::{Job, Stop, root};
 
 /// Where the table is written as Markdown, relative to the workspace's root.
@@ -96,8 +96,9 @@ impl Place {
             Runs::Anywhere => Ok(Self::Here),
             Runs::Preloaded => Ok(Self::Preloaded(Tools::build(job)?)),
             Runs::OnADevice => {
-                Packages::default().ensure(&[verbs::PACKAGES, guest::PACKAGES].concat(), job)?;
-                let programs = verbs::tools(job)?;
+                Packages::default()
+                    .ensure(&[libibverbs::PACKAGES, guest::PACKAGES].concat(), job)?;
+                let programs = libibverbs::tools(job)?;
                 let command = r#"exec verify --cases "$transport" --from "$from""#.to_owned();
                 let task = Task { name: LIST.to_owned(), seconds: CASES, command };
                 let lists = vec![(LIST, vec![task])];

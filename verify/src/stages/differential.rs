@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::last_line;
 use super::preload::Tools;
-use crate::report::is_ci;
+use crate::run::is_ci;
 use crate::run::{Job, Stop, cargo};
 
 /// How many programs run on every commit, within a process and by the C ABI, and between two processes, where each

@@ -7,7 +7,7 @@ use std::process::Command;
 use verify::loopback::FABRIC;
 
 use super::fabric::Fabric;
-use super::{artifacts, verbs};
+use super::{artifacts, libibverbs};
 use crate::guest::Program;
 use crate::packages::Packages;
 use crate::run::{Job, Stop, cargo};
@@ -49,8 +49,8 @@ pub struct Tools {
 impl Tools {
     /// Builds those of this package. Where libibverbs is missing and can't be installed, that is a reason to skip.
     pub fn build(job: &mut Job) -> Result<Self, Stop> {
-        Packages::default().ensure(verbs::PACKAGES, job)?;
-        Self::of(verbs::tools(job)?, job)
+        Packages::default().ensure(libibverbs::PACKAGES, job)?;
+        Self::of(libibverbs::tools(job)?, job)
     }
 
     /// These programs. Builds the library.
@@ -69,7 +69,7 @@ impl Tools {
         let program = program.ok_or_else(|| io::Error::other(format!("cargo built no {name}")))?;
         let mut command = Command::new(&program.path);
         onto(&mut command, &self.library, &self.fabric);
-        command.env(verbs::DEVICE, DEVICE).env_remove(verbs::ADDR);
+        command.env(libibverbs::DEVICE, DEVICE).env_remove(libibverbs::ADDR);
         Ok(command)
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::libtest::{SHOWING, Tests};
-use super::{last_words, verbs};
+use super::{last_words, libibverbs};
 use crate::guest::tasks::{End, Ran, Task};
 use crate::guest::{Guest, Load, Program};
 use crate::run::{Job, Stop};
@@ -121,8 +121,8 @@ const VALGRIND: &[&str] = &[
 
 /// Builds, boots, judges.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let tests = verbs::build(job, verbs::TESTS)?;
-    let programs = verbs::build(job, &format!("{PROGRAMS} {}", verbs::SELECTION))?;
+    let tests = libibverbs::build(job, libibverbs::TESTS)?;
+    let programs = libibverbs::build(job, &format!("{PROGRAMS} {}", libibverbs::SELECTION))?;
     let alone: Vec<Check> = tests.iter().map(tests_of).chain(table(ALONE)).collect();
     let wired = WIRED.map(|rows| table(rows).collect::<Vec<_>>());
     let lists = [("alone", &alone), ("first", &wired[0]), ("second", &wired[1])];

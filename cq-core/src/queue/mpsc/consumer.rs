@@ -9,7 +9,8 @@ use super::super::ring::{Position, Ref};
 use super::super::{self as queue, State};
 use super::reservation::{Refusal, SharedRing, distance};
 use super::{NewRing, Shared, Spare};
-use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError, sentences};
+use crate::sentences::sentences;
+use crate::transport::{Arm, ArmError, Armed, CqKey, Notify, PollCq, PollError};
 use crate::wc::Wc;
 
 /// The consumer of a queue with several producers. Implements [`PollCq`], and [`Arm`] if the queue has a channel.

@@ -9,8 +9,8 @@ use super::super::producer::{TryPushError, while_full};
 use super::super::ring::{Position, Ref};
 use super::reservation::{CachedHead, End, IfFull, Reserved, SharedRing};
 use super::{NewRing, Shared};
+use crate::sentences::sentences;
 use crate::sync;
-use crate::transport::sentences;
 
 /// One of several producers. Clone it to get another one, for another thread.
 ///

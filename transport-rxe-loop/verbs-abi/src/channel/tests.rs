@@ -4,7 +4,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::cq::{ibv_create_cq, ibv_destroy_cq};
+use crate::cq::{ibv_ack_cq_events, ibv_destroy_cq};
+use crate::cq_ex::ibv_create_cq;
 use crate::test::open;
 use crate::test::traffic::{
     LIMIT, Shared, Traffic, arm, channel, event, hasty_channel, poll, queue, until, wr_ids,

@@ -5,8 +5,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::channel::ibv_ack_cq_events;
-use crate::sys::ibv_moderate_cq;
+use crate::cq_ex::ibv_create_cq;
+use crate::sys::{ibv_comp_channel, ibv_moderate_cq};
 use crate::test::open;
 use crate::test::strict::without_system_calls;
 use crate::test::traffic::{

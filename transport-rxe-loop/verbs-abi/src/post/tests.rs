@@ -8,7 +8,7 @@ use cq_core::wc::WcStatus as S;
 use transport_rxe_loop::Context;
 
 use super::{CHUNK, MAX_LIST, post_recv, post_send};
-use crate::post::convert::MAX_INLINE;
+use crate::convert::MAX_INLINE;
 use crate::sys::{
     IBV_QPS_ERR, IBV_QPT_RC, IBV_SEND_INLINE, IBV_SEND_IP_CSUM, IBV_WR_RDMA_READ,
     IBV_WR_RDMA_WRITE, ibv_recv_wr, ibv_send_wr, ibv_send_wr_rdma, ibv_sge,

@@ -9,7 +9,7 @@ use cq_core::wr::SendFlags;
 use super::*;
 use crate::ah::ibv_destroy_ah;
 use crate::mw::dealloc_mw;
-use crate::qp::{create_qp_ex, ibv_qp_to_qp_ex};
+use crate::qp::ibv_qp_to_qp_ex;
 use crate::sys::{
     IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC,
     IBV_QPT_UD, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_type,

@@ -7,8 +7,9 @@ use cq_core::wc::WcStatus as S;
 
 use super::*;
 use crate::pd::ibv_dealloc_pd;
+use crate::post::post_srq_recv;
 use crate::qp::ibv_create_qp;
-use crate::sys::{IBV_QPT_RC, IBV_QPT_UC, ibv_qp_init_attr};
+use crate::sys::{IBV_QPT_RC, IBV_QPT_UC, ibv_qp_init_attr, ibv_recv_wr};
 use crate::test::domain;
 use crate::test::ends::{End, link, named, recv, send};
 

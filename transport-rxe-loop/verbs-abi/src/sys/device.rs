@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_int, c_uint};
 use core::mem::offset_of;
 
-use super::context::Unsupported;
+use super::Unsupported;
 use super::numbers::{ibv_atomic_cap, ibv_mtu, ibv_node_type, ibv_port_state, ibv_transport_type};
 
 /// The name of a device, with its final zero.

@@ -4,10 +4,10 @@ use core::ffi::{c_int, c_uint, c_void};
 
 use libc::{pthread_cond_t, pthread_mutex_t};
 
-use super::context::{Unsupported, ibv_context};
-use super::objects::{ibv_ah, ibv_comp_channel, ibv_mw, ibv_qp};
-use super::work::{ibv_data_buf, ibv_mw_bind_info};
-use super::{ibv_sge, ibv_wc_opcode, ibv_wc_status};
+use super::objects::{
+    ibv_ah, ibv_comp_channel, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp,
+};
+use super::{Unsupported, ibv_sge, ibv_wc_opcode, ibv_wc_status};
 
 /// A function of a queue pair.
 macro_rules! of_qp {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use super::declare::{Field, Grows, Layout};
-use super::{attributes, context, device, extended, numbers, objects, work};
+use super::{attributes, context, device, extended, numbers, objects};
 use super::{ibv_sge, ibv_wc};
 
 const HEADERS: &str = "#include <stddef.h>\n#include <infiniband/verbs.h>\n";
@@ -14,13 +14,12 @@ const HEADERS: &str = "#include <stddef.h>\n#include <infiniband/verbs.h>\n";
 const OF_CQ_CORE: &[Layout] =
     &[whole::<ibv_wc>("struct ibv_wc"), whole::<ibv_sge>("struct ibv_sge")];
 
-const LAYOUTS: [&[Layout]; 7] = [
+const LAYOUTS: [&[Layout]; 6] = [
     attributes::LAYOUTS,
     context::LAYOUTS,
     device::LAYOUTS,
     extended::LAYOUTS,
     objects::LAYOUTS,
-    work::LAYOUTS,
     OF_CQ_CORE,
 ];
 

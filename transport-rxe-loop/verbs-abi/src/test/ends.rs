@@ -8,15 +8,16 @@ use std::{mem, ptr};
 use cq_core::setup::{Access, QpAttrMask};
 
 use crate::ah::ibv_create_ah;
-use crate::cq::{ibv_create_cq, ibv_destroy_cq};
+use crate::context;
+use crate::cq::ibv_destroy_cq;
+use crate::cq_ex::ibv_create_cq;
 use crate::device::ibv_close_device;
 use crate::errno::Errno;
-use crate::modify::ibv_modify_qp;
+use crate::modify::{ibv_modify_qp, ibv_query_qp};
 use crate::mr::{ibv_dereg_mr, ibv_reg_mr};
 use crate::mw::alloc_mw;
 use crate::pd::{ibv_alloc_pd, ibv_dealloc_pd};
-use crate::qp::{ibv_create_qp, ibv_destroy_qp, ibv_query_qp};
-use crate::query;
+use crate::qp::{ibv_create_qp, ibv_destroy_qp};
 use crate::sys::{
     IBV_MTU_1024, IBV_MW_TYPE_2, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QPT_UC,
     IBV_QPT_UD, IBV_WR_SEND, ibv_ah, ibv_ah_attr, ibv_context, ibv_context_ops, ibv_cq, ibv_mr,
@@ -262,7 +263,7 @@ pub fn pair(qp_type: ibv_qp_type) -> (End, End) {
 
 /// The local identifier of the only port.
 pub fn lid() -> u16 {
-    query::attributes(open()).unwrap().lid
+    context::attributes(open()).unwrap().lid
 }
 
 /// Every attribute that there is, for this state and peer.

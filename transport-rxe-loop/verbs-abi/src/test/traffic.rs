@@ -10,7 +10,8 @@ use transport_rxe_loop::{Cq, QpAttr, QpInit, QpState, QueuePair};
 
 use crate::channel::{ibv_create_comp_channel, ibv_get_cq_event};
 use crate::context::OPENINGS;
-use crate::cq::{QUEUES, ibv_create_cq};
+use crate::cq::QUEUES;
+use crate::cq_ex::ibv_create_cq;
 use crate::errno::Errno;
 use crate::sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
 

@@ -4,8 +4,9 @@ use syn::spanned::Spanned;
 use syn::{BinOp, Block, Expr, ExprBinary, ExprIf, ExprMethodCall, Lit, Stmt, UnOp};
 
 use super::Operator::{Flip, Never, Part, Shift, Sum};
+use super::edit::range;
 use super::sites::{is_control, is_site};
-use super::walk::{Walk, range};
+use super::walk::Walk;
 
 /// Methods whose receiver is a condition.
 const ON_BOOL: [&str; 2] = ["then", "then_some"];

@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use proc_macro2::Span;
+
 /// Text in front of a part of the file and behind it.
 #[derive(Clone, Debug)]
 pub struct Edit {
@@ -24,6 +26,11 @@ pub struct Rendered {
     pub text: String,
     /// Where in it each mutant stands, with what it is put around.
     pub places: Vec<(u32, Range<usize>)>,
+}
+
+/// The bytes that a part of the syntax tree stands at.
+pub(super) fn range(span: Span) -> Range<usize> {
+    span.byte_range()
 }
 
 /// Puts the text in. Of edits around the same part the first is the outermost; two edits that overlap have to lie

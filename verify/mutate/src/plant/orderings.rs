@@ -7,7 +7,8 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprCall, ExprPath};
 
 use super::Operator::{Fence, Operation, Ordering};
-use super::walk::{Walk, range};
+use super::edit::range;
+use super::walk::Walk;
 use crate::worlds::{Worlds, predicate_of};
 
 /// Each with what is weaker.

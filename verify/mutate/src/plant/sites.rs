@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use quote::ToTokens;
-use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Block, Expr, FnArg, ItemEnum, Pat, Signature, UnOp};
+use syn::{Expr, FnArg, ItemEnum, Pat, Signature, UnOp};
 
-use super::walk::{Walk, range};
+use super::edit::range;
 use super::{Operator, Planting, Spot};
 use crate::sources::Source;
 
@@ -56,27 +55,20 @@ impl Visit<'_> for Finder<'_> {
 }
 
 impl Sites {
-    /// Puts the question in front of the function that is asked; whether it is that one.
-    pub(super) fn answer(&self, walk: &mut Walk<'_>, signature: &Signature, body: &Block) -> bool {
-        let Some(sites) = self.0.get(&walk.source.package) else { return false };
+    /// What the function that is asked has to ask first; nothing for any other function.
+    pub(super) fn question(&self, source: &Source, signature: &Signature) -> Option<String> {
+        let sites = self.0.get(&source.package)?;
         let [FnArg::Typed(input)] = signature.inputs.iter().collect::<Vec<_>>()[..] else {
-            return false;
+            return None;
         };
-        let Pat::Ident(name) = &*input.pat else { return false };
+        let Pat::Ident(name) = &*input.pat else { return None };
         if signature.ident != ANSWER || input.ty.to_token_stream().to_string() != TYPE {
-            return false;
+            return None;
         }
-        let on = |(site, mutant): &(String, u32)| {
-            format!("{TYPE}::{site} => {},", walk.source.on(*mutant))
-        };
+        let on =
+            |(site, mutant): &(String, u32)| format!("{TYPE}::{site} => {},", source.on(*mutant));
         let arms: String = sites.iter().map(on).collect();
-        let question = format!(" if match {} {{ {arms} }} {{ return false; }}", name.ident);
-        if let Some(constness) = &signature.constness {
-            walk.put(range(constness.span()), "/*".into(), "*/");
-        }
-        let start = range(body.brace_token.span.open().span()).end;
-        walk.put(start..start, question, "");
-        true
+        Some(format!(" if match {} {{ {arms} }} {{ return false; }}", name.ident))
     }
 }
 

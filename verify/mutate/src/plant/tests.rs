@@ -231,7 +231,7 @@ fn the_copy_compiles_and_each_mutant_changes_what_it_does() {
     let folder = std::env::temp_dir().join(format!("mutated-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (file, program) = (folder.join("main.rs"), folder.join("program"));
-    let runtime = include_str!("../runtime/mutants.rs").replace("//!", "//");
+    let runtime = include_str!("../../runtime/mutants.rs").replace("//!", "//");
     let runtime = runtime.replace("#![allow", "#[allow").replacen(
         "#[allow(unsafe_code, missing_docs)]",
         "",

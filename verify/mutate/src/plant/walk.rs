@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
     Attribute, Block, Expr, ImplItem, Item, Lit, ReturnType, Signature, Stmt, TraitItem, Type,
 };
 
+use super::edit::range;
 use super::sites::{Sites, is_control, is_site};
 use super::{Edit, Knowledge, Operator, Planted, Planting, Spot};
 use crate::signatures::type_name;
@@ -144,10 +145,20 @@ impl Walk<'_> {
         self.returns = outside;
     }
 
+    /// Puts a question in front of a function.
+    fn ask(&mut self, question: String, signature: &Signature, body: &Block) {
+        if let Some(constness) = &signature.constness {
+            self.put(range(constness.span()), "/*".into(), "*/");
+        }
+        let start = range(body.brace_token.span.open().span()).end;
+        self.put(start..start, question, "");
+    }
+
     fn function(&mut self, attributes: &[Attribute], signature: &Signature, body: &Block) {
         self.under(attributes, |walk| {
             let name = signature.ident.to_string();
-            if walk.sites.answer(walk, signature, body) {
+            if let Some(question) = walk.sites.question(walk.source, signature) {
+                walk.ask(question, signature, body);
                 return;
             }
             // What only loom compiles is there for models.
@@ -306,11 +317,6 @@ impl Visit<'_> for Walk<'_> {
     fn visit_generics(&mut self, _: &syn::Generics) {}
     fn visit_generic_argument(&mut self, _: &syn::GenericArgument) {}
     fn visit_macro(&mut self, _: &syn::Macro) {}
-}
-
-/// The bytes that a part of the syntax tree stands at.
-pub(super) fn range(span: Span) -> Range<usize> {
-    span.byte_range()
 }
 
 fn item_body(item: &TraitItem) -> Option<&Block> {

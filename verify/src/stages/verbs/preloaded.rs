@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::TESTS;
 use crate::run::{Job, Stop};
 use crate::stages::last_words;
+use crate::stages::libibverbs::{self, TESTS};
 use crate::stages::libtest::{SHOWING, Tests};
 use crate::stages::preload::Tools;
 
@@ -19,7 +19,7 @@ const ON_SOME: (&str, &str) = ("librdmacm has its module", "a test sees how it f
 
 /// Runs them, one program after the other: how many ran, and how many did not.
 pub fn run(job: &mut Job) -> Result<String, Stop> {
-    let programs = super::build(job, TESTS)?;
+    let programs = libibverbs::build(job, TESTS)?;
     let names: Vec<_> = programs.iter().map(|program| program.name.clone()).collect();
     let tools = Tools::of(programs, job)?;
     let mut all = Tests::default();

@@ -7,9 +7,9 @@ use cq_core::setup::{QpCaps, QpType};
 use cq_core::wr::{Data, SendFlags, SendOp, SendWr};
 use transport_rxe_loop::{Batch, QueuePair};
 
+use crate::convert::{To, flags, put_to, renew};
 use crate::errno::Errno;
 use crate::mw::{Posted, Window};
-use crate::post::convert::{To, flags, put_to, renew};
 use crate::sys::{
     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
     IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH,

@@ -4,8 +4,8 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use super::raw::Consumer;
-use super::ring::{Position, Ref};
+use super::Consumer;
+use crate::queue::ring::{Position, Ref};
 use crate::sync::{self, AtomicU32, const_unless_loom};
 use crate::transport::PollError;
 use crate::wc::Wc;

@@ -1,0 +1,18 @@
+//! The key of a completion queue.
+
+use core::fmt;
+
+/// Identifies a completion queue in events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CqKey {
+    /// Index in the device's table of completion queues.
+    pub index: u32,
+    /// Distinguishes the queue from earlier queues with the same index.
+    pub generation: u32,
+}
+
+impl fmt::Display for CqKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}

@@ -1,0 +1,190 @@
+//! The function that polls a completion queue: the device's own or, once the queue overran, by one that says so.
+//! The overrun needs no flag then, and a poll no instruction that C would not spend.
+//!
+//! | polled by | until |
+//! |---|---|
+//! | the device's own function | who reads events is told of an overrun ([`Polling::overran`]) |
+//! | one that says OVERRUN where the device's finds nothing, or fails | it has been said to who polls ([`Polling::ended`]) |
+//! | one that says OVERRUN | ever: some devices go on with a queue that has been emptied, but it is done (O3) |
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::mem;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use rdma_sys::{ibv_context, ibv_cq, ibv_wc};
+
+/// What a poll returns that finds nothing in a queue that overran. Devices return -1 or an errno below 0.
+pub const OVERRUN: c_int = c_int::MIN;
+
+/// `ibv_poll_cq(3)` of a device.
+type PollFn = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
+
+/// The function that polls a queue.
+///
+/// Who reads the device's events sets it, and who polls gets it, and sets it when the overrun has been said.
+/// All are relaxed: the functions are there from the start, and nothing else is handed over.
+#[derive(Debug)]
+pub struct Polling(AtomicPtr<()>);
+
+/// One address to know it by; that of a function may be another in each place.
+static ENDED: PollFn = poll_ended;
+
+impl Polling {
+    /// Polls queues of this context, none of which overran.
+    ///
+    /// # Safety
+    /// The context is open.
+    pub unsafe fn new(context: *mut ibv_context) -> Self {
+        // SAFETY: as the caller promises.
+        let poll = unsafe { device_poll(context) };
+        Self(AtomicPtr::new(poll as *mut ()))
+    }
+
+    /// Finds nothing.
+    #[cfg(test)]
+    pub fn nothing() -> Self {
+        unsafe extern "C" fn nothing(_: *mut ibv_cq, _: c_int, _: *mut ibv_wc) -> c_int {
+            0
+        }
+        Self(AtomicPtr::new(nothing as PollFn as *mut ()))
+    }
+
+    /// Whether it was told of an overrun.
+    #[cfg(test)]
+    pub fn has_overrun(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == poll_overrun as PollFn as *mut ()
+    }
+
+    /// From now on a poll that finds nothing, or fails, returns [`OVERRUN`]. A device may report it for each
+    /// completion that it drops, also after the end.
+    pub fn overran(&self) {
+        let overrun =
+            |now: *mut ()| (now != ENDED as *mut ()).then_some(poll_overrun as PollFn as *mut ());
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, overrun);
+    }
+
+    /// [`OVERRUN`] has been said: from now on every poll returns it, whatever the device does.
+    pub fn ended(&self) {
+        self.0.store(ENDED as *mut (), Ordering::Relaxed);
+    }
+
+    /// `ibv_poll_cq(3)`: the count, [`OVERRUN`], or another negative number.
+    ///
+    /// # Safety
+    /// The queue is alive, of the context that this was made for, and there is `room` at `out`.
+    #[inline]
+    pub unsafe fn poll(&self, cq: *mut ibv_cq, room: c_int, out: *mut ibv_wc) -> c_int {
+        let poll = self.0.load(Ordering::Relaxed);
+        // SAFETY: nothing but such functions is stored; the caller promises the rest.
+        unsafe { mem::transmute::<*mut (), PollFn>(poll)(cq, room, out) }
+    }
+}
+
+/// The device's own function.
+///
+/// # Safety
+/// The context is open.
+unsafe fn device_poll(context: *mut ibv_context) -> PollFn {
+    // SAFETY: as the caller promises; the table of operations does not change.
+    unsafe { (*context).ops.poll_cq }.expect("every device can poll")
+}
+
+/// Polls a queue that overran: what was stored before comes first (O3). A device that fails then does so because of
+/// that.
+///
+/// # Safety
+/// As [`Polling::poll`].
+unsafe extern "C" fn poll_overrun(cq: *mut ibv_cq, room: c_int, out: *mut ibv_wc) -> c_int {
+    // SAFETY: as the caller promises; a queue's context is open.
+    let polled = unsafe { device_poll((*cq).context)(cq, room, out) };
+    match polled {
+        ..=0 if room > 0 => OVERRUN,
+        polled => polled,
+    }
+}
+
+/// Polls a queue that has ended; asking for none is no error (P6).
+///
+/// # Safety
+/// It has no conditions.
+unsafe extern "C" fn poll_ended(_: *mut ibv_cq, room: c_int, _: *mut ibv_wc) -> c_int {
+    if room > 0 { OVERRUN } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+    use std::ptr;
+
+    use super::*;
+
+    /// A device's function for a queue whose `cqe` is how many completions wait in it.
+    unsafe extern "C" fn counted(cq: *mut ibv_cq, room: c_int, _: *mut ibv_wc) -> c_int {
+        // SAFETY: the test's queue is alive.
+        let waiting = unsafe { &mut (*cq).cqe };
+        let taken = room.min(*waiting);
+        *waiting -= taken;
+        taken
+    }
+
+    #[test]
+    fn o03_what_was_stored_comes_before_the_overrun_which_stays() {
+        // SAFETY: of integers, pointers and optional functions zero is a value.
+        let mut context: ibv_context = unsafe { MaybeUninit::zeroed().assume_init() };
+        context.ops.poll_cq = Some(counted);
+        // SAFETY: as above.
+        let mut cq: ibv_cq = unsafe { MaybeUninit::zeroed().assume_init() };
+        cq.context = &mut context;
+        cq.cqe = 3;
+        // SAFETY: it is alive to the end of the test.
+        let polling = unsafe { Polling::new(&mut context) };
+        // SAFETY: so is the queue, and the device's function writes no completion.
+        let mut poll = |room| unsafe { polling.poll(&mut cq, room, ptr::null_mut()) };
+        assert_eq!(poll(2), 2);
+        polling.overran();
+        assert_eq!([2, 2, 2].map(&mut poll), [1, OVERRUN, OVERRUN]);
+        assert_eq!(poll(0), 0, "asking for none is no error (P6)");
+    }
+
+    #[test]
+    fn o03_a_device_that_fails_once_it_was_told_of_has_overrun() {
+        unsafe extern "C" fn fails(_: *mut ibv_cq, _: c_int, _: *mut ibv_wc) -> c_int {
+            -5
+        }
+        // SAFETY: of integers, pointers and optional functions zero is a value.
+        let (mut context, mut cq): (ibv_context, ibv_cq) =
+            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+        context.ops.poll_cq = Some(fails);
+        cq.context = &mut context;
+        // SAFETY: it is alive to the end of the test.
+        let polling = unsafe { Polling::new(&mut context) };
+        // SAFETY: so is the queue, and the device's function writes no completion.
+        let mut poll = || unsafe { polling.poll(&mut cq, 1, ptr::null_mut()) };
+        assert_eq!(poll(), -5, "nobody knows why");
+        polling.overran();
+        assert_eq!(poll(), OVERRUN);
+    }
+
+    #[test]
+    fn o03_what_a_device_stores_after_the_overrun_was_told_is_not_handed_out() {
+        // SAFETY: of integers, pointers and optional functions zero is a value.
+        let (mut context, mut cq): (ibv_context, ibv_cq) =
+            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+        context.ops.poll_cq = Some(counted);
+        cq.context = &mut context;
+        // SAFETY: it is alive to the end of the test.
+        let polling = unsafe { Polling::new(&mut context) };
+        // SAFETY: so is the queue, and the device's function writes no completion.
+        let poll = |cq: &mut ibv_cq, room| unsafe { polling.poll(cq, room, ptr::null_mut()) };
+        polling.overran();
+        assert_eq!(poll(&mut cq, 2), OVERRUN);
+        polling.ended();
+        cq.cqe = 1;
+        assert_eq!(poll(&mut cq, 2), OVERRUN);
+        polling.overran();
+        assert_eq!(poll(&mut cq, 2), OVERRUN, "it is reported once more");
+        assert_eq!((poll(&mut cq, 0), cq.cqe), (0, 1));
+    }
+}

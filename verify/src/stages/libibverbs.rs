@@ -1,0 +1,81 @@
+//! How is built what needs libibverbs: the transport over it, and what of the others reaches it by their feature `verbs`.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::artifacts;
+use crate::guest::Program;
+use crate::run::{Job, Stop, cargo as plain_cargo};
+
+/// What it is built with.
+pub const PACKAGES: &[&str] = &["libibverbs-dev", "librdmacm-dev", "pkg-config", "libclang-14-dev"];
+
+/// The transport, and what of the others reaches it, in cargo's words.
+pub const SELECTION: &str = "-p transport-verbs -p transport-verbs-requirements -p bench -p verify \
+                             --features=bench/verbs,verify/verbs";
+
+/// All packages to be read and not run, in cargo's words: with what needs libibverbs, since a package without it has
+/// hardly a line of its own, and with the tests that need debug assertions. What runs at build time is that of the
+/// builds.
+pub const WORKSPACE: &str = "--profile checker --workspace --features=bench/verbs,verify/verbs \
+                             --config profile.checker.debug-assertions=true \
+                             --config profile.checker.build-override.debug-assertions=false";
+
+/// What makes the tests of the transport, in cargo's words.
+pub const TESTS: &str = "test --profile checker --no-run --tests -p transport-verbs";
+
+/// What names the device in the environment.
+pub const DEVICE: &str = "VERBS_DEVICE";
+/// What names an address of it, for librdmacm.
+pub const ADDR: &str = "VERBS_ADDR";
+
+/// The binding's generator reads headers with libclang, and panics with one that is newer than these.
+const LIBCLANG: [&str; 2] = ["/usr/lib/llvm-14/lib", "/usr/lib/llvm-15/lib"];
+
+/// The programs that cargo builds when told these `words`.
+pub fn build(job: &mut Job, words: &str) -> Result<Vec<Program>, Stop> {
+    let messages = artifacts::build(job, &format!("cargo {words}"), &mut cargo(words))?;
+    Ok(artifacts::executables(&messages))
+}
+
+/// The programs of this package, as what needs libibverbs has them.
+pub fn tools(job: &mut Job) -> Result<Vec<Program>, Stop> {
+    build(job, &format!("build --profile checker --bin verify --bin differential {SELECTION}"))
+}
+
+/// The cargo that runs this program, told these `words`, where libibverbs is. In a target directory of
+/// its own: with other features it would replace this very program. All of it is built in one profile, so that the
+/// generator of the binding is built once.
+pub fn cargo(words: &str) -> Command {
+    let mut command = plain_cargo(&words.split_whitespace().collect::<Vec<_>>());
+    command.env("CARGO_TARGET_DIR", "target/verbs");
+    command.env_remove(DEVICE).env_remove(ADDR);
+    if let (None, Some(path)) = (env::var_os("LIBCLANG_PATH"), libclang(&LIBCLANG)) {
+        command.env("LIBCLANG_PATH", path);
+    }
+    command
+}
+
+/// The first of these folders that has the library.
+fn libclang(folders: &[&str]) -> Option<PathBuf> {
+    let has_it = |folder: &&Path| {
+        let names = fs::read_dir(folder).into_iter().flatten().flatten();
+        names.map(|entry| entry.file_name()).any(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("libclang.so") || name.starts_with("libclang-")
+        })
+    };
+    folders.iter().map(Path::new).find(has_it).map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_the_library_is_passed_over() {
+        assert_eq!(libclang(&["/nowhere", env!("CARGO_MANIFEST_DIR")]), None);
+    }
+}
