@@ -78,6 +78,7 @@ impl Source {
     }
 
     /// Where its events are counted.
+    #[inline]
     pub fn node(self, completions: &Completions) -> &'static EventNode {
         match self {
             Self::Completion(cq) => &completions.cq(cq).completion,

@@ -35,29 +35,31 @@ pub enum Aftermath {
     /// The queue of this generation has overrun, and who was first to find that may have died before it told anybody.
     OverranBefore { generation: u32 },
     /// As on Soft-RoCE, completions from this one on were dropped.
-    Dropped { from: usize },
+    Dropped { from: u32 },
 }
 
 /// Takes the lock of the queue at `index`. From a producer that died it is inherited: what that one had
-/// published counts, and everybody whom it concerns is told.
+/// published counts, and what is left to be done about that is the caller's.
 #[inline]
 pub fn lock(
     completions: &'static Completions,
     index: u32,
     requests: impl Requests,
-) -> Result<(Guard<'static>, Aftermath), Stuck> {
+    aftermath: &mut Aftermath,
+) -> Result<Guard<'static>, Stuck> {
+    let repair = || *aftermath = repair(completions, index, requests);
+    completions.memory.lock(&completions.cq(index).fanin.lock, repair)
+}
+
+/// Settles what a producer that died had published, and tells of it.
+#[cold]
+fn repair(completions: &'static Completions, index: u32, requests: impl Requests) -> Aftermath {
     let fanin = &completions.cq(index).fanin;
-    let mut aftermath = Aftermath::None;
-    let guard = completions.memory.lock(&fanin.lock, || {
-        if let Some(ring) = ring(completions, fanin.place()) {
-            let state = fanin.repair(&ring, |wc, tag| requests.settle(wc, tag));
-            if state != State::Running {
-                completions.cq(index).mode.set(Trait::Overran, true);
-            }
-            aftermath = tell(completions, index);
-        }
-    })?;
-    Ok((guard, aftermath))
+    let Some(ring) = ring(completions, fanin.place()) else { return Aftermath::None };
+    if fanin.repair(&ring, |wc, tag| requests.settle(wc, tag)) != State::Running {
+        completions.cq(index).mode.set(Trait::Overran, true);
+    }
+    tell(completions, index)
 }
 
 /// Tells the consumer of the queue at `index` that something may have come: a producer that died may not have got to that.

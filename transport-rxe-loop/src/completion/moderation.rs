@@ -105,14 +105,15 @@ fn due(
     slot: &CqSlot,
     requests: impl Requests,
 ) -> (Option<u32>, Aftermath) {
-    let locked = lock(completions, index, requests);
+    let mut aftermath = Aftermath::None;
+    let locked = lock(completions, index, requests, &mut aftermath);
     let generation = sync::load(&slot.generation);
     let is_due = match (&locked, ring(completions, slot.fanin.place())) {
         (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == Alert::Raise,
         // Who is suspended over it keeps nobody asleep: whoever wakes to nothing sleeps again (N5).
         _ => slot.moderation.give_up(),
     };
-    let aftermath = locked.map_or(Aftermath::None, |(_guard, aftermath)| aftermath);
+    drop(locked);
     (is_due.then_some(generation), aftermath)
 }
 

@@ -42,8 +42,9 @@ pub fn push(
         return push_otherwise(completions, index, entries, requests);
     }
     let asked = Asked(Cell::new(false));
-    let (pushed, aftermath) = {
-        let Ok((_guard, aftermath)) = lock(completions, index, requests) else {
+    let mut aftermath = Aftermath::None;
+    let pushed = {
+        let Ok(_guard) = lock(completions, index, requests, &mut aftermath) else {
             return give_up(completions, index, entries, requests);
         };
         // Where a stranger wrote, there is no queue: completions are lost, but not the place of their requests.
@@ -61,7 +62,7 @@ pub fn push(
         if pushed.is_err() {
             slot.mode.set(Trait::Overran, true);
         }
-        (pushed, aftermath)
+        pushed
     };
     if asked.0.get() {
         channel::raise(completions, Source::Completion(index), || true);
@@ -103,8 +104,9 @@ fn push_otherwise(
         return soft_roce::push(completions, index, entries, requests);
     }
     let settle = |wc: &Wc, tag| requests.settle(wc, tag);
-    let (pushed, alert, aftermath) = {
-        let Ok((_guard, aftermath)) = lock(completions, index, requests) else {
+    let mut aftermath = Aftermath::None;
+    let (pushed, alert) = {
+        let Ok(_guard) = lock(completions, index, requests, &mut aftermath) else {
             return give_up(completions, index, entries, requests);
         };
         let Some(ring) = ring(completions, slot.fanin.place()) else {
@@ -131,7 +133,7 @@ fn push_otherwise(
         }
         let lost = dropped > 0 || pushed.is_err();
         let news = moderation::news(entries, lost);
-        (pushed, moderation::alert(completions, index, control, news), aftermath)
+        (pushed, moderation::alert(completions, index, control, news))
     };
     moderation::act(completions, index, alert);
     if pushed.is_err() { Aftermath::Overran } else { aftermath }

@@ -23,8 +23,9 @@ pub fn push(
     let there: Vec<Entry, RUN> = entries.iter().map(as_there).collect();
     let entries = &there[..];
     let slot = completions.cq(index);
-    let (alert, stored, aftermath) = {
-        let Ok((_guard, aftermath)) = lock(completions, index, requests) else {
+    let mut aftermath = Aftermath::None;
+    let (alert, stored) = {
+        let Ok(_guard) = lock(completions, index, requests, &mut aftermath) else {
             return give_up(completions, index, entries, requests);
         };
         let Some(ring) = ring(completions, slot.fanin.place()) else {
@@ -39,14 +40,14 @@ pub fn push(
         let alert = news(completions, index, &entries[..stored]);
         let alert =
             alert.map_or(Alert::None, |news| moderation::alert(completions, index, control, news));
-        (alert, stored, aftermath)
+        (alert, stored)
     };
     moderation::act(completions, index, alert);
     let generation = queue::key(completions, index).generation;
     entries[stored..]
         .iter()
         .for_each(|_| async_event::report_overrun(completions, index, generation));
-    if stored < entries.len() { Aftermath::Dropped { from: stored } } else { aftermath }
+    if stored < entries.len() { Aftermath::Dropped { from: stored as u32 } } else { aftermath }
 }
 
 /// What these are for who waits for completions: of failures, flushed receives alone are among the solicited ones;

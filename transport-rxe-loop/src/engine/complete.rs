@@ -101,7 +101,7 @@ pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
 }
 
 impl Requests for &'static Engine {
-    #[inline]
+    #[inline(always)]
     fn settle(self, wc: &Wc, tag: u32) {
         settle(self, wc.qp_num(), tag);
     }
@@ -130,7 +130,7 @@ fn end(engine: &'static Engine, cq: u32, aftermath: Aftermath, entries: &[Entry]
     match (aftermath, entries.last()) {
         (Aftermath::Overran, Some(last)) => overrun::spread(engine, cq, last.wc.qp_num()),
         (Aftermath::Dropped { from }, _) => {
-            for Entry { wc, tag, .. } in &entries[from..] {
+            for Entry { wc, tag, .. } in &entries[from as usize..] {
                 if !tag::is_send(*tag) {
                     overrun::fail(engine, engine.qp(wc.qp_num()), cq);
                 }
@@ -152,7 +152,8 @@ pub fn after(engine: &'static Engine, cq: u32, aftermath: Aftermath) {
 /// # Errors
 /// Somebody who lives does not give it back.
 pub fn lock(engine: &'static Engine, cq: u32) -> Result<Guard<'static>, Stuck> {
-    let (guard, aftermath) = lock::lock(engine.completions, cq, engine)?;
+    let mut aftermath = Aftermath::None;
+    let guard = lock::lock(engine.completions, cq, engine, &mut aftermath)?;
     after(engine, cq, aftermath);
     Ok(guard)
 }

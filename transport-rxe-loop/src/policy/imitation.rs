@@ -48,7 +48,7 @@
 use cq_core::setup::QpType;
 use cq_core::transport::Refused;
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::SendOp;
+use cq_core::wr::{Data, SendOp};
 use rustix::io::Errno;
 
 use crate::completion::async_event::QpEvent;
@@ -108,13 +108,13 @@ impl Imitation {
 
 /// As a request is posted.
 impl Imitation {
-    /// Judges a request of so many bytes.
+    /// Judges a request.
     ///
     /// # Errors
     /// An atomic that is not aligned, or too short.
     #[inline]
-    pub fn judge(self, op: &SendOp, len: u64) -> Result<(), Refused> {
-        if self.is_rxe { validate(op, len) } else { Ok(()) }
+    pub fn judge(self, op: &SendOp, data: &Data<'_>) -> Result<(), Refused> {
+        if self.is_rxe { validate(op, data.len()) } else { Ok(()) }
     }
 
     /// Whether slots of a send queue come back as soon as requests are done, and not as completions are polled.
@@ -171,10 +171,10 @@ impl Imitation {
 
 /// As a request completes.
 impl Imitation {
-    /// The completion of a send of so many bytes that was carried out.
+    /// The completion of a send that was carried out, of this length.
     #[inline]
-    pub fn sent(self, wc: Wc, op: SendOp, len: u64) -> Wc {
-        if self.is_rxe { sent_there(wc, op, len) } else { wc }
+    pub fn sent(self, wc: Wc, op: &SendOp, len: impl FnOnce() -> u64) -> Wc {
+        if self.is_rxe { sent_there(wc, op, len()) } else { wc }
     }
 
     /// What it means for a request that its SGEs can't be read: one of their keys is `dead`, or something else is wrong.
@@ -207,7 +207,7 @@ impl Imitation {
 }
 
 #[cold]
-fn sent_there(wc: Wc, op: SendOp, len: u64) -> Wc {
+fn sent_there(wc: Wc, op: &SendOp, len: u64) -> Wc {
     let wc = wc.with_byte_len(len as u32);
     match op {
         SendOp::Send { imm: Some(_) } | SendOp::Write { imm: Some(_), .. } => wc.with_imm([0; 4]),

@@ -130,7 +130,7 @@ impl QueuePair {
             }
             _ => {}
         }
-        self.place.engine.policy.imitation.judge(&wr.op, wr.data.len())?;
+        self.place.engine.policy.imitation.judge(&wr.op, &wr.data)?;
         if returns_data && sync::load(&self.place.slot.max_rd_atomic) == 0 {
             return Err(Refused::NoReadAtomic);
         }

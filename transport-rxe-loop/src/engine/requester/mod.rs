@@ -256,7 +256,7 @@ impl<'k> Requester<'k> {
     fn sent(&self, request: &SendRequest, end: u64) -> Entry {
         let returned = if request.op.returns_data() { request.payload.len() as u32 } else { 0 };
         let wc = complete::sent(request.wr_id, self.me.number, request.op, returned);
-        let wc = self.engine.policy.imitation.sent(wc, request.op, request.payload.len());
+        let wc = self.engine.policy.imitation.sent(wc, &request.op, || request.payload.len());
         Entry { wc, tag: tag::of_send(end), solicited: false }
     }
 
