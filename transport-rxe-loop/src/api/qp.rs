@@ -314,7 +314,7 @@ impl QueuePair {
 }
 
 /// What a queue pair is made of, if all of it is of one fabric.
-fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> {
+pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> {
     let (engine, srq) = (domain.engine(), init.srq.map(SharedReceiveQueue::shared));
     let cqs = [init.send_cq, init.recv_cq].map(Cq::queue);
     let is_near = srq.is_none_or(|srq| srq.is_of(engine));

@@ -108,6 +108,12 @@ impl Completions {
         self.channels.at(index)
     }
 
+    /// All channels.
+    #[cfg(test)]
+    pub const fn channels(&self) -> &Table<ChannelSlot> {
+        &self.channels
+    }
+
     /// How many completion queues, shared receive queues and queue pairs have events.
     const fn sources(&self) -> [u32; 3] {
         [self.cqs.len(), self.srqs, self.qps]

@@ -6,6 +6,8 @@ use std::fmt;
 use rustix::io::Errno;
 
 use super::deaths;
+#[cfg(test)]
+use crate::api::limits::Limits;
 use crate::completion::{self, Completions, Counts};
 use crate::engine::owners::{CompletionQueues, QueuePairs, RemoteRequests, SharedReceiveQueues};
 use crate::engine::{self, Engine};
@@ -14,6 +16,8 @@ use crate::policy::Policy;
 use crate::shm::Shm;
 use crate::shm::attach::Attachment;
 use crate::shm::error::AttachError;
+#[cfg(test)]
+use crate::shm::name::FabricName;
 use crate::shm::name::FabricPath;
 use crate::shm::owners::Owners;
 use crate::shm::plan::Plan;
@@ -106,6 +110,14 @@ impl Device {
             shm,
         ];
         Ok(Self { shm, memory, completions, engine, tables })
+    }
+
+    /// The one of the unit tests.
+    #[cfg(test)]
+    pub fn of_tests() -> &'static Self {
+        let path = FabricPath::new(&FabricName::from_env().unwrap());
+        let ways = Ways { by_service: false, policy: Policy::new(None, false) };
+        Self::open(&path, &Limits::default().shape(), ways).unwrap()
     }
 
     /// What processes have, which outlives them.

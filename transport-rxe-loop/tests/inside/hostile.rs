@@ -10,7 +10,7 @@ mod user;
 use std::time::{Duration, Instant};
 
 use crate::inside::actor::{Actor, few_or};
-use crate::shm::limits::Limits;
+use crate::api::limits::Limits;
 
 const FABRIC: &str = "HOSTILE_FABRIC";
 const SEED: &str = "HOSTILE_SEED";

@@ -8,16 +8,15 @@ use cq_core::wc::WcStatus;
 use cq_core::wr::SendWr;
 
 use super::*;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::completion::channel;
-use crate::completion::push::push;
+use crate::engine::complete::push;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Place;
 use crate::protocol::lock::Owner;
-use crate::shm::limits::Limits;
-use crate::shm::table::Entry as _;
 
 /// A place where nobody lives.
 const PLACE: u16 = 37;
@@ -51,7 +50,7 @@ fn o02_each_queue_in_a_place_reports_its_overrun_as_itself() {
     let (mut context, fabric) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq(1, None).unwrap();
-        push(fabric, 0, &entries::<4>());
+        push(fabric.engine, 0, &entries::<4>());
         let event =
             AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) };
         assert_eq!(context.take_async_event(), Ok(Some(event)));
@@ -63,7 +62,7 @@ fn o08_each_queue_in_a_place_counts_what_it_dropped_by_itself() {
     let (context, fabric) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq_with(&ignoring(None)).unwrap();
-        push(fabric, 0, &entries::<4>());
+        push(fabric.engine, 0, &entries::<4>());
         assert_eq!(cq.dropped(), 3);
     }
 }
@@ -72,7 +71,7 @@ fn o08_each_queue_in_a_place_counts_what_it_dropped_by_itself() {
 fn o08_what_ignores_overruns_does_so_as_soft_roce_too() {
     let (mut context, fabric) = with_one().imitate_rxe().alone();
     let cq = context.create_cq_with(&ignoring(None)).unwrap();
-    push(fabric, 0, &entries::<4>());
+    push(fabric.engine, 0, &entries::<4>());
     assert_eq!((cq.dropped(), context.take_async_event()), (3, Ok(None)));
 }
 
@@ -85,7 +84,7 @@ fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
     last.destroy().unwrap();
     let mut cq = context.create_cq_with(&ignoring(Some(&channel))).unwrap();
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
-    push(fabric, 0, &entries::<1>());
+    push(fabric.engine, 0, &entries::<1>());
     assert_eq!(channel.take_event(), Ok(Some(cq.key())));
 }
 
@@ -95,17 +94,17 @@ fn q11_nothing_is_pushed_to_where_a_queue_was() {
     let cq = context.create_cq(4, None).unwrap();
     let place = fabric.completions.cq(0).fanin.place();
     cq.destroy().unwrap();
-    push(fabric, 0, &entries::<1>());
-    let mut left = ring(fabric, place).unwrap().into_consumer(0, NoChannel);
+    push(fabric.engine, 0, &entries::<1>());
+    let mut left = ring(fabric.completions, place).unwrap().into_consumer(0, NoChannel);
     assert_eq!(left.poll(&mut [Wc::default()]), Ok(0));
 }
 
 #[test]
 fn no_queue_leads_out_of_the_arena() {
     let fabric = Device::of_tests();
-    let (arena, size) = (fabric.shm.arena().offset(), fabric.memory().len());
+    let (arena, size) = (fabric.shm.arena().offset(), fabric.shm.memory().len());
     let is_one = |offset: usize, log2| {
-        ring(fabric, Place { offset: offset as u32, log2, promised: 8 }).is_some()
+        ring(fabric.completions, Place { offset: offset as u32, log2, promised: 8 }).is_some()
     };
     assert!(is_one(arena, 4));
     for (offset, log2) in [(0, 4), (arena - 128, 4), (size - 128, 4), (arena, 20), (arena, 99)] {

@@ -14,10 +14,12 @@ use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::engine::identity;
+use crate::engine::requester::local::invalidate;
 use crate::inside::actor::until;
-use crate::layout::{Entry, MrSlot};
+use crate::lifecycle::Device;
 use crate::memory::copy_guard::CopyGuard;
-use crate::memory::region::{Bound, Kind, RegionEntry};
+use crate::memory::region::{Bound, Kind, MrSlot, RegionEntry};
+use crate::shm::table::Entry;
 use crate::sync;
 
 /// A place where nobody lives.
@@ -90,7 +92,7 @@ impl Alone {
 
     /// The entry of its window that all see.
     fn slot(&self) -> &'static MrSlot {
-        self.fabric.memory.mr(self.window.place.index)
+        self.fabric.memory.mr(self.window.entry.index)
     }
 }
 
@@ -136,10 +138,10 @@ fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
 fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
     let mut alone = Alone::new();
     let (windows, key) = (alone.fabric.memory.windows(), alone.window.rkey());
-    let closing = windows.begin_invalidate(alone.fabric, alone.qp.number(), key).unwrap();
+    let closing = windows.begin_invalidate(alone.fabric.memory, alone.qp.number(), key).unwrap();
     assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
     assert_eq!(alone.window.rkey(), key);
-    assert!(closing.finish(alone.fabric));
+    assert!(closing.finish(alone.fabric.memory));
     alone.qp = alone.pd.create_qp(&QpInit::new(&alone.cq)).unwrap();
     alone.open();
     assert!(alone.is_open());
@@ -148,9 +150,9 @@ fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
 #[test]
 fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
     let alone = Alone::new();
-    let (windows, old) = (alone.fabric.memory.windows(), alone.window.place.key());
+    let (windows, old) = (alone.fabric.memory.windows(), alone.window.entry.key());
     assert_ne!(old, alone.window.rkey());
-    assert!(windows.begin_invalidate(alone.fabric, alone.qp.number(), old).is_none());
+    assert!(windows.begin_invalidate(alone.fabric.memory, alone.qp.number(), old).is_none());
     assert!(alone.qp.has_windows());
 }
 
@@ -158,9 +160,9 @@ fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
 fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
     let Alone { qp, window, region: _region, fabric, .. } = Alone::new();
     let (windows, key) = (fabric.memory.windows(), window.rkey());
-    let closing = windows.begin_invalidate(fabric, qp.number(), key).unwrap();
+    let closing = windows.begin_invalidate(fabric.memory, qp.number(), key).unwrap();
     drop(window);
-    assert!(!closing.finish(fabric));
+    assert!(!closing.finish(fabric.memory));
 }
 
 /// Takes the key away while somebody copies who may do that through it.
@@ -168,12 +170,12 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
     let alone = Alone::in_own_fabric();
     let (fabric, windows) = (alone.fabric, alone.fabric.memory.windows());
     let number = alone.qp.number();
-    let closing = windows.begin_invalidate(fabric, number, alone.window.rkey()).unwrap();
+    let closing = windows.begin_invalidate(fabric.memory, number, alone.window.rkey()).unwrap();
     let (copying, begins) = (copies(&alone), AtomicBool::new(false));
     thread::scope(|scope| {
         let invalidates = scope.spawn(|| {
             begins.store(true, Ordering::Relaxed);
-            closing.finish(fabric)
+            closing.finish(fabric.memory)
         });
         until("it begins", || begins.load(Ordering::Relaxed));
         (0..200).for_each(|_| thread::yield_now());
@@ -185,19 +187,19 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
 
 #[test]
 fn q06_invalidating_waits_for_what_the_peer_copies() {
-    outlasts_the_copy(|alone| CopyGuard::open(alone.fabric, alone.qp.number()));
+    outlasts_the_copy(|alone| alone.fabric.engine.copy_guard(alone.qp.number()));
 }
 
 #[test]
 fn q06_invalidating_waits_for_what_is_copied_for_a_peer_of_another_process() {
     let copying = |alone: &Alone| alone.fabric.memory.copier().copying();
-    outlasts_the_copy(|alone| CopyGuard::open_to_own(alone.fabric, copying(alone)));
+    outlasts_the_copy(|alone| CopyGuard::open_to_own(alone.fabric.memory, copying(alone)));
 }
 
 #[test]
 fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let qps = &fabric.engine.qps();
+    let qps = fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let qp = identity::number_of(qps, index, generation);
     let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
@@ -218,12 +220,12 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
     RegionEntry { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
     // Another region has the key for a while.
     RegionEntry { len: 8192, ..facts }.write(region_slot, region_holder);
-    assert!(!take(fabric, qp, key));
+    assert!(!invalidate(fabric.engine, qp, key));
     assert_eq!(sync::load(&slot.key), key);
     facts.write(region_slot, region_holder);
-    assert!(take(fabric, qp, key));
+    assert!(invalidate(fabric.engine, qp, key));
     assert_eq!(sync::load(&slot.key), 0);
-    assert!(!take(fabric, qp, key));
+    assert!(!invalidate(fabric.engine, qp, key));
 }
 
 #[test]
@@ -245,7 +247,7 @@ fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
     let key = alone.window.rkey();
     alone.qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     alone.qp.post_send(&[SendWr::send_with_inv(2, &[], key)]).unwrap();
-    let own = alone.fabric.memory.own(alone.window.place.index);
+    let own = alone.fabric.memory.own(alone.window.entry.index);
     assert_eq!((sync::load(&own.key), sync::load(&alone.slot().key)), (0, 0));
 }
 
@@ -256,7 +258,7 @@ fn no_window_has_the_place_whose_key_may_be_0() {
     // More than there are places.
     for _ in 0..2 * context.attributes().max_mw {
         let window = pd.alloc_mw().unwrap();
-        assert_ne!(window.place.index, 0);
+        assert_ne!(window.entry.index, 0);
     }
 }
 

@@ -1,12 +1,13 @@
 use cq_core::wc::WcStatus;
 
 use super::*;
+use crate::engine::srq;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::completion::push;
 use crate::engine::complete;
 use crate::protocol::lock::Owner;
-use crate::shm::limits::Limits;
+use crate::api::limits::Limits;
 
 /// A place where nobody lives.
 const PLACE: u16 = 43;
@@ -36,7 +37,7 @@ fn q09_each_queue_has_memory_of_its_own() {
     let [first, second] = srqs.each_ref().map(|srq| {
         let slot = fabric.engine.srq(srq.number());
         let slots_at = sync::load(&slot.slots_at);
-        sync::load(&slot.ring.offset)..slots_at + shared_receives::bytes(MAX_WR) as u32
+        sync::load(&slot.ring.offset)..slots_at + srq::bytes(MAX_WR) as u32
     });
     assert!(first.end <= second.start || second.end <= first.start, "{first:?} {second:?}");
 }
@@ -54,7 +55,7 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
         let _guard = fabric.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
         srq.shared.queue.take(fabric.shm.place(), qp.number()).unwrap()
     });
-    let [completes, suspended] = cqs.each_ref().map(|cq| cq.queue().index());
+    let [completes, suspended] = cqs.each_ref().map(|cq| cq.queue().index);
     let wc = complete::failed(1, qps[0].number(), WcStatus::LOC_PROT_ERR);
     push::die_pushing(fabric.completions, completes, Owner::new(PLACE, 1), &wc, taken[0].tag());
     let _suspended = complete::lock(fabric.engine, suspended).unwrap();

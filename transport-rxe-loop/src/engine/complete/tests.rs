@@ -1,7 +1,7 @@
 use super::*;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::shm::limits::Limits;
+use crate::api::limits::Limits;
 
 #[test]
 fn c08_what_completes_of_a_queue_pair_that_is_gone_settles_nothing_of_the_next_in_its_place() {
@@ -12,8 +12,8 @@ fn c08_what_completes_of_a_queue_pair_that_is_gone_settles_nothing_of_the_next_i
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let slot = fabric.engine.qp(gone);
     let settled = |number| {
-        settle(fabric, number, tag::of_send(1));
-        settle(fabric, number, tag::of_recv(1));
+        settle(fabric.engine, number, tag::of_send(1));
+        settle(fabric.engine, number, tag::of_recv(1));
         (sync::load(&slot.send.done), slot.recv.completed())
     };
     assert_eq!(settled(gone), (0, 0));

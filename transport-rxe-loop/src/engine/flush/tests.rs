@@ -9,6 +9,7 @@ use cq_core::wc::Wc;
 use cq_core::wr::RecvWr;
 
 use super::*;
+use crate::engine::srq::queue as pool_of;
 use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
@@ -50,11 +51,11 @@ fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let (number, slot) = (qp.number(), fabric.engine.qp(qp.number()));
     let queue =
-        shared_receives::queue(fabric.engine, fabric.engine.srq(sync::load(&slot.srq))).unwrap();
+        pool_of(fabric.engine, fabric.engine.srq(sync::load(&slot.srq))).unwrap();
     let taken = queue.take(fabric.shm.place(), number).unwrap();
     assert!(identity::fail(slot, number));
     let mut told = || {
-        last_receive(fabric, slot, number, sync::load(&slot.srq));
+        last_receive(fabric.engine, slot, number, sync::load(&slot.srq));
         context.take_async_event().unwrap().map(|event| event.event_type)
     };
     assert_eq!(told(), None, "it is taken");

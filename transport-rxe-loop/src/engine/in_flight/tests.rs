@@ -12,7 +12,7 @@ fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
     let (_context, fabric) = OpenOptions::new().alone();
     let (index, _) = fabric.engine.qps().claim(PLACE).unwrap();
     fabric.engine.qp(index).send.copying.open();
-    assert_eq!(outwait_all(fabric), Ok(()));
+    assert_eq!(outwait_all(fabric.engine), Ok(()));
 }
 
 #[test]
@@ -23,8 +23,8 @@ fn x01_only_a_queue_pair_that_is_connected_to_it_may_be_in_the_middle_of_a_reque
     let [target, peer, other] = qps.each_ref().map(QueuePair::number);
     let connect = |from, to| sync::store(fabric.engine.dest(from), to);
     let slot = fabric.engine.qp(target);
-    let is_alone = || alone_at(fabric, slot, target).is_some();
-    let is_open = || is_open_for(fabric, fabric.engine.qps().index(target));
+    let is_alone = || alone_at(fabric.engine, slot, target).is_some();
+    let is_open = || is_open_for(fabric.engine, fabric.engine.qps().index(target));
     connect(target, peer);
     connect(peer, target);
     assert_eq!((is_alone(), is_open()), (true, false), "nothing is under way");
@@ -45,8 +45,8 @@ fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let qp = context.alloc_pd().create_qp(&init).unwrap();
     let (slot, index) = (fabric.engine.qp(qp.number()), fabric.engine.qps().index(qp.number()));
-    let taken = take_receives(fabric, slot).unwrap();
-    assert!(is_open_for(fabric, index) && alone_at(fabric, slot, qp.number()).is_none());
+    let taken = take_receives(fabric.engine, slot).unwrap();
+    assert!(is_open_for(fabric.engine, index) && alone_at(fabric.engine, slot, qp.number()).is_none());
     drop(taken);
-    assert!(!is_open_for(fabric, index) && alone_at(fabric, slot, qp.number()).is_some());
+    assert!(!is_open_for(fabric.engine, index) && alone_at(fabric.engine, slot, qp.number()).is_some());
 }

@@ -22,17 +22,17 @@ fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() 
     let other = context.create_cq(4, None).unwrap();
     let mut another = context.alloc_pd().create_qp(&QpInit::new(&other)).unwrap();
     another.connect(another.number()).unwrap();
-    spread(fabric, index, another.number());
+    spread(fabric.engine, index, another.number());
     assert_eq!(
         identity::read(fabric.engine.qp(another.number())).state,
         QpState::Rts,
         "of another"
     );
     assert!(!remote_requests::any(fabric.engine));
-    spread(fabric, index, qp.number());
+    spread(fabric.engine, index, qp.number());
     assert_eq!(identity::read(slot).state, QpState::Err);
     assert!(remote_requests::any(fabric.engine), "it is to be flushed");
-    spread(fabric, index, qp.number());
+    spread(fabric.engine, index, qp.number());
     assert!(!remote_requests::any(fabric.engine), "once");
 }
 
@@ -45,9 +45,9 @@ fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_place() {
     qp.connect(qp.number()).unwrap();
     let index = sync::load(&fabric.engine.qp(qp.number()).send_cq);
     let generation = sync::load(&fabric.completions.cq(index).generation);
-    spread_again(fabric, index, generation.wrapping_sub(1));
+    spread_again(fabric.engine, index, generation.wrapping_sub(1));
     assert_eq!((qp.state(), context.take_async_event()), (QpState::Rts, Ok(None)));
-    spread_again(fabric, index, generation);
+    spread_again(fabric.engine, index, generation);
     assert_eq!(qp.state(), QpState::Err);
     let told = [(); 2].map(|()| context.take_async_event().unwrap().unwrap().event_type);
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
@@ -61,9 +61,9 @@ fn o04_a_queue_pair_that_leaves_reset_after_the_overrun_fails_with_the_next_comp
     first.connect(first.number()).unwrap();
     let index = sync::load(&fabric.engine.qp(first.number()).send_cq);
     let state = |number| identity::read(fabric.engine.qp(number)).state;
-    spread(fabric, index, first.number());
+    spread(fabric.engine, index, first.number());
     assert_eq!(state(other.number()), QpState::Reset);
     other.modify(&QpAttr::init(Access::empty())).unwrap();
-    spread(fabric, index, first.number());
+    spread(fabric.engine, index, first.number());
     assert_eq!(state(other.number()), QpState::Err);
 }

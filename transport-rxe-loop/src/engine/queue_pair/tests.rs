@@ -6,11 +6,14 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
+use crate::engine::srq::queue as pool_of;
 use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
+use crate::api::qp::{QpInit, setup};
 use crate::completion::push;
 use crate::engine::complete;
 use crate::inside::actor::until;
+use crate::lifecycle::deaths;
 use crate::protocol::lock::Owner;
 use crate::protocol::tag;
 
@@ -67,16 +70,16 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of
     let cq = context.create_cq(4, None).unwrap();
     let (pd, init) = (context.alloc_pd(), QpInit::new(&cq));
     let mut peer = pd.create_qp(&init).unwrap();
-    let mut place = Place::new(pd.domain(), &init).unwrap();
+    let mut place = Place::new(fabric.engine, setup(pd.domain(), &init).unwrap()).unwrap();
     peer.connect(place.number).unwrap();
     sync::store(fabric.engine.dest(place.number), peer.number());
     let copying = &fabric.engine.qp(peer.number()).send.copying;
     copying.open();
-    fabric.engine.deferred().push(place.remains.take().unwrap());
-    tidy(fabric);
+    fabric.engine.deferred().push(place.deferred.take().unwrap());
+    tidy(fabric.engine);
     assert_eq!(place.slot.life().place(), Some(fabric.shm.place()));
     copying.close();
-    tidy(fabric);
+    tidy(fabric.engine);
     assert_eq!(place.slot.life().place(), None);
 }
 
@@ -87,11 +90,11 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_fo
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
-    let mut place = Place::new(pd.domain(), &init).unwrap();
-    let queue = shared_receives::queue(fabric.engine, fabric.engine.srq(srq.number())).unwrap();
+    let mut place = Place::new(fabric.engine, setup(pd.domain(), &init).unwrap()).unwrap();
+    let queue = pool_of(fabric.engine, fabric.engine.srq(srq.number())).unwrap();
     let taken = queue.take(fabric.shm.place(), place.number).unwrap();
-    fabric.engine.deferred().push(place.remains.take().unwrap());
-    tidy(fabric);
+    fabric.engine.deferred().push(place.deferred.take().unwrap());
+    tidy(fabric.engine);
     assert_eq!(place.slot.life().place(), Some(fabric.shm.place()));
     queue.settle(taken.tag(), taken.target());
     // The sweeper does it.

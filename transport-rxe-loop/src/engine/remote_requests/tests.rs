@@ -1,4 +1,5 @@
 use super::*;
+use crate::lifecycle::Device;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
@@ -34,13 +35,13 @@ fn x03_what_is_noted_is_run_once() {
     let (context, fabric) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    assert!(!any(fabric));
-    leave(fabric, qp.number());
-    assert!(any(fabric));
-    assert!(!any(fabric), "it is known by now");
+    assert!(!any(fabric.engine));
+    leave(fabric.engine, qp.number());
+    assert!(any(fabric.engine));
+    assert!(!any(fabric.engine), "it is known by now");
     let taken = || {
         let mut all = Vec::new();
-        take(fabric, |index| all.push(index));
+        take(fabric.engine, |index| all.push(index));
         all
     };
     assert_eq!(taken(), [fabric.engine.qps().index(qp.number())]);
@@ -50,13 +51,13 @@ fn x03_what_is_noted_is_run_once() {
 #[test]
 fn x03_whoever_has_the_queue_pair_is_called() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let calls = || sync::load(&fabric.memory.copiers()[usize::from(PLACE)].calls);
+    let calls = || sync::load(fabric.shm.calls_of(PLACE));
     let qps = &fabric.engine.qps();
     let (index, _) = qps.claim(PLACE).unwrap();
     let before = calls();
-    leave(fabric, index);
+    leave(fabric.engine, index);
     assert_eq!(calls(), before + 1);
     fabric.shm.die_at(PLACE);
-    leave_all(fabric, PLACE + 1);
+    leave_all(fabric.engine, PLACE + 1);
     assert_eq!(calls(), before + 2);
 }

@@ -4,6 +4,7 @@ use cq_core::wc::Wc;
 use cq_core::wr::SendWr;
 
 use super::*;
+use crate::lifecycle::Device;
 use crate::api::attr::QpAttr;
 use crate::api::device::Context;
 use crate::api::qp::QpInit;
@@ -20,7 +21,7 @@ fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
         qp.modify(&step).unwrap();
     }
     qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
-    fabric.engine.alarms.wake_soon(fabric, qp.number()).unwrap();
+    fabric.engine.wake_soon(qp.number()).unwrap();
     let mut room = [Wc::default()];
     until("it fails", || cq.poll(&mut room) == Ok(1));
     assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
@@ -43,7 +44,7 @@ fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
     let fabric = Device::of_tests();
     for waits_for in [WaitsFor::Receive, WaitsFor::Answer, WaitsFor::Nobody] {
         let (_context, qp) = patient();
-        let judge = |at| judge(fabric, qp.number(), at, waits_for);
+        let judge = |at| judge(fabric.engine, qp.number(), at, waits_for);
         let times_out = || sync::store(&fabric.engine.qp(qp.number()).send.deadline, 1);
         assert_eq!([judge(7), judge(7)], [Verdict::Wait; 2], "{waits_for:?}");
         assert!(has_begun(fabric.engine.qp(qp.number()), 7));
@@ -58,7 +59,7 @@ fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
 fn q07_who_waits_for_something_else_begins_anew() {
     let (fabric, (_context, qp)) = (Device::of_tests(), patient());
     let (receive, answer) = (WaitsFor::Receive, WaitsFor::Answer);
-    let judge = |waits_for| judge(fabric, qp.number(), 7, waits_for);
+    let judge = |waits_for| judge(fabric.engine, qp.number(), 7, waits_for);
     for [first, then] in [[receive, answer], [answer, receive]] {
         assert_eq!(judge(first), Verdict::Wait);
         sync::store(&fabric.engine.qp(qp.number()).send.deadline, 1);

@@ -1,10 +1,11 @@
 use super::*;
+use crate::lifecycle::Device;
 
 #[test]
 fn no_ring_leads_out_of_the_arena() {
     let fabric = Device::of_tests();
     let shape = Shape::of_sends(16, 1, 0);
-    let (arena, size) = (fabric.shm.arena().offset(), fabric.memory().len());
+    let (arena, size) = (fabric.shm.arena().offset(), fabric.shm.memory().len());
     let last = size - shape.bytes();
     for inside in [arena, last] {
         assert!(shape.ring(fabric.shm, inside as u32).is_some());

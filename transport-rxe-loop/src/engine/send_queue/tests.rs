@@ -8,7 +8,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::*;
 use crate::api::ah::AddressVector;
 use crate::api::attr::QpAttr;
-use crate::api::datagram::Destination;
+use crate::api::ah::Destination;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
@@ -35,7 +35,7 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     own.turn.abandon();
     let kept = fabric.memory.lock(&fabric.engine.qp(receiver.number()).taking, || {}).unwrap();
     thread::scope(|scope| {
-        let works = scope.spawn(move || run(fabric, number));
+        let works = scope.spawn(move || run(fabric.engine, number));
         let shut = Shut::after_change();
         until("it is at the first", || shut.is_open(&own.copying));
         let mut later = [wr.unsignaled(); MANY];
@@ -54,7 +54,7 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let number = qp.number();
     let (slot, own) = (fabric.engine.qp(number), fabric.engine.own(number));
-    let is_over = |limit| work(fabric, slot, own, &mut Rescheduled::default(), limit);
+    let is_over = |limit| work(fabric.engine, slot, own, &mut Rescheduled::default(), limit);
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
@@ -86,7 +86,7 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     sync::store(&own.unanswered, 1);
     own.turn.seize();
     assert!(!own.turn.enter(), "the holder looks once more");
-    assert!(hold(fabric, slot, own, &mut Rescheduled::default()));
+    assert!(hold(fabric.engine, slot, own, &mut Rescheduled::default()));
     assert!(own.turn.is_free());
 }
 
@@ -107,7 +107,7 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
     // The holder is to look once more after this.
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let _kept = fabric.memory.lock(fabric.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
-    assert!(!hold(fabric, slot, own, &mut Rescheduled::default()));
+    assert!(!hold(fabric.engine, slot, own, &mut Rescheduled::default()));
     assert!(!own.turn.is_free(), "who hands it over gives it back");
     own.turn.abandon();
 }

@@ -12,6 +12,7 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
+use crate::lifecycle::Device;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
@@ -19,14 +20,15 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::srq::SharedReceiveQueue;
 use crate::api::state::QpState;
-use crate::completion::push;
+use crate::engine::send_queue;
 use crate::error::ModifyError;
 use crate::inside::actor::until;
 use crate::lifecycle::deaths;
 use crate::memory::copier;
 use crate::protocol::lock::Owner;
+use crate::protocol::pool::Queue;
 use crate::protocol::stage::State;
-use crate::shm::limits::Limits;
+use crate::api::limits::Limits;
 use crate::shm::{claim, header, liveness};
 
 /// A queue pair that is its own peer, waits for ever, and takes its receives from a shared queue, which has one.
@@ -101,7 +103,7 @@ fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
 #[test]
 fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     let Alone { mut qp, srq, fabric, .. } = Alone::new();
-    let pool = queue(fabric, fabric.engine.srq(srq.number())).unwrap();
+    let pool = queue(fabric.engine, fabric.engine.srq(srq.number())).unwrap();
     let taken = pool.take(fabric.shm.place(), qp.number()).unwrap();
     assert!(pool.taken().eq([taken]), "no thread of this process has taken it");
     let ends = thread::spawn(move || {
@@ -118,7 +120,7 @@ const PLACE: u16 = 38;
 
 impl Alone {
     fn pool(&self) -> Queue<'static> {
-        queue(self.fabric, self.slot()).unwrap()
+        queue(self.fabric.engine, self.slot()).unwrap()
     }
 
     /// The process at a place takes the only receive, for this queue pair.
@@ -131,11 +133,11 @@ impl Alone {
     /// on.
     fn dies(&mut self, place: u16) -> Vec<AsyncEventType> {
         let word =
-            &header::claims(self.fabric.memory(), self.fabric.shm.shape())[usize::from(place)];
+            &header::claims(self.fabric.shm.memory(), self.fabric.shm.shape())[usize::from(place)];
         let owner = claim::next(place.into(), word);
         assert!(claim::take(word, owner));
         // As who is connected to another process has.
-        self.fabric.engine.alarms.watch(self.fabric).unwrap();
+        self.fabric.shm.watch().unwrap();
         let mut told = Vec::new();
         until("nothing is left of the dead one", || {
             deaths::look(self.fabric);
@@ -183,12 +185,12 @@ fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
     let (fabric, slot) = (alone.fabric, alone.slot());
     let guard = fabric.memory.lock(slot.pool.lock(), || {}).unwrap();
     thread::scope(|scope| {
-        let other = scope.spawn(move || pays(fabric, slot, PLACE));
+        let other = scope.spawn(move || pays(fabric.engine, slot, PLACE));
         // It does not get on; if it did, it would by now.
         for _ in 0..200 {
             thread::yield_now();
         }
-        tell_limit(fabric, sync::load(&slot.number), PLACE);
+        tell_limit(fabric.engine, sync::load(&slot.number), PLACE);
         drop(guard);
         assert!(other.join().unwrap(), "it is told");
     });
@@ -201,7 +203,7 @@ fn x03_a_limit_that_was_told_is_not_told_again_when_who_reached_it_dies() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.arm_limit(1).unwrap();
     assert!(alone.is_taken_by(PLACE).reached_limit());
-    tell_limit(alone.fabric, alone.srq.number(), PLACE);
+    tell_limit(alone.fabric.engine, alone.srq.number(), PLACE);
     assert_eq!(alone.told(), Some(AsyncEventType::SRQ_LIMIT_REACHED));
     assert_eq!(alone.dies(PLACE), []);
 }
@@ -219,7 +221,7 @@ fn x03_who_starved_gets_what_a_dead_process_had_taken() {
 #[test]
 fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
     let mut alone = Alone::in_own_fabric();
-    let is_through = copier::carry_out_for(alone.fabric, PLACE);
+    let is_through = copier::carry_out_for(alone.fabric.memory, PLACE);
     alone.is_taken_by(PLACE);
     alone.dies(PLACE);
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
@@ -234,7 +236,7 @@ fn x03_what_a_dead_process_had_asked_for_a_receive_is_not_begun_once_that_is_giv
     let word = &alone.fabric.memory.stages().of(PLACE).next().unwrap().head.word;
     word.ask(word.claim(PLACE, alone.fabric.shm.place()).unwrap()).unwrap();
     let taken = alone.is_taken_by(PLACE);
-    reclaim(alone.fabric, alone.slot(), &taken).unwrap();
+    reclaim(alone.fabric.engine, alone.slot(), &taken).unwrap();
     assert_eq!(alone.srq.waiting(), 1);
     assert!(word.serve(alone.fabric.shm.place()).is_none());
 }
@@ -255,9 +257,9 @@ fn q09_who_starved_gets_what_another_gives_back() {
     let taken = alone.is_taken_by(alone.fabric.shm.place());
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
-    give_back(alone.fabric, alone.srq.number(), &taken);
+    give_back(alone.fabric.engine, alone.srq.number(), &taken);
     // Who gives back holds a turn, and looks after others once it is given back.
-    send_queue::run(alone.fabric, alone.qp.number() + 1);
+    send_queue::run(alone.fabric.engine, alone.qp.number() + 1);
     alone.is_served();
 }
 
@@ -272,14 +274,14 @@ fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     let suspended =
         (fabric.memory.lock(slot.pool.lock(), || {}), complete::lock(fabric.engine, cq));
     thread::scope(|scope| {
-        scope.spawn(|| give_back(fabric, srq, &all[0]));
-        let reclaims = scope.spawn(|| reclaim(fabric, slot, &all[1]));
-        scope.spawn(|| assert!(!pays(fabric, slot, PLACE), "it may be left to tell"));
+        scope.spawn(|| give_back(fabric.engine, srq, &all[0]));
+        let reclaims = scope.spawn(|| reclaim(fabric.engine, slot, &all[1]));
+        scope.spawn(|| assert!(!pays(fabric.engine, slot, PLACE), "it may be left to tell"));
         assert_eq!(reclaims.join().unwrap(), Err(Stuck));
     });
     drop(suspended);
     assert!(pool.taken().eq([all[1]]), "nobody knows yet whether it has completed");
-    assert_eq!(reclaim(fabric, slot, &all[1]), Ok(()));
+    assert_eq!(reclaim(fabric.engine, slot, &all[1]), Ok(()));
     alone.qp.post_send(&[SendWr::send(3, &[]), SendWr::send(4, &[])]).unwrap();
     let mut completions = [Wc::default(); 8];
     assert_eq!(alone.cq.poll(&mut completions), Ok(4));
@@ -311,11 +313,11 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
             let taken = alone.is_taken_by(alone.fabric.shm.place());
             assert!(alone.pool().leave(&taken));
         }
-        assert!(!remote_requests::any(alone.fabric));
-        assert!(sweep(alone.fabric, PLACE));
-        assert_eq!(remote_requests::any(alone.fabric), is_left);
+        assert!(!remote_requests::any(alone.fabric.engine));
+        assert!(sweep(alone.fabric.engine, PLACE));
+        assert_eq!(remote_requests::any(alone.fabric.engine), is_left);
         let mut noted = Vec::new();
-        remote_requests::take(alone.fabric, |index| noted.push(index));
+        remote_requests::take(alone.fabric.engine, |index| noted.push(index));
         assert_eq!(noted, [alone.fabric.engine.qps().index(alone.qp.number())][..is_left.into()]);
     }
 }
@@ -330,7 +332,7 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     assert_eq!(liveness::hold(file.as_fd(), Owner::new(PLACE, 1).to_word()), Ok(true));
     assert!(alone.fabric.shm.is_alive(PLACE));
     let taken = alone.is_taken_by(PLACE);
-    assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
+    assert_eq!(reclaim(alone.fabric.engine, alone.slot(), &taken), Ok(()));
     let reset = QpAttr::to(QpState::Reset);
     assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
     assert!(alone.pool().taken().eq([taken]));
@@ -342,17 +344,17 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
 fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
     let alone = Alone::in_own_fabric();
     let taken = alone.is_taken_by(alone.fabric.shm.place());
-    assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
+    assert_eq!(reclaim(alone.fabric.engine, alone.slot(), &taken), Ok(()));
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().free(&taken);
     let place = alone.fabric.shm.place();
-    assert!(!sweep(alone.fabric, place), "it has the place of one that was dead");
+    assert!(!sweep(alone.fabric.engine, place), "it has the place of one that was dead");
 }
 
 #[test]
 fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
     let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
-    let refused = take(fabric, srq.number(), qp.number(), || Err(Unavailable::NotReady));
+    let refused = take(fabric.engine, srq.number(), qp.number(), || Err(Unavailable::NotReady));
     assert_eq!(refused.map(drop), Err(Unavailable::NotReady));
     assert_eq!(srq.waiting(), 1);
 }
@@ -362,16 +364,16 @@ fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
     let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
     let lock = fabric.engine.srq(srq.number()).pool.lock();
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
-    let (taken, _) = take(fabric, srq.number(), qp.number(), || Ok(())).unwrap();
+    let (taken, _) = take(fabric.engine, srq.number(), qp.number(), || Ok(())).unwrap();
     assert_eq!(lock.holder(), None);
-    give_back(fabric, srq.number(), &taken);
+    give_back(fabric.engine, srq.number(), &taken);
 }
 
 #[test]
 fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
     let alone = Alone::in_own_fabric();
     let (fabric, number) = (alone.fabric, alone.srq.number());
-    let is_there = |number| numbered(fabric, number).is_some();
+    let is_there = |number| numbered(fabric.engine, number).is_some();
     assert!(is_there(number));
     assert!(!is_there(number + fabric.engine.srqs().len()), "the next one there");
     // The first place, as it is left by one.
@@ -381,7 +383,7 @@ fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
     let number = sync::load(&free.number);
     sync::store(&free.number, 0);
     assert!(!is_there(0));
-    assert_eq!(is_taken_for(fabric, 0, alone.qp.number()), Ok(false));
+    assert_eq!(is_taken_for(fabric.engine, 0, alone.qp.number()), Ok(false));
     sync::store(&free.number, number);
 }
 
@@ -394,7 +396,7 @@ fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
     let index = fabric.engine.qps().index(alone.qp.number());
     assert_eq!(index, 0, "those who are connected to nobody are not connected to the first");
     let mut all = Vec::new();
-    each_that_takes_from(fabric, srq, |index| all.push(index));
+    each_that_takes_from(fabric.engine, srq, |index| all.push(index));
     assert_eq!(all, [index]);
 }
 
@@ -530,10 +532,10 @@ fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_
         }
         Err(Unavailable::Stuck)
     };
-    assert_eq!(take(fabric, srq, target, leaves).err(), Some(Unavailable::Stuck));
+    assert_eq!(take(fabric.engine, srq, target, leaves).err(), Some(Unavailable::Stuck));
     assert!(alone.pool().taken().next().is_none(), "it is given back");
     is_through();
-    let there = take(fabric, srq, target, || Ok(())).unwrap();
+    let there = take(fabric.engine, srq, target, || Ok(())).unwrap();
     assert_eq!(there.0.slot(), first.slot());
 }
 

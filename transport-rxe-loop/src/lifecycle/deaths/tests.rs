@@ -7,17 +7,21 @@ use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
 use crate::api::device::Context;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
-use crate::completion::channel::{EventChannel, Source};
+use crate::completion::channel::{self, EventChannel, Source};
+use crate::engine::entry::SrqSlot;
+use crate::engine::owners::QueuePairs;
+use crate::engine::{identity, srq};
 use crate::inside::actor::until;
-use crate::layout::SrqSlot;
 use crate::protocol::mode::Trait;
 use crate::protocol::pool::Queue;
 use crate::protocol::window::Shut;
 use crate::shm::arena::Extent;
-use crate::shm::limits::Limits;
+use crate::shm::table::Entry;
+use crate::sync;
 
 /// A place where nobody lives, and where this says that somebody did.
 const PLACE: u16 = 40;
@@ -27,7 +31,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     let (fabric, context) = (Device::of_tests(), Context::open("loop0").unwrap());
     let mut cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let qps = &fabric.engine.qps();
+    let qps = fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
     identity::enter(slot, number);
@@ -60,13 +64,13 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
     let (context, fabric) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let (tables, slot) = (fabric.tables(), fabric.engine.qp(qp.number()));
+    let slot = fabric.engine.qp(qp.number());
     let index = sync::load(&slot.send_cq);
     let locks = [
         &fabric.completions.cq(index).fanin.lock,
         &slot.taking,
-        &tables.common.stripes[3],
-        &tables.common.arena,
+        &fabric.memory.stripes()[3],
+        fabric.shm.allocates(),
     ];
     let dead = fabric.shm.die_at(PLACE);
     assert!(locks.iter().all(|lock| lock.try_enter(dead)));
@@ -79,17 +83,17 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
 #[test]
 fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let (tables, bell) = (fabric.tables(), EventChannel::new(fabric).unwrap());
-    let (qp, _) = tables.qps.claim(PLACE).unwrap();
-    let (cq, _) = tables.cqs.claim(PLACE).unwrap();
-    let (srq, _) = tables.srqs.claim(PLACE).unwrap();
+    let bell = EventChannel::new(fabric.completions).unwrap();
+    let (qp, _) = fabric.engine.qps().claim(PLACE).unwrap();
+    let (cq, _) = fabric.completions.cqs().claim(PLACE).unwrap();
+    let (srq, _) = fabric.engine.srqs().claim(PLACE).unwrap();
     let sources =
         [Source::Completion(cq), Source::Overrun(cq), Source::Srq(srq), Source::Qp(qp, 0)];
     sources.into_iter().for_each(|source| bell.attach(source));
-    let slot = tables.qps.at(qp);
+    let slot = fabric.engine.qps().at(qp);
     sync::store(&slot.send.posted, 5);
     sync::store(fabric.engine.dest(qp), 7);
-    let word = &tables.stages.at(0).head.word;
+    let word = &fabric.memory.stages().at(0).head.word;
     word.claim(PLACE, fabric.shm.place()).unwrap();
     fabric.shm.die_at(PLACE);
     while fabric.shm.others().count() > 0 {
@@ -106,7 +110,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let (context, fabric) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let qps = &fabric.engine.qps();
+    let qps = fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
@@ -150,13 +154,13 @@ fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
 #[test]
 fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
     let (_context, fabric) = OpenOptions::new().alone();
-    let qps = &fabric.engine.qps();
+    let qps = fabric.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
     let swept = Owner::new(PLACE, 1);
-    assert!(!expel(fabric, swept), "another one lives there");
+    assert!(!QueuePairs(fabric.engine).expel(swept), "another one lives there");
     assert_eq!(identity::read(slot).number, number);
 }
 
@@ -166,7 +170,7 @@ fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
     let (index, _) = fabric.completions.cqs().claim(PLACE).unwrap();
     let (next, swept) = (fabric.shm.die_at(PLACE), Owner::new(PLACE, 1000));
     assert_ne!(next, swept);
-    after(fabric, swept);
+    after(fabric.shm, fabric.tables(), swept);
     assert_eq!(fabric.completions.cq(index).life().place(), Some(PLACE));
 }
 
@@ -174,7 +178,7 @@ fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
 fn x03_a_dead_one_is_left_as_long_as_another_one_sweeps() {
     let (_context, fabric) = OpenOptions::new().alone();
     fabric.shm.die_at(PLACE);
-    let sweeping = fabric.shm.try_lock(&fabric.shm.frees()).unwrap();
+    let sweeping = fabric.shm.try_lock(fabric.shm.frees()).unwrap();
     assert!(look(fabric), "it may die over that");
     drop(sweeping);
     assert!(!look(fabric), "nobody is left");
@@ -192,15 +196,15 @@ fn x03_what_a_dead_one_had_is_there_for_who_needs_it() {
 
 /// A shared receive queue with one receive, of one who will die.
 fn pool(fabric: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
-    let srqs = &fabric.engine.srqs();
+    let srqs = fabric.engine.srqs();
     let (index, generation) = srqs.claim(PLACE).unwrap();
     let (slot, extent) =
-        (srqs.at(index), Extent::allocate(fabric.shm, shared_receives::bytes(1)).unwrap());
+        (srqs.at(index), Extent::allocate(fabric.shm, srq::bytes(1)).unwrap());
     sync::store(&slot.slots_at, extent.offset());
     sync::store(&slot.capacity, 1);
     slot.pool.begin();
     sync::release(&slot.number, identity::number_of(srqs, index, generation));
-    let queue = shared_receives::queue(fabric.engine, slot).unwrap();
+    let queue = srq::queue(fabric.engine, slot).unwrap();
     queue.put(0, 0);
     assert!(!queue.post(1), "nobody waits");
     (slot, queue, extent)
@@ -241,7 +245,7 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking()
 /// Somebody dies while this process watches over others, as one does that is connected to another.
 fn die_watched(fabric: &'static Device) {
     fabric.shm.die_at(PLACE);
-    fabric.engine.alarms.watch(fabric).unwrap();
+    fabric.shm.watch().unwrap();
 }
 
 #[test]

@@ -10,9 +10,12 @@ use super::*;
 use crate::api::device::{self, Context};
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
-use crate::api::pd::{Domain, ProtectionDomain};
+use crate::api::pd::ProtectionDomain;
 use crate::api::qp::QpInit;
 use crate::error::{CreateError, Limit, RegisterError};
+use crate::memory::domains;
+use crate::protocol::lock::Owner;
+use crate::shm::liveness::Liveness;
 use crate::shm::registry::Registry;
 
 #[test]
@@ -44,7 +47,7 @@ fn x03_a_process_that_closes_a_descriptor_of_the_file_lives_and_gets_its_name_ag
 fn no_protection_domain_has_number_0() {
     let (_context, fabric) = OpenOptions::new().alone();
     assert_eq!(fabric.shm.place(), 0);
-    let numbers = [(); 3].map(|()| fabric.next_domain());
+    let numbers = [(); 3].map(|()| fabric.memory.next_domain());
     assert_eq!(numbers, [1 << 24, 1 << 24 | 1, 1 << 24 | 2].map(Some));
 }
 
@@ -67,7 +70,7 @@ fn q10_a_new_domain_does_not_reach_the_memory_of_one_that_was_made_many_before_i
     let old = context.alloc_pd();
     let region = old.allocate(8, Access::LOCAL_WRITE | Access::REMOTE_READ).unwrap();
     // All others have been made, and have gone.
-    fabric.domains.go_on_at(domains::MAX - 1);
+    fabric.memory.domains().go_on_at(domains::MAX - 1);
     let [last, new] = [(); 2].map(|()| context.alloc_pd());
     for other in [&last, &new] {
         assert_eq!(reads(&region, other, &context), WcStatus::REM_ACCESS_ERR);
@@ -75,7 +78,7 @@ fn q10_a_new_domain_does_not_reach_the_memory_of_one_that_was_made_many_before_i
     assert_eq!(reads(&region, &old, &context), WcStatus::SUCCESS);
     let number = old.domain().number();
     drop((region, old));
-    fabric.domains.go_on_at(0);
+    fabric.memory.domains().go_on_at(0);
     assert_eq!(context.alloc_pd().domain().number(), number, "it is free again");
 }
 
@@ -83,11 +86,12 @@ fn q10_a_new_domain_does_not_reach_the_memory_of_one_that_was_made_many_before_i
 fn x07_a_new_process_has_nothing_abandoned_whatever_was_in_its_place() {
     static ANOTHER: Registry = Registry::new();
     let (_context, fabric) = OpenOptions::new().alone();
-    let here = ANOTHER.attach(fabric.shm.path(), fabric.shm.shape(), &layout::FORMAT).unwrap();
+    let here = ANOTHER.attach(fabric.shm.path(), fabric.shm.shape(), &FORMAT).unwrap();
     let place = Owner::from_word(here.owner()).unwrap().place();
     let abandoned = &fabric.memory.copiers()[usize::from(place)].abandoned;
     abandoned.mark();
-    Fabric::new(here, &Ways::default()).unwrap();
+    let ways = Ways { by_service: false, policy: Policy::new(None, false) };
+    Device::new(here, ways).unwrap();
     assert!(!abandoned.is_marked());
 }
 
@@ -95,7 +99,7 @@ fn x07_a_new_process_has_nothing_abandoned_whatever_was_in_its_place() {
 #[allow(unsafe_code)]
 fn q10_what_is_made_in_a_domain_too_many_is_refused() {
     let (context, fabric) = OpenOptions::new().alone();
-    let few = Domain::in_none(context.events());
+    let few = ProtectionDomain::in_none(fabric, context.events());
     let max = domains::MAX;
     let cq = context.create_cq(4, None).unwrap();
     let full = CreateError::TableFull { what: Limit::ProtectionDomains, max };
@@ -109,5 +113,5 @@ fn q10_what_is_made_in_a_domain_too_many_is_refused() {
     let registered = unsafe { few.register(byte.as_ptr(), 1, Access::empty()) };
     assert_eq!(registered.err(), Some(full));
     drop(few);
-    assert_eq!(fabric.next_domain(), Some(1 << 24), "none was given back");
+    assert_eq!(fabric.memory.next_domain(), Some(1 << 24), "none was given back");
 }

@@ -9,6 +9,8 @@ use cq_core::wr::{RecvWr, Sge};
 
 use super::asking::{NotDone, atomic};
 use super::*;
+use crate::shm::table::Entry;
+use crate::lifecycle::Device;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
@@ -23,7 +25,6 @@ use crate::inside::actor::{Waiting, until};
 use crate::memory::region::Whose;
 use crate::memory::sge::{Far, Span};
 use crate::memory::stage::Head;
-use crate::memory::transfer;
 use crate::protocol::lock::Lock;
 use crate::sync::AtomicU64;
 
@@ -86,7 +87,7 @@ pub fn asks(fabric: &'static Device, stage: Stage, request: Request, pieces: &[S
     let filling = stage.head.word.claim(PLACE, fabric.shm.place()).unwrap();
     stage.head.write(&request, pieces.iter().copied());
     stage.head.word.ask(filling).unwrap();
-    this(fabric).unwrap().askers.add(PLACE);
+    this(fabric.memory).unwrap().askers.add(PLACE);
 }
 
 pub fn state(head: &Head) -> Option<State> {
@@ -104,8 +105,8 @@ fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
         [ask(0, PLACE, me), ask(1, PLACE, another), ask(3, me, me)].iter().all(Option::is_some)
     );
     assert!(words[2].claim(PLACE, me).is_some());
-    this(fabric).unwrap().askers.add(PLACE);
-    outwait_given_up(fabric);
+    this(fabric.memory).unwrap().askers.add(PLACE);
+    outwait_given_up(fabric.memory);
     let (asked, filling) = (Some(State::Asked), Some(State::Filling));
     let states: Vec<_> = words.iter().map(|word| word.seen().state()).collect();
     assert_eq!(states, [None, asked, filling, asked]);
@@ -117,26 +118,26 @@ fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
     let stage = fabric.memory.stages().large().next().unwrap();
     let (whose, needs) = (Whose::local(0), Access::empty());
     asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
-    let calls = || sync::load(&this(fabric).unwrap().calls);
+    let calls = || sync::load(fabric.shm.calls().unwrap());
     let before = calls();
-    serve_all(fabric, 0);
+    serve_all(fabric.memory, 0);
     assert_eq!((state(stage.head), calls()), (Some(State::Asked), before + 1));
-    serve(fabric);
+    serve(fabric.memory);
     assert_eq!((state(stage.head), calls()), (Some(State::Done), before + 1));
 }
 
 #[test]
 fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
     let (_context, _pd, fabric) = alone();
-    let is_through = carry_out_for(fabric, PLACE);
-    sweep(fabric, PLACE);
-    assert!(has_abandoned(fabric, fabric.shm.place()));
+    let is_through = carry_out_for(fabric.memory, PLACE);
+    sweep(fabric.memory, PLACE);
+    assert!(has_abandoned(fabric.memory, fabric.shm.place()));
     is_through();
-    assert!(!has_abandoned(fabric, fabric.shm.place()));
+    assert!(!has_abandoned(fabric.memory, fabric.shm.place()));
     // Nor does one that looks for what it is asked, as all do that sleep.
-    mark_abandoned(fabric, fabric.shm.place());
-    serve(fabric);
-    assert!(!this(fabric).unwrap().abandoned.is_marked());
+    mark_abandoned(fabric.memory, fabric.shm.place());
+    serve(fabric.memory);
+    assert!(!this(fabric.memory).unwrap().abandoned.is_marked());
 }
 
 #[test]
@@ -160,7 +161,7 @@ pub fn is_free(stage: Stage) -> bool {
 fn x03_what_a_dead_process_asked_for_is_forgotten() {
     let (_context, _pd, fabric) = alone();
     let stage = is_asked(fabric);
-    sweep(fabric, PLACE);
+    sweep(fabric.memory, PLACE);
     assert_eq!(state(stage), None);
 }
 
@@ -181,7 +182,7 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
     assert!(!is_free(orphan), "somebody may still serve it");
     let serving = fabric.memory.copier().serving.lock().unwrap();
     thread::scope(|scope| {
-        let tidies = Waiting::new(scope, || reach::tidy(fabric.memory));
+        let tidies = Waiting::new(scope, || fabric.memory.tidy());
         assert!(tidies.has_to_wait() && !is_free(orphan), "this one does");
         drop(serving);
         assert!(!tidies.join().unwrap(), "nothing is left for later");
@@ -195,7 +196,7 @@ fn x07_one_thread_serves_at_a_time() {
     let stage = is_asked(fabric);
     let serving = fabric.memory.copier().serving.lock().unwrap();
     thread::scope(|scope| {
-        let serves = Waiting::new(scope, || serve(fabric));
+        let serves = Waiting::new(scope, || serve(fabric.memory));
         assert!(serves.has_to_wait());
         assert_eq!(state(stage), Some(State::Asked));
         drop(serving);
@@ -294,7 +295,7 @@ impl Counter {
     /// This process asks itself to add.
     pub fn add(&self, fabric: &'static Device) -> Result<u64, NotDone> {
         let piece = Span::far(self.region.addr() as usize, 8, self.region.lkey());
-        atomic(fabric, self.far, piece, Step::FetchAdd { add: 1 })
+        atomic(fabric.memory, self.far, piece, Step::FetchAdd { add: 1 })
     }
 
     pub fn value(&self) -> u64 {
@@ -314,7 +315,7 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
             let qp = receiver(&pd, &cq, kind);
             let stage = counter.is_asked(fabric, 0);
             end(qp);
-            serve(fabric);
+            serve(fabric.memory);
             assert_eq!((state(stage), counter.value()), (None, 0), "{kind:?}");
         }
     }
@@ -322,7 +323,7 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
     let stage = fabric.memory.stages().of(fabric.shm.place()).next().unwrap();
     let word = &stage.head.word;
     word.ask(word.claim(fabric.shm.place(), fabric.shm.place()).unwrap()).unwrap();
-    this(fabric).unwrap().askers.add(fabric.shm.place());
+    this(fabric.memory).unwrap().askers.add(fabric.shm.place());
     drop(receiver(&pd, &cq, QpType::Rc));
     assert_eq!(state(stage.head), Some(State::Asked));
 }
@@ -330,14 +331,14 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
 #[test]
 fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look_for() {
     let (_context, _pd, fabric) = alone();
-    let calls = || sync::load(&this(fabric).unwrap().calls);
+    let calls = || sync::load(fabric.shm.calls().unwrap());
     let (whose, needs) = (Whose::local(0), Access::empty());
     let (before, stages) = (calls(), &fabric.memory.stages());
     for stage in stages.of(PLACE).chain(stages.large()) {
         asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
-        serve(fabric);
+        serve(fabric.memory);
         assert_eq!(state(stage.head), Some(State::Done));
-        assert!(!this(fabric).unwrap().askers.any());
+        assert!(!this(fabric.memory).unwrap().askers.any());
     }
     assert_eq!(calls(), before, "it is not called again");
 }
@@ -345,12 +346,12 @@ fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look
 #[test]
 fn x07_this_process_has_nothing_abandoned_while_it_serves_nobody() {
     let (_context, _pd, fabric) = alone();
-    let abandoned = &this(fabric).unwrap().abandoned;
+    let abandoned = &this(fabric.memory).unwrap().abandoned;
     abandoned.mark();
     let serving = fabric.memory.copier().serving();
-    assert!(has_abandoned(fabric, fabric.shm.place()));
+    assert!(has_abandoned(fabric.memory, fabric.shm.place()));
     drop(serving);
-    assert!(!has_abandoned(fabric, fabric.shm.place()) && !abandoned.is_marked());
+    assert!(!has_abandoned(fabric.memory, fabric.shm.place()) && !abandoned.is_marked());
 }
 
 #[test]
@@ -365,7 +366,10 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
         let word = &stage.head.word;
         word.ask(word.claim(asker, asked).unwrap()).unwrap();
     }
-    give_up_for_the_dead(fabric, fabric.engine.srq(srq.number()));
+    give_up_for_the_dead(
+        fabric.memory,
+        fabric.engine.srq(srq.number()).life().place().unwrap(),
+    );
     let asked = Some(State::Asked);
     assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);
 }
@@ -376,7 +380,7 @@ fn x07_who_is_suspended_over_a_word_keeps_nobody_waiting_who_asks_its_owner_for_
     let counter = Counter::new(fabric, &pd);
     let suspended = fabric.memory.lock(counter.lock(fabric), || {}).unwrap();
     let asked = [is_asked(fabric), counter.is_asked(fabric, 1)];
-    serve(fabric);
+    serve(fabric.memory);
     assert_eq!(asked.map(state), [Some(State::Done); 2]);
     assert_eq!(asked[1].answered().0, Outcome::Later, "while that one has the lock");
     drop(suspended);

@@ -2,13 +2,13 @@ use cq_core::setup::Access;
 use cq_core::wr::Sge;
 
 use super::*;
+use crate::lifecycle::Device;
 use crate::api::open::OpenOptions;
-use crate::layout::Entry;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::region::Whose;
 use crate::memory::sge::{Spans, Target};
-use crate::memory::transfer;
 use crate::protocol::window::Copying;
+use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
 /// A place that no process has.
@@ -46,7 +46,7 @@ impl ForeignWindow {
     /// Whether the peer of a queue pair reaches a range of it.
     fn is_reached_by(&self, whose: Whose, offset: i64, length: u32, needs: Access) -> bool {
         let copying = Copying::default();
-        let window = CopyGuard::open_by(self.region.fabric, &copying);
+        let window = CopyGuard::open_by(self.region.fabric.memory, &copying);
         let addr = self.facts.base.wrapping_add_signed(offset);
         let sge = Sge { addr, length, lkey: self.facts.key };
         window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
@@ -108,6 +108,14 @@ impl Foreigner {
         found.is_some() && pieces.far().is_none()
     }
 
+    /// Its owner deregisters it.
+    fn erase(&self) {
+        let slot = self.fabric.memory.mr(self.index);
+        RegionEntry::erase(slot);
+        let (_, generation) = slot.life().holder().unwrap();
+        files::remove(&self.fabric.shm.path().memory(self.index, generation));
+    }
+
     /// How often its file is mapped.
     fn mappings(&self) -> usize {
         let generation = self.fabric.memory.mr(self.index).life().holder().unwrap().1;
@@ -120,7 +128,7 @@ impl Foreigner {
 
 impl Drop for Foreigner {
     fn drop(&mut self) {
-        reach::bury(self.fabric.memory, self.index);
+        self.erase();
         self.fabric.memory.mr(self.index).life().end(PLACE);
     }
 }
@@ -139,7 +147,7 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
         assert_eq!(foreigner.is_reached(offset, length), inside, "{length} at {offset}");
     }
     let visit = foreigner.fabric.memory.foreign().visit(1);
-    let record = visit.find(foreigner.fabric, foreigner.facts.key).unwrap();
+    let record = visit.find(foreigner.fabric.memory, foreigner.facts.key).unwrap();
     let mapped = record.memory.as_ref().unwrap();
     let word = |memory: &Mapping| sync::load(&memory.slice::<AtomicU64>(64, 1).unwrap()[0]);
     sync::store(&foreigner.memory.slice::<AtomicU64>(64, 1).unwrap()[0], 77);
@@ -284,17 +292,17 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
     let foreign = foreigner.fabric.memory.foreign();
     let visit = foreign.visit(7);
-    let record = visit.find(foreigner.fabric, foreigner.facts.key).unwrap();
-    reach::bury(foreigner.fabric, foreigner.index);
-    foreign.tidy(foreigner.fabric);
-    foreign.tidy(foreigner.fabric);
+    let record = visit.find(foreigner.fabric.memory, foreigner.facts.key).unwrap();
+    foreigner.erase();
+    foreign.tidy(foreigner.fabric.memory);
+    foreign.tidy(foreigner.fabric.memory);
     assert_eq!(foreigner.mappings(), 2, "somebody may be copying");
     assert_eq!(record.facts, foreigner.facts);
-    assert!(visit.find(foreigner.fabric, foreigner.facts.key).is_none());
+    assert!(visit.find(foreigner.fabric.memory, foreigner.facts.key).is_none());
     drop(visit);
     // Other tests look for a moment, too.
     for _ in 0..10_000 {
-        foreign.tidy(foreigner.fabric);
+        foreign.tidy(foreigner.fabric.memory);
         if foreigner.mappings() == 1 {
             return;
         }
@@ -307,16 +315,16 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
 fn what_others_still_have_is_kept_and_looked_at_again() {
     let (_context, fabric) = OpenOptions::new().alone();
     let foreign = fabric.memory.foreign();
-    assert!(!foreign.tidy(fabric), "nothing is known yet");
+    assert!(!foreign.tidy(fabric.memory), "nothing is known yet");
     let foreigner = Foreigner::of(fabric);
     assert!(foreigner.is_reached(0, 8));
-    assert!(!foreign.tidy(fabric));
+    assert!(!foreign.tidy(fabric.memory));
     assert_eq!(foreigner.mappings(), 2, "it is registered still");
     let visit = foreign.visit(7);
-    reach::bury(fabric.memory, foreigner.index);
-    assert!(foreign.tidy(fabric), "somebody may be copying");
+    foreigner.erase();
+    assert!(foreign.tidy(fabric.memory), "somebody may be copying");
     drop(visit);
-    assert!(!foreign.tidy(fabric));
+    assert!(!foreign.tidy(fabric.memory));
     assert_eq!(foreigner.mappings(), 1);
 }
 
@@ -327,7 +335,7 @@ fn what_two_look_for_at_once_is_learned_once() {
     assert!(foreigner.is_reached(0, 8));
     let place = &foreign.places.get().unwrap()[foreigner.index as usize];
     // As who has looked before and waited for the mutex since.
-    let learned = foreign.learn(fabric, place, foreigner.facts.key);
+    let learned = foreign.learn(fabric.memory, place, foreigner.facts.key);
     assert_eq!(learned, Some(sync::acquire(place)));
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
 }

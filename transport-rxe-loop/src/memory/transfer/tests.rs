@@ -1,6 +1,7 @@
 use cq_core::setup::Access;
 
 use super::*;
+use crate::lifecycle::Device;
 use crate::memory::region::Whose;
 use crate::sync::AtomicU64;
 
@@ -24,7 +25,7 @@ fn bytes_of_here_and_of_another_process_come_together() {
     from.push_words(&c, 8);
     for order in [Order::Any, Order::LastWordLast] {
         let there = words::<5>(0);
-        copy(fabric, &from, &Target::of_words(&there, 40), order).unwrap();
+        copy(fabric.memory, &from, &Target::of_words(&there, 40), order).unwrap();
         assert_eq!(values(&there), [1, 2, 3, 4, 5]);
     }
 }
@@ -36,7 +37,7 @@ fn bytes_of_another_process_that_are_not_there_are_a_fault_among_others() {
     let far = Far { place: fabric.shm.place(), whose: Whose::local(0), needs: Access::empty() };
     let mut from = Spans::of_words(&a, 8);
     assert!(from.push_far(far, 64, 8, 1));
-    let outcome = copy(fabric, &from, &Target::of_words(&there, 16), Order::Any);
+    let outcome = copy(fabric.memory, &from, &Target::of_words(&there, 16), Order::Any);
     assert_eq!(outcome, Err(Trouble::Fault));
 }
 
@@ -48,7 +49,7 @@ fn a_copy_from_another_process_ends_where_the_shorter_list_does() {
     for (len, seen) in [(8, [1, 6]), (16, [1, 2])] {
         let mut from = Spans::new();
         assert!(from.push_far(far, a.as_ptr() as usize, len, 1));
-        let outcome = copy(fabric, &from, &Target::of_words(&there, 16), Order::Any);
+        let outcome = copy(fabric.memory, &from, &Target::of_words(&there, 16), Order::Any);
         assert_eq!((outcome, values(&there)), (Ok(()), seen.to_vec()));
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::lifecycle::Device;
 use crate::api::open::OpenOptions;
 use crate::protocol::lock::Owner;
 
@@ -56,7 +57,7 @@ fn what_is_taken_again_is_zeroed() {
     };
     let words = |extent: &Extent| {
         let at = extent.offset() as usize;
-        fabric.memory().slice::<AtomicU64>(at, GRANULE / size_of::<u64>()).unwrap()
+        fabric.shm.memory().slice::<AtomicU64>(at, GRANULE / size_of::<u64>()).unwrap()
     };
     let first = take();
     let at = first.offset();

@@ -24,8 +24,8 @@ fn x02_the_file_is_for_this_user_alone_and_reserved_in_full() {
     let here = attach(&directory.path()).unwrap();
     assert_eq!(mode(&directory.path()), 0o600);
     let metadata = fs::metadata(directory.path().file()).unwrap();
-    assert_eq!(metadata.len(), here.limits().bytes);
-    assert!(metadata.blocks() * 512 >= here.limits().bytes, "{}", metadata.blocks());
+    assert_eq!(metadata.len(), here.shape().bytes);
+    assert!(metadata.blocks() * 512 >= here.shape().bytes, "{}", metadata.blocks());
     let words = here.memory().slice::<AtomicU32>(4096, (here.memory().len() - 4096) / 4).unwrap();
     assert!(words.iter().all(|word| word.load(Relaxed) == 0), "what is new is zeros");
 }
@@ -99,7 +99,7 @@ fn x02_a_file_that_nobody_uses_is_replaced_whatever_is_in_it() {
         fs::write(path.file(), content).unwrap();
         fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
         let here = attach(&path).unwrap();
-        assert_eq!((here.owners().count(), here.limits()), (1, &limits()));
+        assert_eq!((here.owners().count(), here.shape()), (1, &limits()));
     }
 }
 
@@ -132,9 +132,10 @@ fn x02_a_file_of_the_dead_is_replaced_by_one_with_the_limits_asked_for() {
     actor.kill();
     actor.ended();
     assert_eq!(inode(&directory.path()), before, "it is still there");
-    let wanted = Limits { channels: 64, ..limits() };
+    let mut wanted = limits();
+    wanted.entries[0] = 64;
     let here = REGISTRY.attach(&directory.path(), &wanted, &FORMAT).unwrap();
-    assert_eq!((here.owners().count(), here.limits().channels), (1, 64));
+    assert_eq!((here.owners().count(), here.shape().entries[0]), (1, 64));
     assert_eq!(directory.files().len(), 1);
     assert_eq!(times_open(std::process::id(), before), 0, "it does not keep the old one");
 }

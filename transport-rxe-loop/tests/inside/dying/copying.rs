@@ -16,13 +16,12 @@ use super::steps::{die_there, mortal_at};
 use crate::api::ah::AddressVector;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
-use crate::api::datagram::Destination;
+use crate::api::ah::Destination;
 use crate::api::mr::MemoryRegion;
 use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::state::QpState;
-use crate::engine::shared_receives;
 use crate::error::ModifyError;
 use crate::inside::actor::{Actor, die_with_parent, order, say, until};
 use crate::inside::audit::Estate;
@@ -30,7 +29,8 @@ use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::protocol::steps::Step;
 use crate::protocol::window::Shut;
-use crate::shm::limits::Limits;
+use crate::api::limits::Limits;
+use crate::engine::srq::queue as pool_of;
 use crate::sync::{self, AtomicU64};
 
 /// Longer than a process is waited for that lives and does not get on, where that has an end.
@@ -256,7 +256,7 @@ fn x07_a_receive_whose_process_does_not_answer_is_given_back() {
     other.signal(Signal::STOP);
     until("it is stopped", || other.is_stopped());
 
-    let pool = shared_receives::queue(fabric.engine, fabric.engine.srq(srq)).unwrap();
+    let pool = pool_of(fabric.engine, fabric.engine.srq(srq)).unwrap();
     let waits = || (pool.len(), pool.taken().count());
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let to = Destination { ah: &ah, qp_num: datagrams, qkey: QKEY };

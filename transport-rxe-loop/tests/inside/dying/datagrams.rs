@@ -20,7 +20,7 @@ use super::{FABRIC, fabric, open};
 use crate::api::ah::{AddressHandle, AddressVector};
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
-use crate::api::datagram::Destination;
+use crate::api::ah::Destination;
 use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
 use crate::api::pd::ProtectionDomain;

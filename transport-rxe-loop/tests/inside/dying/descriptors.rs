@@ -73,11 +73,11 @@ fn loses_it() {
             "work" => side.work(),
             "make" => drop(Side::new(open(), 3)),
             "find" => {
-                let dead = side.fabric().die_at(40);
-                assert!(side.fabric().is_dead(dead), "it can tell");
+                let dead = side.fabric().shm.die_at(40);
+                assert!(side.fabric().shm.is_dead(dead), "it can tell");
                 until("the dead is swept up after", || {
                     deaths::look(side.fabric());
-                    side.fabric().others().all(|other| other != dead)
+                    side.fabric().shm.others().all(|other| other != dead)
                 });
             }
             order => panic!("{order}?"),
@@ -131,7 +131,7 @@ fn goes_on_having_lost_it(how: &str) {
     assert_eq!(Estate::of(fabric, owner.place()), estate, "nothing of it was freed");
     tell("find");
     until("its memory is reached directly again", || {
-        matches!(fabric.memory.means.of(fabric, owner.place()), AccessPath::Direct(..))
+        matches!(fabric.memory.paths().of(fabric.memory, owner.place()), AccessPath::Direct(..))
     });
     other.signal(Signal::KILL);
     drop(other);

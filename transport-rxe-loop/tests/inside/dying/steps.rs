@@ -114,7 +114,7 @@ fn lives(step: Step, time: usize) -> Outcome<()> {
             let dead =
                 mortal_at("inside::dying::steps::leaves_work", &fabric(), held, 5, Signal::KILL);
             let _ended = dead.ended();
-            while deaths::look(shared) && shared.others().count() > 1 {}
+            while deaths::look(shared) && shared.shm.others().count() > 1 {}
         }
         round += 1;
     }

@@ -25,7 +25,7 @@ use crate::inside::actor::{Actor, NO_ORDERS, PATIENCE, die_with_parent, say, unt
 use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
 use crate::protocol::steps::Step;
-use crate::shm::limits::Limits;
+use crate::api::limits::Limits;
 
 /// Longer than a lock is waited for.
 const LONG: Duration = Duration::from_millis(2500);

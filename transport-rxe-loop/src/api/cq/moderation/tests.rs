@@ -4,12 +4,14 @@ use super::*;
 use crate::api::channel::CompletionChannel;
 use crate::api::device::Context;
 use crate::api::open::OpenOptions;
-use crate::completion::moderation::{look, now};
+use crate::completion::moderation::{self, now};
+use crate::engine::complete;
 use crate::inside::actor::until;
-use crate::layout::{CqSlot, Entry as _};
+use crate::completion::queue::CqSlot;
 use crate::lifecycle::Device;
 use crate::protocol::lock::Owner;
 use crate::protocol::moderation::News;
+use crate::shm::table::Entry as _;
 
 /// A place where nobody lives.
 const PLACE: u16 = 34;
@@ -21,7 +23,7 @@ const LONG: u16 = u16::MAX;
 fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
     let (context, fabric) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
-    let lock = &fabric.completions.cq(cq.queue.index()).fanin.lock;
+    let lock = &fabric.completions.cq(cq.queue.index).fanin.lock;
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
     cq.moderate(2, LONG).unwrap();
     assert_eq!(lock.holder(), None);
@@ -35,14 +37,21 @@ fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_other
     mute.moderate(2, LONG).unwrap();
     let mut cq = context.create_cq(4, Some(&channel)).unwrap();
     cq.moderate(1, LONG).unwrap();
-    let index = cq.queue.index();
-    let looks_at = |index| fabric.engine.alarms.looks_at(index);
-    assert!(!looks_at(mute.queue.index()) && !looks_at(index));
+    let index = cq.queue.index;
+    let looks_at = |index| fabric.completions.moderated().contains(&index);
+    assert!(!looks_at(mute.queue.index) && !looks_at(index));
     cq.moderate(2, LONG).unwrap();
     assert!(looks_at(index));
     cq.moderate(1, 0).unwrap();
     cq.destroy().unwrap();
     assert!(!looks_at(index));
+}
+
+/// As the service thread looks at a queue: for how many nanoseconds there is nothing to do.
+fn look(fabric: &'static Device, index: u32) -> Option<u64> {
+    let (left, aftermath) = moderation::look(fabric.completions, index, fabric.engine);
+    complete::after(fabric.engine, index, aftermath);
+    left
 }
 
 /// A queue whose events are held back, in a fabric whose service thread is not there to raise them.
@@ -62,17 +71,17 @@ impl Scene {
     }
 
     fn slot(&self) -> &'static CqSlot {
-        self.fabric.completions.cq(self.cq.queue.index())
+        self.fabric.completions.cq(self.cq.queue.index)
     }
 
     fn look(&self) -> Option<u64> {
-        look(self.fabric, self.cq.queue.index())
+        look(self.fabric, self.cq.queue.index)
     }
 
     /// A completion comes at a time, of which `slot` holds the event back for so many microseconds.
     fn hold(&mut self, slot: &CqSlot, at: u64, period: u16) -> Alert {
         assert_eq!(self.cq.arm(Notify::Next), Ok(Armed::Armed));
-        let queue = ring(self.fabric, self.slot().fanin.place()).unwrap();
+        let queue = ring(self.fabric.completions, self.slot().fanin.place()).unwrap();
         let setting = Setting { count: u16::MAX, period };
         assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
         slot.moderation.alert(queue.control(), News { all: 1, ..News::default() }, || at)
@@ -94,7 +103,7 @@ fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
     until("the event is not due yet", || {
         let mut scene = Scene::new();
         let (slot, start) = (scene.slot(), now() - 1_000_000);
-        let queue = ring(scene.fabric, slot.fanin.place()).unwrap();
+        let queue = ring(scene.fabric.completions, slot.fanin.place()).unwrap();
         assert_eq!(scene.hold(slot, start, 1), Alert::Call);
         let none = Setting::default();
         assert_eq!(slot.moderation.set(queue.control(), none), Alert::Raise);

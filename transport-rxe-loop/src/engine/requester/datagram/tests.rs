@@ -8,7 +8,7 @@ use cq_core::wr::{RecvWr, SendWr, Sge};
 use crate::api::ah::{AddressHandle, AddressVector};
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
-use crate::api::datagram::Destination;
+use crate::api::ah::Destination;
 use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
@@ -17,7 +17,6 @@ use crate::api::state::QpState;
 use crate::completion::push;
 use crate::engine::complete;
 use crate::engine::in_flight;
-use crate::engine::shared_receives;
 use crate::error::ModifyError;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
@@ -88,12 +87,12 @@ fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_complete
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = fabric.engine.qp(receiver.number());
-    let (index, dead) = (cq.queue().index(), Owner::new(PLACE, 1));
+    let (index, dead) = (cq.queue().index, Owner::new(PLACE, 1));
     assert!(slot.taking.try_enter(dead));
     let wc = Wc::new(1, WcStatus::SUCCESS, receiver.number());
     push::die_pushing(fabric.completions, index, dead, &wc, tag::of_recv(1));
     // Somebody who lives has inherited it, and is stopped before it has settled anything.
-    let (lock, another) = (&fabric.completions.cq(index).fanin.lock, &fabric.shm.own.common.arena);
+    let (lock, another) = (&fabric.completions.cq(index).fanin.lock, fabric.shm.allocates());
     let me = fabric.memory.lock(another, || {}).map(|_guard| another.holder().unwrap()).unwrap();
     assert!(lock.inherit(dead, me));
     for _ in 0..2 {
@@ -208,7 +207,7 @@ fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     let sge = Sge { addr: base, length: len as u32, lkey: key };
     srq.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
     Scene::send(&mut sender, &ah, receiver.number());
-    let pool = shared_receives::queue(fabric.engine, fabric.engine.srq(srq.number())).unwrap();
+    let pool = crate::engine::srq::queue(fabric.engine, fabric.engine.srq(srq.number())).unwrap();
     assert!(pool.taken().next().is_none(), "nobody is at it any more");
     let again = pool.take(fabric.shm.place(), receiver.number()).expect("it is the next again");
     pool.settle(again.tag(), again.target());

@@ -19,7 +19,7 @@ fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_sta
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let ring = Ring::of(fabric.shm, &slot.send_ring).unwrap();
     let (me, mut kicks) = (identity::read(slot), Rescheduled::default());
-    let mut initiator = Requester::new(fabric, slot, me, &mut kicks);
+    let mut initiator = Requester::new(fabric.engine, slot, me, &mut kicks);
     let halted = || Halted { position: 0, wr_id: 1, why: Halt::ByItself };
     let why = initiator.by_itself(&ring, halted()).map(|halted| halted.why);
     assert!(matches!(why, Some(Halt::Failed(WcStatus::MW_BIND_ERR))));

@@ -9,6 +9,7 @@ use cq_core::setup::Access;
 use rustix::io::Errno;
 
 use super::*;
+use crate::lifecycle::Device;
 use crate::api::pd::ProtectionDomain;
 use crate::inside::actor::until;
 use crate::lifecycle::deaths;
@@ -26,16 +27,16 @@ use crate::sync::AtomicU64;
 /// Asks the process at a place for an atomic.
 fn ask(fabric: &'static Device, place: u16) -> Result<u64, NotDone> {
     let far = Far { place, whose: Whose::local(0), needs: Access::empty() };
-    atomic(fabric, far, Span::far(8, 8, 0), Step::FetchAdd { add: 1 })
+    atomic(fabric.memory, far, Span::far(8, 8, 0), Step::FetchAdd { add: 1 })
 }
 
 #[test]
 fn x07_who_gives_up_what_is_being_carried_out_says_so() {
     let (_context, _pd, fabric) = alone();
-    let abandoned = || has_abandoned(fabric, PLACE);
-    let calls = || sync::load(&fabric.memory.copiers()[usize::from(PLACE)].calls);
+    let abandoned = || has_abandoned(fabric.memory, PLACE);
+    let calls = || sync::load(fabric.shm.calls_of(PLACE));
     for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
-        let mut asking = Asking::new(fabric, PLACE, 0).unwrap();
+        let mut asking = Asking::new(fabric.memory, PLACE, 0).unwrap();
         let word = &asking.stage.head.word;
         asking.seen = word.ask(asking.seen).unwrap();
         let serving = is_begun.then(|| word.serve(PLACE).unwrap());
@@ -138,7 +139,7 @@ fn q08_a_little_is_asked_for_with_its_last_word_late() {
         let seen = AtomicBool::new(false);
         thread::scope(|scope| {
             let (seen, order) = (&seen, Order::LastWordLast);
-            let transfer = Transfer { fabric, far, from: &from, to: &to, order };
+            let transfer = Transfer { memory: fabric.memory, far, from: &from, to: &to, order };
             scope.spawn(move || {
                 while !seen.load(Ordering::Relaxed) {
                     assert_eq!(carry(&transfer, 0..len, len), Err(Trouble::NoAnswer));
@@ -174,7 +175,7 @@ fn x05_an_atomic_that_nobody_has_begun_comes_back() {
     let serving = fabric.memory.copier().serving();
     assert_eq!(counter.add(fabric), Err(Trouble::NoAnswer.into()));
     drop(serving);
-    serve(fabric);
+    serve(fabric.memory);
     assert_eq!((counter.value(), fabric.memory.stages().all().all(is_free)), (0, true));
     assert_eq!((counter.add(fabric), counter.value()), (Ok(0), 1));
 }
@@ -197,12 +198,12 @@ fn x05_an_atomic_that_is_begun_is_waited_for_however_late_its_answer_is() {
     let (begun, stage, serving) = is_begun(fabric, &counter);
     assert_eq!(Begun::from_words(begun.to_words()), Some(begun), "it is kept");
     assert_eq!(Begun::from_words([0, 7]), None);
-    tidy(fabric);
-    assert_eq!(resume(fabric, begun), Err(NotDone::Begun(begun)));
-    tidy(fabric);
+    tidy(fabric.memory);
+    assert_eq!(resume(fabric.memory, begun), Err(NotDone::Begun(begun)));
+    tidy(fabric.memory);
     stage.head.answer(Outcome::Done, 7);
     assert!(stage.head.word.answer(serving), "it is waited for");
-    assert_eq!(resume(fabric, begun), Ok(7));
+    assert_eq!(resume(fabric.memory, begun), Ok(7));
     assert!(is_free(stage));
     assert!(fabric.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
 }
@@ -216,7 +217,7 @@ fn x05_the_answer_to_an_atomic_is_found_that_came_when_nobody_waited() {
         stage.head.answer(outcome, 0);
         assert!(stage.head.word.answer(serving));
         let trouble = if outcome == Outcome::Refused { Trouble::Fault } else { Trouble::NoAnswer };
-        assert_eq!(resume(fabric, begun), Err(trouble.into()));
+        assert_eq!(resume(fabric.memory, begun), Err(trouble.into()));
         assert!(is_free(stage));
     }
 }
@@ -226,11 +227,11 @@ fn x05_an_atomic_that_nobody_waits_for_gives_its_stage_back_once_it_is_done() {
     let (_context, pd, fabric) = alone();
     let counter = Counter::new(fabric, &pd);
     let (begun, stage, serving) = is_begun(fabric, &counter);
-    abandon(fabric, begun);
+    abandon(fabric.memory, begun);
     assert_eq!(state(stage.head), Some(State::Orphaned));
     assert!(!stage.head.word.answer(serving), "nobody waits");
     assert!(is_free(stage));
-    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
+    assert_eq!(resume(fabric.memory, begun), Err(Trouble::NoAnswer.into()));
 }
 
 #[test]
@@ -243,7 +244,7 @@ fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
     word.serve(PLACE).unwrap();
     sync::enter(&fabric.memory.copier().in_use[0]);
     let begun = Begun { stage: stage.index() as u32, seen, owner: 0 };
-    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
+    assert_eq!(resume(fabric.memory, begun), Err(Trouble::NoAnswer.into()));
     assert!(is_free(stage));
     assert_eq!(counter.value(), 0);
 }
@@ -257,7 +258,7 @@ fn moves(fabric: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(
     let there = Span::far(region.addr() as usize, len as u32, region.lkey());
     let (from, to) = (Spans::of_words(&data, len), Target::of_far(far, there));
     let order = Order::LastWordLast;
-    carry(&Transfer { fabric, far, from: &from, to: &to, order }, 0..len, len)?;
+    carry(&Transfer { memory: fabric.memory, far, from: &from, to: &to, order }, 0..len, len)?;
     let mut moved = vec![0; len];
     region.read(0, &mut moved).unwrap();
     let expected = (1..=len as u64 / 8).flat_map(u64::to_ne_bytes);
@@ -288,7 +289,7 @@ fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for
     let (_context, _pd, fabric) = alone();
     let large: Vec<_> = fabric.memory.stages().large().map(|stage| stage.index()).collect();
     let claimed = |len, may| {
-        let claim = || Some(ManuallyDrop::new(Asking::claim(fabric, PLACE, len, may)?));
+        let claim = || Some(ManuallyDrop::new(Asking::claim(fabric.memory, PLACE, len, may)?));
         std::iter::from_fn(claim).map(|asking| asking.stage.index()).collect::<Vec<_>>()
     };
     assert_eq!(claimed(SMALL_BYTES + 1, false), large);
@@ -327,7 +328,7 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
 #[test]
 fn x03_an_atomic_that_a_dead_process_had_begun_ends_though_another_one_has_its_place() {
     let (_context, _pd, fabric) = alone();
-    let claim = &header::claims(fabric.memory(), fabric.shm.shape())[usize::from(PLACE)];
+    let claim = &header::claims(fabric.shm.memory(), fabric.shm.shape())[usize::from(PLACE)];
     let stage = fabric.memory.stages().of(fabric.shm.place()).next().unwrap();
     let word = &stage.head.word;
     let seen = word.ask(word.claim(fabric.shm.place(), PLACE).unwrap()).unwrap();
@@ -345,7 +346,7 @@ fn x03_an_atomic_that_a_dead_process_had_begun_ends_though_another_one_has_its_p
     let next = claim::next(PLACE.into(), claim);
     assert!(claim::take(claim, next) && liveness::hold(file.as_fd(), next).unwrap());
     assert!(fabric.shm.is_alive(PLACE), "another one");
-    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
+    assert_eq!(resume(fabric.memory, begun), Err(Trouble::NoAnswer.into()));
     assert!(is_free(stage));
 }
 
@@ -360,14 +361,14 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     let there = Target::of_far(far, piece);
     let write = |value: u64| {
         let data = [AtomicU64::new(value)];
-        reach::copy(fabric.memory, &Spans::of_words(&data, 8), &there, Order::LastWordLast)
+        transfer::copy(fabric.memory, &Spans::of_words(&data, 8), &there, Order::LastWordLast)
     };
     let paths = &fabric.memory.paths;
-    let AccessPath::Direct(process) = paths.of(fabric, fabric.shm.place()) else {
+    let AccessPath::Direct(process) = paths.of(fabric.memory, fabric.shm.place()) else {
         panic!("it is not asked")
     };
     // The system refuses, for a moment: it has no memory, say.
-    paths.learn(fabric, fabric.shm.place(), process, Errno::NOMEM).unwrap();
+    paths.learn(fabric.memory, fabric.shm.place(), process, Errno::NOMEM).unwrap();
     let serving = fabric.memory.copier().serving();
     let (stage, begun) = thread::scope(|scope| {
         let writes = scope.spawn(|| write(1));
@@ -376,14 +377,14 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
         begun
     });
     until("it is reached directly again", || {
-        matches!(paths.of(fabric, fabric.shm.place()), AccessPath::Direct(_))
+        matches!(paths.of(fabric.memory, fabric.shm.place()), AccessPath::Direct(_))
     });
     assert_eq!(write(1), Err(Trouble::NoAnswer), "it is still in flight");
     // As if others did not map it.
     let word = Word::Far { far, piece, is_mapped: false };
     let stored = atomics::apply(fabric.memory, &word, Step::Store { value: 1 });
     assert_eq!(stored, Err(Trouble::NoAnswer.into()), "an atomic, too, comes behind it");
-    let (outcome, held) = carry_out(fabric, stage);
+    let (outcome, held) = carry_out(fabric.memory, stage);
     stage.head.answer(outcome, held);
     assert!(!stage.head.word.answer(begun));
     drop(serving);
@@ -406,7 +407,7 @@ fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
         fabric.shm.owner_at(PLACE).is_none()
     });
     assert_eq!(state(stage.head), Some(State::Serving), "its asker lives");
-    abandon(fabric, Begun { stage: stage.index() as u32, seen, owner });
+    abandon(fabric.memory, Begun { stage: stage.index() as u32, seen, owner });
     assert!(is_free(stage));
 }
 
@@ -414,7 +415,7 @@ fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
 fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
     let (_context, _pd, fabric) = alone();
     for nth in 0..OWN as u16 {
-        let mut asking = Asking::new(fabric, PLACE + nth, 0).unwrap();
+        let mut asking = Asking::new(fabric.memory, PLACE + nth, 0).unwrap();
         // They live.
         asking.owner = fabric.shm.owner_at(fabric.shm.place());
         let word = &asking.stage.head.word;
