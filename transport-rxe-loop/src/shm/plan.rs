@@ -79,3 +79,6 @@ impl Plan {
         self.mixed
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,3 @@
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use cq_core::setup::{Access, inc_rkey};
@@ -14,7 +13,7 @@ use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::engine::identity;
-use crate::engine::requester::local::invalidate;
+use crate::engine::requester::local::{invalidate, invalidate_and_outwait};
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::memory::copy_guard::CopyGuard;
@@ -168,16 +167,11 @@ fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
 /// Takes the key away while somebody copies who may do that through it.
 fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
     let alone = Alone::in_own_fabric();
-    let (fabric, windows) = (alone.fabric, alone.fabric.memory.windows());
-    let number = alone.qp.number();
-    let closing = windows.begin_invalidate(fabric.memory, number, alone.window.rkey()).unwrap();
-    let (copying, begins) = (copies(&alone), AtomicBool::new(false));
+    let (fabric, number, key) = (alone.fabric, alone.qp.number(), alone.window.rkey());
+    let copying = copies(&alone);
     thread::scope(|scope| {
-        let invalidates = scope.spawn(|| {
-            begins.store(true, Ordering::Relaxed);
-            closing.finish(fabric.memory)
-        });
-        until("it begins", || begins.load(Ordering::Relaxed));
+        let invalidates = scope.spawn(|| invalidate_and_outwait(fabric.engine, number, key));
+        until("the key is dead", || sync::load(&alone.slot().key) == 0);
         (0..200).for_each(|_| thread::yield_now());
         assert!(!invalidates.is_finished(), "bytes may still move");
         drop(copying);

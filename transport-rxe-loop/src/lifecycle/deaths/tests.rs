@@ -16,12 +16,18 @@ use crate::engine::entry::SrqSlot;
 use crate::engine::owners::QueuePairs;
 use crate::engine::{identity, srq};
 use crate::inside::actor::until;
+use crate::inside::attaching::Directory;
+use crate::protocol::life::Life;
+use crate::protocol::lock::Lock;
 use crate::protocol::mode::Trait;
 use crate::protocol::pool::Queue;
 use crate::protocol::window::Shut;
 use crate::shm::arena::Extent;
-use crate::shm::table::Entry;
-use crate::sync;
+use crate::shm::plan::Plan;
+use crate::shm::registry::Registry;
+use crate::shm::shape::{Format, Shape};
+use crate::shm::table::{Entry, Table, entries};
+use crate::sync::{self, AtomicU32};
 
 /// A place where nobody lives, and where this says that somebody did.
 const PLACE: u16 = 40;
@@ -295,4 +301,90 @@ fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
     die_watched(fabric);
     until("it is flushed", || cq.poll(&mut room).unwrap() == 1);
     assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+}
+
+/// An entry of a table that the device has not.
+#[repr(C, align(64))]
+struct Lamp {
+    life: Life,
+    lock: Lock,
+    /// How often what is under the lock was repaired.
+    repaired: AtomicU32,
+    /// Whether others can reach it.
+    is_lit: AtomicU32,
+}
+
+entries!(Lamp);
+
+fn place(shape: &Shape, plan: &mut Plan) -> Option<Table<Lamp>> {
+    Table::place(plan, shape.entries[0])
+}
+
+const LAMPS: Format = Format {
+    kinds: &["lamps"],
+    tables: |shape, plan| {
+        let _ = place(shape, plan);
+    },
+};
+
+/// The table, as a process has it.
+struct Lamps {
+    shm: &'static Shm,
+    table: Table<Lamp>,
+}
+
+impl Lamps {
+    /// A lamp that the process at a place lights.
+    fn light(&self, place: u16) -> &'static Lamp {
+        let (index, _) = self.table.claim(place).unwrap();
+        let lamp = self.table.at(index);
+        sync::store(&lamp.is_lit, 1);
+        lamp
+    }
+}
+
+impl Owners for Lamps {
+    fn inherit(&self, dead: Owner) {
+        for lamp in self.table.all().iter().filter(|lamp| lamp.lock.holder() == Some(dead)) {
+            let repair = || sync::count(&lamp.repaired);
+            drop(self.shm.lock(&lamp.lock, || {}, repair));
+        }
+    }
+
+    /// Who saw a lamp burn may still be on his way to it.
+    fn expel(&self, dead: Owner) -> bool {
+        let lit = |(_, lamp): &(u32, &Lamp)| sync::swap_if(&lamp.is_lit, 1, 0).is_ok();
+        self.table.all_of(dead.place()).filter(lit).count() == 0
+    }
+
+    fn free(&self, place: u16) {
+        self.table.all_of(place).for_each(|(_, lamp)| lamp.life().end(place));
+    }
+}
+
+#[test]
+fn x03_what_a_dead_one_had_of_a_new_table_is_dealt_with_as_that_says() {
+    static ALONE: Registry = Registry::new();
+    const PLACE: u16 = 5;
+    let directory = Directory::new();
+    let shape = Shape { entries: [4, 0, 0, 0, 0, 0, 0, 0], processes: 8, bytes: 1 << 20 };
+    let attachment = ALONE.attach(&directory.path(), &shape, &LAMPS).unwrap();
+    let (shm, table) = Shm::new(attachment, place).unwrap();
+    let shm: &'static Shm = Box::leak(Box::new(shm));
+    let lamps = Lamps { shm, table };
+    let (mine, its) = (lamps.light(shm.place()), lamps.light(PLACE));
+    let dead = shm.die_at(PLACE);
+    assert!(its.lock.try_enter(dead) && mine.lock.try_enter(shm.me()));
+    let tables: [&dyn Owners; 2] = [&lamps, shm];
+    let state = |lamp: &Lamp| {
+        let words = [&lamp.repaired, &lamp.is_lit].map(sync::load);
+        (lamp.lock.holder(), words, lamp.life().place())
+    };
+    assert!(look_at(shm, &tables), "somebody may still be using it");
+    assert_eq!(state(its), (None, [1, 0], Some(PLACE)));
+    assert_eq!(shm.owner_at(PLACE), Some(dead));
+    assert!(!look_at(shm, &tables), "nobody is left");
+    assert_eq!(state(its), (None, [1, 0], None));
+    assert_eq!(shm.owner_at(PLACE), None);
+    assert_eq!(state(mine), (Some(shm.me()), [0, 1], Some(shm.place())), "it lives");
 }

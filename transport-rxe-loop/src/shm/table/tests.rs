@@ -33,3 +33,20 @@ fn no_number_is_that_of_the_one_before_it_in_a_table_of_any_size() {
         }
     }
 }
+
+#[test]
+fn each_table_counts_what_is_claimed_of_it() {
+    let (_context, device) = OpenOptions::new().alone();
+    let (engine, completions) = (device.engine, device.completions);
+    let counts = || {
+        let next = [engine.qps().next, device.memory.mrs().next, completions.cqs().next];
+        let rest = [engine.srqs().next, completions.channels().next];
+        [next.map(sync::load).as_slice(), &rest.map(sync::load)].concat()
+    };
+    let mut expected = counts();
+    let place = device.shm.place();
+    let (index, _) = engine.qps().claim(place).unwrap();
+    engine.qps().at(index).life().end(place);
+    expected[0] += 1;
+    assert_eq!(counts(), expected);
+}

@@ -158,9 +158,12 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     word(0, 0, NotOurs::Magic);
     word(8, VERSION + 1, NotOurs::Version { found: VERSION + 1 });
     word(16, 8, NotOurs::Layout);
-    for at in (24..72).step_by(8) {
-        for value in [0, 3 << 20, u64::MAX] {
-            word(at, value, NotOurs::Damaged);
+    for at in (24..104).step_by(8) {
+        for value in [0u64, 3 << 20, u64::MAX] {
+            // Of a kind that the format has not there is nothing.
+            if good[at..at + 8] != value.to_le_bytes() {
+                word(at as u64, value, NotOurs::Damaged);
+            }
         }
     }
     let file = fs::OpenOptions::new().write(true).open(path.file()).unwrap();
