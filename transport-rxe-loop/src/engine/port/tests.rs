@@ -10,8 +10,7 @@ fn of(name: &str) -> Port {
 #[test]
 fn x01_fabrics_of_similar_names_differ_in_everything() {
     let all: Vec<_> = (0..100).map(|nth| of(&format!("fabric-{nth}"))).collect();
-    let count =
-        |of: &dyn Fn(&Port) -> Vec<u8>| all.iter().map(of).collect::<BTreeSet<_>>().len();
+    let count = |of: &dyn Fn(&Port) -> Vec<u8>| all.iter().map(of).collect::<BTreeSet<_>>().len();
     assert_eq!(count(&|it| it.gid.0.to_vec()), all.len());
     assert_eq!(count(&|it| it.first_number.to_be_bytes().to_vec()), all.len());
     assert!(count(&|it| it.lid.to_be_bytes().to_vec()) > all.len() - 5);

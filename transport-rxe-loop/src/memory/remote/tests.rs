@@ -38,8 +38,8 @@ fn target(pieces: Spans<'_>) -> Target<'_> {
 
 /// This process, as if it were another.
 fn this() -> Process {
-    let fabric = Device::of_tests();
-    Process::of(fabric.memory, fabric.shm.place(), std::process::id() as i32).unwrap()
+    let device = Device::of_tests();
+    Process::of(device.memory, device.shm.place(), std::process::id() as i32).unwrap()
 }
 
 #[test]

@@ -23,7 +23,8 @@ fn tables_lie_one_behind_the_other_after_the_header() {
     assert_eq!((bytes.len(), words.len(), halves.len()), (7, 100, 2048));
     let [bytes, words] = [range(bytes), range(words)];
     let [one, halves] = [range(std::slice::from_ref(one)), range(halves)];
-    let ranges = [bytes, words, one, halves].map(|[from, to]| [from, to].map(|at| at - memory.addr()));
+    let ranges =
+        [bytes, words, one, halves].map(|[from, to]| [from, to].map(|at| at - memory.addr()));
     assert_eq!(ranges[0][0], header::BYTES);
     for pair in ranges.windows(2) {
         assert!(pair[0][1] <= pair[1][0] && pair[1][0] - pair[0][1] < ALIGN, "{ranges:?}");

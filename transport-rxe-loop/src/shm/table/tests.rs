@@ -5,14 +5,14 @@ use crate::protocol::life::{LAST_GENERATION, after};
 
 #[test]
 fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generations_begin_anew() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     // As if each of the others had been taken and given back as often as can be counted.
-    for slot in fabric.memory.mrs().all() {
+    for slot in device.memory.mrs().all() {
         slot.life().be_as_old_as_can_be();
     }
     let pd = context.alloc_pd();
     let key = || {
-        fabric.memory.mrs().go_on_at(5);
+        device.memory.mrs().go_on_at(5);
         pd.allocate(8, cq_core::setup::Access::empty()).unwrap().lkey()
     };
     let keys = [(); 3].map(|()| key());

@@ -299,8 +299,7 @@ impl End {
         let (engine, number) = (self.qp.place.engine, self.number());
         let (slot, turn) = (engine.qp(number), &engine.own(number).turn);
         turn.seize();
-        let peer =
-            Responder::new(engine, sync::load(engine.dest(number)), number, slot.qp_type());
+        let peer = Responder::new(engine, sync::load(engine.dest(number)), number, slot.qp_type());
         {
             let _guard = engine.copy_guard(number);
             if let Ok(receive) = peer.receive(&slot.send.ahead, 0) {

@@ -157,7 +157,7 @@ fn goes_on() {
             me.lines[0].expect_the_end(time % 2 == 1);
             me.use_device();
             me.nothing_is_left_of_the_dead();
-            assert_eq!(Estate::of(me.fabric, me.fabric.shm.place()), me.estate, "{step:?} {time}");
+            assert_eq!(Estate::of(me.device, me.device.shm.place()), me.estate, "{step:?} {time}");
             say(format!("{step:?} {time} {}", if died { "died" } else { "never came" }));
         }
     }
