@@ -111,6 +111,12 @@ impl ProtectionDomain {
         SharedReceiveQueue::new(&self.domain, init)
     }
 
+    /// One that got no number.
+    #[cfg(test)]
+    pub fn in_none(device: &'static Device, events: &Arc<EventChannel>) -> Self {
+        Self { domain: Arc::new(Domain::in_none(device, events)) }
+    }
+
     /// A handle of an address.
     ///
     /// # Errors

@@ -42,8 +42,6 @@ use crate::api::cq::Cq;
 use crate::api::domain::Domain;
 use crate::api::srq::SharedReceiveQueue;
 use crate::api::state::QpState;
-#[cfg(test)]
-use crate::engine::Engine;
 use crate::engine::queue_pair::{Place, Setup};
 use crate::engine::ring::{MAX_QP_WR, put_all};
 use crate::engine::ud_address::UdAddress;
@@ -139,12 +137,6 @@ impl QueuePair {
     #[must_use]
     pub const fn qp_type(&self) -> QpType {
         self.qp_type
-    }
-
-    /// Where it is.
-    #[cfg(test)]
-    pub(crate) const fn engine(&self) -> &'static Engine {
-        self.place.engine
     }
 
     /// Its state. A failure may change it at any time.
@@ -315,7 +307,7 @@ impl QueuePair {
 }
 
 /// What a queue pair is made of, if all of it is of one fabric.
-fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> {
+pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> {
     let (engine, srq) = (domain.engine(), init.srq.map(SharedReceiveQueue::shared));
     let cqs = [init.send_cq, init.recv_cq].map(Cq::queue);
     let is_near = srq.is_none_or(|srq| srq.is_of(engine));
@@ -329,7 +321,7 @@ fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> 
         cqs: cqs.map(|cq| cq.index),
         srq: srq.map_or(0, |srq| srq.number()),
         events: Arc::clone(domain.events()),
-        uses: Box::new((Arc::clone(domain), cqs.map(Arc::clone), srq.map(Arc::clone))),
+        _uses: Box::new((Arc::clone(domain), cqs.map(Arc::clone), srq.map(Arc::clone))),
     })
 }
 

@@ -2,6 +2,7 @@
 //! died had published counts, and where the lock can't be had the queue is given up.
 
 use cq_core::queue::{Entry, State};
+use cq_core::transport::CqKey;
 use cq_core::wc::Wc;
 
 use super::Completions;
@@ -24,53 +25,41 @@ pub trait Requests: Copy {
     fn retire(self, wc: &Wc, tag: u32);
 }
 
-/// What is left to be done about the queue pairs of a completion queue, which fail with it (O4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Aftermath {
-    /// Nothing.
-    None,
-    /// It has overrun.
-    Overran,
-    /// The queue of this generation has overrun, and who was first to find that may have died before it told anybody.
-    OverranBefore { generation: u32 },
-    /// As on Soft-RoCE, completions from this one on were dropped.
-    Dropped { from: u32 },
-}
-
 /// Takes the lock of the queue at `index`. From a producer that died it is inherited: what that one had
-/// published counts, and what is left to be done about that is the caller's.
+/// published counts, and everybody whom it concerns is told.
 #[inline]
 pub fn lock(
     completions: &'static Completions,
     index: u32,
     requests: impl Requests,
-    aftermath: &mut Aftermath,
 ) -> Result<Guard<'static>, Stuck> {
-    let repair = || *aftermath = repair(completions, index, requests);
-    completions.memory.lock(&completions.cq(index).fanin.lock, repair)
+    let fanin = &completions.cq(index).fanin;
+    completions.memory.lock(&fanin.lock, || repair(completions, index, requests))
 }
 
 /// Settles what a producer that died had published, and tells of it.
 #[cold]
-fn repair(completions: &'static Completions, index: u32, requests: impl Requests) -> Aftermath {
+fn repair(completions: &'static Completions, index: u32, requests: impl Requests) {
     let fanin = &completions.cq(index).fanin;
-    let Some(ring) = ring(completions, fanin.place()) else { return Aftermath::None };
+    let Some(ring) = ring(completions, fanin.place()) else { return };
     if fanin.repair(&ring, |wc, tag| requests.settle(wc, tag)) != State::Running {
         completions.cq(index).mode.set(Trait::Overran, true);
     }
-    tell(completions, index)
+    tell(completions, index);
 }
 
-/// Tells the consumer of the queue at `index` that something may have come: a producer that died may not have got to that.
-/// Who finds nothing sleeps again (N5). Needs no lock, and looks at no ring.
+/// Tells everybody whom the queue at `index` may concern that something may have come, or that it has
+/// overrun: a producer that died may not have got to that. Who finds nothing sleeps again (N5). Needs no lock, and
+/// looks at no ring.
 #[cold]
-pub fn tell(completions: &'static Completions, index: u32) -> Aftermath {
+pub fn tell(completions: &'static Completions, index: u32) {
     channel::raise(completions, Source::Completion(index), || true);
     let slot = completions.cq(index);
     // Before the look: where another queue has come by then, nothing is told of that one.
     let generation = sync::acquire(&slot.generation);
-    if slot.mode.has_failed() { Aftermath::OverranBefore { generation } } else { Aftermath::None }
+    if slot.mode.has_failed() {
+        completions.overran.report(CqKey { index, generation });
+    }
 }
 
 /// Completions are lost, but not the place of their requests.
@@ -89,9 +78,9 @@ pub fn give_up(
     index: u32,
     entries: &[Entry],
     requests: impl Requests,
-) -> Aftermath {
+) {
     settle_all(entries, requests);
     completions.cq(index).mode.set(Trait::GivenUp, true);
     // Each time: the one who was first may be stopped before it has told anybody.
-    tell(completions, index)
+    tell(completions, index);
 }

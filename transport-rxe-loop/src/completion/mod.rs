@@ -4,14 +4,15 @@
 //! [`Completions`] is what a process has for that. It owns the tables of [completion queues](queue), of
 //! [channels](channel), and of what is unread of each queue pair and shared receive queue; the descriptors of channels that
 //! this process has [open](fifo); and which of its queues [hold events back](moderation). Which requests completions are of,
-//! it does not know: who pushes says what is to be done about [them](lock::Requests), and does what a push
-//! [leaves](lock::Aftermath) to be done about queue pairs.
+//! it does not know: who pushes says what is to be done about [them](lock::Requests), and has queue
+//! pairs fail whose queues have [overrun](overran).
 
 pub mod async_event;
 pub mod channel;
 pub mod fifo;
 pub mod lock;
 pub mod moderation;
+pub mod overran;
 pub mod push;
 pub mod queue;
 pub mod soft_roce;
@@ -25,6 +26,7 @@ use cq_core::queue::raw::Slot;
 
 use self::channel::{ChannelSlot, Source, nodes};
 use self::fifo::Fifos;
+use self::overran::Overran;
 use self::queue::CqSlot;
 use crate::memory::Memory;
 use crate::protocol::channel::EventNode;
@@ -49,6 +51,8 @@ pub struct Completions {
     qps: u32,
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
     fifos: Fifos,
+    /// Queues that were found to have overrun, and whose queue pairs are still to fail.
+    pub overran: Overran,
     /// Queues of this process that may hold events back.
     moderated: Mutex<BTreeSet<u32>>,
 }
@@ -89,7 +93,18 @@ impl Completions {
     pub fn new(memory: &'static Memory, tables: Tables) -> Self {
         let Tables { cqs, channels, nodes, srqs, qps } = tables;
         let (fifos, moderated) = (Fifos::new(channels.len()), Mutex::default());
-        Self { shm: memory.shm, memory, cqs, channels, nodes, srqs, qps, fifos, moderated }
+        Self {
+            shm: memory.shm,
+            memory,
+            cqs,
+            channels,
+            nodes,
+            srqs,
+            qps,
+            fifos,
+            overran: Overran::default(),
+            moderated,
+        }
     }
 
     /// The completion queue at an index. Any is harmless.
@@ -107,6 +122,12 @@ impl Completions {
     #[inline]
     pub fn channel(&self, index: u32) -> &'static ChannelSlot {
         self.channels.at(index)
+    }
+
+    /// All channels.
+    #[cfg(test)]
+    pub const fn channels(&self) -> &Table<ChannelSlot> {
+        &self.channels
     }
 
     /// How many completion queues, shared receive queues and queue pairs have events.

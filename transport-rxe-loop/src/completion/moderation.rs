@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Completions;
 use super::channel::{self, Source};
-use super::lock::{Aftermath, Requests, lock};
+use super::lock::{Requests, lock};
 use super::queue::{CqSlot, ring};
 use crate::protocol::moderation::{Alert, News, until};
 use crate::protocol::steps::{self, Step};
@@ -50,51 +50,36 @@ pub fn forget(completions: &'static Completions, index: u32) {
 }
 
 /// For the service thread: raises the events of this process' queues that have waited long enough, and says for how many
-/// nanoseconds there is nothing to do about any. What is left to be done about a queue is told `after`.
-pub fn look_at_all(
-    completions: &'static Completions,
-    requests: impl Requests,
-    mut after: impl FnMut(u32, Aftermath),
-) -> Option<u64> {
+/// nanoseconds there is nothing to do about any.
+pub fn look_at_all(completions: &'static Completions, requests: impl Requests) -> Option<u64> {
     // Most processes have none, and pay nothing for it.
     let moderated: Vec<_> = completions.moderated().iter().copied().collect();
-    let mut look = |index| {
-        let (left, aftermath) = look(completions, index, requests);
-        after(index, aftermath);
-        left
-    };
-    moderated.into_iter().filter_map(&mut look).min()
+    moderated.into_iter().filter_map(|index| look(completions, index, requests)).min()
 }
 
 /// The same, of the queue at `index`.
-pub fn look(
-    completions: &'static Completions,
-    index: u32,
-    requests: impl Requests,
-) -> (Option<u64>, Aftermath) {
+pub fn look(completions: &'static Completions, index: u32, requests: impl Requests) -> Option<u64> {
     let slot = completions.cq(index);
     if slot.life().place() != Some(completions.shm.place()) {
-        return (None, Aftermath::None);
+        return None;
     }
     match slot.moderation.alarm() {
-        0 => return (None, Aftermath::None),
+        0 => return None,
         alarm => match until(alarm, now()) {
             0 => {}
-            left => return (Some(left), Aftermath::None),
+            left => return Some(left),
         },
     }
-    let (due, aftermath) = due(completions, index, slot, requests);
-    if let Some(generation) = due {
+    if let Some(generation) = due(completions, index, slot, requests) {
         // It may go meanwhile, and another one be in its place.
         channel::raise(completions, Source::Completion(index), || {
             sync::load(&slot.generation) == generation
         });
     }
-    let left = match slot.moderation.alarm() {
+    match slot.moderation.alarm() {
         0 => None,
         alarm => Some(until(alarm, now())),
-    };
-    (left, aftermath)
+    }
 }
 
 /// Which queue it is whose event is to be raised, if it is one: the generation that is disarmed here is the one
@@ -104,17 +89,15 @@ fn due(
     index: u32,
     slot: &CqSlot,
     requests: impl Requests,
-) -> (Option<u32>, Aftermath) {
-    let mut aftermath = Aftermath::None;
-    let locked = lock(completions, index, requests, &mut aftermath);
+) -> Option<u32> {
+    let guard = lock(completions, index, requests);
     let generation = sync::load(&slot.generation);
-    let is_due = match (&locked, ring(completions, slot.fanin.place())) {
+    let is_due = match (&guard, ring(completions, slot.fanin.place())) {
         (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == Alert::Raise,
         // Who is suspended over it keeps nobody asleep: whoever wakes to nothing sleeps again (N5).
         _ => slot.moderation.give_up(),
     };
-    drop(locked);
-    (is_due.then_some(generation), aftermath)
+    is_due.then_some(generation)
 }
 
 /// The time, by a clock that all processes share.

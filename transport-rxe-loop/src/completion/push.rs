@@ -8,7 +8,7 @@ use cq_core::transport::{CqKey, Signal};
 use cq_core::wc::Wc;
 
 use super::channel::{self, Source};
-use super::lock::{Aftermath, Requests, give_up, lock, settle_all};
+use super::lock::{Requests, give_up, lock, settle_all};
 use super::queue::{self, ring};
 use super::{Completions, moderation, soft_roce};
 use crate::protocol::fanin::Fanin;
@@ -17,6 +17,15 @@ use crate::protocol::lock::Owner;
 use crate::protocol::mode::Trait;
 use crate::shm::mapping;
 use crate::sync;
+
+/// Completions found no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The queue has overrun, and its queue pairs fail with it (O4).
+    Overran,
+    /// As on Soft-RoCE, completions from this one on were dropped.
+    Dropped { from: u32 },
+}
 
 /// Remembers that an event is to be raised, so that it is raised without the queue's lock.
 struct Asked(Cell<bool>);
@@ -36,22 +45,22 @@ pub fn push(
     index: u32,
     entries: &[Entry],
     requests: impl Requests,
-) -> Aftermath {
+) -> Result<(), Lost> {
     let slot = completions.cq(index);
     if !slot.mode.is_ordinary() {
         return push_otherwise(completions, index, entries, requests);
     }
     let asked = Asked(Cell::new(false));
-    let mut aftermath = Aftermath::None;
     let pushed = {
-        let Ok(_guard) = lock(completions, index, requests, &mut aftermath) else {
-            return give_up(completions, index, entries, requests);
+        let Ok(_guard) = lock(completions, index, requests) else {
+            give_up(completions, index, entries, requests);
+            return Ok(());
         };
         // Where a stranger wrote, there is no queue: completions are lost, but not the place of their requests.
         let place = slot.fanin.place();
         let Some(ring) = ring(completions, place) else {
             settle_all(entries, requests);
-            return aftermath;
+            return Ok(());
         };
         let pushed = if channel::is_attached(completions, Source::Completion(index)) {
             let channel = OnChannel { key: queue::key(completions, index), signal: &asked };
@@ -67,7 +76,7 @@ pub fn push(
     if asked.0.get() {
         channel::raise(completions, Source::Completion(index), || true);
     }
-    if pushed.is_err() { Aftermath::Overran } else { aftermath }
+    pushed.map_err(|_| Lost::Overran)
 }
 
 /// Adds completions, under the lock.
@@ -93,25 +102,28 @@ fn push_otherwise(
     index: u32,
     entries: &[Entry],
     requests: impl Requests,
-) -> Aftermath {
+) -> Result<(), Lost> {
     let slot = completions.cq(index);
     if slot.mode.has(Trait::GivenUp) {
         // Who waited once need not wait again.
-        return give_up(completions, index, entries, requests);
+        give_up(completions, index, entries, requests);
+        return Ok(());
     }
     let is_full = slot.mode.has(Trait::Full);
     if slot.mode.has(Trait::LikeRxe) && !is_full {
-        return soft_roce::push(completions, index, entries, requests);
+        let stored = soft_roce::push(completions, index, entries, requests);
+        let lost = Lost::Dropped { from: stored as u32 };
+        return if stored == entries.len() { Ok(()) } else { Err(lost) };
     }
     let settle = |wc: &Wc, tag| requests.settle(wc, tag);
-    let mut aftermath = Aftermath::None;
     let (pushed, alert) = {
-        let Ok(_guard) = lock(completions, index, requests, &mut aftermath) else {
-            return give_up(completions, index, entries, requests);
+        let Ok(_guard) = lock(completions, index, requests) else {
+            give_up(completions, index, entries, requests);
+            return Ok(());
         };
         let Some(ring) = ring(completions, slot.fanin.place()) else {
             settle_all(entries, requests);
-            return aftermath;
+            return Ok(());
         };
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
@@ -136,7 +148,7 @@ fn push_otherwise(
         (pushed, moderation::alert(completions, index, control, news))
     };
     moderation::act(completions, index, alert);
-    if pushed.is_err() { Aftermath::Overran } else { aftermath }
+    pushed.map_err(|_| Lost::Overran)
 }
 
 /// The queue at `index` overruns at the next completion, full or not; unless it ignores that.

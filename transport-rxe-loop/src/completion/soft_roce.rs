@@ -5,32 +5,33 @@ use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
 use heapless::Vec;
 
-use super::lock::{Aftermath, RUN, Requests, give_up, lock, settle_all};
+use super::lock::{RUN, Requests, give_up, lock, settle_all};
 use super::queue::{self, ring};
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::Trait;
 use crate::protocol::moderation::{Alert, News};
 use crate::protocol::tag;
 
-/// Adds completions to the queue at `index`. Each that finds no room is dropped and reported.
+/// Adds completions to the queue at `index`. Each that finds no room is dropped and reported;
+/// says how many did not.
 #[cold]
 pub fn push(
     completions: &'static Completions,
     index: u32,
     entries: &[Entry],
     requests: impl Requests,
-) -> Aftermath {
+) -> usize {
     let there: Vec<Entry, RUN> = entries.iter().map(as_there).collect();
     let entries = &there[..];
     let slot = completions.cq(index);
-    let mut aftermath = Aftermath::None;
     let (alert, stored) = {
-        let Ok(_guard) = lock(completions, index, requests, &mut aftermath) else {
-            return give_up(completions, index, entries, requests);
+        let Ok(_guard) = lock(completions, index, requests) else {
+            give_up(completions, index, entries, requests);
+            return entries.len();
         };
         let Some(ring) = ring(completions, slot.fanin.place()) else {
             settle_all(entries, requests);
-            return aftermath;
+            return entries.len();
         };
         let control = ring.control();
         let mut producer = slot.fanin.producer(ring, NoChannel);
@@ -47,7 +48,7 @@ pub fn push(
     entries[stored..]
         .iter()
         .for_each(|_| async_event::report_overrun(completions, index, generation));
-    if stored < entries.len() { Aftermath::Dropped { from: stored as u32 } } else { aftermath }
+    stored
 }
 
 /// What these are for who waits for completions: of failures, flushed receives alone are among the solicited ones;

@@ -102,6 +102,12 @@ impl Alarms {
         self.lock().next_alarm()
     }
 
+    /// Sets an alarm, without a thread; true if it is the first of all.
+    #[cfg(test)]
+    pub fn set(&self, index: u32, deadline: u64) -> bool {
+        self.lock().set_alarm(index, deadline)
+    }
+
     /// Keeps all others from the alarms, if nobody does.
     #[cfg(test)]
     pub fn keep(&self) -> Option<impl Drop + '_> {
@@ -156,3 +162,6 @@ impl Agenda {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

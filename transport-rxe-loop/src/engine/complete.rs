@@ -2,12 +2,13 @@
 //! the send queue come back as it is polled (Q5).
 
 use cq_core::queue::Entry;
+use cq_core::transport::CqKey;
 use cq_core::wc::{Wc, WcOpcode, WcStatus};
 use cq_core::wr::SendOp;
 
 use super::{Engine, identity, overrun, srq};
-use crate::completion::lock::{self, Aftermath, Requests};
-use crate::completion::push;
+use crate::completion::lock::{self, Requests};
+use crate::completion::push::{self, Lost};
 use crate::error::Stuck;
 use crate::protocol::mode::Trait;
 use crate::protocol::tag;
@@ -118,32 +119,33 @@ pub fn push(engine: &'static Engine, cq: u32, entries: &[Entry]) {
     if entries.is_empty() {
         return;
     }
-    let aftermath = push::push(engine.completions, cq, entries, engine);
-    if aftermath != Aftermath::None {
-        end(engine, cq, aftermath, entries);
+    if let Err(lost) = push::push(engine.completions, cq, entries, engine) {
+        fail(engine, cq, lost, entries);
     }
+    fail_overran(engine);
 }
 
-/// Does what a push has left to be done about the queue pairs of a completion queue.
+/// Fails queue pairs whose completions were lost.
 #[cold]
-fn end(engine: &'static Engine, cq: u32, aftermath: Aftermath, entries: &[Entry]) {
-    match (aftermath, entries.last()) {
-        (Aftermath::Overran, Some(last)) => overrun::spread(engine, cq, last.wc.qp_num()),
-        (Aftermath::Dropped { from }, _) => {
-            for Entry { wc, tag, .. } in &entries[from as usize..] {
-                if !tag::is_send(*tag) {
-                    overrun::fail(engine, engine.qp(wc.qp_num()), cq);
-                }
-            }
+fn fail(engine: &'static Engine, cq: u32, lost: Lost, entries: &[Entry]) {
+    let Lost::Dropped { from } = lost else {
+        let last = entries.last().map_or(0, |last| last.wc.qp_num());
+        return overrun::spread(engine, cq, last);
+    };
+    for Entry { wc, tag, .. } in &entries[from as usize..] {
+        if !tag::is_send(*tag) {
+            overrun::fail(engine, engine.qp(wc.qp_num()), cq);
         }
-        (aftermath, _) => after(engine, cq, aftermath),
     }
 }
 
-/// The same, where nothing was pushed.
-pub fn after(engine: &'static Engine, cq: u32, aftermath: Aftermath) {
-    if let Aftermath::OverranBefore { generation } = aftermath {
-        overrun::spread_again(engine, cq, generation);
+/// Fails the queue pairs of completion queues that were [found](crate::completion::overran) to have overrun.
+#[inline]
+pub fn fail_overran(engine: &'static Engine) {
+    if engine.completions.overran.any() {
+        while let Some(CqKey { index, generation }) = engine.completions.overran.take() {
+            overrun::spread_again(engine, index, generation);
+        }
     }
 }
 
@@ -152,16 +154,16 @@ pub fn after(engine: &'static Engine, cq: u32, aftermath: Aftermath) {
 /// # Errors
 /// Somebody who lives does not give it back.
 pub fn lock(engine: &'static Engine, cq: u32) -> Result<Guard<'static>, Stuck> {
-    let mut aftermath = Aftermath::None;
-    let guard = lock::lock(engine.completions, cq, engine, &mut aftermath)?;
-    after(engine, cq, aftermath);
-    Ok(guard)
+    let guard = lock::lock(engine.completions, cq, engine);
+    fail_overran(engine);
+    guard
 }
 
 /// Tells everybody whom the completion queue at `cq` may concern that something may have come, or that it has overrun: a
 /// producer that died may not have got to that.
 pub fn tell(engine: &'static Engine, cq: u32) {
-    after(engine, cq, lock::tell(engine.completions, cq));
+    lock::tell(engine.completions, cq);
+    fail_overran(engine);
 }
 
 /// Waits until whoever is pushing to the completion queue at `cq` is through; what somebody had published who died is
@@ -177,7 +179,8 @@ pub fn outwait_push(engine: &'static Engine, cq: u32) -> bool {
 pub fn outwait_push_or_give_up(engine: &'static Engine, cq: u32) {
     let is_given_up = engine.completions.cq(cq).mode.has(Trait::GivenUp);
     if !is_given_up && !outwait_push(engine, cq) {
-        after(engine, cq, lock::give_up(engine.completions, cq, &[], engine));
+        lock::give_up(engine.completions, cq, &[], engine);
+        fail_overran(engine);
     }
 }
 

@@ -157,7 +157,7 @@ impl Engine {
 
     /// Opens the guard of the queue pair with this number, whose send queue is owned: bytes are being moved for it.
     #[inline]
-    fn copy_guard(&self, number: u32) -> CopyGuard<'static> {
+    pub fn copy_guard(&self, number: u32) -> CopyGuard<'static> {
         CopyGuard::open(self.memory, &self.qp(number).send.copying, &self.own(number).copying)
     }
 

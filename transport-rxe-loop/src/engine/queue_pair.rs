@@ -53,7 +53,7 @@ pub struct Setup {
     /// Where its events are reported.
     pub events: Arc<EventChannel>,
     /// What is in use as long as the queue pair is.
-    pub uses: Box<dyn Any + Send + Sync>,
+    pub _uses: Box<dyn Any + Send + Sync>,
 }
 
 impl Setup {

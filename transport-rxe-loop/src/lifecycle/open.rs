@@ -2,7 +2,13 @@
 
 use super::deaths;
 use super::device::{Device, FORMAT, Ways};
+#[cfg(test)]
+use crate::api::limits::Limits;
+#[cfg(test)]
+use crate::policy::Policy;
 use crate::shm::error::AttachError;
+#[cfg(test)]
+use crate::shm::name::FabricName;
 use crate::shm::name::FabricPath;
 use crate::shm::registry::REGISTRY;
 use crate::shm::shape::Shape;
@@ -28,5 +34,13 @@ impl Device {
         // Nobody may watch who is not connected to another process.
         deaths::look(device);
         Ok(device)
+    }
+
+    /// The one of the unit tests.
+    #[cfg(test)]
+    pub fn of_tests() -> &'static Self {
+        let path = FabricPath::new(&FabricName::from_env().unwrap());
+        let ways = Ways { by_service: false, policy: Policy::new(None, false) };
+        Self::open(&path, &Limits::default().shape(), ways).unwrap()
     }
 }

@@ -39,9 +39,8 @@ impl Device {
             remote_requests::take(engine, |qp| send_queue::run(engine, qp));
             copier::serve(self.memory);
             channel::signal_unsignaled(self.completions);
-            let held = moderation::look_at_all(self.completions, engine, |cq, aftermath| {
-                complete::after(engine, cq, aftermath);
-            });
+            let held = moderation::look_at_all(self.completions, engine);
+            complete::fail_overran(engine);
             if let Some(qp) = engine.alarms.take() {
                 send_queue::run(engine, qp);
                 continue;

@@ -127,6 +127,42 @@ impl Memory {
         &self.own[index as usize & (self.own.len() - 1)]
     }
 
+    /// All regions.
+    #[cfg(test)]
+    pub const fn mrs(&self) -> &Table<MrSlot> {
+        &self.mrs
+    }
+
+    /// What each process says of its copying.
+    #[cfg(test)]
+    pub const fn copiers(&self) -> &'static [CopierEntry] {
+        self.copiers
+    }
+
+    /// The locks of those who do an atomic.
+    #[cfg(test)]
+    pub const fn stripes(&self) -> &'static [Lock] {
+        self.stripes
+    }
+
+    /// By which processes ask each other to copy.
+    #[cfg(test)]
+    pub const fn stages(&self) -> &Stages {
+        &self.stages
+    }
+
+    /// How other processes are reached.
+    #[cfg(test)]
+    pub const fn paths(&self) -> &AccessPaths {
+        &self.paths
+    }
+
+    /// The numbers of protection domains.
+    #[cfg(test)]
+    pub const fn domains(&self) -> &Domains {
+        &self.domains
+    }
+
     /// What it knows of other processes' regions.
     #[inline]
     pub const fn foreign(&self) -> &Foreign {

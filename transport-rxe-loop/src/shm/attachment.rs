@@ -202,7 +202,7 @@ pub fn leave(registry: &'static Registry, deadline: Instant) {
 }
 
 /// The gate is ours.
-fn leave_one(attachment: &Attachment, fd: BorrowedFd<'_>) {
+pub fn leave_one(attachment: &Attachment, fd: BorrowedFd<'_>) {
     if let Some((_, mine)) = attachment.place(attachment.owner) {
         claim::leave(mine);
     }

@@ -33,29 +33,8 @@ impl<'a> Guard<'a> {
     ///
     /// # Errors
     /// Somebody who lives holds it, and does not give it back.
-    #[inline]
-    pub fn take(
-        lock: &'a Lock,
-        me: Owner,
-        is_dead: impl Fn(Owner) -> bool,
-        repair: impl FnOnce(),
-    ) -> Result<Self, Stuck> {
-        if lock.try_enter(me) {
-            return Ok(Self(lock));
-        }
-        Self::wait(lock, me, is_dead, repair)
-    }
-
-    /// Takes a lock that is free, or whose holder died.
-    pub fn try_take(lock: &'a Lock, me: Owner, is_dead: impl Fn(Owner) -> bool) -> Option<Self> {
-        let inherit =
-            || lock.holder().is_some_and(|holder| is_dead(holder) && lock.inherit(holder, me));
-        // Not before it is taken: dropping it gives the lock back.
-        (lock.try_enter(me) || inherit()).then(|| Self(lock))
-    }
-
     #[cold]
-    fn wait(
+    pub fn take(
         lock: &'a Lock,
         me: Owner,
         is_dead: impl Fn(Owner) -> bool,
@@ -77,6 +56,21 @@ impl<'a> Guard<'a> {
             }
         }
         Ok(Self(lock))
+    }
+
+    /// Takes a lock that is free.
+    #[inline]
+    pub fn enter(lock: &'a Lock, me: Owner) -> Option<Self> {
+        // Not before it is taken: dropping it gives the lock back.
+        lock.try_enter(me).then(|| Self(lock))
+    }
+
+    /// Takes a lock that is free, or whose holder died.
+    pub fn try_take(lock: &'a Lock, me: Owner, is_dead: impl Fn(Owner) -> bool) -> Option<Self> {
+        let inherit =
+            || lock.holder().is_some_and(|holder| is_dead(holder) && lock.inherit(holder, me));
+        // Not before it is taken: dropping it gives the lock back.
+        (lock.try_enter(me) || inherit()).then(|| Self(lock))
     }
 }
 

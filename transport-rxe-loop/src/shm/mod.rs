@@ -153,6 +153,12 @@ impl Shm {
         &self.own.common.frees
     }
 
+    /// Held by who allocates memory.
+    #[cfg(test)]
+    pub const fn allocates(&self) -> &'static Lock {
+        &self.own.common.arena
+    }
+
     /// Whether this is still the process that opened it, and not a forked child, whose mapping of it is empty.
     #[inline]
     pub fn is_ours(&self) -> bool {
@@ -223,6 +229,9 @@ impl Shm {
         meanwhile: impl Fn(),
         repair: impl FnOnce(),
     ) -> Result<Guard<'a>, Stuck> {
+        if let Some(guard) = Guard::enter(lock, self.me) {
+            return Ok(guard);
+        }
         let is_dead = |holder| {
             meanwhile();
             self.is_dead(holder)
@@ -265,6 +274,18 @@ impl Shm {
     /// The word on which the service thread of this process sleeps.
     pub fn calls(&self) -> Option<&'static AtomicU32> {
         self.own.processes.get(usize::from(self.place())).map(|process| &process.calls)
+    }
+
+    /// The same of the process at a place.
+    #[cfg(test)]
+    pub fn calls_of(&self, place: u16) -> &'static AtomicU32 {
+        &self.own.processes[usize::from(place)].calls
+    }
+
+    /// Where the process at a place says that its guard page is.
+    #[cfg(test)]
+    pub fn guard_word(&self, place: u16) -> &'static AtomicU64 {
+        &self.own.processes[usize::from(place)].guard
     }
 
     /// The service thread of this process.

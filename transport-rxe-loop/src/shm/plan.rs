@@ -90,3 +90,6 @@ impl Plan {
         self.mixed
     }
 }
+
+#[cfg(test)]
+mod tests;

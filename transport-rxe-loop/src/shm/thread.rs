@@ -49,6 +49,12 @@ impl ServiceThread {
         Ok(())
     }
 
+    /// Whether there is the thread.
+    #[cfg(test)]
+    pub fn is_started(&self) -> bool {
+        *self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Asks for a look at the other processes.
     pub fn ask_to_watch(&self) {
         sync::release(&self.watch, 1);

@@ -17,21 +17,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::inside::actor::{Actor, PATIENCE, order, say, until};
-use crate::shm::attach::Attachment;
+use crate::shm::attachment::Attachment;
 use crate::shm::error::AttachError;
-use crate::shm::header::Format;
-use crate::shm::limits::Limits;
 use crate::shm::name::FabricPath;
+use crate::shm::plan::Format;
 use crate::shm::registry::REGISTRY;
+use crate::shm::shape::{KINDS, Shape};
+use crate::sync::AtomicU64;
 
 const PART: &str = "FABRIC_ACTOR_PART";
 const DIRECTORY: &str = "FABRIC_ACTOR_DIRECTORY";
 
-pub const FORMAT: Format = Format { layout: 7, tables: |_| 1 << 16 };
+pub const FORMAT: Format = Format {
+    kinds: &["words"],
+    tables: |shape, plan| {
+        let _ = plan.table::<AtomicU64>(shape.entries[0] as usize);
+    },
+};
 
 /// Small, so that many fit.
-pub fn limits() -> Limits {
-    Limits { processes: 100, bytes: 1 << 20, ..Limits::default() }
+pub fn limits() -> Shape {
+    let mut entries = [0; KINDS];
+    entries[0] = 1 << 13;
+    Shape { entries, processes: 100, bytes: 1 << 20 }
 }
 
 fn path(directory: &Path, name: &str) -> FabricPath {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::layout::{Entry, Table};
 use crate::lifecycle::Device;
 use crate::protocol::lock::{Lock, Owner};
 use crate::protocol::window::Shut;
+use crate::shm::table::{Entry, Table};
 
 /// What the process at a place has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,23 +21,24 @@ pub struct Estate {
 
 impl Estate {
     /// That of each place which has one.
-    pub fn all(fabric: &'static Device) -> BTreeMap<u16, Self> {
-        let (tables, mut all) = (fabric.tables(), BTreeMap::<_, Self>::new());
+    pub fn all(device: &'static Device) -> BTreeMap<u16, Self> {
+        let mut all = BTreeMap::<_, Self>::new();
         let mut count = |place, kind: fn(&mut Self) -> &mut usize| {
             *kind(all.entry(place).or_default()) += 1;
         };
-        holders(&tables.qps).for_each(|place| count(place, |it| &mut it.qps));
-        holders(&tables.mrs).for_each(|place| count(place, |it| &mut it.mrs));
-        holders(&tables.cqs).for_each(|place| count(place, |it| &mut it.cqs));
-        holders(&tables.srqs).for_each(|place| count(place, |it| &mut it.srqs));
-        holders(&tables.channels).for_each(|place| count(place, |it| &mut it.channels));
-        tables.arena.holders().for_each(|place| count(place, |it| &mut it.granules));
+        holders(device.engine.qps()).for_each(|place| count(place, |it| &mut it.qps));
+        holders(device.memory.mrs()).for_each(|place| count(place, |it| &mut it.mrs));
+        holders(device.completions.cqs()).for_each(|place| count(place, |it| &mut it.cqs));
+        holders(device.engine.srqs()).for_each(|place| count(place, |it| &mut it.srqs));
+        holders(device.completions.channels())
+            .for_each(|place| count(place, |it| &mut it.channels));
+        device.shm.arena().holders().for_each(|place| count(place, |it| &mut it.granules));
         all
     }
 
     /// That of a place.
-    pub fn of(fabric: &'static Device, place: u16) -> Self {
-        Self::all(fabric).remove(&place).unwrap_or_default()
+    pub fn of(device: &'static Device, place: u16) -> Self {
+        Self::all(device).remove(&place).unwrap_or_default()
     }
 }
 
@@ -47,35 +48,33 @@ fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = u16> {
 
 /// What belongs to nobody who lives. It is the sweepers' for a moment after each death; to the end of time
 /// it is a leak.
-pub fn ownerless(fabric: &'static Device) -> Vec<String> {
-    let tables = fabric.tables();
-    let dead: Vec<_> = fabric.shm.others().filter(|&owner| fabric.shm.is_dead(owner)).collect();
+pub fn ownerless(device: &'static Device) -> Vec<String> {
+    let dead: Vec<_> = device.shm.others().filter(|&owner| device.shm.is_dead(owner)).collect();
     let mut found: Vec<_> = dead.iter().map(|dead| format!("the place of {dead:?}")).collect();
-    let alive: Vec<_> = fabric.shm.others().map(Owner::place).chain([fabric.shm.place()]).collect();
-    let estates = Estate::all(fabric).into_iter().filter(|(place, _)| !alive.contains(place));
+    let alive: Vec<_> = device.shm.others().map(Owner::place).chain([device.shm.place()]).collect();
+    let estates = Estate::all(device).into_iter().filter(|(place, _)| !alive.contains(place));
     found.extend(estates.map(|(place, estate)| format!("{estate:?} of place {place}")));
-    let is_dead = |&(_, holder): &(String, Owner)| fabric.shm.is_dead(holder);
-    let locks = held(fabric).into_iter().filter(is_dead);
+    let is_dead = |&(_, holder): &(String, Owner)| device.shm.is_dead(holder);
+    let locks = held(device).into_iter().filter(is_dead);
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
-    for (index, slot) in (0..).zip(tables.qps.all()) {
+    for (index, slot) in (0..).zip(device.engine.qps().all()) {
         let is_free = slot.life().place().is_none();
         if is_free && Shut::after_change().is_open(&slot.send.copying) {
             found.push(format!("the window of queue pair {index}"));
         }
     }
-    found.extend(files(fabric));
+    found.extend(files(device));
     found
 }
 
 /// The locks that are held, and by whom.
-pub fn held(fabric: &'static Device) -> Vec<(String, Owner)> {
-    let tables = fabric.tables();
-    let (sweep, arena) = (&tables.common.sweep, &tables.common.arena);
-    let mut all = vec![("the sweep's".to_owned(), sweep), ("the arena's".to_owned(), arena)];
-    all.extend(tables.common.stripes.iter().map(|stripe| ("a stripe".to_owned(), stripe)));
-    all.extend(named("completion queue", &tables.cqs, |slot| &slot.fanin.lock));
-    all.extend(named("shared receive queue", &tables.srqs, |slot| slot.pool.lock()));
-    all.extend(named("queue pair", &tables.qps, |slot| &slot.taking));
+pub fn held(device: &'static Device) -> Vec<(String, Owner)> {
+    let (frees, arena) = (device.shm.frees(), device.shm.allocates());
+    let mut all = vec![("the sweep's".to_owned(), frees), ("the arena's".to_owned(), arena)];
+    all.extend(device.memory.stripes().iter().map(|stripe| ("a stripe".to_owned(), stripe)));
+    all.extend(named("completion queue", device.completions.cqs(), |slot| &slot.fanin.lock));
+    all.extend(named("shared receive queue", device.engine.srqs(), |slot| slot.pool.lock()));
+    all.extend(named("queue pair", device.engine.qps(), |slot| &slot.taking));
     all.into_iter().filter_map(|(name, lock)| Some((name, lock.holder()?))).collect()
 }
 
@@ -90,11 +89,11 @@ fn named<T: Entry>(
 }
 
 /// The files beside the fabric whose channel or region there is not.
-fn files(fabric: &'static Device) -> impl Iterator<Item = String> {
-    let (tables, path) = (fabric.tables(), fabric.shm.path());
-    let bells = tables.channels.all().iter().zip(0..);
+fn files(device: &'static Device) -> impl Iterator<Item = String> {
+    let path = device.shm.path();
+    let bells = device.completions.channels().all().iter().zip(0..);
     let bells = bells.filter(|(slot, _)| slot.life().place().is_some());
-    let regions = tables.mrs.all().iter().zip(0..);
+    let regions = device.memory.mrs().all().iter().zip(0..);
     let regions =
         regions.filter_map(|(slot, index)| Some(path.memory(index, slot.life().holder()?.1)));
     let known: Vec<_> = bells.map(|(_, index)| path.bell(index)).chain(regions).collect();

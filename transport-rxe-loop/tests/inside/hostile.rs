@@ -9,8 +9,8 @@ mod user;
 
 use std::time::{Duration, Instant};
 
+use crate::api::limits::Limits;
 use crate::inside::actor::{Actor, few_or};
-use crate::shm::limits::Limits;
 
 const FABRIC: &str = "HOSTILE_FABRIC";
 const SEED: &str = "HOSTILE_SEED";

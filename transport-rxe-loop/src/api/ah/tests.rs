@@ -2,7 +2,7 @@ use super::*;
 
 const LID: u16 = 5;
 const GID: Gid = Gid([6; 16]);
-const HERE: Address = Address { lid: LID, gid: GID, first_number: 0 };
+const HERE: Port = Port { lid: LID, gid: GID, first_number: 0 };
 
 #[test]
 fn c07_an_address_that_leads_nowhere_is_refused() {

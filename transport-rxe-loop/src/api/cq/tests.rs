@@ -8,16 +8,15 @@ use cq_core::wc::WcStatus;
 use cq_core::wr::SendWr;
 
 use super::*;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::completion::channel;
-use crate::completion::push::push;
+use crate::engine::complete::push;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Place;
 use crate::protocol::lock::Owner;
-use crate::shm::limits::Limits;
-use crate::shm::table::Entry as _;
 
 /// A place where nobody lives.
 const PLACE: u16 = 37;
@@ -39,8 +38,8 @@ fn entries<const N: usize>() -> [Entry; N] {
 
 #[test]
 fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
-    let (context, fabric) = with_one().alone();
-    let lock = &fabric.completions.cq(0).fanin.lock;
+    let (context, device) = with_one().alone();
+    let lock = &device.completions.cq(0).fanin.lock;
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
     let _cq = context.create_cq(4, None).unwrap();
     assert_eq!(lock.holder(), None);
@@ -48,10 +47,10 @@ fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
 
 #[test]
 fn o02_each_queue_in_a_place_reports_its_overrun_as_itself() {
-    let (mut context, fabric) = with_one().alone();
+    let (mut context, device) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq(1, None).unwrap();
-        push(fabric, 0, &entries::<4>());
+        push(device.engine, 0, &entries::<4>());
         let event =
             AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) };
         assert_eq!(context.take_async_event(), Ok(Some(event)));
@@ -60,52 +59,52 @@ fn o02_each_queue_in_a_place_reports_its_overrun_as_itself() {
 
 #[test]
 fn o08_each_queue_in_a_place_counts_what_it_dropped_by_itself() {
-    let (context, fabric) = with_one().alone();
+    let (context, device) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq_with(&ignoring(None)).unwrap();
-        push(fabric, 0, &entries::<4>());
+        push(device.engine, 0, &entries::<4>());
         assert_eq!(cq.dropped(), 3);
     }
 }
 
 #[test]
 fn o08_what_ignores_overruns_does_so_as_soft_roce_too() {
-    let (mut context, fabric) = with_one().imitate_rxe().alone();
+    let (mut context, device) = with_one().imitate_rxe().alone();
     let cq = context.create_cq_with(&ignoring(None)).unwrap();
-    push(fabric, 0, &entries::<4>());
+    push(device.engine, 0, &entries::<4>());
     assert_eq!((cq.dropped(), context.take_async_event()), (3, Ok(None)));
 }
 
 #[test]
 fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
-    let (context, fabric) = with_one().alone();
+    let (context, device) = with_one().alone();
     let mut channel = context.create_channel().unwrap();
     let mut last = context.create_cq(4, None).unwrap();
     last.moderate(100, 0).unwrap();
     last.destroy().unwrap();
     let mut cq = context.create_cq_with(&ignoring(Some(&channel))).unwrap();
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
-    push(fabric, 0, &entries::<1>());
+    push(device.engine, 0, &entries::<1>());
     assert_eq!(channel.take_event(), Ok(Some(cq.key())));
 }
 
 #[test]
 fn q11_nothing_is_pushed_to_where_a_queue_was() {
-    let (context, fabric) = with_one().alone();
+    let (context, device) = with_one().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let place = fabric.completions.cq(0).fanin.place();
+    let place = device.completions.cq(0).fanin.place();
     cq.destroy().unwrap();
-    push(fabric, 0, &entries::<1>());
-    let mut left = ring(fabric, place).unwrap().into_consumer(0, NoChannel);
+    push(device.engine, 0, &entries::<1>());
+    let mut left = ring(device.completions, place).unwrap().into_consumer(0, NoChannel);
     assert_eq!(left.poll(&mut [Wc::default()]), Ok(0));
 }
 
 #[test]
 fn no_queue_leads_out_of_the_arena() {
-    let fabric = Device::of_tests();
-    let (arena, size) = (fabric.shm.arena().offset(), fabric.memory().len());
+    let device = Device::of_tests();
+    let (arena, size) = (device.shm.arena().offset(), device.shm.memory().len());
     let is_one = |offset: usize, log2| {
-        ring(fabric, Place { offset: offset as u32, log2, promised: 8 }).is_some()
+        ring(device.completions, Place { offset: offset as u32, log2, promised: 8 }).is_some()
     };
     assert!(is_one(arena, 4));
     for (offset, log2) in [(0, 4), (arena - 128, 4), (size - 128, 4), (arena, 20), (arena, 99)] {
@@ -115,18 +114,18 @@ fn no_queue_leads_out_of_the_arena() {
 
 #[test]
 fn n07_a_queue_leaves_its_channels_before_its_place_is_another_s() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let channel = context.create_channel().unwrap();
     let cq = context.create_cq(4, Some(&channel)).unwrap();
-    let (index, slot) = (cq.queue.index, fabric.completions.cq(cq.queue.index));
-    let suspended = fabric.memory.lock(&slot.fanin.lock, || {}).unwrap();
+    let (index, slot) = (cq.queue.index, device.completions.cq(cq.queue.index));
+    let suspended = device.memory.lock(&slot.fanin.lock, || {}).unwrap();
     thread::scope(|scope| {
         let destroys = scope.spawn(|| cq.destroy().unwrap());
         until("it has left them", || {
             let sources = [Source::Completion(index), Source::Overrun(index)];
-            sources.iter().all(|&source| !channel::is_attached(fabric.completions, source))
+            sources.iter().all(|&source| !channel::is_attached(device.completions, source))
         });
-        assert_eq!(slot.life().place(), Some(fabric.shm.place()));
+        assert_eq!(slot.life().place(), Some(device.shm.place()));
         drop(suspended);
         destroys.join().unwrap();
     });

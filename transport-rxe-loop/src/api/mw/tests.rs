@@ -1,4 +1,3 @@
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use cq_core::setup::{Access, inc_rkey};
@@ -14,10 +13,12 @@ use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::engine::identity;
+use crate::engine::requester::local::{invalidate, invalidate_and_outwait};
 use crate::inside::actor::until;
-use crate::layout::{Entry, MrSlot};
+use crate::lifecycle::Device;
 use crate::memory::copy_guard::CopyGuard;
-use crate::memory::region::{Bound, Kind, RegionEntry};
+use crate::memory::region::{Bound, Kind, MrSlot, RegionEntry};
+use crate::shm::table::Entry;
 use crate::sync;
 
 /// A place where nobody lives.
@@ -30,7 +31,7 @@ struct Alone {
     region: OwnedRegion,
     window: MemoryWindow,
     pd: ProtectionDomain,
-    fabric: &'static Device,
+    device: &'static Device,
 }
 
 impl Alone {
@@ -43,12 +44,12 @@ impl Alone {
         Self::of(OpenOptions::new().alone())
     }
 
-    fn of((context, fabric): (Context, &'static Device)) -> Self {
+    fn of((context, device): (Context, &'static Device)) -> Self {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
         let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
         let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND).unwrap();
         let window = pd.alloc_mw().unwrap();
-        let mut alone = Self { qp, cq, region, window, pd, fabric };
+        let mut alone = Self { qp, cq, region, window, pd, device };
         alone.open();
         alone
     }
@@ -90,7 +91,7 @@ impl Alone {
 
     /// The entry of its window that all see.
     fn slot(&self) -> &'static MrSlot {
-        self.fabric.memory.mr(self.window.place.index)
+        self.device.memory.mr(self.window.entry.index)
     }
 }
 
@@ -135,11 +136,11 @@ fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
 #[test]
 fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
     let mut alone = Alone::new();
-    let (windows, key) = (alone.fabric.memory.windows(), alone.window.rkey());
-    let closing = windows.begin_invalidate(alone.fabric, alone.qp.number(), key).unwrap();
+    let (windows, key) = (alone.device.memory.windows(), alone.window.rkey());
+    let closing = windows.begin_invalidate(alone.device.memory, alone.qp.number(), key).unwrap();
     assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
     assert_eq!(alone.window.rkey(), key);
-    assert!(closing.finish(alone.fabric));
+    assert!(closing.finish(alone.device.memory));
     alone.qp = alone.pd.create_qp(&QpInit::new(&alone.cq)).unwrap();
     alone.open();
     assert!(alone.is_open());
@@ -148,34 +149,29 @@ fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
 #[test]
 fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
     let alone = Alone::new();
-    let (windows, old) = (alone.fabric.memory.windows(), alone.window.place.key());
+    let (windows, old) = (alone.device.memory.windows(), alone.window.entry.key());
     assert_ne!(old, alone.window.rkey());
-    assert!(windows.begin_invalidate(alone.fabric, alone.qp.number(), old).is_none());
+    assert!(windows.begin_invalidate(alone.device.memory, alone.qp.number(), old).is_none());
     assert!(alone.qp.has_windows());
 }
 
 #[test]
 fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
-    let Alone { qp, window, region: _region, fabric, .. } = Alone::new();
-    let (windows, key) = (fabric.memory.windows(), window.rkey());
-    let closing = windows.begin_invalidate(fabric, qp.number(), key).unwrap();
+    let Alone { qp, window, region: _region, device, .. } = Alone::new();
+    let (windows, key) = (device.memory.windows(), window.rkey());
+    let closing = windows.begin_invalidate(device.memory, qp.number(), key).unwrap();
     drop(window);
-    assert!(!closing.finish(fabric));
+    assert!(!closing.finish(device.memory));
 }
 
 /// Takes the key away while somebody copies who may do that through it.
 fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
     let alone = Alone::in_own_fabric();
-    let (fabric, windows) = (alone.fabric, alone.fabric.memory.windows());
-    let number = alone.qp.number();
-    let closing = windows.begin_invalidate(fabric, number, alone.window.rkey()).unwrap();
-    let (copying, begins) = (copies(&alone), AtomicBool::new(false));
+    let (device, number, key) = (alone.device, alone.qp.number(), alone.window.rkey());
+    let copying = copies(&alone);
     thread::scope(|scope| {
-        let invalidates = scope.spawn(|| {
-            begins.store(true, Ordering::Relaxed);
-            closing.finish(fabric)
-        });
-        until("it begins", || begins.load(Ordering::Relaxed));
+        let invalidates = scope.spawn(|| invalidate_and_outwait(device.engine, number, key));
+        until("the key is dead", || sync::load(&alone.slot().key) == 0);
         (0..200).for_each(|_| thread::yield_now());
         assert!(!invalidates.is_finished(), "bytes may still move");
         drop(copying);
@@ -185,24 +181,24 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
 
 #[test]
 fn q06_invalidating_waits_for_what_the_peer_copies() {
-    outlasts_the_copy(|alone| CopyGuard::open(alone.fabric, alone.qp.number()));
+    outlasts_the_copy(|alone| alone.device.engine.copy_guard(alone.qp.number()));
 }
 
 #[test]
 fn q06_invalidating_waits_for_what_is_copied_for_a_peer_of_another_process() {
-    let copying = |alone: &Alone| alone.fabric.memory.copier().copying();
-    outlasts_the_copy(|alone| CopyGuard::open_to_own(alone.fabric, copying(alone)));
+    let copying = |alone: &Alone| alone.device.memory.copier().copying();
+    outlasts_the_copy(|alone| CopyGuard::open_to_own(alone.device.memory, copying(alone)));
 }
 
 #[test]
 fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let qps = &fabric.engine.qps();
+    let (_context, device) = OpenOptions::new().alone();
+    let qps = device.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let qp = identity::number_of(qps, index, generation);
     let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
-        let (index, generation) = fabric.memory.mrs().claim(PLACE).unwrap();
-        (index << 8 | 1, fabric.memory.mr(index), (PLACE, generation))
+        let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
+        (index << 8 | 1, device.memory.mr(index), (PLACE, generation))
     });
     let facts = RegionEntry {
         key: region,
@@ -218,21 +214,21 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
     RegionEntry { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
     // Another region has the key for a while.
     RegionEntry { len: 8192, ..facts }.write(region_slot, region_holder);
-    assert!(!take(fabric, qp, key));
+    assert!(!invalidate(device.engine, qp, key));
     assert_eq!(sync::load(&slot.key), key);
     facts.write(region_slot, region_holder);
-    assert!(take(fabric, qp, key));
+    assert!(invalidate(device.engine, qp, key));
     assert_eq!(sync::load(&slot.key), 0);
-    assert!(!take(fabric, qp, key));
+    assert!(!invalidate(device.engine, qp, key));
 }
 
 #[test]
 fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
     let mut alone = Alone::new();
     let index = alone.region.lkey() >> 8;
-    let slot = alone.fabric.memory.own(index);
+    let slot = alone.device.memory.own(index);
     let facts = RegionEntry::read(slot, alone.region.lkey()).unwrap();
-    let (place, generation) = alone.fabric.memory.mr(index).life().holder().unwrap();
+    let (place, generation) = alone.device.memory.mr(index).life().holder().unwrap();
     facts.write(slot, (place, generation));
     assert!(alone.is_open());
     facts.write(slot, (place, generation + 255));
@@ -245,7 +241,7 @@ fn q06_a_send_takes_the_key_that_all_see_and_the_own_one() {
     let key = alone.window.rkey();
     alone.qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     alone.qp.post_send(&[SendWr::send_with_inv(2, &[], key)]).unwrap();
-    let own = alone.fabric.memory.own(alone.window.place.index);
+    let own = alone.device.memory.own(alone.window.entry.index);
     assert_eq!((sync::load(&own.key), sync::load(&alone.slot().key)), (0, 0));
 }
 
@@ -256,7 +252,7 @@ fn no_window_has_the_place_whose_key_may_be_0() {
     // More than there are places.
     for _ in 0..2 * context.attributes().max_mw {
         let window = pd.alloc_mw().unwrap();
-        assert_ne!(window.place.index, 0);
+        assert_ne!(window.entry.index, 0);
     }
 }
 
@@ -282,7 +278,7 @@ fn q06_a_window_to_read_from_needs_no_right_to_write() {
 #[test]
 fn q06_a_window_gives_no_more_than_its_region() {
     let mut alone = Alone::new();
-    let own = alone.fabric.memory.own(alone.region.lkey() >> 8);
+    let own = alone.device.memory.own(alone.region.lkey() >> 8);
     let (access, base) = (sync::load(&own.access), sync::load(&own.base));
     sync::store(&own.access, Access::MW_BIND.bits());
     assert!(!alone.is_open(), "it may not be written to");

@@ -156,12 +156,12 @@ fn q02_flush_and_reset_while_positions_wrap() {
 
 #[test]
 fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before_that() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, turn) = (qp.place.slot, &fabric.engine.own(qp.number()).turn);
+    let (slot, turn) = (qp.place.slot, &device.engine.own(qp.number()).turn);
     // As far as a thread got before it flushes.
     turn.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -189,12 +189,12 @@ fn q01_draining_is_told_once_also_where_nobody_asked_for_it() {
 
 #[test]
 fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     // Of a stage that there is not.
-    let begun = &fabric.engine.own(qp.number()).begun;
+    let begun = &device.engine.own(qp.number()).begun;
     sync::store(&begun[0], u64::MAX);
     qp.post_send(&[SendWr::write_inline(1, &[0; 8], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
     let mut room = [Wc::default()];

@@ -1,12 +1,13 @@
 use cq_core::wc::WcStatus;
 
 use super::*;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::completion::push;
 use crate::engine::complete;
+use crate::engine::srq;
 use crate::protocol::lock::Owner;
-use crate::shm::limits::Limits;
 
 /// A place where nobody lives.
 const PLACE: u16 = 43;
@@ -16,13 +17,13 @@ const ONE: &[RecvWr<'_>] = &[RecvWr::new(1, &[])];
 #[test]
 fn q09_a_new_queue_has_nothing_of_the_last_in_its_place() {
     let limits = Limits { shared_receive_queues: 1, ..Limits::default() };
-    let (context, fabric) = OpenOptions::new().limits(limits).alone();
+    let (context, device) = OpenOptions::new().limits(limits).alone();
     let (pd, init) = (context.alloc_pd(), SrqInit { max_wr: 4, max_sge: 1 });
     let mut last = pd.create_srq(&init).unwrap();
     last.post_recv(ONE).unwrap();
     last.arm_limit(1).unwrap();
     last.destroy().unwrap();
-    assert_eq!(sync::load(&fabric.engine.srq(0).number), 0, "nobody finds it");
+    assert_eq!(sync::load(&device.engine.srq(0).number), 0, "nobody finds it");
     let srq = pd.create_srq(&init).unwrap();
     assert_eq!((srq.waiting(), srq.limit()), (0, 0));
 }
@@ -30,20 +31,20 @@ fn q09_a_new_queue_has_nothing_of_the_last_in_its_place() {
 #[test]
 fn q09_each_queue_has_memory_of_its_own() {
     const MAX_WR: u32 = 512;
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let pd = context.alloc_pd();
     let srqs = [(); 2].map(|()| pd.create_srq(&SrqInit { max_wr: MAX_WR, max_sge: 1 }).unwrap());
     let [first, second] = srqs.each_ref().map(|srq| {
-        let slot = fabric.engine.srq(srq.number());
+        let slot = device.engine.srq(srq.number());
         let slots_at = sync::load(&slot.slots_at);
-        sync::load(&slot.ring.offset)..slots_at + shared_receives::bytes(MAX_WR) as u32
+        sync::load(&slot.ring.offset)..slots_at + srq::bytes(MAX_WR) as u32
     });
     assert!(first.end <= second.start || second.end <= first.start, "{first:?} {second:?}");
 }
 
 #[test]
 fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspended() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, cqs) = (context.alloc_pd(), [(); 2].map(|()| context.create_cq(4, None).unwrap()));
     let mut srq = pd.create_srq(&SrqInit { max_wr: 2, max_sge: 1 }).unwrap();
     let qps = cqs
@@ -51,13 +52,13 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
         .map(|cq| pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(cq) }).unwrap());
     srq.post_recv(&[RecvWr::new(1, &[]); 2]).unwrap();
     let taken = qps.each_ref().map(|qp| {
-        let _guard = fabric.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
-        srq.shared.queue.take(fabric.shm.place(), qp.number()).unwrap()
+        let _guard = device.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
+        srq.shared.queue.take(device.shm.place(), qp.number()).unwrap()
     });
-    let [completes, suspended] = cqs.each_ref().map(|cq| cq.queue().index());
+    let [completes, suspended] = cqs.each_ref().map(|cq| cq.queue().index);
     let wc = complete::failed(1, qps[0].number(), WcStatus::LOC_PROT_ERR);
-    push::die_pushing(fabric.completions, completes, Owner::new(PLACE, 1), &wc, taken[0].tag());
-    let _suspended = complete::lock(fabric.engine, suspended).unwrap();
+    push::die_pushing(device.completions, completes, Owner::new(PLACE, 1), &wc, taken[0].tag());
+    let _suspended = complete::lock(device.engine, suspended).unwrap();
     assert_eq!(srq.post_recv(ONE), Ok(()), "it has completed");
     // Or destroying waits for it.
     srq.shared.queue.free(&taken[1]);

@@ -4,21 +4,22 @@ use std::thread;
 use rustix::io::read;
 
 use super::*;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::inside::actor::Waiting;
-use crate::shm::limits::Limits;
 
 #[test]
 fn every_source_has_a_number_and_a_node_of_its_own() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let all = (0..sources(fabric)).map(|number| (number, Source::from_number(number, fabric)));
+    let (_context, device) = OpenOptions::new().alone();
+    let all = (0..count(device.completions))
+        .map(|number| (number, Source::from_number(number, device.completions)));
     let mut nodes = BTreeSet::new();
     for (number, source) in all {
-        assert_eq!(source.to_number(fabric), number, "{source:?}");
-        assert!(nodes.insert(std::ptr::from_ref(source.node(fabric))), "{source:?}");
+        assert_eq!(source.to_number(device.completions), number, "{source:?}");
+        assert!(nodes.insert(std::ptr::from_ref(source.node(device.completions))), "{source:?}");
     }
-    let tables = fabric.tables();
-    let (cqs, srqs, qps) = (tables.cqs.len(), tables.srqs.len(), tables.qps.len());
+    let (cqs, srqs) = (device.completions.cqs().len(), device.engine.srqs().len());
+    let qps = device.engine.qps().len();
     for source in [
         Source::Completion(cqs - 1),
         Source::Overrun(0),
@@ -26,16 +27,19 @@ fn every_source_has_a_number_and_a_node_of_its_own() {
         Source::Qp(0, 0),
         Source::Qp(qps - 1, KINDS - 1),
     ] {
-        assert_eq!(Source::from_number(source.to_number(fabric), fabric), source);
+        assert_eq!(
+            Source::from_number(source.to_number(device.completions), device.completions),
+            source
+        );
     }
 }
 
 #[test]
 fn x04_every_number_is_a_source() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    for number in [sources(fabric), 1 << 31, u32::MAX, u32::MAX - 1] {
-        let source = Source::from_number(number, fabric);
-        assert_eq!(source.to_number(fabric), number % sources(fabric));
+    let (_context, device) = OpenOptions::new().alone();
+    for number in [count(device.completions), 1 << 31, u32::MAX, u32::MAX - 1] {
+        let source = Source::from_number(number, device.completions);
+        assert_eq!(source.to_number(device.completions), number % count(device.completions));
     }
 }
 
@@ -45,15 +49,15 @@ fn is_readable(bell: &EventChannel) -> bool {
 
 #[test]
 fn x03_an_event_that_a_dead_one_counted_and_did_not_tell_is_told() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, source) = (EventChannel::new(fabric).unwrap(), Source::Srq(5));
+    let (_context, device) = OpenOptions::new().alone();
+    let (bell, source) = (EventChannel::new(device.completions).unwrap(), Source::Srq(5));
     bell.attach(source);
-    remark(fabric);
+    remark(device.completions);
     assert!(!is_readable(&bell), "there is nothing to tell");
     // As one leaves it that died before it wrote the descriptor.
-    let _unwritten = bell.events().raise(source.to_number(fabric), || true);
+    let _unwritten = bell.events().raise(source.to_number(device.completions), || true);
     assert!(!is_readable(&bell));
-    remark(fabric);
+    remark(device.completions);
     assert!(is_readable(&bell));
     assert_eq!(bell.take(|source| source), Ok(Some(source)));
     assert!(!is_readable(&bell));
@@ -62,34 +66,34 @@ fn x03_an_event_that_a_dead_one_counted_and_did_not_tell_is_told() {
 #[test]
 fn x03_a_new_channel_has_nothing_of_a_dead_one() {
     for looks in [false, true] {
-        let (_context, fabric) =
+        let (_context, device) =
             OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
         let index = (0..2)
-            .find(|&index| fabric.completions.channel(index).life().place().is_none())
+            .find(|&index| device.completions.channel(index).life().place().is_none())
             .unwrap();
-        let source = Source::Srq(5).to_number(fabric);
-        events(fabric, index).attach(source);
-        let unwritten = events(fabric, index).raise(source, || true).unwrap();
-        events(fabric, index).written(unwritten);
-        sync::release(&fabric.completions.channel(index).unheard, 1);
-        Source::Srq(5).node(fabric).forget();
-        let bell = EventChannel::new(fabric).unwrap();
+        let source = Source::Srq(5).to_number(device.completions);
+        events(device.completions, index).attach(source);
+        let unwritten = events(device.completions, index).raise(source, || true).unwrap();
+        events(device.completions, index).written(unwritten);
+        sync::release(&device.completions.channel(index).unsignaled, 1);
+        Source::Srq(5).node(device.completions).forget();
+        let bell = EventChannel::new(device.completions).unwrap();
         assert_eq!(bell.index, index);
-        ring_unheard(fabric);
+        signal_unsignaled(device.completions);
         assert!(!is_readable(&bell));
         if looks {
             assert_eq!(bell.take(|source| source), Ok(None));
         }
         bell.attach(Source::Srq(6));
-        raise(fabric, Source::Srq(6), || true);
+        raise(device.completions, Source::Srq(6), || true);
         assert!(is_readable(&bell));
     }
 }
 
 #[test]
 fn n07_a_source_is_attached_while_nobody_takes_events() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let bell = EventChannel::new(fabric).unwrap();
+    let (_context, device) = OpenOptions::new().alone();
+    let bell = EventChannel::new(device.completions).unwrap();
     let taking = bell.collected();
     thread::scope(|scope| {
         let attaches = Waiting::new(scope, || bell.attach(Source::Srq(5)));
@@ -101,8 +105,8 @@ fn n07_a_source_is_attached_while_nobody_takes_events() {
 
 #[test]
 fn nobody_keeps_the_descriptor_of_a_channel_that_has_ended() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let bell = EventChannel::new(fabric).unwrap();
+    let (_context, device) = OpenOptions::new().alone();
+    let bell = EventChannel::new(device.completions).unwrap();
     let fd = Arc::downgrade(&bell.fd);
     drop(bell);
     assert_eq!(fd.strong_count(), 0);
@@ -110,59 +114,62 @@ fn nobody_keeps_the_descriptor_of_a_channel_that_has_ended() {
 
 #[test]
 fn n09_the_descriptor_is_written_for_the_first_of_several_events() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, source) = (EventChannel::new(fabric).unwrap(), Source::Srq(5));
+    let (_context, device) = OpenOptions::new().alone();
+    let (bell, source) = (EventChannel::new(device.completions).unwrap(), Source::Srq(5));
     bell.attach(source);
     for _ in 0..3 {
-        raise(fabric, source, || true);
+        raise(device.completions, source, || true);
     }
     assert_eq!(read(&bell.fd, &mut [0; 4]), Ok(1));
 }
 
 #[test]
 fn n09_the_owner_is_called_to_ring_what_can_not_be_opened() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, source) = (EventChannel::new(fabric).unwrap(), Source::Srq(5));
+    let (_context, device) = OpenOptions::new().alone();
+    let (bell, source) = (EventChannel::new(device.completions).unwrap(), Source::Srq(5));
     bell.attach(source);
     // As a process finds it that has never rung this one, and may open no more.
-    fabric.completions.fifos.forget(bell.index);
-    remove(fabric, bell.index);
-    let calls = &fabric.memory.copiers()[usize::from(fabric.shm.place())].calls;
+    device.completions.fifos.forget(bell.index);
+    remove(device.completions, bell.index);
+    let calls = device.shm.calls().unwrap();
     let before = sync::load(calls);
-    raise(fabric, source, || true);
+    raise(device.completions, source, || true);
     assert!(!is_readable(&bell));
     assert_ne!(sync::load(calls), before);
-    let (_, generation) = fabric.completions.channel(bell.index).life().holder().unwrap();
-    fabric.completions.fifos.keep(bell.index, generation, Arc::clone(&bell.fd));
-    ring_unheard(fabric);
+    let (_, generation) = device.completions.channel(bell.index).life().holder().unwrap();
+    device.completions.fifos.keep(bell.index, generation, Arc::clone(&bell.fd));
+    signal_unsignaled(device.completions);
     assert!(is_readable(&bell));
 }
 
 #[test]
 fn n09_what_another_process_could_not_ring_is_rung_once() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (bell, other) = (EventChannel::new(fabric).unwrap(), EventChannel::new(fabric).unwrap());
-    sync::release(&fabric.completions.channel(bell.index).unheard, 1);
-    ring_unheard(fabric);
+    let (_context, device) = OpenOptions::new().alone();
+    let (bell, other) = (
+        EventChannel::new(device.completions).unwrap(),
+        EventChannel::new(device.completions).unwrap(),
+    );
+    sync::release(&device.completions.channel(bell.index).unsignaled, 1);
+    signal_unsignaled(device.completions);
     assert!(is_readable(&bell) && !is_readable(&other));
     fifo::empty(&bell.fd);
-    ring_unheard(fabric);
+    signal_unsignaled(device.completions);
     assert!(!is_readable(&bell));
 }
 
 #[test]
 fn a_channel_without_a_descriptor_takes_no_place() {
-    let (_context, fabric) =
+    let (_context, device) =
         OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
     let index =
-        (0..2).find(|&index| fabric.completions.channel(index).life().place().is_none()).unwrap();
+        (0..2).find(|&index| device.completions.channel(index).life().place().is_none()).unwrap();
     // What is no FIFO, and can't be removed as one is.
-    let path = fabric.shm.path().bell(index);
+    let path = device.shm.path().bell(index);
     std::fs::create_dir(&path).unwrap();
     for _ in 0..2 {
-        let refused = EventChannel::new(fabric).map(|_| ());
+        let refused = EventChannel::new(device.completions).map(|_| ());
         assert!(matches!(refused, Err(CreateError::NoDescriptor { .. })), "{refused:?}");
     }
     std::fs::remove_dir(&path).unwrap();
-    EventChannel::new(fabric).unwrap();
+    EventChannel::new(device.completions).unwrap();
 }

@@ -6,21 +6,24 @@ use cq_core::wr::RecvWr;
 use super::*;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
+use crate::api::cq::resize::ResizeError;
 use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::state::QpState;
-use crate::error::ResizeError;
+use crate::engine::complete::{self, lock, outwait_push, push, tell};
+use crate::lifecycle::Device;
 use crate::protocol::fanin::Place;
 use crate::protocol::moderation::{Alert, Setting};
 use crate::protocol::tag;
+use cq_core::queue::State;
 
 /// A place where nobody lives.
 const PLACE: u16 = 33;
 
 /// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
 struct Scene {
-    fabric: &'static Device,
+    device: &'static Device,
     index: u32,
     qp: QueuePair,
     cq: Cq,
@@ -30,7 +33,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let (context, fabric) = OpenOptions::new().alone();
+        let (context, device) = OpenOptions::new().alone();
         let channel = context.create_channel().unwrap();
         // So that no number is another's.
         let _others = [(); 3].map(|()| context.create_cq(1, None).unwrap());
@@ -39,7 +42,7 @@ impl Scene {
         qp.connect(qp.number()).unwrap();
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
-        Self { fabric, index: cq.queue().index(), qp, cq, channel, context }
+        Self { device, index: cq.queue().index, qp, cq, channel, context }
     }
 
     /// The completion of the receive.
@@ -48,9 +51,16 @@ impl Scene {
         Entry { wc, tag: tag::of_recv(1), solicited: false }
     }
 
+    /// The queue is given up, and what that leaves to be done is.
+    fn give_up(&self, entries: &[Entry]) {
+        let Device { completions, engine, .. } = *self.device;
+        give_up(completions, self.index, entries, engine);
+        complete::fail_overran(engine);
+    }
+
     /// How many receives have completed.
     fn completed(&self) -> u64 {
-        self.fabric.engine.qp(self.qp.number()).recv.completed()
+        self.device.engine.qp(self.qp.number()).recv.completed()
     }
 }
 
@@ -58,23 +68,23 @@ impl Scene {
 fn n06_who_sleeps_is_woken_by_the_heir_of_who_died_before_that() {
     let mut scene = Scene::new();
     let Entry { wc, tag, .. } = scene.entry();
-    die_pushing(scene.fabric, scene.index, Owner::new(PLACE, 1), &wc, tag);
+    die_pushing(scene.device.completions, scene.index, Owner::new(PLACE, 1), &wc, tag);
     assert_eq!(scene.channel.take_event(), Ok(None));
-    assert!(outwait_push(scene.fabric, scene.index));
+    assert!(outwait_push(scene.device.engine, scene.index));
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
 }
 
 #[test]
 fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs() {
     let mut scene = Scene::new();
-    let slot = scene.fabric.completions.cq(scene.index);
-    let queue = ring(scene.fabric, slot.fanin.place()).unwrap();
+    let slot = scene.device.completions.cq(scene.index);
+    let queue = ring(scene.device.completions, slot.fanin.place()).unwrap();
     let setting = Setting { count: u16::MAX, period: u16::MAX };
     assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
     slot.mode.set(Trait::Moderated, true);
-    push(scene.fabric, scene.index, &[scene.entry()]);
+    push(scene.device.engine, scene.index, &[scene.entry()]);
     assert_eq!(scene.channel.take_event(), Ok(None), "it is held back");
-    push(scene.fabric, scene.index, &[scene.entry(); 64]);
+    push(scene.device.engine, scene.index, &[scene.entry(); 64]);
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
     assert_eq!(scene.qp.state(), QpState::Err);
     assert!(slot.mode.has(Trait::Overran), "for who sweeps up, if this process had died by now");
@@ -85,10 +95,10 @@ fn o04_the_overrun_of_a_moderated_queue_wakes_at_once_and_fails_its_queue_pairs(
 #[test]
 fn o04_an_overrun_is_written_down_for_who_sweeps_up() {
     let scene = Scene::new();
-    push(scene.fabric, scene.index, &[scene.entry()]);
-    let mode = &scene.fabric.completions.cq(scene.index).mode;
+    push(scene.device.engine, scene.index, &[scene.entry()]);
+    let mode = &scene.device.completions.cq(scene.index).mode;
     assert!(!mode.has(Trait::Overran));
-    push(scene.fabric, scene.index, &[scene.entry(); 64]);
+    push(scene.device.engine, scene.index, &[scene.entry(); 64]);
     assert!(mode.has(Trait::Overran));
 }
 
@@ -96,7 +106,7 @@ fn o04_an_overrun_is_written_down_for_who_sweeps_up() {
 fn x07_what_is_lost_with_a_queue_that_is_given_up_has_completed_all_the_same() {
     let scene = Scene::new();
     assert_eq!(scene.completed(), 0);
-    give_up(scene.fabric, scene.index, &[scene.entry()]);
+    scene.give_up(&[scene.entry()]);
     assert_eq!(scene.completed(), 1);
 }
 
@@ -104,11 +114,11 @@ fn x07_what_is_lost_with_a_queue_that_is_given_up_has_completed_all_the_same() {
 fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
     let mut scene = Scene::new();
     let state = || {
-        let place = scene.fabric.completions.cq(scene.index).fanin.place();
-        ring(scene.fabric, place).unwrap().control().state()
+        let place = scene.device.completions.cq(scene.index).fanin.place();
+        ring(scene.device.completions, place).unwrap().control().state()
     };
-    let suspended = lock(scene.fabric, scene.index).unwrap();
-    give_up(scene.fabric, scene.index, &[scene.entry()]);
+    let suspended = lock(scene.device.engine, scene.index).unwrap();
+    scene.give_up(&[scene.entry()]);
     // Its owner may have resized it meanwhile, and something else may lie there.
     assert_eq!(state(), State::Running);
     drop(suspended);
@@ -122,8 +132,8 @@ fn x07_who_gives_a_queue_up_writes_nothing_to_its_ring() {
 #[test]
 fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_given_up() {
     let mut scene = Scene::new();
-    push(scene.fabric, scene.index, &[scene.entry()]);
-    give_up(scene.fabric, scene.index, &[]);
+    push(scene.device.engine, scene.index, &[scene.entry()]);
+    scene.give_up(&[]);
     assert_eq!(scene.cq.dropped(), 0, "it had room for all");
     assert_eq!(scene.cq.poll(&mut []), Ok(0));
     assert_eq!(scene.cq.poll(&mut [Wc::default()]), Ok(1));
@@ -133,14 +143,14 @@ fn o03_what_a_producer_had_stored_comes_before_the_failure_of_a_queue_that_was_g
 #[test]
 fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
     let scene = Scene::new();
-    let place = |index| scene.fabric.completions.cq(index).fanin.place();
+    let place = |index| scene.device.completions.cq(index).fanin.place();
     let other = scene.context.create_cq(4, None).unwrap();
     // As one finds it that looks at a ring which is resized away, and its memory another's by then.
-    give_up_ring(scene.fabric, place(other.queue().index()));
+    give_up_ring(scene.device, place(other.queue().index));
     let mine = place(scene.index);
-    scene.fabric.completions.cq(scene.index).fanin.begin(place(other.queue().index()));
-    tell(scene.fabric, scene.index);
-    scene.fabric.completions.cq(scene.index).fanin.begin(mine);
+    scene.device.completions.cq(scene.index).fanin.begin(place(other.queue().index));
+    tell(scene.device.engine, scene.index);
+    scene.device.completions.cq(scene.index).fanin.begin(mine);
     assert_eq!(scene.qp.state(), QpState::Rts);
 }
 
@@ -148,23 +158,23 @@ fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
 fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
     let mut scene = Scene::new();
     // As far as one gets that dies under the lock: it has overrun the ring.
-    assert!(scene.fabric.completions.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE, 1)));
-    give_up_ring(scene.fabric, scene.fabric.completions.cq(scene.index).fanin.place());
-    assert!(outwait_push(scene.fabric, scene.index));
+    assert!(scene.device.completions.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE, 1)));
+    give_up_ring(scene.device, scene.device.completions.cq(scene.index).fanin.place());
+    assert!(outwait_push(scene.device.engine, scene.index));
     assert_eq!(scene.qp.state(), QpState::Err);
     let event = scene.context.take_async_event().unwrap().unwrap();
     assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
     // As far as one gets that dies after it, or could not have it.
     for failed in [Trait::GivenUp, Trait::Overran] {
         let mut scene = Scene::new();
-        scene.fabric.completions.cq(scene.index).mode.set(failed, true);
-        tell(scene.fabric, scene.index);
+        scene.device.completions.cq(scene.index).mode.set(failed, true);
+        tell(scene.device.engine, scene.index);
         assert_eq!(scene.qp.state(), QpState::Err);
         let event = scene.context.take_async_event().unwrap().unwrap();
         assert_eq!(event.event_type, AsyncEventType::CQ_ERR);
     }
 }
 
-fn give_up_ring(fabric: &'static Device, place: Place) {
-    ring(fabric, place).unwrap().into_consumer(0, NoChannel).fail();
+fn give_up_ring(device: &'static Device, place: Place) {
+    ring(device.completions, place).unwrap().into_consumer(0, NoChannel).fail();
 }

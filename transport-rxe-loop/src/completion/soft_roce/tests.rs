@@ -7,8 +7,8 @@ fn what_found_room_is_news_and_nothing_is_none() {
     let cq = context.create_cq(4, None).unwrap();
     let wc = Wc::new(1, WcStatus::SUCCESS, 2);
     let entry = Entry { wc, solicited: false, tag: 0 };
-    let (fabric, index) = (context.device(), cq.queue().index());
-    assert_eq!(news(fabric, index, &[]), None);
+    let (fabric, index) = (context.device(), cq.queue().index);
+    assert_eq!(news(fabric.completions, index, &[]), None);
     let all = News { all: 2, urgent: 0, at_once: false };
-    assert_eq!(news(fabric, index, &[entry, entry]), Some(all));
+    assert_eq!(news(fabric.completions, index, &[entry, entry]), Some(all));
 }

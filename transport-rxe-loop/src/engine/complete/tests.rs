@@ -1,19 +1,19 @@
 use super::*;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
-use crate::shm::limits::Limits;
 
 #[test]
 fn c08_what_completes_of_a_queue_pair_that_is_gone_settles_nothing_of_the_next_in_its_place() {
     let limits = Limits { queue_pairs: 1, ..Limits::default() };
-    let (context, fabric) = OpenOptions::new().limits(limits).alone();
+    let (context, device) = OpenOptions::new().limits(limits).alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let gone = pd.create_qp(&QpInit::new(&cq)).unwrap().number();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let slot = fabric.engine.qp(gone);
+    let slot = device.engine.qp(gone);
     let settled = |number| {
-        settle(fabric, number, tag::of_send(1));
-        settle(fabric, number, tag::of_recv(1));
+        settle(device.engine, number, tag::of_send(1));
+        settle(device.engine, number, tag::of_recv(1));
         (sync::load(&slot.send.done), slot.recv.completed())
     };
     assert_eq!(settled(gone), (0, 0));

@@ -15,6 +15,7 @@ use crate::api::qp::QpInit;
 use crate::api::state::QpState;
 use crate::completion::push;
 use crate::engine::identity;
+use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
 use crate::protocol::lock::Owner;
 
@@ -23,16 +24,16 @@ const PLACE: u16 = 33;
 
 #[test]
 fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(8, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
-    let slot = fabric.engine.qp(qp.number());
+    let slot = device.engine.qp(qp.number());
     let first = tag::of_recv(slot.recv.completed().wrapping_add(1));
     let (index, wc) = (sync::load(&slot.recv_cq), Wc::new(1, WcStatus::SUCCESS, qp.number()));
     // It has not settled it.
-    push::die_pushing(fabric.completions, index, Owner::new(PLACE, 1), &wc, first);
+    push::die_pushing(device.completions, index, Owner::new(PLACE, 1), &wc, first);
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     let mut room = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut room), Ok(2));
@@ -42,19 +43,18 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
 
 #[test]
 fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
-    let (mut context, fabric) = OpenOptions::new().alone();
+    let (mut context, device) = OpenOptions::new().alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
     qp.connect(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let (number, slot) = (qp.number(), fabric.engine.qp(qp.number()));
-    let queue =
-        shared_receives::queue(fabric.engine, fabric.engine.srq(sync::load(&slot.srq))).unwrap();
-    let taken = queue.take(fabric.shm.place(), number).unwrap();
+    let (number, slot) = (qp.number(), device.engine.qp(qp.number()));
+    let queue = pool_of(device.engine, device.engine.srq(sync::load(&slot.srq))).unwrap();
+    let taken = queue.take(device.shm.place(), number).unwrap();
     assert!(identity::fail(slot, number));
     let mut told = || {
-        last_receive(fabric, slot, number, sync::load(&slot.srq));
+        last_receive(device.engine, slot, number, sync::load(&slot.srq));
         context.take_async_event().unwrap().map(|event| event.event_type)
     };
     assert_eq!(told(), None, "it is taken");
@@ -67,10 +67,10 @@ fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
 
 #[test]
 fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let slot = fabric.engine.qp(qp.number());
+    let slot = device.engine.qp(qp.number());
     let ([posted, _], capacity) = (slot.recv.positions(), sync::load(&slot.recv_capacity));
     for (written, most) in [(capacity, capacity), (u32::MAX, MAX_QP_WR)] {
         qp.connect(qp.number()).unwrap();
@@ -86,14 +86,14 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
 /// It waits once, as long as anybody does for a lock: two seconds.
 #[test]
 fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_queue() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(8, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let slot = fabric.engine.qp(qp.number());
+    let slot = device.engine.qp(qp.number());
     thread::scope(|scope| {
-        let _suspended = complete::lock(fabric.engine, sync::load(&slot.recv_cq)).unwrap();
+        let _suspended = complete::lock(device.engine, sync::load(&slot.recv_cq)).unwrap();
         let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Err)));
         until("it is flushed", || fails.is_finished());
     });

@@ -9,44 +9,48 @@ const PLACE: u16 = 31;
 
 #[test]
 fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (index, _) = fabric.engine.qps().claim(PLACE).unwrap();
-    fabric.engine.qp(index).send.copying.open();
-    assert_eq!(outwait_all(fabric), Ok(()));
+    let (_context, device) = OpenOptions::new().alone();
+    let (index, _) = device.engine.qps().claim(PLACE).unwrap();
+    device.engine.qp(index).send.copying.open();
+    assert_eq!(outwait_all(device.engine), Ok(()));
 }
 
 #[test]
 fn x01_only_a_queue_pair_that_is_connected_to_it_may_be_in_the_middle_of_a_request_for_one() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let qps = [(); 3].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     let [target, peer, other] = qps.each_ref().map(QueuePair::number);
-    let connect = |from, to| sync::store(fabric.engine.dest(from), to);
-    let slot = fabric.engine.qp(target);
-    let is_alone = || alone_at(fabric, slot, target).is_some();
-    let is_open = || is_open_for(fabric, fabric.engine.qps().index(target));
+    let connect = |from, to| sync::store(device.engine.dest(from), to);
+    let slot = device.engine.qp(target);
+    let is_alone = || alone_at(device.engine, slot, target).is_some();
+    let is_open = || is_open_for(device.engine, device.engine.qps().index(target));
     connect(target, peer);
     connect(peer, target);
     assert_eq!((is_alone(), is_open()), (true, false), "nothing is under way");
-    fabric.engine.qp(peer).send.copying.open();
+    device.engine.qp(peer).send.copying.open();
     assert_eq!((is_alone(), is_open()), (false, true));
     connect(peer, other);
     assert_eq!((is_alone(), is_open()), (true, false), "that is for another one");
     connect(peer, target);
     connect(target, peer ^ 1 << 23);
     assert!(is_alone(), "its peer is gone, and another one has the place");
-    fabric.engine.qp(peer).send.copying.close();
+    device.engine.qp(peer).send.copying.close();
 }
 
 #[test]
 fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let qp = context.alloc_pd().create_qp(&init).unwrap();
-    let (slot, index) = (fabric.engine.qp(qp.number()), fabric.engine.qps().index(qp.number()));
-    let taken = take_receives(fabric, slot).unwrap();
-    assert!(is_open_for(fabric, index) && alone_at(fabric, slot, qp.number()).is_none());
+    let (slot, index) = (device.engine.qp(qp.number()), device.engine.qps().index(qp.number()));
+    let taken = take_receives(device.engine, slot).unwrap();
+    assert!(
+        is_open_for(device.engine, index) && alone_at(device.engine, slot, qp.number()).is_none()
+    );
     drop(taken);
-    assert!(!is_open_for(fabric, index) && alone_at(fabric, slot, qp.number()).is_some());
+    assert!(
+        !is_open_for(device.engine, index) && alone_at(device.engine, slot, qp.number()).is_some()
+    );
 }

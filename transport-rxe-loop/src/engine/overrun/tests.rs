@@ -9,45 +9,45 @@ use crate::api::qp::QpInit;
 
 #[test]
 fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let slot = fabric.engine.qp(qp.number());
+    let slot = device.engine.qp(qp.number());
     let index = sync::load(&slot.send_cq);
     sync::store(
-        &fabric.completions.cq(index).failed,
-        sync::load(&fabric.completions.cq(index).newcomers),
+        &device.completions.cq(index).failed,
+        sync::load(&device.completions.cq(index).newcomers),
     );
     let other = context.create_cq(4, None).unwrap();
     let mut another = context.alloc_pd().create_qp(&QpInit::new(&other)).unwrap();
     another.connect(another.number()).unwrap();
-    spread(fabric, index, another.number());
+    spread(device.engine, index, another.number());
     assert_eq!(
-        identity::read(fabric.engine.qp(another.number())).state,
+        identity::read(device.engine.qp(another.number())).state,
         QpState::Rts,
         "of another"
     );
-    assert!(!remote_requests::any(fabric.engine));
-    spread(fabric, index, qp.number());
+    assert!(!remote_requests::any(device.engine));
+    spread(device.engine, index, qp.number());
     assert_eq!(identity::read(slot).state, QpState::Err);
-    assert!(remote_requests::any(fabric.engine), "it is to be flushed");
-    spread(fabric, index, qp.number());
-    assert!(!remote_requests::any(fabric.engine), "once");
+    assert!(remote_requests::any(device.engine), "it is to be flushed");
+    spread(device.engine, index, qp.number());
+    assert!(!remote_requests::any(device.engine), "once");
 }
 
 #[test]
 fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_place() {
-    let (mut context, fabric) = OpenOptions::new().alone();
+    let (mut context, device) = OpenOptions::new().alone();
     let _others = [(); 3].map(|()| context.create_cq(1, None).unwrap());
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let index = sync::load(&fabric.engine.qp(qp.number()).send_cq);
-    let generation = sync::load(&fabric.completions.cq(index).generation);
-    spread_again(fabric, index, generation.wrapping_sub(1));
+    let index = sync::load(&device.engine.qp(qp.number()).send_cq);
+    let generation = sync::load(&device.completions.cq(index).generation);
+    spread_again(device.engine, index, generation.wrapping_sub(1));
     assert_eq!((qp.state(), context.take_async_event()), (QpState::Rts, Ok(None)));
-    spread_again(fabric, index, generation);
+    spread_again(device.engine, index, generation);
     assert_eq!(qp.state(), QpState::Err);
     let told = [(); 2].map(|()| context.take_async_event().unwrap().unwrap().event_type);
     assert_eq!(told, [AsyncEventType::CQ_ERR, AsyncEventType::QP_FATAL]);
@@ -55,15 +55,15 @@ fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_place() {
 
 #[test]
 fn o04_a_queue_pair_that_leaves_reset_after_the_overrun_fails_with_the_next_completion() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let [mut first, mut other] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     first.connect(first.number()).unwrap();
-    let index = sync::load(&fabric.engine.qp(first.number()).send_cq);
-    let state = |number| identity::read(fabric.engine.qp(number)).state;
-    spread(fabric, index, first.number());
+    let index = sync::load(&device.engine.qp(first.number()).send_cq);
+    let state = |number| identity::read(device.engine.qp(number)).state;
+    spread(device.engine, index, first.number());
     assert_eq!(state(other.number()), QpState::Reset);
     other.modify(&QpAttr::init(Access::empty())).unwrap();
-    spread(fabric, index, first.number());
+    spread(device.engine, index, first.number());
     assert_eq!(state(other.number()), QpState::Err);
 }

@@ -8,9 +8,12 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::*;
 use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
+use crate::api::qp::{QpInit, setup};
 use crate::completion::push;
 use crate::engine::complete;
+use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
+use crate::lifecycle::deaths;
 use crate::protocol::lock::Owner;
 use crate::protocol::tag;
 
@@ -37,65 +40,65 @@ fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
 #[test]
 fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     let (context, _) = OpenOptions::new().alone();
-    let fabric = context.device();
+    let device = context.device();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
-    let index = sync::load(&fabric.engine.qp(qp.number()).recv_cq);
+    let index = sync::load(&device.engine.qp(qp.number()).recv_cq);
     let wc = complete::failed(1, qp.number(), WcStatus::LOC_PROT_ERR);
-    push::die_pushing(fabric.completions, index, Owner::new(PLACE, 1), &wc, tag::of_recv(1));
+    push::die_pushing(device.completions, index, Owner::new(PLACE, 1), &wc, tag::of_recv(1));
     qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
     // Whoever did that later might set the receives back that reset has forgotten.
-    let fanin = &fabric.completions.cq(index).fanin;
+    let fanin = &device.completions.cq(index).fanin;
     assert_eq!((fanin.lock.holder(), fanin.position()), (None, 1), "it is settled by now");
 }
 
 #[test]
 fn q01_a_new_queue_pair_is_connected_to_nobody() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     // As earlier ones left their entries.
-    fabric.engine.destinations.iter().for_each(|dest| sync::store(dest, 1));
+    device.engine.destinations.iter().for_each(|dest| sync::store(dest, 1));
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    assert_eq!(sync::load(fabric.engine.dest(qp.number())), 0);
+    assert_eq!(sync::load(device.engine.dest(qp.number())), 0);
 }
 
 #[test]
 fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of_a_request() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let (pd, init) = (context.alloc_pd(), QpInit::new(&cq));
     let mut peer = pd.create_qp(&init).unwrap();
-    let mut place = Place::new(pd.domain(), &init).unwrap();
+    let mut place = Place::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
     peer.connect(place.number).unwrap();
-    sync::store(fabric.engine.dest(place.number), peer.number());
-    let copying = &fabric.engine.qp(peer.number()).send.copying;
+    sync::store(device.engine.dest(place.number), peer.number());
+    let copying = &device.engine.qp(peer.number()).send.copying;
     copying.open();
-    fabric.engine.deferred().push(place.remains.take().unwrap());
-    tidy(fabric);
-    assert_eq!(place.slot.life().place(), Some(fabric.shm.place()));
+    device.engine.deferred().push(place.deferred.take().unwrap());
+    tidy(device.engine);
+    assert_eq!(place.slot.life().place(), Some(device.shm.place()));
     copying.close();
-    tidy(fabric);
+    tidy(device.engine);
     assert_eq!(place.slot.life().place(), None);
 }
 
 #[test]
 fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_for_it() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
-    let mut place = Place::new(pd.domain(), &init).unwrap();
-    let queue = shared_receives::queue(fabric.engine, fabric.engine.srq(srq.number())).unwrap();
-    let taken = queue.take(fabric.shm.place(), place.number).unwrap();
-    fabric.engine.deferred().push(place.remains.take().unwrap());
-    tidy(fabric);
-    assert_eq!(place.slot.life().place(), Some(fabric.shm.place()));
+    let mut place = Place::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
+    let queue = pool_of(device.engine, device.engine.srq(srq.number())).unwrap();
+    let taken = queue.take(device.shm.place(), place.number).unwrap();
+    device.engine.deferred().push(place.deferred.take().unwrap());
+    tidy(device.engine);
+    assert_eq!(place.slot.life().place(), Some(device.shm.place()));
     queue.settle(taken.tag(), taken.target());
     // The sweeper does it.
-    deaths::look(fabric);
+    deaths::look(device);
     assert_eq!(place.slot.life().place(), None);
 }
 
@@ -119,12 +122,12 @@ fn q07_who_waits_for_a_receive_for_ever_fails_once_its_peer_is_reset() {
 
 #[test]
 fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, turn) = (fabric.engine.qp(qp.number()), &fabric.engine.own(qp.number()).turn);
+    let (slot, turn) = (device.engine.qp(qp.number()), &device.engine.own(qp.number()).turn);
     turn.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));

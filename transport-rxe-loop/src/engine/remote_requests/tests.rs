@@ -5,6 +5,7 @@ use crate::api::state::QpState;
 use crate::engine::identity;
 use crate::engine::ring::Shape;
 use crate::engine::send_queue;
+use crate::lifecycle::Device;
 use crate::shm::arena::Extent;
 use crate::sync;
 
@@ -13,17 +14,17 @@ const PLACE: u16 = 41;
 
 #[test]
 fn x03_a_queue_pair_of_another_process_is_not_run() {
-    let fabric = Device::of_tests();
-    let qps = &fabric.engine.qps();
+    let device = Device::of_tests();
+    let qps = device.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
     let shape = Shape::of_sends(1, 1, 0);
-    let extent = Extent::allocate(fabric.shm, shape.bytes()).unwrap();
+    let extent = Extent::allocate(device.shm, shape.bytes()).unwrap();
     shape.record(&slot.send_ring, extent.offset());
     identity::enter(slot, identity::number_of(qps, index, generation));
     assert!(identity::change(slot, identity::read(slot), QpState::Sqd));
     sync::store(&slot.send.report_drained, 1);
-    send_queue::run(fabric.engine, index);
+    send_queue::run(device.engine, index);
     assert_eq!(sync::load(&slot.send.report_drained), 1, "that is its own process' to do");
     identity::vacate(slot);
     slot.life().end(PLACE);
@@ -31,32 +32,32 @@ fn x03_a_queue_pair_of_another_process_is_not_run() {
 
 #[test]
 fn x03_what_is_noted_is_run_once() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    assert!(!any(fabric));
-    leave(fabric, qp.number());
-    assert!(any(fabric));
-    assert!(!any(fabric), "it is known by now");
+    assert!(!any(device.engine));
+    leave(device.engine, qp.number());
+    assert!(any(device.engine));
+    assert!(!any(device.engine), "it is known by now");
     let taken = || {
         let mut all = Vec::new();
-        take(fabric, |index| all.push(index));
+        take(device.engine, |index| all.push(index));
         all
     };
-    assert_eq!(taken(), [fabric.engine.qps().index(qp.number())]);
+    assert_eq!(taken(), [device.engine.qps().index(qp.number())]);
     assert_eq!(taken(), []);
 }
 
 #[test]
 fn x03_whoever_has_the_queue_pair_is_called() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let calls = || sync::load(&fabric.memory.copiers()[usize::from(PLACE)].calls);
-    let qps = &fabric.engine.qps();
+    let (_context, device) = OpenOptions::new().alone();
+    let calls = || sync::load(device.shm.calls_of(PLACE));
+    let qps = device.engine.qps();
     let (index, _) = qps.claim(PLACE).unwrap();
     let before = calls();
-    leave(fabric, index);
+    leave(device.engine, index);
     assert_eq!(calls(), before + 1);
-    fabric.shm.die_at(PLACE);
-    leave_all(fabric, PLACE + 1);
+    device.shm.die_at(PLACE);
+    leave_all(device.engine, PLACE + 1);
     assert_eq!(calls(), before + 2);
 }

@@ -30,13 +30,7 @@ impl Requester<'_> {
             SendOp::BindWindow(bind) => {
                 windows.bind(memory, (qp, sync::load(&self.slot.pd)), &bind)
             }
-            SendOp::LocalInvalidate { rkey } => {
-                let closing = windows.begin_invalidate(memory, qp, rkey);
-                closing.is_some_and(|closing| {
-                    let is_over = in_flight::outwait_peer(engine, qp).is_ok();
-                    closing.finish(memory) && is_over
-                })
-            }
+            SendOp::LocalInvalidate { rkey } => invalidate_and_outwait(engine, qp, rkey),
             _ => false,
         };
         if !is_done {
@@ -45,6 +39,16 @@ impl Requester<'_> {
         self.complete(&request, position);
         None
     }
+}
+
+/// Takes its key away from a window that is bound to a queue pair of this process, whose send queue is owned, and waits for
+/// copies through it; false if none is that has it, or if they do not end.
+pub fn invalidate_and_outwait(engine: &'static Engine, qp: u32, rkey: u32) -> bool {
+    let (memory, windows) = (engine.memory, engine.memory.windows());
+    windows.begin_invalidate(memory, qp, rkey).is_some_and(|closing| {
+        let is_over = in_flight::outwait_peer(engine, qp).is_ok();
+        closing.finish(memory) && is_over
+    })
 }
 
 /// Takes its key away from a window that is bound to a queue pair, for the peer of that one, whose send queue is

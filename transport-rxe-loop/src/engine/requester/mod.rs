@@ -5,7 +5,7 @@
 mod datagram;
 pub mod faults;
 pub mod grh;
-mod local;
+pub mod local;
 mod onesided;
 mod twosided;
 mod unreliable;

@@ -22,10 +22,10 @@ fn connected(context: &Context) -> (QueuePair, Cq) {
 
 #[test]
 fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
-    let (mut context, fabric) = OpenOptions::new().alone();
+    let (mut context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
-    let (number, state) = (qp.number(), || identity::read(fabric.engine.qp(qp.number())).state);
-    let of = |from| Responder::new(fabric, number, from, QpType::Rc);
+    let (number, state) = (qp.number(), || identity::read(device.engine.qp(qp.number())).state);
+    let of = |from| Responder::new(device.engine, number, from, QpType::Rc);
     of(number + 1).refuse(WcStatus::REM_ACCESS_ERR);
     assert_eq!((state(), context.take_async_event()), (QpState::Rts, Ok(None)), "of another's");
     of(number).refuse(WcStatus::REM_ACCESS_ERR);
@@ -37,12 +37,12 @@ fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
 
 #[test]
 fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.activate(1).unwrap();
-    let peer = Responder::new(fabric, qp.number(), 0, QpType::Ud);
+    let peer = Responder::new(device.engine, qp.number(), 0, QpType::Ud);
     assert!(peer.takes(1) && !peer.takes(2));
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     assert!(!peer.takes(1));
@@ -50,7 +50,7 @@ fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
 
 #[test]
 fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let [mut has, mut has_none] = [(); 2].map(|()| pd.create_qp(&init).unwrap());
@@ -59,7 +59,7 @@ fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
     has.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let ahead = [const { AtomicU64::new(0) }; 2];
     let of = |qp: &QueuePair| {
-        let peer = Responder::new(fabric, qp.number(), 0, QpType::Ud);
+        let peer = Responder::new(device.engine, qp.number(), 0, QpType::Ud);
         peer.receive(&ahead, 0).map(|receive| receive.request.wr_id)
     };
     assert_eq!(of(&has), Ok(1));
@@ -68,22 +68,22 @@ fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
 
 #[test]
 fn q07_a_free_place_is_nobody() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     drop(connected(&context));
-    assert_eq!(identity::read(fabric.engine.qp(0)).number, 0, "it is free");
-    let nobody = Responder::new(fabric, 0, 1, QpType::Rc);
+    assert_eq!(identity::read(device.engine.qp(0)).number, 0, "it is free");
+    let nobody = Responder::new(device.engine, 0, 1, QpType::Rc);
     assert_eq!(nobody.listens(), Err(Unavailable::Gone));
 }
 
 #[test]
 fn x04_more_receives_than_there_is_room_for_are_none() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let slot = fabric.engine.qp(qp.number());
-    let peer = Responder::new(fabric, qp.number(), qp.number(), QpType::Uc);
+    let slot = device.engine.qp(qp.number());
+    let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Uc);
     let has = || peer.receive(&[const { AtomicU64::new(0) }; 2], 0).is_ok();
     let most = u64::from(sync::load(&slot.recv_capacity));
     assert!(!slot.recv.post(most), "nobody waits");
@@ -94,13 +94,13 @@ fn x04_more_receives_than_there_is_room_for_are_none() {
 
 #[test]
 fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
     qp.connect(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(7, &[])]).unwrap();
-    let peer = Responder::new(fabric, qp.number(), qp.number(), QpType::Rc);
+    let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Rc);
     let take = || peer.receive(&[const { AtomicU64::new(0) }; 2], 0);
     let taken = take().unwrap();
     assert_eq!(take().map(|_| ()), Err(Unavailable::NoReceive));
@@ -112,11 +112,11 @@ fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
 
 #[test]
 fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
-    let peer = Responder::new(fabric, qp.number(), qp.number(), QpType::Rc);
-    let (taking, dead) = (&fabric.engine.qp(qp.number()).taking, Owner::new(PLACE, 1));
-    let stuck = &fabric.engine.own(qp.number()).stuck;
+    let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Rc);
+    let (taking, dead) = (&device.engine.qp(qp.number()).taking, Owner::new(PLACE, 1));
+    let stuck = &device.engine.own(qp.number()).stuck;
     assert!(taking.try_enter(dead));
     sync::store(stuck, dead.to_word());
     assert!(peer.take_receives().is_ok());
@@ -126,11 +126,11 @@ fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
 /// The first look waits as long as any does for a lock: two seconds.
 #[test]
 fn x07_who_keeps_the_receives_from_all_others_is_remembered() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
-    let peer = Responder::new(fabric, qp.number(), qp.number(), QpType::Rc);
-    let (slot, stuck) = (fabric.engine.qp(qp.number()), &fabric.engine.own(qp.number()).stuck);
-    let kept = fabric.memory.lock(&slot.taking, || {}).unwrap();
+    let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Rc);
+    let (slot, stuck) = (device.engine.qp(qp.number()), &device.engine.own(qp.number()).stuck);
+    let kept = device.memory.lock(&slot.taking, || {}).unwrap();
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));
     assert_eq!(Some(sync::load(stuck)), slot.taking.holder().map(Owner::to_word));
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));

@@ -8,10 +8,11 @@ use crate::api::attr::QpAttr;
 use crate::api::device::Context;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
+use crate::lifecycle::Device;
 
 #[test]
 fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
-    let (fabric, context) = (Device::of_tests(), Context::open("loop0").unwrap());
+    let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let [mut qp, silent] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     // 0.27 s: longer than somebody who may be suspended is left alone.
@@ -20,7 +21,7 @@ fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
         qp.modify(&step).unwrap();
     }
     qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
-    fabric.engine.alarms.wake_soon(fabric, qp.number()).unwrap();
+    device.engine.wake_soon(qp.number()).unwrap();
     let mut room = [Wc::default()];
     until("it fails", || cq.poll(&mut room) == Ok(1));
     assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
@@ -40,13 +41,13 @@ fn patient() -> (Context, crate::api::qp::QueuePair) {
 
 #[test]
 fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
-    let fabric = Device::of_tests();
+    let device = Device::of_tests();
     for waits_for in [WaitsFor::Receive, WaitsFor::Answer, WaitsFor::Nobody] {
         let (_context, qp) = patient();
-        let judge = |at| judge(fabric, qp.number(), at, waits_for);
-        let times_out = || sync::store(&fabric.engine.qp(qp.number()).send.deadline, 1);
+        let judge = |at| judge(device.engine, qp.number(), at, waits_for);
+        let times_out = || sync::store(&device.engine.qp(qp.number()).send.deadline, 1);
         assert_eq!([judge(7), judge(7)], [Verdict::Wait; 2], "{waits_for:?}");
-        assert!(has_begun(fabric.engine.qp(qp.number()), 7));
+        assert!(has_begun(device.engine.qp(qp.number()), 7));
         times_out();
         assert_eq!(judge(7), Verdict::TryAgain, "{waits_for:?}: what came in time counts");
         assert_eq!(judge(7), Verdict::Fail(waits_for.status()));
@@ -56,17 +57,17 @@ fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
 
 #[test]
 fn q07_who_waits_for_something_else_begins_anew() {
-    let (fabric, (_context, qp)) = (Device::of_tests(), patient());
+    let (device, (_context, qp)) = (Device::of_tests(), patient());
     let (receive, answer) = (WaitsFor::Receive, WaitsFor::Answer);
-    let judge = |waits_for| judge(fabric, qp.number(), 7, waits_for);
+    let judge = |waits_for| judge(device.engine, qp.number(), 7, waits_for);
     for [first, then] in [[receive, answer], [answer, receive]] {
         assert_eq!(judge(first), Verdict::Wait);
-        sync::store(&fabric.engine.qp(qp.number()).send.deadline, 1);
+        sync::store(&device.engine.qp(qp.number()).send.deadline, 1);
         assert_eq!(judge(then), Verdict::Wait, "{then:?} after {first:?}");
     }
     // One that goes away is the one that did not answer.
     assert_eq!(judge(answer), Verdict::Wait);
-    sync::store(&fabric.engine.qp(qp.number()).send.deadline, 1);
+    sync::store(&device.engine.qp(qp.number()).send.deadline, 1);
     assert_eq!(judge(WaitsFor::Nobody), Verdict::TryAgain);
 }
 

@@ -1,32 +1,33 @@
 use super::*;
+use crate::lifecycle::Device;
 
 #[test]
 fn no_ring_leads_out_of_the_arena() {
-    let fabric = Device::of_tests();
+    let device = Device::of_tests();
     let shape = Shape::of_sends(16, 1, 0);
-    let (arena, size) = (fabric.shm.arena().offset(), fabric.memory().len());
+    let (arena, size) = (device.shm.arena().offset(), device.shm.memory().len());
     let last = size - shape.bytes();
     for inside in [arena, last] {
-        assert!(shape.ring(fabric.shm, inside as u32).is_some());
+        assert!(shape.ring(device.shm, inside as u32).is_some());
     }
     for outside in [0, arena - 8, last + 8, size] {
-        assert!(shape.ring(fabric.shm, outside as u32).is_none());
+        assert!(shape.ring(device.shm, outside as u32).is_none());
     }
 }
 
 #[test]
 fn a_ring_says_how_many_requests_it_holds() {
-    let fabric = Device::of_tests();
+    let device = Device::of_tests();
     let shape = Shape::of_sends(16, 1, 0);
-    let ring = shape.ring(fabric.shm, fabric.shm.arena().offset() as u32).unwrap();
+    let ring = shape.ring(device.shm, device.shm.arena().offset() as u32).unwrap();
     assert_eq!(format!("{ring:?}"), "Ring { requests: 16, .. }");
 }
 
 #[test]
 fn x04_positions_that_can_not_be_have_nothing_wait() {
-    let fabric = Device::of_tests();
+    let device = Device::of_tests();
     let shape = Shape::of_sends(16, 1, 0);
-    let ring = shape.ring(fabric.shm, fabric.shm.arena().offset() as u32).unwrap();
+    let ring = shape.ring(device.shm, device.shm.arena().offset() as u32).unwrap();
     for next in [0, u64::MAX - 3] {
         for (ahead, any) in [(0, false), (1, true), (16, true), (17, false), (u64::MAX, false)] {
             assert_eq!(ring.has_any(next, next.wrapping_add(ahead)), any, "{next} {ahead}");

@@ -7,8 +7,8 @@ use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
 use crate::api::ah::AddressVector;
+use crate::api::ah::Destination;
 use crate::api::attr::QpAttr;
-use crate::api::datagram::Destination;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
@@ -17,7 +17,7 @@ use crate::protocol::window::Shut;
 #[test]
 fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_it_is() {
     const MANY: usize = 600;
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (here, pd) = (context.attributes(), context.alloc_pd());
     let mut cq = context.create_cq(4, None).unwrap();
     let caps = QpCaps { max_send_wr: 1024, ..QpInit::new(&cq).caps };
@@ -28,14 +28,14 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let number = qp.number();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
-    let (wr, own) = (SendWr::send_inline(1, b"x"), fabric.engine.own(number));
+    let (wr, own) = (SendWr::send_inline(1, b"x"), device.engine.own(number));
     // It is posted, and nobody has carried it out.
     own.turn.seize();
     qp.to(&destination).post_send(&[wr.unsignaled()]).unwrap();
     own.turn.abandon();
-    let kept = fabric.memory.lock(&fabric.engine.qp(receiver.number()).taking, || {}).unwrap();
+    let kept = device.memory.lock(&device.engine.qp(receiver.number()).taking, || {}).unwrap();
     thread::scope(|scope| {
-        let works = scope.spawn(move || run(fabric, number));
+        let works = scope.spawn(move || run(device.engine, number));
         let shut = Shut::after_change();
         until("it is at the first", || shut.is_open(&own.copying));
         let mut later = [wr.unsignaled(); MANY];
@@ -49,12 +49,12 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
 
 #[test]
 fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let number = qp.number();
-    let (slot, own) = (fabric.engine.qp(number), fabric.engine.own(number));
-    let is_over = |limit| work(fabric, slot, own, &mut Rescheduled::default(), limit);
+    let (slot, own) = (device.engine.qp(number), device.engine.own(number));
+    let is_over = |limit| work(device.engine, slot, own, &mut Rescheduled::default(), limit);
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
@@ -79,21 +79,21 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
 
 #[test]
 fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let (slot, own) = (fabric.engine.qp(qp.number()), fabric.engine.own(qp.number()));
+    let (slot, own) = (device.engine.qp(qp.number()), device.engine.own(qp.number()));
     sync::store(&own.unanswered, 1);
     own.turn.seize();
     assert!(!own.turn.enter(), "the holder looks once more");
-    assert!(hold(fabric, slot, own, &mut Rescheduled::default()));
+    assert!(hold(device.engine, slot, own, &mut Rescheduled::default()));
     assert!(own.turn.is_free());
 }
 
 /// The lock of a shared receive queue is waited for as long as any is: two seconds.
 #[test]
 fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
@@ -102,12 +102,12 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
         qp.modify(&step).unwrap();
     }
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let (slot, own) = (fabric.engine.qp(qp.number()), fabric.engine.own(qp.number()));
+    let (slot, own) = (device.engine.qp(qp.number()), device.engine.own(qp.number()));
     own.turn.seize();
     // The holder is to look once more after this.
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let _kept = fabric.memory.lock(fabric.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
-    assert!(!hold(fabric, slot, own, &mut Rescheduled::default()));
+    let _kept = device.memory.lock(device.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
+    assert!(!hold(device.engine, slot, own, &mut Rescheduled::default()));
     assert!(!own.turn.is_free(), "who hands it over gives it back");
     own.turn.abandon();
 }

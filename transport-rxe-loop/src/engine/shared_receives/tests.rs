@@ -12,21 +12,23 @@ use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
+use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::srq::SharedReceiveQueue;
 use crate::api::state::QpState;
-use crate::completion::push;
-use crate::error::ModifyError;
+use crate::engine::send_queue;
 use crate::inside::actor::until;
+use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::memory::copier;
 use crate::protocol::lock::Owner;
+use crate::protocol::pool::Queue;
 use crate::protocol::stage::State;
-use crate::shm::limits::Limits;
 use crate::shm::{claim, header, liveness};
 
 /// A queue pair that is its own peer, waits for ever, and takes its receives from a shared queue, which has one.
@@ -35,7 +37,7 @@ struct Alone {
     srq: SharedReceiveQueue,
     cq: Cq,
     context: Context,
-    fabric: &'static Device,
+    device: &'static Device,
 }
 
 impl Alone {
@@ -46,13 +48,13 @@ impl Alone {
     /// In a fabric where nothing else is: what another test sweeps up after has every queue pair run.
     fn in_own_fabric() -> Self {
         let limits = Limits { bytes: 4 << 20, ..Limits::default() };
-        let (context, fabric) = OpenOptions::new().limits(limits).alone();
+        let (context, device) = OpenOptions::new().limits(limits).alone();
         // The first queue pair has index 0, as has what nobody names.
-        fabric.engine.qps().go_on_at(0);
-        Self::of((context, fabric))
+        device.engine.qps().go_on_at(0);
+        Self::of((context, device))
     }
 
-    fn of((context, fabric): (Context, &'static Device)) -> Self {
+    fn of((context, device): (Context, &'static Device)) -> Self {
         let (pd, cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
         let mut srq = pd.create_srq(&SrqInit { max_wr: 4, max_sge: 1 }).unwrap();
         let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
@@ -61,18 +63,18 @@ impl Alone {
             qp.modify(&step).unwrap();
         }
         srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-        Self { qp, srq, cq, context, fabric }
+        Self { qp, srq, cq, context, device }
     }
 
     fn slot(&self) -> &'static SrqSlot {
-        self.fabric.engine.srq(self.srq.number())
+        self.device.engine.srq(self.srq.number())
     }
 }
 
 #[test]
 fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
     let mut alone = Alone::in_own_fabric();
-    let suspended = alone.fabric.memory.lock(alone.slot().pool.lock(), || {}).unwrap();
+    let suspended = alone.device.memory.lock(alone.slot().pool.lock(), || {}).unwrap();
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     let mut room = [Wc::default(); 2];
     assert_eq!(alone.cq.poll(&mut room), Ok(0), "somebody lives and has the lock");
@@ -88,7 +90,7 @@ fn x07_who_could_not_have_the_lock_tries_again_though_it_waits_for_ever() {
 #[test]
 fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
     let mut alone = Alone::in_own_fabric();
-    let suspended = alone.fabric.memory.lock(alone.slot().pool.lock(), || {}).unwrap();
+    let suspended = alone.device.memory.lock(alone.slot().pool.lock(), || {}).unwrap();
     alone.qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     assert_eq!(alone.context.take_async_event(), Ok(None), "somebody lives and has the lock");
     drop(suspended);
@@ -100,9 +102,9 @@ fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
 
 #[test]
 fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
-    let Alone { mut qp, srq, fabric, .. } = Alone::new();
-    let pool = queue(fabric, fabric.engine.srq(srq.number())).unwrap();
-    let taken = pool.take(fabric.shm.place(), qp.number()).unwrap();
+    let Alone { mut qp, srq, device, .. } = Alone::new();
+    let pool = queue(device.engine, device.engine.srq(srq.number())).unwrap();
+    let taken = pool.take(device.shm.place(), qp.number()).unwrap();
     assert!(pool.taken().eq([taken]), "no thread of this process has taken it");
     let ends = thread::spawn(move || {
         let _ = qp.modify(&QpAttr::to(QpState::Reset));
@@ -118,12 +120,12 @@ const PLACE: u16 = 38;
 
 impl Alone {
     fn pool(&self) -> Queue<'static> {
-        queue(self.fabric, self.slot()).unwrap()
+        queue(self.device.engine, self.slot()).unwrap()
     }
 
     /// The process at a place takes the only receive, for this queue pair.
     fn is_taken_by(&self, place: u16) -> Taken {
-        let _guard = self.fabric.memory.lock(self.slot().pool.lock(), || {}).unwrap();
+        let _guard = self.device.memory.lock(self.slot().pool.lock(), || {}).unwrap();
         self.pool().take(place, self.qp.number()).unwrap()
     }
 
@@ -131,16 +133,16 @@ impl Alone {
     /// on.
     fn dies(&mut self, place: u16) -> Vec<AsyncEventType> {
         let word =
-            &header::claims(self.fabric.memory(), self.fabric.shm.shape())[usize::from(place)];
+            &header::claims(self.device.shm.memory(), self.device.shm.shape())[usize::from(place)];
         let owner = claim::next(place.into(), word);
         assert!(claim::take(word, owner));
         // As who is connected to another process has.
-        self.fabric.engine.alarms.watch(self.fabric).unwrap();
+        self.device.shm.watch().unwrap();
         let mut told = Vec::new();
         until("nothing is left of the dead one", || {
-            deaths::look(self.fabric);
+            deaths::look(self.device);
             told.extend(self.told());
-            self.fabric.shm.others().all(|other| other.to_word() != owner)
+            self.device.shm.others().all(|other| other.to_word() != owner)
         });
         told.extend(self.told());
         told
@@ -180,15 +182,15 @@ fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.arm_limit(1).unwrap();
     assert!(alone.is_taken_by(PLACE).reached_limit());
-    let (fabric, slot) = (alone.fabric, alone.slot());
-    let guard = fabric.memory.lock(slot.pool.lock(), || {}).unwrap();
+    let (device, slot) = (alone.device, alone.slot());
+    let guard = device.memory.lock(slot.pool.lock(), || {}).unwrap();
     thread::scope(|scope| {
-        let other = scope.spawn(move || pays(fabric, slot, PLACE));
+        let other = scope.spawn(move || pays(device.engine, slot, PLACE));
         // It does not get on; if it did, it would by now.
         for _ in 0..200 {
             thread::yield_now();
         }
-        tell_limit(fabric, sync::load(&slot.number), PLACE);
+        tell_limit(device.engine, sync::load(&slot.number), PLACE);
         drop(guard);
         assert!(other.join().unwrap(), "it is told");
     });
@@ -201,7 +203,7 @@ fn x03_a_limit_that_was_told_is_not_told_again_when_who_reached_it_dies() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.arm_limit(1).unwrap();
     assert!(alone.is_taken_by(PLACE).reached_limit());
-    tell_limit(alone.fabric, alone.srq.number(), PLACE);
+    tell_limit(alone.device.engine, alone.srq.number(), PLACE);
     assert_eq!(alone.told(), Some(AsyncEventType::SRQ_LIMIT_REACHED));
     assert_eq!(alone.dies(PLACE), []);
 }
@@ -219,7 +221,7 @@ fn x03_who_starved_gets_what_a_dead_process_had_taken() {
 #[test]
 fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
     let mut alone = Alone::in_own_fabric();
-    let is_through = copier::carry_out_for(alone.fabric, PLACE);
+    let is_through = copier::carry_out_for(alone.device.memory, PLACE);
     alone.is_taken_by(PLACE);
     alone.dies(PLACE);
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
@@ -231,18 +233,18 @@ fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
 #[test]
 fn x03_what_a_dead_process_had_asked_for_a_receive_is_not_begun_once_that_is_given_back() {
     let alone = Alone::in_own_fabric();
-    let word = &alone.fabric.memory.stages().of(PLACE).next().unwrap().head.word;
-    word.ask(word.claim(PLACE, alone.fabric.shm.place()).unwrap()).unwrap();
+    let word = &alone.device.memory.stages().of(PLACE).next().unwrap().head.word;
+    word.ask(word.claim(PLACE, alone.device.shm.place()).unwrap()).unwrap();
     let taken = alone.is_taken_by(PLACE);
-    reclaim(alone.fabric, alone.slot(), &taken).unwrap();
+    reclaim(alone.device.engine, alone.slot(), &taken).unwrap();
     assert_eq!(alone.srq.waiting(), 1);
-    assert!(word.serve(alone.fabric.shm.place()).is_none());
+    assert!(word.serve(alone.device.shm.place()).is_none());
 }
 
 #[test]
 fn q09_who_starved_gets_what_is_posted() {
     let mut alone = Alone::in_own_fabric();
-    alone.is_taken_by(alone.fabric.shm.place());
+    alone.is_taken_by(alone.device.shm.place());
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
     alone.srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
@@ -252,12 +254,12 @@ fn q09_who_starved_gets_what_is_posted() {
 #[test]
 fn q09_who_starved_gets_what_another_gives_back() {
     let mut alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.fabric.shm.place());
+    let taken = alone.is_taken_by(alone.device.shm.place());
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
-    give_back(alone.fabric, alone.srq.number(), &taken);
+    give_back(alone.device.engine, alone.srq.number(), &taken);
     // Who gives back holds a turn, and looks after others once it is given back.
-    send_queue::run(alone.fabric, alone.qp.number() + 1);
+    send_queue::run(alone.device.engine, alone.qp.number() + 1);
     alone.is_served();
 }
 
@@ -266,20 +268,20 @@ fn q09_who_starved_gets_what_another_gives_back() {
 fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
-    let all = [alone.fabric.shm.place(), PLACE].map(|place| alone.is_taken_by(place));
-    let (fabric, slot, pool) = (alone.fabric, alone.slot(), alone.pool());
-    let (srq, cq) = (alone.srq.number(), sync::load(&fabric.engine.qp(alone.qp.number()).recv_cq));
+    let all = [alone.device.shm.place(), PLACE].map(|place| alone.is_taken_by(place));
+    let (device, slot, pool) = (alone.device, alone.slot(), alone.pool());
+    let (srq, cq) = (alone.srq.number(), sync::load(&device.engine.qp(alone.qp.number()).recv_cq));
     let suspended =
-        (fabric.memory.lock(slot.pool.lock(), || {}), complete::lock(fabric.engine, cq));
+        (device.memory.lock(slot.pool.lock(), || {}), complete::lock(device.engine, cq));
     thread::scope(|scope| {
-        scope.spawn(|| give_back(fabric, srq, &all[0]));
-        let reclaims = scope.spawn(|| reclaim(fabric, slot, &all[1]));
-        scope.spawn(|| assert!(!pays(fabric, slot, PLACE), "it may be left to tell"));
+        scope.spawn(|| give_back(device.engine, srq, &all[0]));
+        let reclaims = scope.spawn(|| reclaim(device.engine, slot, &all[1]));
+        scope.spawn(|| assert!(!pays(device.engine, slot, PLACE), "it may be left to tell"));
         assert_eq!(reclaims.join().unwrap(), Err(Stuck));
     });
     drop(suspended);
     assert!(pool.taken().eq([all[1]]), "nobody knows yet whether it has completed");
-    assert_eq!(reclaim(fabric, slot, &all[1]), Ok(()));
+    assert_eq!(reclaim(device.engine, slot, &all[1]), Ok(()));
     alone.qp.post_send(&[SendWr::send(3, &[]), SendWr::send(4, &[])]).unwrap();
     let mut completions = [Wc::default(); 8];
     assert_eq!(alone.cq.poll(&mut completions), Ok(4));
@@ -292,7 +294,7 @@ fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
 #[test]
 fn x03_a_receive_that_a_dead_one_left_is_found_by_who_sweeps_up() {
     let mut alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.fabric.shm.place());
+    let taken = alone.is_taken_by(alone.device.shm.place());
     assert!(alone.pool().leave(&taken));
     assert!(!alone.pool().leave(&taken), "it is not taken any more");
     // As one leaves it that dies before it has said so.
@@ -308,15 +310,15 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
     for is_left in [true, false] {
         let alone = Alone::in_own_fabric();
         if is_left {
-            let taken = alone.is_taken_by(alone.fabric.shm.place());
+            let taken = alone.is_taken_by(alone.device.shm.place());
             assert!(alone.pool().leave(&taken));
         }
-        assert!(!remote_requests::any(alone.fabric));
-        assert!(sweep(alone.fabric, PLACE));
-        assert_eq!(remote_requests::any(alone.fabric), is_left);
+        assert!(!remote_requests::any(alone.device.engine));
+        assert!(sweep(alone.device.engine, PLACE));
+        assert_eq!(remote_requests::any(alone.device.engine), is_left);
         let mut noted = Vec::new();
-        remote_requests::take(alone.fabric, |index| noted.push(index));
-        assert_eq!(noted, [alone.fabric.engine.qps().index(alone.qp.number())][..is_left.into()]);
+        remote_requests::take(alone.device.engine, |index| noted.push(index));
+        assert_eq!(noted, [alone.device.engine.qps().index(alone.qp.number())][..is_left.into()]);
     }
 }
 
@@ -324,13 +326,13 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
 #[test]
 fn x07_what_a_process_that_lives_has_taken_stays_its() {
     let mut alone = Alone::in_own_fabric();
-    let file = File::options().read(true).write(true).open(alone.fabric.shm.path().file()).unwrap();
+    let file = File::options().read(true).write(true).open(alone.device.shm.path().file()).unwrap();
     // To the end, as closing it would unlock what is locked here.
     let file = Box::leak(Box::new(file));
     assert_eq!(liveness::hold(file.as_fd(), Owner::new(PLACE, 1).to_word()), Ok(true));
-    assert!(alone.fabric.shm.is_alive(PLACE));
+    assert!(alone.device.shm.is_alive(PLACE));
     let taken = alone.is_taken_by(PLACE);
-    assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
+    assert_eq!(reclaim(alone.device.engine, alone.slot(), &taken), Ok(()));
     let reset = QpAttr::to(QpState::Reset);
     assert_eq!(alone.qp.modify(&reset), Err(ModifyError::PeerSuspended));
     assert!(alone.pool().taken().eq([taken]));
@@ -341,60 +343,60 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
 #[test]
 fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
     let alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.fabric.shm.place());
-    assert_eq!(reclaim(alone.fabric, alone.slot(), &taken), Ok(()));
+    let taken = alone.is_taken_by(alone.device.shm.place());
+    assert_eq!(reclaim(alone.device.engine, alone.slot(), &taken), Ok(()));
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().free(&taken);
-    let place = alone.fabric.shm.place();
-    assert!(!sweep(alone.fabric, place), "it has the place of one that was dead");
+    let place = alone.device.shm.place();
+    assert!(!sweep(alone.device.engine, place), "it has the place of one that was dead");
 }
 
 #[test]
 fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
-    let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
-    let refused = take(fabric, srq.number(), qp.number(), || Err(Unavailable::NotReady));
+    let Alone { qp, srq, device, context: _context, .. } = Alone::in_own_fabric();
+    let refused = take(device.engine, srq.number(), qp.number(), || Err(Unavailable::NotReady));
     assert_eq!(refused.map(drop), Err(Unavailable::NotReady));
     assert_eq!(srq.waiting(), 1);
 }
 
 #[test]
 fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
-    let Alone { qp, srq, fabric, context: _context, .. } = Alone::in_own_fabric();
-    let lock = fabric.engine.srq(srq.number()).pool.lock();
+    let Alone { qp, srq, device, context: _context, .. } = Alone::in_own_fabric();
+    let lock = device.engine.srq(srq.number()).pool.lock();
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
-    let (taken, _) = take(fabric, srq.number(), qp.number(), || Ok(())).unwrap();
+    let (taken, _) = take(device.engine, srq.number(), qp.number(), || Ok(())).unwrap();
     assert_eq!(lock.holder(), None);
-    give_back(fabric, srq.number(), &taken);
+    give_back(device.engine, srq.number(), &taken);
 }
 
 #[test]
 fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
     let alone = Alone::in_own_fabric();
-    let (fabric, number) = (alone.fabric, alone.srq.number());
-    let is_there = |number| numbered(fabric, number).is_some();
+    let (device, number) = (alone.device, alone.srq.number());
+    let is_there = |number| numbered(device.engine, number).is_some();
     assert!(is_there(number));
-    assert!(!is_there(number + fabric.engine.srqs().len()), "the next one there");
+    assert!(!is_there(number + device.engine.srqs().len()), "the next one there");
     // The first place, as it is left by one.
-    let (slot, free) = (alone.slot(), fabric.engine.srq(0));
+    let (slot, free) = (alone.slot(), device.engine.srq(0));
     sync::store(&free.slots_at, sync::load(&slot.slots_at));
     sync::store(&free.capacity, sync::load(&slot.capacity));
     let number = sync::load(&free.number);
     sync::store(&free.number, 0);
     assert!(!is_there(0));
-    assert_eq!(is_taken_for(fabric, 0, alone.qp.number()), Ok(false));
+    assert_eq!(is_taken_for(device.engine, 0, alone.qp.number()), Ok(false));
     sync::store(&free.number, number);
 }
 
 #[test]
 fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
     let alone = Alone::in_own_fabric();
-    let (fabric, srq) = (alone.fabric, alone.srq.number());
+    let (device, srq) = (alone.device, alone.srq.number());
     let mut other = alone.context.alloc_pd().create_qp(&QpInit::new(&alone.cq)).unwrap();
     other.connect(other.number()).unwrap();
-    let index = fabric.engine.qps().index(alone.qp.number());
+    let index = device.engine.qps().index(alone.qp.number());
     assert_eq!(index, 0, "those who are connected to nobody are not connected to the first");
     let mut all = Vec::new();
-    each_that_takes_from(fabric, srq, |index| all.push(index));
+    each_that_takes_from(device.engine, srq, |index| all.push(index));
     assert_eq!(all, [index]);
 }
 
@@ -416,16 +418,16 @@ fn x03_reset_and_destroying_give_back_what_a_dead_process_had_taken() {
 fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
     const ROUNDS: u64 = 200;
     let mut alone = Alone::in_own_fabric();
-    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
-    let index = sync::load(&fabric.engine.qp(target).recv_cq);
+    let (device, target, pool) = (alone.device, alone.qp.number(), alone.pool());
+    let index = sync::load(&device.engine.qp(target).recv_cq);
     alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
     for round in 0..ROUNDS {
-        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(fabric.shm.place())).collect();
+        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(device.shm.place())).collect();
         let (held, settles) = (AtomicU32::new(0), AtomicU32::new(0));
         thread::scope(|scope| {
             scope.spawn(|| {
                 // As who has published the completions, and not settled what they cover.
-                let _pushing = complete::lock(fabric.engine, index).unwrap();
+                let _pushing = complete::lock(device.engine, index).unwrap();
                 held.store(1, Ordering::Release);
                 while settles.load(Ordering::Acquire) == 0 {
                     thread::yield_now();
@@ -461,13 +463,13 @@ fn resets_while(alone: &mut Alone, round: u32, other: impl FnOnce(&dyn Fn()) + S
 #[test]
 fn x03_what_a_dead_process_had_completed_is_not_given_back() {
     let mut alone = Alone::in_own_fabric();
-    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
-    let index = sync::load(&fabric.engine.qp(target).recv_cq);
+    let (device, target, pool) = (alone.device, alone.qp.number(), alone.pool());
+    let index = sync::load(&device.engine.qp(target).recv_cq);
     for round in 0..50 {
         let taken = alone.is_taken_by(PLACE);
         resets_while(&mut alone, round, |holds| {
             // As who inherited the lock, and settles what the dead one had published.
-            let _repairs = complete::lock(fabric.engine, index).unwrap();
+            let _repairs = complete::lock(device.engine, index).unwrap();
             holds();
             pool.settle(taken.tag(), target);
         });
@@ -479,11 +481,11 @@ fn x03_what_a_dead_process_had_completed_is_not_given_back() {
 #[test]
 fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
     let mut alone = Alone::in_own_fabric();
-    let (fabric, target, pool) = (alone.fabric, alone.qp.number(), alone.pool());
+    let (device, target, pool) = (alone.device, alone.qp.number(), alone.pool());
     let slot = alone.slot();
     for round in 0..50 {
         resets_while(&mut alone, round, |holds| {
-            let _taking = fabric.memory.lock(slot.pool.lock(), || {}).unwrap();
+            let _taking = device.memory.lock(slot.pool.lock(), || {}).unwrap();
             holds();
             // It had seen the state before, and dies.
             let _taken = pool.take(PLACE, target);
@@ -494,16 +496,16 @@ fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
 
 #[test]
 fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_rescheduled() {
-    let Alone { mut qp, srq, mut cq, fabric, context: _context } = Alone::in_own_fabric();
+    let Alone { mut qp, srq, mut cq, device, context: _context } = Alone::in_own_fabric();
     let number = qp.number();
-    let suspended = fabric.memory.lock(fabric.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
+    let suspended = device.memory.lock(device.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
     thread::scope(|scope| {
         let posts = scope.spawn(move || {
             qp.post_send(&[SendWr::send(2, &[])]).unwrap();
             qp
         });
-        until("it has the queue pair", || !fabric.engine.own(number).turn.is_free());
-        send_queue::run(fabric.engine, number);
+        until("it has the queue pair", || !device.engine.own(number).turn.is_free());
+        send_queue::run(device.engine, number);
         until("it returns", || posts.is_finished());
         drop(suspended);
         let mut polled = 0;
@@ -518,33 +520,33 @@ fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_reschedule
 #[test]
 fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_it() {
     let alone = Alone::in_own_fabric();
-    let (fabric, srq, target) = (alone.fabric, alone.srq.number(), alone.qp.number());
+    let (device, srq, target) = (alone.device, alone.srq.number(), alone.qp.number());
     let first = alone.is_taken_by(PLACE);
     // This process carries out what the one at `PLACE` has asked for: to write to that receive.
-    let is_through = copier::carry_out_for(fabric.memory, PLACE);
+    let is_through = copier::carry_out_for(device.memory, PLACE);
     // Who has just asked, under the lock, is suspended for so long that `PLACE` gives up, and leaves it without the lock.
     let leaves = || {
-        if !copier::has_abandoned(fabric.memory, fabric.shm.place()) {
-            copier::sweep(fabric.memory, PLACE);
+        if !copier::has_abandoned(device.memory, device.shm.place()) {
+            copier::sweep(device.memory, PLACE);
             return alone.pool().leave(&first).then_some(()).ok_or(Unavailable::Gone);
         }
         Err(Unavailable::Stuck)
     };
-    assert_eq!(take(fabric, srq, target, leaves).err(), Some(Unavailable::Stuck));
+    assert_eq!(take(device.engine, srq, target, leaves).err(), Some(Unavailable::Stuck));
     assert!(alone.pool().taken().next().is_none(), "it is given back");
     is_through();
-    let there = take(fabric, srq, target, || Ok(())).unwrap();
+    let there = take(device.engine, srq, target, || Ok(())).unwrap();
     assert_eq!(there.0.slot(), first.slot());
 }
 
 #[test]
 fn x07_who_waits_for_a_lock_serves_others_who_ask_for_something_else() {
     let alone = Alone::in_own_fabric();
-    let (fabric, lock) = (alone.fabric, alone.slot().pool.lock());
-    let suspended = fabric.memory.lock(lock, || {}).unwrap();
-    let asked = copier::tests::is_asked(fabric);
+    let (device, lock) = (alone.device, alone.slot().pool.lock());
+    let suspended = device.memory.lock(lock, || {}).unwrap();
+    let asked = copier::tests::is_asked(device);
     thread::scope(|scope| {
-        let waits = scope.spawn(|| fabric.memory.lock(lock, || {}).is_ok());
+        let waits = scope.spawn(|| device.memory.lock(lock, || {}).is_ok());
         until("they are served", || copier::tests::state(asked) == Some(State::Done));
         drop(suspended);
         assert!(waits.join().unwrap());

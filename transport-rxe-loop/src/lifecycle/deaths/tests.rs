@@ -7,32 +7,43 @@ use cq_core::wr::{RecvWr, SendWr};
 
 use super::*;
 use crate::api::device::Context;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
-use crate::completion::channel::{EventChannel, Source};
+use crate::completion::channel::{self, EventChannel, Source};
+use crate::engine::entry::SrqSlot;
+use crate::engine::owners::QueuePairs;
+use crate::engine::{identity, srq};
 use crate::inside::actor::until;
-use crate::layout::SrqSlot;
+use crate::inside::attaching::Directory;
+use crate::protocol::life::Life;
+use crate::protocol::lock::Lock;
 use crate::protocol::mode::Trait;
 use crate::protocol::pool::Queue;
 use crate::protocol::window::Shut;
 use crate::shm::arena::Extent;
-use crate::shm::limits::Limits;
+use crate::shm::plan::Format;
+use crate::shm::plan::Plan;
+use crate::shm::registry::Registry;
+use crate::shm::shape::Shape;
+use crate::shm::table::{Entry, Table, entries};
+use crate::sync::{self, AtomicU32};
 
 /// A place where nobody lives, and where this says that somebody did.
 const PLACE: u16 = 40;
 
 #[test]
 fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
-    let (fabric, context) = (Device::of_tests(), Context::open("loop0").unwrap());
+    let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
     let mut cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let qps = &fabric.engine.qps();
+    let qps = device.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let (slot, number) = (qps.at(index), identity::number_of(qps, index, generation));
     identity::enter(slot, number);
     assert!(identity::change(slot, identity::read(slot), QpState::Rtr));
-    sync::store(fabric.engine.dest(index), qp.number());
+    sync::store(device.engine.dest(index), qp.number());
     qp.connect(number).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let mut room = [Wc::default(); 2];
@@ -40,108 +51,108 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
 
     // As far as one sweeper got.
     identity::vacate(slot);
-    let dead = fabric.shm.die_at(PLACE);
+    let dead = device.shm.die_at(PLACE);
     let deadline = Instant::now() + Duration::from_secs(30);
     while cq.poll(&mut room) == Ok(0) {
         assert!(Instant::now() < deadline, "it is told");
-        look(fabric);
+        look(device);
         std::thread::yield_now();
     }
     assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
-    while fabric.shm.others().any(|other| other == dead) {
+    while device.shm.others().any(|other| other == dead) {
         assert!(Instant::now() < deadline, "everything is given back");
-        look(fabric);
+        look(device);
     }
     assert_eq!(slot.life().place(), None);
 }
 
 #[test]
 fn x03_the_locks_of_a_dead_one_are_inherited() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let (tables, slot) = (fabric.tables(), fabric.engine.qp(qp.number()));
+    let slot = device.engine.qp(qp.number());
     let index = sync::load(&slot.send_cq);
     let locks = [
-        &fabric.completions.cq(index).fanin.lock,
+        &device.completions.cq(index).fanin.lock,
         &slot.taking,
-        &tables.common.stripes[3],
-        &tables.common.arena,
+        &device.memory.stripes()[3],
+        device.shm.allocates(),
     ];
-    let dead = fabric.shm.die_at(PLACE);
+    let dead = device.shm.die_at(PLACE);
     assert!(locks.iter().all(|lock| lock.try_enter(dead)));
-    while fabric.shm.others().count() > 0 {
-        look(fabric);
+    while device.shm.others().count() > 0 {
+        look(device);
     }
     assert_eq!(locks.map(|lock| lock.holder()), [None; 4]);
 }
 
 #[test]
 fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (tables, bell) = (fabric.tables(), EventChannel::new(fabric).unwrap());
-    let (qp, _) = tables.qps.claim(PLACE).unwrap();
-    let (cq, _) = tables.cqs.claim(PLACE).unwrap();
-    let (srq, _) = tables.srqs.claim(PLACE).unwrap();
+    let (_context, device) = OpenOptions::new().alone();
+    let bell = EventChannel::new(device.completions).unwrap();
+    let (qp, _) = device.engine.qps().claim(PLACE).unwrap();
+    let (cq, _) = device.completions.cqs().claim(PLACE).unwrap();
+    let (srq, _) = device.engine.srqs().claim(PLACE).unwrap();
     let sources =
         [Source::Completion(cq), Source::Overrun(cq), Source::Srq(srq), Source::Qp(qp, 0)];
     sources.into_iter().for_each(|source| bell.attach(source));
-    let slot = tables.qps.at(qp);
+    let slot = device.engine.qps().at(qp);
     sync::store(&slot.send.posted, 5);
-    sync::store(fabric.engine.dest(qp), 7);
-    let word = &tables.stages.at(0).head.word;
-    word.claim(PLACE, fabric.shm.place()).unwrap();
-    fabric.shm.die_at(PLACE);
-    while fabric.shm.others().count() > 0 {
-        look(fabric);
+    sync::store(device.engine.dest(qp), 7);
+    let word = &device.memory.stages().at(0).head.word;
+    word.claim(PLACE, device.shm.place()).unwrap();
+    device.shm.die_at(PLACE);
+    while device.shm.others().count() > 0 {
+        look(device);
     }
     assert_eq!(word.seen().state(), None);
-    assert!(sources.into_iter().all(|source| !channel::is_attached(fabric.completions, source)));
+    assert!(sources.into_iter().all(|source| !channel::is_attached(device.completions, source)));
     let send = [&slot.send.done, &slot.retired.0].map(sync::load);
-    assert_eq!((send, sync::load(fabric.engine.dest(qp))), ([5; 2], 0));
+    assert_eq!((send, sync::load(device.engine.dest(qp))), ([5; 2], 0));
 }
 
 #[test]
 fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_for_it() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let qps = &fabric.engine.qps();
+    let qps = device.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
-    sync::store(fabric.engine.dest(index), qp.number());
+    sync::store(device.engine.dest(index), qp.number());
     qp.connect(number).unwrap();
     let (copying, turn) =
-        (&fabric.engine.qp(qp.number()).send.copying, &fabric.engine.own(qp.number()).turn);
+        (&device.engine.qp(qp.number()).send.copying, &device.engine.own(qp.number()).turn);
     turn.seize();
     copying.open();
-    let dead = fabric.shm.die_at(PLACE);
+    let dead = device.shm.die_at(PLACE);
     let mut left = Vec::new();
     for _ in 0..3 {
-        look(fabric);
-        left.push((slot.life().place(), fabric.shm.others().next(), identity::read(slot).number));
+        look(device);
+        left.push((slot.life().place(), device.shm.others().next(), identity::read(slot).number));
     }
     copying.close();
     turn.abandon();
     // Its number is gone, so that nobody else begins one.
     assert_eq!(left, [(Some(PLACE), Some(dead), 0); 3]);
-    while fabric.shm.others().count() > 0 {
-        look(fabric);
+    while device.shm.others().count() > 0 {
+        look(device);
     }
     assert_eq!(slot.life().place(), None);
 }
 
 #[test]
 fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (index, _) = fabric.engine.qps().claim(PLACE).unwrap();
-    let copying = &fabric.engine.qp(index).send.copying;
+    let (_context, device) = OpenOptions::new().alone();
+    let (index, _) = device.engine.qps().claim(PLACE).unwrap();
+    let copying = &device.engine.qp(index).send.copying;
     copying.open();
-    fabric.shm.die_at(PLACE);
-    while fabric.shm.others().count() > 0 {
-        look(fabric);
+    device.shm.die_at(PLACE);
+    while device.shm.others().count() > 0 {
+        look(device);
     }
     // Or who deregisters would wait for the next in its place, which may never do anything.
     assert!(!Shut::after_change().is_open(copying));
@@ -149,58 +160,57 @@ fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
 
 #[test]
 fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let qps = &fabric.engine.qps();
+    let (_context, device) = OpenOptions::new().alone();
+    let qps = device.engine.qps();
     let (index, generation) = qps.claim(PLACE).unwrap();
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
     let swept = Owner::new(PLACE, 1);
-    assert!(!expel(fabric, swept), "another one lives there");
+    assert!(!QueuePairs(device.engine).expel(swept), "another one lives there");
     assert_eq!(identity::read(slot).number, number);
 }
 
 #[test]
 fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (index, _) = fabric.completions.cqs().claim(PLACE).unwrap();
-    let (next, swept) = (fabric.shm.die_at(PLACE), Owner::new(PLACE, 1000));
+    let (_context, device) = OpenOptions::new().alone();
+    let (index, _) = device.completions.cqs().claim(PLACE).unwrap();
+    let (next, swept) = (device.shm.die_at(PLACE), Owner::new(PLACE, 1000));
     assert_ne!(next, swept);
-    after(fabric, swept);
-    assert_eq!(fabric.completions.cq(index).life().place(), Some(PLACE));
+    after(device.shm, device.tables(), swept);
+    assert_eq!(device.completions.cq(index).life().place(), Some(PLACE));
 }
 
 #[test]
 fn x03_a_dead_one_is_left_as_long_as_another_one_sweeps() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    fabric.shm.die_at(PLACE);
-    let sweeping = fabric.shm.try_lock(&fabric.shm.frees()).unwrap();
-    assert!(look(fabric), "it may die over that");
+    let (_context, device) = OpenOptions::new().alone();
+    device.shm.die_at(PLACE);
+    let sweeping = device.shm.try_lock(device.shm.frees()).unwrap();
+    assert!(look(device), "it may die over that");
     drop(sweeping);
-    assert!(!look(fabric), "nobody is left");
-    assert_eq!(fabric.shm.others().next(), None);
+    assert!(!look(device), "nobody is left");
+    assert_eq!(device.shm.others().next(), None);
 }
 
 #[test]
 fn x03_what_a_dead_one_had_is_there_for_who_needs_it() {
     let limits = Limits { completion_queues: 1, ..Limits::default() };
-    let (context, fabric) = OpenOptions::new().limits(limits).alone();
-    fabric.completions.cqs().claim(PLACE).unwrap();
-    fabric.shm.die_at(PLACE);
+    let (context, device) = OpenOptions::new().limits(limits).alone();
+    device.completions.cqs().claim(PLACE).unwrap();
+    device.shm.die_at(PLACE);
     context.create_cq(4, None).unwrap();
 }
 
 /// A shared receive queue with one receive, of one who will die.
-fn pool(fabric: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
-    let srqs = &fabric.engine.srqs();
+fn pool(device: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
+    let srqs = device.engine.srqs();
     let (index, generation) = srqs.claim(PLACE).unwrap();
-    let (slot, extent) =
-        (srqs.at(index), Extent::allocate(fabric.shm, shared_receives::bytes(1)).unwrap());
+    let (slot, extent) = (srqs.at(index), Extent::allocate(device.shm, srq::bytes(1)).unwrap());
     sync::store(&slot.slots_at, extent.offset());
     sync::store(&slot.capacity, 1);
     slot.pool.begin();
     sync::release(&slot.number, identity::number_of(srqs, index, generation));
-    let queue = shared_receives::queue(fabric.engine, slot).unwrap();
+    let queue = srq::queue(device.engine, slot).unwrap();
     queue.put(0, 0);
     assert!(!queue.post(1), "nobody waits");
     (slot, queue, extent)
@@ -208,48 +218,48 @@ fn pool(fabric: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
 
 #[test]
 fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of_it() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (slot, queue, _extent) = pool(fabric);
-    let taken = queue.take(fabric.shm.place(), 1).unwrap();
-    let dead = fabric.shm.die_at(PLACE);
+    let (_context, device) = OpenOptions::new().alone();
+    let (slot, queue, _extent) = pool(device);
+    let taken = queue.take(device.shm.place(), 1).unwrap();
+    let dead = device.shm.die_at(PLACE);
     for _ in 0..3 {
-        look(fabric);
-        assert_eq!((slot.life().place(), fabric.shm.others().next()), (Some(PLACE), Some(dead)));
+        look(device);
+        assert_eq!((slot.life().place(), device.shm.others().next()), (Some(PLACE), Some(dead)));
     }
     queue.settle(taken.tag(), taken.target());
-    while fabric.shm.others().count() > 0 {
-        look(fabric);
+    while device.shm.others().count() > 0 {
+        look(device);
     }
     assert_eq!((slot.life().place(), sync::load(&slot.number)), (None, 0));
 }
 
 #[test]
 fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (slot, _queue, _extent) = pool(fabric);
-    let suspended = fabric.memory.lock(slot.pool.lock(), || {}).unwrap();
-    let dead = fabric.shm.die_at(PLACE);
-    look(fabric);
-    assert_eq!((slot.life().place(), fabric.shm.others().next()), (Some(PLACE), Some(dead)));
+    let (_context, device) = OpenOptions::new().alone();
+    let (slot, _queue, _extent) = pool(device);
+    let suspended = device.memory.lock(slot.pool.lock(), || {}).unwrap();
+    let dead = device.shm.die_at(PLACE);
+    look(device);
+    assert_eq!((slot.life().place(), device.shm.others().next()), (Some(PLACE), Some(dead)));
     drop(suspended);
-    while fabric.shm.others().count() > 0 {
-        look(fabric);
+    while device.shm.others().count() > 0 {
+        look(device);
     }
     assert_eq!(slot.life().place(), None);
 }
 
 /// Somebody dies while this process watches over others, as one does that is connected to another.
-fn die_watched(fabric: &'static Device) {
-    fabric.shm.die_at(PLACE);
-    fabric.engine.alarms.watch(fabric).unwrap();
+fn die_watched(device: &'static Device) {
+    device.shm.die_at(PLACE);
+    device.shm.watch().unwrap();
 }
 
 #[test]
 fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut channel = context.create_channel().unwrap();
     let cqs = [(); 3].map(|()| context.create_cq(4, Some(&channel)).unwrap());
-    die_watched(fabric);
+    die_watched(device);
     let mut woken = Vec::new();
     until("everybody is told", || {
         woken.extend(channel.take_event().unwrap());
@@ -259,14 +269,14 @@ fn n06_who_sleeps_is_woken_after_a_death_though_there_may_be_nothing() {
 
 #[test]
 fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
-    let (mut context, fabric) = OpenOptions::new().alone();
+    let (mut context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let index = sync::load(&fabric.engine.qp(qp.number()).recv_cq);
-    fabric.completions.cq(index).mode.set(Trait::Overran, true);
+    let index = sync::load(&device.engine.qp(qp.number()).recv_cq);
+    device.completions.cq(index).mode.set(Trait::Overran, true);
     assert_eq!((context.take_async_event(), qp.state()), (Ok(None), QpState::Rts));
-    die_watched(fabric);
+    die_watched(device);
     let mut told = Vec::new();
     until("it is told, and its queue pair fails", || {
         told.extend(context.take_async_event().unwrap().map(|event| event.event_type));
@@ -279,16 +289,102 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
 
 #[test]
 fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     // As far as the dead one got.
-    assert!(identity::fail(fabric.engine.qp(qp.number()), qp.number()));
+    assert!(identity::fail(device.engine.qp(qp.number()), qp.number()));
     let mut room = [Wc::default()];
     assert_eq!(cq.poll(&mut room), Ok(0));
-    die_watched(fabric);
+    die_watched(device);
     until("it is flushed", || cq.poll(&mut room).unwrap() == 1);
     assert_eq!(room[0].status(), WcStatus::WR_FLUSH_ERR);
+}
+
+/// An entry of a table that the device has not.
+#[repr(C, align(64))]
+struct Lamp {
+    life: Life,
+    lock: Lock,
+    /// How often what is under the lock was repaired.
+    repaired: AtomicU32,
+    /// Whether others can reach it.
+    is_lit: AtomicU32,
+}
+
+entries!(Lamp);
+
+fn place(shape: &Shape, plan: &mut Plan) -> Option<Table<Lamp>> {
+    Table::place(plan, shape.entries[0])
+}
+
+const LAMPS: Format = Format {
+    kinds: &["lamps"],
+    tables: |shape, plan| {
+        let _ = place(shape, plan);
+    },
+};
+
+/// The table, as a process has it.
+struct Lamps {
+    shm: &'static Shm,
+    table: Table<Lamp>,
+}
+
+impl Lamps {
+    /// A lamp that the process at a place lights.
+    fn light(&self, place: u16) -> &'static Lamp {
+        let (index, _) = self.table.claim(place).unwrap();
+        let lamp = self.table.at(index);
+        sync::store(&lamp.is_lit, 1);
+        lamp
+    }
+}
+
+impl Owners for Lamps {
+    fn inherit(&self, dead: Owner) {
+        for lamp in self.table.all().iter().filter(|lamp| lamp.lock.holder() == Some(dead)) {
+            let repair = || sync::count(&lamp.repaired);
+            drop(self.shm.lock(&lamp.lock, || {}, repair));
+        }
+    }
+
+    /// Who saw a lamp burn may still be on his way to it.
+    fn expel(&self, dead: Owner) -> bool {
+        let lit = |(_, lamp): &(u32, &Lamp)| sync::swap_if(&lamp.is_lit, 1, 0).is_ok();
+        self.table.all_of(dead.place()).filter(lit).count() == 0
+    }
+
+    fn free(&self, place: u16) {
+        self.table.all_of(place).for_each(|(_, lamp)| lamp.life().end(place));
+    }
+}
+
+#[test]
+fn x03_what_a_dead_one_had_of_a_new_table_is_dealt_with_as_that_says() {
+    static ALONE: Registry = Registry::new();
+    const PLACE: u16 = 5;
+    let directory = Directory::new();
+    let shape = Shape { entries: [4, 0, 0, 0, 0, 0, 0, 0], processes: 8, bytes: 1 << 20 };
+    let attachment = ALONE.attach(&directory.path(), &shape, &LAMPS).unwrap();
+    let (shm, table) = Shm::new(attachment, place).unwrap();
+    let shm: &'static Shm = Box::leak(Box::new(shm));
+    let lamps = Lamps { shm, table };
+    let (mine, its) = (lamps.light(shm.place()), lamps.light(PLACE));
+    let dead = shm.die_at(PLACE);
+    assert!(its.lock.try_enter(dead) && mine.lock.try_enter(shm.me()));
+    let tables: [&dyn Owners; 2] = [&lamps, shm];
+    let state = |lamp: &Lamp| {
+        let words = [&lamp.repaired, &lamp.is_lit].map(sync::load);
+        (lamp.lock.holder(), words, lamp.life().place())
+    };
+    assert!(look_at(shm, &tables), "somebody may still be using it");
+    assert_eq!(state(its), (None, [1, 0], Some(PLACE)));
+    assert_eq!(shm.owner_at(PLACE), Some(dead));
+    assert!(!look_at(shm, &tables), "nobody is left");
+    assert_eq!(state(its), (None, [1, 0], None));
+    assert_eq!(shm.owner_at(PLACE), None);
+    assert_eq!(state(mine), (Some(shm.me()), [0, 1], Some(shm.place())), "it lives");
 }

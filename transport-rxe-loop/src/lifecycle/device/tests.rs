@@ -10,9 +10,13 @@ use super::*;
 use crate::api::device::{self, Context};
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
-use crate::api::pd::{Domain, ProtectionDomain};
+use crate::api::pd::ProtectionDomain;
 use crate::api::qp::QpInit;
 use crate::error::{CreateError, Limit, RegisterError};
+use crate::lifecycle::deaths;
+use crate::memory::domains;
+use crate::protocol::lock::Owner;
+use crate::shm::liveness::Liveness;
 use crate::shm::registry::Registry;
 
 #[test]
@@ -22,29 +26,29 @@ fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
     let name = format!("swept-{}", std::process::id());
     let open = || OpenOptions::new().fabric(&name).open(device::NAME).unwrap();
     let context = open();
-    let fabric = context.device();
-    let dead = fabric.shm.die_at(PLACE);
-    assert_eq!(fabric.shm.others().next(), Some(dead));
+    let device = context.device();
+    let dead = device.shm.die_at(PLACE);
+    assert_eq!(device.shm.others().next(), Some(dead));
     let _again = open();
-    assert_eq!(fabric.shm.others().next(), None);
+    assert_eq!(device.shm.others().next(), None);
 }
 
 #[test]
 fn x03_a_process_that_closes_a_descriptor_of_the_file_lives_and_gets_its_name_again() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let me = || fabric.shm.liveness(fabric.shm.place());
+    let (_context, device) = OpenOptions::new().alone();
+    let me = || device.shm.liveness(device.shm.place());
     // With any descriptor of a file, all record locks go that the process has there.
-    drop(File::open(fabric.shm.path().file()).unwrap());
+    drop(File::open(device.shm.path().file()).unwrap());
     assert_eq!(me(), Liveness::Alive { pid: None });
-    deaths::look(fabric);
+    deaths::look(device);
     assert_eq!(me(), Liveness::Alive { pid: Some(std::process::id() as i32) });
 }
 
 #[test]
 fn no_protection_domain_has_number_0() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    assert_eq!(fabric.shm.place(), 0);
-    let numbers = [(); 3].map(|()| fabric.next_domain());
+    let (_context, device) = OpenOptions::new().alone();
+    assert_eq!(device.shm.place(), 0);
+    let numbers = [(); 3].map(|()| device.memory.next_domain());
     assert_eq!(numbers, [1 << 24, 1 << 24 | 1, 1 << 24 | 2].map(Some));
 }
 
@@ -63,11 +67,11 @@ fn reads(from: &OwnedRegion, by: &ProtectionDomain, context: &Context) -> WcStat
 
 #[test]
 fn q10_a_new_domain_does_not_reach_the_memory_of_one_that_was_made_many_before_it() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let old = context.alloc_pd();
     let region = old.allocate(8, Access::LOCAL_WRITE | Access::REMOTE_READ).unwrap();
     // All others have been made, and have gone.
-    fabric.domains.go_on_at(domains::MAX - 1);
+    device.memory.domains().go_on_at(domains::MAX - 1);
     let [last, new] = [(); 2].map(|()| context.alloc_pd());
     for other in [&last, &new] {
         assert_eq!(reads(&region, other, &context), WcStatus::REM_ACCESS_ERR);
@@ -75,27 +79,28 @@ fn q10_a_new_domain_does_not_reach_the_memory_of_one_that_was_made_many_before_i
     assert_eq!(reads(&region, &old, &context), WcStatus::SUCCESS);
     let number = old.domain().number();
     drop((region, old));
-    fabric.domains.go_on_at(0);
+    device.memory.domains().go_on_at(0);
     assert_eq!(context.alloc_pd().domain().number(), number, "it is free again");
 }
 
 #[test]
 fn x07_a_new_process_has_nothing_abandoned_whatever_was_in_its_place() {
     static ANOTHER: Registry = Registry::new();
-    let (_context, fabric) = OpenOptions::new().alone();
-    let here = ANOTHER.attach(fabric.shm.path(), fabric.shm.shape(), &layout::FORMAT).unwrap();
+    let (_context, device) = OpenOptions::new().alone();
+    let here = ANOTHER.attach(device.shm.path(), device.shm.shape(), &FORMAT).unwrap();
     let place = Owner::from_word(here.owner()).unwrap().place();
-    let abandoned = &fabric.memory.copiers()[usize::from(place)].abandoned;
+    let abandoned = &device.memory.copiers()[usize::from(place)].abandoned;
     abandoned.mark();
-    Fabric::new(here, &Ways::default()).unwrap();
+    let ways = Ways { by_service: false, policy: Policy::new(None, false) };
+    Device::new(here, ways).unwrap();
     assert!(!abandoned.is_marked());
 }
 
 #[test]
 #[allow(unsafe_code)]
 fn q10_what_is_made_in_a_domain_too_many_is_refused() {
-    let (context, fabric) = OpenOptions::new().alone();
-    let few = Domain::in_none(context.events());
+    let (context, device) = OpenOptions::new().alone();
+    let few = ProtectionDomain::in_none(device, context.events());
     let max = domains::MAX;
     let cq = context.create_cq(4, None).unwrap();
     let full = CreateError::TableFull { what: Limit::ProtectionDomains, max };
@@ -109,5 +114,5 @@ fn q10_what_is_made_in_a_domain_too_many_is_refused() {
     let registered = unsafe { few.register(byte.as_ptr(), 1, Access::empty()) };
     assert_eq!(registered.err(), Some(full));
     drop(few);
-    assert_eq!(fabric.next_domain(), Some(1 << 24), "none was given back");
+    assert_eq!(device.memory.next_domain(), Some(1 << 24), "none was given back");
 }

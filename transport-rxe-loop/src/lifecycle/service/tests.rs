@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use cq_core::setup::{Access, QpType};
 use cq_core::transport::{Arm, Block, Events, Notify, Post, Woken};
 use cq_core::wr::{RecvWr, SendWr};
@@ -7,8 +9,8 @@ use crate::api::attr::QpAttr;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::inside::actor::until;
-use crate::layout::Entry;
 use crate::memory::region::{Kind, RegionEntry};
+use crate::shm::table::Entry;
 
 /// A place where nobody lives.
 const PLACE: u16 = 44;
@@ -16,11 +18,11 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
 fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
-    let (context, fabric) = OpenOptions::new().alone();
-    let watches = || fabric.engine.alarms.lock().served;
+    let (context, device) = OpenOptions::new().alone();
+    let watches = || device.shm.thread().is_started();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     // Its index is 0, as is the destination that nobody names.
-    fabric.engine.qps().go_on_at(0);
+    device.engine.qps().go_on_at(0);
     let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
     let mut rc = pd.create_qp(&QpInit::new(&cq)).unwrap();
     rc.connect(rc.number()).unwrap();
@@ -28,8 +30,8 @@ fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
     ud.activate(1).unwrap();
     assert!(watches(), "anybody can send to it");
 
-    let (context, fabric) = OpenOptions::new().alone();
-    let watches = || fabric.engine.alarms.lock().served;
+    let (context, device) = OpenOptions::new().alone();
+    let watches = || device.shm.thread().is_started();
     let cq = context.create_cq(4, None).unwrap();
     let mut rc = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     rc.modify(&QpAttr::init(Access::empty())).unwrap();
@@ -40,75 +42,75 @@ fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
 
 /// What the thread does when it is time to look after others, without it: how long there is nothing to do, and
 /// whether it will look at them again.
-fn look(fabric: &'static Device) -> (Option<Duration>, bool) {
-    fabric.engine.alarms.lock().watch = Some(0);
-    let left = fabric.engine.alarms.look(fabric);
-    (left, fabric.engine.alarms.lock().watch.is_some())
+fn look(device: &'static Device) -> (Option<Duration>, bool) {
+    let mut watch = Some(0);
+    let left = device.watch(&mut watch);
+    (left, watch.is_some())
 }
 
 #[test]
 fn x03_others_are_looked_after_as_long_as_there_are_any() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let service = fabric.engine.alarms;
-    assert_eq!(look(fabric), (None, false), "there is nobody else");
-    let in_an_hour = service.now() + HOUR.as_nanos() as u64;
-    assert!(service.lock().set_alarm(0, in_an_hour));
-    fabric.shm.die_at(PLACE);
-    let sweeping = fabric.shm.try_lock(&fabric.shm.frees()).unwrap();
-    let (left, again) = look(fabric);
+    let (_context, device) = OpenOptions::new().alone();
+    let alarms = &device.engine.alarms;
+    assert_eq!(look(device), (None, false), "there is nobody else");
+    let in_an_hour = alarms.now() + HOUR.as_nanos() as u64;
+    assert!(alarms.set(0, in_an_hour));
+    device.shm.die_at(PLACE);
+    let sweeping = device.shm.try_lock(device.shm.frees()).unwrap();
+    let (left, again) = look(device);
     drop(sweeping);
     assert!(again && left <= Some(WATCH), "somebody died, and another one sweeps: {left:?}");
-    let (left, again) = look(fabric);
+    let (left, again) = look(device);
     assert!(!again && left > Some(HOUR / 2), "there is nothing but the alarm: {left:?}");
 }
 
 #[test]
 fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (index, generation) = fabric.memory.mrs().claim(PLACE).unwrap();
-    let (slot, key, domain) = (fabric.memory.mr(index), index << 8 | 7, 1);
+    let (_context, device) = OpenOptions::new().alone();
+    let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
+    let (slot, key, domain) = (device.memory.mr(index), index << 8 | 7, 1);
     let (access, kind) = (Access::empty(), Kind::Heap);
     RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None }
         .write(slot, (PLACE, generation));
-    let copies = fabric.memory.foreign().visit(1);
-    assert!(copies.find(fabric, key).is_some());
+    let copies = device.memory.foreign().visit(1);
+    assert!(copies.find(device.memory, key).is_some());
     RegionEntry::erase(slot);
-    assert!(look(fabric).1, "somebody may copy to it");
+    assert!(look(device).1, "somebody may copy to it");
     drop(copies);
-    assert_eq!(look(fabric), (None, false));
+    assert_eq!(look(device), (None, false));
     slot.life().end(PLACE);
 }
 
 #[test]
 fn x03_who_has_others_looked_after_wakes_the_thread() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let calls = || sync::load(&fabric.memory.copiers()[usize::from(fabric.shm.place())].calls);
+    let (_context, device) = OpenOptions::new().alone();
+    let calls = || sync::load(device.shm.calls().unwrap());
     let before = calls();
-    fabric.engine.alarms.watch(fabric).unwrap();
+    device.shm.watch().unwrap();
     assert_ne!(calls(), before);
 }
 
 #[test]
 fn x06_a_channel_that_another_process_could_not_ring_is_rung() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut channel = context.create_channel().unwrap();
-    for (_, slot) in fabric.completions.channels().all_of(fabric.shm.place()) {
-        sync::release(&slot.unheard, 1);
+    for (_, slot) in device.completions.channels().all_of(device.shm.place()) {
+        sync::release(&slot.unsignaled, 1);
     }
-    fabric.engine.alarms.watch(fabric).unwrap();
+    device.shm.watch().unwrap();
     until("it is rung", || channel.block(Some(Instant::now())) == Ok(Woken::Event));
 }
 
 #[test]
 fn n12_an_event_is_held_back_no_longer_though_nothing_else_is_to_be_done_for_an_hour() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut channel = context.create_channel().unwrap();
     let mut cq = context.create_cq(4, Some(&channel)).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let service = fabric.engine.alarms;
-    let in_an_hour = service.now() + HOUR.as_nanos() as u64;
-    service.wake_at(fabric, qp.number(), in_an_hour).unwrap();
+    let alarms = &device.engine.alarms;
+    let in_an_hour = alarms.now() + HOUR.as_nanos() as u64;
+    alarms.wake_at(device.engine.qps().index(qp.number()), in_an_hour).unwrap();
     cq.moderate(100, 20_000).unwrap();
     let _armed = cq.arm(Notify::Next).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
@@ -118,48 +120,11 @@ fn n12_an_event_is_held_back_no_longer_though_nothing_else_is_to_be_done_for_an_
 
 #[test]
 fn n12_a_completion_queue_that_is_gone_is_looked_at_no_more() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let channel = context.create_channel().unwrap();
     let mut cq = context.create_cq(4, Some(&channel)).unwrap();
     cq.moderate(100, 0).unwrap();
-    assert_eq!(fabric.engine.alarms.lock().moderated.len(), 1);
+    assert_eq!(device.completions.moderated().len(), 1);
     drop(cq);
-    assert!(fabric.engine.alarms.lock().moderated.is_empty());
-}
-
-#[test]
-fn alarms_are_taken_in_their_order_once_their_time_has_come() {
-    let mut agenda = Agenda::default();
-    assert_eq!((agenda.next_alarm(), agenda.take(u64::MAX)), (None, None));
-    assert!(agenda.set_alarm(1, 20));
-    assert!(!agenda.set_alarm(2, 30));
-    assert!(agenda.set_alarm(3, 10));
-    assert_eq!((agenda.next_alarm(), agenda.take(9)), (Some(10), None));
-    assert_eq!(agenda.take(10), Some(3));
-    assert_eq!(agenda.take(25), Some(1));
-    assert_eq!(agenda.take(25), None);
-    assert_eq!((agenda.next_alarm(), agenda.take(u64::MAX)), (Some(30), Some(2)));
-    assert_eq!(agenda.next_alarm(), None);
-}
-
-#[test]
-fn a_queue_pair_has_one_alarm_the_earliest() {
-    let mut agenda = Agenda::default();
-    assert!(agenda.set_alarm(1, 20));
-    assert!(agenda.set_alarm(1, 10));
-    assert!(!agenda.set_alarm(1, 10) && !agenda.set_alarm(1, 30), "the thread knows");
-    assert_eq!((agenda.next_alarm(), agenda.take(10)), (Some(10), Some(1)));
-    assert_eq!((agenda.take(u64::MAX), agenda.next_alarm()), (None, None));
-    assert!(agenda.set_alarm(1, 30));
-}
-
-#[test]
-fn handing_over_leaves_the_alarm_alone() {
-    let mut agenda = Agenda::default();
-    agenda.set_alarm(1, 10);
-    for qp in [1, 2, 1] {
-        agenda.add_busy(qp);
-    }
-    assert_eq!((agenda.take(0), agenda.next_alarm()), (Some(1), Some(10)));
-    assert_eq!((agenda.take(10), agenda.take(10), agenda.take(10)), (Some(1), Some(2), None));
+    assert!(device.completions.moderated().is_empty());
 }

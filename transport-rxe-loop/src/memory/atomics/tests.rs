@@ -5,31 +5,33 @@ use cq_core::setup::Access;
 use super::*;
 use crate::api::open::OpenOptions;
 use crate::inside::actor::until;
+use crate::lifecycle::Device;
 use crate::memory::region::Whose;
 
-const ADD: Step = Step::FetchAdd { add: 2 };
+const ADD: AtomicOp = AtomicOp::FetchAdd { add: 2 };
 
 /// Memory of this process as if it were another's: of what the system says of processes, it is like any.
-fn of_this(fabric: &'static Device) -> Far {
-    Far { place: fabric.shm.place(), whose: Whose::local(0), needs: Access::empty() }
+fn of_this(device: &'static Device) -> Far {
+    Far { place: device.shm.place(), whose: Whose::local(0), needs: Access::empty() }
 }
 
 #[test]
 fn x05_a_word_that_others_map_is_changed_by_its_owner_and_any_other_from_here() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (far, word) = (of_this(fabric), AtomicU64::new(5));
+    let (_context, device) = OpenOptions::new().alone();
+    let (far, word) = (of_this(device), AtomicU64::new(5));
     let piece = Span::far(word.as_ptr() as usize, LEN as u32, 1);
-    assert_eq!(step_far(fabric, far, piece, false, ADD), Ok(5));
+    assert_eq!(step_far(device.memory, far, piece, false, ADD), Ok(5));
     assert_eq!(sync::load(&word), 7);
     // Who is asked knows no region of this key.
-    assert_eq!(step_far(fabric, far, piece, true, ADD), Err(Trouble::Fault.into()));
+    assert_eq!(step_far(device.memory, far, piece, true, ADD), Err(Trouble::Fault.into()));
     assert_eq!(sync::load(&word), 7);
 }
 
 #[test]
 fn x05_a_word_that_is_not_there_is_a_fault() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let steps = || step_far(fabric, of_this(fabric), Span::far(64, LEN as u32, 1), false, ADD);
+    let (_context, device) = OpenOptions::new().alone();
+    let steps =
+        || step_far(device.memory, of_this(device), Span::far(64, LEN as u32, 1), false, ADD);
     // Not in this thread, nor in a scope, as it may not end.
     let steps = thread::spawn(steps);
     until("it ends", || steps.is_finished());

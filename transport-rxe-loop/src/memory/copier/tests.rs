@@ -20,11 +20,12 @@ use crate::api::state::QpState;
 use crate::engine::identity;
 use crate::engine::send_queue;
 use crate::inside::actor::{Waiting, until};
+use crate::lifecycle::Device;
 use crate::memory::region::Whose;
 use crate::memory::sge::{Far, Span};
 use crate::memory::stage::Head;
-use crate::memory::transfer;
 use crate::protocol::lock::Lock;
+use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
 /// A place where nobody lives.
@@ -32,21 +33,21 @@ pub const PLACE: u16 = 37;
 
 /// In a fabric where nobody else is, and no service thread.
 pub fn alone() -> (Context, ProtectionDomain, &'static Device) {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let pd = context.alloc_pd();
-    (context, pd, fabric)
+    (context, pd, device)
 }
 
 /// Deregisters memory while somebody copies who may do that through its key.
 fn outlasts_the_copy<'a>(
-    fabric: &'static Device,
+    device: &'static Device,
     pd: &ProtectionDomain,
     copies: impl Fn() -> CopyGuard<'a>,
 ) {
     const ROUNDS: u32 = 5;
     for round in 0..ROUNDS {
         let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-        let (key, window) = (&fabric.memory.mr(region.lkey() >> 8).key, copies());
+        let (key, window) = (&device.memory.mr(region.lkey() >> 8).key, copies());
         thread::scope(|scope| {
             let deregisters = scope.spawn(move || region.deregister());
             until("the key is dead", || sync::acquire(key) == 0);
@@ -60,33 +61,33 @@ fn outlasts_the_copy<'a>(
 
 #[test]
 fn q10_deregistering_waits_for_what_is_copied_for_another_process() {
-    let (_context, pd, fabric) = alone();
-    let copying = &fabric.memory.copier().copying;
-    outlasts_the_copy(fabric, &pd, || CopyGuard::open_to_own(fabric.memory, copying));
+    let (_context, pd, device) = alone();
+    let copying = &device.memory.copier().copying;
+    outlasts_the_copy(device, &pd, || CopyGuard::open_to_own(device.memory, copying));
 }
 
 #[test]
 fn q10_deregistering_waits_for_what_this_process_copies_itself() {
-    let (context, pd, fabric) = alone();
+    let (context, pd, device) = alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    outlasts_the_copy(fabric, &pd, || fabric.engine.copy_guard(qp.number()));
+    outlasts_the_copy(device, &pd, || device.engine.copy_guard(qp.number()));
 }
 
 /// Another process asks this one for something. The stage that it does this by.
-pub fn is_asked(fabric: &'static Device) -> &'static Head {
-    let stage = fabric.memory.stages().of(PLACE).next().unwrap();
+pub fn is_asked(device: &'static Device) -> &'static Head {
+    let stage = device.memory.stages().of(PLACE).next().unwrap();
     let (whose, needs) = (Whose::local(0), Access::empty());
-    asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+    asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
     stage.head
 }
 
 /// The process at [`PLACE`] asks this one for something, by this stage.
-pub fn asks(fabric: &'static Device, stage: Stage, request: Request, pieces: &[Sge]) {
-    let filling = stage.head.word.claim(PLACE, fabric.shm.place()).unwrap();
+pub fn asks(device: &'static Device, stage: Stage, request: Request, pieces: &[Sge]) {
+    let filling = stage.head.word.claim(PLACE, device.shm.place()).unwrap();
     stage.head.write(&request, pieces.iter().copied());
     stage.head.word.ask(filling).unwrap();
-    this(fabric).unwrap().askers.add(PLACE);
+    this(device.memory).unwrap().askers.add(PLACE);
 }
 
 pub fn state(head: &Head) -> Option<State> {
@@ -95,8 +96,8 @@ pub fn state(head: &Head) -> Option<State> {
 
 #[test]
 fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
-    let (_context, _pd, fabric) = alone();
-    let (me, another, stages) = (fabric.shm.place(), PLACE + 1, &fabric.memory.stages());
+    let (_context, _pd, device) = alone();
+    let (me, another, stages) = (device.shm.place(), PLACE + 1, device.memory.stages());
     let words: Vec<_> =
         stages.of(PLACE).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
     let ask = |nth: usize, asker, asked| words[nth].ask(words[nth].claim(asker, asked).unwrap());
@@ -104,8 +105,8 @@ fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
         [ask(0, PLACE, me), ask(1, PLACE, another), ask(3, me, me)].iter().all(Option::is_some)
     );
     assert!(words[2].claim(PLACE, me).is_some());
-    this(fabric).unwrap().askers.add(PLACE);
-    outwait_given_up(fabric);
+    this(device.memory).unwrap().askers.add(PLACE);
+    outwait_given_up(device.memory);
     let (asked, filling) = (Some(State::Asked), Some(State::Filling));
     let states: Vec<_> = words.iter().map(|word| word.seen().state()).collect();
     assert_eq!(states, [None, asked, filling, asked]);
@@ -113,42 +114,42 @@ fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
 
 #[test]
 fn x07_who_is_found_as_the_time_is_over_is_served_the_next_time() {
-    let (_context, _pd, fabric) = alone();
-    let stage = fabric.memory.stages().large().next().unwrap();
+    let (_context, _pd, device) = alone();
+    let stage = device.memory.stages().large().next().unwrap();
     let (whose, needs) = (Whose::local(0), Access::empty());
-    asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
-    let calls = || sync::load(&this(fabric).unwrap().calls);
+    asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+    let calls = || sync::load(device.shm.calls().unwrap());
     let before = calls();
-    serve_all(fabric, 0);
+    serve_all(device.memory, 0);
     assert_eq!((state(stage.head), calls()), (Some(State::Asked), before + 1));
-    serve(fabric);
+    serve(device.memory);
     assert_eq!((state(stage.head), calls()), (Some(State::Done), before + 1));
 }
 
 #[test]
 fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
-    let (_context, _pd, fabric) = alone();
-    let is_through = carry_out_for(fabric, PLACE);
-    sweep(fabric, PLACE);
-    assert!(has_abandoned(fabric, fabric.shm.place()));
+    let (_context, _pd, device) = alone();
+    let is_through = carry_out_for(device.memory, PLACE);
+    sweep(device.memory, PLACE);
+    assert!(has_abandoned(device.memory, device.shm.place()));
     is_through();
-    assert!(!has_abandoned(fabric, fabric.shm.place()));
+    assert!(!has_abandoned(device.memory, device.shm.place()));
     // Nor does one that looks for what it is asked, as all do that sleep.
-    mark_abandoned(fabric, fabric.shm.place());
-    serve(fabric);
-    assert!(!this(fabric).unwrap().abandoned.is_marked());
+    mark_abandoned(device.memory, device.shm.place());
+    serve(device.memory);
+    assert!(!this(device.memory).unwrap().abandoned.is_marked());
 }
 
 #[test]
 fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
-    let (_context, pd, fabric) = alone();
+    let (_context, pd, device) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-    let (index, _) = fabric.engine.qps().claim(PLACE).unwrap();
-    fabric.engine.qp(index).send.copying.open();
-    let stage = is_asked(fabric);
+    let (index, _) = device.engine.qps().claim(PLACE).unwrap();
+    device.engine.qp(index).send.copying.open();
+    let stage = is_asked(device);
     region.deregister();
     assert_eq!(state(stage), Some(State::Done), "it is served");
-    fabric.engine.qp(index).life().end(PLACE);
+    device.engine.qp(index).life().end(PLACE);
 }
 
 /// Whether a stage can be had.
@@ -158,30 +159,30 @@ pub fn is_free(stage: Stage) -> bool {
 
 #[test]
 fn x03_what_a_dead_process_asked_for_is_forgotten() {
-    let (_context, _pd, fabric) = alone();
-    let stage = is_asked(fabric);
-    sweep(fabric, PLACE);
+    let (_context, _pd, device) = alone();
+    let stage = is_asked(device);
+    sweep(device.memory, PLACE);
     assert_eq!(state(stage), None);
 }
 
 #[test]
 fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
-    let (_context, _pd, fabric) = alone();
-    let stages = &fabric.memory.stages();
-    let [of_none, of_a_thread] = [0, 1].map(|nth| stages.of(fabric.shm.place()).nth(nth).unwrap());
+    let (_context, _pd, device) = alone();
+    let stages = device.memory.stages();
+    let [of_none, of_a_thread] = [0, 1].map(|nth| stages.of(device.shm.place()).nth(nth).unwrap());
     let orphan = stages.of(PLACE).next().unwrap();
     for stage in [of_none, of_a_thread] {
-        stage.head.word.claim(fabric.shm.place(), PLACE).unwrap();
+        stage.head.word.claim(device.shm.place(), PLACE).unwrap();
     }
-    sync::enter(&fabric.memory.copier().in_use[1]);
+    sync::enter(&device.memory.copier().in_use[1]);
     let word = &orphan.head.word;
-    let request = word.ask(word.claim(PLACE, fabric.shm.place()).unwrap()).unwrap();
-    word.serve(fabric.shm.place()).unwrap();
+    let request = word.ask(word.claim(PLACE, device.shm.place()).unwrap()).unwrap();
+    word.serve(device.shm.place()).unwrap();
     word.give_up(request);
     assert!(!is_free(orphan), "somebody may still serve it");
-    let serving = fabric.memory.copier().serving.lock().unwrap();
+    let serving = device.memory.copier().serving.lock().unwrap();
     thread::scope(|scope| {
-        let tidies = Waiting::new(scope, || reach::tidy(fabric.memory));
+        let tidies = Waiting::new(scope, || device.memory.tidy());
         assert!(tidies.has_to_wait() && !is_free(orphan), "this one does");
         drop(serving);
         assert!(!tidies.join().unwrap(), "nothing is left for later");
@@ -191,11 +192,11 @@ fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
 
 #[test]
 fn x07_one_thread_serves_at_a_time() {
-    let (_context, _pd, fabric) = alone();
-    let stage = is_asked(fabric);
-    let serving = fabric.memory.copier().serving.lock().unwrap();
+    let (_context, _pd, device) = alone();
+    let stage = is_asked(device);
+    let serving = device.memory.copier().serving.lock().unwrap();
     thread::scope(|scope| {
-        let serves = Waiting::new(scope, || serve(fabric));
+        let serves = Waiting::new(scope, || serve(device.memory));
         assert!(serves.has_to_wait());
         assert_eq!(state(stage), Some(State::Asked));
         drop(serving);
@@ -219,12 +220,12 @@ const KINDS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
 
 #[test]
 fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
-    let (context, pd, fabric) = alone();
+    let (context, pd, device) = alone();
     let cq = context.create_cq(4, None).unwrap();
     for kind in KINDS {
         let mut qp = receiver(&pd, &cq, kind);
-        let slot = fabric.engine.qp(qp.number());
-        let serving = fabric.memory.copier().serving.lock().unwrap();
+        let slot = device.engine.qp(qp.number());
+        let serving = device.memory.copier().serving.lock().unwrap();
         thread::scope(|scope| {
             let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::Reset)).map(|()| qp));
             until("it takes no more", || identity::read(slot).state == QpState::Reset);
@@ -239,16 +240,16 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
 
 #[test]
 fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up() {
-    let (context, pd, fabric) = alone();
+    let (context, pd, device) = alone();
     let mut cq = context.create_cq(4, None).unwrap();
     for kind in KINDS {
         let qp = receiver(&pd, &cq, kind);
         let (number, mut room) = (qp.number(), [Wc::default()]);
-        let serving = fabric.memory.copier().serving.lock().unwrap();
-        assert!(identity::fail(fabric.engine.qp(number), number));
+        let serving = device.memory.copier().serving.lock().unwrap();
+        assert!(identity::fail(device.engine.qp(number), number));
         thread::scope(|scope| {
-            let flushes = scope.spawn(move || send_queue::run(fabric.engine, number));
-            let begins = || flushes.is_finished() || !fabric.engine.own(number).turn.is_free();
+            let flushes = scope.spawn(move || send_queue::run(device.engine, number));
+            let begins = || flushes.is_finished() || !device.engine.own(number).turn.is_free();
             until("it begins", begins);
             (0..200).for_each(|_| thread::yield_now());
             assert_eq!(cq.poll(&mut room), Ok(0), "{kind:?}: bytes may still move");
@@ -268,33 +269,33 @@ pub struct Counter {
 
 impl Counter {
     #[allow(unsafe_code)]
-    pub fn new(fabric: &'static Device, pd: &ProtectionDomain) -> Self {
+    pub fn new(device: &'static Device, pd: &ProtectionDomain) -> Self {
         let word = &*Box::leak(Box::new(AtomicU64::new(0)));
         // SAFETY: an atomic that is there for ever.
         let region =
             unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
         let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
-        Self { word, region: region.unwrap(), far: Far { place: fabric.shm.place(), whose, needs } }
+        Self { word, region: region.unwrap(), far: Far { place: device.shm.place(), whose, needs } }
     }
 
     /// The lock that an atomic on it takes.
-    pub fn lock(&self, fabric: &'static Device) -> &'static Lock {
-        &fabric.memory.stripes()[self.region.addr() as usize / 8 % atomics::STRIPES]
+    pub fn lock(&self, device: &'static Device) -> &'static Lock {
+        &device.memory.stripes()[self.region.addr() as usize / 8 % atomic_op::STRIPES]
     }
 
     /// The process at [`PLACE`] asks this one to add, by the `nth` of its stages.
-    pub fn is_asked(&self, fabric: &'static Device, nth: usize) -> &'static Head {
-        let stage = fabric.memory.stages().of(PLACE).nth(nth).unwrap();
+    pub fn is_asked(&self, device: &'static Device, nth: usize) -> &'static Head {
+        let stage = device.memory.stages().of(PLACE).nth(nth).unwrap();
         let Far { whose, needs, .. } = self.far;
         let request = Request { code: Code::FetchAdd, whose, needs, operands: [1, 0] };
-        asks(fabric, stage, request, &[self.region.sge(0, 8).unwrap()]);
+        asks(device, stage, request, &[self.region.sge(0, 8).unwrap()]);
         stage.head
     }
 
     /// This process asks itself to add.
-    pub fn add(&self, fabric: &'static Device) -> Result<u64, NotDone> {
+    pub fn add(&self, device: &'static Device) -> Result<u64, NotDone> {
         let piece = Span::far(self.region.addr() as usize, 8, self.region.lkey());
-        atomic(fabric, self.far, piece, Step::FetchAdd { add: 1 })
+        atomic(device.memory, self.far, piece, AtomicOp::FetchAdd { add: 1 })
     }
 
     pub fn value(&self) -> u64 {
@@ -304,79 +305,79 @@ impl Counter {
 
 #[test]
 fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_no_more() {
-    let (context, pd, fabric) = alone();
-    let (cq, counter) = (context.create_cq(4, None).unwrap(), Counter::new(fabric, &pd));
+    let (context, pd, device) = alone();
+    let (cq, counter) = (context.create_cq(4, None).unwrap(), Counter::new(device, &pd));
     // For datagrams there would be the service thread, which serves whenever it likes.
     for kind in [QpType::Rc, QpType::Uc] {
         let to = |state| move |mut qp: QueuePair| qp.modify(&QpAttr::to(state)).unwrap();
         let ends: [&dyn Fn(QueuePair); 3] = [&to(QpState::Reset), &to(QpState::Err), &drop];
         for end in ends {
             let qp = receiver(&pd, &cq, kind);
-            let stage = counter.is_asked(fabric, 0);
+            let stage = counter.is_asked(device, 0);
             end(qp);
-            serve(fabric);
+            serve(device.memory);
             assert_eq!((state(stage), counter.value()), (None, 0), "{kind:?}");
         }
     }
     // Who lives is waited for elsewhere.
-    let stage = fabric.memory.stages().of(fabric.shm.place()).next().unwrap();
+    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
     let word = &stage.head.word;
-    word.ask(word.claim(fabric.shm.place(), fabric.shm.place()).unwrap()).unwrap();
-    this(fabric).unwrap().askers.add(fabric.shm.place());
+    word.ask(word.claim(device.shm.place(), device.shm.place()).unwrap()).unwrap();
+    this(device.memory).unwrap().askers.add(device.shm.place());
     drop(receiver(&pd, &cq, QpType::Rc));
     assert_eq!(state(stage.head), Some(State::Asked));
 }
 
 #[test]
 fn x07_what_is_asked_for_by_any_stage_is_served_and_then_nothing_is_left_to_look_for() {
-    let (_context, _pd, fabric) = alone();
-    let calls = || sync::load(&this(fabric).unwrap().calls);
+    let (_context, _pd, device) = alone();
+    let calls = || sync::load(device.shm.calls().unwrap());
     let (whose, needs) = (Whose::local(0), Access::empty());
-    let (before, stages) = (calls(), &fabric.memory.stages());
+    let (before, stages) = (calls(), device.memory.stages());
     for stage in stages.of(PLACE).chain(stages.large()) {
-        asks(fabric, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
-        serve(fabric);
+        asks(device, stage, Request { code: Code::Read, whose, needs, operands: [0; 2] }, &[]);
+        serve(device.memory);
         assert_eq!(state(stage.head), Some(State::Done));
-        assert!(!this(fabric).unwrap().askers.any());
+        assert!(!this(device.memory).unwrap().askers.any());
     }
     assert_eq!(calls(), before, "it is not called again");
 }
 
 #[test]
 fn x07_this_process_has_nothing_abandoned_while_it_serves_nobody() {
-    let (_context, _pd, fabric) = alone();
-    let abandoned = &this(fabric).unwrap().abandoned;
+    let (_context, _pd, device) = alone();
+    let abandoned = &this(device.memory).unwrap().abandoned;
     abandoned.mark();
-    let serving = fabric.memory.copier().serving();
-    assert!(has_abandoned(fabric, fabric.shm.place()));
+    let serving = device.memory.copier().serving();
+    assert!(has_abandoned(device.memory, device.shm.place()));
     drop(serving);
-    assert!(!has_abandoned(fabric, fabric.shm.place()) && !abandoned.is_marked());
+    assert!(!has_abandoned(device.memory, device.shm.place()) && !abandoned.is_marked());
 }
 
 #[test]
 fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives_are_free() {
-    let (_context, pd, fabric) = alone();
+    let (_context, pd, device) = alone();
     let (me, srq) =
-        (fabric.shm.place(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
-    let stages: Vec<_> = fabric.memory.stages().of(PLACE).take(3).collect();
+        (device.shm.place(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
+    let stages: Vec<_> = device.memory.stages().of(PLACE).take(3).collect();
     for (stage, asker, asked) in
         [(stages[0], PLACE, me), (stages[1], PLACE, PLACE), (stages[2], me, me)]
     {
         let word = &stage.head.word;
         word.ask(word.claim(asker, asked).unwrap()).unwrap();
     }
-    give_up_for_the_dead(fabric, fabric.engine.srq(srq.number()));
+    give_up_for_the_dead(device.memory, device.engine.srq(srq.number()).life().place().unwrap());
     let asked = Some(State::Asked);
     assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);
 }
 
 #[test]
 fn x07_who_is_suspended_over_a_word_keeps_nobody_waiting_who_asks_its_owner_for_something_else() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let suspended = fabric.memory.lock(counter.lock(fabric), || {}).unwrap();
-    let asked = [is_asked(fabric), counter.is_asked(fabric, 1)];
-    serve(fabric);
+    let (_context, pd, device) = alone();
+    let counter = Counter::new(device, &pd);
+    let suspended = device.memory.lock(counter.lock(device), || {}).unwrap();
+    let asked = [is_asked(device), counter.is_asked(device, 1)];
+    serve(device.memory);
     assert_eq!(asked.map(state), [Some(State::Done); 2]);
     assert_eq!(asked[1].answered().0, Outcome::Later, "while that one has the lock");
     drop(suspended);

@@ -1,7 +1,9 @@
 use cq_core::setup::Access;
 
 use super::*;
+use crate::lifecycle::Device;
 use crate::memory::region::Whose;
+use crate::memory::sge::Far;
 use crate::sync::AtomicU64;
 
 fn words<const N: usize>(from: u64) -> [AtomicU64; N] {
@@ -15,40 +17,40 @@ fn values(words: &[AtomicU64]) -> Vec<u64> {
 #[test]
 fn bytes_of_here_and_of_another_process_come_together() {
     // Of what the system says of processes, this one is like any other.
-    let fabric = Device::of_tests();
+    let device = Device::of_tests();
     let (a, b, c) = (words::<2>(1), words::<2>(3), words::<1>(5));
-    let far = Far { place: fabric.shm.place(), whose: Whose::local(0), needs: Access::empty() };
+    let far = Far { place: device.shm.place(), whose: Whose::local(0), needs: Access::empty() };
     let mut from = Spans::new();
     from.push_words(&a, 16);
     assert!(from.push_far(far, b.as_ptr() as usize, 16, 1));
     from.push_words(&c, 8);
     for order in [Order::Any, Order::LastWordLast] {
         let there = words::<5>(0);
-        copy(fabric, &from, &Target::of_words(&there, 40), order).unwrap();
+        copy(device.memory, &from, &Target::of_words(&there, 40), order).unwrap();
         assert_eq!(values(&there), [1, 2, 3, 4, 5]);
     }
 }
 
 #[test]
 fn bytes_of_another_process_that_are_not_there_are_a_fault_among_others() {
-    let fabric = Device::of_tests();
+    let device = Device::of_tests();
     let (a, there) = (words::<1>(1), words::<2>(0));
-    let far = Far { place: fabric.shm.place(), whose: Whose::local(0), needs: Access::empty() };
+    let far = Far { place: device.shm.place(), whose: Whose::local(0), needs: Access::empty() };
     let mut from = Spans::of_words(&a, 8);
     assert!(from.push_far(far, 64, 8, 1));
-    let outcome = copy(fabric, &from, &Target::of_words(&there, 16), Order::Any);
+    let outcome = copy(device.memory, &from, &Target::of_words(&there, 16), Order::Any);
     assert_eq!(outcome, Err(Trouble::Fault));
 }
 
 #[test]
 fn a_copy_from_another_process_ends_where_the_shorter_list_does() {
-    let fabric = Device::of_tests();
+    let device = Device::of_tests();
     let (a, there) = (words::<2>(1), words::<2>(5));
-    let far = Far { place: fabric.shm.place(), whose: Whose::local(0), needs: Access::empty() };
+    let far = Far { place: device.shm.place(), whose: Whose::local(0), needs: Access::empty() };
     for (len, seen) in [(8, [1, 6]), (16, [1, 2])] {
         let mut from = Spans::new();
         assert!(from.push_far(far, a.as_ptr() as usize, len, 1));
-        let outcome = copy(fabric, &from, &Target::of_words(&there, 16), Order::Any);
+        let outcome = copy(device.memory, &from, &Target::of_words(&there, 16), Order::Any);
         assert_eq!((outcome, values(&there)), (Ok(()), seen.to_vec()));
     }
 }

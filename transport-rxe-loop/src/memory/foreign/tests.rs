@@ -3,12 +3,12 @@ use cq_core::wr::Sge;
 
 use super::*;
 use crate::api::open::OpenOptions;
-use crate::layout::Entry;
+use crate::lifecycle::Device;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::region::Whose;
 use crate::memory::sge::{Spans, Target};
-use crate::memory::transfer;
 use crate::protocol::window::Copying;
+use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
 /// A place that no process has.
@@ -32,21 +32,21 @@ struct ForeignWindow {
 impl ForeignWindow {
     fn new() -> Self {
         let region = Foreigner::new();
-        let mrs = &region.fabric.memory.mrs();
+        let mrs = &region.device.memory.mrs();
         let (index, generation) = mrs.claim(PLACE).unwrap();
-        let seal = sync::load(&region.fabric.memory.mr(region.index).seal);
+        let seal = sync::load(&region.device.memory.mr(region.index).seal);
         let bound = Some(Bound { qp: QP, region: region.facts.key, seal });
         let (key, access) = (index << 8 | 9, Access::REMOTE_WRITE | Access::REMOTE_READ);
         let (base, len) = (region.facts.base + AT, WINDOW);
         let facts = RegionEntry { key, access, base, len, bound, ..region.facts };
-        facts.write(region.fabric.memory.mr(index), (PLACE, generation));
+        facts.write(region.device.memory.mr(index), (PLACE, generation));
         Self { region, index, facts }
     }
 
     /// Whether the peer of a queue pair reaches a range of it.
     fn is_reached_by(&self, whose: Whose, offset: i64, length: u32, needs: Access) -> bool {
         let copying = Copying::default();
-        let window = CopyGuard::open_by(self.region.fabric, &copying);
+        let window = CopyGuard::open_by(self.region.device.memory, &copying);
         let addr = self.facts.base.wrapping_add_signed(offset);
         let sge = Sge { addr, length, lkey: self.facts.key };
         window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
@@ -60,7 +60,7 @@ impl ForeignWindow {
 
 impl Drop for ForeignWindow {
     fn drop(&mut self) {
-        let slot = self.region.fabric.memory.mr(self.index);
+        let slot = self.region.device.memory.mr(self.index);
         RegionEntry::erase(slot);
         slot.life().end(PLACE);
     }
@@ -68,7 +68,7 @@ impl Drop for ForeignWindow {
 
 /// A region as if another process had registered it.
 struct Foreigner {
-    fabric: &'static Device,
+    device: &'static Device,
     index: u32,
     facts: RegionEntry,
     memory: Mapping,
@@ -79,10 +79,10 @@ impl Foreigner {
         Self::of(Device::of_tests())
     }
 
-    fn of(fabric: &'static Device) -> Self {
-        let (index, generation) = fabric.memory.mrs().claim(PLACE).unwrap();
+    fn of(device: &'static Device) -> Self {
+        let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
         let memory =
-            files::make(&fabric.shm.path().memory(index, generation), LEN as usize).unwrap();
+            files::make(&device.shm.path().memory(index, generation), LEN as usize).unwrap();
         let (key, access, kind) = (index << 8 | 7, Access::LOCAL_WRITE, Kind::Fabric);
         let facts = RegionEntry {
             key,
@@ -93,14 +93,14 @@ impl Foreigner {
             len: LEN,
             bound: None,
         };
-        facts.write(fabric.memory.mr(index), (PLACE, generation));
-        Self { fabric, index, facts, memory }
+        facts.write(device.memory.mr(index), (PLACE, generation));
+        Self { device, index, facts, memory }
     }
 
     /// Whether a range of it can be read here.
     fn is_reached(&self, offset: u64, length: u32) -> bool {
         let copying = Copying::default();
-        let window = CopyGuard::open_by(self.fabric.memory, &copying);
+        let window = CopyGuard::open_by(self.device.memory, &copying);
         let addr = self.facts.base.wrapping_add(offset);
         let sge = Sge { addr, length, lkey: self.facts.key };
         let mut pieces = Spans::new();
@@ -108,10 +108,18 @@ impl Foreigner {
         found.is_some() && pieces.far().is_none()
     }
 
+    /// Its owner deregisters it.
+    fn erase(&self) {
+        let slot = self.device.memory.mr(self.index);
+        RegionEntry::erase(slot);
+        let (_, generation) = slot.life().holder().unwrap();
+        files::remove(&self.device.shm.path().memory(self.index, generation));
+    }
+
     /// How often its file is mapped.
     fn mappings(&self) -> usize {
-        let generation = self.fabric.memory.mr(self.index).life().holder().unwrap().1;
-        let path = self.fabric.shm.path().memory(self.index, generation);
+        let generation = self.device.memory.mr(self.index).life().holder().unwrap().1;
+        let path = self.device.shm.path().memory(self.index, generation);
         let name = format!("/{} ", path.file_name().unwrap().display());
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| format!("{line} ").contains(&name)).count()
@@ -120,8 +128,8 @@ impl Foreigner {
 
 impl Drop for Foreigner {
     fn drop(&mut self) {
-        reach::bury(self.fabric.memory, self.index);
-        self.fabric.memory.mr(self.index).life().end(PLACE);
+        self.erase();
+        self.device.memory.mr(self.index).life().end(PLACE);
     }
 }
 
@@ -138,8 +146,8 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
     ] {
         assert_eq!(foreigner.is_reached(offset, length), inside, "{length} at {offset}");
     }
-    let visit = foreigner.fabric.memory.foreign().visit(1);
-    let record = visit.find(foreigner.fabric, foreigner.facts.key).unwrap();
+    let visit = foreigner.device.memory.foreign().visit(1);
+    let record = visit.find(foreigner.device.memory, foreigner.facts.key).unwrap();
     let mapped = record.memory.as_ref().unwrap();
     let word = |memory: &Mapping| sync::load(&memory.slice::<AtomicU64>(64, 1).unwrap()[0]);
     sync::store(&foreigner.memory.slice::<AtomicU64>(64, 1).unwrap()[0], 77);
@@ -149,7 +157,7 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
 #[test]
 fn x04_an_entry_that_was_scribbled_is_refused() {
     let foreigner = Foreigner::new();
-    let slot = foreigner.fabric.memory.mr(foreigner.index);
+    let slot = foreigner.device.memory.mr(foreigner.index);
     for word in [&slot.key, &slot.access, &slot.pd, &slot.kind] {
         let good = sync::load(word);
         for bad in [good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
@@ -203,8 +211,8 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
         assert_eq!(window.is_reached_by(whose, 0, 8, needs), may, "{whose:?} {needs:?}");
     }
     // It is gone with its region, and back with it: in the same of its lives only.
-    let Foreigner { fabric, index, facts, .. } = window.region;
-    let slot = fabric.memory.mr(index);
+    let Foreigner { device, index, facts, .. } = window.region;
+    let slot = device.memory.mr(index);
     let (place, generation) = slot.life().holder().unwrap();
     RegionEntry::erase(slot);
     assert!(!window.is_reached(0, 8));
@@ -212,13 +220,13 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     assert!(window.is_reached(0, 8));
     slot.life().end(PLACE);
     let (other, next) = loop {
-        let claimed = fabric.memory.mrs().claim(PLACE).unwrap();
+        let claimed = device.memory.mrs().claim(PLACE).unwrap();
         if claimed.0 == index {
             break claimed;
         }
-        fabric.memory.mr(claimed.0).life().end(PLACE);
+        device.memory.mr(claimed.0).life().end(PLACE);
     };
-    let _memory = files::make(&fabric.shm.path().memory(other, next), LEN as usize).unwrap();
+    let _memory = files::make(&device.shm.path().memory(other, next), LEN as usize).unwrap();
     facts.write(slot, (place, next));
     assert!(!window.is_reached(0, 8), "another region of the same key");
 }
@@ -226,7 +234,7 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
 #[test]
 fn x04_a_window_that_was_scribbled_is_refused() {
     let window = ForeignWindow::new();
-    let slot = window.region.fabric.memory.mr(window.index);
+    let slot = window.region.device.memory.mr(window.index);
     for word in [&slot.key, &slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
         let good = sync::load(word);
         for bad in [0, good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
@@ -269,7 +277,7 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     window.facts.write(slot, holder);
     assert!(window.is_reached(0, 8));
     // Or on what is a window by now, under the seal of that.
-    let region = window.region.fabric.memory.mr(window.region.index);
+    let region = window.region.device.memory.mr(window.region.index);
     let bound = Some(Bound { qp: QP, region: 0, seal: 0 });
     RegionEntry { bound, ..window.region.facts }.write(region, region.life().holder().unwrap());
     let bound = window.facts.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
@@ -282,19 +290,19 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
     let foreigner = Foreigner::new();
     assert!(foreigner.is_reached(0, 8));
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
-    let foreign = foreigner.fabric.memory.foreign();
+    let foreign = foreigner.device.memory.foreign();
     let visit = foreign.visit(7);
-    let record = visit.find(foreigner.fabric, foreigner.facts.key).unwrap();
-    reach::bury(foreigner.fabric, foreigner.index);
-    foreign.tidy(foreigner.fabric);
-    foreign.tidy(foreigner.fabric);
+    let record = visit.find(foreigner.device.memory, foreigner.facts.key).unwrap();
+    foreigner.erase();
+    foreign.tidy(foreigner.device.memory);
+    foreign.tidy(foreigner.device.memory);
     assert_eq!(foreigner.mappings(), 2, "somebody may be copying");
     assert_eq!(record.facts, foreigner.facts);
-    assert!(visit.find(foreigner.fabric, foreigner.facts.key).is_none());
+    assert!(visit.find(foreigner.device.memory, foreigner.facts.key).is_none());
     drop(visit);
     // Other tests look for a moment, too.
     for _ in 0..10_000 {
-        foreign.tidy(foreigner.fabric);
+        foreign.tidy(foreigner.device.memory);
         if foreigner.mappings() == 1 {
             return;
         }
@@ -305,41 +313,41 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
 
 #[test]
 fn what_others_still_have_is_kept_and_looked_at_again() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let foreign = fabric.memory.foreign();
-    assert!(!foreign.tidy(fabric), "nothing is known yet");
-    let foreigner = Foreigner::of(fabric);
+    let (_context, device) = OpenOptions::new().alone();
+    let foreign = device.memory.foreign();
+    assert!(!foreign.tidy(device.memory), "nothing is known yet");
+    let foreigner = Foreigner::of(device);
     assert!(foreigner.is_reached(0, 8));
-    assert!(!foreign.tidy(fabric));
+    assert!(!foreign.tidy(device.memory));
     assert_eq!(foreigner.mappings(), 2, "it is registered still");
     let visit = foreign.visit(7);
-    reach::bury(fabric.memory, foreigner.index);
-    assert!(foreign.tidy(fabric), "somebody may be copying");
+    foreigner.erase();
+    assert!(foreign.tidy(device.memory), "somebody may be copying");
     drop(visit);
-    assert!(!foreign.tidy(fabric));
+    assert!(!foreign.tidy(device.memory));
     assert_eq!(foreigner.mappings(), 1);
 }
 
 #[test]
 fn what_two_look_for_at_once_is_learned_once() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (foreign, foreigner) = (fabric.memory.foreign(), Foreigner::of(fabric));
+    let (_context, device) = OpenOptions::new().alone();
+    let (foreign, foreigner) = (device.memory.foreign(), Foreigner::of(device));
     assert!(foreigner.is_reached(0, 8));
     let place = &foreign.places.get().unwrap()[foreigner.index as usize];
     // As who has looked before and waited for the mutex since.
-    let learned = foreign.learn(fabric, place, foreigner.facts.key);
+    let learned = foreign.learn(device.memory, place, foreigner.facts.key);
     assert_eq!(learned, Some(sync::acquire(place)));
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
 }
 
 #[test]
 fn a_link_or_a_short_file_in_the_place_of_a_region_is_not_mapped() {
-    let fabric = Device::of_tests();
-    let path = fabric.shm.path().memory(0, 0xff_fff0);
+    let device = Device::of_tests();
+    let path = device.shm.path().memory(0, 0xff_fff0);
     let memory = files::make(&path, 4096).unwrap();
     assert!(files::map(&path, 4096).is_ok());
     assert!(files::map(&path, 4097).is_err());
-    let link = fabric.shm.path().memory(0, 0xff_fff1);
+    let link = device.shm.path().memory(0, 0xff_fff1);
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert!(files::map(&link, 4096).is_err());
     // Its maker replaces what has its name.

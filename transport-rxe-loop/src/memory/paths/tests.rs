@@ -1,7 +1,6 @@
 use super::*;
 use crate::api::device::Context;
-use crate::api::open::OpenOptions;
-use crate::error::OpenError;
+use crate::api::open::{OpenError, OpenOptions};
 use crate::inside::actor::{Actor, die_with_parent, say, until};
 use crate::sync;
 
@@ -10,35 +9,39 @@ const PLACE: u16 = 38;
 
 #[test]
 fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (paths, here) = (AccessPaths::new(fabric.shm.shape().processes, false), fabric.shm.place());
-    let AccessPath::Direct(it) = paths.of(fabric, here) else { panic!("this process lives") };
-    assert_eq!(paths.learn(fabric, here, it, Errno::FAULT), Err(Trouble::Fault));
-    assert_eq!(paths.of(fabric, here), AccessPath::Direct(it));
-    assert_eq!(paths.learn(fabric, here, it, Errno::PERM), Ok(()));
-    assert_eq!(paths.of(fabric, here), AccessPath::Service);
+    let (_context, device) = OpenOptions::new().alone();
+    let (paths, here) = (AccessPaths::new(device.shm.shape().processes, false), device.shm.place());
+    let AccessPath::Direct(it) = paths.of(device.memory, here) else {
+        panic!("this process lives")
+    };
+    assert_eq!(paths.learn(device.memory, here, it, Errno::FAULT), Err(Trouble::Fault));
+    assert_eq!(paths.of(device.memory, here), AccessPath::Direct(it));
+    assert_eq!(paths.learn(device.memory, here, it, Errno::PERM), Ok(()));
+    assert_eq!(paths.of(device.memory, here), AccessPath::Service);
 }
 
 #[test]
 fn q10_a_process_without_its_first_thread_is_asked_itself() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (paths, here) = (AccessPaths::new(fabric.shm.shape().processes, false), fabric.shm.place());
-    let AccessPath::Direct(it) = paths.of(fabric, here) else { panic!("this process lives") };
+    let (_context, device) = OpenOptions::new().alone();
+    let (paths, here) = (AccessPaths::new(device.shm.shape().processes, false), device.shm.place());
+    let AccessPath::Direct(it) = paths.of(device.memory, here) else {
+        panic!("this process lives")
+    };
     // One that has got another number since is tried under that.
     let before = Process { pid: it.pid + 1, ..it };
     *paths.seen(here).unwrap() = Some(Seen { at: now(), path: AccessPath::Direct(before) });
-    assert_eq!(paths.learn(fabric, here, before, Errno::SRCH), Ok(()));
-    assert_eq!(paths.of(fabric, here), AccessPath::Direct(it));
-    assert_eq!(paths.learn(fabric, here, it, Errno::SRCH), Ok(()));
-    assert_eq!(paths.of(fabric, here), AccessPath::Service);
+    assert_eq!(paths.learn(device.memory, here, before, Errno::SRCH), Ok(()));
+    assert_eq!(paths.of(device.memory, here), AccessPath::Direct(it));
+    assert_eq!(paths.learn(device.memory, here, it, Errno::SRCH), Ok(()));
+    assert_eq!(paths.of(device.memory, here), AccessPath::Service);
 }
 
 #[test]
 fn x04_where_a_guard_page_is_said_to_be_that_is_none_the_process_is_asked_itself() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let here = fabric.shm.place();
-    let word = &fabric.memory.copiers()[usize::from(here)].guard;
-    let (page, path) = (sync::load(word), || AccessPaths::new(64, false).of(fabric, here));
+    let (_context, device) = OpenOptions::new().alone();
+    let here = device.shm.place();
+    let word = device.shm.guard_word(here);
+    let (page, path) = (sync::load(word), || AccessPaths::new(64, false).of(device.memory, here));
     assert!(matches!(path(), AccessPath::Direct(_)));
     // Memory of this process that is none, the page but for a word, and what no process has.
     let other = Box::new([0u64; 4]);
@@ -53,39 +56,39 @@ fn x04_where_a_guard_page_is_said_to_be_that_is_none_the_process_is_asked_itself
 
 #[test]
 fn x04_who_has_the_number_of_another_is_not_taken_for_it() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (here, pid) = (fabric.shm.place(), std::process::id() as i32);
-    assert!(fabric.meet(here, pid).is_some());
+    let (_context, device) = OpenOptions::new().alone();
+    let (here, pid) = (device.shm.place(), std::process::id() as i32);
+    assert!(Process::of(device.memory, here, pid).is_some());
     for other in [std::os::unix::process::parent_id() as i32, 0, -1, i32::MAX] {
-        assert_eq!(fabric.meet(here, other), None, "{other}");
+        assert_eq!(Process::of(device.memory, here, other), None, "{other}");
     }
-    assert_eq!(fabric.meet(PLACE, pid), None, "nobody lives there");
+    assert_eq!(Process::of(device.memory, PLACE, pid), None, "nobody lives there");
 }
 
 #[test]
 fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let paths = AccessPaths::new(fabric.shm.shape().processes, false);
-    let dead = fabric.shm.die_at(PLACE);
-    assert!(fabric.shm.others().any(|other| other == dead), "nobody looks for the dead");
-    assert_eq!(paths.of(fabric, PLACE), AccessPath::None);
-    until("it is swept up after", || fabric.shm.others().all(|other| other != dead));
+    let (_context, device) = OpenOptions::new().alone();
+    let paths = AccessPaths::new(device.shm.shape().processes, false);
+    let dead = device.shm.die_at(PLACE);
+    assert!(device.shm.others().any(|other| other == dead), "nobody looks for the dead");
+    assert_eq!(paths.of(device.memory, PLACE), AccessPath::None);
+    until("it is swept up after", || device.shm.others().all(|other| other != dead));
 }
 
 #[test]
 fn x03_what_is_found_out_of_the_living_is_kept_and_of_the_dead_is_not() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let (paths, here) = (AccessPaths::new(fabric.shm.shape().processes, false), fabric.shm.place());
+    let (_context, device) = OpenOptions::new().alone();
+    let (paths, here) = (AccessPaths::new(device.shm.shape().processes, false), device.shm.place());
     let kept = |place| paths.seen(place).unwrap().map(|seen| seen.path);
-    let found = paths.of(fabric, here);
+    let found = paths.of(device.memory, here);
     assert_eq!(kept(here), Some(found));
-    assert_eq!(paths.of(fabric, PLACE), AccessPath::None);
+    assert_eq!(paths.of(device.memory, PLACE), AccessPath::None);
     assert_eq!(kept(PLACE), None, "somebody may come to live there");
 }
 
 fn by_service(wanted: OpenOptions) -> bool {
-    let (_context, fabric) = wanted.alone();
-    fabric.memory.paths.of(fabric, fabric.shm.place()) == AccessPath::Service
+    let (_context, device) = wanted.alone();
+    device.memory.paths.of(device.memory, device.shm.place()) == AccessPath::Service
 }
 
 #[test]

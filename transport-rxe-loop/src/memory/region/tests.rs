@@ -6,7 +6,7 @@ const PLACE: u16 = 42;
 
 #[test]
 fn x04_a_region_that_no_memory_can_be_is_none() {
-    let mrs = &Device::of_tests().tables().mrs;
+    let mrs = Device::of_tests().memory.mrs();
     let (index, generation) = mrs.claim(PLACE).unwrap();
     let slot = mrs.at(index);
     let key = index << 8 | 1;
@@ -24,7 +24,7 @@ fn x04_a_region_that_no_memory_can_be_is_none() {
 
 #[test]
 fn x04_nothing_is_in_a_region_whose_key_is_dead_nor_is_it_back_by_its_key() {
-    let mrs = &Device::of_tests().tables().mrs;
+    let mrs = Device::of_tests().memory.mrs();
     let (index, generation) = mrs.claim(PLACE).unwrap();
     let (slot, key) = (mrs.at(index), index << 8 | 1);
     let (access, kind) = (Access::REMOTE, Kind::Heap);

@@ -4,12 +4,11 @@ use std::os::unix::process::ExitStatusExt;
 use cq_core::setup::Access;
 
 use super::*;
+use crate::api::open::OpenOptions;
 use crate::inside::actor::{Actor, die_with_parent, say};
 use crate::lifecycle::Device;
 use crate::memory::region::Whose;
 use crate::memory::sge::Far;
-use crate::memory::transfer::Reach;
-use crate::shm::limits::Limits;
 use crate::sync::{self, AtomicU64};
 
 const FAR: Far = Far { place: 1, whose: Whose::local(0), needs: Access::empty() };
@@ -39,8 +38,8 @@ fn target(pieces: Spans<'_>) -> Target<'_> {
 
 /// This process, as if it were another.
 fn this() -> Process {
-    let fabric = Device::of_tests();
-    fabric.meet(fabric.shm.place(), std::process::id() as i32).unwrap()
+    let device = Device::of_tests();
+    Process::of(device.memory, device.shm.place(), std::process::id() as i32).unwrap()
 }
 
 #[test]
@@ -189,5 +188,5 @@ fn opens() {
     die_with_parent();
     die_where_all_are_allowed();
     say("opens");
-    let _its = Reach::new(&Limits::default(), false);
+    let _its = OpenOptions::new().alone();
 }

@@ -1,11 +1,14 @@
 use super::*;
+use crate::shm::mapping::Mapping;
+use crate::shm::plan::HEADER;
 
 const PROCESSES: usize = 3;
 
 fn stages() -> Stages {
-    let [heads, data] = Stages::sizes(PROCESSES);
-    let memory = Box::leak(Box::new(Mapping::new(heads + data).unwrap()));
-    Stages::new(memory, [0, heads], PROCESSES).unwrap()
+    let bytes = PROCESSES * OWN * (size_of::<Head>() + SMALL_BYTES)
+        + LARGE * (size_of::<Head>() + LARGE_BYTES);
+    let memory = Box::leak(Box::new(Mapping::new(HEADER + bytes).unwrap()));
+    Stages::place(&mut Plan::of(memory), PROCESSES).unwrap()
 }
 
 #[test]

@@ -1,46 +1,47 @@
 use super::*;
 use crate::api::open::OpenOptions;
+use crate::lifecycle::Device;
 use crate::protocol::lock::Owner;
 
 /// A place where nobody lives.
 const PLACE: u16 = 38;
 
-fn taken(fabric: &'static Device) -> usize {
-    let mut holders: Vec<_> = fabric.shm.arena().holders().collect();
-    holders.retain(|&place| place == fabric.shm.place());
+fn taken(device: &'static Device) -> usize {
+    let mut holders: Vec<_> = device.shm.arena().holders().collect();
+    holders.retain(|&place| place == device.shm.place());
     holders.len()
 }
 
 #[test]
 fn x03_what_is_taken_has_its_owner_until_it_is_given_back() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let before = taken(fabric);
-    let mut left = Extent::allocate(fabric.shm, 3 * GRANULE).unwrap();
-    let other = Extent::allocate(fabric.shm, GRANULE + 1).unwrap();
-    assert_eq!(taken(fabric), before + 5);
+    let (_context, device) = OpenOptions::new().alone();
+    let before = taken(device);
+    let mut left = Extent::allocate(device.shm, 3 * GRANULE).unwrap();
+    let other = Extent::allocate(device.shm, GRANULE + 1).unwrap();
+    assert_eq!(taken(device), before + 5);
     assert!(other.offset() as usize >= left.offset() as usize + 3 * GRANULE);
     drop(other);
-    assert_eq!(taken(fabric), before + 3);
+    assert_eq!(taken(device), before + 3);
     left.leave();
     drop(left);
-    assert_eq!(taken(fabric), before + 3, "it was left");
+    assert_eq!(taken(device), before + 3, "it was left");
 }
 
 #[test]
 fn x03_who_takes_memory_inherits_the_lock_of_a_dead_one() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let lock = &fabric.shm.own.common.arena;
+    let (_context, device) = OpenOptions::new().alone();
+    let lock = &device.shm.own.common.arena;
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
-    let _extent = Extent::allocate(fabric.shm, GRANULE).unwrap();
+    let _extent = Extent::allocate(device.shm, GRANULE).unwrap();
     assert_eq!(lock.holder(), None);
 }
 
 #[test]
 fn what_was_given_back_is_left_alone_while_there_is_other_memory() {
-    let (_context, fabric) = OpenOptions::new().alone();
+    let (_context, device) = OpenOptions::new().alone();
     let mut last = 0;
     for _ in 0..3 {
-        let extent = Extent::allocate(fabric.shm, GRANULE).unwrap();
+        let extent = Extent::allocate(device.shm, GRANULE).unwrap();
         assert!(extent.offset() > last);
         last = extent.offset();
     }
@@ -48,15 +49,15 @@ fn what_was_given_back_is_left_alone_while_there_is_other_memory() {
 
 #[test]
 fn what_is_taken_again_is_zeroed() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let arena = &fabric.shm.arena();
+    let (_context, device) = OpenOptions::new().alone();
+    let arena = device.shm.arena();
     let take = || {
         sync::store(arena.next, 0);
-        Extent::allocate(fabric.shm, GRANULE).unwrap()
+        Extent::allocate(device.shm, GRANULE).unwrap()
     };
     let words = |extent: &Extent| {
         let at = extent.offset() as usize;
-        fabric.memory().slice::<AtomicU64>(at, GRANULE / size_of::<u64>()).unwrap()
+        device.shm.memory().slice::<AtomicU64>(at, GRANULE / size_of::<u64>()).unwrap()
     };
     let first = take();
     let at = first.offset();

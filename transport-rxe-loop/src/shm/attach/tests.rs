@@ -3,19 +3,20 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use super::*;
 use crate::inside::actor::Waiting;
 use crate::inside::attaching::{Directory, FORMAT, attach, limits};
+use crate::shm::attachment::leave_one;
 
 #[test]
 fn x07_threads_that_open_at_once_make_their_device_one_after_the_other() {
     let directory = Directory::new();
     let here = attach(&directory.path()).unwrap();
-    let failed = || OpenError::NoMemory { bytes: 1 };
+    let failed = || AttachError::Busy { path: directory.path().file() };
     let released = AtomicBool::new(false);
     let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
     thread::scope(|scope| {
         let other = Waiting::new(scope, || {
             here.device(|| {
                 assert!(released.load(SeqCst), "another thread is at it");
-                Err(failed())
+                Err::<u32, _>(failed())
             })
         });
         assert!(other.has_to_wait());
@@ -33,8 +34,8 @@ fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
     attach(path).unwrap();
     let deadline = Instant::now() + PATIENCE;
     let guard = SECOND.lock(deadline).unwrap();
-    let limits = limits().in_force(FORMAT.tables).unwrap();
-    let attempt = Attempt { guard, path, limits, format: &FORMAT, deadline };
+    let shape = limits().in_force(&FORMAT).unwrap();
+    let attempt = Attempt { guard, path, shape, format: &FORMAT, deadline };
     // As if the other one had come after the look for its file.
     assert!(attempt.found().unwrap().is_none());
     assert!(SECOND.all().next().unwrap().fd().is_none());
@@ -50,8 +51,8 @@ fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
     attach(other).unwrap();
     let deadline = Instant::now() + PATIENCE;
     let guard = CARELESS.lock(deadline).unwrap();
-    let limits = limits().in_force(FORMAT.tables).unwrap();
-    let attempt = Attempt { guard, path, limits, format: &FORMAT, deadline };
+    let shape = limits().in_force(&FORMAT).unwrap();
+    let attempt = Attempt { guard, path, shape, format: &FORMAT, deadline };
     // As where the program closes what the device opened, and another thread opens the other one.
     let lose = |kept: &'static Kept| {
         kept.descriptor().set(file::open_found(other).unwrap().unwrap());
@@ -60,12 +61,12 @@ fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
     let found = attempt.keep(file::open_found(path).unwrap().unwrap()).unwrap();
     assert!(attempt.join(found, lose(found)).unwrap().is_none());
     // Nobody lives there, and somebody here.
-    let dead = file::make(other, limits.bytes).unwrap();
+    let dead = file::make(other, shape.bytes).unwrap();
     found.descriptor().set(dead);
     assert!(attempt.enter(found).unwrap().is_none());
     assert_eq!(directory.files().len(), 1, "it was not asked about this one");
     file::unlink_fabric(path).unwrap();
-    let made = attempt.keep(file::make(path, limits.bytes).unwrap()).unwrap();
+    let made = attempt.keep(file::make(path, shape.bytes).unwrap()).unwrap();
     lose(made);
     assert!(attempt.make(made).unwrap().is_none());
     assert_eq!(directory.files(), [""; 0]);

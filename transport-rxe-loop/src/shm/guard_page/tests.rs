@@ -24,10 +24,10 @@ fn x04_where_addresses_have_fewer_bits_a_lower_one_is_drawn() {
 
 #[test]
 fn x03_nobody_lives_twice() {
-    let (_context, fabric) = OpenOptions::new().alone();
-    let file = fabric.shm.path().file();
+    let (_context, device) = OpenOptions::new().alone();
+    let file = device.shm.path().file();
     let file = std::fs::File::options().read(true).write(true).open(file).unwrap();
-    let me = fabric.me.to_word();
+    let me = device.shm.me().to_word();
     assert!(GuardPage::new(file.as_fd(), me).unwrap().is_none());
     assert!(GuardPage::new(file.as_fd(), me + 1).unwrap().is_some(), "nor did that one");
 }

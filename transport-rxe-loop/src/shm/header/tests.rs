@@ -1,26 +1,40 @@
 use super::*;
+use crate::sync::{AtomicU32, AtomicU64};
 
-const FORMAT: Format = Format { layout: layout(&[1, 2, 3]), tables: |_| 8192 };
+const FORMAT: Format = Format {
+    kinds: &["words", "halves"],
+    tables: |shape, plan| {
+        let _ = plan.table::<AtomicU64>(shape.entries[0] as usize);
+        let _ = plan.table::<AtomicU32>(shape.entries[1] as usize);
+    },
+};
+
+const SHAPE: Shape =
+    Shape { entries: [1024, 512, 0, 0, 0, 0, 0, 0], processes: 64, bytes: 52 << 20 };
 
 #[test]
 fn what_is_written_is_read_and_nothing_else_is_believed() {
-    let limits = Limits::default();
-    let good = numbers(&limits, &FORMAT);
-    assert_eq!(judge(&good, limits.bytes, &FORMAT), Ok(limits));
-    assert_eq!(judge(&good, limits.bytes - 4096, &FORMAT), Err(NotOurs::Damaged));
-    assert_eq!(judge(&good, limits.bytes + 4096, &FORMAT), Err(NotOurs::Damaged));
+    let good = numbers(&SHAPE, &FORMAT);
+    assert_eq!(judge(&good, SHAPE.bytes, &FORMAT), Ok(SHAPE));
+    assert_eq!(judge(&good, SHAPE.bytes - 4096, &FORMAT), Err(NotOurs::Damaged));
+    assert_eq!(judge(&good, SHAPE.bytes + 4096, &FORMAT), Err(NotOurs::Damaged));
     for at in 0..WORDS {
         for value in [0, good[at] ^ 1, good[at] + 1, good[at] | 1 << 32, u64::MAX] {
+            if value == good[at] {
+                // Of a kind that the format has not; or the bit was set.
+                assert!(at == 2 || value == 0 && at >= 5 + FORMAT.kinds.len());
+                continue;
+            }
             let mut words = good;
             words[at] = value;
             let expected = match at {
                 0 => NotOurs::Magic,
                 1 => NotOurs::Version { found: value },
                 2 => NotOurs::Layout,
-                8 if (1..=254).contains(&value) => continue,
+                3 if (1..=254).contains(&value) => continue,
                 _ => NotOurs::Damaged,
             };
-            assert_eq!(judge(&words, limits.bytes, &FORMAT), Err(expected), "{at} {value}");
+            assert_eq!(judge(&words, SHAPE.bytes, &FORMAT), Err(expected), "{at} {value}");
         }
     }
     assert_eq!(judge(&[0; WORDS], 0, &FORMAT), Err(NotOurs::Magic));
@@ -28,9 +42,29 @@ fn what_is_written_is_read_and_nothing_else_is_believed() {
 
 #[test]
 fn x02_builds_whose_tables_differ_refuse_each_other() {
-    let other = Format { layout: layout(&[1, 3, 2]), ..FORMAT };
-    let words = numbers(&Limits::default(), &FORMAT);
-    assert_eq!(judge(&words, Limits::default().bytes, &other), Err(NotOurs::Layout));
-    let larger = Format { tables: |_| 64 << 20, ..FORMAT };
-    assert_eq!(judge(&words, Limits::default().bytes, &larger), Err(NotOurs::Damaged));
+    let words = numbers(&SHAPE, &FORMAT);
+    let read = |tables| judge(&words, SHAPE.bytes, &Format { tables, ..FORMAT });
+    // The same tables in another order.
+    let other = read(|shape, plan| {
+        let _ = plan.table::<AtomicU32>(shape.entries[1] as usize);
+        let _ = plan.table::<AtomicU64>(shape.entries[0] as usize);
+    });
+    assert_eq!(other, Err(NotOurs::Layout));
+    // What lies in a table has another size.
+    let other = read(|shape, plan| {
+        let _ = plan.table::<AtomicU64>(shape.entries[0] as usize);
+        let _ = plan.table::<AtomicU64>(shape.entries[1] as usize);
+    });
+    assert_eq!(other, Err(NotOurs::Layout));
+    // They have another number in common.
+    let other = read(|shape, plan| {
+        (FORMAT.tables)(shape, plan);
+        plan.note(7);
+    });
+    assert_eq!(other, Err(NotOurs::Layout));
+    let larger = read(|shape, plan| {
+        let _ = plan.table::<AtomicU64>(shape.entries[0] as usize + (8 << 20));
+        let _ = plan.table::<AtomicU32>(shape.entries[1] as usize);
+    });
+    assert_eq!(larger, Err(NotOurs::Damaged));
 }

@@ -5,14 +5,14 @@ use crate::protocol::life::{LAST_GENERATION, after};
 
 #[test]
 fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generations_begin_anew() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     // As if each of the others had been taken and given back as often as can be counted.
-    for slot in fabric.memory.mrs().all() {
+    for slot in device.memory.mrs().all() {
         slot.life().be_as_old_as_can_be();
     }
     let pd = context.alloc_pd();
     let key = || {
-        fabric.memory.mrs().go_on_at(5);
+        device.memory.mrs().go_on_at(5);
         pd.allocate(8, cq_core::setup::Access::empty()).unwrap().lkey()
     };
     let keys = [(); 3].map(|()| key());
@@ -32,4 +32,21 @@ fn no_number_is_that_of_the_one_before_it_in_a_table_of_any_size() {
             }
         }
     }
+}
+
+#[test]
+fn each_table_counts_what_is_claimed_of_it() {
+    let (_context, device) = OpenOptions::new().alone();
+    let (engine, completions) = (device.engine, device.completions);
+    let counts = || {
+        let next = [engine.qps().next, device.memory.mrs().next, completions.cqs().next];
+        let rest = [engine.srqs().next, completions.channels().next];
+        [next.map(sync::load).as_slice(), &rest.map(sync::load)].concat()
+    };
+    let mut expected = counts();
+    let place = device.shm.place();
+    let (index, _) = engine.qps().claim(place).unwrap();
+    engine.qps().at(index).life().end(place);
+    expected[0] += 1;
+    assert_eq!(counts(), expected);
 }

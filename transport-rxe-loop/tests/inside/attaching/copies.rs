@@ -1,7 +1,7 @@
 //! Two copies of the library in one process: two registries, each with descriptors of its own.
 
 use super::*;
-use crate::shm::attach::leave;
+use crate::shm::attachment::leave;
 use crate::shm::liveness::Liveness;
 use crate::shm::registry::Registry;
 

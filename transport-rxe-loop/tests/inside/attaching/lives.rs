@@ -304,11 +304,11 @@ fn x07_a_gate_that_is_never_left_is_an_error_and_a_dead_gatekeeper_is_none() {
 #[test]
 fn a_full_fabric_is_an_error_until_a_dead_process_is_swept() {
     let directory = Directory::new();
-    let two = Limits { processes: 2, ..limits() };
+    let two = Shape { processes: 2, ..limits() };
     let here = REGISTRY.attach(&directory.path(), &two, &FORMAT).unwrap();
     let mut actor = Actor::play("user", &directory);
     let owner = actor.number() as u32;
-    assert_eq!(here.limits().processes, 2);
+    assert_eq!(here.shape().processes, 2);
     static OTHER: Registry = Registry::new();
     let full = AttachError::TooManyProcesses { path: directory.path().file(), max: 2 };
     let again = || OTHER.attach(&directory.path(), &limits(), &FORMAT);
@@ -346,7 +346,7 @@ fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
     assert_ne!(here.owner() as u16, owner as u16, "the lock on its byte tells that it is taken");
     for value in [0, u32::MAX, 0] {
         // Through the mapping: to close the file would end this process' own locks.
-        header::claims(here.memory(), here.limits()).iter().for_each(|word| store(word, value));
+        header::claims(here.memory(), here.shape()).iter().for_each(|word| store(word, value));
         assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
     }
     static OTHER: Registry = Registry::new();

@@ -123,11 +123,11 @@ pub fn interrupted(directory: &Path) {
                 }
             }
         });
-        let larger = Limits { bytes: 8 << 20, ..limits() };
+        let larger = Shape { bytes: 8 << 20, ..limits() };
         for number in 0..8 {
             let path = path(directory, &format!("x{number}"));
             let here = REGISTRY.attach(&path, &larger, &FORMAT).unwrap();
-            assert_eq!(fs::metadata(path.file()).unwrap().len(), here.limits().bytes);
+            assert_eq!(fs::metadata(path.file()).unwrap().len(), here.shape().bytes);
         }
         done.store(true, Relaxed);
     });
@@ -185,7 +185,7 @@ pub fn little_memory(directory: &Path) {
         return;
     }
     let (x, y) = (path(directory, "x"), path(directory, "y"));
-    let of = |bytes| Limits { bytes, ..limits() };
+    let of = |bytes| Shape { bytes, ..limits() };
     let full = |path: &FabricPath, bytes| AttachError::Full { path: path.file(), bytes };
     let error = REGISTRY.attach(&x, &of(16 << 20), &FORMAT).unwrap_err();
     assert_eq!(error, full(&x, 16 << 20));

@@ -24,8 +24,8 @@ fn x02_the_file_is_for_this_user_alone_and_reserved_in_full() {
     let here = attach(&directory.path()).unwrap();
     assert_eq!(mode(&directory.path()), 0o600);
     let metadata = fs::metadata(directory.path().file()).unwrap();
-    assert_eq!(metadata.len(), here.limits().bytes);
-    assert!(metadata.blocks() * 512 >= here.limits().bytes, "{}", metadata.blocks());
+    assert_eq!(metadata.len(), here.shape().bytes);
+    assert!(metadata.blocks() * 512 >= here.shape().bytes, "{}", metadata.blocks());
     let words = here.memory().slice::<AtomicU32>(4096, (here.memory().len() - 4096) / 4).unwrap();
     assert!(words.iter().all(|word| word.load(Relaxed) == 0), "what is new is zeros");
 }
@@ -99,7 +99,7 @@ fn x02_a_file_that_nobody_uses_is_replaced_whatever_is_in_it() {
         fs::write(path.file(), content).unwrap();
         fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
         let here = attach(&path).unwrap();
-        assert_eq!((here.owners().count(), here.limits()), (1, &limits()));
+        assert_eq!((here.owners().count(), here.shape()), (1, &limits()));
     }
 }
 
@@ -132,9 +132,10 @@ fn x02_a_file_of_the_dead_is_replaced_by_one_with_the_limits_asked_for() {
     actor.kill();
     actor.ended();
     assert_eq!(inode(&directory.path()), before, "it is still there");
-    let wanted = Limits { channels: 64, ..limits() };
+    let mut wanted = limits();
+    wanted.entries[0] = 64;
     let here = REGISTRY.attach(&directory.path(), &wanted, &FORMAT).unwrap();
-    assert_eq!((here.owners().count(), here.limits().channels), (1, 64));
+    assert_eq!((here.owners().count(), here.shape().entries[0]), (1, 64));
     assert_eq!(directory.files().len(), 1);
     assert_eq!(times_open(std::process::id(), before), 0, "it does not keep the old one");
 }
@@ -157,9 +158,12 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     word(0, 0, NotOurs::Magic);
     word(8, VERSION + 1, NotOurs::Version { found: VERSION + 1 });
     word(16, 8, NotOurs::Layout);
-    for at in (24..72).step_by(8) {
-        for value in [0, 3 << 20, u64::MAX] {
-            word(at, value, NotOurs::Damaged);
+    for at in (24..104).step_by(8) {
+        for value in [0u64, 3 << 20, u64::MAX] {
+            // Of a kind that the format has not there is nothing.
+            if good[at..at + 8] != value.to_le_bytes() {
+                word(at as u64, value, NotOurs::Damaged);
+            }
         }
     }
     let file = fs::OpenOptions::new().write(true).open(path.file()).unwrap();

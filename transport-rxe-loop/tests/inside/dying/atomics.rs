@@ -47,7 +47,7 @@ fn counts() {
 
 /// Who adds to the word of a process that is stopped at a step of the first time that it does so.
 struct Requester {
-    fabric: &'static Device,
+    device: &'static Device,
     remote: RemoteAddr,
     answers: OwnedRegion,
     qp: QueuePair,
@@ -74,7 +74,7 @@ impl Requester {
         }
         victim.order(qp.number());
         assert_eq!(victim.hear(), "ready");
-        Self { fabric: context.device(), remote, answers, qp, cq, victim }
+        Self { device: context.device(), remote, answers, qp, cq, victim }
     }
 
     fn add(&mut self, nth: u64) {
@@ -95,13 +95,13 @@ impl Requester {
 
     /// Whether what the oldest request has begun is still waited for.
     fn has_begun(&self) -> bool {
-        sync::load(&self.fabric.engine.own(self.qp.number()).begun[0]) != 0
+        sync::load(&self.device.engine.own(self.qp.number()).begun[0]) != 0
     }
 
     /// The victim goes on, and says what its word holds once nothing is asked of it any more.
     fn goes_on(mut self) -> u64 {
         self.victim.signal(Signal::CONT);
-        let stages = &self.fabric.memory.stages();
+        let stages = &self.device.memory.stages();
         until("no stage is in use", || {
             stages.all().all(|stage| stage.head.word.seen().state().is_none())
         });
@@ -157,7 +157,7 @@ fn x05_who_resets_its_queue_pair_leaves_what_it_has_begun() {
         // Its own thread is at it, and says that its peer does not answer.
         until("it is reset", || requester.qp.modify(&QpAttr::to(state)).is_ok());
         until("its stage is left", || {
-            let mut own = requester.fabric.memory.stages().of(requester.fabric.shm.place());
+            let mut own = requester.device.memory.stages().of(requester.device.shm.place());
             own.all(|stage| matches!(stage.head.word.seen().state(), None | Some(State::Orphaned)))
         });
         assert!(!requester.has_begun());

@@ -14,23 +14,23 @@ use rustix::process::Signal;
 
 use super::steps::{die_there, mortal_at};
 use crate::api::ah::AddressVector;
+use crate::api::ah::Destination;
+use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
-use crate::api::datagram::Destination;
+use crate::api::limits::Limits;
 use crate::api::mr::MemoryRegion;
 use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::api::state::QpState;
-use crate::engine::shared_receives;
-use crate::error::ModifyError;
+use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::{Actor, die_with_parent, order, say, until};
 use crate::inside::audit::Estate;
 use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::protocol::steps::Step;
 use crate::protocol::window::Shut;
-use crate::shm::limits::Limits;
 use crate::sync::{self, AtomicU64};
 
 /// Longer than a process is waited for that lives and does not get on, where that has an end.
@@ -40,7 +40,7 @@ const QKEY: u32 = 0x77;
 
 /// The peer of a process that is stopped in the middle of a WRITE.
 struct Target {
-    fabric: &'static Device,
+    device: &'static Device,
     qp: QueuePair,
     region: MemoryRegion,
     words: &'static [AtomicU64],
@@ -54,7 +54,7 @@ impl Target {
         let name = format!("{name}-{}", std::process::id());
         let limits = Limits { bytes: 4 << 20, ..Limits::default() };
         let context = OpenOptions::new().fabric(&name).limits(limits).open("loop0").unwrap();
-        let (fabric, pd) = (context.device(), context.alloc_pd());
+        let (device, pd) = (context.device(), context.alloc_pd());
         let cq = context.create_cq(4, None).unwrap();
         let words = Vec::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect());
         let access = Access::LOCAL_WRITE | Access::REMOTE | Access::MW_BIND;
@@ -69,10 +69,10 @@ impl Target {
         victim.order(format!("{} {addr} {rkey}", qp.number()));
         until("it is stopped", || victim.is_stopped());
         assert!(
-            Shut::after_change().is_open(&fabric.engine.qp(peer).send.copying),
+            Shut::after_change().is_open(&device.engine.qp(peer).send.copying),
             "in the middle of it"
         );
-        Self { fabric, qp, region, words, victim, cq, pd }
+        Self { device, qp, region, words, victim, cq, pd }
     }
 
     /// The process goes on, and ends well.
@@ -147,16 +147,16 @@ fn x07_a_window_is_not_waited_for_long_while_a_stopped_process_may_write() {
 
 #[test]
 fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
-    let Target { fabric, region: _region, cq: _cq, mut qp, victim, .. } = Target::new("place");
-    let mine = || Estate::of(fabric, fabric.shm.place()).qps;
+    let Target { device, region: _region, cq: _cq, mut qp, victim, .. } = Target::new("place");
+    let mine = || Estate::of(device, device.shm.place()).qps;
     assert_eq!(qp.modify(&QpAttr::to(QpState::Reset)), Err(ModifyError::PeerSuspended));
     assert_eq!(qp.state(), QpState::Err, "its peer is shut out all the same");
     drop(qp);
-    deaths::look(fabric);
+    deaths::look(device);
     assert_eq!(mine(), 1, "its place is nobody else's yet");
     Target::goes_on(victim);
     until("its place is free", || {
-        deaths::look(fabric);
+        deaths::look(device);
         mine() == 0
     });
 }
@@ -179,7 +179,7 @@ fn idles() {
 fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
     let name = format!("idle-{}", std::process::id());
     let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
-    let (fabric, pd) = (context.device(), context.alloc_pd());
+    let (device, pd) = (context.device(), context.alloc_pd());
     let cq = context.create_cq(4, None).unwrap();
     let mut other = Actor::start("inside::dying::copying::idles", &[(super::FABRIC, &name)]);
     let number = other.number() as u32;
@@ -187,7 +187,7 @@ fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
     qp.connect(number).unwrap();
     other.order(qp.number());
     assert_eq!(other.hear(), "connected");
-    let copying = &fabric.engine.qp(number).send.copying;
+    let copying = &device.engine.qp(number).send.copying;
     for state in [QpState::Err, QpState::Reset] {
         copying.open();
         assert_eq!(qp.modify(&QpAttr::to(state)), Ok(()), "to {state}");
@@ -244,7 +244,7 @@ fn send(qp: &mut QueuePair, peer: u32, cq: &mut Cq) -> WcStatus {
 fn x07_a_receive_whose_process_does_not_answer_is_given_back() {
     let name = format!("receives-{}", std::process::id());
     let context = OpenOptions::new().fabric(&name).copying_by_service().open("loop0").unwrap();
-    let (fabric, pd) = (context.device(), context.alloc_pd());
+    let (device, pd) = (context.device(), context.alloc_pd());
     let (here, mut cq) = (context.attributes(), context.create_cq(8, None).unwrap());
     let mut other = Actor::start("inside::dying::copying::receives", &[(super::FABRIC, &name)]);
     let [number, datagrams, srq] = [(); 3].map(|()| other.number() as u32);
@@ -256,7 +256,7 @@ fn x07_a_receive_whose_process_does_not_answer_is_given_back() {
     other.signal(Signal::STOP);
     until("it is stopped", || other.is_stopped());
 
-    let pool = shared_receives::queue(fabric.engine, fabric.engine.srq(srq)).unwrap();
+    let pool = pool_of(device.engine, device.engine.srq(srq)).unwrap();
     let waits = || (pool.len(), pool.taken().count());
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let to = Destination { ah: &ah, qp_num: datagrams, qkey: QKEY };

@@ -73,11 +73,11 @@ fn loses_it() {
             "work" => side.work(),
             "make" => drop(Side::new(open(), 3)),
             "find" => {
-                let dead = side.fabric().die_at(40);
-                assert!(side.fabric().is_dead(dead), "it can tell");
+                let dead = side.fabric().shm.die_at(40);
+                assert!(side.fabric().shm.is_dead(dead), "it can tell");
                 until("the dead is swept up after", || {
                     deaths::look(side.fabric());
-                    side.fabric().others().all(|other| other != dead)
+                    side.fabric().shm.others().all(|other| other != dead)
                 });
             }
             order => panic!("{order}?"),
@@ -86,11 +86,11 @@ fn loses_it() {
     }
 }
 
-fn lose(how: &str, fabric: &'static Device) {
+fn lose(how: &str, device: &'static Device) {
     match how {
         // SAFETY: what this process goes on with are its streams, and what is tested.
         "close_range" => unsafe { assert_eq!(libc::close_range(3, u32::MAX, 0), 0) },
-        "read" => drop(File::open(fabric.shm.path().file()).unwrap()),
+        "read" => drop(File::open(device.shm.path().file()).unwrap()),
         how => panic!("{how}?"),
     }
 }
@@ -98,7 +98,7 @@ fn lose(how: &str, fabric: &'static Device) {
 fn goes_on_having_lost_it(how: &str) {
     let name = format!("lost-{how}-{}", std::process::id());
     let mut side = Side::new(OpenOptions::new().fabric(&name).open("loop0").unwrap(), 1);
-    let (fabric, environment) = (side.fabric(), [(FABRIC, name.as_str()), (HOW, how)]);
+    let (device, environment) = (side.fabric(), [(FABRIC, name.as_str()), (HOW, how)]);
     let mut other = Actor::start("inside::dying::descriptors::loses_it", &environment);
     for end in &mut side.ends {
         let peer: Address = other.hear().parse().unwrap();
@@ -110,14 +110,14 @@ fn goes_on_having_lost_it(how: &str) {
         other.order(what);
         assert_eq!(other.hear(), "false", "{what}: nothing of its own fails");
     };
-    let owner = fabric.shm.others().next().unwrap();
-    let estate = Estate::of(fabric, owner.place());
+    let owner = device.shm.others().next().unwrap();
+    let estate = Estate::of(device, owner.place());
     tell("work");
     tell("lose");
     for nth in 0..ROUNDS {
-        assert!(fabric.shm.is_alive(owner.place()) && !fabric.shm.is_dead(owner));
-        assert!(deaths::look(fabric), "it has not left");
-        assert!(fabric.shm.others().eq([owner]), "nobody takes its place");
+        assert!(device.shm.is_alive(owner.place()) && !device.shm.is_dead(owner));
+        assert!(deaths::look(device), "it has not left");
+        assert!(device.shm.others().eq([owner]), "nobody takes its place");
         if nth % 10 == 0 {
             tell("make");
             // What others make is in nobody's way.
@@ -128,18 +128,18 @@ fn goes_on_having_lost_it(how: &str) {
         assert!(!side.fails(), "{:?}", side.ends);
     }
     assert!(side.ends.iter().all(|end| end.arrived > 0 && end.received() > 0));
-    assert_eq!(Estate::of(fabric, owner.place()), estate, "nothing of it was freed");
+    assert_eq!(Estate::of(device, owner.place()), estate, "nothing of it was freed");
     tell("find");
     until("its memory is reached directly again", || {
-        matches!(fabric.memory.means.of(fabric, owner.place()), AccessPath::Direct(..))
+        matches!(device.memory.paths().of(device.memory, owner.place()), AccessPath::Direct(..))
     });
     other.signal(Signal::KILL);
     drop(other);
     until("it is found dead, and nothing is left", || {
-        deaths::look(fabric);
-        fabric.shm.others().count() == 0 && audit::ownerless(fabric).is_empty()
+        deaths::look(device);
+        device.shm.others().count() == 0 && audit::ownerless(device).is_empty()
     });
-    assert_eq!(Estate::of(fabric, owner.place()), Estate::default());
+    assert_eq!(Estate::of(device, owner.place()), Estate::default());
 }
 
 fn open_again(name: &str) -> Context {

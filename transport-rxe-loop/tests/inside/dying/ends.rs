@@ -26,7 +26,6 @@ use crate::engine::remote_requests;
 use crate::engine::responder::Responder;
 use crate::engine::send_queue;
 use crate::inside::chance::Chance;
-use crate::memory::copy_guard::CopyGuard;
 use crate::sync::{self, AtomicU64};
 
 pub const DEPTH: usize = 8;
@@ -297,23 +296,22 @@ impl End {
 
     /// Takes the peer's next receive, and does not use it: as if that one did not answer.
     fn hesitate(&mut self) {
-        let (fabric, number) = (self.qp.fabric(), self.number());
-        let (slot, turn) = (fabric.engine.qp(number), &fabric.engine.own(number).turn);
+        let (engine, number) = (self.qp.place.engine, self.number());
+        let (slot, turn) = (engine.qp(number), &engine.own(number).turn);
         turn.seize();
-        let peer =
-            Responder::new(fabric, sync::load(fabric.engine.dest(number)), number, slot.qp_type());
+        let peer = Responder::new(engine, sync::load(engine.dest(number)), number, slot.qp_type());
         {
-            let _window = fabric.engine.copy_guard(number);
+            let _guard = engine.copy_guard(number);
             if let Ok(receive) = peer.receive(&slot.send.ahead, 0) {
                 peer.give_back(&receive);
             }
         }
         if peer.has_failed() {
-            remote_requests::leave(fabric.engine, peer.number());
+            remote_requests::leave(engine, peer.number());
         }
         turn.abandon();
         // Whoever kicked meanwhile found the turn taken.
-        send_queue::run(fabric.engine, number);
+        send_queue::run(engine, number);
     }
 
     /// Whether everything that was posted has completed.

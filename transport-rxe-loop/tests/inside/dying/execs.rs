@@ -156,7 +156,7 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
         assert_eq!(post(qp, kind), WcStatus::SUCCESS, "{kind}");
     }
     let owner = fabric.shm.others().next().unwrap();
-    let found = fabric.memory.means.of(fabric, owner.place());
+    let found = fabric.memory.paths().of(fabric.memory, owner.place());
     let AccessPath::Direct(process) = found else { panic!("{found:?}") };
     own.write(0, &[0xaa; 128]).unwrap();
     let mut other = replace(other);

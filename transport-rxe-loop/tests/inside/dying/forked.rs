@@ -20,14 +20,17 @@ use cq_core::wr::{RecvWr, SendWr};
 use super::ends::{Address, End, Memory, OUTSTANDING, Outcome};
 use super::work::{Near, poll};
 use super::{FABRIC, open};
+use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
+use crate::api::cq::moderation::ModerateError;
+use crate::api::cq::resize::ResizeError;
 use crate::api::device::Context;
 use crate::api::pd::ProtectionDomain;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
-use crate::error::{CreateError, ModerateError, ModifyError, RegisterError, ResizeError};
+use crate::error::{CreateError, RegisterError};
 use crate::inside::actor::{PATIENCE, die_with_parent, say, until};
 use crate::inside::audit;
 use crate::inside::chance::Chance;
@@ -231,13 +234,13 @@ fn x07_a_forked_child_can_do_nothing_with_what_it_inherits_and_everything_with_i
 fn forks_in_the_midst() {
     die_with_parent();
     let context = open();
-    let reach = context.device().reach();
+    let memory = context.device().memory;
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let own = (pd.create_qp(&QpInit::new(&cq)).unwrap(), region);
     // Other threads copy for another process, and change what windows are bound to.
-    let copies = CopyGuard::open_to_own(context.device(), reach.copier().copying());
-    let changes = reach.windows().hold();
+    let copies = CopyGuard::open_to_own(memory, memory.copier().copying());
+    let changes = memory.windows().hold();
     let inherited = inherit(&own);
     let pid = fork(|| {
         die_with_parent();
@@ -260,7 +263,7 @@ fn x07_a_forked_child_does_not_wait_for_the_threads_of_its_parent() {
 /// that waits for who asks for it.
 fn waits_for_a_signal() -> bool {
     let context = open();
-    context.device().service().watch(context.device()).unwrap();
+    context.device().shm.watch().unwrap();
     // SAFETY: the sets are initialised by `sigemptyset`, and the calls take nothing else.
     unsafe {
         let (mut wanted, mut took) = (std::mem::zeroed(), 0);
@@ -286,7 +289,7 @@ fn waits_for_signals() {
     assert_eq!(exit_code(pid), 0, "a process that opened the device");
     let pid = fork(|| {
         let context = open();
-        context.device().service().watch(context.device())?;
+        context.device().shm.watch()?;
         let pid = fork(waits);
         (exit_code(pid) == 0).then_some(()).ok_or_else(|| "its child took it".into())
     });

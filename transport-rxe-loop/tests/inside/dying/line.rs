@@ -138,7 +138,7 @@ impl Line {
 pub struct Survivor {
     context: Context,
     pub pd: ProtectionDomain,
-    pub fabric: &'static Device,
+    pub device: &'static Device,
     pub lines: Vec<Line>,
     pub chance: Chance,
     /// What this process has while it has its lines.
@@ -149,10 +149,10 @@ impl Survivor {
     /// With so many lines, to victims that `start` starts.
     pub fn new(lines: usize, seed: u64, start: impl Fn() -> Actor) -> Self {
         let context = open();
-        let (pd, fabric) = (context.alloc_pd(), context.device());
+        let (pd, device) = (context.alloc_pd(), context.device());
         let lines = (0..lines).map(|_| Line::new(&context, &pd, start())).collect();
-        let estate = Estate::of(fabric, fabric.shm.place());
-        Self { context, pd, fabric, lines, chance: Chance::new(seed), estate }
+        let estate = Estate::of(device, device.shm.place());
+        Self { context, pd, device, lines, chance: Chance::new(seed), estate }
     }
 
     /// Works with all, and connects who has come.
@@ -203,7 +203,7 @@ impl Survivor {
         let mut last = Vec::new();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let left = audit::ownerless(self.fabric);
+            let left = audit::ownerless(self.device);
             if left.is_empty() {
                 return;
             }

@@ -114,7 +114,7 @@ fn lives(step: Step, time: usize) -> Outcome<()> {
             let dead =
                 mortal_at("inside::dying::steps::leaves_work", &fabric(), held, 5, Signal::KILL);
             let _ended = dead.ended();
-            while deaths::look(shared) && shared.others().count() > 1 {}
+            while deaths::look(shared) && shared.shm.others().count() > 1 {}
         }
         round += 1;
     }
@@ -157,7 +157,7 @@ fn goes_on() {
             me.lines[0].expect_the_end(time % 2 == 1);
             me.use_device();
             me.nothing_is_left_of_the_dead();
-            assert_eq!(Estate::of(me.fabric, me.fabric.shm.place()), me.estate, "{step:?} {time}");
+            assert_eq!(Estate::of(me.device, me.device.shm.place()), me.estate, "{step:?} {time}");
             say(format!("{step:?} {time} {}", if died { "died" } else { "never came" }));
         }
     }

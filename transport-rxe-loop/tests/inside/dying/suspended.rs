@@ -18,6 +18,7 @@ use crate::api::attr::QpAttr;
 use crate::api::channel::CompletionChannel;
 use crate::api::cq::Cq;
 use crate::api::device::Context;
+use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::pd::ProtectionDomain;
 use crate::api::state::QpState;
@@ -25,7 +26,6 @@ use crate::inside::actor::{Actor, NO_ORDERS, PATIENCE, die_with_parent, say, unt
 use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
 use crate::protocol::steps::Step;
-use crate::shm::limits::Limits;
 
 /// Longer than a lock is waited for.
 const LONG: Duration = Duration::from_millis(2500);

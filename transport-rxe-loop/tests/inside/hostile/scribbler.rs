@@ -8,10 +8,10 @@ use std::time::Instant;
 use super::{LIMITS, ROUND, SEED, fabric, number};
 use crate::inside::actor::{die_with_parent, until};
 use crate::inside::chance::Chance;
-use crate::layout;
-use crate::shm::header::BYTES as HEADER;
+use crate::lifecycle::device::FORMAT;
 use crate::shm::mapping::Mapping;
 use crate::shm::name::FabricPath;
+use crate::shm::plan::Plan;
 use crate::sync::{self, AtomicU32};
 
 /// A number as a stranger might write it: any, a small one, the highest, or close to `seen`.
@@ -36,7 +36,7 @@ struct Used {
 
 impl Used {
     fn of(words: &[AtomicU32]) -> Self {
-        let end = (HEADER + (layout::FORMAT.tables)(&LIMITS)) / 4;
+        let end = Plan::measure(&LIMITS.shape(), &FORMAT).end() / 4;
         let used =
             |range: Range<usize>| range.filter(|&index| sync::load(&words[index]) != 0).collect();
         Self { tables: used(0..end), rings: used(end..words.len()) }

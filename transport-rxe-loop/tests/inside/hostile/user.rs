@@ -89,7 +89,7 @@ impl Things {
 
     /// The number of any queue pair that there seems to be.
     fn anybody(&self, chance: &mut Chance) -> u32 {
-        let qps = self.context.device().tables().qps.all();
+        let qps = self.context.device().engine.qps().all();
         let some = chance.below(qps.len());
         let found =
             qps.iter().cycle().skip(some).take(qps.len()).map(|slot| identity::read(slot).number);
@@ -98,7 +98,7 @@ impl Things {
 
     /// The memory of any region that there seems to be.
     fn anywhere(&self, chance: &mut Chance) -> RemoteAddr {
-        let mrs = self.context.device().tables().mrs.all();
+        let mrs = self.context.device().memory.mrs().all();
         let some = chance.below(mrs.len());
         let mut found = mrs.iter().cycle().skip(some).take(mrs.len());
         let found = found.find(|slot| sync::load(&slot.key) != 0);

@@ -4,12 +4,14 @@ use super::*;
 use crate::api::channel::CompletionChannel;
 use crate::api::device::Context;
 use crate::api::open::OpenOptions;
-use crate::completion::moderation::{look, now};
+use crate::completion::moderation::{self, now};
+use crate::completion::queue::CqSlot;
+use crate::engine::complete;
 use crate::inside::actor::until;
-use crate::layout::{CqSlot, Entry as _};
 use crate::lifecycle::Device;
 use crate::protocol::lock::Owner;
 use crate::protocol::moderation::News;
+use crate::shm::table::Entry as _;
 
 /// A place where nobody lives.
 const PLACE: u16 = 34;
@@ -19,9 +21,9 @@ const LONG: u16 = u16::MAX;
 
 #[test]
 fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
-    let lock = &fabric.completions.cq(cq.queue.index()).fanin.lock;
+    let lock = &device.completions.cq(cq.queue.index).fanin.lock;
     assert!(lock.try_enter(Owner::new(PLACE, 1)));
     cq.moderate(2, LONG).unwrap();
     assert_eq!(lock.holder(), None);
@@ -29,15 +31,15 @@ fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
 
 #[test]
 fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_others() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let channel = context.create_channel().unwrap();
     let mut mute = context.create_cq(4, None).unwrap();
     mute.moderate(2, LONG).unwrap();
     let mut cq = context.create_cq(4, Some(&channel)).unwrap();
     cq.moderate(1, LONG).unwrap();
-    let index = cq.queue.index();
-    let looks_at = |index| fabric.engine.alarms.looks_at(index);
-    assert!(!looks_at(mute.queue.index()) && !looks_at(index));
+    let index = cq.queue.index;
+    let looks_at = |index| device.completions.moderated().contains(&index);
+    assert!(!looks_at(mute.queue.index) && !looks_at(index));
     cq.moderate(2, LONG).unwrap();
     assert!(looks_at(index));
     cq.moderate(1, 0).unwrap();
@@ -45,9 +47,16 @@ fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_other
     assert!(!looks_at(index));
 }
 
+/// As the service thread looks at a queue: for how many nanoseconds there is nothing to do.
+fn look(device: &'static Device, index: u32) -> Option<u64> {
+    let left = moderation::look(device.completions, index, device.engine);
+    complete::fail_overran(device.engine);
+    left
+}
+
 /// A queue whose events are held back, in a fabric whose service thread is not there to raise them.
 struct Scene {
-    fabric: &'static Device,
+    device: &'static Device,
     cq: Cq,
     channel: CompletionChannel,
     _context: Context,
@@ -55,24 +64,24 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let (context, fabric) = OpenOptions::new().alone();
+        let (context, device) = OpenOptions::new().alone();
         let channel = context.create_channel().unwrap();
         let cq = context.create_cq(4, Some(&channel)).unwrap();
-        Self { fabric, cq, channel, _context: context }
+        Self { device, cq, channel, _context: context }
     }
 
     fn slot(&self) -> &'static CqSlot {
-        self.fabric.completions.cq(self.cq.queue.index())
+        self.device.completions.cq(self.cq.queue.index)
     }
 
     fn look(&self) -> Option<u64> {
-        look(self.fabric, self.cq.queue.index())
+        look(self.device, self.cq.queue.index)
     }
 
     /// A completion comes at a time, of which `slot` holds the event back for so many microseconds.
     fn hold(&mut self, slot: &CqSlot, at: u64, period: u16) -> Alert {
         assert_eq!(self.cq.arm(Notify::Next), Ok(Armed::Armed));
-        let queue = ring(self.fabric, self.slot().fanin.place()).unwrap();
+        let queue = ring(self.device.completions, self.slot().fanin.place()).unwrap();
         let setting = Setting { count: u16::MAX, period };
         assert_eq!(slot.moderation.set(queue.control(), setting), Alert::None);
         slot.moderation.alert(queue.control(), News { all: 1, ..News::default() }, || at)
@@ -94,7 +103,7 @@ fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
     until("the event is not due yet", || {
         let mut scene = Scene::new();
         let (slot, start) = (scene.slot(), now() - 1_000_000);
-        let queue = ring(scene.fabric, slot.fanin.place()).unwrap();
+        let queue = ring(scene.device.completions, slot.fanin.place()).unwrap();
         assert_eq!(scene.hold(slot, start, 1), Alert::Call);
         let none = Setting::default();
         assert_eq!(slot.moderation.set(queue.control(), none), Alert::Raise);
@@ -109,11 +118,11 @@ fn n12_an_alarm_moves_on_to_the_event_that_is_held_back_by_then() {
 #[test]
 fn n12_the_events_of_other_processes_are_left_to_them() {
     let mut scene = Scene::new();
-    let (index, _) = scene.fabric.completions.cqs().claim(PLACE).unwrap();
-    let theirs = scene.fabric.completions.cq(index);
+    let (index, _) = scene.device.completions.cqs().claim(PLACE).unwrap();
+    let theirs = scene.device.completions.cq(index);
     assert_eq!(scene.hold(theirs, now() - 1_000_000, 1), Alert::Call);
     let alarm = theirs.moderation.alarm();
-    assert_eq!(look(scene.fabric, index), None);
+    assert_eq!(look(scene.device, index), None);
     assert_eq!(theirs.moderation.alarm(), alarm);
     theirs.life().end(PLACE);
 }

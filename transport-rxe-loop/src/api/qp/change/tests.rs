@@ -36,14 +36,14 @@ fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
 
 #[test]
 fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribute() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let words = |qp: &QueuePair| {
         let slot = qp.place.slot;
         let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry];
         let rest = [&slot.min_rnr_timer, &slot.max_rd_atomic, &slot.max_dest_rd_atomic];
-        let all = all.into_iter().chain(rest).chain([fabric.engine.dest(qp.number())]);
+        let all = all.into_iter().chain(rest).chain([device.engine.dest(qp.number())]);
         all.map(sync::load).collect::<Vec<_>>()
     };
     let fails = |qp: &QueuePair| assert!(identity::fail(qp.place.slot, qp.number()));
@@ -72,11 +72,11 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
 
 /// A queue pair that is its own peer, and what its word of these says.
 fn connected(options: OpenOptions) -> (QueuePair, impl Fn() -> [u32; 2]) {
-    let (context, fabric) = options.alone();
+    let (context, device) = options.alone();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let slot = fabric.engine.qp(qp.number());
+    let slot = device.engine.qp(qp.number());
     (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load))
 }
 

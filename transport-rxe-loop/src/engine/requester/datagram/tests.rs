@@ -5,10 +5,11 @@ use cq_core::transport::{PollCq, Post};
 use cq_core::wc::{Wc, WcStatus};
 use cq_core::wr::{RecvWr, SendWr, Sge};
 
+use crate::api::ah::Destination;
 use crate::api::ah::{AddressHandle, AddressVector};
+use crate::api::attr::ModifyError;
 use crate::api::attr::QpAttr;
 use crate::api::cq::Cq;
-use crate::api::datagram::Destination;
 use crate::api::device::Context;
 use crate::api::mr::OwnedRegion;
 use crate::api::open::OpenOptions;
@@ -17,8 +18,6 @@ use crate::api::state::QpState;
 use crate::completion::push;
 use crate::engine::complete;
 use crate::engine::in_flight;
-use crate::engine::shared_receives;
-use crate::error::ModifyError;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::memory::copier;
@@ -32,7 +31,7 @@ const PLACE: u16 = 36;
 
 #[test]
 fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
-    let (fabric, context) = (Device::of_tests(), Context::open("loop0").unwrap());
+    let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
     let (here, pd) = (context.attributes(), context.alloc_pd());
     let mut cq = context.create_cq(64, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
@@ -44,7 +43,7 @@ fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
     let wr = SendWr::send_inline(2, b"x").unsignaled();
-    let suspended = fabric.memory.lock(&fabric.engine.qp(receiver.number()).taking, || {}).unwrap();
+    let suspended = device.memory.lock(&device.engine.qp(receiver.number()).taking, || {}).unwrap();
     thread::scope(|scope| {
         let sends = scope.spawn(|| qp.to(&destination).post_send(&[wr; 64]));
         until("they are sent", || sends.is_finished());
@@ -59,14 +58,14 @@ fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
 
 #[test]
 fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
-    let (fabric, context) = (Device::of_tests(), Context::open("loop0").unwrap());
+    let (device, context) = (Device::of_tests(), Context::open("loop0").unwrap());
     let pd = context.alloc_pd();
     let mut cq = context.create_cq(64, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let mut receiver = pd.create_qp(&init).unwrap();
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let suspended = fabric.memory.lock(&fabric.engine.qp(receiver.number()).taking, || {}).unwrap();
+    let suspended = device.memory.lock(&device.engine.qp(receiver.number()).taking, || {}).unwrap();
     let reset = QpAttr::to(QpState::Reset);
     assert_eq!(receiver.modify(&reset), Err(ModifyError::PeerSuspended));
     assert_eq!(receiver.state(), QpState::Err, "it takes no more");
@@ -81,35 +80,35 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
 /// Each waits as long as any does for a lock: two seconds.
 #[test]
 fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_completed() {
-    let (context, fabric) = OpenOptions::new().alone();
+    let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(64, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let mut receiver = context.alloc_pd().create_qp(&init).unwrap();
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let slot = fabric.engine.qp(receiver.number());
-    let (index, dead) = (cq.queue().index(), Owner::new(PLACE, 1));
+    let slot = device.engine.qp(receiver.number());
+    let (index, dead) = (cq.queue().index, Owner::new(PLACE, 1));
     assert!(slot.taking.try_enter(dead));
     let wc = Wc::new(1, WcStatus::SUCCESS, receiver.number());
-    push::die_pushing(fabric.completions, index, dead, &wc, tag::of_recv(1));
+    push::die_pushing(device.completions, index, dead, &wc, tag::of_recv(1));
     // Somebody who lives has inherited it, and is stopped before it has settled anything.
-    let (lock, another) = (&fabric.completions.cq(index).fanin.lock, &fabric.shm.own.common.arena);
-    let me = fabric.memory.lock(another, || {}).map(|_guard| another.holder().unwrap()).unwrap();
+    let (lock, another) = (&device.completions.cq(index).fanin.lock, device.shm.allocates());
+    let me = device.memory.lock(another, || {}).map(|_guard| another.holder().unwrap()).unwrap();
     assert!(lock.inherit(dead, me));
     for _ in 0..2 {
-        assert!(in_flight::take_receives(fabric.engine, slot).is_err());
+        assert!(in_flight::take_receives(device.engine, slot).is_err());
         assert_eq!((slot.taking.holder(), slot.recv.completed()), (None, 0));
     }
     // It dies over this.
     lock.leave();
     assert!(lock.try_enter(dead));
-    assert!(in_flight::take_receives(fabric.engine, slot).is_ok());
+    assert!(in_flight::take_receives(device.engine, slot).is_ok());
     assert_eq!(slot.recv.completed(), 1);
 }
 
 /// A receiver in a fabric of its own, with two receives, and who sends to it.
 struct Scene {
-    fabric: &'static Device,
+    device: &'static Device,
     sender: QueuePair,
     receiver: QueuePair,
     ah: AddressHandle,
@@ -121,7 +120,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let (context, fabric) = OpenOptions::new().alone();
+        let (context, device) = OpenOptions::new().alone();
         let (here, pd) = (context.attributes(), context.alloc_pd());
         let cq = context.create_cq(4, None).unwrap();
         let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
@@ -132,7 +131,7 @@ impl Scene {
         let sges = [region.sge(0, 64).unwrap()];
         receiver.post_recv(&[1, 2].map(|id| RecvWr::new(id, &sges))).unwrap();
         let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
-        Self { fabric, sender, receiver, ah, cq, _region: region, _context: context }
+        Self { device, sender, receiver, ah, cq, _region: region, _context: context }
     }
 
     /// A datagram with queue key 1.
@@ -145,12 +144,12 @@ impl Scene {
 
 #[test]
 fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken() {
-    let Scene { fabric, mut sender, mut receiver, ah, mut cq, .. } = Scene::new();
+    let Scene { device, mut sender, mut receiver, ah, mut cq, .. } = Scene::new();
     let number = receiver.number();
-    let stuck = &fabric.engine.own(number).stuck;
+    let stuck = &device.engine.own(number).stuck;
     // As if another one had been waited for: who goes on to the lock forgets that.
     sync::store(stuck, u32::MAX);
-    let another = fabric.memory.lock(&fabric.engine.qp(number).taking, || {}).unwrap();
+    let another = device.memory.lock(&device.engine.qp(number).taking, || {}).unwrap();
     thread::scope(|scope| {
         let sends = scope.spawn(|| Scene::send(&mut sender, &ah, number));
         until("it has looked, and waits", || sync::load(stuck) == 0);
@@ -163,10 +162,10 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
 
 #[test]
 fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
-    let Scene { fabric, mut sender, receiver, ah, mut cq, _region, .. } = Scene::new();
+    let Scene { device, mut sender, receiver, ah, mut cq, _region, .. } = Scene::new();
     let (number, dead) = (receiver.number(), Owner::new(PLACE, 1));
-    let is_through = copier::carry_out_for(fabric.memory, PLACE);
-    assert!(fabric.engine.qp(number).taking.try_enter(dead));
+    let is_through = copier::carry_out_for(device.memory, PLACE);
+    assert!(device.engine.qp(number).taking.try_enter(dead));
     let mut room = [Wc::default(); 3];
     for _ in 0..2 {
         Scene::send(&mut sender, &ah, number);
@@ -179,12 +178,12 @@ fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
 
 #[test]
 fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
-    let Scene { fabric, mut sender, receiver, ah, mut cq, .. } = Scene::new();
+    let Scene { device, mut sender, receiver, ah, mut cq, .. } = Scene::new();
     let (number, dead) = (receiver.number(), Owner::new(PLACE, 1));
-    let slot = fabric.engine.qp(number);
+    let slot = device.engine.qp(number);
     assert!(slot.taking.try_enter(dead));
     let wc = complete::failed(1, number, WcStatus::LOC_PROT_ERR);
-    push::die_pushing(fabric.completions, sync::load(&slot.recv_cq), dead, &wc, tag::of_recv(1));
+    push::die_pushing(device.completions, sync::load(&slot.recv_cq), dead, &wc, tag::of_recv(1));
     Scene::send(&mut sender, &ah, number);
     let mut room = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut room), Ok(2));
@@ -193,23 +192,23 @@ fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
 
 #[test]
 fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
-    let Scene { fabric, mut sender, ah, cq, _context: context, .. } = Scene::new();
+    let Scene { device, mut sender, ah, cq, _context: context, .. } = Scene::new();
     let pd = context.alloc_pd();
     let mut srq = pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let init = QpInit { qp_type: QpType::Ud, srq: Some(&srq), ..QpInit::new(&cq) };
     let mut receiver = pd.create_qp(&init).unwrap();
     receiver.activate(1).unwrap();
     // Memory of a process that is gone, and nobody has swept up after it.
-    let (index, generation) = fabric.memory.mrs().claim(PLACE).unwrap();
+    let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
     let (key, domain) = (index << 8 | 7, pd.domain().number());
     let (base, len, access) = (1 << 20, 64, Access::LOCAL_WRITE);
     let facts = RegionEntry { key, access, domain, kind: Kind::Heap, base, len, bound: None };
-    facts.write(fabric.memory.mr(index), (PLACE, generation));
+    facts.write(device.memory.mr(index), (PLACE, generation));
     let sge = Sge { addr: base, length: len as u32, lkey: key };
     srq.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
     Scene::send(&mut sender, &ah, receiver.number());
-    let pool = shared_receives::queue(fabric.engine, fabric.engine.srq(srq.number())).unwrap();
+    let pool = crate::engine::srq::queue(device.engine, device.engine.srq(srq.number())).unwrap();
     assert!(pool.taken().next().is_none(), "nobody is at it any more");
-    let again = pool.take(fabric.shm.place(), receiver.number()).expect("it is the next again");
+    let again = pool.take(device.shm.place(), receiver.number()).expect("it is the next again");
     pool.settle(again.tag(), again.target());
 }

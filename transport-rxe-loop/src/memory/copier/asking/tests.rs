@@ -11,31 +11,32 @@ use rustix::io::Errno;
 use super::*;
 use crate::api::pd::ProtectionDomain;
 use crate::inside::actor::until;
+use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::memory::atomics;
 use crate::memory::copier::tests::{Counter, PLACE, alone, is_asked, is_free, state};
 use crate::memory::copier::{carry_out, has_abandoned, serve, tidy};
+use crate::memory::copy;
 use crate::memory::copy_guard::Word;
 use crate::memory::paths::AccessPath;
 use crate::memory::region::Whose;
 use crate::memory::stage::LARGE_BYTES;
-use crate::memory::transfer;
 use crate::shm::{claim, header, liveness};
 use crate::sync::AtomicU64;
 
 /// Asks the process at a place for an atomic.
-fn ask(fabric: &'static Device, place: u16) -> Result<u64, NotDone> {
+fn ask(device: &'static Device, place: u16) -> Result<u64, NotDone> {
     let far = Far { place, whose: Whose::local(0), needs: Access::empty() };
-    atomic(fabric, far, Span::far(8, 8, 0), Step::FetchAdd { add: 1 })
+    atomic(device.memory, far, Span::far(8, 8, 0), AtomicOp::FetchAdd { add: 1 })
 }
 
 #[test]
 fn x07_who_gives_up_what_is_being_carried_out_says_so() {
-    let (_context, _pd, fabric) = alone();
-    let abandoned = || has_abandoned(fabric, PLACE);
-    let calls = || sync::load(&fabric.memory.copiers()[usize::from(PLACE)].calls);
+    let (_context, _pd, device) = alone();
+    let abandoned = || has_abandoned(device.memory, PLACE);
+    let calls = || sync::load(device.shm.calls_of(PLACE));
     for (is_begun, is_answered) in [(false, false), (true, true), (true, false)] {
-        let mut asking = Asking::new(fabric, PLACE, 0).unwrap();
+        let mut asking = Asking::new(device.memory, PLACE, 0).unwrap();
         let word = &asking.stage.head.word;
         asking.seen = word.ask(asking.seen).unwrap();
         let serving = is_begun.then(|| word.serve(PLACE).unwrap());
@@ -50,11 +51,11 @@ fn x07_who_gives_up_what_is_being_carried_out_says_so() {
 
 #[test]
 fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
-    let (_context, _pd, fabric) = alone();
-    let stage = is_asked(fabric);
+    let (_context, _pd, device) = alone();
+    let stage = is_asked(device);
     // The process that is asked is this one: it answers only if it serves.
     assert_eq!(
-        ask(fabric, fabric.shm.place()),
+        ask(device, device.shm.place()),
         Err(Trouble::Fault.into()),
         "there is no such memory"
     );
@@ -63,60 +64,60 @@ fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
 
 #[test]
 fn x07_who_waits_to_ask_serves_others_meanwhile() {
-    let (_context, _pd, fabric) = alone();
-    let asked = is_asked(fabric);
-    let stages = &fabric.memory.stages();
-    let all = stages.of(fabric.shm.place()).chain(stages.large());
-    let taken = all.filter_map(|stage| stage.head.word.claim(fabric.shm.place(), PLACE)).count();
+    let (_context, _pd, device) = alone();
+    let asked = is_asked(device);
+    let stages = device.memory.stages();
+    let all = stages.of(device.shm.place()).chain(stages.large());
+    let taken = all.filter_map(|stage| stage.head.word.claim(device.shm.place(), PLACE)).count();
     assert_eq!(taken, OWN + LARGE);
-    assert_eq!(ask(fabric, PLACE), Err(Trouble::NoAnswer.into()), "it has no stage left");
+    assert_eq!(ask(device, PLACE), Err(Trouble::NoAnswer.into()), "it has no stage left");
     assert_eq!(state(asked), Some(State::Done), "it is served");
 }
 
 #[test]
 fn x07_who_has_asked_leaves_no_trace_whatever_the_answer() {
-    let (_context, _pd, fabric) = alone();
-    let own = || fabric.memory.stages().of(fabric.shm.place());
-    let _of_a_thread = own().next().unwrap().head.word.claim(fabric.shm.place(), PLACE).unwrap();
-    for (place, trouble) in [(fabric.shm.place(), Trouble::Fault), (PLACE, Trouble::NoAnswer)] {
-        assert_eq!(ask(fabric, place), Err(trouble.into()));
+    let (_context, _pd, device) = alone();
+    let own = || device.memory.stages().of(device.shm.place());
+    let _of_a_thread = own().next().unwrap().head.word.claim(device.shm.place(), PLACE).unwrap();
+    for (place, trouble) in [(device.shm.place(), Trouble::Fault), (PLACE, Trouble::NoAnswer)] {
+        assert_eq!(ask(device, place), Err(trouble.into()));
         assert_eq!(own().map(is_free).collect::<Vec<_>>(), [false, true, true, true]);
-        assert!(fabric.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
+        assert!(device.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
     }
 }
 
 #[test]
 fn x07_who_is_alive_and_does_not_answer_is_given_up() {
-    let (_context, _pd, fabric) = alone();
-    let _serving = fabric.memory.copier().serving.lock().unwrap();
-    assert_eq!(ask(fabric, fabric.shm.place()), Err(Trouble::NoAnswer.into()));
+    let (_context, _pd, device) = alone();
+    let _serving = device.memory.copier().serving.lock().unwrap();
+    assert_eq!(ask(device, device.shm.place()), Err(Trouble::NoAnswer.into()));
 }
 
 #[test]
 fn x03_who_is_asked_and_dead_is_swept_up_after() {
-    let (_context, _pd, fabric) = alone();
-    let dead = fabric.shm.die_at(PLACE);
-    assert_eq!(ask(fabric, PLACE), Err(Trouble::NoAnswer.into()));
-    until("it is swept up after", || fabric.shm.others().all(|other| other != dead));
+    let (_context, _pd, device) = alone();
+    let dead = device.shm.die_at(PLACE);
+    assert_eq!(ask(device, PLACE), Err(Trouble::NoAnswer.into()));
+    until("it is swept up after", || device.shm.others().all(|other| other != dead));
 }
 
 #[test]
 fn x07_the_answer_to_somebody_else_is_none() {
-    let (_context, _pd, fabric) = alone();
-    let stage = fabric.memory.stages().of(fabric.shm.place()).next().unwrap();
+    let (_context, _pd, device) = alone();
+    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
     let word = &stage.head.word;
     // It is asked for longer than it takes to see that: this process lives, and does not serve.
-    let _serving = fabric.memory.copier().serving();
+    let _serving = device.memory.copier().serving();
     thread::scope(|scope| {
-        let mut asks = scope.spawn(|| ask(fabric, fabric.shm.place()));
+        let mut asks = scope.spawn(|| ask(device, device.shm.place()));
         until("it asks", || {
             let has_given_up = asks.is_finished();
             if has_given_up {
-                asks = scope.spawn(|| ask(fabric, fabric.shm.place()));
+                asks = scope.spawn(|| ask(device, device.shm.place()));
             }
             !has_given_up && state(stage.head) == Some(State::Asked)
         });
-        word.sweep(fabric.shm.place());
+        word.sweep(device.shm.place());
         word.ask(word.claim(PLACE, PLACE).unwrap()).unwrap();
         let serving = word.serve(PLACE).unwrap();
         stage.head.answer(Outcome::Done, 7);
@@ -128,24 +129,24 @@ fn x07_the_answer_to_somebody_else_is_none() {
 /// It asks itself, which lives and does not serve, until it is seen by which code.
 #[test]
 fn q08_a_little_is_asked_for_with_its_last_word_late() {
-    let (_context, _pd, fabric) = alone();
+    let (_context, _pd, device) = alone();
     let data = [const { AtomicU64::new(0) }; 1024];
-    let far = Far { place: fabric.shm.place(), whose: Whose::local(0), needs: Access::empty() };
-    let _serving = fabric.memory.copier().serving();
+    let far = Far { place: device.shm.place(), whose: Whose::local(0), needs: Access::empty() };
+    let _serving = device.memory.copier().serving();
     for (len, wanted) in [(64, Code::WriteLate), (8192, Code::Write)] {
         let (from, to) =
             (Spans::of_words(&data, len), Target::of_far(far, Span::far(8, len as u32, 1)));
         let seen = AtomicBool::new(false);
         thread::scope(|scope| {
             let (seen, order) = (&seen, Order::LastWordLast);
-            let transfer = Transfer { fabric, far, from: &from, to: &to, order };
+            let transfer = Transfer { memory: device.memory, far, from: &from, to: &to, order };
             scope.spawn(move || {
                 while !seen.load(Ordering::Relaxed) {
                     assert_eq!(carry(&transfer, 0..len, len), Err(Trouble::NoAnswer));
                 }
             });
             until("it asks", || {
-                let mut stages = fabric.memory.stages().all();
+                let mut stages = device.memory.stages().all();
                 let asked = stages.find(|stage| state(stage.head) == Some(State::Asked));
                 let code = asked.and_then(|stage| stage.head.read()).map(|(asked, _)| asked.code);
                 seen.store(code == Some(wanted), Ordering::Relaxed);
@@ -157,11 +158,11 @@ fn q08_a_little_is_asked_for_with_its_last_word_late() {
 }
 
 /// Serves what a thread of this process asks it for, as slowly as the test wants.
-fn begins(fabric: &'static Device) -> (Stage, Seen) {
+fn begins(device: &'static Device) -> (Stage, Seen) {
     let mut found = None;
     until("it is asked", || {
-        let mut own = fabric.memory.stages().of(fabric.shm.place());
-        found = own.find_map(|stage| Some((stage, stage.head.word.serve(fabric.shm.place())?)));
+        let mut own = device.memory.stages().of(device.shm.place());
+        found = own.find_map(|stage| Some((stage, stage.head.word.serve(device.shm.place())?)));
         found.is_some()
     });
     found.unwrap()
@@ -169,22 +170,22 @@ fn begins(fabric: &'static Device) -> (Stage, Seen) {
 
 #[test]
 fn x05_an_atomic_that_nobody_has_begun_comes_back() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let serving = fabric.memory.copier().serving();
-    assert_eq!(counter.add(fabric), Err(Trouble::NoAnswer.into()));
+    let (_context, pd, device) = alone();
+    let counter = Counter::new(device, &pd);
+    let serving = device.memory.copier().serving();
+    assert_eq!(counter.add(device), Err(Trouble::NoAnswer.into()));
     drop(serving);
-    serve(fabric);
-    assert_eq!((counter.value(), fabric.memory.stages().all().all(is_free)), (0, true));
-    assert_eq!((counter.add(fabric), counter.value()), (Ok(0), 1));
+    serve(device.memory);
+    assert_eq!((counter.value(), device.memory.stages().all().all(is_free)), (0, true));
+    assert_eq!((counter.add(device), counter.value()), (Ok(0), 1));
 }
 
 /// An atomic that is being carried out, and was not answered in time.
-fn is_begun(fabric: &'static Device, counter: &Counter) -> (Begun, Stage, Seen) {
-    let _serving = fabric.memory.copier().serving();
+fn is_begun(device: &'static Device, counter: &Counter) -> (Begun, Stage, Seen) {
+    let _serving = device.memory.copier().serving();
     thread::scope(|scope| {
-        let adds = scope.spawn(|| counter.add(fabric));
-        let (stage, serving) = begins(fabric);
+        let adds = scope.spawn(|| counter.add(device));
+        let (stage, serving) = begins(device);
         let Err(NotDone::Begun(begun)) = adds.join().unwrap() else { panic!("it is begun") };
         (begun, stage, serving)
     })
@@ -192,72 +193,72 @@ fn is_begun(fabric: &'static Device, counter: &Counter) -> (Begun, Stage, Seen) 
 
 #[test]
 fn x05_an_atomic_that_is_begun_is_waited_for_however_late_its_answer_is() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let (begun, stage, serving) = is_begun(fabric, &counter);
+    let (_context, pd, device) = alone();
+    let counter = Counter::new(device, &pd);
+    let (begun, stage, serving) = is_begun(device, &counter);
     assert_eq!(Begun::from_words(begun.to_words()), Some(begun), "it is kept");
     assert_eq!(Begun::from_words([0, 7]), None);
-    tidy(fabric);
-    assert_eq!(resume(fabric, begun), Err(NotDone::Begun(begun)));
-    tidy(fabric);
+    tidy(device.memory);
+    assert_eq!(resume(device.memory, begun), Err(NotDone::Begun(begun)));
+    tidy(device.memory);
     stage.head.answer(Outcome::Done, 7);
     assert!(stage.head.word.answer(serving), "it is waited for");
-    assert_eq!(resume(fabric, begun), Ok(7));
+    assert_eq!(resume(device.memory, begun), Ok(7));
     assert!(is_free(stage));
-    assert!(fabric.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
+    assert!(device.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
 }
 
 #[test]
 fn x05_the_answer_to_an_atomic_is_found_that_came_when_nobody_waited() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
+    let (_context, pd, device) = alone();
+    let counter = Counter::new(device, &pd);
     for outcome in [Outcome::Refused, Outcome::Later] {
-        let (begun, stage, serving) = is_begun(fabric, &counter);
+        let (begun, stage, serving) = is_begun(device, &counter);
         stage.head.answer(outcome, 0);
         assert!(stage.head.word.answer(serving));
         let trouble = if outcome == Outcome::Refused { Trouble::Fault } else { Trouble::NoAnswer };
-        assert_eq!(resume(fabric, begun), Err(trouble.into()));
+        assert_eq!(resume(device.memory, begun), Err(trouble.into()));
         assert!(is_free(stage));
     }
 }
 
 #[test]
 fn x05_an_atomic_that_nobody_waits_for_gives_its_stage_back_once_it_is_done() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let (begun, stage, serving) = is_begun(fabric, &counter);
-    abandon(fabric, begun);
+    let (_context, pd, device) = alone();
+    let counter = Counter::new(device, &pd);
+    let (begun, stage, serving) = is_begun(device, &counter);
+    abandon(device.memory, begun);
     assert_eq!(state(stage.head), Some(State::Orphaned));
     assert!(!stage.head.word.answer(serving), "nobody waits");
     assert!(is_free(stage));
-    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
+    assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
 }
 
 #[test]
 fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let stage = fabric.memory.stages().of(fabric.shm.place()).next().unwrap();
+    let (_context, pd, device) = alone();
+    let counter = Counter::new(device, &pd);
+    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
     let word = &stage.head.word;
-    let seen = word.ask(word.claim(fabric.shm.place(), PLACE).unwrap()).unwrap();
+    let seen = word.ask(word.claim(device.shm.place(), PLACE).unwrap()).unwrap();
     word.serve(PLACE).unwrap();
-    sync::enter(&fabric.memory.copier().in_use[0]);
+    sync::enter(&device.memory.copier().in_use[0]);
     let begun = Begun { stage: stage.index() as u32, seen, owner: 0 };
-    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
+    assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
     assert!(is_free(stage));
     assert_eq!(counter.value(), 0);
 }
 
 /// Has this process move bytes to its own memory by asking itself.
-fn moves(fabric: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(), Trouble> {
+fn moves(device: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(), Trouble> {
     let data: Vec<_> = (1..=len as u64 / 8).map(AtomicU64::new).collect();
     let region = pd.allocate(len, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
     let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
-    let far = Far { place: fabric.shm.place(), whose, needs };
+    let far = Far { place: device.shm.place(), whose, needs };
     let there = Span::far(region.addr() as usize, len as u32, region.lkey());
     let (from, to) = (Spans::of_words(&data, len), Target::of_far(far, there));
     let order = Order::LastWordLast;
-    carry(&Transfer { fabric, far, from: &from, to: &to, order }, 0..len, len)?;
+    carry(&Transfer { memory: device.memory, far, from: &from, to: &to, order }, 0..len, len)?;
     let mut moved = vec![0; len];
     region.read(0, &mut moved).unwrap();
     let expected = (1..=len as u64 / 8).flat_map(u64::to_ne_bytes);
@@ -267,28 +268,28 @@ fn moves(fabric: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(
 
 #[test]
 fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
-    let (_context, pd, fabric) = alone();
-    let stages = &fabric.memory.stages();
-    let all = (0..fabric.shm.shape().processes as u16).filter(|&place| place != fabric.shm.place());
+    let (_context, pd, device) = alone();
+    let stages = device.memory.stages();
+    let all = (0..device.shm.shape().processes as u16).filter(|&place| place != device.shm.place());
     let others = all.flat_map(|place| stages.of(place)).chain(stages.large());
     let taken = others.filter_map(|stage| stage.head.word.claim(PLACE, PLACE)).count();
-    assert_eq!(taken, (fabric.shm.shape().processes as usize - 1) * OWN + LARGE);
+    assert_eq!(taken, (device.shm.shape().processes as usize - 1) * OWN + LARGE);
     for len in [8, 64, SMALL_BYTES, SMALL_BYTES + 8, 3 * LARGE_BYTES + 8] {
-        assert_eq!(moves(fabric, &pd, len), Ok(()), "{len} bytes");
+        assert_eq!(moves(device, &pd, len), Ok(()), "{len} bytes");
     }
     // What is small still has stages, where large messages take all they may.
-    let own = stages.of(fabric.shm.place()).skip(OWN / 2);
+    let own = stages.of(device.shm.place()).skip(OWN / 2);
     assert_eq!(own.filter_map(|stage| stage.head.word.claim(PLACE, PLACE)).count(), OWN / 2);
-    assert_eq!(moves(fabric, &pd, 64), Ok(()));
-    assert_eq!(moves(fabric, &pd, SMALL_BYTES + 8), Err(Trouble::NoAnswer));
+    assert_eq!(moves(device, &pd, 64), Ok(()));
+    assert_eq!(moves(device, &pd, SMALL_BYTES + 8), Err(Trouble::NoAnswer));
 }
 
 #[test]
 fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for_good() {
-    let (_context, _pd, fabric) = alone();
-    let large: Vec<_> = fabric.memory.stages().large().map(|stage| stage.index()).collect();
+    let (_context, _pd, device) = alone();
+    let large: Vec<_> = device.memory.stages().large().map(|stage| stage.index()).collect();
     let claimed = |len, may| {
-        let claim = || Some(ManuallyDrop::new(Asking::claim(fabric, PLACE, len, may)?));
+        let claim = || Some(ManuallyDrop::new(Asking::claim(device.memory, PLACE, len, may)?));
         std::iter::from_fn(claim).map(|asking| asking.stage.index()).collect::<Vec<_>>()
     };
     assert_eq!(claimed(SMALL_BYTES + 1, false), large);
@@ -298,15 +299,15 @@ fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for
 
 #[test]
 fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
-    let (_context, pd, fabric) = alone();
-    let own: Vec<_> = fabric.memory.stages().of(fabric.shm.place()).collect();
+    let (_context, pd, device) = alone();
+    let own: Vec<_> = device.memory.stages().of(device.shm.place()).collect();
     let claim = |stage: &Stage| stage.head.word.claim(PLACE, PLACE).unwrap();
     let mut seen: Vec<_> = own.iter().map(claim).collect();
-    fabric.memory.stages().large().for_each(|stage| _ = claim(&stage));
+    device.memory.stages().large().for_each(|stage| _ = claim(&stage));
     let (end, mut asks) = (Instant::now() + 3 * PATIENCE, true);
     thread::scope(|scope| {
-        let moves = scope.spawn(|| moves(fabric, &pd, 8));
-        let waiting = &fabric.memory.copier().waiting;
+        let moves = scope.spawn(|| moves(device, &pd, 8));
+        let waiting = &device.memory.copier().waiting;
         until("it waits", || sync::acquire(waiting) == 1);
         while Instant::now() < end {
             // In no instant is one free.
@@ -326,64 +327,64 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
 
 #[test]
 fn x03_an_atomic_that_a_dead_process_had_begun_ends_though_another_one_has_its_place() {
-    let (_context, _pd, fabric) = alone();
-    let claim = &header::claims(fabric.memory(), fabric.shm.shape())[usize::from(PLACE)];
-    let stage = fabric.memory.stages().of(fabric.shm.place()).next().unwrap();
+    let (_context, _pd, device) = alone();
+    let claim = &header::claims(device.shm.memory(), device.shm.shape())[usize::from(PLACE)];
+    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
     let word = &stage.head.word;
-    let seen = word.ask(word.claim(fabric.shm.place(), PLACE).unwrap()).unwrap();
+    let seen = word.ask(word.claim(device.shm.place(), PLACE).unwrap()).unwrap();
     word.serve(PLACE).unwrap();
-    sync::enter(&fabric.memory.copier().in_use[0]);
+    sync::enter(&device.memory.copier().in_use[0]);
     // Nobody has its lock.
-    let owner = fabric.shm.die_at(PLACE).to_word();
+    let owner = device.shm.die_at(PLACE).to_word();
     let begun = Begun { stage: stage.index() as u32, seen, owner };
     assert_eq!(Begun::from_words(begun.to_words()), Some(begun));
     until("it is swept up after", || {
-        deaths::look(fabric);
-        fabric.shm.owner_at(PLACE).is_none()
+        deaths::look(device);
+        device.shm.owner_at(PLACE).is_none()
     });
-    let file = File::options().read(true).write(true).open(fabric.shm.path().file()).unwrap();
+    let file = File::options().read(true).write(true).open(device.shm.path().file()).unwrap();
     let next = claim::next(PLACE.into(), claim);
     assert!(claim::take(claim, next) && liveness::hold(file.as_fd(), next).unwrap());
-    assert!(fabric.shm.is_alive(PLACE), "another one");
-    assert_eq!(resume(fabric, begun), Err(Trouble::NoAnswer.into()));
+    assert!(device.shm.is_alive(PLACE), "another one");
+    assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
     assert!(is_free(stage));
 }
 
 /// What was given up is still being carried out when its next try, and what comes after, could be moved by the system.
 #[test]
 fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
-    let (_context, pd, fabric) = alone();
+    let (_context, pd, device) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
     let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
-    let far = Far { place: fabric.shm.place(), whose, needs };
+    let far = Far { place: device.shm.place(), whose, needs };
     let piece = Span::far(region.addr() as usize, 8, region.lkey());
     let there = Target::of_far(far, piece);
     let write = |value: u64| {
         let data = [AtomicU64::new(value)];
-        reach::copy(fabric.memory, &Spans::of_words(&data, 8), &there, Order::LastWordLast)
+        copy::copy(device.memory, &Spans::of_words(&data, 8), &there, Order::LastWordLast)
     };
-    let paths = &fabric.memory.paths;
-    let AccessPath::Direct(process) = paths.of(fabric, fabric.shm.place()) else {
+    let paths = &device.memory.paths;
+    let AccessPath::Direct(process) = paths.of(device.memory, device.shm.place()) else {
         panic!("it is not asked")
     };
     // The system refuses, for a moment: it has no memory, say.
-    paths.learn(fabric, fabric.shm.place(), process, Errno::NOMEM).unwrap();
-    let serving = fabric.memory.copier().serving();
+    paths.learn(device.memory, device.shm.place(), process, Errno::NOMEM).unwrap();
+    let serving = device.memory.copier().serving();
     let (stage, begun) = thread::scope(|scope| {
         let writes = scope.spawn(|| write(1));
-        let begun = begins(fabric);
+        let begun = begins(device);
         assert_eq!(writes.join().unwrap(), Err(Trouble::NoAnswer));
         begun
     });
     until("it is reached directly again", || {
-        matches!(paths.of(fabric, fabric.shm.place()), AccessPath::Direct(_))
+        matches!(paths.of(device.memory, device.shm.place()), AccessPath::Direct(_))
     });
     assert_eq!(write(1), Err(Trouble::NoAnswer), "it is still in flight");
     // As if others did not map it.
     let word = Word::Far { far, piece, is_mapped: false };
-    let stored = atomics::apply(fabric.memory, &word, Step::Store { value: 1 });
+    let stored = atomics::apply(device.memory, &word, AtomicOp::Store { value: 1 });
     assert_eq!(stored, Err(Trouble::NoAnswer.into()), "an atomic, too, comes behind it");
-    let (outcome, held) = carry_out(fabric, stage);
+    let (outcome, held) = carry_out(device.memory, stage);
     stage.head.answer(outcome, held);
     assert!(!stage.head.word.answer(begun));
     drop(serving);
@@ -395,36 +396,36 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
 
 #[test]
 fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
-    let (_context, _pd, fabric) = alone();
-    let stage = fabric.memory.stages().of(fabric.shm.place()).next().unwrap();
-    let (word, owner) = (&stage.head.word, fabric.shm.die_at(PLACE).to_word());
-    let seen = word.ask(word.claim(fabric.shm.place(), PLACE).unwrap()).unwrap();
+    let (_context, _pd, device) = alone();
+    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
+    let (word, owner) = (&stage.head.word, device.shm.die_at(PLACE).to_word());
+    let seen = word.ask(word.claim(device.shm.place(), PLACE).unwrap()).unwrap();
     word.serve(PLACE).unwrap();
-    sync::enter(&fabric.memory.copier().in_use[0]);
+    sync::enter(&device.memory.copier().in_use[0]);
     until("it is swept up after", || {
-        deaths::look(fabric);
-        fabric.shm.owner_at(PLACE).is_none()
+        deaths::look(device);
+        device.shm.owner_at(PLACE).is_none()
     });
     assert_eq!(state(stage.head), Some(State::Serving), "its asker lives");
-    abandon(fabric, Begun { stage: stage.index() as u32, seen, owner });
+    abandon(device.memory, Begun { stage: stage.index() as u32, seen, owner });
     assert!(is_free(stage));
 }
 
 #[test]
 fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
-    let (_context, _pd, fabric) = alone();
+    let (_context, _pd, device) = alone();
     for nth in 0..OWN as u16 {
-        let mut asking = Asking::new(fabric, PLACE + nth, 0).unwrap();
+        let mut asking = Asking::new(device.memory, PLACE + nth, 0).unwrap();
         // They live.
-        asking.owner = fabric.shm.owner_at(fabric.shm.place());
+        asking.owner = device.shm.owner_at(device.shm.place());
         let word = &asking.stage.head.word;
         asking.seen = word.ask(asking.seen).unwrap();
         word.serve(PLACE + nth).unwrap();
     }
-    let own = fabric.memory.stages().of(fabric.shm.place());
+    let own = device.memory.stages().of(device.shm.place());
     assert!(own.into_iter().all(|stage| state(stage.head) == Some(State::Orphaned)));
     assert_eq!(
-        ask(fabric, fabric.shm.place()),
+        ask(device, device.shm.place()),
         Err(Trouble::Fault.into()),
         "it knows no such memory"
     );
@@ -432,19 +433,19 @@ fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
 
 #[test]
 fn x05_an_atomic_waits_for_a_lock_that_is_given_back_in_time() {
-    let (_context, pd, fabric) = alone();
-    let counter = Counter::new(fabric, &pd);
-    let held = fabric.memory.lock(counter.lock(fabric), || {}).unwrap();
+    let (_context, pd, device) = alone();
+    let counter = Counter::new(device, &pd);
+    let held = device.memory.lock(counter.lock(device), || {}).unwrap();
     thread::scope(|scope| {
-        let adds = scope.spawn(|| counter.add(fabric));
+        let adds = scope.spawn(|| counter.add(device));
         until("it is told to ask again", || {
-            let mut own = fabric.memory.stages().of(fabric.shm.place());
+            let mut own = device.memory.stages().of(device.shm.place());
             own.any(|stage| sync::acquire(&stage.head.answers) > 0)
         });
         drop(held);
         assert_eq!(adds.join().unwrap(), Ok(0));
     });
-    let _suspended = fabric.memory.lock(counter.lock(fabric), || {}).unwrap();
-    assert_eq!(counter.add(fabric), Err(Trouble::NoAnswer.into()), "but not for ever");
+    let _suspended = device.memory.lock(counter.lock(device), || {}).unwrap();
+    assert_eq!(counter.add(device), Err(Trouble::NoAnswer.into()), "but not for ever");
     assert_eq!(counter.value(), 1);
 }

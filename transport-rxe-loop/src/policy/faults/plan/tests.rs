@@ -25,13 +25,13 @@ fn candidate(position: u64, now: u64) -> Candidate {
 fn q07_what_has_to_wait_goes_on_at_its_time_and_nobody_stays_noted_as_stopped() {
     let length = Duration::from_nanos(100);
     let nth = When::nth;
-    let engine = Engine::new(Faults::seeded(1).starve(nth(1), length).stop(nth(2), length));
+    let engine = Injector::new(Faults::seeded(1).starve(nth(1), length).stop(nth(2), length));
     (0..2).for_each(|index| engine.join(index));
     let fate = |position, now| engine.fate(&candidate(position, now));
-    let waits = Fate::Waits(WaitsFor::Receive, 100);
+    let waits = Fate::Starved(100);
     assert_eq!([0, 99].map(|now| fate(0, now)), [waits; 2]);
     assert_eq!(fate(0, 100), Fate::Runs(Noise::default()));
-    let waits = Fate::Waits(WaitsFor::Answer, 300);
+    let waits = Fate::Unanswered(300);
     assert_eq!([200, 299].map(|now| fate(1, now)), [waits; 2]);
     let peers = Candidate { index: 1, number: 2, peer: Some(3), ..candidate(0, 299) };
     assert_eq!(engine.fate(&Candidate { takes_receive: false, ..peers }), Fate::Later(300));
@@ -42,7 +42,7 @@ fn q07_what_has_to_wait_goes_on_at_its_time_and_nobody_stays_noted_as_stopped() 
 
 #[test]
 fn noise_is_counted_and_made_once() {
-    let engine = Engine::new(Faults::seeded(1).overrun(When::nth(2)).spurious(When::always()));
+    let engine = Injector::new(Faults::seeded(1).overrun(When::nth(2)).spurious(When::always()));
     engine.join(0);
     let noise = |overruns, spurious| Fate::Runs(Noise { overruns, spurious });
     let fates = [0, 1, 1].map(|position| engine.fate(&candidate(position, 0)));

@@ -67,14 +67,14 @@ impl Storm {
         // Whoever was killed in the midst of coming may come a little further.
         until("nobody is left", || {
             let _swept = open();
-            self.survivor.fabric.shm.others().count() == 0
+            self.survivor.device.shm.others().count() == 0
         });
         self.survivor.nothing_is_left_of_the_dead();
         assert_eq!(
-            Estate::of(self.survivor.fabric, self.survivor.fabric.shm.place()),
+            Estate::of(self.survivor.device, self.survivor.device.shm.place()),
             self.survivor.estate
         );
-        assert_eq!(audit::held(self.survivor.fabric), [], "no lock stays taken");
+        assert_eq!(audit::held(self.survivor.device), [], "no lock stays taken");
     }
 
     fn replace(&mut self, at: usize) {

@@ -40,7 +40,7 @@ fn suffers() {
         }
         if chance.one_in(16) {
             // The system drops all record locks that the process has on it.
-            drop(File::open(context.device().path().file()).unwrap());
+            drop(File::open(context.device().shm.path().file()).unwrap());
         }
         far.work(&mut chance).unwrap();
         if chance.one_in(3) {
