@@ -48,6 +48,7 @@ impl ProtectionDomain {
         Self { domain: Arc::new(Domain::new(device, events)) }
     }
 
+    #[cfg(test)]
     pub(crate) const fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }

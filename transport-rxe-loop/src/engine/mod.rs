@@ -131,6 +131,7 @@ impl Engine {
     }
 
     /// All queue pairs.
+    #[cfg(test)]
     pub const fn qps(&self) -> &Table<QpSlot> {
         &self.qps
     }

@@ -166,6 +166,7 @@ impl Shm {
     }
 
     /// This process, in what it writes.
+    #[cfg(test)]
     #[inline]
     pub const fn me(&self) -> Owner {
         self.me
