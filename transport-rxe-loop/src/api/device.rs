@@ -38,7 +38,7 @@ pub fn devices() -> Vec<&'static str> {
     vec![NAME]
 }
 
-/// An open device. Everybody who opens it in the same [fabric](OpenOptions#fabrics) shares it: queue pairs of
+/// An open device. Everybody who opens it in the same [fabric](crate::OpenOptions#fabrics) shares it: queue pairs of
 /// different contexts, and of different processes, connect by their numbers. Its [asynchronous
 /// events](cq_core::transport::AsyncEvents) are those of what was made through it, and a clone is the same
 /// opening: each event goes to one of them.
@@ -189,7 +189,7 @@ impl Context {
         }
     }
 
-    /// What is in force, if this opening asked for [other limits](OpenOptions::limits): the fabric was there, and is as
+    /// What is in force, if this opening asked for [other limits](crate::OpenOptions::limits): the fabric was there, and is as
     /// the first process that opened it asked for.
     ///
     /// ```
@@ -208,7 +208,7 @@ impl Context {
         self.other_limits
     }
 
-    /// What went wrong so far in this process because it was [asked to](OpenOptions::faults); `None` if nothing
+    /// What went wrong so far in this process because it was [asked to](crate::OpenOptions::faults); `None` if nothing
     /// was asked for, or this is a forked child.
     #[must_use]
     pub fn injected(&self) -> Option<Injected> {
