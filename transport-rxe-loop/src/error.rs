@@ -91,7 +91,7 @@ pub enum CreateError {
     #[error("0 {0} are too few: ask for at least 1")]
     Zero(Limit),
     /// More than the device allows.
-    #[error("{asked} {what} are more than the device's {max}")]
+    #[error("{asked} {what} exceed the device's maximum of {max}")]
     TooMany {
         /// The limit.
         what: Limit,
@@ -110,25 +110,25 @@ pub enum CreateError {
     },
     /// The device's memory has no such free extent.
     #[error(
-        "the device's memory has no {bytes} bytes left in one piece: make smaller queues, or destroy some first"
+        "the device's memory has no {bytes} contiguous bytes left: create smaller queues, or destroy some first"
     )]
     NoMemory {
         /// How many bytes were needed.
         bytes: usize,
     },
     /// A live process holds a lock of the device and does not release it: it is suspended, or broken.
-    #[error("another process holds a lock of the device: let it go on, or end it, then try again")]
+    #[error("another process holds a lock of the device: resume it or end it, then try again")]
     Stuck,
     /// This process was forked from the one that opened the device.
     #[error("the device was opened by the parent process: open it in this one, too")]
     Forked,
     /// The queue or channel to use belongs to another fabric, or was opened by the parent process.
-    #[error("its queue or channel is of another fabric: make both by one opening of the device")]
+    #[error(
+        "its queue or channel belongs to another fabric: create both with the same open device"
+    )]
     OtherFabric,
     /// A shared receive queue was given for an unreliable connection.
-    #[error(
-        "unreliable connections have receives of their own: leave the shared receive queue out"
-    )]
+    #[error("an unreliable connection can't use a shared receive queue: leave it out")]
     OwnReceives,
     /// The system gave no descriptor.
     #[error(
@@ -191,15 +191,15 @@ pub enum RegisterError {
     },
     /// The process has more protection domains than can be numbered; nothing can be created in this one.
     #[error(
-        "this process has more than {max} protection domains: destroy some, and make this one anew"
+        "this process has more than {max} protection domains: destroy some, and create this one again"
     )]
     TooManyDomains {
-        /// How many there can be.
+        /// The maximum.
         max: u32,
     },
     /// The system's shared memory has no space for what the device would allocate.
     #[error(
-        "the system's shared memory has no room for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own"
+        "the system's shared memory has no space for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own"
     )]
     SharedMemoryFull {
         /// How many bytes were needed.
@@ -207,7 +207,7 @@ pub enum RegisterError {
     },
     /// The process's limit on file sizes is less than the region, which the device would allocate in a file.
     #[error(
-        "files of this process may have {limit} bytes, and the region takes {len}: raise that (`ulimit -f`), or register memory of your own"
+        "files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own"
     )]
     FileSizeLimit {
         /// How many bytes were needed.
@@ -218,9 +218,9 @@ pub enum RegisterError {
     /// The system gave no memory.
     #[error("the system gave no {len} bytes of memory (errno {errno})")]
     NoMemory {
-        /// How much was needed.
+        /// How many bytes were needed.
         len: usize,
-        /// What it said.
+        /// The system's error number.
         errno: i32,
     },
 }
