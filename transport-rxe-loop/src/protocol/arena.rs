@@ -20,9 +20,8 @@
 //! | 0 | Free | a process that [takes](Granules::take) it, under the lock |
 //! | any other | Taken, by that owner | the owner that [frees it](Granules::give_back); once it is dead, a process that [recovers](Granules::sweep) its granules |
 //!
-//! A process that takes a granule sees everything that was done with it before: the Release that frees the
-//! byte pairs with the Acquire that finds it free. So what the last owner wrote cannot land after what the
-//! next one writes.
+//! A process that takes a granule sees everything that was done with it before: the Release that frees the byte pairs
+//! with the Acquire that finds it free. So what the last owner wrote cannot land after what the next one writes.
 
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU8, Site};
@@ -50,9 +49,8 @@ impl<'a> Granules<'a> {
         self.0.is_empty()
     }
 
-    /// Takes the first `count` contiguous free granules from `from` on; returns the first, or `None` if there
-    /// are not so many. Under the lock. What a process had marked when it died is freed with the rest that it
-    /// had.
+    /// Takes the first `count` contiguous free granules from `from` on; returns the first, or `None` if there are not
+    /// so many. Under the lock. What a process had marked when it died is freed with the rest that it had.
     #[must_use]
     pub fn take(self, from: usize, count: usize, owner: u8) -> Option<usize> {
         let first = self.find(from, count)?;

@@ -338,8 +338,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         sync::store(&node.since, sync::next_number(&self.board.order));
     }
 
-    /// An exchange even if the bit is set: at this moment an owner that has not seen the new count may
-    /// collect it.
+    /// An exchange even if the bit is set: at this moment an owner that has not seen the new count may collect it.
     fn set_mark(&self, source: u32) {
         let mark = source % BITS;
         let word = &self.board.marks[(mark / u64::BITS) as usize];

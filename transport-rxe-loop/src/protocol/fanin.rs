@@ -2,8 +2,7 @@
 //! inherited: pushing, repairing, resizing. The consumer does not use it.
 //!
 //! # Pushing
-//! 1. *Publish*: the entry is in the ring, with a tag that says what it covers. From here on the completion
-//!    counts.
+//! 1. *Publish*: the entry is in the ring, with a tag that says what it covers. From here on the completion counts.
 //! 2. *Settle*: the position of the queue that the tag names advances.
 //! 3. *Keep*: the tail is stored.
 //! 4. Leave the lock, then raise the event, if the queue was armed.

@@ -21,10 +21,9 @@
 //! | any other | Held by that [`Owner`] | the holder as it [leaves](Lock::leave); once it is dead, the process that [inherits](Lock::inherit) the lock |
 //!
 //! # What the inheriting process sees
-//! Everything that the dead holder did: its death is observed through the kernel, which orders it, so this
-//! word need not. What the holder did not reach is the rest of its program order, as the compiler arranged
-//! it. So a store that must come before another is ordered by a Release, even where nobody reads the words
-//! without the lock.
+//! Everything that the dead holder did: its death is observed through the kernel, which orders it, so this word need
+//! not. What the holder did not reach is the rest of its program order, as the compiler arranged it. So a store that
+//! must come before another is ordered by a Release, even where nobody reads the words without the lock.
 
 use std::num::NonZeroU32;
 
@@ -96,8 +95,7 @@ impl Lock {
         steps::done(Step::Left);
     }
 
-    /// The current holder. May be stale at once, except that a dead holder keeps the lock until it is
-    /// inherited.
+    /// The current holder. May be stale at once, except that a dead holder keeps the lock until it is inherited.
     #[must_use]
     pub fn holder(&self) -> Option<Owner> {
         Owner::from_word(sync::load(&self.0))

@@ -17,11 +17,11 @@
 //! let (dead, me) = (Owner::new(0, 1), Owner::new(1, 1));
 //! let entry = |wr_id| Entry { wc: Wc::new(wr_id, WcStatus::SUCCESS, 5), ..Entry::default() };
 //!
-//! Published, then killed: not settled, and the tail is not stored.
+//! // Published, then killed: not settled, and the tail is not stored.
 //! assert!(fanin.lock.try_enter(dead));
 //! fanin.producer(queue(), NoChannel).push(&entry(1))?;
 //!
-//! Another process finds it dead, repairs and continues.
+//! // Another process finds it dead, repairs and continues.
 //! let mut settled = 0;
 //! assert!(fanin.lock.inherit(dead, me));
 //! let _state = fanin.repair(&queue(), |_, _| settled += 1);

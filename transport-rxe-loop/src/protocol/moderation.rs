@@ -1,6 +1,5 @@
-//! Completion moderation: events that are delayed to stand for several completions. An armed queue stays
-//! armed until the configured number of completions came, or the first of them has waited for the configured
-//! period.
+//! Completion moderation: events that are delayed to stand for several completions. An armed queue stays armed until
+//! the configured number of completions came, or the first of them has waited for the configured period.
 //!
 //! ```
 //! use cq_core::queue::raw::Slot;
@@ -24,10 +23,9 @@
 //! ```
 //!
 //! # Who does what
-//! All words are protected by the queue's lock, which producers of any process and the owner take. A producer
-//! that has pushed and [finds](Moderation::alert) the queue armed raises the event, or leaves it to a later
-//! producer, and finally to the alarm of the owner's service thread, which [checks](Moderation::look) the
-//! deadline.
+//! All words are protected by the queue's lock, which producers of any process and the owner take. A producer that
+//! has pushed and [finds](Moderation::alert) the queue armed raises the event, or leaves it to a later producer, and
+//! finally to the alarm of the owner's service thread, which [checks](Moderation::look) the deadline.
 //!
 //! | held | deadline | state | left by |
 //! |---|---|---|---|
@@ -215,8 +213,7 @@ impl Moderation {
         alert
     }
 
-    /// When the service thread is to [check](Self::look) the deadline; 0 is never. May be read without the
-    /// lock.
+    /// When the service thread is to [check](Self::look) the deadline; 0 is never. May be read without the lock.
     #[must_use]
     pub fn alarm(&self) -> u64 {
         sync::load(&self.alarm)

@@ -7,9 +7,8 @@
 //! | 1 | Owned | the owner as it [leaves](Ownership::leave), to Free; another thread that enters, to Rescheduled |
 //! | 2, and any other | Rescheduled | the owner as it leaves, to Owned: it checks the queues again |
 //!
-//! Each change is a read-modify-write of the one word. So an owner that finds itself rescheduled sees what
-//! was posted before, and a thread that finds the word free does the work itself: no posted request is
-//! missed.
+//! Each change is a read-modify-write of the one word. So an owner that finds itself rescheduled sees what was posted
+//! before, and a thread that finds the word free does the work itself: no posted request is missed.
 //!
 //! An owner that [abandons](Ownership::abandon) it does not check again. Either the work no longer exists, as
 //! the state of the queue pair says by then; or it is handed to another thread, **after** abandoning: a

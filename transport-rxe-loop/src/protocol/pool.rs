@@ -1,7 +1,6 @@
-//! Receives that several queue pairs share, as in a shared receive queue. The owner posts; a process that
-//! sends to one of the queue pairs takes the oldest receive for it. Processes take under the pool's lock, one
-//! at a time, and move the bytes without it. The owner posts without the lock, and completions free the slots
-//! without it.
+//! Receives that several queue pairs share, as in a shared receive queue. The owner posts; a process that sends to
+//! one of the queue pairs takes the oldest receive for it. Processes take under the pool's lock, one at a time, and
+//! move the bytes without it. The owner posts without the lock, and completions free the slots without it.
 //!
 //! Each receive is in a slot, with a word of state:
 //!
@@ -188,8 +187,7 @@ impl Taken {
         tag::of_pool(self.slot, generation(self.word))
     }
 
-    /// Whether taking it reached the limit. This is reported without the lock, and then
-    /// [recorded](Pool::told).
+    /// Whether taking it reached the limit. This is reported without the lock, and then [recorded](Pool::told).
     #[must_use]
     pub const fn reached_limit(&self) -> bool {
         self.reached_limit
@@ -205,8 +203,7 @@ pub struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// `None` if there are no slots, or too many, or if `order` is not a power of two or shorter than
-    /// `slots`.
+    /// `None` if there are no slots, or too many, or if `order` is not a power of two or shorter than `slots`.
     #[must_use]
     pub const fn new(
         pool: &'a Pool,

@@ -127,9 +127,8 @@ impl Receives {
         [&self.posted.position, &self.completed.0]
     }
 
-    /// Drops the receives that are left. For the owner, once its state keeps the peer out and the peer's
-    /// marker was clear; under the lock of the completion queue. Positions are not reset, so that old ones
-    /// are invalid.
+    /// Drops the receives that are left. For the owner, once its state keeps the peer out and the peer's marker was
+    /// clear; under the lock of the completion queue. Positions are not reset, so that old ones are invalid.
     pub fn empty(&self) {
         // Only the owner reads this next.
         sync::store(&self.completed.0, self.posted());
@@ -145,8 +144,7 @@ impl Receives {
         sync::load(&self.completed.0)
     }
 
-    /// Whether a receive is posted at this position of `peer`, which is the owner's number. If so, it can be
-    /// read.
+    /// Whether a receive is posted at this position of `peer`, which is the owner's number. If so, it can be read.
     #[inline(always)]
     pub fn has(&self, position: u64, ahead: &mut Ahead, peer: u32, capacity: u32) -> bool {
         let known = ahead.peer == peer && is_before(position, ahead.posted, capacity);

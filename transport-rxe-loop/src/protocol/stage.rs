@@ -17,9 +17,8 @@
 //! A request that is given up while it is carried out stays in flight, and may write to a buffer that others
 //! can take by then. So it is marked at the asked process as [`Abandoned`] before the buffer is given back.
 //!
-//! A dead asker's stages are [recovered](Word::sweep) as if it had given them up. Requests to a dead process
-//! are given up by their askers, and Orphaned stages are freed on its behalf. So no process writes to a stage
-//! of another.
+//! A dead asker's stages are [recovered](Word::sweep) as if it had given them up. Requests to a dead process are
+//! given up by their askers, and Orphaned stages are freed on its behalf. So no process writes to a stage of another.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::stage::{Recalled, State, Word};
@@ -297,8 +296,7 @@ impl Askers {
         self.0.iter().any(|word| sync::load(word) != 0)
     }
 
-    /// Takes the attachments that have asked. Their stages are to be searched: one that asks later is added
-    /// again.
+    /// Takes the attachments that have asked. Their stages are to be searched: one that asks later is added again.
     pub fn take(&self) -> impl Iterator<Item = u16> {
         self.0.iter().zip((0..).step_by(BITS.into())).flat_map(|(word, base)| {
             let mut had = 0;

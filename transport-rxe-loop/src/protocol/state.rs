@@ -24,9 +24,8 @@ pub enum QpState {
     /// that waits for its peer. Later ones wait until the queue pair is in RTS again, whenever they were
     /// posted; receives continue.
     Sqd = 4,
-    /// The send queue failed: requests behind the failed one are flushed, and no more are accepted until the
-    /// queue pair is in RTS again; receives continue. A reliable connection never enters this state: it goes
-    /// to `Err`.
+    /// The send queue failed: requests behind the failed one are flushed, and no more are accepted until the queue
+    /// pair is in RTS again; receives continue. A reliable connection never enters this state: it goes to `Err`.
     Sqe = 5,
     /// Failed: everything posted is flushed.
     Err = 6,

@@ -16,7 +16,7 @@
 //! assert!(!tag::is_send(tag));
 //! tag::settle(&completed, tag, 16);
 //! tag::settle(&completed, tag, 16); // again: positions only grow
-//! tag::settle(&completed, tag::of_recv(80), 16); // more than there can be: a stranger wrote that
+//! tag::settle(&completed, tag::of_recv(80), 16); // more than possible: corrupted by another process
 //! assert_eq!(completed.into_inner(), 8);
 //! ```
 

@@ -18,13 +18,13 @@
 //!
 //! let (visits, mut retired) = (Visits::new(), Retired::new());
 //! let visit = visits.enter(7);
-//! retired.add("found by whoever is here");
+//! retired.add("in use by a visitor");
 //! assert!(retired.free(&visits, |_| unreachable!())); // it is left for the next time
 //! drop(visit);
 //! let _later = visits.enter(8);
 //! let mut freed = None;
 //! assert!(!retired.free(&visits, |thing| freed = Some(thing)));
-//! assert_eq!(freed, Some("found by whoever is here"));
+//! assert_eq!(freed, Some("in use by a visitor"));
 //! ```
 
 use crate::sync::{self, AtomicU32, Site};

@@ -1,6 +1,5 @@
-//! The in-flight marker of a queue pair: a counter that is odd while bytes are being moved for its requests.
-//! A process that changes a state or invalidates a key reads it to find out whether a copy may still be
-//! running.
+//! The in-flight marker of a queue pair: a counter that is odd while bytes are being moved for its requests. A
+//! process that changes a state or invalidates a key reads it to find out whether a copy may still be running.
 //!
 //! | who | does | then reads |
 //! |---|---|---|
@@ -8,10 +7,9 @@
 //! | initiator | [clears it](Copying::close) | the peer's state again: in ERR, the peer may wait to be flushed |
 //! | a process that changes to ERR or RESET, or invalidates a key | [changes, fences](Shut::after_change) | the counter |
 //!
-//! All three are a store, a full fence, a load. So of an initiator that sets the marker and a process that
-//! changes a state, at least one sees the other: the bytes do not move, or the counter is odd. The same holds
-//! for an initiator that clears the marker and a process that fails its peer: the counter is even, or the
-//! initiator has the peer run.
+//! All three are a store, a full fence, a load. So of an initiator that sets the marker and a process that changes a
+//! state, at least one sees the other: the bytes do not move, or the counter is odd. The same holds for an initiator
+//! that clears the marker and a process that fails its peer: the counter is even, or the initiator has the peer run.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::window::{Copying, Shut};
@@ -41,8 +39,7 @@ impl Copying {
         steps::done(Step::Opened);
     }
 
-    /// Sets the marker of a first queue pair; [`open`](Self::open) of a second one follows, whose fence is
-    /// for both.
+    /// Sets the marker of a first queue pair; [`open`](Self::open) of a second one follows, whose fence is for both.
     #[inline(always)]
     pub fn open_first(&self) {
         sync::store(&self.0, sync::load(&self.0) | 1);
@@ -86,8 +83,7 @@ impl Shut {
         Self(())
     }
 
-    /// Whether a copy that began before the change may still be running. If not, everything done by it can be
-    /// seen.
+    /// Whether a copy that began before the change may still be running. If not, everything done by it can be seen.
     #[must_use]
     pub fn is_open(&self, copying: &Copying) -> bool {
         is_odd(see(copying))
