@@ -1,21 +1,21 @@
-//! What can go wrong while setting up, each with a sentence that says what to do about it.
+//! Errors of creating objects and registering memory, each with a sentence that says what to do about it.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A lock could not be had: a process that lives has held it for longer than any lock is held.
+/// A lock could not be taken: a live process has held it longer than any lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck;
 
 /// Why shared memory could not be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocError {
-    /// The device is the parent process'.
+    /// The device was opened by the parent process.
     Forked,
-    /// There are not so many bytes in one piece.
+    /// There are not so many contiguous free bytes.
     Full {
-        /// How many were asked for.
+        /// How many were requested.
         bytes: usize,
     },
     /// Another process holds the lock.
@@ -28,7 +28,7 @@ impl From<Stuck> for AllocError {
     }
 }
 
-/// A limit of the device or of a queue pair, to name it in errors.
+/// A limit of the device or of a queue pair, as named in errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Limit {
@@ -38,9 +38,9 @@ pub enum Limit {
     SendWr,
     /// Requests of a receive queue.
     RecvWr,
-    /// Pieces of a send request.
+    /// Scatter/gather elements of a send request.
     SendSge,
-    /// Pieces of a receive request.
+    /// Scatter/gather elements of a receive request.
     RecvSge,
     /// Inline bytes of a send request.
     Inline,
@@ -50,7 +50,7 @@ pub enum Limit {
     CompletionQueues,
     /// Receives of a shared receive queue.
     SrqWr,
-    /// Pieces of a receive of a shared receive queue.
+    /// Scatter/gather elements of a receive of a shared receive queue.
     SrqSge,
     /// Shared receive queues of the device.
     SharedReceiveQueues,
@@ -83,59 +83,59 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Why an object could not be made.
+/// Why an object could not be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// The queue has to hold something.
+    /// A queue needs a capacity of at least 1.
     #[error("0 {0} are too few: ask for at least 1")]
     Zero(Limit),
     /// More than the device allows.
-    #[error("{asked} {what} are more than the device's {max}")]
+    #[error("{asked} {what} exceed the device's maximum of {max}")]
     TooMany {
-        /// What there would be too many of.
+        /// The limit.
         what: Limit,
-        /// How many were asked for.
+        /// How many were requested.
         asked: u32,
-        /// How many there can be.
+        /// The maximum.
         max: u32,
     },
-    /// Every place of the device's table is taken.
+    /// The device's table has no free entry.
     #[error("all {max} {what} of the device are in use: destroy some first")]
     TableFull {
-        /// What there are too many of.
+        /// The limit.
         what: Limit,
-        /// How many there can be.
+        /// The size of the table.
         max: u32,
     },
-    /// The device's memory is used up.
+    /// The device's memory has no such free extent.
     #[error(
-        "the device's memory has no {bytes} bytes left in one piece: make smaller queues, or destroy some first"
+        "the device's memory has no {bytes} contiguous bytes left: create smaller queues, or destroy some first"
     )]
     NoMemory {
-        /// How much was needed.
+        /// How many bytes were needed.
         bytes: usize,
     },
-    /// A process that lives holds a lock of the device and does not give it back: it is suspended, or broken.
-    #[error("another process holds a lock of the device: let it go on, or end it, then try again")]
+    /// A live process holds a lock of the device and does not release it: it is suspended, or broken.
+    #[error("another process holds a lock of the device: resume it or end it, then try again")]
     Stuck,
     /// This process was forked from the one that opened the device.
     #[error("the device was opened by the parent process: open it in this one, too")]
     Forked,
-    /// What it is to be made with is of another fabric, or of the process that this one was forked from.
-    #[error("its queue or channel is of another fabric: make both by one opening of the device")]
-    OtherFabric,
-    /// An unreliable connection was to take its receives from a shared receive queue.
+    /// The queue or channel to use belongs to another fabric, or was opened by the parent process.
     #[error(
-        "unreliable connections have receives of their own: leave the shared receive queue out"
+        "its queue or channel belongs to another fabric: create both with the same open device"
     )]
+    OtherFabric,
+    /// A shared receive queue was given for an unreliable connection.
+    #[error("an unreliable connection can't use a shared receive queue: leave it out")]
     OwnReceives,
-    /// The system refused a descriptor.
+    /// The system gave no descriptor.
     #[error(
         "the system gave no descriptor for the channel (errno {errno}): close some, or raise the limit (`ulimit -n`)"
     )]
     NoDescriptor {
-        /// What it said.
+        /// The system's error number.
         errno: i32,
     },
 }
@@ -163,7 +163,7 @@ pub enum RegisterError {
     /// This process was forked from the one that opened the device.
     #[error("the device was opened by the parent process: open it in this one, too")]
     Forked,
-    /// There is nothing to register.
+    /// The region has no bytes.
     #[error("a memory region of 0 bytes can't be registered")]
     Empty,
     /// The memory would go past the end of the address space.
@@ -171,56 +171,56 @@ pub enum RegisterError {
     OutOfRange {
         /// Where it starts.
         addr: u64,
-        /// How long it is.
+        /// Its length.
         len: usize,
     },
-    /// Peers may write what the device itself may not.
+    /// Peers could write what the device itself must not.
     #[error("REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE too")]
     NeedsLocalWrite,
-    /// A right that the device does not know, and that is not marked optional.
+    /// An access flag that the device does not know, and that is not marked optional.
     #[error("access flags {bits:#x} are not known to the device; optional ones start at bit 20")]
     UnknownAccess {
-        /// The flags that are not known.
+        /// The unknown flags.
         bits: u32,
     },
-    /// Every place of the device's table is taken.
+    /// The device's table has no free entry.
     #[error("all {max} memory regions and windows of the device are in use: deregister some first")]
     TableFull {
-        /// How many there can be.
+        /// The size of the table.
         max: u32,
     },
-    /// The protection domain is one too many to be told from others: nothing can be made in it.
+    /// The process has more protection domains than can be numbered; nothing can be created in this one.
     #[error(
-        "this process has more than {max} protection domains: destroy some, and make this one anew"
+        "this process has more than {max} protection domains: destroy some, and create this one again"
     )]
     TooManyDomains {
-        /// How many there can be.
+        /// The maximum.
         max: u32,
     },
-    /// What processes share has no room for the device to allocate so much.
+    /// The system's shared memory has no space for what the device would allocate.
     #[error(
-        "the system's shared memory has no room for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own"
+        "the system's shared memory has no space for {len} bytes: free some of /dev/shm or enlarge it, or register memory of your own"
     )]
     SharedMemoryFull {
-        /// How much was needed.
+        /// How many bytes were needed.
         len: usize,
     },
-    /// The process may not make a file of that length, as what the device allocates lies in one.
+    /// The process's limit on file sizes is less than the region, which the device would allocate in a file.
     #[error(
-        "files of this process may have {limit} bytes, and the region takes {len}: raise that (`ulimit -f`), or register memory of your own"
+        "files of this process may have {limit} bytes, and the region needs {len}: raise the limit (`ulimit -f`), or register memory of your own"
     )]
     FileSizeLimit {
-        /// How much was needed.
+        /// How many bytes were needed.
         len: usize,
-        /// How much there may be.
+        /// The limit.
         limit: u64,
     },
-    /// The system has no memory to give.
+    /// The system gave no memory.
     #[error("the system gave no {len} bytes of memory (errno {errno})")]
     NoMemory {
-        /// How much was needed.
+        /// How many bytes were needed.
         len: usize,
-        /// What it said.
+        /// The system's error number.
         errno: i32,
     },
 }

@@ -1,5 +1,5 @@
-//! Memory that processes share, handed out in granules, of which each has an owner: so what a dead process had is
-//! found without its help. Granules are taken under one lock, and given back without it.
+//! Shared memory, allocated in granules that each record their owner, so that what a dead process had is
+//! found without its help. Granules are taken under a lock, and freed without it.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::arena::Granules;
@@ -17,27 +17,27 @@
 //!
 //! | byte | granule | left by |
 //! |---|---|---|
-//! | 0 | Free | who [takes](Granules::take) it, under the lock |
-//! | any other | Taken, by that owner | the owner that [gives it back](Granules::give_back); once it is dead, who [sweeps](Granules::sweep) |
+//! | 0 | Free | a process that [takes](Granules::take) it, under the lock |
+//! | any other | Taken, by that owner | the owner that [frees it](Granules::give_back); once it is dead, a process that [recovers](Granules::sweep) its granules |
 //!
-//! Who takes a granule sees everything that was done with it before: the byte hands it over, from the Release that
-//! frees it to the Acquire that finds it free. What its last owner wrote can't come after what the next one writes.
+//! A process that takes a granule sees everything that was done with it before: the Release that frees the byte pairs
+//! with the Acquire that finds it free. So what the last owner wrote cannot land after what the next one writes.
 
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU8, Site};
 
-/// Who has each granule: an owner, which is never 0, or nobody.
+/// The owner of each granule, which is never 0; 0 is a free granule.
 #[derive(Clone, Copy, Debug)]
 pub struct Granules<'a>(&'a [AtomicU8]);
 
 impl<'a> Granules<'a> {
-    /// Those whose owners stand there. Zeros are granules that nobody has.
+    /// The granules whose owners these bytes are. Zero is a free granule.
     #[must_use]
     pub const fn new(owners: &'a [AtomicU8]) -> Self {
         Self(owners)
     }
 
-    /// How many there are.
+    /// The number of granules.
     #[must_use]
     pub const fn len(self) -> usize {
         self.0.len()
@@ -49,8 +49,8 @@ impl<'a> Granules<'a> {
         self.0.is_empty()
     }
 
-    /// Takes the first `count` granules in one piece, from `from` on; says where that begins, if there are so many.
-    /// Under the lock. A taker that dies over it has what it marked.
+    /// Takes the first `count` contiguous free granules from `from` on; returns the first, or `None` if there are not
+    /// so many. Under the lock. What a process had marked when it died is freed with the rest that it had.
     #[must_use]
     pub fn take(self, from: usize, count: usize, owner: u8) -> Option<usize> {
         let first = self.find(from, count)?;
@@ -72,10 +72,10 @@ impl<'a> Granules<'a> {
         None
     }
 
-    /// Gives some back: for their owner, which uses them no more.
+    /// Frees granules. For their owner, which no longer uses them.
     ///
     /// # Panics
-    /// There are not so many.
+    /// The range is out of bounds.
     pub fn give_back(self, first: usize, count: usize) {
         for byte in &self.0[first..first + count] {
             sync::release_at(byte, 0, Site::GiveGranule);
@@ -83,7 +83,7 @@ impl<'a> Granules<'a> {
         }
     }
 
-    /// Gives back all that an owner has which is dead: for one at a time, as somebody else may have it once it is free.
+    /// Frees all granules of a dead owner. By one process at a time, as a freed granule may be taken at once.
     pub fn sweep(self, owner: u8) {
         for byte in self.0 {
             if sync::load(byte) == owner {
@@ -92,10 +92,10 @@ impl<'a> Granules<'a> {
         }
     }
 
-    /// The owners of those that are taken.
+    /// The owners of the granules that are taken.
     ///
     /// # Staleness
-    /// Owners give theirs back at any time.
+    /// Owners free theirs at any time.
     pub fn owners(self) -> impl Iterator<Item = u8> + use<'a> {
         self.0.iter().map(sync::load).filter(|&owner| owner != 0)
     }

@@ -1,34 +1,35 @@
-//! The sources of a channel that have events. There is no lock: a process that stops, or dies, at any step keeps
-//! back its own event at most.
+//! An event channel: which of its sources have unread events. There is no lock: a process that is stopped or
+//! dies at any step delays at most its own event.
 //!
-//! Each source counts its unread events; that count alone says what there is. A mark at the channel, one bit
-//! for a few sources, says where to look, and the descriptor that some mark is new. The owner of the channel
-//! [takes](Events::take) events; every process [raises](Events::raise) them.
+//! Each source counts its unread events; only this count is authoritative. A mark at the channel, one bit for
+//! a few sources, tells the owner where to look, and the descriptor tells it that there is a new mark. The
+//! owner of the channel [takes](Events::take) events; every process [raises](Events::raise) them.
 //!
 //! # Raising
 //! 1. *Count*: the source has one unread event more.
 //! 2. *Mark*: the owner will look at the source.
-//! 3. Fence, and look at the channel's word: if it says that the descriptor was written since it was last emptied,
-//!    nothing is left to do. Otherwise *write* it, and only then have the word [say so](Events::written).
+//! 3. Fence, then read the channel's word. If it records that the descriptor was written since it was last
+//!    emptied, nothing is left to do. Otherwise *write* the descriptor, and only then
+//!    [record](Events::written) that in the word.
 //!
-//! So nobody relies on a step that another process has yet to do: of two that raise at once both may write. A
-//! process that dies after 1 is [made up for](Events::remark) by those who sweep up after it.
+//! So no process depends on a step that another has yet to do: of two that raise at once, both may write. If
+//! a process dies after step 1, those that recover from its death [mark the source](Events::remark).
 //!
 //! # Taking
-//! The owner collects the marks and the sources that they stand for, in the order in which these got their first
-//! unread event, and keeps what it collected to itself. Where nothing is left it *empties*: the descriptor is read
-//! until it is empty, and only then the word goes to its next round; then fence, and look at the marks again: what is
-//! found there makes the descriptor readable again.
+//! The owner collects the marks and the sources that they stand for, in the order in which the sources got
+//! their first unread event, and keeps what it collected to itself. When nothing is left, it *empties* the
+//! descriptor: it reads the descriptor until that is empty, and only then advances the word to the next
+//! round; then it fences and reads the marks again. If it finds any, it makes the descriptor readable again.
 //!
 //! | word | the descriptor | left by |
 //! |---|---|---|
-//! | round · 0 | may be readable | who has written it, to 1 of the same round; the owner as it empties |
-//! | round · 1 | is readable, or the owner has emptied it, or is about to write it, before it looks at the marks | the owner as it empties, to 0 of the next round |
+//! | round · 0 | may be readable | a process that has written it, to 1 of the same round; the owner as it empties it |
+//! | round · 1 | is readable, or the owner has emptied it, or is about to write it, before it reads the marks | the owner as it empties it, to 0 of the next round |
 //!
 //! # Lives of a source
-//! Its count and the number of its life are one word. [Attaching](Events::attach) begins another life with no events,
-//! so that an event is counted in the life that it was meant for, or not at all. Nobody counts those of a source that
-//! was [detached](Events::detach).
+//! A source's count and the number of its life are one word. [Attaching](Events::attach) begins a new life
+//! without events, so that an event is counted in the life that it was meant for, or not at all. Events of a
+//! source that was [detached](Events::detach) are not counted.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
@@ -55,83 +56,83 @@ use std::collections::VecDeque;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
-/// Events of one kind of one object. Zeros are a source that has no channel.
+/// The unread events of one kind of one object. All zeros are a source without a channel.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct EventNode {
     /// Index of the channel, plus 1; 0 is none.
     channel: AtomicU32,
-    /// Its place in the channel's order, since it has unread events.
+    /// Position in the channel's order, taken when it got unread events.
     since: AtomicU32,
-    /// Which life of the source this is, above 32 bits of unread events.
+    /// The life of the source, above 32 bits of unread events.
     count: AtomicU64,
 }
 
-/// One life more.
+/// Added to the count for each new life.
 const LIFE: u64 = 1 << 32;
 
 impl EventNode {
-    /// A source that has no channel.
+    /// A source without a channel.
     #[cfg(not(loom))]
     #[expect(clippy::declare_interior_mutable_const, reason = "to make arrays of")]
     pub const NEW: Self =
         Self { channel: AtomicU32::new(0), since: AtomicU32::new(0), count: AtomicU64::new(0) };
 
-    /// The events come to nobody any more: of an object whose process is dead. Its channel is, too.
+    /// Detaches a source of an object whose process is dead, and so is the channel.
     pub fn forget(&self) {
         sync::store(&self.channel, 0);
     }
 
-    /// The index of the channel to which its events come.
+    /// The index of the channel to which the source is attached.
     ///
     /// # Staleness
-    /// It may be attached or detached at once.
+    /// The source may be attached or detached at once.
     #[inline]
     pub fn channel(&self) -> Option<u32> {
         sync::load(&self.channel).checked_sub(1)
     }
 
-    /// Unread events; of a source that has no channel, any number.
+    /// The number of unread events; meaningless for a source without a channel.
     ///
     /// # Staleness
-    /// It may be any older count.
+    /// The count may be out of date.
     pub fn unread(&self) -> u32 {
         sync::load(&self.count) as u32
     }
 
-    /// Another life, without events.
+    /// Begins a new life, without events.
     fn renew(&self) {
         sync::raise_from(&self.count, |seen| Some((seen & !(LIFE - 1)).wrapping_add(LIFE)));
     }
 }
 
-/// Words of marks. There are about as many bits as sources, with the usual [`Limits`](crate::Limits).
+/// Words of marks. With the default [`Limits`](crate::Limits) there are about as many bits as sources.
 const WORDS: usize = if cfg!(loom) { 1 } else { 32 };
 const BITS: u32 = WORDS as u32 * u64::BITS;
 
-/// So many words of marks are looked at together.
+/// The number of words of marks that are checked together.
 const AT_ONCE: usize = 8;
 
-/// What a channel's processes tell its owner. Any content is harmless, zeros are a channel without events.
+/// What processes tell the owner of a channel. Any content is harmless; zeros are a channel without events.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Board {
-    /// How often the descriptor was emptied, above whether it was written since.
+    /// How often the descriptor was emptied, above a bit: whether it was written since.
     word: AtomicU32,
-    /// How many sources have got a place in the order.
+    /// The last position given out in the order of the sources.
     order: AtomicU32,
-    /// The mark of a source is that of its number modulo their count.
+    /// The mark of a source is its number modulo the number of bits.
     marks: [AtomicU64; WORDS],
 }
 
 const WRITTEN: u32 = 1;
 
-/// The descriptor of a channel is to be written, and then [said](Events::written) to be.
+/// The caller has to write the channel's descriptor, and then [record](Events::written) that.
 #[derive(Debug)]
 #[must_use]
 pub struct Unwritten(u32);
 
-/// The owner's descriptor.
+/// The owner's descriptor of a channel.
 pub trait Descriptor {
     /// Makes it readable.
     fn write(&self);
@@ -139,18 +140,18 @@ pub trait Descriptor {
     fn empty(&self);
 }
 
-/// Sources whose marks the owner of a channel has collected.
+/// The sources whose marks the owner of a channel has collected.
 #[derive(Debug, Default)]
 pub struct Collected(VecDeque<Marked>);
 
-/// A source, and its place in the order of the marks.
+/// A source, and its position in the order.
 #[derive(Clone, Copy, Debug)]
 struct Marked {
     source: u32,
     since: u32,
 }
 
-/// A channel.
+/// An event channel.
 #[derive(Debug)]
 pub struct Events<'a, F> {
     board: &'a Board,
@@ -160,25 +161,25 @@ pub struct Events<'a, F> {
 }
 
 impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
-    /// The channel at this index. There are so many sources; `node` takes any number.
+    /// The channel at this index. `sources` is their number; `node` accepts any number.
     pub const fn new(board: &'a Board, index: u32, sources: u32, node: F) -> Self {
         Self { board, index, sources, node }
     }
 
-    /// The channel is new: no source has come to it, whatever was here before. Marks that are left stand for sources
-    /// without events.
+    /// Begins a new channel, to which no source is attached. Marks left by an earlier channel stand for
+    /// sources without events.
     pub fn begin(&self) {
         self.next_round();
     }
 
-    /// From now on the events of this source come here. It has no channel so far. For the owner.
+    /// Attaches a source, which has no channel so far. For the owner of the channel.
     pub fn attach(&self, source: u32) {
         let node = (self.node)(source);
         node.renew();
         sync::store(&node.channel, self.index + 1);
     }
 
-    /// Events of this source come here no more, and those that nobody read are gone. For the owner.
+    /// Detaches a source; its unread events are dropped. For the owner of the channel.
     pub fn detach(&self, source: u32, collected: &mut Collected, descriptor: &impl Descriptor) {
         let node = (self.node)(source);
         if !self.has(node) {
@@ -191,13 +192,13 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
     }
 
-    /// Adds an event of this source, if they come here and `is_meant` says that the event speaks of the object that
-    /// the source has in this life.
+    /// Adds an event of a source, if the source is attached here and `is_meant` confirms that the event is of
+    /// the object that the source has in this life.
     #[must_use]
     pub fn raise(&self, source: u32, is_meant: impl Fn() -> bool) -> Option<Unwritten> {
         let node = (self.node)(source);
-        // Before the looks: where another life has begun since, nothing is counted; and if not, the channel is seen
-        // that the source has had since this one began.
+        // Before the checks below. If a new life began since, the exchange fails and nothing is counted; if not, `has`
+        // reads the channel that this life has.
         let mut seen = sync::acquire(&node.count);
         loop {
             if !self.has(node) || !is_meant() {
@@ -217,21 +218,21 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         self.mark(source)
     }
 
-    /// The descriptor was written.
+    /// Records that the descriptor was written.
     pub fn written(&self, unwritten: Unwritten) {
         let Unwritten(seen) = unwritten;
-        // Emptied meanwhile: what was written may be gone.
+        // If it was emptied meanwhile, the byte that was written may be gone.
         let _ = sync::swap_if(&self.board.word, seen, seen | WRITTEN);
     }
 
-    /// Marks a source that has unread events, which a process that died may not have got to.
+    /// Marks a source that has unread events, in case a process died before it did.
     #[must_use]
     pub fn remark(&self, source: u32) -> Option<Unwritten> {
         let node = (self.node)(source);
         (self.has(node) && node.unread() > 0).then(|| self.mark(source)).flatten()
     }
 
-    /// Takes the event that has waited longest, and says of which source. One that has several comes again
+    /// Takes the event that has waited longest, and returns its source. A source with more events comes next
     /// after the others that have some. For the owner, by one thread at a time.
     pub fn take(&self, collected: &mut Collected, descriptor: &impl Descriptor) -> Option<u32> {
         let mut taken = self.next(collected);
@@ -240,7 +241,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
             self.collect(collected);
             taken = self.next(collected);
         }
-        // What was collected just now need not be looked for once more before the descriptor is emptied.
+        // Right after collecting, the marks need not be read again before the descriptor is emptied.
         if collected.0.is_empty() && (is_fresh || !self.collect(collected)) {
             self.empty(collected, descriptor);
         }
@@ -268,9 +269,9 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         None
     }
 
-    /// Collects what is marked; false if nothing is.
+    /// Collects the marked sources; false if there are none.
     fn collect(&self, collected: &mut Collected) -> bool {
-        // Most of them are empty.
+        // Most of the words are 0.
         for (words, first) in self.board.marks.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
             if words.iter().fold(0, |any, word| any | sync::load(word)) != 0 {
                 (first..).take(words.len()).for_each(|index| self.collect_word(index, collected));
@@ -282,7 +283,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         !collected.0.is_empty()
     }
 
-    /// Collects what is marked in the word at an index.
+    /// Collects the sources marked in the word at an index.
     fn collect_word(&self, index: u32, collected: &mut Collected) {
         let mut bits = 0;
         sync::raise_from(&self.board.marks[index as usize], |seen| {
@@ -295,9 +296,9 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
     }
 
-    /// Makes the descriptor unreadable, unless there is something to collect by then.
+    /// Makes the descriptor unreadable, unless there is something to collect afterwards.
     fn empty(&self, collected: &mut Collected, descriptor: &impl Descriptor) {
-        // In this order: who says that it has written in the new round wrote after this.
+        // In this order: a process that records a write in the new round wrote after this.
         if sync::intact(Site::EmptyFirst) {
             descriptor.empty();
             self.next_round();
@@ -307,7 +308,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
         sync::full_fence_at(Site::EmptyFence);
         if sync::intact(Site::CollectAgain) && self.collect(collected) {
-            // Whatever the word says: what was written may have been read just now.
+            // Whatever the word says: the byte that was written may just have been read.
             descriptor.write();
             sync::raise_from(&self.board.word, |seen| Some(seen | WRITTEN));
         }
@@ -332,12 +333,12 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
         }
     }
 
-    /// Its event comes after those of all sources that have some.
+    /// Puts the source behind all that have unread events.
     fn queue(&self, node: &EventNode) {
         sync::store(&node.since, sync::next_number(&self.board.order));
     }
 
-    /// Also where the mark is set: it may be collected at this moment, by an owner that has not seen the new count.
+    /// An exchange even if the bit is set: at this moment an owner that has not seen the new count may collect it.
     fn set_mark(&self, source: u32) {
         let mark = source % BITS;
         let word = &self.board.marks[(mark / u64::BITS) as usize];

@@ -1,27 +1,27 @@
-//! The producers' side of a completion queue, which processes use in turns, under a lock that can be
-//! inherited: pushing, repairing, resizing. The consumer never looks here.
+//! The producers' side of a completion queue, which processes use one at a time, under a lock that can be
+//! inherited: pushing, repairing, resizing. The consumer does not use it.
 //!
 //! # Pushing
-//! 1. *Publish*: the ring has the entry, and its tag says what it covers. From here on it counts.
-//! 2. *Settle*: the position of the queue that it covers advances to what the tag says.
+//! 1. *Publish*: the entry is in the ring, with a tag that says what it covers. From here on the completion counts.
+//! 2. *Settle*: the position of the queue that the tag names advances.
 //! 3. *Keep*: the tail is stored.
-//! 4. Leave the lock, then raise the event, if it was armed for.
+//! 4. Leave the lock, then raise the event, if the queue was armed.
 //!
-//! The ring is its own log: whatever is published past the kept tail may not have been settled. Who inherits
-//! the lock settles it (again), and keeps the tail behind it. So a completion and the position that it
-//! stands for can't be torn apart (C8). Between two tails that are kept, no more is published than the ring
-//! stores, or the log would be overwritten.
+//! The ring is its own log: entries published past the stored tail may not have been settled. A process that
+//! inherits the lock settles them (again), and stores the tail behind them. So a completion and the position
+//! that it stands for are never separated (C8). Between two stores of the tail, no more is published than the
+//! ring holds, or the log would be overwritten.
 //!
-//! # Waking
-//! A producer disarms under the lock and raises the event after it, and may die between. Nobody can tell,
-//! so after a death **every** queue that the dead may have pushed to gets an event, armed or not: by whoever
-//! repairs it, and by whoever sweeps up after the dead, also where its lock is free. Whoever wakes to
-//! nothing sleeps again (N5).
+//! # Events
+//! A producer disarms the queue under the lock, raises the event after it, and may die in between. That
+//! cannot be detected, so after a death **every** queue that the dead process may have pushed to gets an
+//! event, armed or not: from the process that repairs the queue, and from those that recover from the death,
+//! even if the lock is free. The event may be spurious; the consumer waits again (N5).
 //!
 //! # Resizing
-//! The queue's owner alone does it. Positions go on in the new ring, so the kept tail holds for both, and one
-//! store of one word, the [`Place`], makes the new ring the queue's: before it, whoever inherits finds the
-//! old ring as it was, after it, the new one as it should be.
+//! Only the owner of the queue resizes it. Positions continue in the new ring, so the stored tail is valid
+//! for both. One store of one word, the [`Place`], switches rings: a process that inherits the lock before it
+//! finds the old ring unchanged, after it, the complete new one.
 
 use cq_core::queue::raw::{Consumer, Producer, RawQueue};
 use cq_core::queue::{Channel, Dropped, Entry, NoChannel, Position, State, Tail};
@@ -32,14 +32,14 @@ use super::steps::{self, Step};
 use super::tag;
 use crate::sync::{self, AtomicU64, Site};
 
-/// Where a queue's ring lies, and how large it is.
+/// Offset and size of a queue's ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Where it begins, in the caller's unit.
+    /// Offset, in the caller's unit.
     pub offset: u32,
-    /// How many completions there is memory for, as a power of two; less than 64.
+    /// Completions that fit into the memory, as a power of two; less than 64.
     pub log2: u32,
-    /// How many completions it was promised to hold, less than 2²⁶; 0 where there is no ring.
+    /// The capacity that was promised, less than 2²⁶; 0 if there is no ring.
     pub promised: u32,
 }
 
@@ -62,67 +62,67 @@ impl Place {
     }
 }
 
-/// The words. Any content is harmless, zeros are a queue without a ring. All but the lock is for who holds
-/// the lock.
+/// The words. Any content is harmless; zeros are a queue without a ring. All but the lock are for the holder
+/// of the lock.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Fanin {
-    /// Who pushes, repairs or resizes.
+    /// Held to push, repair or resize.
     pub lock: Lock,
     place: AtomicU64,
     tail: [AtomicU64; 2],
 }
 
 impl Fanin {
-    /// Without a ring.
+    /// A queue without a ring.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where the ring lies. A stranger may have written it.
+    /// Where the ring is. Another process may have corrupted it.
     #[inline]
     #[must_use]
     pub fn place(&self) -> Place {
         Place::from_word(sync::load(&self.place))
     }
 
-    /// A new, empty ring lies here, whose consumer begins at position 0.
+    /// Sets up a new, empty ring, whose consumer begins at position 0.
     pub fn begin(&self, place: Place) {
         self.keep(Tail::at(0));
         self.lie_at(place);
     }
 
-    /// The ring is gone.
+    /// Removes the ring.
     pub fn end(&self) {
         self.lie_at(Place::default());
     }
 
-    /// Where the next completion goes, as far as this is known without the lock.
+    /// The position of the next completion; may be out of date without the lock.
     #[inline]
     #[must_use]
     pub fn position(&self) -> Position {
         sync::load(&self.tail[0])
     }
 
-    /// How many completions the queue's owner, whose consumer this is, has not polled.
+    /// The number of completions that the queue's owner, whose consumer this is, has not polled.
     #[must_use]
     pub fn unpolled<C>(&self, consumer: &Consumer<'_, C>) -> Position {
         self.tail().position().wrapping_sub(consumer.position())
     }
 
-    /// Who pushes while the lock is held, to the ring that lies at [`place`](Self::place). The channel's signal is
-    /// called under the lock, so it only remembers that an event is to be raised.
+    /// A producer for the ring at [`place`](Self::place); for the holder of the lock. The channel's signal is
+    /// called under the lock, so it should only record that an event is to be raised.
     #[inline]
     #[must_use]
     pub fn producer<'q, C: Channel>(&self, queue: RawQueue<'q>, channel: C) -> Producer<'q, C> {
         queue.into_producer(self.tail(), channel)
     }
 
-    /// Adds a completion, which `settle` settles by its tag.
+    /// Pushes a completion, which `settle` settles by its tag.
     ///
     /// # Errors
-    /// The queue is full, or has been before: the completion is dropped (O3), and settled all the same.
+    /// The queue is full, or overran before: the completion is dropped (O3), and settled all the same.
     #[inline]
     pub fn push<C: Channel>(
         &self,
@@ -138,11 +138,11 @@ impl Fanin {
         pushed
     }
 
-    /// [`push`](Self::push) of several. Of those that follow each other from one queue, `settle` is called
-    /// for the last one only.
+    /// [`push`](Self::push) for several completions. For consecutive completions of one queue, `settle` is
+    /// called with the last one only.
     ///
     /// # Errors
-    /// The queue has no room for all of them, or was full before: what does not fit is dropped (O3), and
+    /// The completions do not all fit, or the queue overran before: what does not fit is dropped (O3), and
     /// settled all the same. The count is that of the first ones dropped here.
     pub fn push_all<C: Channel>(
         &self,
@@ -159,8 +159,8 @@ impl Fanin {
         pushed
     }
 
-    /// [`push_all`](Self::push_all) of as many as there is room for, in a queue that never overruns: each of the
-    /// rest is settled all the same, and then given to `drop`.
+    /// [`push_all`](Self::push_all) for a queue that never overruns: what does not fit is settled all the
+    /// same, and then passed to `drop`.
     pub fn push_fitting<C: Channel>(
         &self,
         producer: &mut Producer<'_, C>,
@@ -175,7 +175,7 @@ impl Fanin {
         }
     }
 
-    /// These are published, as far as there was room: settles them, and keeps the tail.
+    /// Settles completions that were published as far as they fit, and stores the tail.
     #[inline]
     fn settle_part<C: Channel>(
         &self,
@@ -193,9 +193,9 @@ impl Fanin {
         self.keep(producer.tail());
     }
 
-    /// For who has inherited the lock, of the ring that lies at [`place`](Self::place): settles everything
-    /// that is published past the kept tail, and keeps the tail behind it. Then an event has to be raised,
-    /// armed or not; and where the queue has overrun, whoever it concerns has to be told again.
+    /// Settles everything that is published past the stored tail, and stores the tail behind it. For a
+    /// process that has inherited the lock, with the ring at [`place`](Self::place). The caller then raises
+    /// an event, armed or not; if the queue overran, it also reports the overrun again.
     #[must_use]
     pub fn repair(&self, queue: &RawQueue<'_>, mut settle: impl FnMut(&Wc, u32)) -> State {
         let tail = queue.recover(self.tail(), |wc, tag| {
@@ -206,9 +206,9 @@ impl Fanin {
         queue.control().state()
     }
 
-    /// For the queue's owner, under the lock: moves what waits in the ring to a new, empty one, with its tags and what
-    /// the queue was armed for, and makes that the queue's. Gives the consumer of the new ring. There must be room
-    /// for all that is [unpolled](Self::unpolled).
+    /// Moves the unpolled completions with their tags, and what the queue was armed for, to a new, empty
+    /// ring, and switches to it. Returns the consumer of the new ring, which must have capacity for all that
+    /// is [unpolled](Self::unpolled). For the queue's owner, under the lock.
     #[must_use]
     pub fn move_to<'q, C>(
         &self,
@@ -219,7 +219,7 @@ impl Fanin {
         let ((old, old_queue), (place, queue)) = (from, to);
         let (start, unpolled) = (old.position(), self.unpolled(old));
         let control = queue.control();
-        // The consumer stores the head from which the producers go on.
+        // The consumer stores the head at which the producers begin.
         let (mut producer, consumer) = queue.into_sides(start, NoChannel, channel);
         if !sync::intact(Site::MoveLast) {
             self.lie_at(place);
@@ -229,8 +229,8 @@ impl Fanin {
             control.adopt(old_queue.control());
         }
         steps::done(Step::Adopted);
-        // As far on as before; or less far, where a stranger wrote into the ring, and then a repair would
-        // find the old one's tail again.
+        // The position is as before; or less, if another process corrupted the ring, and a repair would then restore
+        // the tail of the old one.
         self.keep(producer.tail());
         self.lie_at(place);
         steps::done(Step::Moved);
@@ -242,12 +242,12 @@ impl Fanin {
         Tail::from_words(self.tail.each_ref().map(sync::load))
     }
 
-    /// After all that lies there: see [`lock`](super::lock) for why.
+    /// Last, after everything in the ring: see [`lock`](super::lock).
     fn lie_at(&self, place: Place) {
         sync::release(&self.place, place.to_word());
     }
 
-    /// The position last, and after all that it covers: see [`lock`](super::lock) for why.
+    /// The position last, after everything that it covers: see [`lock`](super::lock).
     #[inline]
     fn keep(&self, tail: Tail) {
         let [position, limit] = tail.to_words();
@@ -257,27 +257,28 @@ impl Fanin {
     }
 }
 
-/// Whether two completions are of the same queue of the same queue pair. Those of a pool stand for no others.
+/// Whether two completions are of the same queue of the same queue pair. Completions of a pool never stand
+/// for others.
 fn is_of_one_queue(one: &Entry, next: &Entry) -> bool {
     one.wc.qp_num() == next.wc.qp_num()
         && tag::is_send(one.tag) == tag::is_send(next.tag)
         && !tag::is_pool(one.tag)
 }
 
-/// Moves so many completions, with their tags.
+/// Moves `count` completions, with their tags.
 fn copy<C>(from: &mut Consumer<'_, C>, count: Position, to: &mut Producer<'_>) {
     let mut room = [Wc::default(); 32];
     let mut left = count;
     loop {
         let most = left.min(room.len() as Position);
         let moved = from.poll_with(&mut room[..most as usize], |&wc, tag| {
-            // There is room, as the new ring holds at least so many.
+            // It fits: the new ring holds at least `count`.
             let _ = to.push(&Entry { wc, tag, solicited: false });
         });
         steps::done(Step::Copied);
         match moved {
             Ok(moved) if moved > 0 => left -= moved as Position,
-            // Nothing is left; or a stranger wrote there, so that less can be read than was stored.
+            // Nothing is left; or another process corrupted the ring, so that less can be read than was stored.
             _ => break,
         }
     }

@@ -1,8 +1,7 @@
-//! Number and state of a queue pair, in one word: who changes the state of a queue pair names it, so that
-//! a change that comes late can't hit another one that has taken its place. The word is 0 where there is no
-//! queue pair.
+//! Number and state of a queue pair in one word. A change of the state names the queue pair, so that a late
+//! change cannot hit a later queue pair in the same table entry. The word is 0 where there is no queue pair.
 //!
-//! Whoever acts on a change, to flush, to empty, to destroy, calls [`Shut::after_change`] first.
+//! A caller that acts on a change (to flush, empty or destroy) calls [`Shut::after_change`] first.
 //!
 //! ```
 //! use transport_rxe_loop::QpState;
@@ -26,12 +25,12 @@ use crate::sync::{self, AtomicU32};
 
 const STATE_BITS: u32 = 8;
 
-/// A number, of 24 bits, and a state.
+/// A queue pair number, of 24 bits, and a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Which queue pair.
+    /// The number of the queue pair.
     pub number: u32,
-    /// How it is.
+    /// Its state.
     pub state: QpState,
 }
 
@@ -46,40 +45,40 @@ impl Identity {
     }
 }
 
-/// Who is there now, and everything that was stored before it got its state.
+/// The current number and state. Acquires: what was stored before the state was changed can be read.
 #[inline]
 #[must_use]
 pub fn read(word: &AtomicU32) -> Identity {
     Identity::from_word(sync::acquire(word))
 }
 
-/// Puts a new queue pair there, or the same one back to RESET.
+/// Enters a new queue pair, or the same one again, in RESET.
 pub fn enter(word: &AtomicU32, number: u32) {
     sync::release(word, Identity { number, state: QpState::Reset }.to_word());
     steps::done(Step::Changed);
 }
 
-/// Takes a queue pair away.
+/// Removes the queue pair.
 pub fn vacate(word: &AtomicU32) {
     sync::release(word, 0);
     steps::done(Step::Changed);
 }
 
-/// Takes the queue pair with this number away, in whatever state; false if it is not there any more.
+/// Removes the queue pair with this number, in any state; false if the entry is no longer its own.
 #[must_use]
 pub fn vacate_if(word: &AtomicU32, number: u32) -> bool {
     swap_while(word, |seen| (seen.number == number).then_some(0))
 }
 
-/// Changes `seen` to another state; false if it is not so any more.
+/// Changes `seen` to another state; false if the word has changed.
 #[must_use]
 pub fn change(word: &AtomicU32, seen: Identity, state: QpState) -> bool {
     let to = Identity { state, ..seen }.to_word();
     swap_while(word, |now| (now == seen).then_some(to))
 }
 
-/// Stores what `next` makes of what is there, until that is nothing. What is there may be no state, and
-/// only looks like one.
+/// Replaces the word by what `next` returns, until that is `None`. The exchange compares the raw word, since
+/// a word corrupted by another process may only look like a valid state.
 fn swap_while(word: &AtomicU32, next: impl Fn(Identity) -> Option<u32>) -> bool {
     let mut seen = sync::acquire(word);
     while let Some(to) = next(Identity::from_word(seen)) {
@@ -94,7 +93,7 @@ fn swap_while(word: &AtomicU32, next: impl Fn(Identity) -> Option<u32>) -> bool 
     false
 }
 
-/// Puts the queue pair into SQE, if it is the one named, and in a state from where that is possible.
+/// Moves the queue pair with this number to SQE, from RTS or SQD.
 pub fn fail_sends(word: &AtomicU32, number: u32) {
     swap_while(word, |seen| {
         let can_fail = matches!(seen.state, QpState::Rts | QpState::Sqd);
@@ -103,8 +102,7 @@ pub fn fail_sends(word: &AtomicU32, number: u32) {
     });
 }
 
-/// Puts the queue pair into ERR if it is the one named, and in a state from where that is possible; whether
-/// it did.
+/// Moves the queue pair with this number to ERR, from any state but RESET and ERR; true if it did.
 pub fn fail(word: &AtomicU32, number: u32) -> bool {
     swap_while(word, |seen| {
         let can_fail = !matches!(seen.state, QpState::Reset | QpState::Err);

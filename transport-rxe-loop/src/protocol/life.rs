@@ -1,9 +1,9 @@
-//! Which process has an entry of a table, and how often the entry was claimed.
+//! The owner of a table entry: which attachment has it, and how often it was claimed.
 //!
 //! | word | entry | left by |
 //! |---|---|---|
-//! | generation · 0 | free | who [claims](Life::claim) it |
-//! | generation · place + 1 | taken | the owner that [ends](Life::end) it, or who sweeps up after it, to the [next](after) generation |
+//! | generation · 0 | free | an attachment that [claims](Life::claim) it |
+//! | generation · attachment + 1 | taken | the owner that [frees](Life::end) it, or a process that recovers from its death, to the [next](after) generation |
 //!
 //! ```
 //! use transport_rxe_loop::protocol::life::Life;
@@ -25,13 +25,13 @@ const OWNERS: u32 = (1 << OWNER_BITS) - 1;
 /// The highest generation.
 pub const LAST_GENERATION: u32 = u32::MAX >> OWNER_BITS;
 
-/// The word of an entry. Zeros are one that nobody had yet.
+/// The word of a table entry. Zero is an entry that was never claimed.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Life(AtomicU32);
 
 impl Life {
-    /// Takes the entry for the process at a place, if it is free; says which generation this is, from 0.
+    /// Claims the entry for an attachment if it is free; returns the generation, counted from 0.
     #[must_use]
     pub fn claim(&self, place: u16) -> Option<u32> {
         let seen = sync::load(&self.0);
@@ -40,22 +40,22 @@ impl Life {
             .then_some(seen >> OWNER_BITS)
     }
 
-    /// Gives the entry back, if it is of the process at this place.
+    /// Frees the entry if this attachment owns it.
     pub fn end(&self, place: u16) {
         let seen = sync::load(&self.0);
         if seen & OWNERS == owner(place) {
-            // It is the owner's alone; or its owner is dead, and nobody else is sweeping.
+            // Only the owner gets here; or it is dead, and one process at a time frees what it had.
             sync::release(&self.0, after(seen >> OWNER_BITS) << OWNER_BITS);
         }
     }
 
-    /// As if it had been claimed so often that the next generation is one of the first again.
+    /// Makes the entry one in its last generation, after which the numbers are reused.
     #[cfg(all(test, not(loom)))]
     pub fn be_as_old_as_can_be(&self) {
         sync::release(&self.0, LAST_GENERATION << OWNER_BITS);
     }
 
-    /// At which place the process is that has it, and which generation this is.
+    /// The attachment that owns the entry, and the generation.
     #[inline]
     #[must_use]
     pub fn holder(&self) -> Option<(u16, u32)> {
@@ -63,7 +63,7 @@ impl Life {
         Some(((seen & OWNERS).checked_sub(1)? as u16, seen >> OWNER_BITS))
     }
 
-    /// At which place the process is that has it.
+    /// The attachment that owns the entry.
     #[inline]
     #[must_use]
     pub fn place(&self) -> Option<u16> {
@@ -71,8 +71,9 @@ impl Life {
     }
 }
 
-/// The generation after this one. Numbers and keys hold what is left of one divided by 2ⁿ - 1, for some n of 8 to 24: of
-/// the last one that is 2ᵐ - 1, and never 2. So who has the number of the last has not that of the next one, either.
+/// The generation after this one. Numbers and keys hold the remainder of a generation divided by 2ⁿ - 1, for
+/// some n of 8 to 24. The remainder of the last generation is 2ᵐ - 1 for some m, and never 2, so a number of
+/// the last generation is not valid in the next one.
 #[must_use]
 pub const fn after(generation: u32) -> u32 {
     if generation == LAST_GENERATION { 2 } else { generation + 1 }

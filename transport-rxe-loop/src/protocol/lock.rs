@@ -1,5 +1,5 @@
-//! A lock that outlives its holder: the word says which process has it, so that another one can find out
-//! that it is dead, and inherit. How long to wait, and who is alive, is the caller's.
+//! A lock that survives the death of its holder: the word records the holder, so that another process can
+//! find out that it is dead and take the lock over. The caller decides how long to wait and who is alive.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::lock::{Lock, Owner};
@@ -17,34 +17,33 @@
 //!
 //! | word | state | left by |
 //! |---|---|---|
-//! | 0 | Free | whoever [enters](Lock::try_enter) |
-//! | any other | Held by that [`Owner`] | the holder as it [leaves](Lock::leave); once it is dead, an heir as it [inherits](Lock::inherit) |
+//! | 0 | Free | a process that [enters](Lock::try_enter) |
+//! | any other | Held by that [`Owner`] | the holder as it [leaves](Lock::leave); once it is dead, the process that [inherits](Lock::inherit) the lock |
 //!
-//! # What an heir sees
-//! Everything that the dead did before it died: that is what knowing of its death brings along, which the
-//! kernel hands over, not this word. What it did *not* get to is the rest of its program order, as the
-//! compiler left it: so whatever has to be in place before something else is stored before it by a Release,
-//! even where nobody reads it without the lock.
+//! # What the inheriting process sees
+//! Everything that the dead holder did: its death is observed through the kernel, which orders it, so this word need
+//! not. What the holder did not reach is the rest of its program order, as the compiler arranged it. So a store that
+//! must come before another is ordered by a Release, even where nobody reads the words without the lock.
 
 use std::num::NonZeroU32;
 
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
 
-/// A process that has attached: its place, and how often that was taken, so that who finds a holder dead
-/// and then falls asleep cannot mistake the next one in its place for it.
+/// An attachment: its id, and how often that id was used. The generation keeps a process that found a holder
+/// dead, and was then suspended, from mistaking the next attachment with the same id for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(NonZeroU32);
 
 impl Owner {
-    /// The `generation`th process at this place, which is below 65,535.
+    /// The attachment with this id in this generation. The id is below 65,535.
     #[must_use]
     pub const fn new(place: u16, generation: u16) -> Self {
         let word = (generation as u32) << 16 | place.saturating_add(1) as u32;
         Self(NonZeroU32::MIN.saturating_add(word - 1))
     }
 
-    /// The owner that a word names, or nobody. A stranger may have written it.
+    /// The owner that a word names; `None` for 0. The word may have been corrupted by another process.
     #[must_use]
     pub const fn from_word(word: u32) -> Option<Self> {
         match NonZeroU32::new(word) {
@@ -53,32 +52,32 @@ impl Owner {
         }
     }
 
-    /// For a word of shared memory; not 0.
+    /// The word for shared memory; never 0.
     #[must_use]
     pub const fn to_word(self) -> u32 {
         self.0.get()
     }
 
-    /// Its place; to be checked against how many there are.
+    /// The id of the attachment; the caller checks that it is in range.
     #[must_use]
     pub const fn place(self) -> u16 {
         (self.0.get() as u16).wrapping_sub(1)
     }
 }
 
-/// The lock. Any number in it is a state, zero a new lock.
+/// The lock word. Any value is a valid state; zero is a free lock.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Lock(AtomicU32);
 
 impl Lock {
-    /// Held by nobody.
+    /// A free lock.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes it, if it is free.
+    /// Takes the lock if it is free.
     #[inline]
     #[must_use]
     pub fn try_enter(&self, me: Owner) -> bool {
@@ -89,21 +88,21 @@ impl Lock {
         entered
     }
 
-    /// Gives it back; for its holder.
+    /// Releases the lock. Only the holder may call this.
     #[inline]
     pub fn leave(&self) {
         sync::unlock(&self.0);
         steps::done(Step::Left);
     }
 
-    /// Who has it. Old at once, but for one thing: a holder that is dead has it until somebody inherits.
+    /// The current holder. May be stale at once, except that a dead holder keeps the lock until it is inherited.
     #[must_use]
     pub fn holder(&self) -> Option<Owner> {
         Owner::from_word(sync::load(&self.0))
     }
 
-    /// Takes it from a holder that is dead; false if somebody else was quicker. Who gets it has to repair
-    /// what the lock protects.
+    /// Takes the lock over from a dead holder; false if another process did so first. The new holder has to
+    /// repair what the lock protects.
     #[must_use]
     pub fn inherit(&self, dead: Owner, me: Owner) -> bool {
         let inherited = sync::take_lock(&self.0, dead.to_word(), me.to_word());

@@ -1,5 +1,6 @@
-//! What several processes do to the same words, and may be killed in the midst of: words by reference, no
-//! fabric, so that the loom models of `verify/loom` work on the same code.
+//! Protocols on words in shared memory that several processes change, and in which each may be killed at any
+//! step. Everything takes the words by reference and needs no fabric, so that the loom models of
+//! `verify/loom` run the same code.
 //!
 //! ```
 //! use cq_core::queue::raw::Slot;
@@ -16,11 +17,11 @@
 //! let (dead, me) = (Owner::new(0, 1), Owner::new(1, 1));
 //! let entry = |wr_id| Entry { wc: Wc::new(wr_id, WcStatus::SUCCESS, 5), ..Entry::default() };
 //!
-//! // Published, and killed: neither settled nor kept.
+//! // Published, then killed: not settled, and the tail is not stored.
 //! assert!(fanin.lock.try_enter(dead));
 //! fanin.producer(queue(), NoChannel).push(&entry(1))?;
 //!
-//! // Somebody else sees that it is dead, and goes on.
+//! // Another process finds it dead, repairs and continues.
 //! let mut settled = 0;
 //! assert!(fanin.lock.inherit(dead, me));
 //! let _state = fanin.repair(&queue(), |_, _| settled += 1);
@@ -35,23 +36,23 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`lock`] | who holds a lock, and how it is inherited |
+//! | [`lock`] | locks that record their holder, and taking them over from a dead one |
 //! | [`fanin`] | pushing to a completion queue under its lock, repairing and resizing it |
-//! | [`mode`] | what is out of the ordinary about pushing to a completion queue |
-//! | [`moderation`] | events that are held back to stand for several completions |
-//! | [`tag`] | what the tag of a completion says, and the position that it settles |
-//! | [`receives`] | the positions of a receive queue, handed over without a lock |
+//! | [`mode`] | flags of a completion queue that change how completions are pushed |
+//! | [`moderation`] | completion events that are delayed to stand for several completions |
+//! | [`tag`] | tags of completions: which queue, and up to which position |
+//! | [`receives`] | positions of a receive queue, posted and consumed without a lock |
 //! | [`pool`] | receives that several queue pairs share, taken under a lock |
-//! | [`visits`] | what is looked at without a lock, and kept until nobody does |
-//! | [`window`] | moving bytes against changing states and killing keys |
+//! | [`visits`] | reading without a lock, and freeing once no reader is left |
+//! | [`window`] | the in-flight marker: copying against state changes and invalidated keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
-//! | [`life`] | which process has an entry of a table |
-//! | [`arena`] | memory that is handed from one process to another |
-//! | [`stage`] | a request for memory that another process moves itself |
+//! | [`life`] | which attachment owns a table entry |
+//! | [`arena`] | memory that passes from one process to another |
+//! | [`stage`] | requests to another process to move bytes itself |
 //! | [`ownership`] | which thread works on a queue pair's queues |
-//! | [`requests`] | queue pairs that their process is asked to run |
-//! | [`channel`] | the sources of a channel that have events, told without a lock |
-//! | [`steps`] | the instants at which a test kills a process |
+//! | [`requests`] | remote requests to run a queue pair |
+//! | [`channel`] | event channels: sources with unread events, without a lock |
+//! | [`steps`] | points at which a test kills or stops a process |
 
 pub mod arena;
 pub mod channel;

@@ -1,5 +1,5 @@
-//! What is out of the ordinary about pushing to a completion queue: one word, so that producers look at one,
-//! and where it is 0 at nothing else.
+//! The flags of a completion queue that change how completions are pushed. They are one word, so that a
+//! producer checks a single word, and nothing else where no such flag is set.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::mode::{Mode, Trait};
@@ -14,68 +14,68 @@
 //! assert!(mode.has(Trait::GivenUp) && !mode.has(Trait::Moderated) && !mode.is_all_in_ring());
 //! ```
 //!
-//! | bit | queue | set by | cleared by |
+//! | bit | flag | set by | cleared by |
 //! |---|---|---|---|
-//! | 0 | [given up](Trait::GivenUp) | a producer that could not have the lock | nobody |
-//! | 1 | [ignores overruns](Trait::IgnoresOverrun) | the owner, as it makes the queue | nobody |
+//! | 0 | [given up](Trait::GivenUp) | a producer that could not take the lock | nobody |
+//! | 1 | [ignores overruns](Trait::IgnoresOverrun) | the owner when it creates the queue | nobody |
 //! | 2 | [moderated](Trait::Moderated) | the owner | the owner |
-//! | 3 | [like Soft-RoCE's](Trait::LikeRxe) | the owner, as it makes the queue | nobody |
-//! | 4 | [overran](Trait::Overran) | under the lock: a producer whose completion found no room, or the heir of one | nobody |
-//! | 5 | [is there](Trait::There) | the owner, as it makes the queue | the fork, in a child: all that it finds is 0 |
-//! | 6 | [to be found full](Trait::Full) | who is told to by a fault | nobody |
+//! | 3 | [like Soft-RoCE's](Trait::LikeRxe) | the owner when it creates the queue | nobody |
+//! | 4 | [overran](Trait::Overran) | under the lock: a producer whose completion was dropped, or the process that inherits the lock | nobody |
+//! | 5 | [there](Trait::There) | the owner when it creates the queue | a fork, in the child: its mapping reads as zeros |
+//! | 6 | [full](Trait::Full) | an injected fault | nobody |
 //!
-//! Bits 0 and 4 are what others go by who do not have the lock: the ring itself may be resized away, and its memory
-//! be another's, at any instant. So a producer that could not have the lock leaves word here, and writes nothing to
-//! the ring; the owner, whose ring it is, finds bit 0 when it polls and finds nothing. Bits 4 and 5 leave the queue
-//! ordinary to push to.
+//! Bits 0 and 4 inform processes that do not hold the lock. Such a process must not touch the ring: at any
+//! instant the ring may be moved by a resize and its memory be reused. So a producer that cannot take the
+//! lock sets bit 0 and writes nothing to the ring; the owner reads the bit when a poll finds nothing. Bits 4
+//! and 5 do not change how completions are pushed.
 //!
-//! Each bit is one of the queue's life: the next one [begins](Mode::begin) anew. Producers look without the
-//! lock, so the one that is just pushing may see a change of bit 2 late; what there is to know of
-//! moderation is under the lock.
+//! Each bit belongs to one life of the queue: creating a queue [resets](Mode::begin) them. Producers read the
+//! word without the lock, so a push in progress may see a change of bit 2 late; the state of moderation
+//! itself is under the lock.
 
 use crate::sync::{self, AtomicU32};
 
-/// The word. Any number in it is a state, 0 an ordinary queue. Seldom written, and looked at by every push and by
-/// every poll that finds nothing: in cache lines of its own.
+/// The word. Any value is valid; 0 is an ordinary queue. It is seldom written, and read by every push and by
+/// every poll that finds nothing, so it has cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Mode(AtomicU32);
 
-/// What there can be about a queue.
+/// A flag of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Trait {
-    /// Its lock could not be had, so that nobody pushes to it any more.
+    /// Its lock could not be taken; nobody pushes to the queue any more.
     GivenUp = 1 << 0,
-    /// Completions that find no room are dropped, and nothing else happens.
+    /// Completions that do not fit are dropped, and nothing else happens.
     IgnoresOverrun = 1 << 1,
-    /// Its events may be held back.
+    /// Its events may be moderated.
     Moderated = 1 << 2,
-    /// What is pushed to it is what Soft-RoCE would push, and so is what comes of it.
+    /// Completions are pushed, and overruns handled, as Soft-RoCE does.
     LikeRxe = 1 << 3,
-    /// A completion found no room, and those whom that concerns may not have been told.
+    /// A completion was dropped; the queue pairs concerned may not have been failed yet.
     Overran = 1 << 4,
-    /// This is the process that made it, and not a forked child.
+    /// This process created the queue, and is not a forked child.
     There = 1 << 5,
-    /// Its next completion finds no room, whether there is some or not.
+    /// The next completion does not fit, even if there is space.
     Full = 1 << 6,
 }
 
 impl Mode {
-    /// A new queue lies here.
+    /// Initializes the word for a new queue.
     pub fn begin(&self, ignores_overrun: bool) {
         let word = if ignores_overrun { Trait::IgnoresOverrun as u32 } else { 0 };
         sync::store(&self.0, word | Trait::There as u32);
     }
 
-    /// Whether a push need not look any further.
+    /// Whether a push needs no special handling.
     #[inline(always)]
     #[must_use]
     pub fn is_ordinary(&self) -> bool {
         sync::load(&self.0) & !(Trait::Overran as u32 | Trait::There as u32) == 0
     }
 
-    /// Whether its owner learns all that there is to know from the ring.
+    /// Whether the ring alone tells the owner everything.
     #[inline(always)]
     #[must_use]
     pub fn is_all_in_ring(&self) -> bool {
@@ -83,20 +83,20 @@ impl Mode {
         sync::load(&self.0) & (there | given_up) == there
     }
 
-    /// Whether the queue is so.
+    /// Whether a flag is set.
     #[inline(always)]
     #[must_use]
     pub fn has(&self, which: Trait) -> bool {
         sync::load(&self.0) & which as u32 != 0
     }
 
-    /// Whether it has overrun, or is to be taken for one that has.
+    /// Whether the queue overran, or was given up and counts as one that did.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.has(Trait::Overran) || self.has(Trait::GivenUp)
     }
 
-    /// From now on it is, or is not.
+    /// Sets or clears a flag.
     pub fn set(&self, which: Trait, is: bool) {
         let bit = which as u32;
         sync::raise_from(&self.0, |word| {

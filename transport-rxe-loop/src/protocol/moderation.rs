@@ -1,5 +1,5 @@
-//! Events that are held back, to stand for several completions: a queue that is armed stays so until as many
-//! have come as one event is to stand for, or the first of them has waited long enough.
+//! Completion moderation: events that are delayed to stand for several completions. An armed queue stays armed until
+//! the configured number of completions came, or the first of them has waited for the configured period.
 //!
 //! ```
 //! use cq_core::queue::raw::Slot;
@@ -23,35 +23,35 @@
 //! ```
 //!
 //! # Who does what
-//! All words are for who holds the queue's lock, which producers of any process and the owner do. Whoever
-//! has pushed and [finds](Moderation::alert) the queue armed raises the event, or leaves it to the next one, and
-//! at last to the alarm of the owner's service thread, which [looks](Moderation::look).
+//! All words are protected by the queue's lock, which producers of any process and the owner take. A producer that
+//! has pushed and [finds](Moderation::alert) the queue armed raises the event, or leaves it to a later producer, and
+//! finally to the alarm of the owner's service thread, which [checks](Moderation::look) the deadline.
 //!
 //! | held | deadline | state | left by |
 //! |---|---|---|---|
-//! | 0 | 0 | nothing is held back | a producer that holds an event back, to Held |
-//! | n | when it is to be raised | Held: n completions came since the arm | a producer or the service thread that raises it; the owner that [sets](Moderation::set) |
+//! | 0 | 0 | no event is delayed | a producer that delays an event, to Held |
+//! | n | when the event has to be raised | Held: n completions came since the arm | a producer or the service thread that raises it; the owner that [changes](Moderation::set) the setting |
 //!
 //! # The alarm
-//! Who holds an event back must see to it that the service thread looks at the deadline, and that costs a
-//! system call. So the alarm says when the thread will look again by itself: once for all events
-//! that are held back and raised by their count until then. The producer sets it, under the lock, and calls the
-//! thread after it; the thread moves it on to the next deadline, under the lock, when its time has come. It
-//! may read it without: who changes it without calling leaves it as it is.
+//! A producer that delays an event has to make the service thread check the deadline, which costs a system
+//! call. So the alarm records when the thread will check by itself: one call serves all events that are
+//! delayed and raised by count until then. The producer sets the alarm, under the lock, and calls the thread
+//! afterwards; when the time has come, the thread moves it to the next deadline, under the lock. The thread
+//! may read the alarm without the lock: a producer that does not call the thread does not change it.
 //!
-//! A producer may die before it calls. Then whoever sweeps up raises the event (see [`fanin`](super::fanin)),
-//! and an alarm whose time is over counts as none.
+//! A producer may die before it calls the thread. Then a process that recovers from its death raises the
+//! event (see [`fanin`](super::fanin)), and an alarm whose time is over counts as none.
 //!
 //! # Time
-//! In nanoseconds of a clock that all processes share, never 0. One that goes differently elsewhere makes
-//! events come early: what lies further ahead than any period is over.
+//! In nanoseconds of a clock that all processes share, never 0. Where a clock differs, events come early: a
+//! time further ahead than any period counts as over.
 
 use cq_core::queue::Control;
 use cq_core::transport::Notify;
 
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
-/// The words. Any content is harmless, zeros are a queue that is not moderated.
+/// The words. Any content is harmless; zeros are a queue that is not moderated.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Moderation {
@@ -61,23 +61,23 @@ pub struct Moderation {
     alarm: AtomicU64,
 }
 
-/// How events are held back.
+/// The moderation parameters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// For how many completions an event stands; 0 and 1 are no moderation.
+    /// Completions for each event; 0 and 1 are no moderation.
     pub count: u16,
-    /// How long one waits for them at most, in microseconds; 0 is [`NO_PERIOD`].
+    /// The longest delay, in microseconds; 0 is [`NO_PERIOD`].
     pub period: u16,
 }
 
-/// How long an event waits whose period is 0, in nanoseconds: it may not wait for ever.
+/// The longest delay of an event whose period is 0, in nanoseconds: it must not wait for ever.
 pub const NO_PERIOD: u64 = 10_000_000;
 
-/// Longer than any event waits.
+/// Longer than any event is delayed.
 const LONGEST: u64 = u16::MAX as u64 * 1_000;
 
 impl Setting {
-    /// Whether any event is ever held back.
+    /// Whether events are delayed at all.
     #[must_use]
     pub const fn is_any(self) -> bool {
         self.count > 1
@@ -99,43 +99,43 @@ impl Setting {
     }
 }
 
-/// What was just pushed.
+/// What a producer just pushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// How many completions, stored or not.
+    /// Completions, stored or dropped.
     pub all: u32,
-    /// How many of them are what a consumer waits for that armed for solicited ones.
+    /// How many of them notify a consumer that armed for solicited ones.
     pub urgent: u32,
-    /// Whether one is a failure, or was not stored: then nothing is held back.
+    /// Whether one is a failure, or was dropped: then the event is not delayed.
     pub at_once: bool,
 }
 
-/// What is to be done about an event once the queue's lock is free again.
+/// What the producer has to do after it has released the queue's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alert {
     /// Nothing.
     None,
-    /// To raise it.
+    /// Raise the event.
     Raise,
-    /// To call the owner's service thread, so that it looks at its alarm.
+    /// Call the owner's service thread, which reads its alarm.
     Call,
 }
 
-/// What became of an event.
+/// Whether an event is raised or delayed.
 enum Verdict {
     Raise,
     Hold { call: bool },
 }
 
 impl Moderation {
-    /// A new queue lies here.
+    /// Initializes the words for a new queue.
     pub fn begin(&self) {
         sync::store(&self.setting, Setting::default().to_word());
         self.release();
         sync::store(&self.alarm, 0);
     }
 
-    /// Moderates from now on in this way. An event that was held back is to be raised now.
+    /// Changes the setting. An event that is delayed is to be raised now.
     #[must_use]
     pub fn set(&self, queue: &Control, setting: Setting) -> Alert {
         sync::store(&self.setting, setting.to_word());
@@ -145,7 +145,7 @@ impl Moderation {
         }
     }
 
-    /// Something was pushed to the queue, if it is one that has a channel.
+    /// Decides about the event of completions that were just pushed to a queue with a channel.
     #[must_use]
     pub fn alert(&self, queue: &Control, news: News, now: impl FnOnce() -> u64) -> Alert {
         let (mut call, mut raise) = (false, false);
@@ -170,7 +170,7 @@ impl Moderation {
         }
     }
 
-    /// So many completions came of those that the queue is armed for.
+    /// Counts completions for which the queue is armed.
     fn add(&self, came: u32, at_once: bool, now: impl FnOnce() -> u64) -> Verdict {
         let setting = Setting::from_word(sync::load(&self.setting));
         let held = sync::load(&self.held).saturating_add(came);
@@ -199,13 +199,13 @@ impl Moderation {
         Verdict::Hold { call }
     }
 
-    /// Nothing is held back any more.
+    /// No event is delayed any more.
     fn release(&self) {
         sync::store(&self.held, 0);
         sync::store(&self.deadline, 0);
     }
 
-    /// Raises what is held back.
+    /// Raises the delayed event.
     fn fire(&self, queue: &Control) -> Alert {
         self.release();
         let mut alert = Alert::None;
@@ -213,14 +213,14 @@ impl Moderation {
         alert
     }
 
-    /// When the service thread is to [look](Self::look); 0 is never. To be read without the lock.
+    /// When the service thread is to [check](Self::look) the deadline; 0 is never. May be read without the lock.
     #[must_use]
     pub fn alarm(&self) -> u64 {
         sync::load(&self.alarm)
     }
 
-    /// For the service thread, once the time of the alarm has come: what is to be done about the event that is
-    /// held back. Sets the next alarm.
+    /// For the service thread, once the time of the alarm has come: returns what to do about the delayed
+    /// event, and sets the next alarm.
     #[must_use]
     pub fn look(&self, queue: &Control, now: u64) -> Alert {
         match self.is_due(now) {
@@ -229,8 +229,8 @@ impl Moderation {
         }
     }
 
-    /// For the service thread, where it can't have the lock: true if an event may have to be raised. It will not
-    /// look again before it is called.
+    /// For the service thread that could not take the lock: true if an event may have to be raised. It will
+    /// not check again before it is called.
     #[must_use]
     pub fn give_up(&self) -> bool {
         sync::store(&self.alarm, 0);
@@ -246,8 +246,8 @@ impl Moderation {
     }
 }
 
-/// How long it is until a time that stands in shared memory; nothing, once it is over, and where it is none
-/// that a producer would have written.
+/// The time until a deadline in shared memory: 0 once it is over, and also if it is further ahead than a
+/// producer would have set it.
 #[must_use]
 pub const fn until(time: u64, now: u64) -> u64 {
     let left = time.saturating_sub(now);

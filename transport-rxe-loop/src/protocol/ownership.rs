@@ -1,18 +1,18 @@
-//! Who works on a queue pair's queues: one thread of its process at a time, the owner of its send queue. Nobody waits
-//! for that but to empty the queues, and no poller takes it.
+//! Ownership of a send queue: one thread of the process at a time works on a queue pair's queues. Other
+//! threads do not wait for it, except to empty the queues, and no poller takes it.
 //!
 //! | word | state | left by |
 //! |---|---|---|
-//! | 0 | Free | who [enters](Ownership::enter) or [seizes](Ownership::try_seize) it, to Owned |
-//! | 1 | Owned | the owner as it [leaves](Ownership::leave), to Free; anybody else who enters, to Rescheduled |
-//! | 2, and any other | Rescheduled | the owner as it leaves, to Owned: it looks at the queues once more |
+//! | 0 | Free | a thread that [enters](Ownership::enter) or [seizes](Ownership::try_seize) it, to Owned |
+//! | 1 | Owned | the owner as it [leaves](Ownership::leave), to Free; another thread that enters, to Rescheduled |
+//! | 2, and any other | Rescheduled | the owner as it leaves, to Owned: it checks the queues again |
 //!
-//! Each change is a read-modify-write of the one word, so an owner that finds itself rescheduled sees what was posted
-//! before that, and who finds the word free does the work itself: nothing that was posted is left.
+//! Each change is a read-modify-write of the one word. So an owner that finds itself rescheduled sees what was posted
+//! before, and a thread that finds the word free does the work itself: no posted request is missed.
 //!
-//! An owner that [abandons](Ownership::abandon) it does not look once more. Either the work is gone that others wanted
-//! done, as the state of the queue pair says by then; or it is handed to another thread, **after** that: a thread that
-//! entered before would find it owned, and go.
+//! An owner that [abandons](Ownership::abandon) it does not check again. Either the work no longer exists, as
+//! the state of the queue pair says by then; or it is handed to another thread, **after** abandoning: a
+//! thread that entered earlier would find the queue owned and return.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::ownership::Ownership;
@@ -30,13 +30,13 @@ const FREE: u32 = 0;
 const OWNED: u32 = 1;
 const RESCHEDULED: u32 = 2;
 
-/// The word. Any number in it is a state.
+/// The word. Any value is a valid state.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Ownership(AtomicU32);
 
 impl Ownership {
-    /// Becomes the owner; false if another thread is, which will then look at everything again.
+    /// Becomes the owner; false if another thread is, which will then check the queues again.
     #[inline]
     #[must_use]
     pub fn enter(&self) -> bool {
@@ -54,7 +54,7 @@ impl Ownership {
         }
     }
 
-    /// Whether nobody owns it.
+    /// Whether no thread owns it.
     ///
     /// # Staleness
     /// Another thread may enter at once.
@@ -63,8 +63,8 @@ impl Ownership {
         sync::load(&self.0) == FREE
     }
 
-    /// For the owner: gives it back; false if it was rescheduled, so that it is still the owner and there is more to
-    /// do.
+    /// Releases ownership; false if the owner was rescheduled: it is still the owner, and there is more to
+    /// do. Only the owner may call this.
     #[inline]
     #[must_use]
     pub fn leave(&self) -> bool {
@@ -78,14 +78,14 @@ impl Ownership {
         }
     }
 
-    /// Becomes the owner to end what the queues hold, not to work on it; false if another thread is. Does not
-    /// reschedule, which would keep that one at it.
+    /// Becomes the owner to empty the queues, not to work on them; false if another thread is. Does not
+    /// reschedule, which would keep that thread busy.
     #[must_use]
     pub fn try_seize(&self) -> bool {
         sync::swap_if(&self.0, FREE, OWNED).is_ok()
     }
 
-    /// For the owner: gives it back, whatever was rescheduled.
+    /// Releases ownership even if rescheduled. Only the owner may call this.
     pub fn abandon(&self) {
         while !self.leave() {}
     }

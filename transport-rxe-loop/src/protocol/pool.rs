@@ -1,32 +1,33 @@
-//! Receives that several queue pairs share: their owner posts, and whoever sends to one of the queue pairs
-//! takes the oldest, for it. Takers are of any process, and take in turns, under the pool's lock; bytes move
-//! without it. The owner posts without it, and it comes back without it.
+//! Receives that several queue pairs share, as in a shared receive queue. The owner posts; a process that sends to
+//! one of the queue pairs takes the oldest receive for it. Processes take under the pool's lock, one at a time, and
+//! move the bytes without it. The owner posts without the lock, and completions free the slots without it.
 //!
-//! Each receive lies in a slot, and a word says how that is:
+//! Each receive is in a slot, with a word of state:
 //!
 //! | word | slot | left by |
 //! |---|---|---|
-//! | generation · Free | nothing in it | the owner who [puts](Queue::put) a receive there |
-//! | generation · Posted | a receive | who [takes](Queue::take) it |
-//! | generation · Taken, by, for | in use | its completion, which [settles](Queue::settle) it, to the next generation; who [gives it back](Queue::give_back), to Posted, in the next generation; who can't have the lock for that and [leaves](Queue::leave) it, to Left, in the next generation |
-//! | generation · Left | a receive that is in no order | the next who takes one, under the lock, to Posted |
+//! | generation · Free | empty | the owner that [puts](Queue::put) a receive there |
+//! | generation · Posted | a receive | a process that [takes](Queue::take) it |
+//! | generation · Taken, by, for | in use | its completion, which [settles](Queue::settle) it, to Free in the next generation; a process that [gives it back](Queue::give_back), to Posted in the next generation; one that cannot take the lock for that and [leaves](Queue::leave) it, to Left in the next generation |
+//! | generation · Left | a receive without a position in the order | the next process that takes a receive, under the lock, to Posted |
 //!
-//! | word | written by | says |
+//! | word | written by | meaning |
 //! |---|---|---|
-//! | `order` | the owner; under the lock, who gives back | which slots wait, from `taken` to `posted` |
+//! | `order` | the owner; under the lock, a process that gives back | the slots of waiting receives, from `taken` to `posted` |
 //! | `posted` | the owner | where the next receive will be put in the order |
-//! | `taken` | under the lock | which one is taken next |
-//! | `left` | who leaves a receive, after that, or finds one that a dead process left; who takes, before it looks for them | that some slot may be Left |
-//! | `starved` | who finds none; who posts or gives back, and takes it back | that all who wait are to be kicked |
+//! | `taken` | under the lock | the position of the next receive to take |
+//! | `left` | a process that leaves a receive, after leaving it, or that finds one left by a dead process; one that takes, before it looks for them | some slot may be Left |
+//! | `starved` | a process that finds no receive; one that posts or gives back, and clears it | all waiting senders are to be run |
 //!
-//! # Dying
-//! A slot says which process has it, so that a dead one takes none along: who sweeps up gives them back, to
-//! the front. But what it had published and not settled has completed: so the completion queue is repaired
-//! first. Settling says nothing the second time, as the tag bears the generation.
+//! # Death of a process
+//! A slot records which attachment took it, so the receives of a dead process are not lost: a process that
+//! recovers from the death gives them back, to the front. What the dead process had published and not settled
+//! has completed, so the completion queue is repaired first. Settling has no effect the second time, as the
+//! tag bears the generation.
 //!
-//! Who takes marks the slot, then advances `taken`; who gives back sets `taken` back, then marks the
-//! slot. Either way, all that a dead holder of the lock can leave is a slot at the front that is not posted,
-//! and [whoever comes next](Queue::take) steps over it.
+//! Taking marks the slot, then advances `taken`; giving back sets `taken` back, then marks the slot. Either
+//! way, a holder of the lock that dies leaves at most a slot at the front that is not Posted, and [the next
+//! process to take](Queue::take) skips it.
 //!
 //! ```
 //! use std::array::from_fn;
@@ -37,11 +38,11 @@
 //! let (pool, states, order) = (Pool::default(), from_fn(|_| AtomicU64::new(0)), from_fn(|_| AtomicU32::new(0)));
 //! let queue = Queue::new(&pool, &states as &[_; 3], &order as &[_; 4]).unwrap();
 //!
-//! // Under the lock: nothing there, and whoever posts will kick.
+//! // Under the lock: no receive, and a later post has the senders run.
 //! assert!(queue.take_or_starve(7, QP).is_none());
 //! let slot = queue.find_free(0).unwrap(); // and writes the request there
 //! queue.put(slot, queue.posted());
-//! assert!(queue.post(queue.posted() + 1)); // those who wait are to be kicked
+//! assert!(queue.post(queue.posted() + 1)); // those who wait are to be run
 //!
 //! let taken = queue.take_or_starve(7, QP).unwrap();
 //! assert_eq!(taken.slot(), slot);
@@ -55,10 +56,10 @@ use super::steps::{self, Step};
 use super::tag;
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
-/// Slots of a pool at most.
+/// The maximum number of slots of a pool.
 pub const MAX_SLOTS: usize = 1 << tag::SLOT_BITS;
 
-/// The words that there is one of. Zeros are an empty pool.
+/// The words that a pool has once. Zeros are an empty pool.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Pool {
@@ -71,9 +72,9 @@ pub struct Pool {
 struct Takers {
     lock: Lock,
     limit: AtomicU32,
-    /// Who has to tell that the limit was reached, as its place plus 1; 0 is nobody.
+    /// The attachment that has to report that the limit was reached, plus 1; 0 is none.
     owes: AtomicU32,
-    /// Whether there may be receives that were given back without the lock.
+    /// Whether there may be slots in state Left.
     left: AtomicU32,
     taken: AtomicU64,
 }
@@ -88,12 +89,12 @@ struct Owned {
 const _: () = assert!(align_of::<Pool>() == 128 && size_of::<Pool>() == 256);
 
 impl Pool {
-    /// Who takes, or gives back.
+    /// Held to take a receive or to give one back.
     pub const fn lock(&self) -> &Lock {
         &self.takers.lock
     }
 
-    /// Empties it: it is a new one's, and nobody else knows of it. The lock stays as it is.
+    /// Empties the pool for a new owner, while no other process knows of it. The lock is unchanged.
     pub fn begin(&self) {
         let Takers { limit, owes, left, .. } = &self.takers;
         for word in [limit, owes, left, &self.owner.starved] {
@@ -103,28 +104,28 @@ impl Pool {
         sync::store(&self.owner.posted, 0);
     }
 
-    /// As who dies leaves it that has left a receive, and not said so.
+    /// The state after a process died between leaving a receive and recording it.
     #[cfg(test)]
     pub fn forget_left(&self) {
         sync::store(&self.takers.left, 0);
     }
 
-    /// How few receives there may be before that is told; 0 is any number.
+    /// The limit: an event is reported when fewer receives wait; 0 is no limit.
     pub fn limit(&self) -> u32 {
         sync::load(&self.takers.limit)
     }
 
-    /// Sets the limit; under the lock.
+    /// Sets the limit, under the lock.
     pub fn arm(&self, limit: u32) {
         sync::store(&self.takers.limit, limit);
     }
 
-    /// At which place the process is that reached the limit and has not told it yet.
+    /// The attachment that reached the limit and has not reported it yet.
     pub fn owes(&self) -> Option<u16> {
         sync::load(&self.takers.owes).checked_sub(1).map(|place| place as u16)
     }
 
-    /// The process at this place has told it, or somebody in its stead.
+    /// Records that the limit was reported, by this attachment or on its behalf.
     pub fn told(&self, place: u16) {
         let _another_owes = sync::swap_if(&self.takers.owes, debtor(place), 0);
     }
@@ -152,23 +153,23 @@ const fn generation(word: u64) -> u16 {
     (word >> GENERATION_AT) as u16
 }
 
-/// A receive that is taken.
+/// A receive that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     slot: u32,
     word: u64,
-    /// There are fewer left than was to be told: for who took it, once it has given the lock back.
+    /// Whether taking it reached the limit: the process that took it reports this after releasing the lock.
     reached_limit: bool,
 }
 
 impl Taken {
-    /// In which slot it is.
+    /// Its slot.
     #[must_use]
     pub const fn slot(&self) -> u32 {
         self.slot
     }
 
-    /// At which place the process is that took it.
+    /// The attachment that took it.
     #[must_use]
     pub const fn by(&self) -> u16 {
         (self.word >> PLACE_AT) as u16
@@ -180,21 +181,20 @@ impl Taken {
         (self.word >> TARGET_AT) as u32 & TARGET
     }
 
-    /// Of its completion.
+    /// The tag of its completion.
     #[must_use]
     pub const fn tag(&self) -> u32 {
         tag::of_pool(self.slot, generation(self.word))
     }
 
-    /// Whether taking it reached the limit: to be told, without the lock, and then [written
-    /// down](Pool::told).
+    /// Whether taking it reached the limit. This is reported without the lock, and then [recorded](Pool::told).
     #[must_use]
     pub const fn reached_limit(&self) -> bool {
         self.reached_limit
     }
 }
 
-/// A pool and its slots, wherever they lie. Any content is harmless.
+/// A pool, its slots and their order. Any content is harmless.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue<'a> {
     pool: &'a Pool,
@@ -203,7 +203,7 @@ pub struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// `None` if there are no slots or too many, or if `order` is no power of two, or not as many.
+    /// `None` if there are no slots, or too many, or if `order` is not a power of two or shorter than `slots`.
     #[must_use]
     pub const fn new(
         pool: &'a Pool,
@@ -214,7 +214,7 @@ impl<'a> Queue<'a> {
         if fits && order.len().is_power_of_two() { Some(Self { pool, slots, order }) } else { None }
     }
 
-    /// The receives that are taken. Of processes that live there may be more or fewer by now.
+    /// The receives that are taken. Processes that are alive take and complete more at any time.
     pub fn taken(&self) -> impl Iterator<Item = Taken> + use<'a> {
         let words = (0..).zip(self.slots).map(|(slot, word)| (slot, sync::acquire(word)));
         words.filter(|(_, word)| word & STATE == TAKEN).map(|(slot, word)| Taken {
@@ -224,16 +224,16 @@ impl<'a> Queue<'a> {
         })
     }
 
-    /// How many receives wait.
+    /// The number of waiting receives.
     ///
     /// # Staleness
-    /// Without the lock it may be any older count.
+    /// Without the lock the count may be out of date.
     #[must_use]
     pub fn len(&self) -> u64 {
         sync::load(&self.pool.owner.posted).wrapping_sub(sync::load(&self.pool.takers.taken))
     }
 
-    /// Whether none waits; as old as [`len`](Self::len).
+    /// Whether none waits; as stale as [`len`](Self::len).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -244,7 +244,7 @@ impl<'a> Queue<'a> {
     }
 }
 
-/// What the owner does.
+/// Operations of the owner.
 impl Queue<'_> {
     /// Where the next receive will be put in the order. Only the owner writes it.
     #[inline]
@@ -253,7 +253,7 @@ impl Queue<'_> {
         sync::load(&self.pool.owner.posted)
     }
 
-    /// A slot that is free, looked for from `first` on. What was in it was read.
+    /// A free slot, searched from `first` on. What was in it has been read.
     #[inline]
     #[must_use]
     pub fn find_free(&self, first: u32) -> Option<u32> {
@@ -265,7 +265,7 @@ impl Queue<'_> {
         (first..count).chain(0..first).find(is_free)
     }
 
-    /// A receive was written into this free slot, and gets this position.
+    /// Marks a free slot, into which a receive was written, as Posted at this position.
     #[inline]
     pub fn put(&self, slot: u32, position: u64) {
         let Some(word) = self.slots.get(slot as usize) else { return };
@@ -273,7 +273,7 @@ impl Queue<'_> {
         sync::store(self.cell(position), slot);
     }
 
-    /// Makes the receives up to `end` takeable; true if all who may wait are to be kicked.
+    /// Makes the receives up to `end` available; true if all waiting senders are to be run.
     #[inline]
     #[must_use]
     pub fn post(&self, end: u64) -> bool {
@@ -284,16 +284,16 @@ impl Queue<'_> {
     fn has_starved(&self) -> bool {
         let starved = sync::load(&self.pool.owner.starved) != 0;
         if starved {
-            // Before the kicks, after which somebody may set it again.
+            // Before they are run, after which one may set it again.
             sync::store(&self.pool.owner.starved, 0);
         }
         starved
     }
 }
 
-/// What is done under the lock.
+/// Operations under the lock.
 impl Queue<'_> {
-    /// Takes the oldest receive, if there is one, for queue pair `target`, by the process at a place.
+    /// Takes the oldest receive, if there is one, for queue pair `target`, by this attachment.
     #[must_use]
     pub fn take(&self, by: u16, target: u32) -> Option<Taken> {
         if sync::load(&self.pool.takers.left) != 0 {
@@ -314,28 +314,28 @@ impl Queue<'_> {
         Some(Taken { slot, word: taken, reached_limit })
     }
 
-    /// The same; and if there is none, whoever posts one, or gives one back, will kick.
+    /// The same; if there is none, the next post or give-back has the waiting senders run.
     #[must_use]
     pub fn take_or_starve(&self, by: u16, target: u32) -> Option<Taken> {
         let taken = self.take(by, target);
         if taken.is_some() {
             return taken;
         }
-        // It stays if there is one after all: others may starve, too.
+        // It stays set if there is a receive after all: others may starve, too.
         sync::store_fenced(&self.pool.owner.starved, 1, Site::StarveFence);
         if sync::intact(Site::LookAgain) { self.take(by, target) } else { None }
     }
 
-    /// Puts a receive back to the front that was not used: by who took it, or once that one is dead and
-    /// what it published was settled. Says whether all who may wait are to be kicked; `None` if it is not
-    /// taken so any more.
+    /// Puts a receive that was not used back to the front: by the process that took it, or after its death,
+    /// once what it published was settled. Returns whether all waiting senders are to be run; `None` if the
+    /// receive is no longer taken in this generation.
     #[must_use]
     pub fn give_back(&self, taken: &Taken) -> Option<bool> {
         let word = self.slots.get(taken.slot as usize)?;
         if sync::load(word) != taken.word {
             return None;
         }
-        // Of another generation: whoever still knows of this taking can't mistake the next one for it.
+        // In another generation: a process that still holds this `Taken` cannot mistake the next one for it.
         self.put_first(taken.slot, word, generation(taken.word).wrapping_add(1));
         Some(self.has_starved())
     }
@@ -349,14 +349,14 @@ impl Queue<'_> {
         sync::release(word, posted);
     }
 
-    /// Puts what others have left to the front. Who dies over this has taken the word that there is some along:
-    /// those who sweep up after it look [themselves](Self::find_left).
+    /// Puts receives that were left back to the front. If this process dies meanwhile, `left` is already
+    /// cleared: those that recover from its death [check the slots](Self::find_left).
     #[cold]
     fn take_in(&self) {
-        // Before the looks: who leaves one from here on says so again.
+        // Before the slots are read: a process that leaves a receive from here on sets it again.
         let _none_by_now = sync::swap_if(&self.pool.takers.left, 1, 0);
         for (slot, word) in (0..self.slots.len() as u32).zip(self.slots).rev() {
-            // Who left it has been told that it may still be written to.
+            // Acquires: an `Abandoned` mark set before the receive was left is seen.
             let seen = sync::acquire(word);
             if seen & STATE == LEFT {
                 self.put_first(slot, word, generation(seen));
@@ -364,14 +364,14 @@ impl Queue<'_> {
         }
     }
 
-    /// Where the next receive stands, and where the last one ends.
+    /// The positions of the next receive and of the end.
     fn ends(&self) -> (u64, u64) {
         let posted = sync::acquire_at(&self.pool.owner.posted, Site::SeePosted);
         let mut front = sync::load(&self.pool.takers.taken);
         let most = self.order.len() as u64;
         if posted.wrapping_sub(front) > most {
-            // Either holders of the lock died here, and what they had marked was freed; or a stranger wrote
-            // that. Whatever waits is among the last.
+            // Either holders of the lock died here, and what they had marked was freed; or another process corrupted the
+            // positions. Any receive that waits is among the last `most`.
             front = posted.wrapping_sub(most);
         }
         while front != posted && sync::intact(Site::StepOver) && self.at(front).is_none() {
@@ -380,14 +380,15 @@ impl Queue<'_> {
         (front, posted)
     }
 
-    /// The slot at a position, if it is posted.
+    /// The slot at a position, if it is Posted.
     fn at(&self, position: u64) -> Option<(u32, &AtomicU64)> {
         let slot = sync::load(self.cell(position));
         let word = self.slots.get(slot as usize)?;
         (sync::load(word) & STATE == POSTED).then_some((slot, word))
     }
 
-    /// Whether the limit is reached with so many left: once. Who dies before it has told owes it.
+    /// Whether `left` receives reach the limit, which is reported once. If the process dies before it reports
+    /// that, `owes` records it.
     fn reaches_limit(&self, left: u64, by: u16) -> bool {
         let limit = self.pool.limit();
         let reached = left < u64::from(limit);
@@ -399,10 +400,10 @@ impl Queue<'_> {
     }
 }
 
-/// What is done by those who can't have the lock.
+/// Operations without the lock.
 impl Queue<'_> {
-    /// Gives a receive back that was not used, for the next who takes one: then all who may wait are to be kicked.
-    /// False if it is not taken so any more.
+    /// Gives back a receive that was not used, for the next process that takes one; then all waiting senders
+    /// are to be run. False if the receive is no longer taken in this generation.
     #[must_use]
     pub fn leave(&self, taken: &Taken) -> bool {
         let Some(word) = self.slots.get(taken.slot as usize) else { return false };
@@ -415,8 +416,8 @@ impl Queue<'_> {
         leaves
     }
 
-    /// Whether there is a receive that was left: it is said once more, as who left it may have died before that. Then
-    /// all who may wait are to be kicked.
+    /// Whether there is a receive that was left. Records it again, as the process that left it may have died
+    /// before that. Then all waiting senders are to be run.
     #[must_use]
     pub fn find_left(&self) -> bool {
         let found = self.slots.iter().any(|word| sync::load(word) & STATE == LEFT);
@@ -427,14 +428,14 @@ impl Queue<'_> {
     }
 }
 
-/// What a receive's completion says.
+/// Settling completions.
 impl Queue<'_> {
-    /// The completion with this tag, of queue pair `target`, is published: its slot is free. Under the lock of
-    /// the completion queue; says nothing new the second time. A tag that can't be is ignored.
+    /// Settles the published completion with this tag, of queue pair `target`: its slot is free. Under the
+    /// lock of the completion queue; has no effect the second time. An invalid tag is ignored.
     pub fn settle(&self, tag: u32, target: u32) {
         let (slot, of) = tag::to_pool(tag);
         let Some(word) = self.slots.get(slot as usize) else { return };
-        // Freeing it acquires.
+        // The exchange that frees it acquires.
         let seen = sync::load(word);
         let taken = Taken { slot, word: seen, reached_limit: false };
         let is_it = generation(seen) == of || !sync::intact(Site::RightLife);

@@ -1,16 +1,16 @@
-//! The receive queue's positions: its owner posts, the peer that is connected to it takes, without a lock.
+//! The positions of a receive queue: its owner posts, and the connected peer consumes, without a lock.
 //!
-//! | word | written by | says |
+//! | word | written by | meaning |
 //! |---|---|---|
 //! | `posted` | the owner | where the next receive will be put |
-//! | `starved` | the peer that finds none; the owner, who takes it back | that the peer is to be kicked |
-//! | `completed` | who pushes a receive's completion, under its queue's lock | which receive is the next |
+//! | `starved` | the peer that finds no receive; the owner, who clears it | the peer is to be run after the next post |
+//! | `completed` | the process that pushes a receive's completion, under the completion queue's lock | the next receive to consume |
 //!
-//! That a receive was taken is written nowhere: the one at `completed` is in flight if the [window] of the
-//! peer is open. A peer that dies takes none along.
+//! Nothing records that a receive was taken: the one at `completed` is in flight if the peer's [in-flight
+//! marker] is set. So a peer that dies takes no receive with it.
 //!
-//! The mark and the position are stored and looked at crosswise, with a full fence in between on each side:
-//! the peer sees the receive, or the owner sees the mark.
+//! `starved` and `posted` are stored and read crosswise, with a full fence between store and load on each
+//! side: the peer sees the receive, or the owner sees `starved`.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::receives::{Ahead, Receives};
@@ -21,14 +21,14 @@
 //! let next = receives.completed();
 //! assert!(!receives.has_or_starve(next, &mut ahead, 17, CAPACITY));
 //! assert!(receives.has_room(receives.posted(), CAPACITY));
-//! assert!(receives.post(receives.posted() + 1)); // the peer is to be kicked
+//! assert!(receives.post(receives.posted() + 1)); // the peer is to be run
 //!
 //! assert!(receives.has_or_starve(next, &mut ahead, 17, CAPACITY));
 //! receives.settle(tag::of_recv(next + 1), CAPACITY); // once its completion is published
 //! assert_eq!(receives.completed(), next + 1);
 //! ```
 //!
-//! [window]: super::window
+//! [in-flight marker]: super::window
 
 use super::tag;
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
@@ -52,7 +52,8 @@ struct Posted {
 #[repr(C, align(128))]
 struct Completed(AtomicU64);
 
-/// How far a peer's receives reach, as far as their taker knows. Private to the taker, and under its turn.
+/// How far the peer's receives are known to reach. Private to the sender, and protected by the ownership of
+/// its send queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ahead {
     peer: u32,
@@ -60,20 +61,20 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// To be kept in two words.
+    /// The value as two words.
     #[must_use]
     pub const fn to_words(self) -> [u64; 2] {
         [self.peer as u64, self.posted]
     }
 
-    /// What was kept. Any numbers are harmless.
+    /// The value of two words. Any numbers are harmless.
     #[must_use]
     pub const fn from_words([peer, posted]: [u64; 2]) -> Self {
         Self { peer: peer as u32, posted }
     }
 }
 
-/// What owners do.
+/// Operations of the owner.
 impl Receives {
     /// Where the next receive will be put. Only the owner writes it.
     #[inline(always)]
@@ -81,37 +82,38 @@ impl Receives {
         sync::load(&self.posted.position)
     }
 
-    /// Whether a receive can be put at `next`. If so, whatever was there was read. A queue that seems full
-    /// may not be: who publishes a completion settles it a moment later, under the completion queue's lock.
+    /// Whether a receive can be put at `next`. If so, the one that was there has been read. May be false
+    /// although a receive has completed: its completion is settled a moment after it is published, under the
+    /// completion queue's lock.
     #[inline]
     pub fn has_room(&self, next: u64, capacity: u32) -> bool {
         next.wrapping_sub(self.seen_completed()) < u64::from(capacity)
     }
 
-    /// Which receives have completed: what they said was read. It may be more by now.
+    /// The position up to which receives have completed and have been read. It may be out of date.
     #[inline]
     #[must_use]
     pub fn seen_completed(&self) -> u64 {
         sync::acquire_at(&self.completed.0, Site::SeeCompleted)
     }
 
-    /// Makes the receives up to `end` takeable; true if the peer is to be kicked. The owner is to look at its
-    /// own state after this: in ERR, it flushes.
+    /// Makes the receives up to `end` available; true if the peer is to be run. The owner then checks its own
+    /// state: in ERR, it flushes.
     #[inline]
     #[must_use]
     pub fn post(&self, end: u64) -> bool {
         sync::store_fenced(&self.posted.position, end, Site::PostFence);
         let starved = sync::load(&self.posted.starved) != 0;
         if starved {
-            // Before the kick, after which the peer may set it again.
+            // Before the peer is run, which may set it again.
             sync::store(&self.posted.starved, 0);
         }
         starved
     }
 
-    /// The receives that are left, for who holds the turn of a queue pair in ERR and found the peer's window
-    /// [closed](super::window::Shut::is_open). If the peer's process is dead, after taking the lock of the
-    /// completion queue once, which repairs what that process left.
+    /// The receives to flush. For the owner of the send queue of a queue pair in ERR that found the peer's
+    /// [marker clear](super::window::Shut::is_open). If the peer's process is dead, the caller has taken the
+    /// lock of the completion queue once before, which repairs what that process left.
     pub fn left(&self, capacity: u32) -> impl Iterator<Item = u64> + use<> {
         let first = self.completed();
         let end = sync::acquire_at(&self.posted.position, Site::SeePosted);
@@ -119,38 +121,37 @@ impl Receives {
         (0..count).map(move |nth| first.wrapping_add(nth))
     }
 
-    /// The positions, for a test to write to.
+    /// The positions, for a test to write.
     #[cfg(all(test, not(loom)))]
     pub(crate) const fn positions(&self) -> [&AtomicU64; 2] {
         [&self.posted.position, &self.completed.0]
     }
 
-    /// Forgets what is left: for the owner, once the state shuts the peer out and its window was closed;
-    /// under the lock of the completion queue. Positions go on, so that old ones mean nothing.
+    /// Drops the receives that are left. For the owner, once its state keeps the peer out and the peer's marker was
+    /// clear; under the lock of the completion queue. Positions are not reset, so that old ones are invalid.
     pub fn empty(&self) {
-        // It is the owner who looks at this next.
+        // Only the owner reads this next.
         sync::store(&self.completed.0, self.posted());
         sync::store(&self.posted.starved, 0);
     }
 }
 
-/// What the peer that is connected does, in its window, once it has seen that the owner listens.
+/// Operations of the connected peer, with its in-flight marker set, once it has seen that the owner receives.
 impl Receives {
-    /// The next receive, if there is one; the positions after it are taken in their order.
+    /// The position of the next receive; later ones are consumed in order.
     #[inline(always)]
     pub fn completed(&self) -> u64 {
         sync::load(&self.completed.0)
     }
 
-    /// Whether a receive is posted at this position of `peer`, which is the owner's number. If so, it can be
-    /// read.
+    /// Whether a receive is posted at this position of `peer`, which is the owner's number. If so, it can be read.
     #[inline(always)]
     pub fn has(&self, position: u64, ahead: &mut Ahead, peer: u32, capacity: u32) -> bool {
         let known = ahead.peer == peer && is_before(position, ahead.posted, capacity);
         known || self.look(position, ahead, peer, capacity)
     }
 
-    /// The same; and if there is none, whoever posts one will kick.
+    /// The same; if there is none, the next post has the peer run.
     #[inline]
     pub fn has_or_starve(
         &self,
@@ -177,10 +178,10 @@ impl Receives {
     }
 }
 
-/// What a receive's completion says.
+/// Settling completions.
 impl Receives {
-    /// The completion with this tag is published: all up to its receive have completed. Under the lock of the
-    /// completion queue; says nothing new the second time. A tag that can't be is ignored.
+    /// Settles the published completion with this tag: all receives up to it have completed. Under the lock
+    /// of the completion queue; has no effect the second time. An invalid tag is ignored.
     #[inline]
     pub fn settle(&self, tag: u32, capacity: u32) {
         if let Some(next) = tag::past(sync::load(&self.completed.0), tag, capacity) {
@@ -189,8 +190,8 @@ impl Receives {
     }
 }
 
-/// Whether a position is taken before `end`. More than there is room for can't be: where a stranger wrote
-/// the positions, and where `end` is old, it is not.
+/// Whether a position is before `end`, by at most `capacity`. False if another process corrupted the
+/// positions, or if `end` is out of date.
 #[inline(always)]
 const fn is_before(position: u64, end: u64, capacity: u32) -> bool {
     position != end && end.wrapping_sub(position) <= capacity as u64

@@ -1,15 +1,15 @@
-//! Requests to run a queue pair that others leave for its process: a bit for each queue pair, and then a call to the
-//! service thread of the process that has it.
+//! Remote requests to run a queue pair: one bit for each queue pair, and a call to the service thread of the
+//! process that owns it.
 //!
-//! 1. *Mark* the bit ([`Requests::leave`]), and only then *call*: the service thread takes the calls that it has seen
-//!    first, then looks at the bits, and does not sleep where it was called since.
-//! 2. *Take* the bits of its own queue pairs, and clear each before the queue pair is run: a request that comes while it
-//!    runs is another one.
-//! 3. Between the look at whose it is and the clearing, a queue pair may go and its place become another process': the
-//!    request that was cleared may have been that one's, and is left once more. Who is stopped between these
-//!    instructions keeps it back until it goes on.
+//! 1. *Mark* the bit ([`Requests::leave`]), and only then *call*. The service thread reads its count of calls
+//!    first, then the bits, and does not sleep if the count has changed since.
+//! 2. *Take* the bits of its own queue pairs, each cleared before the queue pair is run: a request that
+//!    arrives while it runs is a new one.
+//! 3. Between checking the owner and clearing the bit, the queue pair may be destroyed and its table entry be
+//!    claimed by another process. The cleared request may have been for that one, so it is left again. A
+//!    process that is stopped between these instructions delays the request until it continues.
 //!
-//! A process that dies between marking and calling is made up for by those who sweep up after it: they call all.
+//! If a process dies between marking and calling, those that recover from its death call all processes.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::requests::Requests;
@@ -28,26 +28,26 @@ use crate::sync::{self, AtomicU32, AtomicU64};
 
 const BITS: u32 = u64::BITS;
 
-/// A bit for each queue pair. Any content is harmless.
+/// The bits. Any content is harmless.
 #[derive(Clone, Copy, Debug)]
 pub struct Requests<'a>(&'a [AtomicU64]);
 
 impl<'a> Requests<'a> {
-    /// The bits that lie there.
+    /// The requests in these words.
     #[must_use]
     pub const fn new(words: &'a [AtomicU64]) -> Self {
         Self(words)
     }
 
-    /// Marks the queue pair at an index, if there is one. Whose it is has to be called after that.
+    /// Marks the queue pair at an index, if there is one. The caller then calls the process that owns it.
     pub fn leave(&self, index: u32) {
         let Some(word) = self.0.get((index / BITS) as usize) else { return };
         sync::raise_from(word, |seen| Some(seen | 1 << (index % BITS)));
         steps::done(Step::Noted);
     }
 
-    /// Clears the bits of those that are `mine`, or nobody's, and then gives each by its index to `each`, which looks
-    /// again whose it is.
+    /// Clears the bits of the queue pairs that are `mine`, or unowned, and passes the index of each to
+    /// `each`, which checks the owner again.
     pub fn take(&self, mine: impl Fn(u32) -> bool, mut each: impl FnMut(u32)) {
         for (word, base) in self.0.iter().zip((0..).step_by(BITS as usize)) {
             let mut left = sync::load(word);
@@ -67,7 +67,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// Whether a process has left requests for itself: for its threads, which look without being called.
+/// Whether a process left requests for itself. Its own threads check this without being called.
 #[derive(Debug, Default)]
 pub struct Reminder(AtomicU32);
 
@@ -77,7 +77,7 @@ impl Reminder {
         sync::release(&self.0, 1);
     }
 
-    /// Whether one was, since this was last asked: who is told so has to take it.
+    /// Whether a request was left since the last call. If so, the caller has to take the requests.
     #[inline]
     #[must_use]
     pub fn take(&self) -> bool {

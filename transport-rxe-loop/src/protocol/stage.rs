@@ -1,24 +1,24 @@
-//! A request for memory that another process moves itself: who asks, who is asked, and how far it is, in one word,
-//! so that a change is made by who has seen all of it. Beside it, which processes have asked.
+//! Requests to another process to move bytes itself. The asking and the asked attachment and the state are
+//! one word, so that each change is based on all of it. [`Askers`] records which processes have asked.
 //!
-//! | state | whose the rest of the stage is | left by |
+//! | state | owner of the rest of the stage | left by |
 //! |---|---|---|
-//! | Free, and any other number | nobody's | an asker, who [claims](Word::claim) it, to Filling |
-//! | Filling | the asker's | the asker, who [asks](Word::ask), to Asked, or [gives up](Word::give_up), to Free |
-//! | Asked | nobody's | the asked, who [serves](Word::serve), to Serving; the asker, who [recalls](Word::recall) it, to Filling, or gives up, to Free; the asked, who [cancels](Word::cancel) what a dead process had asked for, to Free |
-//! | Serving | the asked's | the asked, who [answers](Word::answer), to Done; the asker, who gives up, to Orphaned |
-//! | Done | the asker's | the asker, who asks for more, to Asked, or gives up, to Free |
-//! | Orphaned | the asked's | the asked, who answers, to Free |
+//! | Free, and any other number | nobody | an asker that [claims](Word::claim) it, to Filling |
+//! | Filling | the asker | the asker, which [asks](Word::ask), to Asked, or [gives up](Word::give_up), to Free |
+//! | Asked | nobody | the asked, which [serves](Word::serve), to Serving, or [cancels](Word::cancel) the request of a dead process, to Free; the asker, which [recalls](Word::recall) it, to Filling, or gives up, to Free |
+//! | Serving | the asked | the asked, which [answers](Word::answer), to Done; the asker, which gives up, to Orphaned |
+//! | Done | the asker | the asker, which asks again, to Asked, or gives up, to Free |
+//! | Orphaned | the asked | the asked, which answers, to Free |
 //!
-//! A request that must not be carried out twice is never given up while the asker means to try it again: it is
-//! recalled. From Asked it comes back, and nobody has begun it; from Serving it can't, and the asker waits for the
-//! answer of this very request, however late that comes.
+//! A request that must not be carried out twice is never given up while the asker intends to repeat it: it is
+//! recalled. From Asked it returns, and was not begun; from Serving it cannot, and the asker waits for the
+//! answer to this request, however late that comes.
 //!
-//! A request that is given up while it is carried out stays in flight, and may write to a buffer that others can take by
-//! then. So it is marked at the asked as [`Abandoned`] before the buffer is given back.
+//! A request that is given up while it is carried out stays in flight, and may write to a buffer that others
+//! can take by then. So it is marked at the asked process as [`Abandoned`] before the buffer is given back.
 //!
-//! A dead asker's stages are [swept](Word::sweep) as if it had given them up. Requests to a dead process are given
-//! up by their askers, and what is Orphaned is swept to Free. So nobody writes to a stage that is another's.
+//! A dead asker's stages are [recovered](Word::sweep) as if it had given them up. Requests to a dead process are
+//! given up by their askers, and Orphaned stages are freed on its behalf. So no process writes to a stage of another.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::stage::{Recalled, State, Word};
@@ -37,22 +37,22 @@
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
-/// What a stage's word says that is not Free.
+/// The states of a stage other than Free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The asker writes its request, or reads nothing any more.
+    /// The asker writes its request, or no longer reads the answer.
     Filling,
-    /// The request waits for the process that is asked.
+    /// The request waits for the asked process.
     Asked,
-    /// It is being carried out.
+    /// The request is being carried out.
     Serving,
-    /// It was carried out, or refused, and the answer is there.
+    /// The request was carried out or refused; the answer is in the stage.
     Done,
-    /// It is being carried out, and nobody wants the answer.
+    /// The request is being carried out, and the answer will not be read.
     Orphaned,
 }
 
-/// A stage's word, as it was seen.
+/// A value of a stage's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen(u64);
 
@@ -61,7 +61,7 @@ const ASKED: u32 = ASKER + u16::BITS;
 const ROUND: u32 = ASKED + u16::BITS;
 
 impl Seen {
-    /// `None` is Free.
+    /// The state; `None` is Free.
     pub const fn state(self) -> Option<State> {
         Some(match self.0 as u8 {
             1 => State::Filling,
@@ -73,27 +73,27 @@ impl Seen {
         })
     }
 
-    /// The attachment that asks.
+    /// The asking attachment.
     pub const fn asker(self) -> u16 {
         (self.0 >> ASKER) as u16
     }
 
-    /// The attachment that is asked.
+    /// The asked attachment.
     pub const fn asked(self) -> u16 {
         (self.0 >> ASKED) as u16
     }
 
-    /// Whether the two are of the same request, or of others that were made without leaving the stage.
+    /// Whether both are of the same claim of the stage, by the same attachments.
     pub const fn is_same_round(self, other: Self) -> bool {
         self.0 >> ASKER == other.0 >> ASKER
     }
 
-    /// As a number, to be kept.
+    /// The value as a number.
     pub const fn to_word(self) -> u64 {
         self.0
     }
 
-    /// What was kept. Any number is one.
+    /// The value of a number; any number is valid.
     pub const fn from_word(word: u64) -> Self {
         Self(word)
     }
@@ -116,31 +116,31 @@ impl Seen {
     }
 }
 
-/// What became of a request that its asker wants back.
+/// The outcome of a recall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recalled {
-    /// Nobody has begun it, and nobody will: the stage is Filling.
+    /// The request was not begun, and will not be: the stage is Filling.
     Back(Seen),
-    /// It is being carried out.
+    /// The request is being carried out.
     Begun,
-    /// The answer is there.
+    /// The answer is in the stage.
     Answered(Seen),
-    /// The stage is another request's: this one was swept.
+    /// The stage is no longer this request's: it was freed as a dead process's.
     Lost,
 }
 
-/// The word. Zeros are a free stage, and so is any number that is no state.
+/// The word. Zero is a free stage, and so is any number that is not a state.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Word(AtomicU64);
 
 impl Word {
-    /// What it says; what was written to the stage before can be read.
+    /// The current value. Acquires: what was written to the stage before can be read.
     pub fn seen(&self) -> Seen {
         Seen(sync::acquire(&self.0))
     }
 
-    /// Takes the stage for a request of one process to another, if it is free.
+    /// Claims a free stage for requests of one process to another.
     pub fn claim(&self, asker: u16, asked: u16) -> Option<Seen> {
         self.claim_from(self.seen(), asker, asked)
     }
@@ -151,14 +151,14 @@ impl Word {
         seen.state().is_none().then(|| self.swap(seen, next)).flatten()
     }
 
-    /// The request is written, in a stage that is the caller's: Filling, or Done.
+    /// Asks, after the request was written. The stage is Filling or Done.
     pub fn ask(&self, mine: Seen) -> Option<Seen> {
         let asked = self.change(mine, Some(State::Asked));
         steps::done(Step::Asked);
         asked
     }
 
-    /// Begins to carry the request out, if there is one for this attachment.
+    /// Begins to carry out the request, if it is for this attachment.
     pub fn serve(&self, asked: u16) -> Option<Seen> {
         let seen = self.seen();
         let is_for_me = seen.state() == Some(State::Asked) && seen.asked() == asked;
@@ -169,7 +169,7 @@ impl Word {
         serving
     }
 
-    /// The answer is written; false if nobody wanted it, and the stage is free.
+    /// Answers, after the answer was written; false if the asker gave up, and the stage is free.
     pub fn answer(&self, serving: Seen) -> bool {
         let is_wanted = self.change(serving, Some(State::Done)).is_some();
         if !is_wanted {
@@ -179,7 +179,7 @@ impl Word {
         is_wanted
     }
 
-    /// The asker wants its request back.
+    /// Recalls a request, for its asker.
     pub fn recall(&self, round: Seen) -> Recalled {
         loop {
             let seen = self.seen();
@@ -196,8 +196,8 @@ impl Word {
         }
     }
 
-    /// Leaves it as its asker, in whatever state of that round it is: nobody will read the answer. True if the request
-    /// is in flight all the same: then it is [`Abandoned`].
+    /// Gives up the stage, for its asker, in any state of this claim: the answer will not be read. True if
+    /// the request is still in flight: then it is [`Abandoned`].
     pub fn give_up(&self, round: Seen) -> bool {
         let mut is_in_flight = false;
         sync::raise_from(&self.0, |word| {
@@ -210,13 +210,13 @@ impl Word {
         is_in_flight
     }
 
-    /// What a dead process had asked for is not begun any more.
+    /// Cancels a request of a dead process that was not begun.
     pub fn cancel(&self, asked: Seen) {
         self.change(asked, None);
     }
 
-    /// Leaves it in the place of a process that died. Says at whom what that one had asked for is in flight all the
-    /// same: then it is [`Abandoned`].
+    /// Recovers the stage of a dead process. Returns the attachment at which a request of the dead process is
+    /// still in flight: there it is [`Abandoned`].
     pub fn sweep(&self, dead: u16) -> Option<u16> {
         let seen = self.seen();
         let is_in_flight = seen.asker() == dead && self.give_up(seen);
@@ -224,12 +224,12 @@ impl Word {
         is_in_flight.then(|| seen.asked())
     }
 
-    /// Frees it if it is orphaned, and the attachment that was asked, which does not serve, is this one.
+    /// Frees the stage if it is Orphaned and this attachment, which does not serve, was asked.
     pub fn free_orphan(&self, asked: u16) {
         self.free_orphan_if(|seen| seen.asked() == asked);
     }
 
-    /// Frees it if it is orphaned in this round, whose asked attachment does not serve.
+    /// Frees the stage if it is Orphaned in this claim, and the asked attachment does not serve.
     pub fn free_abandoned(&self, round: Seen) {
         self.free_orphan_if(|seen| seen.is_same_round(round));
     }
@@ -250,26 +250,28 @@ impl Word {
     }
 }
 
-/// Whether abandoned requests may still be in flight at an attachment. A buffer that they write to must not be written to
-/// by anybody else before they are not: it is marked after the request is given up, and before the buffer is given back.
+/// Whether abandoned requests may still be in flight at an attachment. A buffer that they write to must not
+/// be written by others until they are over: the mark is set after the request is given up, and before the
+/// buffer is given back.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Abandoned(AtomicU32);
 
 impl Abandoned {
-    /// One is. The attachment is to be called after this.
+    /// Marks that a request was abandoned. The attachment is to be called after this.
     pub fn mark(&self) {
-        // The buffer hands it over.
+        // Giving the buffer back releases it.
         sync::store(&self.0, 1);
     }
 
-    /// Whether one may be. To be asked by who has taken such a buffer, before it is written to.
+    /// Whether abandoned requests may be in flight. Checked by the next user of such a buffer, before the
+    /// buffer is written.
     #[inline]
     pub fn is_marked(&self) -> bool {
         sync::acquire(&self.0) != 0
     }
 
-    /// None is. For the attachment, while none of its threads carries anything out.
+    /// Clears the mark. For the attachment, while none of its threads serves a request.
     pub fn clear(&self) {
         sync::release(&self.0, 0);
     }
@@ -277,24 +279,24 @@ impl Abandoned {
 
 const BITS: u16 = u64::BITS as u16;
 
-/// Which attachments have asked this one since it looked last: a bit each.
+/// The attachments that have asked this one since it last checked: a bit each.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Askers([AtomicU64; 4]);
 
 impl Askers {
-    /// An attachment has asked. To be called after [`Word::ask`].
+    /// Adds an attachment that has asked. To be called after [`Word::ask`].
     pub fn add(&self, asker: u16) {
         let word = &self.0[usize::from(asker / BITS) % self.0.len()];
         sync::raise_from(word, |seen| Some(seen | 1 << (asker % BITS)));
     }
 
-    /// Whether any has.
+    /// Whether any attachment has asked.
     pub fn any(&self) -> bool {
         self.0.iter().any(|word| sync::load(word) != 0)
     }
 
-    /// Those that have: each is to be looked for, and has not asked after this until it is here again.
+    /// Takes the attachments that have asked. Their stages are to be searched: one that asks later is added again.
     pub fn take(&self) -> impl Iterator<Item = u16> {
         self.0.iter().zip((0..).step_by(BITS.into())).flat_map(|(word, base)| {
             let mut had = 0;
@@ -306,7 +308,7 @@ impl Askers {
         })
     }
 
-    /// The same, and they stay.
+    /// The same, without taking them.
     pub fn look(&self) -> impl Iterator<Item = u16> {
         let words = self.0.iter().zip((0..).step_by(BITS.into()));
         words.flat_map(|(word, base)| each(sync::load(word), base))

@@ -1,4 +1,4 @@
-//! The states of a queue pair. What leads from one to another is not said here.
+//! The states of a queue pair. The transitions are checked elsewhere.
 //!
 //! ```
 //! use transport_rxe_loop::QpState;
@@ -12,20 +12,20 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum QpState {
-    /// New, or emptied: takes no requests.
+    /// New, or reset: accepts no requests.
     Reset = 0,
-    /// Takes receives.
+    /// Accepts receives.
     Init = 1,
     /// Ready to receive.
     Rtr = 2,
-    /// Ready to send, too.
+    /// Ready to send as well.
     Rts = 3,
-    /// The send queue is drained. A request that has begun is carried out: one that bytes are being moved
-    /// for, or that waits for its peer. Those behind it wait until the queue pair is in RTS again, whenever
-    /// they were posted; receives go on.
+    /// The send queue is drained. A request that has begun completes: one whose bytes are being moved, or
+    /// that waits for its peer. Later ones wait until the queue pair is in RTS again, whenever they were
+    /// posted; receives continue.
     Sqd = 4,
-    /// The send queue failed: what was behind the failed request is flushed, and no more is taken until the
-    /// queue pair is in RTS again; receives go on. A reliable connection never gets here: it goes to `Err`.
+    /// The send queue failed: requests behind the failed one are flushed, and no more are accepted until the queue
+    /// pair is in RTS again; receives continue. A reliable connection never enters this state: it goes to `Err`.
     Sqe = 5,
     /// Failed: everything posted is flushed.
     Err = 6,
@@ -36,25 +36,25 @@ impl QpState {
     pub const ALL: [Self; 7] =
         [Self::Reset, Self::Init, Self::Rtr, Self::Rts, Self::Sqd, Self::Sqe, Self::Err];
 
-    /// Whether post_send takes requests (Q3).
+    /// Whether post_send accepts requests (Q3).
     #[must_use]
     pub const fn takes_sends(self) -> bool {
         matches!(self, Self::Rts | Self::Sqd | Self::Err)
     }
 
-    /// Whether post_recv takes requests (Q3).
+    /// Whether post_recv accepts requests (Q3).
     #[must_use]
     pub const fn takes_recvs(self) -> bool {
         !matches!(self, Self::Reset)
     }
 
-    /// Whether messages of the peer are taken.
+    /// Whether the peer's messages are received.
     #[must_use]
     pub const fn receives(self) -> bool {
         matches!(self, Self::Rtr | Self::Rts | Self::Sqd | Self::Sqe)
     }
 
-    /// The state of this number; what is no state is ERR, in which a queue pair does no harm.
+    /// The state with this number; any other number is ERR, in which a queue pair does no harm.
     pub(crate) const fn from_bits(bits: u32) -> Self {
         match bits {
             0 => Self::Reset,

@@ -1,6 +1,6 @@
-//! The instants at which a process that is killed leaves something half done. A test hooks in here, to be
-//! killed at one of them; without debug assertions there is nothing here at all. Models need none of this:
-//! there, threads die at any store.
+//! Points at which a process that dies leaves something half done. A test installs a hook here to be killed
+//! or stopped at one of them. Without debug assertions the module does nothing. The loom models do not need
+//! it: their threads can die at any store.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::lock::{Lock, Owner};
@@ -14,7 +14,7 @@
 #[cfg(debug_assertions)]
 use std::sync::OnceLock;
 
-/// What was done last.
+/// A step, named by what was just done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
@@ -22,64 +22,65 @@ pub enum Step {
     Entered,
     /// A dead holder's lock was taken.
     Inherited,
-    /// A lock was given back; its holder may still have something to tell others.
+    /// A lock was released; its former holder may still have to notify others.
     Left,
-    /// Entries were published, and the arm was looked at.
+    /// Entries were published, and the queue's arm was checked.
     Published,
-    /// What an entry covers was settled.
+    /// The position that an entry covers was settled.
     Settled,
-    /// The tail was kept.
+    /// The tail was stored.
     Kept,
-    /// Some of what waits in a queue was copied to its new ring.
+    /// Some of the completions were copied to a resized queue's new ring.
     Copied,
-    /// The new ring has the arm of the old one.
+    /// The new ring has taken over the arm of the old one.
     Adopted,
-    /// Producers will find the new ring.
+    /// Producers use the new ring from now on.
     Moved,
-    /// An event was held back; who is to raise it in time was not called.
+    /// An event was delayed; the service thread that is to raise it was not called.
     Held,
     /// An event was counted; its source may not be marked.
     Counted,
-    /// A source is marked at its channel, whose descriptor may not be readable.
+    /// A source was marked at its channel; the descriptor may not be readable.
     Listed,
-    /// The descriptor of a channel was written; the channel's word does not say so.
+    /// The descriptor of a channel was written; the channel's word does not record it.
     Written,
-    /// A receive of a pool is marked as taken; the next one is still this one.
+    /// A receive of a pool was marked as taken; the position was not advanced.
     Taken,
-    /// The next receive of a pool is one that is still marked as taken; or one was left that nobody knows of.
+    /// The position of a pool was set back to a receive that is still marked as taken; or a receive was left
+    /// and the pool does not record it.
     SetBack,
-    /// A window was opened.
+    /// An in-flight marker was set.
     Opened,
-    /// A window was closed.
+    /// An in-flight marker was cleared.
     Closed,
-    /// A queue pair has another state, or number.
+    /// The state or number of a queue pair changed.
     Changed,
-    /// The byte of an owner is locked by a descriptor that is about to be closed.
+    /// The byte of an owner is locked through a descriptor that is about to be closed.
     Locked,
-    /// A place among the processes was taken.
+    /// A process claimed its attachment.
     Attached,
-    /// An entry of a table was claimed.
+    /// A table entry was claimed.
     Claimed,
-    /// Some of the granules that are wanted are marked.
+    /// Some of the granules of an allocation were marked.
     Marked,
-    /// A file was made beside the fabric.
+    /// A file was created beside the fabric.
     Made,
-    /// A queue pair was noted; its process was not called.
+    /// A remote request was marked; the process was not called.
     Noted,
-    /// Something of a dead process was put in order, or freed.
+    /// Something of a dead process was repaired or freed.
     Swept,
-    /// Another process was asked for memory of its own; it was not called.
+    /// Another process was asked to move bytes; it was not called.
     Asked,
-    /// What another process had asked for is about to be carried out.
+    /// A request of another process is about to be carried out.
     Serving,
     /// It was carried out, and not answered.
     Served,
-    /// It was answered; who had asked was not woken.
+    /// It was answered; the asking process was not woken.
     Answered,
 }
 
 impl Step {
-    /// All of them.
+    /// All steps.
     pub const ALL: [Self; 29] = [
         Self::Entered,
         Self::Inherited,
@@ -116,13 +117,13 @@ impl Step {
 #[cfg(debug_assertions)]
 static HOOK: OnceLock<fn(Step)> = OnceLock::new();
 
-/// Calls `hook` at every step of this process from now on. The first one stays.
+/// Calls `hook` at every step of this process from now on. Only the first hook is installed.
 #[cfg(debug_assertions)]
 pub fn hook(hook: fn(Step)) {
     let _another_is_in_place = HOOK.set(hook);
 }
 
-/// A step was done.
+/// Calls the hook, if there is one.
 #[inline(always)]
 pub(crate) fn done(step: Step) {
     #[cfg(debug_assertions)]

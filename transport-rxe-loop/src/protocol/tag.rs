@@ -1,5 +1,5 @@
-//! The tag of a completion: which queue of its queue pair it is of, and up to which position it covers
-//! that queue; or which slot of a [pool](super::pool) it is of, in which generation.
+//! The tag of a completion: which queue of its queue pair it belongs to and up to which position it covers
+//! that queue, or which slot of a [pool](super::pool) it belongs to, and in which generation.
 //!
 //! | bits | send queue | receive queue | pool |
 //! |---|---|---|---|
@@ -16,7 +16,7 @@
 //! assert!(!tag::is_send(tag));
 //! tag::settle(&completed, tag, 16);
 //! tag::settle(&completed, tag, 16); // again: positions only grow
-//! tag::settle(&completed, tag::of_recv(80), 16); // more than there can be: a stranger wrote that
+//! tag::settle(&completed, tag::of_recv(80), 16); // more than possible: corrupted by another process
 //! assert_eq!(completed.into_inner(), 8);
 //! ```
 
@@ -25,53 +25,53 @@ use crate::sync::{self, AtomicU64};
 const SEND: u32 = 1 << 31;
 const POOL: u32 = 1 << 30;
 const GENERATION_BITS: u32 = 16;
-/// A slot's number is shorter than that.
+/// Bits of a slot's number.
 pub const SLOT_BITS: u32 = 14;
 
-/// Of a completion that covers a send queue up to `end`, without it.
+/// The tag of a completion that covers a send queue up to `end`, exclusive.
 #[inline]
 #[must_use]
 pub const fn of_send(end: u64) -> u32 {
     end as u32 | SEND
 }
 
-/// Of a completion that covers a receive queue up to `end`, without it.
+/// The tag of a completion that covers a receive queue up to `end`, exclusive.
 #[inline]
 #[must_use]
 pub const fn of_recv(end: u64) -> u32 {
     end as u32 & !(SEND | POOL)
 }
 
-/// Of a completion of the receive in a slot of a pool, in this generation of it.
+/// The tag of a completion of the receive in a slot of a pool, in this generation of the slot.
 #[inline]
 #[must_use]
 pub const fn of_pool(slot: u32, generation: u16) -> u32 {
     POOL | (slot & ((1 << SLOT_BITS) - 1)) << GENERATION_BITS | generation as u32
 }
 
-/// Of which slot of a pool, in which generation. Only for who knows that it [is](is_pool) of one.
+/// The slot of a pool and its generation. Only for a tag that [is](is_pool) of a pool.
 #[inline]
 #[must_use]
 pub const fn to_pool(tag: u32) -> (u32, u16) {
     (tag >> GENERATION_BITS & ((1 << SLOT_BITS) - 1), tag as u16)
 }
 
-/// Whether it is of a pool.
+/// Whether the tag is of a pool.
 #[inline]
 #[must_use]
 pub const fn is_pool(tag: u32) -> bool {
     tag & (SEND | POOL) == POOL
 }
 
-/// Which of the two queues.
+/// Whether the tag is of a send queue.
 #[inline]
 #[must_use]
 pub const fn is_send(tag: u32) -> bool {
     tag & SEND != 0
 }
 
-/// Up to where the tag covers its queue, of which no more than `capacity` can be covered at once, if that is
-/// past `settled`.
+/// The position up to which the tag covers its queue, if that is past `settled`. At most `capacity` positions
+/// can be covered at once; a tag that claims more is ignored.
 #[inline]
 #[must_use]
 pub fn past(settled: u64, tag: u32, capacity: u32) -> Option<u64> {
@@ -80,7 +80,7 @@ pub fn past(settled: u64, tag: u32, capacity: u32) -> Option<u64> {
     (1..=capacity).contains(&count).then(|| settled.wrapping_add(count.into()))
 }
 
-/// Advances the position in `word` to where the tag covers its queue; a position that is there already, or
+/// Advances the position in `word` to where the tag covers its queue. A position that is already there, or
 /// further, stays.
 #[inline]
 pub fn settle(word: &AtomicU64, tag: u32, capacity: u32) {

@@ -1,15 +1,15 @@
-//! The copying counter of a queue pair: odd while bytes are being moved for its requests. By it, who shuts a
-//! door finds out whether somebody is still inside.
+//! The in-flight marker of a queue pair: a counter that is odd while bytes are being moved for its requests. A
+//! process that changes a state or invalidates a key reads it to find out whether a copy may still be running.
 //!
-//! | who | does | then looks at |
+//! | who | does | then reads |
 //! |---|---|---|
-//! | initiator | [opens](Copying::open) | the peer's state and its connection, the keys |
-//! | initiator | [closes](Copying::close) | the peer's state again: in ERR, it may wait to be flushed |
-//! | who shuts: ERR, RESET, a dead key | [changes, fences](Shut::after_change) | the counter |
+//! | initiator | [sets the marker](Copying::open) | the peer's state and connection, the keys |
+//! | initiator | [clears it](Copying::close) | the peer's state again: in ERR, the peer may wait to be flushed |
+//! | a process that changes to ERR or RESET, or invalidates a key | [changes, fences](Shut::after_change) | the counter |
 //!
-//! All three are a store, a full fence, a load. So of an initiator that opens and somebody who shuts, at
-//! least one sees the other: the bytes don't move, or the counter is odd. Of an initiator that closes and
-//! somebody who fails its peer, too: the counter is even, or the initiator kicks the peer.
+//! All three are a store, a full fence, a load. So of an initiator that sets the marker and a process that changes a
+//! state, at least one sees the other: the bytes do not move, or the counter is odd. The same holds for an initiator
+//! that clears the marker and a process that fails its peer: the counter is even, or the initiator has the peer run.
 //!
 //! ```
 //! use transport_rxe_loop::protocol::window::{Copying, Shut};
@@ -26,33 +26,34 @@
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU64, Site};
 
-/// The counter. Written by who holds the queue pair's turn. Zeros are a closed window.
+/// The counter. The owner of the send queue writes it. Zero means that nothing is in flight.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Copying(AtomicU64);
 
 impl Copying {
-    /// From now on bytes may move; whether they may is to be looked at after this.
+    /// Sets the marker. Whether bytes may move is checked after this.
     #[inline(always)]
     pub fn open(&self) {
         sync::store_fenced(&self.0, sync::load(&self.0) | 1, Site::OpenFence);
         steps::done(Step::Opened);
     }
 
-    /// [`open`](Self::open) of another counter, right before: its fence is for both.
+    /// Sets the marker of a first queue pair; [`open`](Self::open) of a second one follows, whose fence is for both.
     #[inline(always)]
     pub fn open_first(&self) {
         sync::store(&self.0, sync::load(&self.0) | 1);
     }
 
-    /// [`close`](Self::close) without looking at anything after it.
+    /// Clears the marker; nothing is read after it.
     #[inline(always)]
     pub fn close_last(&self) {
         let odd = sync::load(&self.0) | 1;
         sync::release(&self.0, odd.wrapping_add(1));
     }
 
-    /// For the holder of the turn, who has not opened it: closes it, if a stranger wrote that it is open.
+    /// Clears a marker that another process has corrupted. For the owner of the send queue, while its marker
+    /// is not set.
     #[inline(always)]
     pub fn correct(&self) {
         if is_odd(sync::load(&self.0)) {
@@ -60,7 +61,7 @@ impl Copying {
         }
     }
 
-    /// No more bytes move. The peer's state is to be looked at after this: in ERR, it is to be kicked.
+    /// Clears the marker. The peer's state is read after this: in ERR, the peer has to be run.
     #[inline(always)]
     pub fn close(&self) {
         let odd = sync::load(&self.0) | 1;
@@ -69,28 +70,27 @@ impl Copying {
     }
 }
 
-/// A door is shut: a state was changed, or a key is dead. Counters that are looked at from here on tell who
-/// may have come in before.
+/// Proof that a state was changed, or a key invalidated, and a full fence followed. The counters of copies
+/// that began before the change are read through it.
 #[derive(Debug)]
 pub struct Shut(());
 
 impl Shut {
-    /// To be called after the change, or after having seen that somebody made it.
+    /// To be called after the change, or after having seen that another process made it.
     #[must_use]
     pub fn after_change() -> Self {
         sync::full_fence_at(Site::ChangeFence);
         Self(())
     }
 
-    /// Whether bytes may be on their way for who came in before. If not, all that was done in the
-    /// window can be seen.
+    /// Whether a copy that began before the change may still be running. If not, everything done by it can be seen.
     #[must_use]
     pub fn is_open(&self, copying: &Copying) -> bool {
         is_odd(see(copying))
     }
 
-    /// Waits until nobody is inside who came in before. `wait_on` waits a little, and says whether to wait
-    /// on: not if the initiator is dead. Says whether the window was closed.
+    /// Waits until every copy that began before the change is over. `wait_on` waits a little, and returns
+    /// whether to continue: not if the initiator is dead. Returns false if it gave up.
     pub fn wait(&self, copying: &Copying, mut wait_on: impl FnMut() -> bool) -> bool {
         let seen = see(copying);
         while is_odd(seen) && see(copying) == seen {

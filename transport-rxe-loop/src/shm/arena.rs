@@ -1,5 +1,4 @@
-//! Memory to allocate: [granules](crate::protocol::arena), each with its owner. First fit from where the last
-//! one was found, under one lock.
+//! Memory that can be allocated: [granules](crate::protocol::arena), each with its owner. Next fit, under one lock.
 
 use super::Shm;
 use super::owners::Owners;
@@ -9,11 +8,11 @@ use crate::protocol::lock::Owner;
 use crate::protocol::steps::{self, Step};
 use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 
-/// Bytes that are handed out together.
+/// The size of a granule, in bytes.
 pub const GRANULE: usize = 256;
 
-/// Which granules are taken. A byte each for the whole memory, so that a granule's number is an offset: the
-/// owner's, or 0.
+/// The granules. There is a byte for each granule of the whole memory, so that a granule's number is its offset: its
+/// owner, or 0.
 #[derive(Debug)]
 pub struct Arena {
     next: &'static AtomicU32,
@@ -21,7 +20,7 @@ pub struct Arena {
     first: usize,
 }
 
-/// A piece of the arena, given back when it is dropped.
+/// An allocation, freed when it is dropped.
 #[derive(Debug)]
 pub struct Extent {
     shm: &'static Shm,
@@ -30,10 +29,10 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// A piece of at least `bytes` bytes, aligned to 256 and zeroed.
+    /// Allocates at least `bytes` bytes, aligned to 256 and zeroed.
     ///
     /// # Errors
-    /// There is none so long; the device is the parent process'; or somebody is suspended while it takes one.
+    /// There is no such free extent; this is a forked child; or a process is suspended while it allocates.
     pub fn allocate(shm: &'static Shm, bytes: usize) -> Result<Self, AllocError> {
         if !shm.is_ours() {
             return Err(AllocError::Forked);
@@ -49,12 +48,12 @@ impl Extent {
         Ok(extent)
     }
 
-    /// Is not given back when it is dropped, but when the process has ended.
+    /// Leaves the memory allocated until the process has ended.
     pub fn leave(&mut self) {
         self.granules = 0;
     }
 
-    /// Where it starts in the memory.
+    /// The offset in the memory.
     pub const fn offset(&self) -> u32 {
         (self.first * GRANULE) as u32
     }
@@ -66,10 +65,10 @@ impl Drop for Extent {
     }
 }
 
-/// The first of so many granules, if there are so many; or somebody who lives keeps everybody out.
+/// Takes `granules` contiguous granules; returns the first, if there are so many.
 fn take(shm: &'static Shm, granules: usize) -> Result<Option<usize>, Stuck> {
     let arena = shm.arena();
-    // What a dead holder had marked is its own: who frees what that one had gives it back.
+    // What a dead holder had marked stays its own: it is freed with the rest that it had.
     let _guard = shm.lock(&shm.own.common.arena, || {}, || {})?;
     let hint = (sync::load(arena.next) as usize).clamp(arena.first, arena.granules.len());
     let from = |at| arena.granules.take(at, granules, shm.place() as u8 + 1);
@@ -81,22 +80,22 @@ fn take(shm: &'static Shm, granules: usize) -> Result<Option<usize>, Stuck> {
 }
 
 impl Arena {
-    /// The arena whose granules these are, from `at` on.
+    /// The arena of these granules, from offset `at` on.
     pub const fn new(next: &'static AtomicU32, owners: &'static [AtomicU8], at: usize) -> Self {
         Self { next, granules: Granules::new(owners), first: at.div_ceil(GRANULE) }
     }
 
-    /// Where it begins in the memory.
+    /// The offset in the memory.
     pub const fn offset(&self) -> usize {
         self.first * GRANULE
     }
 
-    /// Gives back all that the process at a place has, which is dead.
+    /// Frees all granules of a dead attachment.
     fn sweep(&self, place: u16) {
         self.granules.sweep(place as u8 + 1);
     }
 
-    /// At which place the process is that has each granule that is taken.
+    /// The attachment that has each granule that is taken.
     #[cfg(test)]
     pub fn holders(&self) -> impl Iterator<Item = u16> {
         self.granules.owners().map(|owner| u16::from(owner) - 1)

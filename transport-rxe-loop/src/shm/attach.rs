@@ -1,16 +1,17 @@
 //! Attaching to a fabric, and leaving it.
 //!
-//! # How a file comes and goes
-//! 1. Who finds no file first removes [others](super::prune) that nobody uses. Then it makes one without a
-//!    name, reserves all of it, writes the header, takes the first place for itself, and only then links it,
-//!    in one step that fails if another was quicker.
-//! 2. Who finds one opens it, waits at its [gate](Gate), and looks whether the name still leads to it.
-//! 3. If no process is attached, whatever is in it is of the dead: it is removed, and a new one made.
-//! 4. Else its header is judged, it is mapped, and a [place](claim) taken.
-//! 5. Who ends while nobody else stays attached removes the file. Who is killed leaves it to 3.
+//! # The life of a file
+//! 1. A process that finds no file first removes [other fabrics](super::prune) that are unused. Then it creates an
+//!    unnamed file, reserves all of it, writes the header, claims the first attachment for itself, and only then
+//!    links it, in one step that fails if another process was first.
+//! 2. A process that finds a file opens it, waits at its [gate](Gate), and checks whether the name still leads to it.
+//! 3. If no process is attached, the file was left by dead processes: it is removed, and a new one created.
+//! 4. Otherwise its header is checked, it is mapped, and an [attachment](claim) claimed.
+//! 5. A process that ends while no other stays attached removes the file. One that is killed leaves it to step 3.
 //!
-//! All but 1 are done behind the gate, so that nobody attaches to a file that is being removed. What lies
-//! beside a file goes before it, and also when a new one is made, while its maker still is in its gate.
+//! All but step 1 are done behind the gate, so that no process attaches to a file that is being removed. Other files
+//! of the fabric are removed before its file, and also when a new one is created, while its creator is behind the
+//! gate.
 
 use std::sync::OnceLock;
 use std::thread;
@@ -32,15 +33,15 @@ use super::shape::Shape;
 use super::unshared::Opened;
 use super::{claim, file, fork, header};
 
-/// How long a lack may last that others are about to end.
+/// How long to retry when processes that are about to end may free what is missing.
 const MOMENT: Duration = Duration::from_millis(250);
 
 impl Registry {
-    /// Attaches to a fabric, which is made if there is none. A process that is attached to it is so once.
-    /// `wanted` is for one that is made.
+    /// Attaches to a fabric, which is created with the shape `wanted` if there is none. A process that is already
+    /// attached gets the same attachment.
     ///
     /// # Errors
-    /// As [`AttachError`] tells.
+    /// See [`AttachError`].
     pub fn attach(
         &'static self,
         path: &FabricPath,
@@ -59,8 +60,8 @@ impl Registry {
         loop {
             match attempt.make_one() {
                 Ok(Some(attachment)) => return Ok(attachment),
-                // Others who make the file at the same time give their bytes back; and the place of a dead
-                // process is freed by those who survived it.
+                // Other processes that create the file at the same time free their bytes again; and the attachment of a dead
+                // process is freed by the survivors.
                 Err(AttachError::Full { .. } | AttachError::TooManyProcesses { .. })
                     if begun.elapsed() < MOMENT =>
                 {
@@ -74,14 +75,14 @@ impl Registry {
     }
 }
 
-/// Waits for some milliseconds, and not as long as others do.
+/// Waits for some milliseconds, which differ between processes.
 fn pause() {
     let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos());
     let chance = std::process::id() ^ nanos;
     thread::sleep(Duration::from_micros(u64::from(chance % 8192)));
 }
 
-/// What it takes to attach.
+/// The parameters of attaching.
 struct Attempt<'a> {
     guard: Guard,
     path: &'a FabricPath,
@@ -91,7 +92,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Attaches, unless others have changed something meanwhile.
+    /// Attaches, or returns `None` if other processes changed something meanwhile.
     fn make_one(&self) -> Result<Option<&'static Attachment>, AttachError> {
         let Some(id) = file::find(self.path)? else { return self.found() };
         let kept = match self.guard.find(id) {
@@ -107,12 +108,12 @@ impl Attempt<'_> {
         if kept.id() == id { self.enter(kept) } else { Ok(None) }
     }
 
-    /// Attaches to a file that was found, if others use it; else removes it.
+    /// Attaches to a file that was found, if it is in use; else removes it.
     fn enter(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
         let Some(fd) = kept.fd() else { return Ok(None) };
         let gate = self.gate(fd)?;
         let used = liveness::anybody(fd).map_err(self.failed("asking for the users"))?;
-        // What was asked may not have been the file any more, if the program closes what is not its own.
+        // The descriptor may have referred to another file, if the program closed what it does not own.
         let is_it = file::leads_to(self.path, kept.id()) && kept.is_open();
         let entered = match used {
             _ if !is_it => Ok(None),
@@ -125,19 +126,19 @@ impl Attempt<'_> {
         entered
     }
 
-    /// Makes the file, as none was found.
+    /// Creates the file, as none was found.
     fn found(&self) -> Result<Option<&'static Attachment>, AttachError> {
         prune(&self.guard, self.path);
         let kept = self.keep(file::make(self.path, self.shape.bytes)?)?;
         let made = self.make(kept);
         if !matches!(made, Ok(Some(_))) {
-            // Nobody else ever saw it.
+            // No other process ever saw it.
             kept.close();
         }
         made
     }
 
-    /// Writes a new file, and gives it its name.
+    /// Initializes a new file, and gives it its name.
     fn make(&self, kept: &'static Kept) -> Result<Option<&'static Attachment>, AttachError> {
         let Some(fd) = kept.fd() else { return Ok(None) };
         header::write(fd, &self.shape, self.format).map_err(self.failed("writing the header"))?;
@@ -151,7 +152,7 @@ impl Attempt<'_> {
         Ok(self.attached(kept, memory, self.shape, place))
     }
 
-    /// Attaches to a file that others use. The gate is ours.
+    /// Attaches to a file in use. The caller holds its gate.
     fn join(
         &self,
         kept: &'static Kept,
@@ -164,7 +165,7 @@ impl Attempt<'_> {
         file::reserve(fd, self.path, shape.bytes)?;
         let memory = self.map(fd, &shape)?;
         let place = self.claim(fd, &memory, &shape)?;
-        // What was mapped and locked is not the file, if the program closed what is not its own meanwhile.
+        // What was mapped and locked is another file, if the program closed what it does not own meanwhile.
         Ok(kept.is_open().then(|| self.attached(kept, memory, shape, place)).flatten())
     }
 
@@ -199,7 +200,7 @@ impl Attempt<'_> {
         Mapping::of_file(fd, shape.bytes as usize).map_err(self.failed("mapping"))
     }
 
-    /// Takes a place for this process, and lives there as long as there is the guard page.
+    /// Claims an attachment for this process, which counts as alive as long as the guard page exists.
     fn claim(
         &self,
         fd: BorrowedFd<'_>,
@@ -207,8 +208,8 @@ impl Attempt<'_> {
         shape: &Shape,
     ) -> Result<(u32, GuardPage), AttachError> {
         for (index, word) in (0..).zip(header::claims(memory, shape)) {
-            // The word says that nothing is left of who was here; the locks say that nobody lives here,
-            // another copy in this process included, even if somebody scribbled over the word.
+            // The word says that nothing is left of the last process; the locks say that no process is alive here, another
+            // copy in this process included, even if the word was corrupted.
             let mut guard = None;
             let lock = |owner| {
                 if liveness::ask_place(fd, index)? == Liveness::Dead {
@@ -218,7 +219,7 @@ impl Attempt<'_> {
             };
             let taken = claim::attempt(index, word, lock).map_err(self.failed("locking"))?;
             if let Some(place) = taken.zip(guard) {
-                // Without a name it is asked to move its bytes itself.
+                // Without the lock of its name, others ask this process to move its bytes itself.
                 let _ = liveness::name(fd, place.0);
                 return Ok(place);
             }
@@ -233,9 +234,9 @@ impl Attempt<'_> {
     }
 }
 
-/// Closes a file that this process has not attached to, so that it does not keep its memory: unless another
-/// copy of this library has, whose name would go with the descriptor. The gate is left before that: a forked child
-/// may have the descriptor, too, and keep what is locked by it.
+/// Closes a file to which this process has not attached, so that its memory can be freed: unless another copy of this
+/// library has, whose name lock would be dropped. The gate is left first: a forked child may have inherited the
+/// descriptor, and would keep the gate locked.
 pub fn discard(kept: &Kept, gate: Gate<'_>) {
     let is_unused = kept.fd().is_some_and(|fd| liveness::is_without_us(fd) == Ok(true));
     drop(gate);

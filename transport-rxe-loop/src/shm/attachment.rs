@@ -1,4 +1,4 @@
-//! An attachment: what this process has in a fabric, from being attached to leaving it.
+//! The attachment of this process to a fabric, from attaching to leaving.
 
 use std::any::Any;
 use std::sync::OnceLock;
@@ -18,10 +18,10 @@ use super::shape::Shape;
 use super::{claim, fork, header};
 use crate::sync::AtomicU32;
 
-/// How long others may take to attach or to leave.
+/// How long to wait for others that attach or leave.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
-/// This process' place in a fabric.
+/// The attachment of this process to a fabric.
 #[derive(Debug)]
 pub struct Attachment {
     pub(super) path: FabricPath,
@@ -36,15 +36,15 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// The one that is kept with a file, if this process is attached to it.
+    /// The attachment that is kept with a file, if this process is attached to it.
     pub fn of(kept: &'static Kept) -> Option<&'static Self> {
         kept.attached()?.attachment.downcast_ref()
     }
 
-    /// The device that this process has there, which is made once.
+    /// The device of this process in the fabric, created once.
     ///
     /// # Errors
-    /// What making it says; and others who make it take too long.
+    /// The error of `make`; or another thread that creates the device takes too long.
     pub fn device<D: Any + Send + Sync, E: From<AttachError>>(
         &'static self,
         make: impl FnOnce() -> Result<D, E>,
@@ -62,49 +62,49 @@ impl Attachment {
         Ok(device.downcast_ref().ok_or_else(busy)?)
     }
 
-    /// The file's bytes; the first [`header::BYTES`] are not the tables'.
+    /// The file's bytes; the tables follow the first [`HEADER`](super::plan::HEADER).
     pub const fn memory(&self) -> &'static Mapping {
         self.memory
     }
 
-    /// How much it can hold, as was said when it was made.
+    /// The sizes, as set when the file was created.
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Where its files lie.
+    /// The path of its files.
     pub const fn path(&self) -> &FabricPath {
         &self.path
     }
 
-    /// Which process this is, in what it writes: not 0, see [`claim`].
+    /// This attachment, as written into shared memory: not 0, see [`claim`].
     pub const fn owner(&self) -> u32 {
         self.owner
     }
 
-    /// Where its guard page is.
+    /// The address of its guard page.
     pub fn guard(&self) -> u64 {
         self.guard.addr()
     }
 
-    /// Whether this is still the process that attached, and not a forked child of it.
+    /// Whether this is the process that attached, not a forked child.
     #[inline]
     pub fn is_ours(&self) -> bool {
         fork::generation() == self.generation
     }
 
-    /// What became of an owner. Any number is harmless; who never was is dead.
+    /// The liveness of an owner. Any number is harmless; an owner that never existed is dead.
     ///
     /// # Staleness
-    /// Dead is for good. Alive may be over at once.
+    /// Dead is final. Alive may be out of date.
     pub fn alive(&self, owner: u32) -> Liveness {
         self.ask(|fd| liveness::ask(fd, owner))
     }
 
-    /// What became of whoever took a place last. Any number is harmless; where nobody ever was is dead.
+    /// The liveness of the last owner of an attachment id. Any id is harmless; one that was never used is dead.
     ///
     /// # Staleness
-    /// Dead is for good, until the place is [freed](Self::free). Alive may be over at once.
+    /// Dead is final, until the id is [freed](Self::free). Alive may be out of date.
     pub fn alive_at(&self, place: u16) -> Liveness {
         self.ask(|fd| liveness::ask_place(fd, place.into()))
     }
@@ -113,15 +113,15 @@ impl Attachment {
         let unknown = Liveness::Alive { pid: None };
         let Some(fd) = self.open() else { return unknown };
         match ask(fd) {
-            // It may have been closed meanwhile, and the number be another file's, of which nobody lives.
+            // The program may have closed it meanwhile, and its number refer to a file to which no process is attached.
             Ok(Liveness::Dead) if file::id_of(fd) != Ok(self.id) => unknown,
             Ok(liveness) => liveness,
             Err(_) => unknown,
         }
     }
 
-    /// The descriptor, if this still is the process that attached. Where the program has closed it, the file is opened
-    /// again; `None` if it can't be.
+    /// The descriptor, if this is the process that attached. If the program closed it, the file is opened again;
+    /// `None` if that fails.
     fn open(&self) -> Option<BorrowedFd<'static>> {
         if !self.is_ours() {
             return None;
@@ -132,7 +132,7 @@ impl Attachment {
         self.fd.get_if(self.id)
     }
 
-    /// Opens the file again, if the program has closed it.
+    /// Opens the file again, if the program closed the descriptor.
     fn open_again(&self, _only: &Guard) {
         if self.is_open() {
             return;
@@ -143,34 +143,34 @@ impl Attachment {
         }
     }
 
-    /// Has others know the number of this process again, which they do not once the program has closed any descriptor
-    /// of the file. To be called from time to time.
+    /// Takes the lock again that tells others the pid of this process, which is dropped once the program closes any
+    /// descriptor of the file. To be called from time to time.
     pub fn tidy(&self) {
         if let Some(fd) = self.open() {
-            // Who can't reach it directly asks its service thread.
+            // A process that does not know the pid asks the service thread instead.
             let _ = liveness::name(fd, self.owner);
         }
     }
 
-    /// Whether the descriptor still is the file's. A program may close what is not its own, and the number be
-    /// another file's by then.
+    /// Whether the descriptor still refers to the file. A program may close what it does not own, and the number
+    /// refer to another file by then.
     fn is_open(&self) -> bool {
         self.fd.get_if(self.id).is_some()
     }
 
-    /// The owners of all places that are taken, alive or not.
+    /// The owners of all attachment ids in use, alive or dead.
     pub fn owners(&self) -> impl Iterator<Item = u32> {
         let taken = (0..).zip(self.words()).filter(|(_, word)| !claim::is_free(word));
         taken.map(|(index, word)| claim::last(index, word))
     }
 
-    /// The owner of a place, if it is taken; any number is harmless.
+    /// The owner of an attachment id, if it is in use; any number is harmless.
     pub fn owner_at(&self, place: u16) -> Option<u32> {
         let word = self.words().get(usize::from(place)).filter(|word| !claim::is_free(word))?;
         Some(claim::last(place.into(), word))
     }
 
-    /// Frees the place of an owner that is dead, when nothing is left that it had.
+    /// Frees the id of a dead owner of which nothing is left.
     pub fn free(&self, owner: u32) {
         if let Some((_, word)) = self.place(owner) {
             claim::free(word, owner);
@@ -187,9 +187,9 @@ impl Attachment {
     }
 }
 
-/// Leaves all fabrics: those that nobody else is attached to are removed. The memory stays mapped, since
-/// other threads may still run, and the places taken, since nothing was freed: they are the dead's once
-/// the process has ended.
+/// Leaves all fabrics, and removes those to which no other process is attached. The memory stays mapped, since other
+/// threads may still run, and the ids stay in use, since nothing was freed: once the process has ended, they are
+/// those of a dead process.
 pub fn leave(registry: &'static Registry, deadline: Instant) {
     let Some(guard) = registry.lock(deadline) else { return };
     for attachment in registry.all().filter_map(Attachment::of) {
@@ -201,7 +201,7 @@ pub fn leave(registry: &'static Registry, deadline: Instant) {
     }
 }
 
-/// The gate is ours.
+/// Leaves one fabric. The caller holds its gate.
 pub fn leave_one(attachment: &Attachment, fd: BorrowedFd<'_>) {
     if let Some((_, mine)) = attachment.place(attachment.owner) {
         claim::leave(mine);
@@ -210,9 +210,9 @@ pub fn leave_one(attachment: &Attachment, fd: BorrowedFd<'_>) {
         !claim::is_leaving(word) && liveness::ask_place(fd, index) != Ok(Liveness::Dead)
     };
     let last = !(0..).zip(attachment.words()).any(stays);
-    // Looked at after the locks were asked: the number may have become another file's, where nobody lives.
+    // Checked after the locks were queried: the number may refer to another file by now, to which none is attached.
     if last && attachment.is_open() && file::leads_to(&attachment.path, attachment.id) {
-        // At the end of the process there is nobody to tell; the next one removes it.
+        // At the end of the process an error cannot be reported; the next process removes the file.
         let _ = file::unlink_fabric(&attachment.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Why a fabric can't be attached to.
+//! Errors of attaching to a fabric.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use super::header::NotOurs;
 use super::limits::LimitsError;
 use super::name::NameError;
 
-/// Why a fabric can't be attached to. Nothing was changed.
+/// Why a process could not attach to a fabric. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// It can't be called so.
+    /// The name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// It can't hold so much, or so little.
+    /// The limits are invalid.
     #[error(transparent)]
     Limits(#[from] LimitsError),
     /// There is no shared memory.
@@ -25,36 +25,36 @@ pub enum AttachError {
         /// Where it should be.
         directory: PathBuf,
     },
-    /// Shared memory can't be written to.
+    /// Shared memory is not writable.
     #[error(
-        "no file can be made in {directory:?} (errno {errno}): it has to be writable for this user"
+        "no file can be created in {directory:?} (errno {errno}): make it writable for this user"
     )]
     ReadOnly {
         /// Where.
         directory: PathBuf,
-        /// What the system said.
+        /// The system's error number.
         errno: i32,
     },
-    /// There is no room for the file.
+    /// There is no space for the file.
     #[error(
         "no {bytes} bytes are free for {path:?}: enlarge the tmpfs or ask for a smaller fabric"
     )]
     Full {
         /// The file.
         path: PathBuf,
-        /// How long it has to be.
+        /// The length that it needs.
         bytes: u64,
     },
-    /// The process may not make a file of that length.
+    /// The process's limit on file sizes is less than the fabric.
     #[error(
-        "files of this process may have {limit} bytes, and {path:?} takes {bytes}: raise that (`ulimit -f`), or ask for a smaller fabric"
+        "files of this process may have {limit} bytes, and {path:?} needs {bytes}: raise the limit (`ulimit -f`), or ask for a smaller fabric"
     )]
     FileSizeLimit {
         /// The file.
         path: PathBuf,
-        /// How long it has to be.
+        /// The length that it needs.
         bytes: u64,
-        /// How long it may be.
+        /// The limit.
         limit: u64,
     },
     /// The process or the system has no descriptor left.
@@ -62,10 +62,10 @@ pub enum AttachError {
         "there is no file descriptor left (errno {errno}): close some, or raise the limit (`ulimit -n`)"
     )]
     NoDescriptor {
-        /// What the system said.
+        /// The system's error number.
         errno: i32,
     },
-    /// Something else has the fabric's name.
+    /// Something other than a file has the fabric's name.
     #[error(
         "{path:?} is {found}, not a file: remove it, or name another fabric in RXE_LOOP_FABRIC"
     )]
@@ -75,29 +75,31 @@ pub enum AttachError {
         /// What it is.
         found: &'static str,
     },
-    /// The file is another user's.
+    /// The file belongs to another user.
     #[error("{path:?} belongs to user {owner}: have it removed, or name another fabric")]
     NotOwned {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
     },
-    /// Others could read or write the file, or it can't be used.
-    #[error("{path:?} has mode {mode:03o}, not 600: remove it, since others may have written it")]
+    /// Other users could read or write the file, or its owner cannot.
+    #[error(
+        "{path:?} has mode {mode:03o}, not 600: remove it, since other users may have written it"
+    )]
     Mode {
         /// The file.
         path: PathBuf,
-        /// What it has.
+        /// Its mode.
         mode: u32,
     },
-    /// The file has several names, so somebody else may use it for something else.
+    /// The file has several hard links, so it may be in use for something else.
     #[error("{path:?} has further names (hard links): remove it, or name another fabric")]
     Linked {
         /// The file.
         path: PathBuf,
     },
-    /// The file is in use, but not by programs that this one can talk to.
+    /// The file is in use, by programs that this build cannot communicate with.
     #[error("{path:?} is in use, but {why}: end its users, or name another fabric")]
     NotOurs {
         /// The file.
@@ -107,34 +109,36 @@ pub enum AttachError {
     },
     /// Too many processes are attached.
     #[error(
-        "all {max} processes that {path:?} can have are attached: end one, or name another fabric"
+        "{path:?} has the maximum of {max} attached processes: end one, or name another fabric"
     )]
     TooManyProcesses {
         /// The file.
         path: PathBuf,
-        /// How many.
+        /// The maximum.
         max: u32,
     },
-    /// Others attach and leave without end, or one was stopped in doing so.
-    #[error("others did not let this process attach to {path:?} in time: is one of them stopped?")]
+    /// Other processes kept attaching and leaving, or one was stopped while it did.
+    #[error(
+        "attaching to {path:?} took too long because of other processes: resume or end one that is stopped"
+    )]
     Busy {
         /// The file.
         path: PathBuf,
     },
-    /// The system refused something that it should not.
+    /// The system refused an unexpected step.
     #[error("{step} of {path:?} failed (errno {errno})")]
     System {
-        /// What.
+        /// The step.
         step: &'static str,
-        /// Of what.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error number.
         errno: i32,
     },
 }
 
 impl AttachError {
-    /// That a step failed, where there is no more to say about it.
+    /// The error for a step that failed.
     pub fn system(step: &'static str, path: PathBuf, errno: Errno) -> Self {
         match errno {
             Errno::MFILE | Errno::NFILE => Self::NoDescriptor { errno: errno.raw_os_error() },

@@ -1,5 +1,5 @@
-//! The fabric's file: finding, making, linking and removing it. What these find is judged before it is
-//! opened for anything but looking at it.
+//! The fabric's file: finding, creating, linking and removing it. A file that was found is checked before it is
+//! opened.
 
 use std::fs;
 use std::path::Path;
@@ -17,11 +17,11 @@ use super::name::FabricPath;
 use super::unshared::Opened;
 use crate::shm::descriptor::above_streams;
 
-/// What is reserved at a time: a signal undoes no more than this.
+/// The bytes reserved at a time: a signal undoes no more than this.
 const CHUNK: u64 = 1 << 16;
 const MODE: u32 = 0o600;
 
-/// Which file it is, for as long as somebody has it open.
+/// The identity of a file, valid as long as it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId {
     device: u64,
@@ -34,17 +34,17 @@ impl From<&Stat> for FileId {
     }
 }
 
-/// Which file a descriptor is of.
+/// The identity of an open file.
 pub fn id_of(fd: BorrowedFd<'_>) -> Result<FileId, Errno> {
     Ok((&fstat(fd)?).into())
 }
 
-/// How many bytes a file has.
+/// The length of an open file.
 pub fn len_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     Ok(fstat(fd)?.st_size.try_into().unwrap_or(0))
 }
 
-/// Which file has the fabric's name, if any; not if it can't be its own.
+/// The file with the fabric's name, if there is one; an error if it cannot be a fabric's file.
 pub fn find(path: &FabricPath) -> Result<Option<FileId>, AttachError> {
     let stat = match statat(CWD, path.file(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
@@ -55,7 +55,7 @@ pub fn find(path: &FabricPath) -> Result<Option<FileId>, AttachError> {
     Ok(Some((&stat).into()))
 }
 
-/// Whether the fabric's name still is this file's.
+/// Whether the fabric's name still leads to this file.
 pub fn leads_to(path: &FabricPath, id: FileId) -> bool {
     let stat = statat(CWD, path.file(), AtFlags::SYMLINK_NOFOLLOW);
     stat.is_ok_and(|stat| FileId::from(&stat) == id)
@@ -87,21 +87,21 @@ fn judge(path: &FabricPath, stat: &Stat) -> Result<(), AttachError> {
     Ok(())
 }
 
-/// Opens the file that has the fabric's name; `None` if it has gone. Whether it is the one that was found
-/// is the caller's to see.
+/// Opens the file with the fabric's name; `None` if it was removed. The caller checks whether it is the file that was
+/// found.
 pub fn open_found(path: &FabricPath) -> Result<Option<Opened>, AttachError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = path.file();
     let opened = || retry_on_intr(|| open(&file, flags, Mode::empty()));
     match Opened::by(|| above_streams(opened)) {
         Ok(file) => Ok(Some(file)),
-        // It was found before, so these tell that something else has taken its place.
+        // It was found before, so these errors mean that it was removed or replaced.
         Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => Ok(None),
         Err(errno) => Err(AttachError::system("opening", path.file(), errno)),
     }
 }
 
-/// A file without a name, of `bytes` zeros that are reserved, for this user alone.
+/// Creates an unnamed file of `bytes` reserved zeros, for this user alone.
 pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(MODE);
@@ -113,14 +113,14 @@ pub fn make(path: &FabricPath, bytes: u64) -> Result<Opened, AttachError> {
         Errno::NOSPC => AttachError::Full { path: path.file(), bytes },
         errno => unusable(path, "making", errno),
     })?;
-    // Whatever the umask left of the mode.
+    // The umask may have cleared bits of the mode.
     fchmod(&file, mode)
         .map_err(|errno| AttachError::system("setting the mode", path.file(), errno))?;
     reserve(file.as_fd(), path, bytes)?;
     Ok(file)
 }
 
-/// Makes sure of all bytes of the fabric's file, so that using them can't fail later.
+/// Reserves all bytes of the fabric's file, so that accesses cannot fail later.
 pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), AttachError> {
     fill(fd, bytes).map_err(|errno| match errno {
         Errno::NOSPC | Errno::NOMEM | Errno::FBIG => AttachError::Full { path: path.file(), bytes },
@@ -128,16 +128,16 @@ pub fn reserve(fd: BorrowedFd<'_>, path: &FabricPath, bytes: u64) -> Result<(), 
     })
 }
 
-/// What files of this process may have at most, if that is less than `bytes`: growing one past it ends the
-/// process by SIGXFSZ, so who makes a file looks first.
+/// The process's limit on file sizes, if that is less than `bytes`. Growing a file past it ends the process by
+/// SIGXFSZ, so it is checked first.
 pub fn size_limit(bytes: u64) -> Option<u64> {
     getrlimit(Resource::Fsize).current.filter(|&limit| limit < bytes)
 }
 
-/// Reserves the first `bytes` bytes of a file, as far as they are not.
+/// Reserves the first `bytes` bytes of a file.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn fill(fd: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     let mut at = 0;
     while at < bytes {
@@ -148,13 +148,13 @@ pub fn fill(fd: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// A name of an open file, whether it has one in a directory or not. `/proc/self` leads nowhere in a process whose first
+/// A path of an open file, also if it has no name in a directory. `/proc/self` is unusable in a process whose first
 /// thread has ended.
 pub fn path_of(fd: BorrowedFd<'_>) -> String {
     format!("/proc/thread-self/fd/{}", fd.as_raw_fd())
 }
 
-/// Gives a file that was made the fabric's name; false if another one has it by now.
+/// Links an unnamed file to the fabric's name; false if that exists by now.
 pub fn link(fd: BorrowedFd<'_>, path: &FabricPath) -> Result<bool, AttachError> {
     let made = path_of(fd);
     match linkat(CWD, made, CWD, path.file(), AtFlags::SYMLINK_FOLLOW) {
@@ -164,7 +164,7 @@ pub fn link(fd: BorrowedFd<'_>, path: &FabricPath) -> Result<bool, AttachError> 
     }
 }
 
-/// Takes the fabric's name from its file. Only under the gate of that file.
+/// Removes the fabric's file. Only behind the gate of that file.
 pub fn unlink_fabric(path: &FabricPath) -> Result<(), AttachError> {
     clear(path);
     match unlink(path.file()) {
@@ -173,8 +173,8 @@ pub fn unlink_fabric(path: &FabricPath) -> Result<(), AttachError> {
     }
 }
 
-/// Removes the bells and regions that processes left beside the fabric. Only under the gate, while nobody
-/// else is attached. What can't be removed stays: who wants its name will see.
+/// Removes the FIFOs and memory files that processes left beside the fabric. Only behind the gate, while no other
+/// process is attached. A file that cannot be removed stays; creating one of its name fails later.
 pub fn clear(path: &FabricPath) {
     let Ok(entries) = fs::read_dir(path.directory()) else { return };
     for entry in entries.flatten() {
@@ -184,7 +184,7 @@ pub fn clear(path: &FabricPath) {
     }
 }
 
-/// What it means that a step failed in the fabric's directory.
+/// The error for a step that failed in the fabric's directory.
 fn unusable(path: &FabricPath, step: &'static str, errno: Errno) -> AttachError {
     let directory = path.directory().to_owned();
     match errno {

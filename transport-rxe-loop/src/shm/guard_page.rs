@@ -1,14 +1,14 @@
-//! The guard page of an attachment: a page of this process' alone, at an address that nothing else has, for as long
-//! as the process has the memory in which it attached. It goes with that memory, when the process ends or runs
-//! another program, and no forked child has it.
+//! The guard page of an attachment: a private page at a random address, which the process has for as long as the
+//! memory in which it attached. It disappears with that memory, when the process ends or execs; a forked child does
+//! not have it.
 //!
-//! - It alone holds an opening of the fabric's file, whose [lock](super::liveness) says that the process lives.
-//! - Who moves bytes of the process by its number names a byte of the page first: where another program has the
-//!   number by now, that byte is not there, and the system moves [nothing](crate::memory::reach).
+//! - It alone holds an opening of the fabric's file, whose [lock](super::liveness) shows that the process is alive.
+//! - A process that moves bytes of another by its pid passes a byte of the page as the first element: if another
+//!   program has the pid by now, that byte is not mapped, and the system moves [nothing](crate::memory::foreign).
 //!
-//! The address is drawn at random, far from where the system puts programs, stacks, heaps and libraries, and where
-//! sanitizers have their shadows. Nobody reads or relies on the first bytes, which anybody may write; behind them
-//! stands whose page it is, so that who is told an address sees that it is one.
+//! The address is random, far from where the system puts programs, stacks, heaps and libraries, and from the shadow
+//! memory of sanitizers. The first bytes may be written by other processes and are never read; behind them is a title
+//! that identifies the page and its owner.
 
 use std::mem::offset_of;
 use std::time::UNIX_EPOCH;
@@ -25,22 +25,22 @@ use crate::shm::mapping::{Mapping, Shared};
 use crate::sync::{self, AtomicU64};
 
 const LEN: usize = 4096;
-/// As large as a page is anywhere.
+/// The largest page size of any supported system.
 const ALIGN: u64 = 1 << 16;
-/// From where on, and how far, a page is looked for, where addresses have 47 bits or more.
+/// The range of the address, where addresses have 47 bits or more.
 const FROM: u64 = 1 << 46;
 const SPAN: u64 = 1 << 44;
-/// By how many bits less where they have fewer: 39 and 38.
+/// By how many bits the range is lowered for addresses of 47, 39 and 38 bits.
 const NARROWER: [u32; 3] = [0, 8, 9];
 const TRIES: usize = 8;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-page");
 
-/// What lies in the page.
+/// The content of the page.
 #[derive(Debug)]
 #[repr(C)]
 struct Content {
-    /// What others touch. It means nothing.
+    /// Accessed by other processes; without meaning.
     touched: AtomicU64,
     title: [AtomicU64; TITLE],
 }
@@ -49,16 +49,16 @@ struct Content {
 // SAFETY: `repr(C)`, atomics alone, alignment 8.
 unsafe impl Shared for Content {}
 
-/// Words that say whose page it is.
+/// The number of words of the title.
 const TITLE: usize = 3;
 
-/// Whose page it is, as it says at [`TITLE_AT`].
+/// The title of a page, at [`TITLE_AT`].
 pub type Title = [u64; TITLE];
 
-/// Where the title lies in a page.
+/// The offset of the title in a page.
 pub const TITLE_AT: usize = offset_of!(Content, title);
 
-/// What the page of an owner says that is at an address.
+/// The title of the page of an owner at an address.
 pub const fn title(owner: u32, addr: u64) -> Title {
     [MAGIC, owner as u64, addr]
 }
@@ -68,16 +68,17 @@ pub const fn title(owner: u32, addr: u64) -> Title {
 pub struct GuardPage(Mapping);
 
 impl GuardPage {
-    /// That of an owner, who lives from here on; `None` if another one does.
+    /// The guard page of an owner, which counts as alive from here on; `None` if another process holds the owner's
+    /// lock.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn new(of: BorrowedFd<'_>, owner: u32) -> Result<Option<Self>, Errno> {
         let again = file::path_of(of);
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let opened = || retry_on_intr(|| open(&again, flags, Mode::empty()));
         let _held_off = unshared::hold_off()?;
-        // Closed at the end: then the page alone has it.
+        // Closed at the end of this function: then the page alone holds it.
         let file = above_streams(opened)?;
         if !liveness::hold(file.as_fd(), owner)? {
             return Ok(None);
@@ -85,27 +86,27 @@ impl GuardPage {
         steps::done(Step::Locked);
         let page = somewhere(|addr| Mapping::guard(file.as_fd(), LEN, addr))?;
         let content: &Content = page.at(0).ok_or(Errno::NOMEM)?;
-        // With the first of these it is this process' own, and not the file's any more.
+        // The first store makes the page a private copy of the file's.
         for (word, value) in content.title.iter().zip(title(owner, page.addr() as u64)) {
             sync::store(word, value);
         }
         Ok(Some(Self(page)))
     }
 
-    /// Where it is.
+    /// The address of the page.
     pub fn addr(&self) -> u64 {
         self.0.addr() as u64
     }
 }
 
-/// Maps something at an address that is drawn, as high as there is one; where the system chooses, at last.
+/// Maps at a random address, as high as possible; as a last resort, where the system chooses.
 fn somewhere<T>(map: impl Fn(usize) -> Result<T, Errno>) -> Result<T, Errno> {
     let mut tries = NARROWER.into_iter().flat_map(|bits| [bits; TRIES]);
     tries.find_map(|bits| map(drawn(bits)).ok()).map_or_else(|| map(0), Ok)
 }
 
-/// An address where probably nothing is. Not that of a process which this one was forked from, or is a sibling of: one
-/// of them may have its number next. `narrower` by this many bits than where addresses have 47.
+/// A random address that is probably free. It differs from those of the parent and siblings of this process, since
+/// one of them may get its pid next. `narrower` is the number of bits by which the range is lowered.
 pub fn drawn(narrower: u32) -> usize {
     let mut bytes = [0; 8];
     let random = match getrandom(&mut bytes, GetRandomFlags::NONBLOCK) {

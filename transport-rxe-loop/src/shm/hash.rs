@@ -1,6 +1,6 @@
-//! One number for many, by which builds and fabrics are told from each other.
+//! A hash of numbers that identifies builds and fabrics.
 
-/// One number for many: FNV-1a, by words.
+/// The hash of numbers: FNV-1a, by words.
 #[must_use]
 pub const fn mixed(numbers: &[usize]) -> u64 {
     let mut mixed: u64 = 0xcbf2_9ce4_8422_2325;
@@ -12,7 +12,7 @@ pub const fn mixed(numbers: &[usize]) -> u64 {
     mixed
 }
 
-/// The same, for one number more.
+/// The hash with one more number.
 #[must_use]
 pub const fn mix(mixed: u64, number: usize) -> u64 {
     (mixed ^ number as u64).wrapping_mul(0x100_0000_01b3)

@@ -1,9 +1,9 @@
-//! The first page of a fabric's file: what it is and how much it holds, and which processes are attached.
+//! The header of a fabric's file, its first page: identity, sizes, and which processes are attached.
 //!
 //! ```text
-//! 0      magic, version, layout, shape: written before anybody else can see the file, and read once,
-//!        into memory of one's own, by each who attaches
-//! 1024   a word for each process: see `claim`
+//! 0      magic, version, layout, shape: written before any other process can see the file, and read once,
+//!        into private memory, by each process that attaches
+//! 1024   a word for each attachment: see `claim`
 //! 4096   the tables
 //! ```
 
@@ -21,27 +21,27 @@ const CLAIMS: usize = 1024;
 const _: () = assert!(CLAIMS + 4 * MAX_PROCESSES as usize <= HEADER);
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rxe-loop");
-/// Counts whenever what the bytes mean changes, or the locks; what they are is told by [`Plan::layout`].
+/// Incremented whenever the meaning of the bytes or of the locks changes. [`Plan::layout`] identifies the tables.
 pub const VERSION: u64 = 5;
 const WORDS: usize = 5 + KINDS;
 
-/// Why a file is no fabric for this build.
+/// Why a file is not a fabric for this build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NotOurs {
-    /// It does not begin as a fabric does.
+    /// It does not start with the magic number.
     #[error("it is not a fabric")]
     Magic,
     /// It is a fabric of another version.
     #[error("it is of version {found}, and this is version {VERSION}")]
     Version {
-        /// Which one.
+        /// The version found.
         found: u64,
     },
-    /// It is a fabric of a build that puts other things in it, or puts them elsewhere.
+    /// It is a fabric of a build whose tables differ.
     #[error("it was made by another build of this library, whose tables differ")]
     Layout,
-    /// Its numbers can't be.
+    /// Its numbers are invalid.
     #[error("its header is damaged")]
     Damaged,
 }
@@ -61,20 +61,20 @@ pub fn write(fd: BorrowedFd<'_>, shape: &Shape, format: &Format) -> Result<(), E
     if written == WORDS * 8 { Ok(()) } else { Err(Errno::IO) }
 }
 
-/// Reads the header of a file of `len` bytes: its shape, which is possible and fits its length, whoever
-/// wrote it.
+/// Reads the header of a file of `len` bytes. The shape that is returned is valid and fits the length, whatever the
+/// file contains.
 pub fn read(
     fd: BorrowedFd<'_>,
     len: u64,
     format: &Format,
 ) -> Result<Result<Shape, NotOurs>, Errno> {
     let mut bytes = [[0; 8]; WORDS];
-    // What a short file lacks stays 0, which none of the numbers may be.
+    // Missing bytes of a short file stay 0, which is invalid for each number.
     retry_on_intr(|| pread(fd, bytes.as_flattened_mut(), 0))?;
     Ok(judge(&bytes.map(u64::from_le_bytes), len, format))
 }
 
-/// Whether a file is a fabric of this version, whatever else is in it.
+/// Whether a file is a fabric of this version.
 pub fn is_of_this_version(fd: BorrowedFd<'_>) -> bool {
     let mut bytes = [[0; 8]; 2];
     let read = retry_on_intr(|| pread(fd, bytes.as_flattened_mut(), 0));
@@ -91,7 +91,7 @@ fn judge(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, NotOu
     }
     let number = |word| u32::try_from(word).unwrap_or(0);
     let found = Shape { entries: entries.map(number), processes: number(processes), bytes };
-    // Of any shape: sizes and numbers that builds agree on do not depend on how many entries there are.
+    // Of any shape: the layout does not depend on the number of entries.
     if layout
         != Plan::measure(&Shape { entries: [0; KINDS], processes: 0, bytes: 0 }, format).layout()
     {
@@ -104,7 +104,7 @@ fn judge(words: &[u64; WORDS], len: u64, format: &Format) -> Result<Shape, NotOu
     }
 }
 
-/// The words of the processes of a mapped fabric.
+/// The words of the attachments of a mapped fabric.
 pub fn claims<'m>(memory: &'m Mapping, shape: &Shape) -> &'m [AtomicU32] {
     memory.slice(CLAIMS, shape.processes.min(MAX_PROCESSES) as usize).unwrap_or(&[])
 }

@@ -1,4 +1,4 @@
-//! Which shapes a fabric can have.
+//! The limits of a fabric's shape.
 
 use thiserror::Error;
 
@@ -6,41 +6,41 @@ use super::liveness::MAX_PROCESSES;
 use super::plan::{Format, HEADER, Plan};
 use super::shape::{KINDS, Shape};
 
-/// Entries of a table at most.
+/// The maximum number of entries of a table.
 pub const MAX_ENTRIES: u32 = 1 << 16;
-/// Bytes of a file at most: offsets have 32 bits.
+/// The maximum length of a file: offsets have 32 bits.
 pub const MAX_BYTES: u64 = 1 << 31;
 const PAGE: u64 = 4096;
 
-/// Why a fabric can't have such limits.
+/// Why a fabric cannot have such limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LimitsError {
-    /// There has to be one at least, and not too many.
+    /// A number is 0, or more than the maximum.
     #[error("a fabric can't have {asked} {what}: from 1 to {max}")]
     OutOfRange {
-        /// What they are.
+        /// The name of the number.
         what: &'static str,
-        /// How many were asked for.
+        /// The number requested.
         asked: u32,
-        /// How many there can be.
+        /// The maximum.
         max: u32,
     },
     /// The file would be too short or too long.
     #[error("a fabric with these tables can't have {asked} bytes: from {min} to {MAX_BYTES}")]
     Bytes {
-        /// How many were asked for.
+        /// The length requested.
         asked: u64,
-        /// How many there have to be.
+        /// The minimum.
         min: u64,
     },
 }
 
 impl Shape {
-    /// This one, as it is in force: tables are powers of two, and the file is whole pages.
+    /// The shape in force: the lengths of tables are rounded up to powers of two, and the file to whole pages.
     ///
     /// # Errors
-    /// There is too little or too much of something.
+    /// A number is out of range.
     pub fn in_force(&self, format: &Format) -> Result<Self, LimitsError> {
         let (what, asked, max) = ("processes", self.processes, MAX_PROCESSES);
         if !(1..=max).contains(&asked) {
@@ -55,7 +55,7 @@ impl Shape {
         }
         let bytes = self.bytes.min(MAX_BYTES).next_multiple_of(PAGE);
         let shape = Self { entries, processes: asked, bytes };
-        // What is not a table is memory to allocate: without a page of it nothing could be made.
+        // The rest of the file is memory to allocate: without a page of it no object could be created.
         let min = (HEADER + Plan::measure(&shape, format).bytes()) as u64 + PAGE;
         if !(min..=MAX_BYTES).contains(&self.bytes) {
             return Err(LimitsError::Bytes { asked: self.bytes, min });

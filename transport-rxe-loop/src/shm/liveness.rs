@@ -1,22 +1,22 @@
-//! Who is alive: locks on bytes of the fabric's file, far behind its end, that the system drops with the
-//! process. One of the rooms where `unsafe` lives.
+//! Liveness of processes: locks on bytes of the fabric's file, far behind its end, that the system drops with the
+//! process. One of the modules with `unsafe` code.
 //!
 //! | byte | lock | held by |
 //! |---|---|---|
-//! | gate | `F_OFD_SETLK`, the descriptor's | who attaches, leaves, or replaces the file, meanwhile |
-//! | [owner](super::claim) | `F_OFD_SETLK`, the [guard page](super::guard_page)'s | that process, to its end: it is never unlocked |
-//! | name of an owner | `F_SETLK`, the process' | that process, so that the system tells others its number |
+//! | gate | `F_OFD_SETLK`, of the descriptor | a process while it attaches, leaves, or replaces the file |
+//! | [owner](super::claim) | `F_OFD_SETLK`, of the [guard page](super::guard_page) | that process, to its end: it is never unlocked |
+//! | name of an owner | `F_SETLK`, of the process | that process, so that the system tells others its pid |
 //!
-//! The lock of an owner belongs to an opening of the file that nothing holds but a mapping, which no forked child
-//! has. It goes with the process' memory: after the last instruction of its last thread, however that comes about,
-//! or when it runs another program. A zombie has none, and a process whose first thread ended keeps it. No descriptor
-//! that the program closes takes it away. Nothing that anybody writes into the memory makes a process dead or alive.
+//! The lock of an owner belongs to an opening of the file that only a mapping holds, which no forked child has. It is
+//! dropped with the process's memory: after the last instruction of its last thread, however the process ends, or
+//! when it execs. A zombie has no lock; a process whose first thread ended keeps it. Closing descriptors does not
+//! drop it, and nothing written to memory changes it.
 //!
-//! The lock of a name goes as soon as the process closes any descriptor of the file. It lives all the same, and
-//! [takes it again](name) as soon as it looks after others; until then nobody knows its number.
+//! The lock of a name is dropped as soon as the process closes any descriptor of the file. The process is alive all
+//! the same, and [takes it again](name) when it next checks the others; until then they do not know its pid.
 //!
-//! Others ask with `F_OFD_GETLK`, which sees the locks of one's own process, too: those of another copy of
-//! this library, and one's own.
+//! Others query with `F_OFD_GETLK`, which also reports the locks of this process: its own, and those of another copy
+//! of this library.
 
 #![allow(unsafe_code)]
 
@@ -26,27 +26,27 @@ use std::time::{Duration, Instant};
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::{Errno, retry_on_intr};
 
-/// Processes of a fabric at most.
+/// The maximum number of processes of a fabric.
 pub const MAX_PROCESSES: u32 = 254;
 
 const GATE: i64 = 1 << 62;
-/// The bytes of owners: by place, and each place's by generation.
+/// The bytes of owners: by attachment, and for each attachment by generation.
 const OWNERS: i64 = GATE + 1;
 const GENERATIONS: i64 = 1 << 16;
 /// From the byte of an owner to that of its name.
 const NAME: i64 = 1 << 33;
-/// How often the gate is tried while somebody else is in it.
+/// How long to wait between two attempts to take the gate.
 const KNOCK: Duration = Duration::from_micros(500);
 
-/// What became of a process.
+/// Whether a process is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It has ended, or never was.
+    /// The process has ended, or never existed.
     Dead,
-    /// It runs, or is stopped.
+    /// The process runs, or is stopped.
     Alive {
-        /// Its number in our process namespace, if it has one there. As old as the answer: for what must
-        /// not hit another process that has the number by now, ask again.
+        /// Its pid in our pid namespace, if known. May be stale: before an action that must not hit another process
+        /// with the same pid, ask again.
         pid: Option<i32>,
     },
 }
@@ -63,7 +63,7 @@ fn range(bytes: Range<i64>, kind: libc::c_int) -> libc::flock {
 
 fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, lock: &mut libc::flock) -> Result<(), Errno> {
     retry_on_intr(|| {
-        // SAFETY: the commands given here read and write one `flock`, which is borrowed for the call.
+        // SAFETY: the commands used here read and write one `flock`, which is borrowed for the call.
         if unsafe { libc::fcntl(fd.as_raw_fd(), command, std::ptr::from_mut(lock)) } == 0 {
             return Ok(());
         }
@@ -71,7 +71,7 @@ fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, lock: &mut libc::flock) -> Re
     })
 }
 
-/// Whether a lock was to be had.
+/// Whether a lock was granted.
 fn granted(outcome: Result<(), Errno>) -> Result<bool, Errno> {
     match outcome {
         Ok(()) => Ok(true),
@@ -80,16 +80,16 @@ fn granted(outcome: Result<(), Errno>) -> Result<bool, Errno> {
     }
 }
 
-/// One's passage through the gate of a file, which one thread of all processes has at a time. Threads that
-/// share a descriptor keep each other out by other means.
+/// The gate of a file, which one thread of all processes holds at a time. Threads that share a descriptor exclude
+/// each other by other means.
 #[derive(Debug)]
 pub struct Gate<'f>(BorrowedFd<'f>);
 
 impl<'f> Gate<'f> {
-    /// Waits for it, up to `deadline`; `None` if somebody else has had it for so long.
+    /// Waits for the gate, up to `deadline`; `None` if another process held it for so long.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn pass(fd: BorrowedFd<'f>, deadline: Instant) -> Result<Option<Self>, Errno> {
         loop {
             let mut lock = range(GATE..GATE + 1, libc::F_WRLCK);
@@ -106,7 +106,7 @@ impl<'f> Gate<'f> {
 
 impl Drop for Gate<'_> {
     fn drop(&mut self) {
-        // Unlocking what is locked can't fail but where the program has closed the descriptor, and the lock with it.
+        // Unlocking fails only if the program closed the descriptor, which dropped the lock.
         let _ = fcntl(self.0, libc::F_OFD_SETLK, &mut range(GATE..GATE + 1, libc::F_UNLCK));
     }
 }
@@ -125,26 +125,26 @@ fn name_of(bytes: Range<i64>) -> Range<i64> {
     bytes.start + NAME..bytes.end + NAME
 }
 
-/// Locks the byte of an owner for as long as anything holds this opening of the file; false if another opening has
-/// it.
+/// Locks the byte of an owner for as long as this opening of the file exists; false if another opening holds the
+/// lock.
 pub fn hold(fd: BorrowedFd<'_>, owner: u32) -> Result<bool, Errno> {
     granted(fcntl(fd, libc::F_OFD_SETLK, &mut range(byte(owner), libc::F_WRLCK)))
 }
 
-/// Has the system tell others the number of this process, which is this owner, until it closes a descriptor of
-/// the file. False if another process has said that it is this owner.
+/// Has the system tell others the pid of this process, as that of the owner, until it closes a descriptor of the
+/// file. False if another process did so for this owner.
 pub fn name(fd: BorrowedFd<'_>, owner: u32) -> Result<bool, Errno> {
     granted(fcntl(fd, libc::F_SETLK, &mut range(name_of(byte(owner)), libc::F_WRLCK)))
 }
 
-/// A lock on some of these bytes: whose it is, if that can be told.
+/// A lock on some of these bytes: the pid of its holder, as the system reports it.
 fn found(fd: BorrowedFd<'_>, bytes: Range<i64>) -> Result<Option<i32>, Errno> {
     let mut lock = range(bytes, libc::F_WRLCK);
     fcntl(fd, libc::F_OFD_GETLK, &mut lock)?;
     Ok((lock.l_type != libc::F_UNLCK as libc::c_short).then_some(lock.l_pid))
 }
 
-/// Somebody who holds one of these bytes.
+/// Whether a process holds one of these bytes.
 fn holder(fd: BorrowedFd<'_>, bytes: Range<i64>) -> Result<Liveness, Errno> {
     if found(fd, bytes.clone())?.is_none() {
         return Ok(Liveness::Dead);
@@ -153,12 +153,12 @@ fn holder(fd: BorrowedFd<'_>, bytes: Range<i64>) -> Result<Liveness, Errno> {
     Ok(Liveness::Alive { pid })
 }
 
-/// What became of an owner. Any number is harmless.
+/// The liveness of an owner. Any number is harmless.
 pub fn ask(fd: BorrowedFd<'_>, owner: u32) -> Result<Liveness, Errno> {
     holder(fd, byte(owner))
 }
 
-/// What became of whoever took the place at an index last.
+/// The liveness of the last owner of an attachment id.
 pub fn ask_place(fd: BorrowedFd<'_>, index: u32) -> Result<Liveness, Errno> {
     holder(fd, bytes(index..index + 1))
 }
@@ -168,10 +168,10 @@ pub fn anybody(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(found(fd, bytes(0..MAX_PROCESSES))?.is_some())
 }
 
-/// Whether this process has no name, for any copy of this library.
+/// Whether this process holds no name lock, of any copy of this library.
 pub fn is_without_us(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     let us = std::process::id() as i32;
-    // The system names one lock of a range, not the first: so what lies on either side of it is asked for too.
+    // The system reports one lock of a range, not the first: so the ranges on either side of it are queried too.
     let mut left = vec![name_of(bytes(0..MAX_PROCESSES))];
     while let Some(asked) = left.pop() {
         let mut lock = range(asked.clone(), libc::F_WRLCK);
@@ -182,7 +182,7 @@ pub fn is_without_us(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
         if lock.l_pid == us {
             return Ok(false);
         }
-        // A length of 0 goes on without end.
+        // A length of 0 extends to the end.
         let len = if lock.l_len == 0 { i64::MAX } else { lock.l_len };
         let sides = [asked.start..lock.l_start, lock.l_start.saturating_add(len)..asked.end];
         left.extend(sides.into_iter().filter(|side| !side.is_empty()));

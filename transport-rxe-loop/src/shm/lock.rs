@@ -1,11 +1,11 @@
-//! Waiting for a [lock](crate::protocol::lock), which any process may hold, and be killed meanwhile. No poller takes one.
+//! Waiting for a [lock](crate::protocol::lock), whose holder may be any process, and may die. No poller takes one.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Stuck;
 use crate::protocol::lock::{Lock, Owner};
 
-/// Spins for a moment, then lets others run.
+/// Spins for a moment, then yields.
 #[derive(Debug, Default)]
 pub struct Backoff(u32);
 
@@ -23,16 +23,15 @@ impl Backoff {
     }
 }
 
-/// The lock is taken.
+/// A lock that is held.
 #[derive(Debug)]
 pub struct Guard<'a>(&'a Lock);
 
 impl<'a> Guard<'a> {
-    /// Waits for a lock. From a holder that died it is taken over, and what that one left undone is
-    /// `repair`ed before anything else.
+    /// Waits for a lock. If its holder is dead, takes the lock over and calls `repair` before anything else.
     ///
     /// # Errors
-    /// Somebody who lives holds it, and does not give it back.
+    /// A live process holds it and does not release it.
     #[cold]
     pub fn take(
         lock: &'a Lock,
@@ -61,15 +60,15 @@ impl<'a> Guard<'a> {
     /// Takes a lock that is free.
     #[inline]
     pub fn enter(lock: &'a Lock, me: Owner) -> Option<Self> {
-        // Not before it is taken: dropping it gives the lock back.
+        // `then`, not `then_some`: dropping a guard releases the lock.
         lock.try_enter(me).then(|| Self(lock))
     }
 
-    /// Takes a lock that is free, or whose holder died.
+    /// Takes a lock that is free, or whose holder is dead.
     pub fn try_take(lock: &'a Lock, me: Owner, is_dead: impl Fn(Owner) -> bool) -> Option<Self> {
         let inherit =
             || lock.holder().is_some_and(|holder| is_dead(holder) && lock.inherit(holder, me));
-        // Not before it is taken: dropping it gives the lock back.
+        // `then`, not `then_some`: dropping a guard releases the lock.
         (lock.try_enter(me) || inherit()).then(|| Self(lock))
     }
 }
@@ -81,7 +80,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// How long a lock is waited for.
+/// How long to wait for a lock.
 #[derive(Debug, Default)]
 pub struct Patience {
     backoff: Backoff,
@@ -91,15 +90,15 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// After this the holder is looked at, and then each time as long again.
+    /// After this time the holder is checked, and then at this interval.
     const LOOK: Duration = Duration::from_millis(1);
-    /// Nobody who lives holds a lock for so long.
+    /// No live process holds a lock for so long.
     const END: Duration = Duration::from_secs(2);
-    /// What a little is at most: where it took longer, this process was suspended, and the holder may have been,
+    /// The most that one wait counts: if it took longer, this process was suspended, and the holder may have been,
     /// too.
     const STEP: Duration = Duration::from_millis(200);
 
-    /// Waits a little; true if it is time to see whether the holder lives.
+    /// Waits a little; true if it is time to check whether the holder is alive.
     pub fn is_over_for_now(&mut self) -> bool {
         self.backoff.snooze();
         let now = Instant::now();
@@ -110,7 +109,7 @@ impl Patience {
         look
     }
 
-    /// Whether it has been long enough.
+    /// Whether the wait is over.
     pub fn is_over(&self) -> bool {
         self.waited >= Self::END
     }

@@ -1,4 +1,4 @@
-//! Mapped memory, and typed views of it by checked offset. One of the rooms where `unsafe` lives.
+//! Mapped memory, and typed views of it at checked offsets. One of the modules with `unsafe` code.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +11,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 use crate::protocol::lock::Lock;
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
-/// Memory of the system's own, zeroed, aligned to a page, unmapped when this is dropped.
+/// Memory from the system, zeroed, aligned to a page, unmapped when it is dropped.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
@@ -24,10 +24,10 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes. A forked child gets a copy, and can't disturb its parent through it.
+    /// Maps `len` bytes. A forked child gets a copy, and cannot write to its parent's.
     ///
     /// # Errors
-    /// What the system says; `len` 0 is one.
+    /// The system's error; `len` is 0.
     pub fn new(len: usize) -> Result<Self, Errno> {
         // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
         let base = unsafe {
@@ -37,10 +37,10 @@ impl Mapping {
         Ok(Self { base, len })
     }
 
-    /// Maps the first `len` bytes of a file, which it has, so that everybody who maps it sees the same.
+    /// Maps the first `len` bytes of a file that is so long, shared by all processes that map it.
     ///
     /// # Errors
-    /// What the system says; `len` 0 is one.
+    /// The system's error; `len` is 0.
     pub fn of_file(file: BorrowedFd<'_>, len: usize) -> Result<Self, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
@@ -49,17 +49,17 @@ impl Mapping {
         Ok(Self { base, len })
     }
 
-    /// Maps a copy of the first `len` bytes of a file, which it has, for this process alone: a forked child has
-    /// nothing there. If `addr` is not 0, it lies there, at the start of a page.
+    /// Maps a private copy of the first `len` bytes of a file that is so long; a forked child has no mapping. If
+    /// `addr` is not 0, the mapping lies there, at the start of a page.
     ///
     /// # Errors
-    /// What the system says; something else lies there.
+    /// The system's error; something else is mapped there.
     pub fn guard(file: BorrowedFd<'_>, len: usize, addr: usize) -> Result<Self, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let there = if addr == 0 { MapFlags::empty() } else { MapFlags::FIXED_NOREPLACE };
         let at = with_exposed_provenance_mut(addr);
-        // SAFETY: a new mapping, which takes nobody's place: the system refuses an address that is taken, or, where
-        // it does not know that flag, chooses another one.
+        // SAFETY: a new mapping that replaces nothing: the system refuses an address that is in use, or, if it does not
+        // know that flag, chooses another one.
         let base = unsafe { mmap(at, len, access, MapFlags::PRIVATE | there, file, 0)? };
         let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
         let page = Self { base, len };
@@ -68,27 +68,26 @@ impl Mapping {
         Ok(page)
     }
 
-    /// Gives the bytes of the file that is mapped back to the system, whoever else maps it. They read as
-    /// zeros then.
+    /// Frees the bytes of the mapped file, also for others that map it. They read as zeros afterwards.
     pub fn give_back(&self) {
         // SAFETY: the mapping is ours; what it holds may change at any time, as others may write it.
         let given = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxRemove) };
-        // Else it is given back when nobody maps the file any more.
+        // If that failed, it is freed when nobody maps the file any more.
         let _ = given;
     }
 
-    /// Where it starts.
+    /// The address of the mapping.
     pub fn addr(&self) -> usize {
         self.base.as_ptr() as usize
     }
 
-    /// How many bytes it has.
+    /// The length in bytes.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// The `len` things at `offset`; `None` if they are not aligned, or not all inside. Nothing is
-    /// anywhere.
+    /// The `len` values at `offset`; `None` if they are not aligned or not all inside. An empty slice exists at any
+    /// offset.
     #[inline]
     pub fn slice<T: Shared>(&self, offset: usize, len: usize) -> Option<&[T]> {
         if len == 0 {
@@ -104,7 +103,7 @@ impl Mapping {
         Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast(), len) })
     }
 
-    /// Where `offset` is, and how many bytes there are from there on; `None` if it is not inside.
+    /// The address of `offset`, and the number of bytes from there on; `None` if it is outside.
     #[inline]
     pub fn from(&self, offset: usize) -> Option<(NonNull<u8>, usize)> {
         let left = self.len.checked_sub(offset)?;
@@ -112,21 +111,20 @@ impl Mapping {
         Some((unsafe { self.base.add(offset) }, left))
     }
 
-    /// The thing at `offset`.
+    /// The value at `offset`.
     #[inline]
     pub fn at<T: Shared>(&self, offset: usize) -> Option<&T> {
         self.slice(offset, 1)?.first()
     }
 }
 
-/// Has the cache line of something that will be written soon brought here meanwhile, with the right to write
-/// it, from whichever core has it.
+/// Prefetches the cache line of a value that will be written soon, with the right to write it.
 #[inline(always)]
 pub fn expect_write<T>(what: &T) {
     prefetch::<true, T>(what);
 }
 
-/// The same, for something that will be read.
+/// The same, for a value that will be read.
 #[inline(always)]
 pub fn expect_read<T>(what: &T) {
     prefetch::<false, T>(what);
@@ -153,14 +151,14 @@ fn prefetch<const WRITE: bool, T>(what: &T) {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length; borrows of it ended with `self`. Registered memory
-        // is deregistered before, which waits for copies under way.
+        // SAFETY: mapped with this length by the constructor; borrows of it ended with `self`. Registered memory is
+        // deregistered before, which waits for copies in flight.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok());
     }
 }
 
-/// What may lie in memory that others write at any time.
+/// A type that may lie in memory that other processes write at any time.
 ///
 /// # Safety
 /// Any bytes are a valid value, it consists of atomics alone, its layout is fixed (`repr(C)` or

@@ -1,10 +1,11 @@
-//! Memory that processes of a user share: the file, attaching to it, tables whose entries have owners, locks whose
-//! holders may die, and who is alive. Another device could lie in it as well: nothing here knows what the tables hold.
+//! Memory shared by the processes of one user: the fabric's file, attachments, tables whose entries have owners,
+//! locks whose holders may die, and liveness. Nothing here depends on what the tables hold; another device could use
+//! it.
 //!
-//! [`Shm`] is what a process has of a fabric: its [attachment](attachment::Attachment), the memory that can be
-//! [allocated](arena), and the word on which its [service thread](thread) sleeps. It finds out which processes are
-//! [dead](Shm::is_dead), and is told who noticed one ([`Shm::watch`]); what is done about a death is `lifecycle`'s, by
-//! what each table says of [itself](owners::Owners).
+//! [`Shm`] is the state that a process has in a fabric: its [attachment](attachment::Attachment), the memory that can
+//! be [allocated](arena), and the word on which its [service thread](thread) waits. It detects which processes are
+//! [dead](Shm::is_dead), and accepts requests to check ([`Shm::watch`]). `lifecycle` recovers from a death, through
+//! what each table implements as [`Owners`](owners::Owners).
 
 pub mod arena;
 pub mod attach;
@@ -50,7 +51,7 @@ use crate::error::Stuck;
 use crate::protocol::lock::{Lock, Owner};
 use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 
-/// What a process has of a fabric.
+/// The state that a process has in a fabric.
 pub struct Shm {
     attachment: &'static Attachment,
     me: Owner,
@@ -59,7 +60,7 @@ pub struct Shm {
     thread: ServiceThread,
 }
 
-/// What shared memory itself has in the fabric, before the tables of the device.
+/// The tables of shared memory itself, before those of the device.
 #[derive(Debug)]
 pub struct Own {
     common: &'static Common,
@@ -67,23 +68,23 @@ pub struct Own {
     granules: &'static [AtomicU8],
 }
 
-/// What there is of once.
+/// The words that a fabric has once.
 #[repr(C, align(128))]
 struct Common {
-    /// Held by who frees what a dead process had.
+    /// Held to free what a dead process had.
     frees: Lock,
-    /// Held by who allocates memory.
+    /// Held to allocate memory.
     arena: Lock,
-    /// Where the arena was left.
+    /// Where the next search for free memory begins.
     arena_next: AtomicU32,
 }
 
-/// A process that is attached.
+/// The words of an attached process.
 #[repr(C, align(64))]
 struct ProcessEntry {
-    /// Counts how often its service thread was asked for, which sleeps on it.
+    /// The number of calls to its service thread, which waits on this word.
     calls: AtomicU32,
-    /// Where its [guard page](guard_page) is.
+    /// The address of its [guard page](guard_page).
     guard: AtomicU64,
 }
 
@@ -102,7 +103,7 @@ impl fmt::Debug for ProcessEntry {
 }
 
 impl Own {
-    /// Places it; `None` if the memory is too small.
+    /// Places the tables; `None` if the memory is too small.
     pub fn place(shape: &Shape, plan: &mut Plan) -> Option<Self> {
         plan.note(arena::GRANULE);
         let common = plan.table(1);
@@ -113,8 +114,8 @@ impl Own {
 }
 
 impl Shm {
-    /// What a process has where it is attached, and the tables that `place` finds there; `None` if the memory is too small for
-    /// them.
+    /// The state of an attached process, and the tables of the device, which `place` places; `None` if the memory is
+    /// too small for them.
     pub fn new<T>(
         attachment: &'static Attachment,
         place: impl FnOnce(&Shape, &mut Plan) -> Option<T>,
@@ -133,96 +134,97 @@ impl Shm {
         self.attachment.memory()
     }
 
-    /// How much of everything there is.
+    /// The sizes of the fabric.
     pub const fn shape(&self) -> &'static Shape {
         self.attachment.shape()
     }
 
-    /// Where its files are.
+    /// The path of the fabric's files.
     pub const fn path(&self) -> &'static FabricPath {
         self.attachment.path()
     }
 
-    /// Memory to allocate.
+    /// The memory that can be allocated.
     pub const fn arena(&self) -> &Arena {
         &self.arena
     }
 
-    /// Held by who frees what a dead process had: one at a time.
+    /// Held to free what a dead process had: by one process at a time.
     pub const fn frees(&self) -> &'static Lock {
         &self.own.common.frees
     }
 
-    /// Held by who allocates memory.
+    /// Held to allocate memory.
     #[cfg(test)]
     pub const fn allocates(&self) -> &'static Lock {
         &self.own.common.arena
     }
 
-    /// Whether this is still the process that opened it, and not a forked child, whose mapping of it is empty.
+    /// Whether this is the process that attached, not a forked child, in which the mapping reads as zeros.
     #[inline]
     pub fn is_ours(&self) -> bool {
         self.attachment.is_ours()
     }
 
-    /// This process, in what it writes.
+    /// This attachment, as written into shared memory.
     #[cfg(test)]
     #[inline]
     pub const fn me(&self) -> Owner {
         self.me
     }
 
-    /// The place of this process.
+    /// The id of this attachment.
     #[inline]
     pub const fn place(&self) -> u16 {
         self.me.place()
     }
 
-    /// Whether a process has gone, though it did not say so. Who never was has.
+    /// Whether an attachment's process is dead. One that never existed counts as dead.
     pub fn is_dead(&self, owner: Owner) -> bool {
         self.attachment.alive(owner.to_word()) == Liveness::Dead
     }
 
-    /// Who has a place, alive or not. Any is harmless.
+    /// The current owner of an attachment id, alive or dead. Any id is harmless.
     pub fn owner_at(&self, place: u16) -> Option<Owner> {
         self.attachment.owner_at(place).and_then(Owner::from_word)
     }
 
-    /// Whether the process at a place lives.
+    /// Whether the process of an attachment is alive.
     pub fn is_alive(&self, place: u16) -> bool {
         place == self.place() || self.liveness(place) != Liveness::Dead
     }
 
-    /// What became of the process at a place.
+    /// The liveness of an attachment.
     pub fn liveness(&self, place: u16) -> Liveness {
         self.attachment.alive_at(place)
     }
 
-    /// Where the guard page of the process at a place is said to be.
+    /// The address that an attachment's process gives for its guard page.
     pub fn guard_of(&self, place: u16) -> Option<u64> {
         self.own.processes.get(usize::from(place)).map(|process| sync::load(&process.guard))
     }
 
-    /// The other processes whose places are taken, alive or not.
+    /// The other attachments, alive or dead.
     pub fn others(&self) -> impl Iterator<Item = Owner> {
         let owners = self.attachment.owners().filter_map(Owner::from_word);
         owners.filter(|owner| owner.place() != self.place())
     }
 
-    /// Frees the place of a dead process, of which nothing else is left.
+    /// Frees the attachment of a dead process of which nothing else is left.
     pub fn free(&self, dead: Owner) {
         self.attachment.free(dead.to_word());
     }
 
-    /// Sees to it that others can reach this process, whatever the program has closed. To be called from time to time.
+    /// Restores what other processes need to reach this one, after the program closed descriptors. To be called from
+    /// time to time.
     pub fn tidy(&self) {
         self.attachment.tidy();
     }
 
-    /// Waits for a lock, as [`Guard::take`] does, and does something `meanwhile` each time that it looks after the holder.
+    /// Waits for a lock, as [`Guard::take`] does, and calls `meanwhile` each time before it checks the holder.
     ///
     /// # Errors
-    /// Somebody who lives does not give it back.
+    /// A live process holds it.
     #[inline]
     pub fn lock<'a>(
         &self,
@@ -240,13 +242,13 @@ impl Shm {
         Guard::take(lock, self.me, is_dead, repair)
     }
 
-    /// Takes a lock, if nobody who lives has it. What is under it needs no repair.
+    /// Takes a lock that is free or whose holder is dead. What it protects needs no repair.
     pub fn try_lock<'a>(&self, lock: &'a Lock) -> Option<Guard<'a>> {
         Guard::try_take(lock, self.me, |holder| self.is_dead(holder))
     }
 
-    /// The `len` things at an offset that somebody wrote down; `None` if they are not aligned, or not all in
-    /// the arena, so that no such offset leads into the tables.
+    /// The `len` values at an offset read from shared memory; `None` if they are not aligned or not all in the arena,
+    /// so that no such offset leads into the tables.
     #[inline]
     pub fn in_arena<T: Shared>(&self, offset: usize, len: usize) -> Option<&'static [T]> {
         if offset < self.arena.offset() {
@@ -255,8 +257,8 @@ impl Shm {
         self.memory().slice(offset, len)
     }
 
-    /// Where an offset is that somebody wrote down, and how many bytes there are from there on; `None` if it is not in the
-    /// arena.
+    /// The address of an offset read from shared memory, and the number of bytes from there on; `None` if it is not
+    /// in the arena.
     #[inline]
     pub fn in_arena_from(&self, offset: usize) -> Option<(NonNull<u8>, usize)> {
         if offset < self.arena.offset() {
@@ -265,25 +267,25 @@ impl Shm {
         self.memory().from(offset)
     }
 
-    /// Wakes the service thread of the process at a place.
+    /// Wakes the service thread of an attachment's process.
     pub fn call(&self, place: u16) {
         if let Some(process) = self.own.processes.get(usize::from(place)) {
             thread::wake(&process.calls);
         }
     }
 
-    /// The word on which the service thread of this process sleeps.
+    /// The word on which the service thread of this process waits.
     pub fn calls(&self) -> Option<&'static AtomicU32> {
         self.own.processes.get(usize::from(self.place())).map(|process| &process.calls)
     }
 
-    /// The same of the process at a place.
+    /// The same word of another attachment.
     #[cfg(test)]
     pub fn calls_of(&self, place: u16) -> &'static AtomicU32 {
         &self.own.processes[usize::from(place)].calls
     }
 
-    /// Where the process at a place says that its guard page is.
+    /// The word with the address of an attachment's guard page.
     #[cfg(test)]
     pub fn guard_word(&self, place: u16) -> &'static AtomicU64 {
         &self.own.processes[usize::from(place)].guard
@@ -294,10 +296,11 @@ impl Shm {
         &self.thread
     }
 
-    /// Has the other processes looked after soon, and from then on: one of them matters, or seems to have died.
+    /// Has the service thread check the other processes soon, and from then on: they matter now, or one seems to have
+    /// died.
     ///
     /// # Errors
-    /// There is no service thread, and the system refuses one. Where there can be none, the next who attaches looks.
+    /// There is no service thread, and the system refuses one. Then the next process that attaches checks.
     pub fn watch(&self) -> io::Result<()> {
         self.thread.start()?;
         self.thread.ask_to_watch();
@@ -305,7 +308,7 @@ impl Shm {
         Ok(())
     }
 
-    /// Takes a place as a process does, and leaves it without its lock, as one that is dead. Who that was.
+    /// Claims an attachment and leaves it without its lock, as a dead process does. Returns its owner.
     #[cfg(test)]
     pub fn die_at(&self, place: u16) -> Owner {
         let word = &header::claims(self.memory(), self.shape())[usize::from(place)];

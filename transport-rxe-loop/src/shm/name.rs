@@ -1,4 +1,4 @@
-//! What a fabric is called, and where its files lie by that name.
+//! The name of a fabric, and the paths of its files.
 //!
 //! ```text
 //! /dev/shm/rxe-loop.<user>.<name>                            the fabric
@@ -6,7 +6,7 @@
 //! /dev/shm/rxe-loop.<user>.<name>.mem.<index>.<generation>   a region's memory
 //! ```
 //!
-//! The user is the effective one, by number. No name can be taken for another fabric's bells or memory.
+//! The user is the effective one, by number. No name of a fabric is also that of another fabric's FIFO or memory.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use thiserror::Error;
 
 /// The environment variable that names the fabric.
 pub const VARIABLE: &str = "RXE_LOOP_FABRIC";
-/// Where its files are.
+/// The directory of its files.
 pub const DIRECTORY: &str = "/dev/shm";
 
 const LONGEST: usize = 64;
 const BELL: &str = ".bell.";
 const MEMORY: &str = ".mem.";
 
-/// The name of a fabric. Processes of one user that open the same one see each other.
+/// The name of a fabric. Processes of one user that open the same name share the fabric.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FabricName(String);
 
@@ -31,40 +31,40 @@ pub struct FabricName(String);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// There is nothing.
+    /// The name is empty.
     #[error("the fabric's name is empty: unset RXE_LOOP_FABRIC for the default one, or name it")]
     Empty,
-    /// There is too much.
+    /// The name is too long.
     #[error("a fabric's name of {bytes} bytes is too long: at most {LONGEST}")]
     TooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
-    /// It starts with a dot, as `..` does.
+    /// The name starts with a dot, as `..` does.
     #[error("the fabric's name {name:?} starts with a dot: start it with a letter or a digit")]
     Dot {
         /// The name.
         name: String,
     },
-    /// A file name could not have it, or should not.
-    #[error(
-        "the fabric's name {name:?} has {found:?} in it: use letters, digits, `_`, `.` and `-`"
-    )]
+    /// A file name cannot contain the character, or should not.
+    #[error("the fabric's name {name:?} contains {found:?}: use letters, digits, `_`, `.` and `-`")]
     Character {
         /// The name.
         name: String,
-        /// What it should not have.
+        /// The first such character.
         found: char,
     },
-    /// It could be that of a file beside another fabric.
-    #[error("the fabric's name {name:?} has {part:?} in it, which files beside a fabric have")]
+    /// The name could be that of another fabric's FIFO or memory.
+    #[error(
+        "the fabric's name {name:?} contains {part:?}, which is reserved for a fabric's other files"
+    )]
     Reserved {
         /// The name.
         name: String,
         /// What it should not have.
         part: &'static str,
     },
-    /// It is no text.
+    /// The name is not text.
     #[error("the fabric's name {name:?} is not UTF-8: use letters, digits, `_`, `.` and `-`")]
     NotText {
         /// The name.
@@ -73,15 +73,15 @@ pub enum NameError {
 }
 
 impl FabricName {
-    /// The one that the environment names, else `default`.
+    /// The name in the environment, else `default`.
     ///
     /// # Errors
-    /// What the environment names can't be one.
+    /// The name in the environment is invalid.
     pub fn from_env() -> Result<Self, NameError> {
         std::env::var_os(VARIABLE).map_or_else(|| Ok(Self::unnamed()), Self::try_from)
     }
 
-    /// The one that nobody names. Unit tests have theirs to themselves.
+    /// The default name. Unit tests use one for each process.
     fn unnamed() -> Self {
         Self(if cfg!(test) { format!("unit-{}", std::process::id()) } else { "default".to_owned() })
     }
@@ -121,12 +121,12 @@ impl TryFrom<OsString> for FabricName {
     }
 }
 
-/// What the names of this user's files begin with.
+/// The prefix of the names of this user's files.
 fn prefix() -> String {
     format!("rxe-loop.{}.", rustix::process::geteuid().as_raw())
 }
 
-/// Where the files of one user's fabric lie.
+/// The paths of the files of one user's fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricPath {
     directory: PathBuf,
@@ -134,18 +134,18 @@ pub struct FabricPath {
 }
 
 impl FabricPath {
-    /// Those of this user's fabric, in the system's shared memory.
+    /// The paths of this user's fabric, in the system's shared memory.
     #[must_use]
     pub fn new(name: &FabricName) -> Self {
         Self::within(Path::new(DIRECTORY), name)
     }
 
-    /// Those in another directory.
+    /// The paths in another directory.
     pub fn within(directory: &Path, name: &FabricName) -> Self {
         Self { directory: directory.to_owned(), file: format!("{}{}", prefix(), name.0) }
     }
 
-    /// That of the same user's other fabric which has this file in the same directory.
+    /// The paths of another fabric of the same user, which has this file in the same directory.
     #[must_use]
     pub fn other(&self, file: &str) -> Option<Self> {
         let name = file.strip_prefix(&prefix())?.parse().ok()?;
@@ -153,19 +153,19 @@ impl FabricPath {
         (other != *self).then_some(other)
     }
 
-    /// The directory of them all.
+    /// The directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What the fabric's file is called, by its user and its name.
+    /// The name of the fabric's file.
     #[must_use]
     pub fn file_name(&self) -> &str {
         &self.file
     }
 
-    /// The fabric itself.
+    /// The fabric's file.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.directory.join(&self.file)
@@ -183,7 +183,7 @@ impl FabricPath {
         self.directory.join(format!("{}{MEMORY}{index}.{generation}", self.file))
     }
 
-    /// Whether a file in the directory is one of this fabric's bells or regions.
+    /// Whether a file in the directory is a FIFO or a region's memory of this fabric.
     #[must_use]
     pub fn is_beside(&self, file: &str) -> bool {
         let numbers = |rest: &str, count: usize| {

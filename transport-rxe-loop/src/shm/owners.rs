@@ -1,26 +1,27 @@
-//! What becomes of entries whose owner died: each table says it of itself, and `lifecycle` asks all of them.
+//! The recovery of entries whose owner died. Each table implements it, and `lifecycle` calls all of them.
 
 use crate::protocol::lock::Owner;
 
-/// Something in a fabric of which processes have parts, which outlive them.
+/// A table of a fabric whose entries belong to processes, and outlive them.
 ///
-/// Any survivor goes through these steps, each by itself and in the order of the tables, and may die over it: so each can
-/// be done again. What all do, [`free`](Self::free) alone is done by one at a time.
+/// Any survivor performs these steps, in the order of the tables, and may die meanwhile: so each step can be
+/// repeated. Survivors may run them concurrently, except for [`free`](Self::free), which runs in one process at a
+/// time.
 pub trait Owners: Sync {
-    /// Takes over locks that the dead process held, and repairs what is under them.
+    /// Takes over locks that the dead process held, and repairs what they protect.
     fn inherit(&self, dead: Owner) {
         let _ = dead;
     }
 
-    /// Makes what the dead process had unreachable, and tells whom that concerns; false while somebody may still be using
-    /// it.
+    /// Makes what the dead process had unreachable, and notifies those concerned; false while another process may
+    /// still use it.
     ///
-    /// Who is suspended over this may find the dead one's place taken by another, later.
+    /// If this process is suspended meanwhile, the attachment may belong to another process afterwards.
     fn expel(&self, dead: Owner) -> bool {
         let _ = dead;
         true
     }
 
-    /// Frees what the process at this place had, which is dead. Nobody uses it any more.
+    /// Frees what the dead process of this attachment had, which nobody uses any more.
     fn free(&self, place: u16);
 }

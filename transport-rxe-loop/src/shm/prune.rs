@@ -1,6 +1,6 @@
-//! Removing fabrics that nobody will open again: a program that was killed leaves its own behind, and if
-//! its name was made for that one run, nobody comes to replace it. So whoever makes a fabric looks for those
-//! of the same user that no process is attached to.
+//! Removing abandoned fabrics: a program that was killed leaves its fabric's file behind, and a name made for one run
+//! is never opened again. So a process that creates a fabric removes those of the same user to which no process is
+//! attached.
 
 use std::fs;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use super::liveness::{self, Gate};
 use super::name::FabricPath;
 use super::registry::Guard;
 
-/// Removes all others of this user, in the same directory, that nobody uses. What can't be removed stays.
+/// Removes all other fabrics of this user, in the same directory, that are unused. What cannot be removed stays.
 pub fn prune(guard: &Guard, beside: &FabricPath) {
     let Ok(entries) = fs::read_dir(beside.directory()) else { return };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -30,13 +30,13 @@ fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<()> {
     let file = file::open_found(path).ok()??;
     let fd = file.as_fd();
     let id = file::id_of(fd).ok()?;
-    // Where another copy of this library in this process has it, its name would go with the descriptor: that is kept,
-    // and found the next time.
+    // If another copy of this library in this process has the file open, closing our descriptor would drop the lock of
+    // its name: so the descriptor is kept, and found the next time.
     if liveness::is_without_us(fd) != Ok(true) {
         guard.keep(file, id);
         return None;
     }
-    // Nobody is kept out of a file that is in use; and who is in the gate uses it.
+    // The gate is not taken from a file in use; and a process behind the gate uses it.
     if is_dead(fd) {
         let _gate = Gate::pass(fd, Instant::now()).ok()??;
         remove_dead(path, id, fd);
@@ -44,12 +44,12 @@ fn remove_unused(guard: &Guard, path: &FabricPath) -> Option<()> {
     Some(())
 }
 
-/// Whether nobody uses a file. Another version may tell in other ways who is alive.
+/// Whether a file is unused. Another version may determine liveness in other ways.
 fn is_dead(fd: BorrowedFd<'_>) -> bool {
     liveness::anybody(fd) == Ok(false) && header::is_of_this_version(fd)
 }
 
-/// Removes a file that nobody uses, if it still has the name. The gate is ours.
+/// Removes a file that is unused, if it still has the name. The caller holds the gate.
 fn remove_dead(path: &FabricPath, id: FileId, fd: BorrowedFd<'_>) {
     if is_dead(fd) && file::leads_to(path, id) {
         let _ = file::unlink_fabric(path);

@@ -1,9 +1,9 @@
-//! What this process keeps open: one descriptor for each fabric file, by which it asks who lives. One of the rooms
-//! where `unsafe` lives.
+//! The fabric files that this process keeps open, with one descriptor each, by which it checks liveness. One of the
+//! modules with `unsafe` code.
 //!
-//! A forked child begins with an empty registry: its thread may be the only one left of several, so nothing
-//! here may need another thread to go on, nor be half changed at any instant. What is kept is a list that
-//! only grows at its head, by one store.
+//! A forked child begins with an empty registry: its thread may be the only one left of several, so nothing here may
+//! depend on another thread to continue, nor be inconsistent at any instant. The registry is a list that only grows,
+//! at its head, by one store.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ use crate::sync::{self, AtomicPtr, AtomicU32};
 const CLOSED: u32 = u32::MAX;
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// What this process keeps open.
+/// The open files of this process.
 #[derive(Debug)]
 pub struct Registry {
     lock: AtomicU32,
@@ -42,26 +42,26 @@ pub struct Kept {
     older: Option<&'static Self>,
 }
 
-/// What a process has where it is attached.
+/// The state of an attached process.
 #[derive(Debug)]
 pub struct Attached {
-    /// The file's bytes, which stay mapped: a forked child finds zeros there.
+    /// The file's bytes. They stay mapped: a forked child reads zeros.
     pub memory: &'static Mapping,
-    /// The attachment, whatever that is.
+    /// The [`Attachment`](super::attachment::Attachment), as `Any`.
     pub attachment: Box<dyn Any + Send + Sync>,
 }
 
-/// The registry is this thread's.
+/// Exclusive access to the registry for this thread.
 #[derive(Debug)]
 pub struct Guard(&'static Registry);
 
 impl Registry {
-    /// An empty one.
+    /// An empty registry.
     pub const fn new() -> Self {
         Self { lock: AtomicU32::new(0), newest: AtomicPtr::new(null_mut()) }
     }
 
-    /// Waits until no other thread changes it, up to `deadline`.
+    /// Waits, up to `deadline`, until no other thread changes the registry.
     pub fn lock(&'static self, deadline: Instant) -> Option<Guard> {
         while !sync::try_lock_as(&self.lock, 1) {
             if Instant::now() >= deadline {
@@ -72,14 +72,14 @@ impl Registry {
         Some(Guard(self))
     }
 
-    /// All that was ever kept by this process, the newest first.
+    /// All files that this process ever kept, newest first.
     pub fn all(&self) -> impl Iterator<Item = &'static Kept> {
         // SAFETY: null, or a `Kept` that `keep` leaked.
         let newest = unsafe { sync::acquire(&self.newest).as_ref() };
         std::iter::successors(newest, |kept| kept.older)
     }
 
-    /// Forgets everything, whatever other threads were doing: for the child of a fork, which has none.
+    /// Empties the registry, whatever other threads were doing: for the child of a fork, which has no other threads.
     pub fn forget_all(&self) {
         sync::release(&self.newest, null_mut());
         sync::unlock(&self.lock);
@@ -87,7 +87,8 @@ impl Registry {
 }
 
 impl Guard {
-    /// What is kept of a file: where this process is attached to it, also if the program has closed the descriptor.
+    /// The entry of a file, if it is open, or if this process is attached to it, even if the program closed the
+    /// descriptor.
     pub fn find(&self, id: FileId) -> Option<&'static Kept> {
         let is_kept = |kept: &Kept| kept.attached().is_some() || kept.fd.get_if(id).is_some();
         self.0.all().find(|kept| kept.id == id && is_kept(kept))
@@ -112,7 +113,7 @@ impl Drop for Guard {
 }
 
 impl Kept {
-    /// Which file it is.
+    /// The identity of the file.
     pub const fn id(&self) -> FileId {
         self.id
     }
@@ -122,39 +123,39 @@ impl Kept {
         self.fd.get()
     }
 
-    /// Whether its descriptor still is the file's.
+    /// Whether the descriptor still refers to the file.
     pub fn is_open(&self) -> bool {
         self.fd.get_if(self.id).is_some()
     }
 
-    /// Where its descriptor is kept.
+    /// The descriptor's number.
     pub const fn descriptor(&'static self) -> &'static Descriptor {
         &self.fd
     }
 
-    /// What this process has there.
+    /// The state of this process, if it is attached.
     pub fn attached(&self) -> Option<&Attached> {
         self.attached.get()
     }
 
-    /// That this process is attached.
+    /// Records that this process is attached.
     pub fn attach(&'static self, attached: Attached) -> &'static Attached {
         self.attached.get_or_init(|| attached)
     }
 
-    /// Closes the file, unless the program has: the gate is free, and the process has no name there any more. Nobody
-    /// may use the descriptor from here on.
+    /// Closes the file, unless the program has. The caller does not hold its gate, and this process holds no name
+    /// lock there. Nobody may use the descriptor from here on.
     pub fn close(&self) {
         let fd = self.fd.get_if(self.id);
         sync::store(&self.fd.0, CLOSED);
         if let Some(fd) = fd {
-            // SAFETY: ours since `keep` was given it, or `set`; `get` gives it to nobody any more.
+            // SAFETY: ours since it was passed to `keep` or `set`; `get` no longer returns it.
             unsafe { rustix::io::close(fd.as_raw_fd()) };
         }
     }
 }
 
-/// The number of a descriptor that this process keeps. A program may close it all the same.
+/// The number of a descriptor that this process keeps. The program may close it all the same.
 #[derive(Debug)]
 pub struct Descriptor(AtomicU32);
 
@@ -162,19 +163,20 @@ impl Descriptor {
     /// The descriptor; `None` once it was closed.
     pub fn get(&self) -> Option<BorrowedFd<'static>> {
         let fd = sync::load(&self.0);
-        // SAFETY: a descriptor that `keep` or `set` was given and nobody of this library closed. Who closes it says
-        // that nobody uses it any more. Where the program did, the system refuses it, or it is another file's: so who
-        // relies on an answer looks which one's. Of the calls that are made by it one changes the file, to reserve
-        // its bytes, right after such a look.
+        // SAFETY: a descriptor that was passed to `keep` or `set` and that this library did not close. `close` is called
+        // when nobody uses it any more. If the program closed it, the system refuses it, or it refers to another file: so
+        // a caller that relies on an answer checks the file. Only one of the calls made by it changes the file, to reserve
+        // its bytes, right after such a check.
         (fd != CLOSED).then(|| unsafe { BorrowedFd::borrow_raw(fd as RawFd) })
     }
 
-    /// The same, if it still is this file's.
+    /// The descriptor, if it still refers to this file.
     pub fn get_if(&self, id: FileId) -> Option<BorrowedFd<'static>> {
         self.get().filter(|&fd| file::id_of(fd) == Ok(id))
     }
 
-    /// Keeps another one of the same file instead. What the number before leads to by now is not ours to close.
+    /// Replaces it by another descriptor of the same file. The old number is not closed: it may belong to the program
+    /// by now.
     pub fn set(&self, file: Opened) {
         file.hand_over(|fd| sync::store(&self.0, fd.into_raw_fd() as u32));
     }

@@ -1,16 +1,16 @@
-//! How much a fabric can hold: how many entries its tables have, for how many processes. Said when its file is made,
-//! and then the same for all who attach.
+//! The sizes of a fabric: the number of entries of its tables, and of processes. They are set when its file is
+//! created, and are the same for all processes that attach.
 
-/// Kinds of tables whose lengths can be chosen, at most.
+/// The maximum number of kinds of tables whose lengths can be chosen.
 pub const KINDS: usize = 8;
 
-/// How much a fabric can hold.
+/// The sizes of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Entries of each kind that the [format](super::plan::Format) names; 0 behind the last.
+    /// Entries of each kind that the [format](super::plan::Format) names; 0 after the last.
     pub entries: [u32; KINDS],
-    /// Processes that are attached at a time.
+    /// The maximum number of attached processes.
     pub processes: u32,
-    /// Bytes of the file.
+    /// The length of the file, in bytes.
     pub bytes: u64,
 }

@@ -1,4 +1,5 @@
-//! Threads that take no signal: those of the process are its program's own. One of the rooms where `unsafe` lives.
+//! Threads that block all signals, so that the program's own threads take them. One of the modules with `unsafe`
+//! code.
 
 #![allow(unsafe_code)]
 
@@ -7,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::thread;
 
-/// Starts a thread that blocks all signals from its first instruction on, and runs until `serve` returns.
+/// Starts a thread that blocks all signals from its first instruction on, and runs `serve`.
 ///
 /// # Errors
 /// The system refuses a thread.
@@ -16,7 +17,8 @@ pub fn spawn_deaf(name: &str, serve: impl FnOnce() + Send + 'static) -> io::Resu
     thread::Builder::new().name(name.to_owned()).spawn(serve).map(drop)
 }
 
-/// This thread blocks all signals until it is dropped. A thread inherits what the one that starts it blocks.
+/// Blocks all signals in this thread until it is dropped. A thread inherits the signal mask of the one that starts
+/// it.
 #[derive(Debug)]
 pub struct Blocked {
     before: libc::sigset_t,
@@ -24,11 +26,11 @@ pub struct Blocked {
 
 impl Blocked {
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn all() -> io::Result<Self> {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
-        // SAFETY: `sigfillset` initialises the set that `pthread_sigmask` then reads; that writes the other.
+        // SAFETY: `sigfillset` initializes the set that `pthread_sigmask` reads; that writes the other.
         let failed = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr())
@@ -43,7 +45,7 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // SAFETY: reads a set that the system wrote. It can't fail with these arguments.
+        // SAFETY: reads a set that the system wrote. It cannot fail with these arguments.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())
         };

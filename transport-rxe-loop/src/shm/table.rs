@@ -1,4 +1,4 @@
-//! Tables whose entries are claimed by whoever needs one, and who it is that has each.
+//! Tables of entries that processes claim, each with its owner.
 
 use super::mapping::Shared;
 use super::plan::Plan;
@@ -8,22 +8,22 @@ use crate::sync::{self, AtomicU32};
 
 /// An entry of a table.
 pub trait Entry: Shared {
-    /// Whether it is taken.
+    /// The word that records its owner.
     fn life(&self) -> &Life;
 }
 
-/// Says of types which are `repr(C)`, and consist of atomics alone, that they may lie in shared memory.
+/// Implements `Shared` for types that are `repr(C)` and consist of atomics alone.
 macro_rules! shared {
     ($($entry:ty),+) => {
         $(
             #[expect(unsafe_code, reason = "a layout for `Plan::table`")]
-            // SAFETY: `repr(C)`, atomics alone, alignment at most 128: see where it is defined.
+            // SAFETY: `repr(C)`, atomics alone, alignment at most 128: see its definition.
             unsafe impl $crate::shm::mapping::Shared for $entry {}
         )+
     };
 }
 
-/// The same of entries of tables, whose `life` says whether they are taken.
+/// Implements `Entry`, too, for entries with a field `life`.
 macro_rules! entries {
     ($($entry:ty),+) => {
         $crate::shm::table::shared!($($entry),+);
@@ -39,35 +39,35 @@ macro_rules! entries {
 
 pub(crate) use {entries, shared};
 
-/// Entries of one kind.
+/// A table of entries of one kind.
 #[derive(Debug)]
 pub struct Table<T: 'static> {
-    /// Where to look for a free entry first, so that each is left alone for as long as there are others.
+    /// Where the next search for a free entry begins, so that an entry is reused as late as possible.
     next: &'static AtomicU32,
-    /// A power of two of them.
+    /// The entries, a power of two.
     entries: &'static [T],
     first_number: u32,
 }
 
 impl<T: Entry> Table<T> {
-    /// Places one of so many entries, a power of two; `None` if the memory is too small for it.
+    /// Places a table of `entries` entries, a power of two; `None` if the memory is too small.
     pub fn place(plan: &mut Plan, entries: u32) -> Option<Self> {
         let next = plan.table(1);
         let entries = plan.table(entries as usize);
         Some(Self { next: next?.first()?, entries: entries?, first_number: 0 })
     }
 
-    /// The same, whose numbers are counted from this one on: entries, and their generations.
+    /// The same table, with numbers counted from this one: entries, and their generations.
     pub const fn numbered_from(self, first_number: u32) -> Self {
         Self { first_number, ..self }
     }
 
-    /// From where on its numbers are counted.
+    /// The first number.
     pub const fn first_number(&self) -> u32 {
         self.first_number
     }
 
-    /// Takes a free entry: its index and its generation.
+    /// Claims a free entry for an attachment: its index and its generation.
     pub fn claim(&self, place: u16) -> Option<(u32, u32)> {
         let first = sync::next_number(self.next).wrapping_add(self.first_number);
         (0..self.entries.len() as u32).find_map(|step| {
@@ -78,41 +78,41 @@ impl<T: Entry> Table<T> {
         })
     }
 
-    /// Takes the entry at an index next, if it is free.
+    /// Has the next search begin at an index.
     #[cfg(test)]
     pub fn go_on_at(&self, index: u32) {
         sync::store(self.next, index.wrapping_sub(self.first_number));
     }
 
-    /// The entry at an index. Any is harmless.
+    /// The entry at an index, modulo the length.
     #[inline]
     pub fn at(&self, index: u32) -> &'static T {
         &self.entries[self.index(index) as usize]
     }
 
-    /// The index that is meant by a number, whose low bits are one.
+    /// The index in the low bits of a number.
     #[inline]
     pub const fn index(&self, number: u32) -> u32 {
         number & (self.entries.len() as u32 - 1)
     }
 
-    /// How many bits an index has.
+    /// The number of bits of an index.
     #[inline]
     pub const fn index_bits(&self) -> u32 {
         self.entries.len().trailing_zeros()
     }
 
-    /// All entries, taken or not.
+    /// All entries, claimed or not.
     pub const fn all(&self) -> &'static [T] {
         self.entries
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub const fn len(&self) -> u32 {
         self.entries.len() as u32
     }
 
-    /// Those that the process at a place has, with their indices.
+    /// The entries that an attachment owns, with their indices.
     pub fn all_of(&self, place: u16) -> impl Iterator<Item = (u32, &'static T)> {
         (0..).zip(self.entries).filter(move |(_, entry)| entry.life().place() == Some(place))
     }

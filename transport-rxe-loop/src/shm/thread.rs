@@ -1,8 +1,8 @@
 //! The service thread of a process: started when it is first needed, and woken by any process.
 //!
-//! Who has something for it writes that down, then counts the word of the process, and wakes it. The thread reads that
-//! word before it looks, and sleeps only while it is the same: nothing comes unseen in between. What it does, the device
-//! [says](ServiceThread::serves).
+//! A process that has work for the thread records it first, then increments the thread's word, and wakes it. The
+//! thread reads the word before it checks for work, and waits only while the word is unchanged, so no wake-up is
+//! lost. The device sets [what it does](ServiceThread::serves).
 
 use std::fmt;
 use std::io;
@@ -17,29 +17,29 @@ use crate::sync::{self, AtomicU32};
 
 type Serve = dyn Fn() + Send + Sync;
 
-/// The service thread, or that there is none yet.
+/// The service thread, started or not.
 pub struct ServiceThread {
     serve: OnceLock<&'static Serve>,
     started: Mutex<bool>,
-    /// 1 once somebody has asked for a look at the other processes.
+    /// 1 if a check of the other processes was requested.
     watch: AtomicU32,
 }
 
 impl ServiceThread {
-    /// None yet.
+    /// A service thread that is not started.
     pub const fn new() -> Self {
         Self { serve: OnceLock::new(), started: Mutex::new(false), watch: AtomicU32::new(0) }
     }
 
-    /// Says what the thread does, which never returns. Before anybody can need it.
+    /// Sets what the thread does; `serve` never returns. To be called before the thread can be needed.
     pub fn serves(&self, serve: impl Fn() + Send + Sync + 'static) {
         self.serve.get_or_init(|| Box::leak(Box::new(serve)));
     }
 
-    /// Sees to it that there is the thread.
+    /// Starts the thread, unless it is started.
     ///
     /// # Errors
-    /// The system refuses one.
+    /// The system refuses a thread.
     pub fn start(&self) -> io::Result<()> {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&serve) = self.serve.get().filter(|_| !*started) {
@@ -49,18 +49,18 @@ impl ServiceThread {
         Ok(())
     }
 
-    /// Whether there is the thread.
+    /// Whether the thread is started.
     #[cfg(test)]
     pub fn is_started(&self) -> bool {
         *self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a look at the other processes.
+    /// Requests a check of the other processes.
     pub fn ask_to_watch(&self) {
         sync::release(&self.watch, 1);
     }
 
-    /// Whether somebody has asked for a look at the other processes since this was called last.
+    /// Whether a check of the other processes was requested since the last call.
     pub fn is_asked_to_watch(&self) -> bool {
         sync::swap_if(&self.watch, 1, 0).is_ok()
     }
@@ -72,14 +72,14 @@ impl fmt::Debug for ServiceThread {
     }
 }
 
-/// Wakes the service thread that sleeps on this word.
+/// Wakes the service thread that waits on this word.
 pub fn wake(calls: &AtomicU32) {
     sync::count(calls);
-    // Nobody may be asleep, and whoever is can't be told that this failed.
+    // The thread may not be waiting; a failure could not be reported.
     let _ = futex::wake(calls, futex::Flags::empty(), 1);
 }
 
-/// Sleeps while the word is what was seen, until `limit` at most; `None` is without an end.
+/// Waits while the word is `seen`, for at most `limit`; `None` is no limit.
 pub fn sleep(calls: &AtomicU32, seen: u32, limit: Option<Duration>) {
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     let _ = futex::wait(calls, futex::Flags::empty(), seen, limit.as_ref());

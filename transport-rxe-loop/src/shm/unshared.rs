@@ -1,11 +1,11 @@
-//! Openings of a fabric's file that a forked child must not have. A lock that belongs to an opening lasts as long as
-//! anybody has that: by a child of his, who was killed while he attached would seem to live on, or keep the
-//! [gate](super::liveness::Gate) shut.
+//! Openings of a fabric's file that a forked child must not inherit. A lock of an opening lasts as long as any
+//! process has that opening: a child that inherits it would make a process that was killed while it attached seem
+//! alive, or keep the [gate](super::liveness::Gate) locked.
 //!
-//! - Where the lock is to last as long as the process, a fork [waits](hold_off) for the system calls in which a
-//!   descriptor has it.
-//! - What stays open for longer is [noted](Opened) until it is closed, or the [registry](super::registry) has it. The
-//!   child closes what either says.
+//! - If the lock is to last as long as the process, a fork [waits](hold_off) for the system calls during which a
+//!   descriptor holds it.
+//! - A descriptor that stays open for longer is [recorded](Opened) until it is closed, or kept by the
+//!   [registry](super::registry). The child closes the descriptors in both.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,27 +18,29 @@ use crate::sync::{self, AtomicU32};
 
 const NOTHING: u32 = u32::MAX;
 const PAUSE: Duration = Duration::from_micros(100);
-/// For how long a thread may be about to fork.
+/// How long to wait for a thread that is about to fork.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many threads are about to fork, or that forks are held off. Who changes it to either sees what was done before the
-/// other was over.
+/// The number of threads that are about to fork, or that forks are held off. A change from one to the other acquires
+/// what was done before.
 static FORKING: AtomicU32 = AtomicU32::new(0);
 const HELD_OFF: u32 = u32::MAX;
 static OPENED: AtomicU32 = AtomicU32::new(NOTHING);
 
-/// No thread of this process forks meanwhile.
+/// No thread of this process forks while this exists.
 #[derive(Debug)]
 pub struct HeldOff {
-    // A handler that forks would wait for the thread that it interrupts.
+    // A signal handler that forks would wait for the thread that it interrupts.
     _signals: Blocked,
 }
 
-/// Has forks wait until what it returns is dropped. Only for system calls that do not wait: what else a thread may
-/// wait for, an allocator's lock for example, another one that is about to fork may have by then.
+/// Holds forks off until the result is dropped. Only for system calls that do not wait: whatever else the thread may
+/// wait for, such as an allocator's lock, may be held by a thread that is about to fork.
 ///
 /// # Errors
-/// BUSY: another thread has been about to fork for so long. What it waits for may be this one's.
+/// BUSY: another thread has been about to fork for too long. It may wait for what this thread holds.
+/// Begins a fork, once forks are not held off. Other threads may fork meanwhile, and so may a signal handler in this
+/// one.
 pub fn hold_off() -> Result<HeldOff, Errno> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -75,33 +77,34 @@ pub fn begin() {
     }
 }
 
-/// A fork is over, in the parent.
+/// Ends a fork, in the parent.
 pub fn end() {
     sync::raise_from(&FORKING, |seen| if seen == HELD_OFF { None } else { seen.checked_sub(1) });
 }
 
-/// A fork is over, in the child: the others that forked are not here. One that this thread is in the midst of, whose handler
-/// forked, ends with [`end`] all the same.
+/// Ends a fork, in the child, which has no other threads. If a signal handler forked during a fork of this thread,
+/// that fork still ends with [`end`].
 pub fn begin_anew() {
     sync::release(&FORKING, 0);
 }
 
-/// A file that is open, by a descriptor that a forked child closes. One at a time: who opens one has the registry.
+/// A file that is open, by a descriptor that a forked child closes. One at a time: the opener has locked the
+/// registry.
 #[derive(Debug)]
 pub struct Opened {
-    // Dropped first: the number may be another file's once this one is closed.
+    // Dropped first: once the file is closed, its number may refer to another.
     note: Note,
     fd: OwnedFd,
 }
 
-/// Has a forked child close a descriptor.
+/// Records a descriptor that a forked child closes.
 #[derive(Debug)]
 struct Note(u32);
 
 impl Opened {
-    /// What `open` opens.
+    /// Opens a file by `open`.
     ///
-    /// # Errors
+    /// The errors of `open`, and the system's.
     /// Its own, and what the system says.
     pub fn by(open: impl FnOnce() -> Result<OwnedFd, Errno>) -> Result<Self, Errno> {
         let _held_off = hold_off()?;
@@ -111,7 +114,7 @@ impl Opened {
         Ok(Self { note: Note(number), fd })
     }
 
-    /// Hands the descriptor over to what a forked child closes as well.
+    /// Hands the descriptor over to an owner from which a forked child closes it as well.
     pub fn hand_over<T>(self, to: impl FnOnce(OwnedFd) -> T) -> T {
         let Self { note: _until_then, fd } = self;
         to(fd)
@@ -126,12 +129,12 @@ impl AsFd for Opened {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        // Another copy of the registry, which tests have, may have noted its own since.
+        // Another registry, which tests have, may have recorded its own since.
         let _ = sync::swap_if(&OPENED, self.0, NOTHING);
     }
 }
 
-/// What was open when this process was forked, and is in no registry. For the child, once.
+/// The descriptor that was recorded when this process was forked. For the child, once.
 pub fn inherited() -> Option<RawFd> {
     let number = sync::load(&OPENED);
     sync::store(&OPENED, NOTHING);

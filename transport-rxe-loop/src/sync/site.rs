@@ -1,74 +1,74 @@
-//! The steps of the protocols that a loom model can take out, each by its name.
+//! The steps of the protocols that a loom model can weaken, by name.
 
-/// A step that some protocol of the device cannot do without.
+/// A step that a protocol of the device needs.
 ///
-/// A loom model that claims to check a protocol is run once more with each of the protocol's sites
-/// weakened, and must then fail.
+/// A loom model that claims to check a protocol is run again with each of the protocol's sites weakened, and must
+/// then fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
-    /// Taking a lock as Relaxed.
+    /// Taking a lock is Relaxed.
     Lock,
-    /// Giving it back as Relaxed.
+    /// Releasing a lock is Relaxed.
     Unlock,
-    /// No fence after opening a window.
+    /// No fence after setting an in-flight marker.
     OpenFence,
-    /// No fence after closing it.
+    /// No fence after clearing it.
     CloseFence,
-    /// No fence after a change that shuts out who has no window open.
+    /// No fence after a change that keeps new copies out.
     ChangeFence,
-    /// No fence after giving the lock of a queue pair's datagrams back.
+    /// No fence after releasing the lock of a queue pair's datagrams.
     LeaveFence,
     /// No fence after posting receives.
     PostFence,
-    /// No fence after the mark that says that there is none.
+    /// No fence after setting the starved mark.
     StarveFence,
-    /// A store that is followed by a fence as Relaxed.
+    /// A store that is followed by a fence is Relaxed.
     StoreFenced,
-    /// The look at the copying counter as Relaxed.
+    /// Reading an in-flight marker is Relaxed.
     SeeClosed,
-    /// The look at the posted position as Relaxed.
+    /// Reading the posted position is Relaxed.
     SeePosted,
-    /// The look at the completed position as Relaxed.
+    /// Reading the completed position is Relaxed.
     SeeCompleted,
-    /// Advancing the completed position as Relaxed.
+    /// Advancing the completed position is Relaxed.
     Settle,
-    /// The taker's second look at the posted position.
+    /// The taker does not read the posted position again.
     LookAgain,
-    /// The look at whether a slot of a pool is free as Relaxed.
+    /// Reading whether a slot of a pool is free is Relaxed.
     SeeFree,
-    /// Giving a granule of the arena back as Relaxed.
+    /// Freeing a granule of the arena is Relaxed.
     GiveGranule,
-    /// The look at whether a granule is free as Relaxed.
+    /// Reading whether a granule is free is Relaxed.
     SeeGranule,
-    /// That who takes from a pool steps over what a dead one was taking.
+    /// Taking from a pool does not skip what a dead process was taking.
     StepOver,
-    /// That a tag settles a slot of a pool in its own generation only.
+    /// A tag settles a slot of a pool in any generation.
     RightLife,
-    /// No fence between marking a source at its channel and the look at whether the descriptor was written.
+    /// No fence between marking a source at its channel and reading whether the descriptor was written.
     RaiseFence,
-    /// No fence between emptying the descriptor of a channel and the last look at the marks.
+    /// No fence between emptying the descriptor of a channel and reading the marks again.
     EmptyFence,
-    /// That the descriptor of a channel is emptied before its next round begins.
+    /// The next round of a channel begins before its descriptor is emptied.
     EmptyFirst,
-    /// The last look at the marks, after the descriptor was emptied.
+    /// The marks are not read again after the descriptor was emptied.
     CollectAgain,
-    /// That who finds a send queue owned has its owner look again.
+    /// A thread that finds a send queue owned does not reschedule its owner.
     Reschedule,
-    /// No fence between holding an event back and the look at the alarm.
+    /// No fence between delaying an event and reading the alarm.
     HoldFence,
-    /// No fence between taking the alarm back and the look at what is held back, without the lock.
+    /// No fence between clearing the alarm and reading what is delayed, without the lock.
     AlarmFence,
-    /// No fence after a visitor has counted itself.
+    /// No fence after a visitor was counted.
     VisitFence,
-    /// No fence after something was taken out of its place.
+    /// No fence after a value was replaced.
     RetireFence,
-    /// That a visitor is not counted any more as Relaxed.
+    /// Decrementing the count of visitors is Relaxed.
     LeaveVisit,
-    /// The look at the visitors' counts as Relaxed.
+    /// Reading the counts of visitors is Relaxed.
     SeeVisits,
-    /// That a ring becomes the queue's once it holds what the old one held.
+    /// A queue switches to a new ring before the completions are moved.
     MoveLast,
-    /// That the new ring of a queue takes over what the old one was armed for.
+    /// The new ring of a queue does not take over what the old one was armed for.
     AdoptArm,
 }
 
@@ -77,7 +77,7 @@ std::thread_local! {
     static WEAKENED: std::cell::Cell<Option<Site>> = const { std::cell::Cell::new(None) };
 }
 
-/// Whether `site` does its work; false only inside `weaken`, under loom.
+/// Whether `site` is intact; false only inside `weaken`, under loom.
 #[cfg(loom)]
 pub fn intact(site: Site) -> bool {
     WEAKENED.get() != Some(site)
@@ -91,7 +91,7 @@ pub const fn intact(_site: Site) -> bool {
     true
 }
 
-/// Runs `model` with one site of the protocols taken out.
+/// Runs `model` with one site weakened.
 #[cfg(loom)]
 pub fn weaken<R>(site: Site, model: impl FnOnce() -> R) -> R {
     cq_core::sync::weaken_in(&WEAKENED, site, model)

@@ -1,5 +1,5 @@
-//! Further processes of a test: the test binary once more, in a test of its own that plays a part, and is
-//! given orders and speaks by lines.
+//! Further processes of a test: the test binary again, running an ignored test that plays a part. Tests and actors
+//! exchange orders and answers line by line.
 
 use std::fmt;
 use std::fs;
@@ -12,19 +12,18 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use rustix::thread::gettid;
 
-/// Longer than anything here takes, on any machine.
+/// Longer than any step takes, on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Asks tests that sweep for more of the same; `cargo verify --long` sets it. What they do without it is less, and of
-/// every kind.
+/// Makes sweeping tests longer; `cargo verify --long` sets it. Without it they run fewer cases, of each kind.
 pub const LONG: &str = "VERIFY_LONG";
 
-/// How much of a sweep there is: `few`, or `many` where [`LONG`] is set.
+/// The size of a sweep: `few`, or `many` if [`LONG`] is set.
 pub fn few_or<T>(few: T, many: T) -> T {
     if std::env::var_os(LONG).is_some() { many } else { few }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -34,7 +33,7 @@ pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a thread of this process sleeps before it has ended.
+/// Whether a thread of this process waits before its work has ended.
 #[track_caller]
 pub fn has_to_wait(thread: Pid, has_ended: impl Fn() -> bool) -> bool {
     let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
@@ -43,7 +42,7 @@ pub fn has_to_wait(thread: Pid, has_ended: impl Fn() -> bool) -> bool {
     !has_ended()
 }
 
-/// A thread that does something for which it may have to wait: for a lock of the standard library, say.
+/// A thread whose work may have to wait, for example for a lock of the standard library.
 pub struct Waiting<'scope, T> {
     thread: ScopedJoinHandle<'scope, T>,
     id: Pid,
@@ -62,7 +61,7 @@ impl<'scope, T: Send + 'scope> Waiting<'scope, T> {
         Self { thread, id: told.recv().unwrap() }
     }
 
-    /// Whether it sleeps before it has ended.
+    /// Whether it waits before it has ended.
     #[track_caller]
     pub fn has_to_wait(&self) -> bool {
         has_to_wait(self.id, || self.thread.is_finished())
@@ -81,7 +80,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Starts a process that runs an ignored test, in this environment besides the usual one.
+    /// Starts a process that runs an ignored test, with additional environment variables.
     pub fn start(test: &str, environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
@@ -101,35 +100,35 @@ impl Actor {
         Self { child, orders, said }
     }
 
-    /// What it says next.
+    /// The next line that it writes.
     #[track_caller]
     pub fn hear(&self) -> String {
         self.said.recv_timeout(PATIENCE).expect("it has something to say")
     }
 
-    /// What it has said and nobody heard.
+    /// The lines that it wrote and nobody read.
     pub fn heard(&self) -> Option<String> {
         self.said.try_recv().ok()
     }
 
-    /// What it says within a time.
+    /// The next line that it writes, within a time.
     pub fn heard_within(&self, time: Duration) -> Option<String> {
         self.said.recv_timeout(time).ok()
     }
 
-    /// The number that it says next.
+    /// The next line that it writes, as a number.
     #[track_caller]
     pub fn number(&self) -> u64 {
         let said = self.hear();
         said.parse().unwrap_or_else(|_| panic!("not a number: {said}"))
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     pub fn go(&mut self) {
         self.order("");
     }
 
-    /// Orders it something. It may be dead, and then hears nothing.
+    /// Sends it an order. A dead process ignores it.
     pub fn order(&mut self, what: impl fmt::Display) {
         let _ = writeln!(self.orders.as_mut().unwrap(), "{what}");
     }
@@ -138,7 +137,7 @@ impl Actor {
         self.child.id() as i32
     }
 
-    /// Kills it; it is a zombie then.
+    /// Kills it, which leaves a zombie.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
     }
@@ -158,7 +157,7 @@ impl Actor {
         is_stopped(self.pid())
     }
 
-    /// How it has ended.
+    /// Its exit status.
     pub fn status(&mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
@@ -169,7 +168,7 @@ impl Actor {
         self.leave()
     }
 
-    /// The same.
+    /// The same as [`ended`](Self::ended).
     #[track_caller]
     pub fn leave(&mut self) -> ExitStatus {
         self.orders = None;
@@ -181,7 +180,7 @@ impl Actor {
         status.unwrap()
     }
 
-    /// Lets it go on, and waits until it has ended well.
+    /// Lets it continue, and waits until it has ended successfully.
     #[track_caller]
     pub fn finish(mut self) {
         self.go();
@@ -192,32 +191,32 @@ impl Actor {
 
 impl Drop for Actor {
     fn drop(&mut self) {
-        // Nothing is left of a test that fails.
+        // A failed test leaves no process behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Whether the process with this number is stopped.
+/// Whether the process with this pid is stopped.
 pub fn is_stopped(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
-/// Ends this process with the one that started it, whatever it is doing.
+/// Has this process end with the one that started it.
 pub fn die_with_parent() {
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
 }
 
-/// Tells the process that started this one, in one piece, since a child of this process may talk, too.
+/// Writes a line to the process that started this one, in one call, since a child of this process may write, too.
 pub fn say(what: impl fmt::Display) {
     std::io::stderr().write_all(format!("@{what}\n").as_bytes()).unwrap();
 }
 
-/// How a process ends that gets no more orders.
+/// The exit of a process that gets no more orders.
 pub const NO_ORDERS: i32 = 2;
 
-/// Waits for an order. Where there are none any more, this process ends.
+/// Waits for an order. If there are none any more, the process exits.
 pub fn order() -> String {
     let mut line = String::new();
     if std::io::stdin().read_line(&mut line).unwrap_or(0) == 0 {

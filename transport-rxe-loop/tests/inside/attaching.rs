@@ -1,5 +1,5 @@
-//! The fabric's file among several processes: each test starts further ones, which play a part of
-//! [`actor`], in a directory of its own.
+//! Tests of the fabric's file with several processes: each test starts further ones, which play a part of [`actor`],
+//! in its own directory.
 
 mod copies;
 mod forks;
@@ -50,7 +50,7 @@ pub fn attach(path: &FabricPath) -> Result<&'static Attachment, AttachError> {
     REGISTRY.attach(path, &limits(), &FORMAT)
 }
 
-/// An actor plays this part, and finds nothing wrong.
+/// Has an actor play this part, and expects success.
 #[track_caller]
 fn plays_to_the_end(part: &str) {
     let directory = Directory::new();
@@ -59,7 +59,7 @@ fn plays_to_the_end(part: &str) {
     actor.finish();
 }
 
-/// A directory in shared memory, which goes with its test.
+/// A directory in shared memory, removed with its test.
 pub struct Directory(PathBuf);
 
 impl Directory {
@@ -76,7 +76,7 @@ impl Directory {
         path(&self.0, "x")
     }
 
-    /// What lies there, in order.
+    /// The names of its files, sorted.
     pub fn files(&self) -> Vec<String> {
         files(&self.0)
     }
@@ -95,7 +95,7 @@ impl Drop for Directory {
     }
 }
 
-/// Says why a test can't run; under CI it has to.
+/// Prints why a test cannot run; under CI it has to run.
 fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "CI has to be able to: {why}");
     eprintln!("skipped: {why}");
@@ -119,20 +119,20 @@ impl Actor {
     }
 }
 
-/// How often a process has a file open, whatever name the file has by now.
+/// How often a process has a file open, whatever its current name.
 fn times_open(pid: u32, inode: u64) -> usize {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
-    // Through the link, without opening anything.
+    // By the link's target, without opening anything.
     let of = |descriptor: fs::DirEntry| fs::metadata(descriptor.path()).ok();
     descriptors.filter_map(of).filter(|file| file.is_file() && file.ino() == inode).count()
 }
 
-/// Waits for the order to go on.
+/// Waits for the order to continue.
 fn wait() {
     let _go_on = order();
 }
 
-/// The file that has the fabric's name.
+/// The file with the fabric's name.
 fn inode(path: &FabricPath) -> u64 {
     fs::metadata(path.file()).map_or(0, |metadata| metadata.ino())
 }

@@ -1,4 +1,4 @@
-//! What there is in the device's memory and beside it, and whose it is: for tests that kill processes.
+//! An audit of the device's memory and files by owner, for tests that kill processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::protocol::lock::{Lock, Owner};
 use crate::protocol::window::Shut;
 use crate::shm::table::{Entry, Table};
 
-/// What the process at a place has.
+/// What an attachment owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estate {
     pub qps: usize,
@@ -20,7 +20,7 @@ pub struct Estate {
 }
 
 impl Estate {
-    /// That of each place which has one.
+    /// The inventory of each attachment that owns anything.
     pub fn all(device: &'static Device) -> BTreeMap<u16, Self> {
         let mut all = BTreeMap::<_, Self>::new();
         let mut count = |place, kind: fn(&mut Self) -> &mut usize| {
@@ -36,7 +36,7 @@ impl Estate {
         all
     }
 
-    /// That of a place.
+    /// The inventory of an attachment.
     pub fn of(device: &'static Device, place: u16) -> Self {
         Self::all(device).remove(&place).unwrap_or_default()
     }
@@ -46,8 +46,8 @@ fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = u16> {
     table.all().iter().filter_map(|entry| entry.life().place())
 }
 
-/// What belongs to nobody who lives. It is the sweepers' for a moment after each death; to the end of time
-/// it is a leak.
+/// What belongs to no live process. It exists for a moment after each death, until it is recovered; afterwards it is
+/// a leak.
 pub fn ownerless(device: &'static Device) -> Vec<String> {
     let dead: Vec<_> = device.shm.others().filter(|&owner| device.shm.is_dead(owner)).collect();
     let mut found: Vec<_> = dead.iter().map(|dead| format!("the place of {dead:?}")).collect();
@@ -67,7 +67,7 @@ pub fn ownerless(device: &'static Device) -> Vec<String> {
     found
 }
 
-/// The locks that are held, and by whom.
+/// The locks that are held, and their holders.
 pub fn held(device: &'static Device) -> Vec<(String, Owner)> {
     let (frees, arena) = (device.shm.frees(), device.shm.allocates());
     let mut all = vec![("the sweep's".to_owned(), frees), ("the arena's".to_owned(), arena)];
@@ -88,7 +88,7 @@ fn named<T: Entry>(
         .map(move |(index, slot): (u32, _)| (format!("that of {what} {index}"), lock(slot)))
 }
 
-/// The files beside the fabric whose channel or region there is not.
+/// The files beside the fabric whose channel or region does not exist.
 fn files(device: &'static Device) -> impl Iterator<Item = String> {
     let path = device.shm.path();
     let bells = device.completions.channels().all().iter().zip(0..);

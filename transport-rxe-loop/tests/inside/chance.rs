@@ -1,12 +1,12 @@
-//! Numbers in no order, for tests: the same for the same start.
+//! Pseudorandom numbers for tests: the same for the same seed.
 
-/// Where the numbers come from.
+/// The state of the generator.
 pub struct Chance(u64);
 
 impl Chance {
-    /// From `seed` on. Neighbouring seeds have nothing in common.
+    /// The numbers of a seed. Those of neighbouring seeds are unrelated.
     pub fn new(seed: u64) -> Self {
-        // An odd factor, so that no seed but one gives 0, from which nothing else would come.
+        // An odd factor, so that only one seed gives 0, the state from which all numbers are 0.
         Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).max(1))
     }
 
@@ -21,7 +21,7 @@ impl Chance {
         self.next() as usize % end
     }
 
-    /// Whether it is one of so many.
+    /// True once in `many` calls, on average.
     pub fn one_in(&mut self, many: usize) -> bool {
         self.below(many) == 0
     }

@@ -1,5 +1,5 @@
-//! Processes that die while others go on (X3): at a chosen step, at any instant, or for a while; and processes
-//! that fork.
+//! Tests of processes that die while others continue (X3), at a chosen step or at any instant, of processes that are
+//! stopped for a while, and of processes that fork.
 
 mod commons;
 mod descriptors;
@@ -7,7 +7,7 @@ mod ends;
 mod execs;
 mod forked;
 mod line;
-// They are there only where steps are.
+// Steps exist only with debug assertions.
 #[cfg(debug_assertions)]
 mod atomics;
 #[cfg(debug_assertions)]
@@ -29,11 +29,11 @@ use crate::api::device::Context;
 use crate::api::open::OpenOptions;
 use crate::inside::actor::Actor;
 
-/// Names the fabric that a further process of a test is to open.
+/// Names the fabric that a further process of a test opens.
 const FABRIC: &str = "DYING_FABRIC";
-/// Set if a further process of a test asks others for their memory, and moves none itself.
+/// Set if a further process of a test asks others to move bytes, and moves none itself.
 const BY_SERVICE: &str = "DYING_BY_SERVICE";
-/// How long it may take from one sign of life to the next.
+/// The longest time between two lines of a process.
 const SILENCE: Duration = Duration::from_secs(240);
 
 /// The fabric of this process, which its parent named.
@@ -48,8 +48,8 @@ fn open() -> Context {
     options.open("loop0").unwrap()
 }
 
-/// Runs a test of this binary in a fabric of its own, and expects that it ends well; and meanwhile that it
-/// says something from time to time, which `hear` hears. If it hangs, nothing is left of it.
+/// Runs a test of this binary in its own fabric, and expects success; its lines, which have to come from time to
+/// time, go to `hear`. If it hangs, it is killed.
 fn runs_well(test: &str, environment: &[(&str, &str)], hear: impl Fn(&str)) {
     let mut actor = Actor::start(test, environment);
     let (mut since, mut last) = (Instant::now(), String::from("nothing"));

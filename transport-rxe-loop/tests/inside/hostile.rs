@@ -1,7 +1,7 @@
-//! Whatever somebody writes into the device's memory, whoever uses it neither crashes nor hangs, and nothing
-//! is written but its own objects (X4): two processes use everything, while a third writes all over the file.
+//! Tests that corruption of the device's memory makes no process crash, hang, or write outside its own objects (X4):
+//! two processes use everything, while a third writes all over the file.
 //!
-//! `HOSTILE_ROUNDS` says how many fabrics are overwritten, and `HOSTILE_SEED` with what. Nobody says: a few, or
+//! `HOSTILE_ROUNDS` sets how many fabrics are overwritten, and `HOSTILE_SEED` with what. The default is a few, or
 //! with `VERIFY_LONG` a hundred.
 
 mod scribbler;
@@ -15,12 +15,12 @@ use crate::inside::actor::{Actor, few_or};
 const FABRIC: &str = "HOSTILE_FABRIC";
 const SEED: &str = "HOSTILE_SEED";
 const ROUNDS: &str = "HOSTILE_ROUNDS";
-/// How long a fabric is used. By then most of it is useless.
+/// How long a fabric is used. By then most of it is unusable.
 const ROUND: Duration = Duration::from_millis(400);
 /// How long it may take after that until the last lock is given up.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Small, so that what is written hits something.
+/// Small, so that random writes hit something.
 const LIMITS: Limits = Limits {
     queue_pairs: 32,
     completion_queues: 32,

@@ -1,5 +1,5 @@
-//! Tests of the inside: of files and attachments among several processes, of processes that die, and of those that
-//! write where they should not. They are part of the library's unit tests.
+//! Internal tests, which are part of the library's unit tests: files and attachments with several processes,
+//! processes that die, and processes that corrupt shared memory.
 
 pub mod actor;
 pub mod attaching;

@@ -9,7 +9,7 @@ const CHANNEL: u32 = 3;
 #[derive(Default)]
 struct Fifo {
     is_readable: Cell<bool>,
-    /// How often it was emptied.
+    /// How often the descriptor was emptied.
     emptied: Cell<u32>,
 }
 
@@ -24,7 +24,7 @@ impl Descriptor for Fifo {
     }
 }
 
-/// Two channels, of which the one at `CHANNEL` has an owner here.
+/// Two channels; the owner of the one at `CHANNEL` is simulated here.
 struct Memory {
     boards: [Board; 2],
     nodes: [EventNode; SOURCES as usize],
@@ -63,7 +63,7 @@ impl Memory {
         })
     }
 
-    /// Whoever takes with something left finds the descriptor readable; and not with nothing left.
+    /// Afterwards the descriptor is readable if events are left, and only then.
     fn take(&mut self) -> Option<u32> {
         let mut collected = std::mem::take(&mut self.collected);
         let taken = self.events(CHANNEL).take(&mut collected, &self.fifo);
@@ -289,7 +289,7 @@ fn n09_another_channel_s_source_that_shares_a_mark_keeps_nobody_awake() {
     memory.raise_at(CHANNEL + 1, 4);
     memory.raise(0);
     memory.events(CHANNEL).set_mark(4);
-    // It would come behind the other.
+    // It would be behind the other.
     sync::store(&memory.nodes[4].since, sync::next_number(&memory.boards[0].order));
     assert_eq!(memory.all(), [0]);
 }

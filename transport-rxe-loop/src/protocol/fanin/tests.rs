@@ -1,4 +1,4 @@
-//! What the models don't show: sizes, places, and what a stranger wrote.
+//! Tests of what the models do not cover: sizes, ring switches, and corrupted words.
 
 use cq_core::queue::Control;
 use cq_core::queue::raw::{Slot, Tag};

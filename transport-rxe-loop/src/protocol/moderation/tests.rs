@@ -1,4 +1,4 @@
-//! What the models don't show: counts, times, and what a stranger wrote.
+//! Tests of what the models do not cover: counts, times, and corrupted words.
 
 use cq_core::queue::OnChannel;
 use cq_core::queue::raw::Slot;
@@ -9,14 +9,14 @@ use super::*;
 
 const NOW: u64 = 1 << 40;
 
-/// A queue that is moderated, and nobody pushes to.
+/// A moderated queue to which nothing is pushed.
 struct Queue {
     control: Control,
     slots: [Slot; 4],
     moderation: Moderation,
 }
 
-/// One that is armed.
+/// An armed, moderated queue.
 fn of(count: u16, period: u16) -> Queue {
     let queue = Queue {
         control: Control::new(),

@@ -1,4 +1,4 @@
-//! What a pool does step by step; that it does so in parallel is the models' to show.
+//! Tests of a pool step by step; the models cover concurrency.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Whose positions begin there.
+    /// A pool whose positions begin at `position`.
     fn at(position: u64) -> Self {
         let memory = Self {
             pool: Pool::default(),
@@ -33,7 +33,7 @@ impl Memory {
     }
 }
 
-/// Posts one; in which slot, and whether others are to be kicked.
+/// Posts a receive; returns its slot, and whether waiting senders are to be run.
 fn post(queue: &Queue<'_>, from: u32) -> Option<(u32, bool)> {
     let slot = queue.find_free(from)?;
     queue.put(slot, queue.posted());
@@ -149,7 +149,7 @@ fn x03_what_a_dead_holder_left_half_done_is_stepped_over() {
         let queue = memory.queue();
         fill(&queue);
         let dead = take(&queue);
-        // As far as one gets that takes, or gives back.
+        // The state left by a process that dies while it takes or gives back.
         sync::store(&memory.pool.takers.taken, 0);
         if gives_back {
             assert_eq!(queue.give_back(&dead), Some(false));
@@ -168,7 +168,7 @@ fn x03_any_number_of_dead_holders_leave_the_rest_to_be_taken() {
     for _ in 0..2 * SLOTS {
         let dead = take(&queue);
         sync::store(&memory.pool.takers.taken, 0);
-        // Its completion queue is of no use any more.
+        // As if its completion queue were unusable.
         queue.free(&dead);
         assert!(post(&queue, 0).is_some(), "there is room");
     }

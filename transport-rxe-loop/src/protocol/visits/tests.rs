@@ -1,6 +1,6 @@
 use super::*;
 
-/// Two numbers that are counted apart.
+/// Two numbers with different counts.
 fn apart(visits: &Visits) -> [usize; 2] {
     let of = |number| std::ptr::from_ref(visits.enter(number).0);
     [0, (1..).find(|&number| of(number) != of(0)).unwrap()]

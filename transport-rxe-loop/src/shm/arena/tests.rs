@@ -3,7 +3,7 @@ use crate::api::open::OpenOptions;
 use crate::lifecycle::Device;
 use crate::protocol::lock::Owner;
 
-/// A place where nobody lives.
+/// An attachment without a process.
 const PLACE: u16 = 38;
 
 fn taken(device: &'static Device) -> usize {

@@ -36,7 +36,7 @@ fn x02_who_comes_second_with_a_new_file_keeps_nothing_of_it() {
     let guard = SECOND.lock(deadline).unwrap();
     let shape = limits().in_force(&FORMAT).unwrap();
     let attempt = Attempt { guard, path, shape, format: &FORMAT, deadline };
-    // As if the other one had come after the look for its file.
+    // As if the other process had created its file after this one found none.
     assert!(attempt.found().unwrap().is_none());
     assert!(SECOND.all().next().unwrap().fd().is_none());
     assert_eq!(directory.files().len(), 1);
@@ -53,14 +53,14 @@ fn x02_who_finds_its_number_to_be_another_fabric_s_attaches_to_neither() {
     let guard = CARELESS.lock(deadline).unwrap();
     let shape = limits().in_force(&FORMAT).unwrap();
     let attempt = Attempt { guard, path, shape, format: &FORMAT, deadline };
-    // As where the program closes what the device opened, and another thread opens the other one.
+    // As if the program closed the device's descriptor, and another thread opened the other file.
     let lose = |kept: &'static Kept| {
         kept.descriptor().set(file::open_found(other).unwrap().unwrap());
         kept.fd().unwrap()
     };
     let found = attempt.keep(file::open_found(path).unwrap().unwrap()).unwrap();
     assert!(attempt.join(found, lose(found)).unwrap().is_none());
-    // Nobody lives there, and somebody here.
+    // No process is attached to that file, and one to this file.
     let dead = file::make(other, shape.bytes).unwrap();
     found.descriptor().set(dead);
     assert!(attempt.enter(found).unwrap().is_none());
@@ -79,7 +79,7 @@ fn x02_who_leaves_and_finds_its_number_to_be_another_file_s_removes_nothing() {
     let path = &directory.path();
     attach(path).unwrap();
     let here = LEAVES.attach(path, &limits(), &FORMAT).unwrap();
-    // Nobody lives there.
+    // No process is attached to that file.
     here.fd.set(file::make(path, limits().bytes).unwrap());
     leave_one(here, here.fd.get().unwrap());
     assert_eq!(directory.files().len(), 1);

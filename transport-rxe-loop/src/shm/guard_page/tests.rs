@@ -17,7 +17,7 @@ fn x04_where_addresses_have_fewer_bits_a_lower_one_is_drawn() {
         let map = |at| if at < 1 << bits { Ok(at as u64) } else { Err(Errno::NOMEM) };
         assert!(somewhere(map).unwrap() >= 1 << 37, "of {bits}");
     }
-    // The least that a system has.
+    // The smallest address space.
     let map = |at| if at < 1 << 30 { Ok(at) } else { Err(Errno::NOMEM) };
     assert_eq!(somewhere(map), Ok(0), "it is the system that chooses");
 }

@@ -21,7 +21,7 @@ fn what_is_written_is_read_and_nothing_else_is_believed() {
     for at in 0..WORDS {
         for value in [0, good[at] ^ 1, good[at] + 1, good[at] | 1 << 32, u64::MAX] {
             if value == good[at] {
-                // Of a kind that the format has not; or the bit was set.
+                // An unused kind of the format; or the bit was already set.
                 assert!(at == 2 || value == 0 && at >= 5 + FORMAT.kinds.len());
                 continue;
             }
@@ -50,13 +50,13 @@ fn x02_builds_whose_tables_differ_refuse_each_other() {
         let _ = plan.table::<AtomicU64>(shape.entries[0] as usize);
     });
     assert_eq!(other, Err(NotOurs::Layout));
-    // What lies in a table has another size.
+    // Entries of another size.
     let other = read(|shape, plan| {
         let _ = plan.table::<AtomicU64>(shape.entries[0] as usize);
         let _ = plan.table::<AtomicU64>(shape.entries[1] as usize);
     });
     assert_eq!(other, Err(NotOurs::Layout));
-    // They have another number in common.
+    // An additional number.
     let other = read(|shape, plan| {
         (FORMAT.tables)(shape, plan);
         plan.note(7);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::sync::AtomicU64;
 
-/// As tables may be: some bytes for each entry.
+/// A format whose tables take some bytes for each entry.
 const FORMAT: Format = Format {
     kinds: &["lamps", "wicks", "oils", "smokes", "shades"],
     tables: |shape, plan| {
@@ -46,7 +46,7 @@ fn too_little_and_too_much_are_refused_by_name() {
         let error = refused(Shape { processes: asked, ..USUAL });
         assert_eq!(error, LimitsError::OutOfRange { what: "processes", asked, max: 254 });
     }
-    // What there is of each granule comes before them, too.
+    // The bytes for the granules come first, too.
     let min_of = |bytes: u64| {
         let shape = Shape { bytes: bytes.min(MAX_BYTES).next_multiple_of(4096), ..USUAL };
         4096 + Plan::measure(&shape, &FORMAT).bytes() as u64 + 4096

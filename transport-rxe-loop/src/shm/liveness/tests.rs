@@ -7,10 +7,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::*;
 
-/// Longer than anything here takes that does not wait for ever.
+/// Longer than any finite wait of these tests.
 const LONG: Duration = Duration::from_secs(10);
 
-/// A file, and another opening of it, whose locks are another's.
+/// A file, and another opening of it, with locks of its own.
 fn opened_twice() -> (OwnedFd, File) {
     let file = memfd_create("alive", MemfdFlags::CLOEXEC).unwrap();
     let again = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -18,7 +18,7 @@ fn opened_twice() -> (OwnedFd, File) {
     (file, other)
 }
 
-/// What comes of something, if it ends before `free` was called.
+/// The result of `what`, if it ends before `free` is called.
 fn before<T: Send>(free: impl FnOnce(), what: impl FnOnce() -> T + Send) -> Option<T> {
     let (teller, told) = channel();
     thread::scope(|scope| {
@@ -64,7 +64,7 @@ fn x04_a_process_finds_itself_among_others_that_the_system_names_first() {
     const OTHER: u32 = 100;
     for us in [OTHER - 50, OTHER + 50] {
         let (file, other) = opened_twice();
-        // Of those that are in the way, the first made is named.
+        // Of several conflicting locks the system reports the one made first.
         let mut lock = range(name_of(byte(OTHER)), libc::F_WRLCK);
         fcntl(other.as_fd(), libc::F_OFD_SETLK, &mut lock).unwrap();
         assert_eq!(anybody(file.as_fd()), Ok(false), "a name is nobody");

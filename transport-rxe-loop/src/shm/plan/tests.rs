@@ -5,12 +5,12 @@ use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
 type Placed = (&'static [AtomicU8], &'static [AtomicU64], &'static AtomicU32, &'static [AtomicU32]);
 
-/// Tables of sizes that no other begins behind.
+/// Tables whose sizes are no multiples of the alignment.
 fn place(plan: &mut Plan) -> Option<Placed> {
     Some((plan.table(7)?, plan.table(100)?, plan.one()?, plan.table(2048)?))
 }
 
-/// Memory of this process' alone, of a header and so many bytes.
+/// Private memory of a header and `bytes` bytes.
 fn memory(bytes: usize) -> &'static Mapping {
     Box::leak(Box::new(Mapping::new(HEADER + bytes).unwrap()))
 }
@@ -42,7 +42,7 @@ fn range<T>(table: &[T]) -> [usize; 2] {
 #[test]
 fn what_is_measured_is_as_long_and_called_the_same_as_what_is_found() {
     let mut measured = Plan { memory: None, ..Plan::of(memory(0)) };
-    // Of more than one nothing is looked for.
+    // `one` returns none while tables are only measured.
     let (bytes, words) = (measured.table::<AtomicU8>(7), measured.table::<AtomicU64>(100));
     assert!(bytes.is_some_and(<[_]>::is_empty) && words.is_some_and(<[_]>::is_empty));
     let _one: Option<&AtomicU32> = measured.one();

@@ -9,7 +9,7 @@ use super::*;
 use crate::api::open::OpenOptions;
 use crate::inside::actor::until;
 
-/// The signals that the calling thread blocks, as bits.
+/// The signals blocked by the calling thread, as bits.
 fn blocked() -> u64 {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
@@ -18,7 +18,7 @@ fn blocked() -> u64 {
 
 #[test]
 fn a_thread_blocks_what_can_be_blocked_and_who_starts_it_what_it_did_before() {
-    // The system blocks neither of these two, and the C library keeps two for itself.
+    // Two signals cannot be blocked, and the C library reserves two.
     let never = [libc::SIGKILL, libc::SIGSTOP, 32, 33].map(|signal| 1_u64 << (signal - 1));
     let all = !never.into_iter().fold(0, |bits, bit| bits | bit);
     let before = blocked();
@@ -30,9 +30,9 @@ fn a_thread_blocks_what_can_be_blocked_and_who_starts_it_what_it_did_before() {
 
 extern "C" fn heed(_: libc::c_int) {}
 
-/// From now on the signal is handled, by doing nothing.
+/// Installs an empty handler for the signal.
 fn handle(signal: libc::c_int) {
-    // SAFETY: all zero is a valid action, and the handler does nothing.
+    // SAFETY: all zeros are a valid action, and the handler does nothing.
     let failed = unsafe {
         let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
         action.sa_sigaction = heed as *const () as libc::sighandler_t;
@@ -52,9 +52,9 @@ fn n10_a_signal_ends_a_wait_that_nothing_else_would_end() {
         let mut room = [Wc::default(); 4];
         cq.wait(&mut room, &mut channel, None).map(<[Wc]>::len)
     });
-    // One may come before it sleeps.
+    // The signal may arrive before the thread waits, so it is repeated.
     until("it returns", || {
-        // SAFETY: the thread is not joined yet, so it is there, even if it has ended.
+        // SAFETY: the thread is not joined yet, so it exists, even if it has ended.
         unsafe { libc::pthread_kill(waits.as_pthread_t(), libc::SIGUSR1) };
         waits.is_finished()
     });

@@ -6,7 +6,7 @@ use crate::protocol::life::{LAST_GENERATION, after};
 #[test]
 fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generations_begin_anew() {
     let (context, device) = OpenOptions::new().alone();
-    // As if each of the others had been taken and given back as often as can be counted.
+    // As if each other entry had used all its generations.
     for slot in device.memory.mrs().all() {
         slot.life().be_as_old_as_can_be();
     }

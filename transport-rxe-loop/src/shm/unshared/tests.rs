@@ -6,7 +6,7 @@ use crate::inside::actor::Waiting;
 #[test]
 fn x03_what_is_opened_is_noted_before_anybody_forks() {
     let null = File::open("/dev/null").unwrap();
-    // As a thread that forks.
+    // As in a thread that forks.
     begin();
     thread::scope(|scope| {
         let opens = Waiting::new(scope, || Opened::by(|| Ok(null.into())));

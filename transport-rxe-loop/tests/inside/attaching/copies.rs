@@ -1,4 +1,4 @@
-//! Two copies of the library in one process: two registries, each with descriptors of its own.
+//! Tests of two copies of the library in one process: two registries, each with its own descriptors.
 
 use super::*;
 use crate::shm::attachment::leave;
@@ -14,7 +14,7 @@ fn x01_two_copies_in_one_process_have_a_place_each() {
     let there = OTHER.attach(&directory.path(), &limits(), &FORMAT).unwrap();
     assert_ne!(here.owner(), there.owner());
     let pid = Some(std::process::id() as i32);
-    // It closed a descriptor of the file as it came.
+    // Attaching closed a descriptor of the file.
     assert_eq!(there.alive(here.owner()), Liveness::Alive { pid: None });
     here.tidy();
     for (asked, owner) in [(here, there.owner()), (there, here.owner()), (here, here.owner())] {
@@ -26,7 +26,7 @@ fn x01_two_copies_in_one_process_have_a_place_each() {
     assert_eq!(directory.files().len(), 1);
 }
 
-/// Both copies leave at the end: this one by itself, the other by order.
+/// At the end both copies leave: this one by itself, the other by order.
 pub fn two_copies(path: &FabricPath) {
     attach(path).unwrap();
     OTHER.attach(path, &limits(), &FORMAT).unwrap();

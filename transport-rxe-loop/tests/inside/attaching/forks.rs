@@ -1,4 +1,4 @@
-//! Processes that fork.
+//! Tests of processes that fork.
 
 #![allow(unsafe_code)]
 
@@ -21,14 +21,14 @@ use crate::shm::liveness::{Gate, Liveness};
 use crate::shm::registry::Kept;
 use crate::sync::{AtomicU32 as Word, load, store};
 
-/// Forks; what `child` says is its exit code.
+/// Forks; the result of `child` is its exit code.
 pub fn fork(child: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the C library sees to it that its allocator works in the child, which uses nothing else that
-    // another thread could have been in the middle of.
+    // SAFETY: the C library makes its allocator usable in the child, which uses nothing else that another thread
+    // could have been in the middle of.
     match unsafe { libc::fork() } {
         0 => {
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-            // SAFETY: as the end of a program, with what is to be done then.
+            // SAFETY: ends the child like a program, with its exit handlers.
             unsafe { libc::exit(i32::from(!matches!(code, Ok(true)))) }
         }
         pid => pid,
@@ -47,7 +47,7 @@ fn fork_for_long() -> i32 {
 /// Waits for a child.
 pub fn exit_code(pid: i32) -> i32 {
     let mut status = 0;
-    // SAFETY: writes the one number.
+    // SAFETY: writes one number.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
 }
@@ -56,7 +56,7 @@ fn word(of: &'static Attachment) -> &'static Word {
     of.memory().at(8192).unwrap()
 }
 
-/// What it inherited reaches nothing, and it can attach anew.
+/// Inherited handles reach nothing, and the child can attach again.
 fn child_is_its_own(here: &'static Attachment) -> bool {
     assert!(!here.is_ours());
     assert_eq!(load(word(here)), 0);
@@ -71,13 +71,13 @@ fn child_is_its_own(here: &'static Attachment) -> bool {
     // SAFETY: a call without arguments.
     let parent = unsafe { libc::getppid() };
     assert_eq!(anew.alive(here.owner()), Liveness::Alive { pid: Some(parent) });
-    // Though its descriptor is open again, by the same number.
+    // Although its descriptor is open again, with the same number.
     assert_eq!(anew.alive(0), Liveness::Dead);
     assert_eq!(here.alive(0), Liveness::Alive { pid: None }, "what is inherited says nothing");
     true
 }
 
-/// Whatever this thread keeps that is random, its children begin with the same of it.
+/// Children must not draw the same addresses, whatever random state they inherit from this thread.
 fn address_that_a_child_draws() -> [u8; 8] {
     let (mut drawn, mut draws) = pipe().unwrap();
     let child = fork(move || draws.write_all(&guard_page::drawn(0).to_ne_bytes()).is_ok());
@@ -112,7 +112,7 @@ fn x07_a_forked_child_is_another_process_and_harms_nothing() {
     assert_eq!(directory.files(), [""; 0]);
 }
 
-/// Forks in the gate, and leaves the child to its killer.
+/// Forks while it holds the gate, and leaves the child to be killed.
 pub fn parent_of_a_survivor(path: &FabricPath) {
     let here = attach(path).unwrap();
     let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
@@ -139,7 +139,7 @@ fn x03_a_forked_child_holds_neither_its_parent_s_place_nor_the_gate() {
     next.finish();
 }
 
-/// Makes a child without the C library, which is told nothing of it, and leaves it to its killer.
+/// Makes a child without the C library's fork, whose handlers do not run, and leaves it to be killed.
 pub fn bare_parent(path: &FabricPath) {
     let here = attach(path).unwrap();
     // SAFETY: as `fork`, of a child that only sleeps.
@@ -167,7 +167,7 @@ fn x03_a_child_that_inherits_everything_does_not_hold_its_parent_s_place() {
     kill_process(child, Signal::KILL).expect("the child lives");
 }
 
-/// Forks while another thread has the registry.
+/// Forks while another thread holds the registry.
 pub fn parent_in_the_middle(path: &FabricPath) {
     let here = attach(path).unwrap();
     let held = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
@@ -187,7 +187,7 @@ fn x07_a_child_forked_while_another_thread_attached_can_attach() {
     plays_to_the_end("parent in the middle");
 }
 
-/// Another thread forks while this one attaches, with the lock of its life in a descriptor.
+/// Another thread forks while this one attaches, with the lock of its owner held by a descriptor.
 pub fn parent_that_attaches(path: &FabricPath) {
     static CHILD: Mutex<Option<JoinHandle<i32>>> = Mutex::new(None);
     steps::hook(|step| {
@@ -220,15 +220,15 @@ fn x03_a_child_forked_while_its_parent_attached_does_not_hold_its_parent_s_place
     kill_process(child, Signal::KILL).expect("the child lives");
 }
 
-/// Forks between opening the file and keeping it, and is killed in the gate.
+/// Forks between opening the file and keeping it, and is killed while it holds the gate.
 pub fn parent_that_opens(path: &FabricPath) {
     let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
     watch(&guard).unwrap();
     let file = file::open_found(path).unwrap().unwrap();
     let child = fork(|| {
-        // By the number of what the child has closed.
+        // It gets the number of the descriptor that the child closed.
         let its_own = std::fs::File::open("/dev/null").unwrap();
-        // SAFETY: a question about a number.
+        // SAFETY: a query about a number.
         exit_code(fork(|| unsafe { libc::fcntl(its_own.as_raw_fd(), libc::F_GETFD) } >= 0)) == 0
     });
     assert_eq!(exit_code(child), 0, "what it opens is its children's");
@@ -253,7 +253,7 @@ fn x03_a_child_forked_while_its_parent_opened_the_file_does_not_keep_the_gate_sh
     user.finish();
 }
 
-/// Forks where the system lets nobody map anything.
+/// Forks where the system refuses all mappings.
 pub fn parent_that_maps_nothing(path: &FabricPath) {
     let here = attach(path).unwrap();
     let (memory, core) = (getrlimit(Resource::As), getrlimit(Resource::Core));

@@ -1,4 +1,4 @@
-//! Programs that do something of their own about a fork, and while one begins.
+//! Tests of programs with their own fork handlers, and of what happens while a fork begins.
 
 #![allow(unsafe_code)]
 
@@ -11,11 +11,11 @@ use super::*;
 use crate::shm::fork::watch;
 use crate::sync::{AtomicU32 as Word, load, store, try_lock_as, unlock};
 
-/// A lock of the program's, which it keeps whole across forks, as allocators do.
+/// A lock of the program, kept consistent across forks, as allocators do.
 static LOCK: Word = Word::new(0);
-/// Whether a fork waits for that.
+/// Whether a fork waits for the lock.
 static FORKS: Word = Word::new(0);
-/// Whether a signal comes as it begins, and came.
+/// Whether a signal is to be raised as a fork begins, and was handled.
 static RAISES: Word = Word::new(0);
 static HANDLED: Word = Word::new(0);
 
@@ -35,14 +35,14 @@ extern "C" fn unlocks() {
     unlock(&LOCK);
 }
 
-/// What the program does about its lock comes first in a fork, and so after what the device does.
+/// Registers the program's fork handlers before the device's: in a fork they run after them.
 fn keeps_its_lock(before: extern "C" fn(), after: extern "C" fn()) {
-    // SAFETY: they make system calls, and store.
+    // SAFETY: the handlers make system calls, and stores.
     assert_eq!(unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) }, 0);
     watch(&REGISTRY.lock(Instant::now() + PATIENCE).unwrap()).unwrap();
 }
 
-/// Attaches with a lock that another thread waits for as it forks.
+/// Attaches while it holds a lock for which a forking thread waits.
 pub fn parent_with_a_lock(path: &FabricPath) {
     keeps_its_lock(locks, unlocks);
     assert!(try_lock_as(&LOCK, 1));
@@ -72,7 +72,7 @@ extern "C" fn forks_too(_: libc::c_int) {
     store(&HANDLED, 1);
 }
 
-/// Forks, and is sent a signal as that begins, whose handler forks.
+/// Forks, and gets a signal as the fork begins, whose handler forks.
 pub fn parent_with_a_handler(path: &FabricPath) {
     // SAFETY: as in a program.
     unsafe { libc::signal(libc::SIGUSR1, forks_too as *const () as libc::sighandler_t) };
@@ -90,7 +90,7 @@ fn x07_a_handler_that_forks_while_its_thread_does_waits_for_nobody() {
     plays_to_the_end("parent with a handler");
 }
 
-/// As a collector of garbage that stops all threads by a signal: it has its lock meanwhile, and waits for each.
+/// A garbage collector that stops all threads by a signal: it holds its lock meanwhile, and waits for each thread.
 pub fn parent_with_a_collector(path: &FabricPath) {
     extern "C" fn stops(_: libc::c_int) {
         store(&HANDLED, 1);
@@ -102,7 +102,7 @@ pub fn parent_with_a_collector(path: &FabricPath) {
     assert!(try_lock_as(&LOCK, 1));
     let (tells, told) = channel();
     let forks = thread::spawn(move || {
-        // SAFETY: without arguments.
+        // SAFETY: a call without arguments.
         tells.send(unsafe { libc::pthread_self() }).unwrap();
         exit_code(fork(|| true))
     });
@@ -110,7 +110,7 @@ pub fn parent_with_a_collector(path: &FabricPath) {
     until("it forks", || load(&FORKS) != 0);
     // SAFETY: that thread has not been joined.
     assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR1) }, 0);
-    // A collector waits for ever.
+    // A collector would wait for ever.
     until("the thread that forks has stopped", || load(&HANDLED) != 0);
     unlock(&LOCK);
     assert_eq!(forks.join().unwrap(), 0);
@@ -123,7 +123,7 @@ fn x07_a_thread_that_waits_to_fork_takes_the_signals_of_its_program() {
     plays_to_the_end("parent with a collector");
 }
 
-/// Which thread has `LOCK`, that may take it once more.
+/// The thread that holds `LOCK`, which it may take again.
 static HAS: Word = Word::new(0);
 
 fn me() -> u32 {
@@ -143,7 +143,7 @@ extern "C" fn unlocks_again() {
     }
 }
 
-/// A thread that has a recursive lock of the program forks, while another one forks and waits for that lock.
+/// A thread that holds a recursive lock of the program forks, while another one forks and waits for that lock.
 pub fn parent_with_two_that_fork(path: &FabricPath) {
     keeps_its_lock(locks_again, unlocks_again);
     attach(path).unwrap();

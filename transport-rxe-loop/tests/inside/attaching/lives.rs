@@ -1,4 +1,4 @@
-//! Who is alive.
+//! Tests of liveness.
 
 #![allow(unsafe_code)]
 
@@ -14,22 +14,22 @@ use crate::shm::unshared::Opened;
 use crate::shm::{file, header};
 use crate::sync::store;
 
-/// Attaches, says which process it is, and stays until it may go.
+/// Attaches, writes its owner, and stays until it may end.
 pub fn user(path: &FabricPath) {
     say(attach(path).unwrap().owner());
     wait();
 }
 
-/// Ends the thread that it runs in, and no other.
+/// Ends only the thread that it runs in.
 extern "C" fn end_thread(_: libc::c_int) {
     // SAFETY: the thread waits for this one, and nobody waits for it.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
-/// Lives on when its first thread has ended.
+/// Continues after its first thread has ended.
 pub fn first_thread(path: &FabricPath) {
     let pid = std::process::id() as i32;
-    // SAFETY: the handler makes one system call; the first thread's number is the process'.
+    // SAFETY: the handler makes one system call; the first thread's id is the process's.
     unsafe {
         libc::signal(libc::SIGUSR1, end_thread as *const () as usize);
         assert_eq!(libc::syscall(libc::SYS_tgkill, pid, pid, libc::SIGUSR1), 0);
@@ -37,16 +37,16 @@ pub fn first_thread(path: &FabricPath) {
     user(path);
 }
 
-/// Loses the descriptor, as to a program that closes all and opens something else. By which number it was.
+/// Loses the descriptor, as in a program that closes all descriptors and opens something else. Returns its number.
 fn lose_descriptor() -> i32 {
     let fd = REGISTRY.all().next().and_then(Kept::fd).unwrap();
     let other = fs::OpenOptions::new().read(true).write(true).open("/dev/null").unwrap();
-    // SAFETY: what this leads to is what is tested.
+    // SAFETY: the consequences are what is tested.
     assert!(unsafe { libc::dup2(other.as_raw_fd(), fd.as_raw_fd()) } >= 0);
     fd.as_raw_fd()
 }
 
-/// Loses the descriptor, and goes on.
+/// Loses the descriptor, and continues.
 pub fn careless(path: &FabricPath) {
     let here = attach(path).unwrap();
     let dead = |_: BorrowedFd<'_>| {
@@ -64,7 +64,7 @@ pub fn careless(path: &FabricPath) {
     wait();
 }
 
-/// Loses the descriptor, and ends without having looked after anybody.
+/// Loses the descriptor, and ends without having checked the others.
 pub fn careless_to_the_end(path: &FabricPath) {
     let here = attach(path).unwrap();
     lose_descriptor();
@@ -72,7 +72,7 @@ pub fn careless_to_the_end(path: &FabricPath) {
     wait();
 }
 
-/// Loses the descriptor where the file has no name any more.
+/// Loses the descriptor when the file no longer has a name.
 pub fn careless_without_a_file(path: &FabricPath) {
     let here = attach(path).unwrap();
     fs::remove_file(path.file()).unwrap();
@@ -81,7 +81,7 @@ pub fn careless_without_a_file(path: &FabricPath) {
     for owner in here.owners().chain([0]) {
         assert_eq!(here.alive(owner), Liveness::Alive { pid: None }, "nobody is dead for that");
     }
-    // What has the name by now is another's.
+    // The name belongs to another file by now.
     fs::write(path.file(), "x").unwrap();
     fs::set_permissions(path.file(), fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(here.alive(0), Liveness::Alive { pid: None });
@@ -93,7 +93,7 @@ pub fn careless_without_a_file(path: &FabricPath) {
 pub fn careless_parent(path: &FabricPath) {
     attach(path).unwrap();
     let fd = lose_descriptor();
-    // SAFETY: a question about a number.
+    // SAFETY: a query about a number.
     let pid = forks::fork(|| unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0);
     assert_eq!(forks::exit_code(pid), 0, "the child has what the program opened");
     say("done");
@@ -186,9 +186,9 @@ fn a_process_whose_first_thread_ended_makes_a_fabric() {
     actor.kill();
 }
 
-/// Goes on as the first process of a process namespace of its own.
+/// Continues as the first process of its own pid namespace.
 pub fn apart(path: &FabricPath) {
-    // SAFETY: concerns the numbers of processes that this one starts.
+    // SAFETY: affects only the pids of processes that this one starts.
     if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
         return say("this process may not make a process namespace");
     }
@@ -345,7 +345,7 @@ fn x04_what_is_scribbled_over_the_words_of_processes_takes_nobody_s_place() {
     let here = attach(&directory.path()).unwrap();
     assert_ne!(here.owner() as u16, owner as u16, "the lock on its byte tells that it is taken");
     for value in [0, u32::MAX, 0] {
-        // Through the mapping: to close the file would end this process' own locks.
+        // Through the mapping: closing the file would drop this process's own locks.
         header::claims(here.memory(), here.shape()).iter().for_each(|word| store(word, value));
         assert_eq!(here.alive(owner), Liveness::Alive { pid: Some(actor.pid()) });
     }
@@ -371,7 +371,7 @@ fn x02_a_number_that_is_another_file_s_by_now_says_nothing_of_a_fabric_that_othe
     user.number();
     let path = directory.path();
     let id = file::find(&path).unwrap().unwrap();
-    // As it is where the program closes what the device kept without being attached, and opens a file of its own.
+    // As if the program closed a descriptor kept without being attached, and opened its own file.
     let guard = REGISTRY.lock(Instant::now() + PATIENCE).unwrap();
     let other = Opened::by(|| Ok(fs::File::open(path.directory()).unwrap().into())).unwrap();
     guard.keep(other, id);
@@ -393,7 +393,7 @@ fn x07_what_another_copy_in_this_process_uses_is_kept_open_once_however_many_fab
     }
     let id = file::find(here.path()).unwrap().unwrap();
     assert_eq!(OTHER.all().filter(|kept| kept.id() == id).count(), 1);
-    // Its name would have gone with the descriptor.
+    // Closing the descriptor would have dropped the name lock.
     let me = Liveness::Alive { pid: Some(std::process::id() as i32) };
     assert_eq!(here.alive(here.owner()), me);
 }

@@ -1,4 +1,4 @@
-//! Many processes that come while others go.
+//! Tests of many processes that attach while others leave.
 
 use super::*;
 use crate::shm::liveness::Gate;
@@ -6,7 +6,7 @@ use crate::shm::registry::Registry;
 
 const RACERS: usize = 16;
 
-/// Attaches when it is told to, says to which file, and goes when it is told to.
+/// Attaches on order, writes to which file, and leaves on order.
 pub fn racer(path: &FabricPath) {
     say("ready");
     wait();
@@ -21,7 +21,7 @@ fn ready(directory: &Directory) -> Vec<Actor> {
     racers
 }
 
-/// The one file that all have attached to.
+/// The one file to which all are attached.
 fn meet(racers: &[Actor], path: &FabricPath) -> u64 {
     let inodes: Vec<_> = racers.iter().map(Actor::number).collect();
     assert!(inodes.iter().all(|&inode| inode == inodes[0] && inode != 0), "{inodes:?}");
@@ -29,7 +29,7 @@ fn meet(racers: &[Actor], path: &FabricPath) -> u64 {
     inodes[0]
 }
 
-/// All come at once where there is room for one file.
+/// All attach at once, with space for one file.
 pub fn crowd(directory: &Directory) {
     let mut racers = ready(directory);
     racers.iter_mut().for_each(Actor::go);
@@ -46,7 +46,7 @@ fn x02_all_that_come_while_others_go_end_up_in_one_file_and_leave_nothing() {
         let mut racers = ready(&directory);
         for (index, racer) in racers.iter_mut().enumerate() {
             racer.go();
-            // Those of the round before go meanwhile, in every other round by being killed.
+            // Those of the round before leave meanwhile, in every other round by being killed.
             if let Some(leaver) = before.get_mut(index) {
                 if round % 2 == 0 { leaver.kill() } else { leaver.go() }
             }

@@ -1,4 +1,4 @@
-//! A system that refuses, interrupts, or has nothing to give.
+//! Tests of a system that refuses, interrupts, or has no resources.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +15,7 @@ use crate::memory::files;
 use crate::shm::file;
 use crate::sync::{AtomicU32 as Word, store};
 
-/// Lets an actor play its part alone, to its end; false if it can't be played here.
+/// Has an actor play its part alone, to its end; false if it cannot be played here.
 fn alone(part: &str, directory: &Directory) -> bool {
     let actor = Actor::play(part, directory);
     let said = actor.hear();
@@ -42,8 +42,7 @@ fn x07_without_a_descriptor_there_is_an_error() {
     alone("no descriptor", &Directory::new());
 }
 
-/// Attaches to one that another process uses, and makes one, as a program that was started without its standard
-/// streams.
+/// Attaches to a fabric in use, and creates one, as a program that was started without its standard streams.
 pub fn no_streams(path: &FabricPath) {
     let streams = [0, 1, 2].map(|number| {
         // SAFETY: numbers, which nobody else uses meanwhile.
@@ -52,7 +51,7 @@ pub fn no_streams(path: &FabricPath) {
         assert_eq!(unsafe { libc::close(number) }, 0);
         kept
     });
-    // SAFETY: as above; it may be open where the process that started this one left it so.
+    // SAFETY: as above; the process that started this one may have left it open.
     unsafe { libc::close(3) };
     let attached =
         [attach(path), attach(&self::path(path.directory(), "y"))].map(|here| here.is_ok());
@@ -77,7 +76,7 @@ fn x07_no_descriptor_of_the_device_is_a_standard_stream() {
     alone("no streams", &directory);
 }
 
-/// Whose files may have no more than half of what the fabric takes.
+/// Attaches with a file size limit of half of what the fabric needs.
 pub fn short_files(path: &FabricPath) {
     let usual = getrlimit(Resource::Fsize);
     let (limit, bytes) = (limits().bytes / 2, limits().bytes);
@@ -87,7 +86,7 @@ pub fn short_files(path: &FabricPath) {
     let (region, len) = (path.memory(0, 0), bytes as usize);
     assert_eq!(files::make(&region, len).unwrap_err(), RegisterError::FileSizeLimit { len, limit });
     files::make(&region, limit as usize).unwrap();
-    // What others made may be longer.
+    // Files made by others may be longer.
     attach(&self::path(path.directory(), "y")).unwrap();
     say("done");
 }
@@ -101,9 +100,9 @@ fn x07_a_limit_for_the_size_of_files_is_an_error_and_no_signal() {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// Attaches in a thread that another one interrupts all the time, by a signal that restarts nothing.
+/// Attaches in a thread that is interrupted all the time, by a signal without SA_RESTART.
 pub fn interrupted(directory: &Path) {
-    // SAFETY: a handler that does nothing, with flags that are all off; numbers of this thread.
+    // SAFETY: an empty handler, with all flags off; numbers of this thread.
     let (process, this) = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as *const () as usize;
@@ -114,7 +113,7 @@ pub fn interrupted(directory: &Path) {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Relaxed) {
-                // SAFETY: numbers, of a thread that is there until `done`.
+                // SAFETY: numbers, of a thread that exists until `done`.
                 let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, this, libc::SIGUSR1) };
                 assert_eq!(sent, 0);
                 let since = Instant::now();
@@ -145,15 +144,15 @@ fn mount(directory: &Path, flags: libc::c_ulong, size: &str) -> bool {
     let to = CString::new(directory.to_str().unwrap()).unwrap();
     let options = CString::new(size).unwrap();
     let tmpfs = c"tmpfs".as_ptr();
-    // SAFETY: strings that end, and live longer than the call.
+    // SAFETY: terminated strings that outlive the call.
     unsafe { libc::mount(tmpfs, to.as_ptr(), tmpfs, flags, options.as_ptr().cast()) == 0 }
 }
 
-/// A directory with so much memory, which this process alone sees; false if it may not have one.
+/// A directory with so much memory, visible to this process alone; false if that is not permitted.
 fn own_memory(directory: &Path, size: &str) -> bool {
     let all = libc::MS_REC | libc::MS_PRIVATE;
     let (none, root) = (std::ptr::null(), c"/".as_ptr());
-    // SAFETY: concerns the mounts that this process sees, and strings that end.
+    // SAFETY: affects the mounts that this process sees, and takes terminated strings.
     let own = unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(none, root, none, all, none.cast()) == 0
@@ -179,7 +178,7 @@ fn x07_racing_to_make_the_file_needs_no_more_room_than_the_file() {
     }
 }
 
-/// With 4 MiB of shared memory, and some that can't be written.
+/// With 4 MiB of shared memory, and one that is read-only.
 pub fn little_memory(directory: &Path) {
     if !own_memory(directory, "size=4m") {
         return;
@@ -231,9 +230,9 @@ fn x07_without_shared_memory_there_is_an_error() {
     }
 }
 
-/// Is user 4321 from here on.
+/// Becomes user 4321.
 pub fn another_user(root_s: &FabricPath) {
-    // SAFETY: concerns the rights of this process.
+    // SAFETY: affects the credentials of this process.
     assert_eq!(unsafe { libc::setresuid(4321, 4321, 4321) }, 0);
     let directory = root_s.directory();
     let mine = path(directory, "x");
@@ -244,7 +243,7 @@ pub fn another_user(root_s: &FabricPath) {
     assert!(fs::read(root_s.file()).is_err(), "nobody else's to read");
     let error = attach(root_s).unwrap_err();
     assert_eq!(error, AttachError::NotOwned { path: root_s.file(), owner: 0 });
-    // Where nothing can be made, but something could be found.
+    // A directory that is readable but not writable.
     let closed = directory.join("closed");
     let error = attach(&path(&closed, "x")).unwrap_err();
     assert_eq!(error, AttachError::ReadOnly { directory: closed, errno: libc::EACCES });
@@ -265,7 +264,7 @@ fn x01_two_users_have_a_fabric_each() {
     assert!(file::find(&directory.path()).unwrap().is_some());
 }
 
-/// Whatever the umask takes away or leaves.
+/// The mode of the file does not depend on the umask.
 pub fn creation_mask(directory: &Path) {
     for mask in [0, 0o777] {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));

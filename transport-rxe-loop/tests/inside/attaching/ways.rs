@@ -1,4 +1,4 @@
-//! What is in the way when a fabric is opened.
+//! Tests of obstacles to opening a fabric.
 
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
@@ -160,7 +160,7 @@ fn x02_a_file_in_use_that_this_build_can_t_read_is_refused_and_stays() {
     word(16, 8, NotOurs::Layout);
     for at in (24..104).step_by(8) {
         for value in [0u64, 3 << 20, u64::MAX] {
-            // Of a kind that the format has not there is nothing.
+            // A kind that the format does not use has no entries.
             if good[at..at + 8] != value.to_le_bytes() {
                 word(at as u64, value, NotOurs::Damaged);
             }
@@ -188,7 +188,7 @@ fn x02_who_makes_a_fabric_removes_the_others_that_nobody_uses() {
     killed.ended();
     fs::write(directory.path().bell(0), "").unwrap();
     let named = |name| self::path(&directory.0, name);
-    // Ours, another version's, one that a live process has, and one that is only called so.
+    // Ours, one of another version, one of a live process, and one that only has such a name.
     attach(&named("ours")).unwrap();
     assert_eq!(files(&directory.0).len(), 1, "the dead one's is gone");
     let newer = [*b"rxe-loop", (VERSION + 1).to_le_bytes()].concat();

@@ -1,5 +1,5 @@
-//! A process that is stopped while it carries an atomic out for another one: that is done once, or not at all,
-//! however late it is answered (X5, X7).
+//! Tests of a process that is stopped while it carries out an atomic for another one: the atomic is done once, or not
+//! at all, however late it is answered (X5, X7).
 
 #![allow(unsafe_code)]
 
@@ -22,7 +22,7 @@ use crate::protocol::stage::State;
 use crate::protocol::steps::Step;
 use crate::sync::{self, AtomicU64};
 
-/// Has a word, and says what it holds at the end.
+/// Has a word, and writes its value at the end.
 #[test]
 #[ignore = "a process of another test"]
 fn counts() {
@@ -31,7 +31,7 @@ fn counts() {
     let context = context.open("loop0").unwrap();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    // Memory that other processes can't map.
+    // Memory that other processes cannot map.
     let word: &AtomicU64 = Box::leak(Box::default());
     let access = Access::LOCAL_WRITE | Access::REMOTE;
     // SAFETY: an atomic, there for ever.
@@ -45,7 +45,7 @@ fn counts() {
     order();
 }
 
-/// Who adds to the word of a process that is stopped at a step of the first time that it does so.
+/// Adds to the word of a process that is stopped at a step of the first such operation.
 struct Requester {
     device: &'static Device,
     remote: RemoteAddr,
@@ -82,7 +82,7 @@ impl Requester {
         self.qp.post_send(&[SendWr::fetch_add(nth, &to, self.remote, 1)]).unwrap();
     }
 
-    /// What the next atomic found.
+    /// The value that the next atomic found.
     fn found(&mut self, nth: u64) -> Result<u64, WcStatus> {
         let mut room = [Wc::default()];
         until("it completes", || self.cq.poll(&mut room).unwrap() == 1);
@@ -93,12 +93,12 @@ impl Requester {
         Ok(u64::from_ne_bytes(found))
     }
 
-    /// Whether what the oldest request has begun is still waited for.
+    /// Whether the outcome of the oldest request is still waited for.
     fn has_begun(&self) -> bool {
         sync::load(&self.device.engine.own(self.qp.number()).begun[0]) != 0
     }
 
-    /// The victim goes on, and says what its word holds once nothing is asked of it any more.
+    /// The victim continues, and writes its word's value once nothing is asked of it any more.
     fn goes_on(mut self) -> u64 {
         self.victim.signal(Signal::CONT);
         let stages = &self.device.memory.stages();
@@ -112,7 +112,7 @@ impl Requester {
     }
 }
 
-/// Where it stops, and whether it has been done by then.
+/// Where it stops, and whether the atomic was done by then.
 const STEPS: [Step; 3] = [Step::Serving, Step::Served, Step::Answered];
 
 #[test]
@@ -154,7 +154,7 @@ fn x05_who_resets_its_queue_pair_leaves_what_it_has_begun() {
         let mut requester = Requester::new(Step::Serving, 0);
         requester.add(0);
         until("nobody answers", || requester.has_begun());
-        // Its own thread is at it, and says that its peer does not answer.
+        // Its own thread runs the request, and reports that its peer does not answer.
         until("it is reset", || requester.qp.modify(&QpAttr::to(state)).is_ok());
         until("its stage is left", || {
             let mut own = requester.device.memory.stages().of(requester.device.shm.place());

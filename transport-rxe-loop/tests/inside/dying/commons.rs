@@ -1,5 +1,5 @@
-//! A shared receive queue that ends of connections have in common, and which keeps count: every receive
-//! completes once, and none is lost, whoever dies.
+//! A shared receive queue of several ends that keeps count: every receive completes once, and none is lost, whichever
+//! process dies.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::ends::{DEPTH, Memory, Outcome, Region};
 use crate::api::pd::ProtectionDomain;
 use crate::api::srq::SharedReceiveQueue;
 
-/// Receives of several ends of one process.
+/// The receives of several ends of one process.
 pub struct Commons {
     pub srq: SharedReceiveQueue,
     region: Region,
@@ -28,7 +28,7 @@ impl Commons {
         Ok(Rc::new(RefCell::new(Self { srq, region, next: 0, outstanding })))
     }
 
-    /// Posts up to so many receives, while there is room.
+    /// Posts up to `count` receives, as far as they fit.
     pub fn post_recvs(&mut self, most: usize) -> Outcome<()> {
         for _ in 0..most.min(DEPTH - self.outstanding.len()) {
             self.next += 1;
@@ -42,7 +42,8 @@ impl Commons {
         assert!(self.outstanding.remove(&wr_id), "{wr_id} was not posted, or completed before");
     }
 
-    /// Where nobody takes any more, and all completions were polled: whether what has not completed is there.
+    /// Whether the receives that have not completed are still in the queue, once no process takes any more and all
+    /// completions were polled.
     pub fn is_whole(&self) -> bool {
         self.srq.waiting() == self.outstanding.len() as u64
     }

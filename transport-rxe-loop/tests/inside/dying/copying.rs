@@ -1,5 +1,5 @@
-//! A process that is stopped in the middle of a request: who wants memory or a queue pair back that it may be
-//! writing to waits for it (X7).
+//! Tests of a process that is stopped in the middle of a request: a process that takes back memory or a queue pair to
+//! which it may be writing waits for it (X7).
 
 #![allow(unsafe_code)]
 
@@ -33,7 +33,7 @@ use crate::protocol::steps::Step;
 use crate::protocol::window::Shut;
 use crate::sync::{self, AtomicU64};
 
-/// Longer than a process is waited for that lives and does not get on, where that has an end.
+/// Longer than any bounded wait for a live process that makes no progress.
 const LONG: Duration = Duration::from_millis(2500);
 const WORDS: usize = 64;
 const QKEY: u32 = 0x77;
@@ -75,7 +75,7 @@ impl Target {
         Self { device, qp, region, words, victim, cq, pd }
     }
 
-    /// The process goes on, and ends well.
+    /// The process continues, and ends successfully.
     fn goes_on(victim: Actor) {
         victim.signal(Signal::CONT);
         assert_ne!(victim.hear(), "SUCCESS", "its peer had shut it out");
@@ -109,7 +109,7 @@ fn writes() {
 
 #[test]
 fn x07_memory_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
-    // Whatever fails, the process goes before what would wait for it.
+    // If an assertion fails, the process is dropped before what would wait for it.
     let Target { region, words, qp: _qp, cq: _cq, victim, .. } = Target::new("kept");
     let deregistering = thread::spawn(move || region.deregister());
     let end = Instant::now() + LONG;
@@ -161,7 +161,7 @@ fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
     });
 }
 
-/// Is there, and connected, and does nothing.
+/// Is connected, and does nothing.
 #[test]
 #[ignore = "a process of another test"]
 fn idles() {
@@ -200,7 +200,7 @@ fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
     other.finish();
 }
 
-/// Has one receive for two queue pairs, in memory that it alone can reach.
+/// Has one receive for two queue pairs, in memory that other processes cannot map.
 #[test]
 #[ignore = "a process of another test"]
 fn receives() {
@@ -227,7 +227,7 @@ fn receives() {
     order();
 }
 
-/// Sends one message, which must fail or not, whoever is stopped; how it completes.
+/// Sends one message, which must fail or not, even while a process is stopped; returns its status.
 fn send(qp: &mut QueuePair, peer: u32, cq: &mut Cq) -> WcStatus {
     let rts = QpAttr::rts().timeout(8).retry_cnt(1).rnr_retry(0);
     for step in [QpAttr::to(QpState::Reset), QpAttr::init(Access::empty()), QpAttr::rtr(peer), rts]

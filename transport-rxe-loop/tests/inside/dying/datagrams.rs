@@ -1,5 +1,5 @@
-//! Processes that die, or stop, while they send datagrams and are sent some, at each step of that: others go
-//! on, every receive of theirs completes once, and nothing is left.
+//! Tests of processes that die or are stopped at each step of sending and receiving datagrams: others continue, each
+//! of their receives completes once, and nothing is left.
 
 use std::collections::VecDeque;
 use std::os::unix::process::ExitStatusExt;
@@ -38,7 +38,7 @@ const DEPTH: usize = 8;
 const GRH: usize = 40;
 const LEN: usize = 64;
 
-/// A queue pair for datagrams that keeps count.
+/// A UD queue pair that keeps count.
 struct Station {
     qp: QueuePair,
     cq: Cq,
@@ -48,7 +48,7 @@ struct Station {
     next: u64,
     /// Sends that have not completed.
     sends: usize,
-    /// Datagrams that came.
+    /// Datagrams received.
     came: usize,
 }
 
@@ -102,7 +102,7 @@ impl Station {
         Ok(())
     }
 
-    /// Fails, waits until everything has completed, and begins anew.
+    /// Fails the queue pair, waits until everything has completed, and starts again.
     fn fail(&mut self) -> Outcome<()> {
         self.qp.modify(&QpAttr::to(QpState::Err))?;
         let deadline = Instant::now() + PATIENCE;
@@ -116,7 +116,7 @@ impl Station {
     }
 }
 
-/// Sends to its parent and to itself, is sent some, and fails from time to time.
+/// Sends to its parent and to itself, receives, and fails from time to time.
 #[test]
 #[ignore = "a process of another test"]
 fn sends() {
@@ -156,12 +156,12 @@ const STEPS: [Step; 8] = [
     Step::Changed,
 ];
 
-/// At which time of each, and how.
+/// At which occurrence of each step, and how.
 const ENDS: [(usize, Signal); 4] =
     [(0, Signal::KILL), (4, Signal::KILL), (25, Signal::KILL), (9, Signal::STOP)];
 
-/// Lets a process go on a moment after each time that it was stopped. A thread of its own does: the others may
-/// have to wait for a lock which that process holds.
+/// Resumes a process a moment after each stop, in a thread of its own: the others may wait for a lock that the
+/// process holds.
 fn resumes(pid: i32, over: &AtomicBool) {
     while !over.load(Relaxed) {
         if is_stopped(pid) {
@@ -196,7 +196,7 @@ fn works_until_it_ends(
     }
 }
 
-/// A victim that is killed at a step, or stopped for a moment, while this process goes on.
+/// A victim that is killed at a step, or stopped for a moment, while this process continues.
 fn meet(context: &Context, pd: &ProtectionDomain, step: Step, time: usize, signal: Signal) {
     let mut stations = [(); 2].map(|()| Station::new(context, pd).unwrap());
     let mut victim = mortal_at("inside::dying::datagrams::sends", &fabric(), step, time, signal);
@@ -204,7 +204,7 @@ fn meet(context: &Context, pd: &ProtectionDomain, step: Step, time: usize, signa
     thread::scope(|scope| {
         scope.spawn(|| resumes(pid, &over));
         let ends = catch_unwind(AssertUnwindSafe(|| {
-            // It may be stopped before it names its queue pair, or killed.
+            // It may be stopped or killed before it names its queue pair.
             let said = victim.heard_within(PATIENCE);
             let number = said.map_or(0, |said| said.parse::<u32>().unwrap());
             victim.order(stations[0].qp.number());
@@ -220,7 +220,7 @@ fn meet(context: &Context, pd: &ProtectionDomain, step: Step, time: usize, signa
     works_on(&mut stations);
 }
 
-/// One sends to the other, which gets it, and flushes what is left.
+/// One queue pair sends to the other, which receives the datagram, and flushes what is left.
 fn works_on([one, other]: &mut [Station; 2]) {
     let before = one.came;
     one.post().unwrap();

@@ -1,5 +1,5 @@
-//! A process that lives and has lost its descriptor of the fabric, or the record locks that go with any descriptor of
-//! a file: it stays a member like any other (X3, X7), and is found dead once it is.
+//! Tests of a live process that lost its descriptor of the fabric, or the record locks that are dropped with any
+//! descriptor of the file: it works like any other (X3, X7), and is found dead once it is.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::memory::paths::AccessPath;
 
-/// How a process loses what it has open.
+/// How a process loses its descriptors.
 const HOW: &str = "DYING_HOW";
 const ROUNDS: u64 = 60;
 
@@ -50,13 +50,13 @@ impl Side {
         poll(&mut self.cq, &mut self.ends).unwrap();
     }
 
-    /// Each counts what comes, and in which order.
+    /// Each counts its completions, and checks their order.
     fn fails(&self) -> bool {
         self.ends.iter().any(|end| end.failure.is_some())
     }
 }
 
-/// Works a round at each order, and loses what it has open when it is told to.
+/// Works a round at each order, and loses its descriptors when it is told to.
 #[test]
 #[ignore = "a process of another test"]
 fn loses_it() {
@@ -120,7 +120,7 @@ fn goes_on_having_lost_it(how: &str) {
         assert!(device.shm.others().eq([owner]), "nobody takes its place");
         if nth % 10 == 0 {
             tell("make");
-            // What others make is in nobody's way.
+            // Files created by others conflict with nothing.
             drop(Side::new(open_again(&name), 4));
         }
         side.work();

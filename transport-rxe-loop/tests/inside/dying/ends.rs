@@ -1,5 +1,5 @@
-//! One end of a connection that keeps count: every request completes once, in order (C8, C10), and what
-//! comes is what the other end sent. Each message bears its number as immediate data.
+//! One end of a connection that keeps count: every request completes once, in order (C8, C10), and what is received
+//! is what the other end sent. Each message bears its number as immediate data.
 
 #![allow(unsafe_code)]
 
@@ -37,10 +37,10 @@ const CAPS: QpCaps = QpCaps {
     max_inline: 0,
 };
 
-/// Completions that one end has outstanding at most.
+/// The most completions that one end has outstanding.
 pub const OUTSTANDING: u32 = 2 * DEPTH as u32;
 
-/// What comes of using a device: where somebody is suspended, any part of it may be given up.
+/// The result of using a device: while a process is suspended, any operation may give up.
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// How to reach an end: its number, and its memory, if it has some.
@@ -67,7 +67,7 @@ impl FromStr for Address {
     }
 }
 
-/// Which memory an end has for its messages.
+/// The memory of an end for its messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
     /// None: messages have no bytes.
@@ -99,7 +99,7 @@ impl Region {
         })
     }
 
-    /// Spans of it; none if there is no memory.
+    /// SGEs of the memory; none if there is no memory.
     pub fn sges(&self, offset: usize, len: usize) -> Vec<Sge> {
         match self {
             Self::No => Vec::new(),
@@ -121,21 +121,21 @@ impl Region {
 pub struct End {
     pub qp: QueuePair,
     region: Region,
-    /// That of the peer.
+    /// The number of the peer.
     remote: RemoteAddr,
-    /// Tells what was posted before the last connecting.
+    /// Identifies requests posted since the last connection.
     life: u64,
     next: u64,
-    /// Where its receives come from, if it has none of its own.
+    /// The shared receive queue, if it has no receives of its own.
     commons: Option<Rc<RefCell<Commons>>>,
     /// Posted and not completed, and whether each is signaled.
     sends: VecDeque<(u64, bool)>,
     recvs: VecDeque<u64>,
     sent: u32,
     received: u32,
-    /// Successful sends that were completed.
+    /// Sends that completed successfully.
     pub arrived: u32,
-    /// How the first send that failed did.
+    /// The status of the first send that failed.
     pub failure: Option<WcStatus>,
     flushes: bool,
 }
@@ -149,7 +149,7 @@ impl End {
         Self::of(qp, pd, memory, None)
     }
 
-    /// One whose receives come from there.
+    /// An end whose receives come from a shared receive queue.
     pub fn sharing(
         pd: &ProtectionDomain,
         cq: &Cq,
@@ -193,8 +193,8 @@ impl End {
         Address { number: self.number(), memory: self.region.remote() }
     }
 
-    /// Begins anew, with this peer; what was outstanding is dropped. A dead peer is given up, any other
-    /// waited for without end.
+    /// Connects again, to this peer; what was outstanding is dropped. A dead peer is given up, any other waited for
+    /// without limit.
     pub fn connect(&mut self, peer: Address) -> Outcome<()> {
         if self.qp.state() != QpState::Reset {
             self.qp.modify(&QpAttr::to(QpState::Reset))?;
@@ -219,7 +219,7 @@ impl End {
         self.life << LIFE_AT | (self.next << 1 & ((1 << LIFE_AT) - 1)) | kind
     }
 
-    /// Posts up to so many receives, while there is room.
+    /// Posts up to `count` receives, as far as they fit.
     pub fn post_recvs(&mut self, most: usize) -> Outcome<()> {
         if let Some(commons) = &self.commons {
             return commons.borrow_mut().post_recvs(most);
@@ -232,7 +232,7 @@ impl End {
         Ok(())
     }
 
-    /// Posts a send, if there is room. The last that there is room for is signaled.
+    /// Posts a send, if it fits. The last that fits is signaled.
     pub fn post_send(&mut self, signaled: bool, solicited: bool) -> Outcome<()> {
         if self.sends.len() == DEPTH {
             return Ok(());
@@ -250,7 +250,7 @@ impl End {
         Ok(())
     }
 
-    /// Posts something for the peer's memory, if there is any, and room.
+    /// Posts a request to the peer's memory, if there is any, and if it fits.
     fn post_onesided(&mut self, chance: &mut Chance) -> Outcome<()> {
         let (far, wr_id) = (self.remote, self.wr_id(0));
         let len = [8, 64, 1024][chance.below(3)];
@@ -273,12 +273,12 @@ impl End {
         Ok(())
     }
 
-    /// Messages that came.
+    /// Messages received.
     pub const fn received(&self) -> u32 {
         self.received
     }
 
-    /// Posts some of everything.
+    /// Posts requests of each kind.
     pub fn work(&mut self, chance: &mut Chance) -> Outcome<()> {
         if !self.is_connected() || self.failure.is_some() {
             return Ok(());
@@ -294,7 +294,7 @@ impl End {
         Ok(())
     }
 
-    /// Takes the peer's next receive, and does not use it: as if that one did not answer.
+    /// Takes the peer's next receive, and gives it back unused: as if the peer did not answer.
     fn hesitate(&mut self) {
         let (engine, number) = (self.qp.place.engine, self.number());
         let (slot, turn) = (engine.qp(number), &engine.own(number).turn);
@@ -310,7 +310,7 @@ impl End {
             remote_requests::leave(engine, peer.number());
         }
         turn.abandon();
-        // Whoever kicked meanwhile found the turn taken.
+        // A thread that rescheduled meanwhile found the send queue owned.
         send_queue::run(engine, number);
     }
 
@@ -319,7 +319,7 @@ impl End {
         self.sends.is_empty() && self.recvs.is_empty()
     }
 
-    /// A completion of this queue pair came.
+    /// Handles a completion of this queue pair.
     #[track_caller]
     pub fn completed(&mut self, wc: &Wc) {
         if self.is_shared_receive(wc) {
@@ -335,7 +335,7 @@ impl End {
         }
     }
 
-    /// Those of a shared receive queue belong to no life of the queue pair.
+    /// Whether it is a receive of a shared receive queue, which belongs to no life of the queue pair.
     fn is_shared_receive(&self, wc: &Wc) -> bool {
         self.commons.is_some() && wc.wr_id() >> LIFE_AT == 0
     }
@@ -362,7 +362,7 @@ impl End {
     }
 
     fn send_completed(&mut self, wc: &Wc) {
-        // It speaks for the unsignaled ones before it, if it is a success (C9).
+        // A success also stands for the unsignaled sends before it (C9).
         loop {
             let (wr_id, signaled) =
                 self.sends.pop_front().expect("it was posted, and not completed");

@@ -1,5 +1,5 @@
-//! A process that becomes another program, or whose number another process has next, while others reach its memory by
-//! that number: nothing lands in the new one, nothing comes from there, and its peers fail as those of the dead (X3, X4).
+//! Tests of a process that execs, or whose pid is reused, while others reach its memory by pid: no bytes are written
+//! to or read from the new program, and its peers fail as those of a dead process do (X3, X4).
 
 #![allow(unsafe_code)]
 
@@ -30,11 +30,11 @@ use crate::sync::{self, AtomicU64};
 /// Where both programs have memory.
 const AT: usize = 0x3000_0000_0000;
 const WORDS: usize = 512;
-/// What is there in the first, and in the second.
+/// The content of the first program's memory, and of the second's.
 const FIRST: u64 = 1;
 const SECOND: u64 = 2;
 
-/// What is done to the memory, one at each queue pair.
+/// The operations on the memory, one at each queue pair.
 const KINDS: usize = 4;
 
 fn request<'a>(kind: usize, sges: &'a [Sge], remote: RemoteAddr) -> SendWr<'a> {
@@ -80,7 +80,7 @@ fn first() {
     panic!("{failed}");
 }
 
-/// Starts the second program in a process that has a number which was another's.
+/// Starts the second program in a process with a pid that another had.
 #[test]
 #[ignore = "a process of another test"]
 fn launcher() {
@@ -111,7 +111,7 @@ fn launcher() {
 const SECOND_ARGS: [&str; 5] =
     ["--exact", "inside::dying::execs::second", "--ignored", "--nocapture", "--test-threads=1"];
 
-/// Another program, that has memory where the first had it.
+/// Another program, with memory at the same address as the first.
 #[test]
 #[ignore = "a process of another test"]
 fn second() {
@@ -131,7 +131,7 @@ fn status(cq: &mut Cq) -> WcStatus {
     room[0].status()
 }
 
-/// Reaches the memory of the first program before and after `replace` has put the second one in its place.
+/// Reaches the memory of the first program before and after `replace` replaced it by the second one.
 fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     let name = format!("{name}-{}", std::process::id());
     let context = OpenOptions::new().fabric(&name).open("loop0").unwrap();
@@ -160,7 +160,7 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
     let AccessPath::Direct(process) = found else { panic!("{found:?}") };
     own.write(0, &[0xaa; 128]).unwrap();
     let mut other = replace(other);
-    // However soon after a look at the process a call is made by its number.
+    // However soon a call by pid follows the check of the process.
     let (here, far) =
         ([AtomicU64::new(0xbb)], Far { place: 0, whose: Whose::local(0), needs: Access::empty() });
     let there = Target::of_far(far, Span::far(AT, 8, 1));

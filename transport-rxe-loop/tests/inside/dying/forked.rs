@@ -1,5 +1,5 @@
-//! A device that is used in a forked child (X7): whatever the child does with what it inherited is refused or
-//! comes to nothing, and its parent goes on; and the child can open the device itself.
+//! Tests of a device in a forked child (X7): whatever the child does with what it inherited is refused or has no
+//! effect, and its parent continues; and the child can open the device itself.
 
 #![allow(unsafe_code)]
 
@@ -36,10 +36,10 @@ use crate::inside::audit;
 use crate::inside::chance::Chance;
 use crate::memory::copy_guard::CopyGuard;
 
-/// How often it is forked, with the other thread somewhere in the midst of something each time.
+/// How often the process forks, with the other thread in the middle of something each time.
 const FORKS: u64 = 40;
 
-/// Two connected ends, and what is around them.
+/// Two connected ends and their objects.
 struct Pair {
     ends: Vec<End>,
     cq: Cq,
@@ -69,7 +69,7 @@ impl Pair {
         Ok(())
     }
 
-    /// An event is there, and somebody who sleeps for it wakes.
+    /// An event arrives, and a waiting thread wakes up.
     fn wakes(&mut self) -> Outcome<bool> {
         poll(&mut self.cq, &mut self.ends)?;
         let _ = self.cq.arm(Notify::Next)?;
@@ -79,7 +79,7 @@ impl Pair {
         Ok(self.channel.block(Some(Instant::now() + PATIENCE / 2))? == Woken::Event)
     }
 
-    /// In the child: everything is refused or comes to nothing.
+    /// In the child: everything is refused or has no effect.
     fn finds_no_use(mut self) -> Outcome<()> {
         const NODEV: i32 = libc::ENODEV;
         let Self { ends, cq, channel, pd, context } = &mut self;
@@ -106,10 +106,10 @@ impl Pair {
             assert_eq!(pd.create_qp(&QpInit::new(cq)).err(), forked);
             assert_eq!(pd.allocate(64, Access::LOCAL_WRITE).err(), Some(RegisterError::Forked));
         }
-        // As if the service thread had been at it, of which there is none here to go on.
+        // As if the service thread owned the send queue, which does not exist here.
         let fabric = context.device();
         let _kept = fabric.engine.alarms.keep();
-        // As if another thread had been at its events.
+        // As if another thread had been reading its events.
         let bell = Arc::clone(context.events());
         let _taking = bell.hold();
         drop(self);
@@ -117,7 +117,7 @@ impl Pair {
     }
 }
 
-/// Everything that a child does. At `parent` it finds its parent, which it tells by a pipe where it is.
+/// Everything that a child does. It finds its parent at `parent`, which it tells by a pipe where it is.
 fn child(inherited: Pair, parent: Address, pipe: PipeWriter) -> Outcome<()> {
     inherited.finds_no_use()?;
     let mut own = Pair::new()?;
@@ -129,7 +129,7 @@ fn child(inherited: Pair, parent: Address, pipe: PipeWriter) -> Outcome<()> {
     talk(&mut own.cq, ends)
 }
 
-/// A message each way.
+/// A message in each direction.
 fn talk(cq: &mut Cq, ends: &mut [End]) -> Outcome<()> {
     ends[0].post_recvs(1)?;
     ends[0].post_send(true, false)?;
@@ -153,7 +153,7 @@ fn fork(child: impl FnOnce() -> Outcome<()>) -> i32 {
     }
 }
 
-/// Waits for a child, for as long as it may take.
+/// Waits for a child, as long as it may take.
 fn exit_code(pid: i32) -> i32 {
     let mut status = 0;
     until("the child ends", || {
@@ -163,13 +163,13 @@ fn exit_code(pid: i32) -> i32 {
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
 }
 
-/// What a child gets from its parent, as it lies there. The parent goes on with the same.
+/// What a child inherits from its parent, which continues to use it.
 fn inherit<T>(what: &T) -> ManuallyDrop<T> {
     // SAFETY: only ever used, and dropped, in the child, whose memory is a copy.
     ManuallyDrop::new(unsafe { std::ptr::read(what) })
 }
 
-/// Says that it is over, also where it ends in a panic: nobody waits for the other thread for ever then.
+/// Records that the test is over, even if it panics: nobody waits for the other thread for ever.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -238,7 +238,7 @@ fn forks_in_the_midst() {
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let own = (pd.create_qp(&QpInit::new(&cq)).unwrap(), region);
-    // Other threads copy for another process, and change what windows are bound to.
+    // Other threads copy for another process, and rebind windows.
     let copies = CopyGuard::open_to_own(memory, memory.copier().copying());
     let changes = memory.windows().hold();
     let inherited = inherit(&own);
@@ -259,8 +259,8 @@ fn x07_a_forked_child_does_not_wait_for_the_threads_of_its_parent() {
     super::runs_well("inside::dying::forked::forks_in_the_midst", &[(FABRIC, &fabric)], |_| {});
 }
 
-/// Sends this process a signal that its only own thread blocks, while the device's thread is there: true once
-/// that waits for who asks for it.
+/// Sends this process a signal that its only own thread blocks, while the device's thread exists: true once it is
+/// pending for `sigwait`.
 fn waits_for_a_signal() -> bool {
     let context = open();
     context.device().shm.watch().unwrap();
@@ -273,7 +273,7 @@ fn waits_for_a_signal() -> bool {
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const wanted, std::ptr::null_mut()),
             0
         );
-        // A process' signal is given at once to a thread that does not block it, which it ends with all others.
+        // A signal to the process is delivered at once to a thread that does not block it, and ends all threads.
         assert_eq!(libc::kill(libc::getpid(), libc::SIGTERM), 0);
         libc::sigwait(&raw const wanted, &raw mut took) == 0 && took == libc::SIGTERM
     }
@@ -283,7 +283,7 @@ fn waits_for_a_signal() -> bool {
 #[ignore = "a process of another test"]
 fn waits_for_signals() {
     die_with_parent();
-    // The threads of the test's own take signals: a child has none of them.
+    // The threads of the test harness take signals: a child has none of them.
     let waits = || waits_for_a_signal().then_some(()).ok_or_else(|| "another signal".into());
     let pid = fork(waits);
     assert_eq!(exit_code(pid), 0, "a process that opened the device");

@@ -1,5 +1,5 @@
-//! The side of who goes on: its ends to one victim, what it expects when that one dies, and what is to be so
-//! after each death.
+//! The survivor: its ends connected to one victim, what it expects when the victim dies, and what has to hold after
+//! each death.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use crate::lifecycle::Device;
 /// A victim, and the ends that are connected to it.
 pub struct Line {
     pub victim: Actor,
-    /// How to reach it, as far as it has said them.
+    /// How to reach the victim's ends, as far as it has written them.
     addresses: Vec<Address>,
     pub ends: Vec<End>,
     commons: Rc<RefCell<Commons>>,
@@ -41,7 +41,7 @@ impl Line {
         Self { victim, addresses: Vec::new(), ends, commons, cq, channel }
     }
 
-    /// Listens to what the victim says; true if it has just said the last.
+    /// Reads what the victim writes; true if it has just written the last.
     pub fn greets(&mut self) -> bool {
         let before = self.addresses.len();
         while let Some(said) = self.victim.heard() {
@@ -73,12 +73,12 @@ impl Line {
         poll(&mut self.cq, &mut self.ends).unwrap()
     }
 
-    /// Whether each end has got something across, and something back.
+    /// Whether each end has sent and received something.
     pub fn has_talked(&self) -> bool {
         self.ends.iter().all(|end| end.arrived > 0 && end.received() > 0)
     }
 
-    /// The victim is dead, or about to be: its peers fail once they send it something.
+    /// The victim is dead, or about to be: its peers fail once they send to it.
     pub fn expect_the_end(&mut self, asleep: bool) {
         if self.mesh().is_none() {
             return;
@@ -86,7 +86,7 @@ impl Line {
         let deadline = Instant::now() + PATIENCE;
         while !self.ends.iter().all(|end| end.is_done() && end.failure.is_some()) {
             assert!(Instant::now() < deadline, "not everything completes: {:#?}", self.ends);
-            // What finds a receive that is still there succeeds, dead or not.
+            // A send that finds a receive still succeeds, dead or not.
             for end in self.ends.iter_mut().filter(|end| end.failure.is_none()) {
                 end.post_send(true, true).unwrap();
             }
@@ -106,7 +106,7 @@ impl Line {
         }
     }
 
-    /// Sleeps until something comes (N6).
+    /// Waits for an event (N6).
     fn sleep(&mut self) {
         while self.channel.take_event().unwrap().is_some() {}
         let _ = self.cq.arm(Notify::Next).unwrap();
@@ -134,19 +134,19 @@ impl Line {
     }
 }
 
-/// A process that goes on, with all its lines.
+/// The surviving process, with all its lines.
 pub struct Survivor {
     context: Context,
     pub pd: ProtectionDomain,
     pub device: &'static Device,
     pub lines: Vec<Line>,
     pub chance: Chance,
-    /// What this process has while it has its lines.
+    /// What this process owns while it has its lines.
     pub estate: Estate,
 }
 
 impl Survivor {
-    /// With so many lines, to victims that `start` starts.
+    /// A survivor with lines to victims that `start` starts.
     pub fn new(lines: usize, seed: u64, start: impl Fn() -> Actor) -> Self {
         let context = open();
         let (pd, device) = (context.alloc_pd(), context.device());
@@ -155,7 +155,7 @@ impl Survivor {
         Self { context, pd, device, lines, chance: Chance::new(seed), estate }
     }
 
-    /// Works with all, and connects who has come.
+    /// Works with all, and connects new victims.
     pub fn work(&mut self) {
         for at in 0..self.lines.len() {
             if self.lines[at].greets() {
@@ -207,12 +207,12 @@ impl Survivor {
             if left.is_empty() {
                 return;
             }
-            // What a victim is making or destroying right now is not in its place for a moment.
+            // An object that a live victim creates or destroys right now is incomplete for a moment.
             if Instant::now() > deadline {
                 panic!("this is left of the dead: {left:#?}, before: {last:#?}");
             }
             last = left;
-            // Of one that was connected to nobody, nobody may hear; whoever opens the device looks.
+            // The death of a process connected to no other may go unnoticed; a process that opens the device checks.
             drop(open());
             self.work_for(Duration::from_millis(1));
         }

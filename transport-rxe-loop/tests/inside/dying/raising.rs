@@ -1,4 +1,5 @@
-//! A process that stops at each step of raising an event: whoever reads the channel gets the events of all others.
+//! Tests of a process that stops at each step of raising an event: the reader of the channel gets the events of all
+//! others.
 
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ use crate::api::state::QpState;
 use crate::inside::actor::{PATIENCE, order, say, until};
 use crate::protocol::steps::Step;
 
-/// Those of raising an event.
+/// The steps of raising an event.
 const STEPS: [Step; 3] = [Step::Counted, Step::Listed, Step::Written];
 
 /// Sends to the queue pair that it is told, which raises an event, and stops at a step of that.
@@ -34,7 +35,7 @@ fn raises() {
     until("it is done", || cq.poll(&mut [Wc::default(); 4]) == Ok(1));
 }
 
-/// A message to itself: the event of its completion queue is raised by this process.
+/// Sends a message to itself, so that this process raises the event of its completion queue.
 fn complete(qp: &mut QueuePair, cq: &mut Cq) {
     let mut completions = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut completions).map(|count| count % 2), Ok(0));
@@ -43,7 +44,7 @@ fn complete(qp: &mut QueuePair, cq: &mut Cq) {
     qp.post_send(&[SendWr::send(2, &[])]).unwrap();
 }
 
-/// Sleeps until the event of this queue comes; adds what else comes to `others`.
+/// Waits until the event of this queue comes; adds other events to `others`.
 fn sleep_for(channel: &mut CompletionChannel, key: CqKey, others: &mut Vec<CqKey>) {
     loop {
         match channel.take_event().unwrap() {
@@ -89,7 +90,7 @@ fn n06_who_stops_at_whatever_step_of_raising_an_event_keeps_no_other_event_back(
     }
 }
 
-/// Sends more to the queue pair that it is told than fits, and stops at a change of the state of one.
+/// Overruns the queue pair that it is told, and stops when the state of one changes.
 #[test]
 #[ignore = "a process of another test"]
 fn overruns() {
@@ -103,7 +104,7 @@ fn overruns() {
     qp.post_send(&[SendWr::send(1, &[]); 16]).unwrap();
 }
 
-/// False if the victim does not come so far.
+/// False if the victim does not get that far.
 fn overrun_all(time: usize) -> bool {
     let fabric = format!("overrunning-{}-{time}", std::process::id());
     let context = OpenOptions::new().fabric(&fabric).open("loop0").unwrap();
@@ -132,7 +133,7 @@ fn overrun_all(time: usize) -> bool {
 
 #[test]
 fn o04_who_stops_while_it_fails_the_queue_pairs_of_a_queue_leaves_none_that_others_do_not_fail() {
-    // Its first change is that there is its queue pair.
+    // The first change is the creation of its queue pair.
     let stops = (1..).take_while(|&time| overrun_all(time)).count();
     assert!(stops > 3, "it connects first: {stops}");
 }

@@ -1,4 +1,4 @@
-//! Processes that die at each step of what they do, while one that is connected to them goes on and counts.
+//! Tests of processes that die at each step, while a process that is connected to them continues and counts.
 
 use std::iter;
 use std::os::unix::process::ExitStatusExt;
@@ -18,13 +18,13 @@ use crate::inside::chance::Chance;
 use crate::lifecycle::deaths;
 use crate::protocol::steps::{self, Step};
 
-/// Which step it is to die at, by its name, at which time of it, from 0, and by which signal.
+/// The step at which to die, by its name, at which occurrence, from 0, and by which signal.
 const STEP: &str = "DYING_STEP";
 const TIME: &str = "DYING_TIME";
 const SIGNAL: &str = "DYING_SIGNAL";
 
-/// At which times of each step. The first is that of every step; of the others each has one, which depends on the
-/// process, or with `VERIFY_LONG` all.
+/// The occurrences of each step at which to die. The first is used for every step; of the others one, which depends
+/// on the process, or with `VERIFY_LONG` all.
 const TIMES: [usize; 5] = [0, 1, 3, 10, 40];
 
 /// Those of the `nth` step.
@@ -36,11 +36,11 @@ fn times(nth: usize) -> impl Iterator<Item = usize> {
 }
 
 static END: OnceLock<(Step, usize, Signal)> = OnceLock::new();
-/// How often this process has come to it.
+/// How often this process has reached the step.
 static CAME: AtomicUsize = AtomicUsize::new(0);
 
-/// Kills or stops this process at its end. The signal goes to this thread: one to the process may be taken by
-/// another, and this one would go on for a while.
+/// Kills or stops this process at its end. The signal goes to this thread: one to the process may be delivered to
+/// another, and this one would continue for a while.
 #[allow(unsafe_code)]
 fn at_step(step: Step) {
     if let Some(&(end, time, signal)) = END.get() {
@@ -51,17 +51,17 @@ fn at_step(step: Step) {
     }
 }
 
-/// Whether only who asks others for memory, or is asked, comes to a step.
+/// Whether a step occurs only in processes that ask others to move bytes, or that are asked.
 pub const fn asks(step: Step) -> bool {
     matches!(step, Step::Asked | Step::Serving | Step::Served | Step::Answered)
 }
 
-/// A process that is killed, or stops, at a step.
+/// A process that is killed or stopped at a step.
 pub fn mortal(fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
     mortal_at("inside::dying::steps::dies", fabric, step, time, signal)
 }
 
-/// The same, which does what this test does, that calls [`die_there`].
+/// The same, for a process that runs a test which calls [`die_there`].
 pub fn mortal_at(test: &str, fabric: &str, step: Step, time: usize, signal: Signal) -> Actor {
     let (name, time) = (format!("{step:?}"), time.to_string());
     let signal = signal.as_raw().to_string();
@@ -73,7 +73,7 @@ pub fn mortal_at(test: &str, fabric: &str, step: Step, time: usize, signal: Sign
     Actor::start(test, &environment)
 }
 
-/// From here on this process ends, or stops, where its parent said.
+/// From here on this process is killed or stopped where its parent said.
 pub fn die_there() -> (Step, usize, bool) {
     die_with_parent();
     let name = std::env::var(STEP).expect("started by another test");
@@ -90,11 +90,11 @@ pub fn die_there() -> (Step, usize, bool) {
 fn dies() {
     let (step, time, stops) = die_there();
     let outcome = lives(step, time);
-    // What others gave up while it was stopped is refused.
+    // If others gave up on it while it was stopped, its operations are refused.
     assert!(stops || outcome.is_ok(), "{outcome:?}");
 }
 
-/// Does a bit of everything, and sweeps up after others, if it is to come to that.
+/// Uses everything a little, and recovers from the death of others, if the step requires that.
 fn lives(step: Step, time: usize) -> Outcome<()> {
     let context = open();
     let shared = context.device();
@@ -102,7 +102,7 @@ fn lives(step: Step, time: usize) -> Outcome<()> {
     let mut far = Far::new(&context, &pd)?;
     (0..LINES).try_for_each(|_| far.obey(&order()))?;
     let mut chance = Chance::new(time as u64);
-    // Who has something to take over may come late to it, as others do that, too: the first time is waited for.
+    // Other processes may recover first: for the first occurrence it waits.
     let deadline = Instant::now() + PATIENCE / 2;
     let is_to_come = || time == 0 && CAME.load(Relaxed) == 0 && Instant::now() < deadline;
     let mut round = 0;
@@ -121,8 +121,8 @@ fn lives(step: Step, time: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// Does a bit of everything in the same fabric, and dies with a completion queue's lock, or with an event that
-/// it has not raised.
+/// Uses everything a little in the same fabric, and dies with a completion queue's lock, or with an event that it has
+/// not raised.
 #[test]
 #[ignore = "a process of another test"]
 fn leaves_work() {

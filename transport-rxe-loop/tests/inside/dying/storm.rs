@@ -1,9 +1,9 @@
-//! A storm: processes that use everything are killed at random instants, are stopped before, run another program, and
-//! lose the record locks of the fabric's file, again and again, while one that is connected to all of them goes on and
-//! counts.
+//! A stress test: processes that use everything are killed at random instants, are stopped before, exec another
+//! program, and lose the record locks of the fabric's file, again and again, while one that is connected to all of
+//! them continues and counts.
 //!
-//! `STORM_KILLS` says how many, and `STORM_SEED` which instants. Nobody says: so many that everything is counted
-//! twice, or with `VERIFY_LONG` forty times.
+//! `STORM_KILLS` sets the number of kills, and `STORM_SEED` the instants. By default everything is counted twice, or
+//! with `VERIFY_LONG` forty times.
 
 mod survivor;
 mod victim;
@@ -12,7 +12,7 @@ use crate::inside::actor::few_or;
 
 const KILLS: &str = "STORM_KILLS";
 const SEED: &str = "STORM_SEED";
-/// What a victim is told that is to become another program.
+/// The order to exec another program.
 const RUN_ANOTHER: &str = "exec";
 
 fn number(name: &str, otherwise: u64) -> u64 {

@@ -1,5 +1,5 @@
-//! Processes that are stopped at each step of what they do, for longer than anybody waits (X7): whoever goes
-//! on gets what it asks for, or an error, and is not kept; and who is resumed goes on without harm.
+//! Tests of processes that are stopped at each step, for longer than any process waits (X7): others get what they ask
+//! for, or an error, and are not blocked; and a process that is resumed continues without harm.
 
 use std::iter;
 use std::thread;
@@ -27,12 +27,12 @@ use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
 use crate::protocol::steps::Step;
 
-/// Longer than a lock is waited for.
+/// Longer than any wait for a lock.
 const LONG: Duration = Duration::from_millis(2500);
-/// At which time of a step: in the midst of an exchange, mostly.
+/// The occurrence of a step: mostly in the middle of an exchange.
 const TIME: usize = 30;
 
-/// So that many of them fit.
+/// Small, so that many fit.
 const LIMITS: Limits = Limits {
     queue_pairs: 64,
     completion_queues: 64,
@@ -43,7 +43,7 @@ const LIMITS: Limits = Limits {
     bytes: 1 << 20,
 };
 
-/// Who goes on.
+/// The process that continues.
 struct Survivor {
     name: String,
     step: Step,
@@ -73,7 +73,7 @@ impl Survivor {
         Ok(Self { name: name.to_owned(), step, context, pd, channel, cq, ends, victim })
     }
 
-    /// Connects to the victim, and exchanges with it, until that stops; false if it ends.
+    /// Connects to the victim, and exchanges messages until that stops; false if it ends.
     fn works(&mut self, chance: &mut Chance) -> bool {
         let mut addresses: Vec<Address> = Vec::new();
         let deadline = Instant::now() + PATIENCE;
@@ -104,7 +104,7 @@ impl Survivor {
         Ok(())
     }
 
-    /// Everything that a process can do, whatever comes of it.
+    /// All operations of a process, with any outcome.
     fn does_everything(&mut self, chance: &mut Chance) {
         let _ = self.exchange(chance);
         let _ = self.channel.block(Some(Instant::now() + Duration::from_millis(1)));
@@ -115,19 +115,19 @@ impl Survivor {
         let _ = open(&self.name, self.step);
     }
 
-    /// Puts everything that is connected away, and lets the victim go on.
+    /// Destroys everything that is connected, and resumes the victim.
     fn ends(self) {
         let Self { name, step, context, pd, channel, cq, mut ends, victim } = self;
         let _ = ends[0].qp.modify(&QpAttr::to(QpState::Err));
         let _ = ends[1].qp.modify(&QpAttr::to(QpState::Reset));
-        // Memory of the program's is kept for as long as the victim may write to it.
+        // Memory of the program is kept for as long as the victim may write to it.
         if asks(step) {
             victim.signal(Signal::CONT);
         }
         drop((ends, cq, channel));
         victim.signal(Signal::CONT);
         let status = victim.ended();
-        // It may have been stopped before it could be told to whom to connect.
+        // It may have been stopped before it was told to whom to connect.
         assert!([Some(0), Some(NO_ORDERS)].contains(&status.code()), "{step:?}: {status}");
         let fabric = context.device();
         until("nothing is left of it, nor of what was left to it", || {
@@ -146,7 +146,7 @@ fn open(name: &str, step: Step) -> Outcome<Context> {
     Ok(options.open("loop0")?)
 }
 
-/// False if the victim does not come to the step so often.
+/// False if the victim does not reach the step so often.
 fn outlives(step: Step, time: usize) -> bool {
     let mut chance = Chance::new(time as u64);
     let mut me = Survivor::new(&format!("{}-{step:?}-{time}", fabric()), step, time).unwrap();

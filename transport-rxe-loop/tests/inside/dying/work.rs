@@ -1,4 +1,4 @@
-//! What a process does that is going to die: it uses everything.
+//! The work of a process that is going to die: it uses everything.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub const LINES: usize = 4;
 /// As many completions as the ends have outstanding, and may have had in their last lives.
 const CAPACITY: u32 = OUTSTANDING * (2 * LINES as u32 + 2);
 
-/// What the ends of a line have for memory.
+/// The memory of the ends of a line.
 const fn memory(which: usize) -> Memory {
     match which {
         0 | 3 => Memory::Fabric,
@@ -32,7 +32,7 @@ const fn memory(which: usize) -> Memory {
     }
 }
 
-/// Hands everything that a completion queue has to the ends that it is of.
+/// Passes the completions of a queue to their ends.
 pub fn poll(cq: &mut Cq, ends: &mut [End]) -> Outcome<usize> {
     let mut room = [Wc::default(); 32];
     let mut all = 0;
@@ -50,7 +50,7 @@ pub fn poll(cq: &mut Cq, ends: &mut [End]) -> Outcome<usize> {
     }
 }
 
-/// Has the events of a queue held back, now and then, for a while.
+/// Moderates a queue now and then, for a while.
 pub fn moderate(cq: &mut Cq, chance: &mut Chance) -> Outcome<()> {
     if chance.one_in(4) {
         cq.moderate(chance.below(5) as u16, chance.below(3_000) as u16)?;
@@ -58,7 +58,7 @@ pub fn moderate(cq: &mut Cq, chance: &mut Chance) -> Outcome<()> {
     Ok(())
 }
 
-/// So many ends, of which two share their receives.
+/// A number of ends, two of which share their receives.
 pub fn ends(
     pd: &ProtectionDomain,
     cq: &Cq,
@@ -72,7 +72,7 @@ pub fn ends(
     Ok(((0..count).map(end).collect::<Outcome<_>>()?, commons))
 }
 
-/// What is connected to other processes: the first [`LINES`] to the survivor, the last to another victim.
+/// The ends connected to other processes: the first [`LINES`] to the survivor, the last to another victim.
 pub struct Far {
     pub ends: Vec<End>,
     cq: Cq,
@@ -88,7 +88,7 @@ impl Far {
         Ok(Self { ends, cq, channel })
     }
 
-    /// "which peer": connects one of them.
+    /// Obeys an order "which peer": connects one of the ends.
     pub fn obey(&mut self, order: &str) -> Outcome<()> {
         let (which, peer) = order.split_once(' ').expect("which, and to whom");
         self.ends[which.parse::<usize>().unwrap()].connect(peer.parse().unwrap())
@@ -127,7 +127,7 @@ impl Near {
         Ok(Self { ends, cq, channel })
     }
 
-    /// Some rounds, then one of the ends is put away.
+    /// Works some rounds, then destroys one of the ends.
     pub fn work(mut self, chance: &mut Chance) -> Outcome<()> {
         for _ in 0..chance.below(4) {
             self.ends.iter_mut().try_for_each(|end| end.work(chance))?;

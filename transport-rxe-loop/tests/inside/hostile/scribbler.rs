@@ -1,4 +1,4 @@
-//! Who writes all over a fabric's file. It is not attached: it maps the file.
+//! A process that writes all over a fabric's file. It is not attached: it maps the file.
 
 use std::fs::OpenOptions;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::shm::name::FabricPath;
 use crate::shm::plan::Plan;
 use crate::sync::{self, AtomicU32};
 
-/// A number as a stranger might write it: any, a small one, the highest, or close to `seen`.
+/// A corrupted number: any, a small one, the highest, or one close to `seen`.
 fn number_near(chance: &mut Chance, seen: u32) -> u32 {
     match chance.below(6) {
         0 => chance.next() as u32,
@@ -26,11 +26,11 @@ fn number_near(chance: &mut Chance, seen: u32) -> u32 {
     }
 }
 
-/// Where something is: the words that are not 0, as they were found some time ago.
+/// The indices of words that were not 0, as found some time ago.
 struct Used {
-    /// Of the tables, and the header before them.
+    /// In the header and the tables.
     tables: Vec<usize>,
-    /// Of the rings behind them.
+    /// In the rings after them.
     rings: Vec<usize>,
 }
 
@@ -47,7 +47,7 @@ impl Used {
         if part.is_empty() || chance.one_in(16) {
             return chance.below(words);
         }
-        // What is next to it may be 0 now, and not later.
+        // A neighbouring word may be 0 now, and not later.
         (part[chance.below(part.len())] + chance.below(4)) % words
     }
 }
@@ -55,7 +55,7 @@ impl Used {
 fn scribble(words: &[AtomicU32], used: &Used, chance: &mut Chance) {
     let to = used.pick(chance, words.len());
     match chance.below(8) {
-        // Some of another part.
+        // Copies words of another part.
         0 => {
             let from = used.pick(chance, words.len());
             let most = 1 + chance.below(128);
@@ -63,7 +63,7 @@ fn scribble(words: &[AtomicU32], used: &Used, chance: &mut Chance) {
                 sync::store(to, sync::load(from));
             }
         }
-        // Something else for a moment.
+        // Changes a word for a moment.
         1..=4 => {
             let seen = sync::load(&words[to]);
             sync::store(&words[to], number_near(chance, seen));

@@ -1,4 +1,4 @@
-//! Who uses everything, whatever comes of it: within itself, and with whomever it finds.
+//! A process that uses everything, with any outcome: within itself, and with any process that it finds.
 
 #![allow(unsafe_code)]
 
@@ -31,7 +31,7 @@ const PAGE: usize = 4096;
 const OPEN: Access = Access::EVERY.union(Access::MW_BIND);
 const MARK: u64 = 0xc0ff_ee00_c0ff_ee00;
 
-/// Memory, of which the middle is registered, and nobody may write the rest.
+/// Memory whose middle is registered; the rest must not be written.
 struct Canary(Box<[AtomicU64]>);
 
 impl Canary {
@@ -53,13 +53,13 @@ impl Canary {
     }
 }
 
-/// All that a process can have.
+/// All objects that a process can have.
 struct Things {
     a: QueuePair,
     b: QueuePair,
     cq: Cq,
     other: Cq,
-    /// Takes its receives from the shared queue.
+    /// Takes its receives from the shared receive queue.
     c: QueuePair,
     shared: SharedReceiveQueue,
     channel: CompletionChannel,
@@ -87,7 +87,7 @@ impl Things {
         Some(Self { a, b, c, shared, cq, other, channel, owned, heap, window, second, context })
     }
 
-    /// The number of any queue pair that there seems to be.
+    /// The number of any queue pair in the table.
     fn anybody(&self, chance: &mut Chance) -> u32 {
         let qps = self.context.device().engine.qps().all();
         let some = chance.below(qps.len());
@@ -96,7 +96,7 @@ impl Things {
         found.into_iter().find(|&number| number != 0).unwrap_or(0)
     }
 
-    /// The memory of any region that there seems to be.
+    /// The memory of any region in the table.
     fn anywhere(&self, chance: &mut Chance) -> RemoteAddr {
         let mrs = self.context.device().memory.mrs().all();
         let some = chance.below(mrs.len());

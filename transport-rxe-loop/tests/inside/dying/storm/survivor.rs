@@ -1,4 +1,4 @@
-//! The process that goes on: it starts the others, is connected to each, kills them, and counts.
+//! The surviving process: it starts the others, is connected to each, kills them, and counts.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::inside::audit::{self, Estate};
 
 /// Victims at a time; an even number, since two are connected to each other.
 const VICTIMS: usize = 4;
-/// After so many kills nobody is left for a moment, and everything is counted.
+/// After so many kills all victims are killed, and everything is counted.
 const ROUND: u64 = 50;
 
 fn start() -> Actor {
@@ -37,7 +37,7 @@ impl Storm {
 
     /// Ends a victim: mostly by killing it, stopped before or not.
     fn end(&mut self, at: usize) {
-        /// Much shorter than anybody is waited for who is stopped.
+        /// Much shorter than any wait for a stopped process.
         const STOP: usize = 5_000;
         let (how, time) = (self.survivor.chance.below(6), self.survivor.chance.below(STOP));
         let time = Duration::from_micros(time as u64);
@@ -61,10 +61,10 @@ impl Storm {
         }
     }
 
-    /// All are killed, and everything is counted.
+    /// Kills all victims, and counts everything.
     fn take_stock(&mut self) {
         (0..VICTIMS).for_each(|at| self.kill(at));
-        // Whoever was killed in the midst of coming may come a little further.
+        // A victim killed while it attaches may get a little further.
         until("nobody is left", || {
             let _swept = open();
             self.survivor.device.shm.others().count() == 0
@@ -95,7 +95,7 @@ fn survives() {
         me.survivor.work_for(time);
         let at = me.survivor.chance.below(VICTIMS);
         if me.survivor.chance.one_in(8) {
-            // In the midst of coming, perhaps; else one with whom something was exchanged.
+            // Possibly while it attaches; otherwise after messages were exchanged.
         } else if me.survivor.lines[at].mesh().is_none() || !me.survivor.lines[at].has_talked() {
             let deadline = Instant::now() + PATIENCE;
             while me.survivor.lines[at].mesh().is_none() || !me.survivor.lines[at].has_talked() {

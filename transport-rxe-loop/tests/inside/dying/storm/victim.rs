@@ -1,5 +1,5 @@
-//! A process that is going to be killed, or becomes another program; and that now and then opens and closes the fabric's
-//! file.
+//! A process that is going to be killed, or execs another program, and that now and then opens and closes the
+//! fabric's file.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -39,7 +39,7 @@ fn suffers() {
             far.obey(&order).unwrap();
         }
         if chance.one_in(16) {
-            // The system drops all record locks that the process has on it.
+            // Closing the file drops all record locks of the process on it.
             drop(File::open(context.device().shm.path().file()).unwrap());
         }
         far.work(&mut chance).unwrap();
