@@ -49,7 +49,7 @@ enum At {
 /// An aligned 8-byte word for an atomic.
 #[derive(Debug)]
 pub enum Word<'w> {
-    /// In memory that every process maps: atomic instructions are enough.
+    /// In a file that every process which accesses it maps: atomic instructions are enough.
     Mapped(&'w AtomicU64),
     /// In private memory of this process.
     Own(&'w AtomicU64),
