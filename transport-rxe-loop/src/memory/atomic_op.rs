@@ -1,4 +1,4 @@
-//! Atomic operations on a word of this process, and the locks of words that others can't map.
+//! Atomic operations on words of this process, and the locks for words that other processes can't map.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use crate::protocol::lock::Lock;
 use crate::shm::lock::{Backoff, Guard};
 use crate::sync::{self, AtomicU64};
 
-/// How many locks there are. A power of two.
+/// The number of locks. A power of two.
 pub const STRIPES: usize = 64;
 
 pub const LEN: usize = size_of::<u64>();
 
-/// For how long others wait who ask this process for something else, while it waits for a lock on behalf of one. There may
-/// be hundreds of these.
+/// How long an atomic on behalf of another process waits for its lock. Requests of other processes wait meanwhile,
+/// and there may be hundreds of them.
 const SOON: Duration = Duration::from_micros(200);
 
-/// What an atomic does.
+/// An atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicOp {
     CompareSwap {
@@ -28,7 +28,7 @@ pub enum AtomicOp {
     FetchAdd {
         add: u64,
     },
-    /// Says nothing of what the word held.
+    /// Does not return the previous value.
     Store {
         value: u64,
     },
@@ -48,7 +48,7 @@ impl AtomicOp {
     }
 }
 
-/// The lock of a word, by its address in its own process.
+/// The lock of a word, by its address in its owner's process.
 pub fn stripe(memory: &'static Memory, addr: usize) -> &'static Lock {
     &memory.stripes[addr / LEN % STRIPES]
 }
@@ -57,8 +57,8 @@ pub fn lock(memory: &'static Memory, addr: usize) -> Result<Guard<'static>, Trou
     memory.lock(stripe(memory, addr), || {}).map_err(|_| Trouble::NoAnswer)
 }
 
-/// The same as [`apply`], of this process' own word, for others, whom it is not to keep waiting; `None` if it would, or the
-/// word is another's.
+/// As [`apply`](super::atomics::apply), for a word of this process on behalf of another process, and with a bounded
+/// wait for the lock. `None` if it could not be locked in time, or the word is another process'.
 pub fn apply_soon(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> Option<u64> {
     match word {
         Word::Mapped(word) => Some(step.on(word)),

@@ -1,9 +1,8 @@
-//! Atomics, and writes that are one: who else does one on the same eight bytes waits, or uses the same
-//! instructions.
+//! Atomics and atomic writes, wherever the word is.
 //!
-//! Memory that all map is changed by instructions. On any other there is a lock, of many for all addresses,
-//! that whoever does an atomic takes, its own process included. It is taken over from a process that died:
-//! that one had written its word, or not.
+//! Words in memory that every process maps are changed by atomic instructions. For all other memory there is a fixed
+//! set of locks, selected by address, which each atomic takes, also in the owner's process. A lock is taken over from
+//! a dead holder without repair: the word was written, or it was not.
 
 use rustix::io::Errno;
 
@@ -17,7 +16,7 @@ use super::transfer::Trouble;
 use super::{Memory, copier, remote};
 use crate::sync::{self, AtomicU64};
 
-/// Does the step, and says what the word held.
+/// Carries out an operation, and returns the word's previous value.
 #[inline]
 pub fn apply(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> Result<u64, NotDone> {
     match word {
@@ -43,13 +42,14 @@ fn step_far(
     loop {
         let process = match paths.of(memory, far.place) {
             AccessPath::None => return Err(Trouble::NoAnswer.into()),
-            // What is in flight there may write where this does: it is asked for behind that.
+            // An abandoned request in flight there may write to the same memory; the service carries this one out
+            // after it.
             AccessPath::Direct(process)
                 if !is_mapped && !copier::has_abandoned(memory, far.place) =>
             {
                 process
             }
-            // What others change by instructions, only who maps it can.
+            // Other processes change a mapped word by instructions, so only a process that maps it can take part.
             _ => return asking::atomic(memory, far, piece, step),
         };
         let guard = lock(memory, piece.addr)?;
@@ -62,7 +62,7 @@ fn step_far(
     }
 }
 
-/// The step on a word of another process. Its lock is held.
+/// Carries out an operation on a word of another process, whose lock is held.
 fn remote_step(process: Process, at: &Target<'_>, step: AtomicOp) -> Result<u64, Errno> {
     let copy = [AtomicU64::new(0)];
     let stores = matches!(step, AtomicOp::Store { .. });

@@ -1,23 +1,23 @@
-//! What the memory windows of this process are bound to, and how that changes.
+//! Memory windows of this process: what they are bound to, and their transitions.
 //!
 //! | state | its key | left by |
 //! |---|---|---|
-//! | Free | dead | BIND_MW, to To |
-//! | To | alive; or its peer has taken it away, or its region is gone: then it is as Free | LOCAL_INV, to Closing; SEND_WITH_INV of a peer in this process, and RESET and the end of the queue pair, to Free |
-//! | Closing | dead | the LOCAL_INV that began that, to Free |
+//! | Free | invalid | BIND_MW, to To |
+//! | To | valid; once its peer has invalidated it, or its region is gone, the state counts as Free | LOCAL_INV, to Closing; SEND_WITH_INV of a peer in this process, RESET, and the end of the queue pair, to Free |
+//! | Closing | invalid | the same LOCAL_INV, to Free |
 //!
-//! This is in memory of this process' own, by which it judges. What others go by is the window's entry in the
-//! table of regions, [sealed](crate::memory::region). A peer of another process takes the key out of that entry, and can't
-//! change anything else. So here, too, a window's key is alive only while it is there, too: whoever writes to
-//! the entry can kill the key, and no more.
+//! These states are in private memory, and this process judges by them. Other processes use the window's
+//! [sealed](crate::memory::region) entry in the table of regions. A peer in another process invalidates the key by
+//! clearing it in that entry, and can change nothing else. So here, too, a key is valid only while that entry has it:
+//! a process that corrupts the entry can invalidate the key, and no more.
 //!
 //! # Waiting
-//! Once a LOCAL_INV has killed a key, what still goes through it is waited for, as deregistering does, before
-//! the request completes and the window can be bound again. Only the peer of the queue pair that the window is
-//! bound to can be at that. Whoever waits for it has the turn of that queue pair, and its own
-//! [window for copying](crate::memory::copy_guard) closed: two who take each other's keys away do not wait for each
-//! other, and a queue pair that is connected to itself does not wait at all. For a SEND_WITH_INV nobody is
-//! waited for: it is the peer itself that sends it, and has done everything that came before.
+//! After LOCAL_INV has invalidated a key, it waits for copies through the key, as deregistering does. Then the
+//! request completes and the window can be bound again. Only the peer of the queue pair that the window is bound to
+//! can be copying through it. The waiting thread owns the send queue of that queue pair, with its own [copy
+//! guard](crate::memory::copy_guard) closed. So two peers that invalidate each other's keys do not deadlock, and a
+//! queue pair that is connected to itself does not wait. SEND_WITH_INV does not wait: the peer itself sends it, after
+//! it has completed all earlier requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,18 +29,18 @@ use crate::memory::Memory;
 use crate::memory::region::{Bound, RegionEntry, Whose};
 use crate::sync;
 
-/// What a peer may be let do through a window.
+/// Rights that a window can grant.
 const GRANTED: Access = Access::REMOTE.union(Access::FLUSH_GLOBAL).union(Access::FLUSH_PERSISTENT);
-/// What may be asked for besides, and says nothing of a window.
+/// Rights that may be requested as well, and have no effect on a window.
 const IGNORED: Access = Access::LOCAL_WRITE.union(Access::MW_BIND).union(Access::OPTIONAL);
 
-/// A window.
+/// A memory window.
 #[derive(Debug)]
 struct Window {
-    /// The key that it has, or had last.
+    /// Its current or last key.
     key: u32,
     domain: u32,
-    /// Which life of its place in the table this is.
+    /// The generation of its table entry.
     generation: u32,
     state: State,
 }
@@ -53,7 +53,7 @@ enum State {
 }
 
 impl Window {
-    /// What it is bound to.
+    /// Its current state.
     fn state(&self, memory: &'static Memory) -> State {
         match self.state {
             State::To(bound) if !self.is_there(memory) || !is_alive(memory, &bound) => State::Free,
@@ -61,7 +61,7 @@ impl Window {
         }
     }
 
-    /// Whether nobody has taken its key away where all see it.
+    /// Whether its key is still in the shared entry: a peer invalidates it there.
     fn is_there(&self, memory: &'static Memory) -> bool {
         sync::acquire(&memory.mr(self.key >> 8).key) == self.key
     }
@@ -70,10 +70,10 @@ impl Window {
         matches!(self.state(memory), State::To(bound) if bound.qp == qp)
     }
 
-    /// Gives it the key that it says, by which it is bound from now on.
+    /// Binds it, with the key of the entry.
     fn open(&mut self, memory: &'static Memory, entry: &RegionEntry) {
         let (index, holder) = (self.key >> 8, (memory.shm.place(), self.generation));
-        // What it was bound to before may still be there, where a peer took the key away, or a region ended.
+        // The entry may still be set, where a peer invalidated the key or the region was deregistered.
         erase(memory, index);
         entry.write(memory.own(index), holder);
         entry.write(memory.mr(index), holder);
@@ -81,41 +81,41 @@ impl Window {
         self.state = entry.bound.map_or(State::Free, State::To);
     }
 
-    /// Kills its key.
+    /// Invalidates its key.
     fn close(&mut self, memory: &'static Memory, state: State) {
         erase(memory, self.key >> 8);
         self.state = state;
     }
 }
 
-/// Whether the region of this process' lives that a window opens on.
+/// Whether the region of this process that a window is bound to still exists.
 fn is_alive(memory: &'static Memory, bound: &Bound) -> bool {
     bound.is_in(memory.own(bound.region >> 8))
 }
 
-/// Makes the entries of a region or a window speak of nothing any more.
+/// Clears both entries of a region or a window.
 fn erase(memory: &'static Memory, index: u32) {
     RegionEntry::erase(memory.own(index));
     RegionEntry::erase(memory.mr(index));
 }
 
-/// All windows of this process, by their indices. Locked to change one, by who holds a turn, too; and not
-/// while anything is waited for.
+/// All windows of this process, by their indices. Owners of send queues take the lock, too; it is never held during a
+/// wait.
 #[derive(Debug, Default)]
 pub struct Bindings(Mutex<BTreeMap<u32, Window>>);
 
 impl Bindings {
-    /// A window that is not bound.
+    /// Adds a window that is not bound.
     pub fn add(&self, index: u32, generation: u32, key: u32, domain: u32) {
         self.lock().insert(index, Window { key, domain, generation, state: State::Free });
     }
 
-    /// It is gone; its key is the caller's to kill.
+    /// Removes a window. The caller invalidates its key.
     pub fn remove(&self, index: u32) {
         self.lock().remove(&index);
     }
 
-    /// The key that the window at an index has, or had last.
+    /// The current or last key of the window at an index.
     pub fn key(&self, index: u32) -> Option<u32> {
         self.lock().get(&index).map(|window| window.key)
     }
@@ -125,20 +125,20 @@ impl Bindings {
         self.lock().values().any(|window| window.is_bound_to(memory, qp))
     }
 
-    /// Whether a window lies in the region with this key, which lives.
+    /// Whether a window is bound to the registered region with this key.
     pub fn any_in(&self, memory: &'static Memory, region: u32) -> bool {
         let is_in = |window: &Window| matches!(window.state(memory), State::To(bound) if bound.region == region);
         self.lock().values().any(is_in)
     }
 
-    /// Kills the keys of all windows that are bound to a queue pair, whose turn is held.
+    /// Invalidates the keys of all windows that are bound to a queue pair, whose send queue is owned.
     pub fn release(&self, memory: &'static Memory, qp: u32) {
         let mut windows = self.lock();
         let bound = windows.values_mut().filter(|window| window.is_bound_to(memory, qp));
         bound.for_each(|window| window.close(memory, State::Free));
     }
 
-    /// Binds a window to a queue pair of this domain, whose turn is held; false if it can't be bound so.
+    /// Binds a window to a queue pair of this domain, whose send queue is owned; false if it can't be bound so.
     pub fn bind(
         &self,
         memory: &'static Memory,
@@ -154,8 +154,8 @@ impl Bindings {
         entry.map(|entry| window.open(memory, &entry)).is_some()
     }
 
-    /// Begins to take its key away from a window that is bound to a queue pair, whose turn is held; `None`
-    /// if none is that has it.
+    /// Begins to invalidate the key of a window that is bound to a queue pair, whose send queue is owned. `None` if
+    /// no window bound to it has this key.
     pub fn begin_invalidate(&self, memory: &'static Memory, qp: u32, rkey: u32) -> Option<Closing> {
         let mut windows = self.lock();
         let found = windows.get_mut(&(rkey >> 8));
@@ -164,8 +164,8 @@ impl Bindings {
         Some(Closing { index: rkey >> 8, generation: window.generation })
     }
 
-    /// Takes its key away from a window that is bound to a queue pair of this process, for the peer of that
-    /// one, whose turn is held; false if none is that has it.
+    /// Invalidates the key of a window that is bound to a queue pair of this process, on behalf of that one's peer,
+    /// whose send queue is owned. False if no window bound to it has this key.
     pub fn take(&self, memory: &'static Memory, qp: u32, rkey: u32) -> bool {
         let mut windows = self.lock();
         let found = windows.get_mut(&(rkey >> 8));
@@ -173,7 +173,7 @@ impl Bindings {
         window.map(|window| window.close(memory, State::Free)).is_some()
     }
 
-    /// Locked by a test, as by a thread that changes one.
+    /// Holds the lock for a test.
     #[cfg(test)]
     pub fn hold(&self) -> impl Sized + '_ {
         self.lock()
@@ -184,7 +184,7 @@ impl Bindings {
     }
 }
 
-/// What a window will say, if it can be bound so.
+/// The region entry of a window once it is bound; `None` if it can't be bound so.
 fn entry(
     memory: &'static Memory,
     (qp, domain): (u32, u32),
@@ -209,7 +209,7 @@ fn entry(
     })
 }
 
-/// A window whose key a LOCAL_INV has killed, and through which something may still go.
+/// A window whose key LOCAL_INV has invalidated, and through which a copy may still be in flight.
 #[derive(Debug)]
 #[must_use]
 pub struct Closing {
@@ -218,7 +218,8 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Ends it, once nothing goes through the key any more: false if the window was deallocated. It is not bound, either way.
+    /// Ends the LOCAL_INV once no copy uses the key; false if the window was deallocated meanwhile. It is unbound
+    /// either way.
     pub fn finish(self, memory: &Memory) -> bool {
         let mut windows = memory.windows.lock();
         let found = windows.get_mut(&self.index);
@@ -230,8 +231,8 @@ impl Closing {
     }
 }
 
-/// Takes its key away from a window that is bound to a queue pair of another process, at this place; false if none is that
-/// has it.
+/// Invalidates the key of a window that is bound to a queue pair of another process, with this attachment index.
+/// False if no window bound to it has this key.
 pub fn take_from(memory: &Memory, place: Option<u16>, qp: u32, rkey: u32) -> bool {
     let slot = memory.mr(rkey >> 8);
     let found =
@@ -239,6 +240,6 @@ pub fn take_from(memory: &Memory, place: Option<u16>, qp: u32, rkey: u32) -> boo
     let is_its = found
         .and_then(|(entry, ..)| entry.bound)
         .is_some_and(|bound| bound.qp == qp && bound.is_in(memory.mr(bound.region >> 8)));
-    // Of two who take it, one does.
+    // If two threads invalidate it, one of them succeeds.
     is_its && sync::swap_if(&slot.key, rkey, 0).is_ok()
 }

@@ -1,26 +1,27 @@
-//! Copying through the fabric, where the system does not let one process move bytes of another: the owner of
-//! the memory does it itself, by whichever of its threads comes first, most often its
-//! [service thread](crate::lifecycle::service). It judges by what it knows itself of its regions.
+//! Copying by the owner of the memory, through stages in the fabric, where the system does not let one process access
+//! another's memory. Any thread of the owner serves requests, most often its [service
+//! thread](crate::lifecycle::service). It checks keys against its private region entries.
 //!
-//! Who waits for another process so serves others meanwhile: two that wait for each other go on.
+//! A thread that waits for another process serves requests meanwhile, so two processes that wait for each other make
+//! progress.
 //!
-//! # Who waits for whom
-//! A request goes through a [stage](crate::memory::stage) of its asker's own, so nobody waits for what a third process
-//! does. Parts of large messages go through one of the stages that all share; where these are taken for
-//! [longer than a little](asking), in smaller parts through the asker's own. A stage is had for one part, and given back
-//! before the next. Who waits for a stage waits for as long as others of its process [get on](Copier::rounds).
+//! # Stages
+//! Small requests go through a [stage](crate::memory::stage) of the asking process, so none waits for a third
+//! process. Parts of large messages go through one of the shared stages; where these are in use for [too
+//! long](asking), smaller parts go through the process' own. A stage is claimed for one part, and released before the
+//! next. A thread waits for a stage as long as other threads of its process [make progress](Copier::rounds).
 //!
-//! # What is begun is not begun again
-//! Bytes that are copied twice are the same bytes, and the owner copies in the order in which it is asked: so who is
-//! not answered in [time](asking) gives up, and its request is tried again later. An atomic is not: it is
-//! [recalled](crate::protocol::stage::Word::recall), and if it is being carried out by then, [kept](asking::Begun). The
-//! stage stays the request's, and its next try waits for that answer.
+//! # Retries
+//! Copying the same bytes twice is harmless, and the owner carries out requests in the order in which they come. So a
+//! request that is not answered in [time](asking) is given up and retried later. An atomic is not: it is
+//! [recalled](crate::protocol::stage::Word::recall), and if it is being carried out by then, [kept](asking::Begun).
+//! Its request keeps the stage, and the retry waits for that answer.
 //!
 //! # Abandoned requests
-//! A request whose asker gives up, or dies, may still be in flight at the owner. What it writes to may be a receive that
-//! is given back with it: of a shared receive queue, or of a queue pair for datagrams. So the owner is
-//! [marked](crate::protocol::stage::Abandoned) before that, and nobody else writes to receives of its until it has
-//! nothing in flight. A connection's receive needs no mark: nobody but the same peer takes it before RESET, which waits.
+//! A request whose asker gives up, or dies, may still be in flight at the owner. It may write to a receive that is
+//! given back at the same time: of a shared receive queue, or of a UD queue pair. So the owner is first
+//! [marked](crate::protocol::stage::Abandoned), and no other process writes to its receives until it has nothing in
+//! flight. A connection's receive needs no mark: before RESET, which waits, only the same peer takes it.
 
 pub mod asking;
 
@@ -43,47 +44,47 @@ use crate::shm::lock::Backoff;
 use crate::shm::table::shared;
 use crate::sync::{self, AtomicU32};
 
-/// What other processes have for the one at a place.
+/// The shared copying state of one process.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct CopierEntry {
-    /// Who has asked it for something.
+    /// The processes that have asked it for something.
     pub askers: Askers,
-    /// Whether it may still carry out what they have given up.
+    /// Whether a request that was given up may be in flight there.
     pub abandoned: Abandoned,
 }
 
 shared!(CopierEntry);
 
-/// How often in a row it is looked for more to serve.
+/// How many times in a row the large stages are searched for requests.
 const ROUNDS: usize = 64;
 
-/// What this process has for copying on behalf of others.
+/// The private state for copying on behalf of other processes.
 #[derive(Default)]
 pub struct Copier {
-    /// Held by who serves.
+    /// Held while serving.
     serving: Mutex<()>,
-    /// Odd while bytes are copied.
+    /// In-flight marker: odd while bytes are copied.
     copying: Copying,
-    /// How many threads have each stage that this process may use, or try to: its own, then the large ones.
+    /// For each stage that this process may use, its own and then the large ones: how many threads use it or try to.
     in_use: [AtomicU32; OWN + LARGE],
     /// How many threads wait for a stage.
     waiting: AtomicU32,
 }
 
 impl Copier {
-    /// Nobody has asked yet.
+    /// No requests yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// To be opened by a test, as if something were copied for others.
+    /// For tests, which mark a copy as in flight.
     #[cfg(test)]
     pub const fn copying(&self) -> &Copying {
         &self.copying
     }
 
-    /// Waits until what is being copied for others has been.
+    /// Waits for the copies that are in flight for other processes.
     pub fn outwait(&self, shut: &Shut) {
         let mut backoff = Backoff::default();
         shut.wait(&self.copying, || {
@@ -104,13 +105,13 @@ impl Copier {
         }
     }
 
-    /// The stages that this process may use, and how many of its threads have each.
+    /// The stages that this process may use, each with the number of its threads that use it.
     fn mine(&self, memory: &'static Memory) -> impl Iterator<Item = (Stage, &AtomicU32)> {
         let stages = &memory.stages;
         stages.of(memory.shm.place()).chain(stages.large()).zip(&self.in_use)
     }
 
-    /// What changes whenever a stage of this process' own does.
+    /// Changes whenever a stage of this process does.
     fn rounds(memory: &'static Memory) -> [Option<Seen>; OWN] {
         let mut own = memory.stages.of(memory.shm.place());
         [(); OWN].map(|()| own.next().map(|stage| stage.head.word.seen()))
@@ -123,7 +124,7 @@ impl fmt::Debug for Copier {
     }
 }
 
-/// What the process at a place has asked is being carried out, until what this returns is called.
+/// Has a request of a process be in flight until the returned closure is called.
 #[cfg(test)]
 pub fn carry_out_for(memory: &'static Memory, asker: u16) -> impl FnOnce() {
     let serving = memory.copier().serving();
@@ -136,9 +137,9 @@ pub fn carry_out_for(memory: &'static Memory, asker: u16) -> impl FnOnce() {
     }
 }
 
-/// Waits until what others had asked for and given up since is over: their own windows say nothing of it. What dead
-/// processes had asked for, and nobody has begun, is not carried out any more. To be called once the windows of the
-/// living are closed.
+/// Waits for requests that other processes have given up: those processes' own in-flight markers do not cover them.
+/// Cancels requests of dead processes that were not begun. To be called once the copy guards of live processes are
+/// closed.
 pub fn outwait_given_up(memory: &'static Memory) {
     let _serving = memory.copier().serving();
     let (stages, process) = (&memory.stages, this(memory));
@@ -157,7 +158,7 @@ fn this(memory: &'static Memory) -> Option<&'static CopierEntry> {
     memory.copiers.get(usize::from(memory.shm.place()))
 }
 
-/// Does what other processes have asked of this one.
+/// Serves the requests of other processes.
 pub fn serve(memory: &'static Memory) {
     if this(memory).is_some_and(|process| process.askers.any() || process.abandoned.is_marked()) {
         let _serving = memory.copier().serving();
@@ -165,15 +166,15 @@ pub fn serve(memory: &'static Memory) {
     }
 }
 
-/// The same, if no other thread does.
+/// Serves the requests of other processes, unless another thread does.
 pub fn serve_if_nobody_does(memory: &'static Memory) {
     if let Some(_serving) = memory.copier().try_serving() {
         serve_all(memory, ROUNDS);
     }
 }
 
-/// Looks at the large stages so many times at most. Who asks for little waits for one large part of others at most.
-/// No other thread of this process serves.
+/// Searches the large stages at most so many times. A small request waits for at most one large part of others. No
+/// other thread of this process serves.
 fn serve_all(memory: &'static Memory, rounds: usize) {
     clear_abandoned(memory);
     let mut more = serve_askers(memory);
@@ -189,14 +190,14 @@ fn serve_all(memory: &'static Memory, rounds: usize) {
         }
     }
     if let Some(process) = this(memory).filter(|_| more) {
-        // Who was found last may have asked by one of them: they are looked at the next time.
+        // The process that was found last may have asked through one of them: search them at the next call.
         process.askers.add(memory.shm.place());
         memory.shm.call(memory.shm.place());
     }
 }
 
-/// Whether an abandoned request may still be in flight at the process at a place, and write to its receives. To be asked
-/// by who has just taken one, or is about to.
+/// Whether an abandoned request may be in flight at a process, and write to its receives. To be checked after a
+/// receive was taken, or right before.
 #[inline]
 pub fn has_abandoned(memory: &'static Memory, place: u16) -> bool {
     let process = memory.copiers.get(usize::from(place));
@@ -204,7 +205,7 @@ pub fn has_abandoned(memory: &'static Memory, place: u16) -> bool {
         && !(place == memory.shm.place() && is_idle(memory))
 }
 
-/// Whether this process has nothing in flight for others: then it has nothing abandoned, either.
+/// Whether this process has nothing in flight for others, and so nothing abandoned.
 #[cold]
 fn is_idle(memory: &'static Memory) -> bool {
     let serving = memory.copier().try_serving();
@@ -214,14 +215,14 @@ fn is_idle(memory: &'static Memory) -> bool {
     serving.is_some()
 }
 
-/// This process has nothing in flight for others: no thread serves.
+/// Clears the mark: nothing is in flight, as no thread serves.
 fn clear_abandoned(memory: &'static Memory) {
     if let Some(process) = this(memory).filter(|process| process.abandoned.is_marked()) {
         process.abandoned.clear();
     }
 }
 
-/// An abandoned request may be in flight at the process at a place.
+/// Marks that an abandoned request may be in flight at a process.
 #[cold]
 fn mark_abandoned(memory: &'static Memory, place: u16) {
     if let Some(process) = memory.copiers.get(usize::from(place)) {
@@ -230,7 +231,7 @@ fn mark_abandoned(memory: &'static Memory, place: u16) {
     }
 }
 
-/// Leaves a stage in the place of its asker, whatever that one had asked for. True if that is in flight all the same.
+/// Releases a stage on behalf of its asker, in any state. True if the request is still in flight.
 fn give_up(memory: &'static Memory, stage: Stage, seen: Seen) -> bool {
     let is_in_flight = stage.head.word.give_up(seen);
     if is_in_flight {
@@ -239,7 +240,7 @@ fn give_up(memory: &'static Memory, stage: Stage, seen: Seen) -> bool {
     is_in_flight
 }
 
-/// Serves the small stages of who has asked since this was called last; false if nobody has.
+/// Serves the small stages of all processes that have asked since the last call; false if none has.
 fn serve_askers(memory: &'static Memory) -> bool {
     let mut any = false;
     for asker in this(memory).into_iter().flat_map(|process| process.askers.take()) {
@@ -263,7 +264,7 @@ fn serve_one(memory: &'static Memory, stage: Stage) -> bool {
     true
 }
 
-/// Does what is asked. No memory but this process' own regions, as it knows them, is touched.
+/// Carries out a request. It accesses only regions of this process, by their private entries.
 fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
     let Some((request, pieces)) = stage.head.read() else { return (Outcome::Refused, 0) };
     let window = CopyGuard::open_to_own(memory, &memory.copier().copying);
@@ -309,14 +310,14 @@ fn atomic_here(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> (Out
     }
 }
 
-/// Leaves what a dead process has to do with.
+/// Releases the stages of a dead process.
 pub fn sweep(memory: &'static Memory, dead: u16) {
     let stages = memory.stages.all();
     let in_flight_at = stages.filter_map(|stage| stage.head.word.sweep(dead));
     in_flight_at.for_each(|place| mark_abandoned(memory, place));
 }
 
-/// Gives up what dead processes have asked of the process at a place, before what they had taken of that one's is free.
+/// Gives up the requests of dead processes to this owner, before the receives that they had taken from it are freed.
 #[cold]
 pub fn give_up_for_the_dead(memory: &'static Memory, owner: u16) {
     for stage in memory.stages.all() {
@@ -328,19 +329,18 @@ pub fn give_up_for_the_dead(memory: &'static Memory, owner: u16) {
     }
 }
 
-/// Leaves what no thread of this process has to do with, whatever is written there. To be called from time to
-/// time.
+/// Releases stages that no thread of this process uses, whatever their words say. To be called periodically.
 pub fn tidy(memory: &'static Memory) {
     let copier = memory.copier();
     let _serving = copier.serving();
     for (stage, in_use) in copier.mine(memory) {
         let seen = stage.head.word.seen();
-        // Who claims one says so before, and until it has given it up.
+        // A thread that claims a stage is counted before the claim, and until it has given the stage up.
         if seen.asker() == memory.shm.place() && sync::acquire(in_use) == 0 {
             give_up(memory, stage, seen);
         }
     }
-    // Nobody of this process serves meanwhile.
+    // The mutex is held, so no thread of this process serves.
     memory.stages.all().for_each(|stage| stage.head.word.free_orphan(memory.shm.place()));
 }
 

@@ -1,17 +1,16 @@
-//! How bytes get to where they go.
+//! Copying between spans, by the access path of the memory.
 //!
 //! | memory | whose | bytes | atomics |
 //! |---|---|---|---|
-//! | the fabric's | anybody's | copied: it is [mapped](foreign) here | by instructions |
-//! | any other | this process' | copied | by instructions, under a [lock](stripes) |
-//! | any other | another process' | by the [system](remote), from there to here without a stop | read and written by the system, under a lock |
+//! | the fabric's | any process' | copied: it is [mapped](super::foreign) here | by instructions |
+//! | any other | this process' | copied | by instructions, under a [lock](super::atomics) |
+//! | any other | another process' | by the [system](remote), directly | read and written by the system, under a lock |
 //! | any other, where the system refuses | another process' | through the [fabric](copier), by a thread of that process | by that thread, under a lock |
 //!
-//! The system takes the number of a process, which another program may have by then; so it is shown first that it is
+//! The system identifies a process by its pid, which may be reused. So each call first verifies that the process is
 //! the one that has the memory: see [`remote`].
 //!
-//! The last way is taken, too, for every process if the device was
-//! [opened](crate::OpenOptions::copying_by_service) so: that is for trying it.
+//! A device that was [opened](crate::OpenOptions::copying_by_service) so always uses the last path, for testing it.
 
 use std::ops::Range;
 
@@ -21,8 +20,7 @@ use super::transfer::{Order, Transfer, Trouble};
 use super::{Memory, copier, remote};
 use crate::sync;
 
-/// Copies all of `from` to the beginning of `to`, or as much as there is room for. Some of it may have
-/// arrived where this fails.
+/// Copies all of `from` to the beginning of `to`, or as much as fits. If it fails, some bytes may have been copied.
 #[inline]
 pub fn copy(
     memory: &'static Memory,
@@ -49,7 +47,7 @@ fn copy_far(
 ) -> Result<(), Trouble> {
     match (from.far(), to.pieces().far()) {
         (Some(far), None) | (None, Some(far)) => Transfer { memory, far, from, to, order }.run(),
-        // One side is always this process' own.
+        // One side is always this process' own memory.
         _ => Err(Trouble::Fault),
     }
 }
@@ -82,7 +80,8 @@ impl Transfer<'_> {
         let paths = &self.memory.paths;
         loop {
             let process = match paths.of(self.memory, place) {
-                // What is in flight there may write where this does: it is asked for behind that.
+                // An abandoned request in flight there may write to the same memory; the service carries this one out
+                // after it.
                 AccessPath::Direct(process) if !copier::has_abandoned(self.memory, place) => {
                     process
                 }

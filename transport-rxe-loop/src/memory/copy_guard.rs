@@ -1,14 +1,15 @@
-//! The window: open while bytes are moved for a queue pair's requests, and the only place where a key
-//! becomes memory. One of the rooms where `unsafe` lives.
+//! The copy guard: exists while bytes are moved for a queue pair's requests, and is the only place where a key is
+//! resolved to memory. One of the modules with `unsafe`.
 //!
 //! # Why no copy touches memory that was given back
-//! Who moves bytes opens a [`CopyGuard`]: it makes its queue pair's counter odd, fences, and only then
-//! looks at keys. Who deregisters kills the key, fences, and then waits for every counter that is odd to
-//! move on. Whichever comes second sees the other, so when a deregistration returns its key is dead and
-//! nothing moves through it any more.
+//! A thread that moves bytes opens a [`CopyGuard`]: it makes its queue pair's in-flight marker odd, fences, and only
+//! then reads keys. Deregistration invalidates the key, fences, and then waits for every odd marker to change.
+//! Whichever comes second sees the other, so when deregistration returns, its key is invalid and no copy uses it any
+//! more.
 //!
-//! What a [memory window](crate::api::mw) opens on is looked up with the region behind it, which has to live, too: so
-//! nobody goes through one to memory that was given back, however late its own key dies.
+//! The key of a [memory window](crate::memory::binding) is resolved together with the region that it is bound to,
+//! which must be registered: so no copy through a window touches memory that was given back, even if the window's own
+//! key is invalidated later.
 
 #![allow(unsafe_code)]
 
@@ -24,53 +25,53 @@ use crate::memory::sge::{Far, Span, Spans, Target};
 use crate::protocol::window::Copying;
 use crate::sync::{self, AtomicU64};
 
-/// What a peer writes by.
+/// Remote rights to write.
 const WRITING: Access = Access::REMOTE_WRITE.union(Access::REMOTE_ATOMIC);
 
-/// Whose keys a window takes.
+/// Which keys a guard resolves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
     /// Those of every process.
     All,
-    /// Those of this process, which it judges by what it knows itself.
+    /// Those of this process, by its private entries.
     Own,
 }
 
-/// Where memory is that may be used.
+/// Where resolved memory is.
 #[derive(Clone, Copy, Debug)]
 enum At {
-    /// Mapped here, and in a file that others can map, or not.
+    /// Mapped here: this process' own memory, or a file that every process can map.
     Here(usize, Kind),
-    /// In memory of this process' alone, or in a file of its that could not be mapped here.
+    /// Not mapped here: another process' private memory, or a file of its that could not be mapped.
     Far(u16, Kind),
 }
 
-/// Eight bytes for an atomic.
+/// An aligned 8-byte word for an atomic.
 #[derive(Debug)]
 pub enum Word<'w> {
-    /// Mapped by every process that uses it: its instructions are enough.
+    /// In a file that every process which accesses it maps: atomic instructions are enough.
     Mapped(&'w AtomicU64),
-    /// Of this process' alone.
+    /// In private memory of this process.
     Own(&'w AtomicU64),
-    /// Of another process. If `is_mapped` by others, only that one can do the atomic.
+    /// In another process. If others map it (`is_mapped`), only its owner can carry out the atomic.
     Far { far: Far, piece: Span, is_mapped: bool },
 }
 
-/// Stands open while bytes are moved for one queue pair: by whoever holds its turn.
+/// Open while bytes are moved for one queue pair, by the owner of its send queue.
 #[derive(Debug)]
 pub struct CopyGuard<'a> {
     memory: &'static Memory,
     copying: &'a Copying,
-    /// Of a queue pair: the counter that this process goes by.
+    /// The queue pair's marker in private memory, by which this process judges.
     own: Option<&'a Copying>,
     keys: Keys,
-    /// Where it is marked that this looks at other processes' regions, once it does.
+    /// The visit of the foreign records, once one was looked up.
     visit: OnceCell<Visit>,
 }
 
 impl<'a> CopyGuard<'a> {
-    /// Opens that of a queue pair, whose send queue is owned, by its counters: the one in shared memory, and the one that
-    /// this process goes by.
+    /// Opens the guard of a queue pair, whose send queue is owned, with its two in-flight markers: in shared memory,
+    /// and in private memory.
     #[inline]
     pub fn open(memory: &'static Memory, copying: &'a Copying, own: &'a Copying) -> Self {
         own.open_first();
@@ -78,13 +79,13 @@ impl<'a> CopyGuard<'a> {
         Self { memory, copying, own: Some(own), keys: Keys::All, visit: OnceCell::new() }
     }
 
-    /// Opens one through which this process' own regions alone are seen.
+    /// Opens a guard that resolves only this process' own keys.
     pub fn open_to_own(memory: &'static Memory, copying: &'a Copying) -> Self {
         copying.open();
         Self { memory, copying, own: None, keys: Keys::Own, visit: OnceCell::new() }
     }
 
-    /// One of a queue pair that there is not.
+    /// Opens one without a queue pair, for tests.
     #[cfg(test)]
     pub fn open_by(memory: &'static Memory, copying: &'a Copying) -> Self {
         let mut window = Self::open_to_own(memory, copying);
@@ -92,8 +93,8 @@ impl<'a> CopyGuard<'a> {
         window
     }
 
-    /// Adds these pieces, to be read; `None` if a domain may not use them: a key, a range or a right is wrong.
-    /// Spans of no bytes are not looked at (Q6). A list is large, so it is filled where it lies.
+    /// Resolves SGEs to spans to be read, and adds them; `None` if a key, a range or a right is wrong. SGEs of length
+    /// 0 are not checked (Q6). The list is large, so it is filled in place.
     #[inline]
     pub fn source<'w>(
         &'w self,
@@ -105,9 +106,9 @@ impl<'a> CopyGuard<'a> {
         self.grant(into, whose, sges, needs, u64::MAX)
     }
 
-    /// Adds the first `limit` bytes of these pieces, to be written; `None` if a domain may not use them: a key,
-    /// a range or a right is wrong. A piece is judged as a whole, also where only some of it is used; pieces
-    /// past the limit or of no bytes are not looked at (Q6).
+    /// Resolves the first `limit` bytes of SGEs to spans to be written, and adds them; `None` if a key, a range or a
+    /// right is wrong. An SGE is checked as a whole, even if it is used in part; SGEs past the limit or of length 0
+    /// are not checked (Q6).
     #[inline]
     pub fn target<'w>(
         &'w self,
@@ -117,13 +118,13 @@ impl<'a> CopyGuard<'a> {
         needs: Access,
         limit: u64,
     ) -> Option<()> {
-        // SAFETY: the regions have LOCAL_WRITE, for which `register` asks that they be writable.
+        // SAFETY: all spans added below have LOCAL_WRITE, for which `register` requires that the memory be writable.
         let pieces = unsafe { into.pieces_mut() };
         self.grant(pieces, whose, sges, needs | Access::LOCAL_WRITE, limit)
     }
 
-    /// The eight bytes at an address, to be changed in one step; `None` if they are not aligned, or may not
-    /// be used so.
+    /// Resolves an aligned 8-byte word for an atomic; `None` if it is not aligned, or a key, a range or a right is
+    /// wrong.
     pub fn word(&self, whose: Whose, at: RemoteAddr, needs: Access) -> Option<Word<'_>> {
         const LEN: u32 = size_of::<AtomicU64>() as u32;
         let needs = needs | Access::LOCAL_WRITE;
@@ -131,11 +132,11 @@ impl<'a> CopyGuard<'a> {
             return None;
         }
         match self.find(whose, at.rkey, at.addr, LEN.into(), needs)? {
-            // A mapping starts at a page, but nobody says that it did in its owner's process.
+            // A mapping here starts at a page, but the owner's process may claim another base.
             At::Here(addr, kind) if addr.is_multiple_of(LEN as usize) => {
-                // SAFETY: aligned; inside a region whose key is alive and which has LOCAL_WRITE, so its
-                // owner keeps it mapped, writable and shared as `register` asks; deregistering, or unmapping
-                // what is mapped here, waits until this window, which is borrowed, is closed.
+                // SAFETY: aligned, and inside a region whose key is valid and which has LOCAL_WRITE. Its owner keeps
+                // it mapped, writable and shared as `register` requires, or this process maps its file. Deregistering
+                // and unmapping wait until this guard, which is borrowed, is closed.
                 let word = unsafe { AtomicU64::from_ptr(addr as *mut u64) };
                 Some(if kind == Kind::Fabric { Word::Mapped(word) } else { Word::Own(word) })
             }
@@ -148,7 +149,7 @@ impl<'a> CopyGuard<'a> {
         }
     }
 
-    /// Whether a key is one that may be used so, wherever its memory is.
+    /// Whether a key is valid for this use, wherever its memory is.
     pub fn knows(&self, whose: Whose, key: u32, needs: Access) -> bool {
         let own = RegionEntry::read(self.memory.own(key >> 8), key);
         let facts = own.or_else(|| Some(self.foreign(key)?.facts));
@@ -170,10 +171,10 @@ impl<'a> CopyGuard<'a> {
             if len == 0 {
                 continue;
             }
-            // All of the piece, whatever of it is used.
+            // All of the SGE is checked, however much of it is used.
             if self.is_own(whose, sge.lkey, sge.addr, sge.length.into(), needs)? {
-                // SAFETY: the range is inside a region whose key is alive, so its owner keeps it mapped
-                // and shared as `register` asks; deregistering waits until this window is closed.
+                // SAFETY: the range is inside a region whose key is valid, so its owner keeps it mapped and shared as
+                // `register` requires; deregistering waits until this guard is closed.
                 unsafe { pieces.push(sge.addr as usize, len as u32) };
             } else {
                 self.grant_foreign(pieces, whose, sge, len as u32, needs)?;
@@ -193,8 +194,8 @@ impl<'a> CopyGuard<'a> {
         needs: Access,
     ) -> Option<()> {
         match self.find_foreign(whose, lkey, addr, length.into(), needs)? {
-            // SAFETY: the range is inside what is mapped here of a region whose key is alive; it stays mapped
-            // until this window is closed, which holds the visit that found it.
+            // SAFETY: the range is inside the mapping of a region whose key is valid; it stays mapped until this
+            // guard is closed, which holds the visit that found it.
             At::Here(addr, _) => unsafe { pieces.push(addr, len) },
             At::Far(place, _) => {
                 let far = Far { place, whose, needs };
@@ -204,8 +205,7 @@ impl<'a> CopyGuard<'a> {
         Some(())
     }
 
-    /// Whether so many bytes at an address are this process' own, as its own table says; `None` if
-    /// they are, and may not be used so.
+    /// Whether the bytes are this process' own, by its private entries; `None` if they are, and may not be used so.
     #[inline]
     fn is_own(&self, whose: Whose, key: u32, addr: u64, len: u64, needs: Access) -> Option<bool> {
         let Some(facts) = RegionEntry::read(self.memory.own(key >> 8), key) else {
@@ -217,7 +217,7 @@ impl<'a> CopyGuard<'a> {
         Some(true)
     }
 
-    /// Nothing if so many bytes at an address may not be used so through a memory window of this process'.
+    /// `None` if the bytes may not be used so through a memory window of this process.
     #[cold]
     fn is_in_own_window(
         &self,
@@ -229,20 +229,20 @@ impl<'a> CopyGuard<'a> {
     ) -> Option<()> {
         let facts = RegionEntry::read(self.memory.own(key >> 8), key)?;
         let bound = facts.bound(whose, addr, len, needs)?;
-        // Another process that takes the key away can do it there alone.
+        // Another process invalidates the key in the shared entry only.
         let is_alive = sync::acquire(&self.memory.mr(facts.key >> 8).key) == facts.key;
-        // Whatever was read of a window that is being bound again: it is memory of this region that lives.
+        // The entry may be torn while the window is being bound again: the range is checked against a valid region.
         let slot = self.memory.own(bound.region >> 8);
         let region =
             RegionEntry::read(slot, bound.region).filter(|region| region.bound.is_none())?;
         let is_in_region = region.within(addr, len).is_some();
-        // What binding asked of the region, too.
+        // The check of binding, repeated.
         let writes = needs.intersects(Access::LOCAL_WRITE | WRITING);
         let may_write = !writes || region.access.contains(Access::LOCAL_WRITE);
         (is_alive && is_in_region && may_write && bound.is_in(slot)).then_some(())
     }
 
-    /// Where so many bytes at an address are.
+    /// Finds where the bytes are.
     #[inline]
     fn find(&self, whose: Whose, key: u32, addr: u64, len: u64, needs: Access) -> Option<At> {
         if self.is_own(whose, key, addr, len, needs)? {
@@ -275,7 +275,7 @@ impl<'a> CopyGuard<'a> {
         })
     }
 
-    /// What is known of another process' region.
+    /// The record of another process' region.
     fn foreign(&self, key: u32) -> Option<&Record> {
         if key == 0 || self.keys == Keys::Own {
             return None;

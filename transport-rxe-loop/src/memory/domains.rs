@@ -1,15 +1,15 @@
-//! Numbers of protection domains. A queue pair reaches the memory of its domain by this number alone, so no other domain
-//! gets it for as long as anything bears it.
+//! Numbers of protection domains. A queue pair accesses the memory of its domain by this number alone, so a number is
+//! not reused while any object has it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many bits of a number are the domain's; those above say which process has it.
+/// The bits of a number that count domains; those above are the process.
 pub const BITS: u32 = 24;
-/// How many domains a process can have.
+/// The most domains that a process can have.
 pub const MAX: u32 = 1 << BITS;
 
-/// The numbers of one process.
+/// The domain numbers of one process.
 #[derive(Debug)]
 pub struct Domains {
     given: Mutex<Given>,
@@ -18,18 +18,18 @@ pub struct Domains {
 
 #[derive(Debug, Default)]
 struct Given {
-    /// Where to look for a free one first, so that each is left alone for as long as there are others.
+    /// Where the search for a free number starts, so that a freed one is reused as late as possible.
     next: u32,
     used: BTreeSet<u32>,
 }
 
 impl Domains {
-    /// As many as `max`, from 0 on, of which none is in use.
+    /// The numbers from 0 to `max`, exclusive, all free.
     pub const fn new(max: u32) -> Self {
         Self { given: Mutex::new(Given { next: 0, used: BTreeSet::new() }), max }
     }
 
-    /// A number that is not in use, unless all are.
+    /// Takes a free number; `None` if all are in use.
     pub fn take(&self) -> Option<u32> {
         let mut given = self.lock();
         let free = |number: &u32| !given.used.contains(number);
@@ -39,12 +39,12 @@ impl Domains {
         Some(number)
     }
 
-    /// A number is free again: nothing bears it.
+    /// Frees a number that no object has any more.
     pub fn give_back(&self, number: u32) {
         self.lock().used.remove(&number);
     }
 
-    /// As if so many had been taken and given back that it is `number`'s turn.
+    /// Has the next search start at `number`.
     #[cfg(test)]
     pub fn go_on_at(&self, number: u32) {
         self.lock().next = number;

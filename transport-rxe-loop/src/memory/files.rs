@@ -1,6 +1,6 @@
-//! The files that regions of the fabric's own memory lie in, one each, beside the fabric's. All bytes of one
-//! are reserved when it is made, so that using them can't fail later; and given back when the region goes,
-//! even if others still map it.
+//! Files of regions that the device allocated, one for each region, beside the fabric's file. All bytes of a file are
+//! reserved when it is created, so that no later access can fail; they are freed when the region is deregistered,
+//! even if other processes still map them.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ use crate::shm::mapping::Mapping;
 
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Makes the file of a new region, and maps it.
+/// Creates and maps the file of a new region.
 ///
 /// # Errors
-/// There is no room, or what the system says; nothing is left behind.
+/// Shared memory is full, or the system fails; no file is left behind.
 pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
     if let Some(limit) = file::size_limit(len as u64) {
         return Err(RegisterError::FileSizeLimit { len, limit });
@@ -40,7 +40,7 @@ pub fn make(path: &Path, len: usize) -> Result<Mapping, RegisterError> {
     })
 }
 
-/// A new file of this name. One that has it is of somebody who died and had the region's place before.
+/// Creates a file. An existing one was left by a dead process that had the same table entry.
 fn create(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let create = || above_streams(|| retry_on_intr(|| open(path, flags, MODE)));
@@ -54,21 +54,21 @@ fn create(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 fn prepare(file: BorrowedFd<'_>, len: usize) -> Result<Mapping, Errno> {
-    // Whatever the umask left of the mode.
+    // The umask may have removed bits of the mode.
     fchmod(file, MODE)?;
     reserve(file, len as u64)?;
     Mapping::of_file(file, len)
 }
 
-/// Makes sure of all bytes of a file. Where there can't be so many, others do not have to do without while
-/// that is found out.
+/// Reserves all bytes of a file. Free space is checked first, so that a large failing attempt does not exhaust it for
+/// others.
 fn reserve(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
-    /// What may be tried in vain.
+    /// The largest reservation that is attempted without a check.
     const LITTLE: u64 = 1 << 20;
     if len > LITTLE {
         let system = fstatvfs(file)?;
         let left = system.f_bavail.saturating_mul(system.f_frsize);
-        // Without blocks there is no limit.
+        // A file system that reports no blocks has no limit.
         if system.f_blocks != 0 && left < missing(file, len)? {
             return Err(Errno::NOSPC);
         }
@@ -76,23 +76,23 @@ fn reserve(file: BorrowedFd<'_>, len: u64) -> Result<(), Errno> {
     file::fill(file, len)
 }
 
-/// How many of so many bytes a file does not have yet.
+/// How many of the first `len` bytes are not reserved yet.
 fn missing(file: BorrowedFd<'_>, len: u64) -> Result<u64, Errno> {
-    /// Bytes of what `st_blocks` counts.
+    /// The unit of `st_blocks`, in bytes.
     const BLOCK: u64 = 512;
     Ok(len.saturating_sub(u64::try_from(fstat(file)?.st_blocks).unwrap_or(0) * BLOCK))
 }
 
-/// Gives the memory of one's own region back, once nobody uses it.
+/// Frees the memory of this process' own region, which no copy uses any more.
 pub fn end(path: &Path, memory: &Mapping) {
     memory.give_back();
     let _ = unlink(path);
 }
 
-/// Maps the file of another's region.
+/// Maps the file of another process' region.
 ///
 /// # Errors
-/// What has the name is no file of this user's with so many bytes, or what the system says.
+/// The file is not a regular file of this user with so many bytes, or the system fails.
 pub fn map(path: &Path, len: usize) -> Result<Mapping, Errno> {
     let file = find(path)?;
     let stat = fstat(&file)?;
@@ -100,12 +100,12 @@ pub fn map(path: &Path, len: usize) -> Result<Mapping, Errno> {
     if stat.st_uid != rustix::process::geteuid().as_raw() || has < len as u64 {
         return Err(Errno::PERM);
     }
-    // They are all there, if it was made as it should be.
+    // All of them are reserved already, if the file was created by `make`.
     reserve(file.as_fd(), len as u64)?;
     Mapping::of_file(file.as_fd(), len)
 }
 
-/// Opens what has this name, if it is a file.
+/// Opens a regular file.
 fn find(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = above_streams(|| retry_on_intr(|| open(path, flags, Mode::empty())))?;
@@ -115,7 +115,7 @@ fn find(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Removes the file of a region whose owner died, and gives its bytes back, whoever still maps them.
+/// Removes the file of a dead process' region, and frees its bytes even if other processes map them.
 pub fn remove(path: &Path) {
     if let Ok(file) = find(path) {
         let all = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;

@@ -1,12 +1,12 @@
-//! What this process knows of the regions and windows of others: a record for each that it has used, with
-//! the file of the region mapped, if it lies in one. One of the rooms where `unsafe` lives.
+//! Records of other processes' regions and windows: one for each that this process has used, with the region's file
+//! mapped, if it has one. One of the modules with `unsafe`.
 //!
-//! A record is good for as long as the region's entry in the table has its key and its seal, and there is
-//! nothing to look up but these two. Once that is over, the record is taken out of its place, and
-//! what it has mapped is unmapped when every [`Visit`] has ended that may have found it before.
+//! A record is valid as long as the region's entry in the table has the record's key and seal; a lookup compares only
+//! these two. A record that is no longer valid is removed from its slot, and its mapping is unmapped once every
+//! [`Visit`] has ended that may have found it.
 //!
-//! Counts, places and records are in memory of this process' alone, so that no content of the shared one can take
-//! memory away from under a copy. Their [protocol](crate::protocol::visits) says why none is.
+//! Visit counts, slots and records are in private memory, so that no content of shared memory can cause a mapping to
+//! be unmapped during a copy. Their [protocol](crate::protocol::visits) shows why none is.
 
 #![allow(unsafe_code)]
 
@@ -22,26 +22,26 @@ use crate::protocol::visits::{self, Retired, Visits};
 use crate::shm::mapping::Mapping;
 use crate::sync::{self, AtomicPtr};
 
-/// A region of another process, or a window on one.
+/// A region of another process, or a window of it.
 #[derive(Debug)]
 pub struct Record {
     pub facts: RegionEntry,
-    /// The place of its process.
+    /// The attachment index of its process.
     pub place: u16,
     seal: u64,
-    /// Its file, if it has one that could be mapped. Else its bytes are reached in its owner's process, as if
-    /// they were that one's alone.
+    /// Its file, if it has one that could be mapped. Otherwise its bytes are accessed in its owner's process, like
+    /// private memory.
     pub memory: Option<Mapping>,
 }
 
 impl Record {
-    /// Whether the entry in the table still says what is recorded here.
+    /// Whether the entry in the table still has this key and seal.
     fn is_current(&self, memory: &'static Memory) -> bool {
         let slot = memory.mr(self.facts.key >> 8);
         sync::acquire(&slot.key) == self.facts.key && sync::load(&slot.seal) == self.seal
     }
 
-    /// Whether it is the region that a window was bound to.
+    /// Whether it is the region that a window is bound to.
     pub fn is_behind(&self, window: &Self, bound: &Bound) -> bool {
         let (mine, its) = (&self.facts, &window.facts);
         let is_its = (self.place, mine.domain) == (window.place, its.domain);
@@ -51,38 +51,38 @@ impl Record {
 
 #[derive(Default)]
 struct Known {
-    /// Where there is a record.
+    /// The indices that have a record.
     places: Vec<u32>,
-    /// Those that were taken out of their places. Each was made by `learn`, from a box.
+    /// Records that were removed. Each was made by `learn`, from a box.
     retired: Retired<AtomicPtr<Record>>,
 }
 
 /// All records.
 pub struct Foreign {
     visits: Visits,
-    /// By the index of the region. There are none before the first region of another process is used.
+    /// By region index. Allocated when the first region of another process is used.
     places: OnceLock<Box<[AtomicPtr<Record>]>>,
     known: Mutex<Known>,
 }
 
 impl Foreign {
-    /// Nothing is known yet.
+    /// No records yet.
     pub fn new() -> Self {
         Self { visits: Visits::new(), places: OnceLock::new(), known: Mutex::default() }
     }
 
-    /// Begins to look for records. Visitors with other numbers are less in each other's way.
+    /// Begins a visit. Visits with different numbers rarely contend.
     pub fn visit(&'static self, number: usize) -> Visit {
         Visit { foreign: self, _while: self.visits.enter(number) }
     }
 
-    /// Forgets what others have deregistered, and unmaps it as soon as nobody copies to or from it. To be called
-    /// from time to time; true if something could not be unmapped yet.
+    /// Removes the records of regions that were deregistered, and unmaps them once no copy uses them. To be called
+    /// periodically; true if something could not be unmapped yet.
     pub fn tidy(&self, memory: &'static Memory) -> bool {
         let Some(places) = self.places.get() else { return false };
         let mut known = self.lock();
         let kept = mem::take(&mut known.places).into_iter().filter(|&index| {
-            // SAFETY: records in their places are retired under the mutex alone, which is held.
+            // SAFETY: a record in its slot is retired only under the mutex, which is held.
             let record = unsafe { sync::acquire(&places[index as usize]).as_ref() };
             let is_current = record.is_some_and(|record| record.is_current(memory));
             if !is_current {
@@ -93,8 +93,8 @@ impl Foreign {
         let kept = kept.collect();
         known.places = kept;
         known.retired.free(&self.visits, |mut record| {
-            // SAFETY: made by `learn`, from a box. It was in its place and left it, once; and every visit
-            // that may have found it there has ended since.
+            // SAFETY: made by `learn`, from a box. It was in its slot and was removed once, and every visit that may
+            // have found it there has ended since.
             drop(unsafe { Box::from_raw(*record.get_mut()) });
         })
     }
@@ -111,16 +111,16 @@ impl Foreign {
         let mut known = self.lock();
         let (facts, (process, generation), seal) = RegionEntry::read_sealed(memory.mr(index), key)?;
         if process == memory.shm.place() {
-            // This process knows its own.
+            // Keys of this process are resolved by its private entries.
             return None;
         }
         let learned = sync::acquire(place);
-        // SAFETY: records in their places are retired under the mutex alone, which is held.
+        // SAFETY: a record in its slot is retired only under the mutex, which is held.
         if unsafe { learned.as_ref() }.is_some_and(|record| record.is_current(memory)) {
             return Some(learned);
         }
         let memory = match (facts.kind, usize::try_from(facts.len)) {
-            // What a window opens on is reached by way of its region.
+            // A window is accessed through the record of its region.
             (Kind::Fabric, Ok(len)) if facts.bound.is_none() => {
                 files::map(&memory.shm.path().memory(index, generation), len).ok()
             }
@@ -140,7 +140,7 @@ impl Foreign {
 }
 
 impl Known {
-    /// Puts a record, or none, in the place of another, or none.
+    /// Replaces the record in a slot, either of which may be null.
     fn retire(&mut self, place: &AtomicPtr<Record>, next: *mut Record) {
         let before = sync::acquire(place);
         sync::release(place, next);
@@ -156,7 +156,7 @@ impl fmt::Debug for Foreign {
     }
 }
 
-/// While there is one, what it finds stays mapped.
+/// While it exists, the records that it finds stay mapped.
 #[derive(Debug)]
 pub struct Visit {
     foreign: &'static Foreign,
@@ -164,7 +164,7 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// What is known of the region with this key, which is not 0; `None` if nobody else has one.
+    /// The record of the region with this key, which is not 0; `None` if no other process has one.
     #[inline]
     pub fn find(&self, memory: &'static Memory, key: u32) -> Option<&Record> {
         let mrs = &memory.mrs;
@@ -173,8 +173,8 @@ impl Visit {
             .places
             .get_or_init(|| (0..mrs.len()).map(|_| AtomicPtr::new(null_mut())).collect());
         let place = &places[mrs.index(key >> 8) as usize];
-        // SAFETY: what is in its place is a record. When it leaves that, it is kept until this visit, which
-        // began before and is borrowed, has ended.
+        // SAFETY: a pointer in a slot is null or a record. After it is removed, it is kept until this visit has
+        // ended, which began before and is borrowed.
         let known = unsafe { sync::acquire(place).as_ref() };
         if let Some(record) =
             known.filter(|record| record.facts.key == key && record.is_current(memory))

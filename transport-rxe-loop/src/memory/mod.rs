@@ -1,10 +1,10 @@
-//! Memory of programs: which key stands for which bytes, with which rights, and moving them, in this process or another.
+//! Registered memory: which bytes a key names, with which rights, and moving them within this process or to another.
 //!
-//! [`Memory`] is what a process has for that. It owns the table of [regions](region), of which each process keeps its own
-//! entries once more in memory that nobody else writes; what is known of the regions of [others](foreign); how each other
-//! process is [reached](paths); and the [stages](stage) by which they ask each other to [copy](copier). A key becomes memory
-//! only while a [`CopyGuard`](copy_guard) is there, which says that bytes are being moved: so who takes memory back can wait
-//! until they are not.
+//! [`Memory`] is the per-process state of this layer. It owns the table of [regions](region), of which each process
+//! keeps its own entries a second time in private memory; the records of [other processes' regions](foreign); the
+//! [access path](paths) to each other process; and the [stages](stage) through which processes ask each other to
+//! [copy](copier). A key is resolved to memory only under a [`CopyGuard`](copy_guard), so deregistration can wait
+//! until no copy uses the key.
 
 pub mod atomic_op;
 pub mod atomics;
@@ -45,15 +45,15 @@ use crate::shm::owners::Owners;
 use crate::shm::plan::Plan;
 use crate::shm::table::{Entry, Table};
 
-/// What a process has for reaching memory.
+/// The per-process state of this layer.
 pub struct Memory {
     pub shm: &'static Shm,
     mrs: Table<MrSlot>,
     copiers: &'static [CopierEntry],
-    /// Held by who does an atomic on memory that others can't map: see [`atomics`].
+    /// Locks for atomics on memory that other processes can't map: see [`atomics`].
     stripes: &'static [Lock],
     stages: Stages,
-    /// What this process says to itself of its regions.
+    /// The entries of this process' regions, in private memory.
     own: &'static [MrSlot],
     foreign: Foreign,
     paths: AccessPaths,
@@ -62,7 +62,7 @@ pub struct Memory {
     domains: Domains,
 }
 
-/// Its tables.
+/// Its tables in the fabric.
 #[derive(Debug)]
 pub struct Tables {
     mrs: Table<MrSlot>,
@@ -72,7 +72,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Places those of so many regions and processes; `None` if the memory is too small.
+    /// Places the tables for so many regions and processes; `None` if the memory is too small.
     pub fn place(plan: &mut Plan, regions: u32, processes: u32) -> Option<Self> {
         let mrs = Table::place(plan, regions);
         let copiers = plan.table(processes as usize);
@@ -83,14 +83,15 @@ impl Tables {
 }
 
 impl Memory {
-    /// What a process has that begins to use these tables. With `by_service` other processes always copy by themselves.
+    /// The state of a process that begins to use these tables. With `by_service` other processes always copy by
+    /// themselves.
     ///
     /// # Errors
-    /// The system gives no memory.
+    /// The system is out of memory.
     pub fn new(shm: &'static Shm, tables: Tables, by_service: bool) -> Result<Self, Errno> {
         let Tables { mrs, copiers, stripes, stages } = tables;
         let regions = mrs.len() as usize;
-        // Pages of it that nobody touches cost nothing.
+        // Pages that are never touched cost nothing.
         let own = Box::leak(Box::new(Mapping::new(regions * size_of::<MrSlot>())?));
         let own = own.slice(0, regions).ok_or(Errno::NOMEM)?;
         remote::allow();
@@ -115,13 +116,13 @@ impl Memory {
         })
     }
 
-    /// The memory region at an index. Any is harmless.
+    /// The shared entry of the region at an index. Any index is valid.
     #[inline]
     pub fn mr(&self, index: u32) -> &'static MrSlot {
         self.mrs.at(index)
     }
 
-    /// What this process says to itself of its region at an index. Any is harmless.
+    /// The private entry of this process' region at an index. Any index is valid.
     #[inline]
     pub fn own(&self, index: u32) -> &'static MrSlot {
         &self.own[index as usize & (self.own.len() - 1)]
@@ -133,25 +134,25 @@ impl Memory {
         &self.mrs
     }
 
-    /// What each process says of its copying.
+    /// The shared copying state of each process.
     #[cfg(test)]
     pub const fn copiers(&self) -> &'static [CopierEntry] {
         self.copiers
     }
 
-    /// The locks of those who do an atomic.
+    /// The locks for atomics.
     #[cfg(test)]
     pub const fn stripes(&self) -> &'static [Lock] {
         self.stripes
     }
 
-    /// By which processes ask each other to copy.
+    /// The stages through which processes ask each other to copy.
     #[cfg(test)]
     pub const fn stages(&self) -> &Stages {
         &self.stages
     }
 
-    /// How other processes are reached.
+    /// The access path to each other process.
     #[cfg(test)]
     pub const fn paths(&self) -> &AccessPaths {
         &self.paths
@@ -163,42 +164,42 @@ impl Memory {
         &self.domains
     }
 
-    /// What it knows of other processes' regions.
+    /// The records of other processes' regions.
     #[inline]
     pub const fn foreign(&self) -> &Foreign {
         &self.foreign
     }
 
-    /// What its memory windows are bound to.
+    /// The bindings of this process' memory windows.
     pub const fn windows(&self) -> &Bindings {
         &self.windows
     }
 
-    /// What copies where the system refuses.
+    /// The copying on behalf of other processes.
     pub const fn copier(&self) -> &Copier {
         &self.copier
     }
 
-    /// The number of a new protection domain, which no other process gives, and nobody else while it is in use.
-    /// Never 0, which zeros would name. `None` if all are in use, or in a forked child.
+    /// A number for a new protection domain, unique in the fabric while it is in use, and never 0. `None` if all are
+    /// in use, or in a forked child.
     pub fn next_domain(&self) -> Option<u32> {
-        // What the parent's threads were in the midst of stays so in a child.
+        // In a forked child the mutex may stay locked for ever: a thread of the parent may have held it.
         let number = self.shm.is_ours().then(|| self.domains.take())??;
         Some((u32::from(self.shm.place()) + 1) << domains::BITS | number)
     }
 
-    /// Nothing bears the number of a protection domain any more.
+    /// Frees the number of a protection domain, which no object uses any more.
     pub fn end_domain(&self, number: u32) {
         if self.shm.is_ours() {
             self.domains.give_back(number % domains::MAX);
         }
     }
 
-    /// Waits for a lock, as [`Guard::take`] does, and serves others who ask this process meanwhile: they have nothing to
-    /// do with who holds it.
+    /// Waits for a lock, as [`Guard::take`] does. Meanwhile it serves requests of other processes, which do not
+    /// depend on the lock's holder.
     ///
     /// # Errors
-    /// Somebody who lives does not give it back.
+    /// A live holder does not release the lock.
     #[inline]
     pub fn lock<'a>(
         &'static self,
@@ -208,21 +209,21 @@ impl Memory {
         self.shm.lock(lock, || copier::serve_if_nobody_does(self), repair)
     }
 
-    /// A process seems to have died.
+    /// Has the service thread check for dead processes.
     fn suspect(&self) {
-        // Where there can be no thread, the next who attaches looks.
+        // If no thread can be started, the next process that attaches checks.
         let _ = self.shm.watch();
     }
 
-    /// Forgets what is over. To be called from time to time, while no send queue is owned and nothing copied; true if
-    /// something is left for the next time.
+    /// Releases what is no longer needed. To be called periodically, while no send queue is owned and nothing is
+    /// copied; true if something has to stay until the next call.
     pub fn tidy(&'static self) -> bool {
         copier::tidy(self);
         self.foreign.tidy(self)
     }
 }
 
-/// Regions and windows, their files, what was asked of copiers, and locks of words.
+/// Regions and windows with their files, requests to copiers, and the locks for atomics.
 impl Owners for &'static Memory {
     fn inherit(&self, dead: Owner) {
         let held = self.stripes.iter().filter(|lock| lock.holder() == Some(dead));

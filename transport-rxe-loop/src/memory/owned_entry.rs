@@ -1,4 +1,4 @@
-//! Entries of the table of regions that this process has, and their keys: from being claimed to being given back.
+//! An owned entry in the table of regions, and its key: claimed, written, invalidated, freed.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::region::RegionEntry;
 use crate::error::RegisterError;
 use crate::shm::table::Entry;
 
-/// An entry in the table of regions.
+/// An entry in the table of regions. Dropping it frees it.
 #[derive(Debug)]
 pub struct OwnedEntry {
     pub memory: &'static Memory,
@@ -16,10 +16,10 @@ pub struct OwnedEntry {
 }
 
 impl OwnedEntry {
-    /// Claims one.
+    /// Claims a free entry.
     ///
     /// # Errors
-    /// All are taken, or the device is the parent process'.
+    /// All are in use, or this is a forked child.
     pub fn claim(memory: &'static Memory) -> Result<Self, RegisterError> {
         if !memory.shm.is_ours() {
             return Err(RegisterError::Forked);
@@ -29,26 +29,26 @@ impl OwnedEntry {
         Ok(Self { memory, index, generation })
     }
 
-    /// The low byte of a key tells it from the last ones of its entry, and keeps it from being 0.
+    /// Its key. The low byte distinguishes it from the last keys of the same entry, and is never 0.
     pub const fn key(&self) -> u32 {
         self.index << 8 | (1 + self.generation % 255)
     }
 
-    /// Says what the key is for.
+    /// Writes the region or window that the key names.
     pub fn write(&self, entry: &RegionEntry) {
         let holder = (self.memory.shm.place(), self.generation);
-        // What this process goes by itself, before others hear of it.
+        // The private entry first: other processes can use the key only after the shared one is written.
         entry.write(self.memory.own(self.index), holder);
         entry.write(self.memory.mr(self.index), holder);
     }
 
-    /// Kills the key. What is copied by it meanwhile is the caller's to wait for.
+    /// Invalidates the key. The caller waits for copies that still use it.
     pub fn invalidate(&self) {
         RegionEntry::erase(self.memory.own(self.index));
         RegionEntry::erase(self.memory.mr(self.index));
     }
 
-    /// The file of the region that is here, if it has one.
+    /// The path of the region's file, if it has one.
     pub fn path(&self) -> PathBuf {
         self.memory.shm.path().memory(self.index, self.generation)
     }

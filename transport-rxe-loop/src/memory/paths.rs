@@ -1,4 +1,4 @@
-//! By which means each of the other processes is reached.
+//! The access path to the memory of each other process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::memory::remote::Process;
 use crate::memory::transfer::Trouble;
 use crate::shm::liveness::Liveness;
 
-/// How to get at the memory of a process.
+/// How the memory of a process is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessPath {
-    /// The system moves bytes of this process.
+    /// This process copies, by system calls.
     Direct(Process),
-    /// The process itself moves them.
+    /// The other process copies.
     Service,
-    /// It is dead.
+    /// The process is dead.
     None,
 }
 
@@ -28,7 +28,7 @@ struct Seen {
     path: AccessPath,
 }
 
-/// What was found out of each process, by its place.
+/// The access path to each process, by attachment index, with the time of its check.
 #[derive(Debug)]
 pub struct AccessPaths {
     seen: Vec<Mutex<Option<Seen>>>,
@@ -36,8 +36,7 @@ pub struct AccessPaths {
 }
 
 impl AccessPaths {
-    /// For how long a process is taken to be reached so. Where it is not any more, the next call that is made by its
-    /// number fails.
+    /// How long a path is used without another check. If it is no longer right, the next call by that pid fails.
     const FRESH: Duration = Duration::from_millis(250);
 
     /// For so many processes.
@@ -45,7 +44,7 @@ impl AccessPaths {
         Self { seen: (0..processes).map(|_| Mutex::new(None)).collect(), by_service }
     }
 
-    /// How to reach a process now.
+    /// The access path to a process now.
     pub fn of(&self, memory: &'static Memory, place: u16) -> AccessPath {
         let Some(mut seen) = self.seen(place) else { return AccessPath::None };
         let now = now();
@@ -68,10 +67,10 @@ impl AccessPaths {
         path
     }
 
-    /// What to do about an answer of the system's that is an error: nothing, but ask how to go on.
+    /// Handles an error of the system. If it returns `Ok`, the caller asks for the path again.
     ///
     /// # Errors
-    /// It can't go on.
+    /// The copy can't succeed.
     pub fn learn(
         &self,
         memory: &'static Memory,
@@ -89,7 +88,7 @@ impl AccessPaths {
         }
     }
 
-    /// It is not there by this number, or not any more. If it is all the same, its first thread has ended.
+    /// Handles a pid that is not found. If the process lives all the same, its first thread has ended.
     fn is_gone(
         &self,
         memory: &'static Memory,
@@ -111,7 +110,7 @@ impl AccessPaths {
         }
     }
 
-    /// The system does not move bytes of the process, for the time being.
+    /// Uses the service of a process for a while: the system refuses.
     fn is_refused(&self, place: u16) {
         if let Some(mut seen) = self.seen(place) {
             *seen = Some(Seen { at: now(), path: AccessPath::Service });
@@ -124,7 +123,7 @@ impl AccessPaths {
     }
 }
 
-/// The time, as of some milliseconds ago: a good clock takes longer than it may here.
+/// The time, from a coarse clock that lags by some milliseconds: a precise one costs too much here.
 fn now() -> Duration {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)

@@ -1,8 +1,8 @@
-//! What a table says of a memory region or a memory window, and the seal on it.
+//! Region entries: memory regions and memory windows as the table of the fabric has them, each with a seal.
 //!
-//! What a process says of its own it keeps twice: in a table of its own, by which it judges, and in
-//! the shared one, for others. Those take nothing from there that its seal does not fit, so that what
-//! somebody scribbled is refused, and not followed.
+//! A process keeps the entries of its own regions twice: in private memory, by which it judges, and in the shared
+//! table, for other processes. Those use an entry only if its seal matches, so an entry that another process
+//! corrupted is refused.
 
 use cq_core::setup::Access;
 
@@ -10,88 +10,88 @@ use crate::protocol::life::Life;
 use crate::shm::table::{Entry, entries};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
-/// A memory region, or a memory window.
+/// The table entry of a memory region or a memory window.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct MrSlot {
     life: Life,
-    /// Its key; 0 while there is none.
+    /// The key; 0 while there is none.
     pub key: AtomicU32,
     pub access: AtomicU32,
     pub pd: AtomicU32,
-    /// Whether it is memory of the fabric's: see [`Kind`].
+    /// Whether it is in memory of the fabric: see [`Kind`].
     pub kind: AtomicU32,
-    /// Of a window: the queue pair that it is bound to. 0 is a region.
+    /// For a window, the queue pair that it is bound to; 0 for a region.
     pub qp: AtomicU32,
-    /// Where it starts in the owner's process.
+    /// Its start address in the owner's process.
     pub base: AtomicU64,
     pub len: AtomicU64,
-    /// That all of this was written by one who knew how.
+    /// A checksum of all other fields and of the entry's owner.
     pub seal: AtomicU64,
-    /// Of a window: the seal of the region that it lies in, and that one's key.
+    /// For a window, the seal and the key of the region that it is bound to.
     pub region_seal: AtomicU64,
     pub region: AtomicU32,
 }
 
 entries!(MrSlot);
 
-/// Where a region's bytes are.
+/// Where the bytes of a region are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// In memory of its owner's alone.
+    /// In private memory of the owner.
     Heap = 0,
     /// In a file that every process of the fabric can map.
     Fabric = 1,
 }
 
 impl Kind {
-    /// What an entry says. Any number is one.
+    /// Reads it from an entry. Any value is valid.
     #[inline]
     pub fn read(slot: &MrSlot) -> Self {
         if sync::load(&slot.kind) == Self::Fabric as u32 { Self::Fabric } else { Self::Heap }
     }
 }
 
-/// Who uses a key.
+/// The user of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whose {
     pub domain: u32,
-    /// The queue pair whose peer does it, with an rkey; 0 is its own side, with an lkey.
+    /// The queue pair whose peer uses the key, as an rkey; 0 for the local side, with an lkey.
     pub target: u32,
 }
 
 impl Whose {
-    /// The side that has the memory, for requests of its own.
+    /// The process that owns the memory, for its own requests.
     pub const fn local(domain: u32) -> Self {
         Self { domain, target: 0 }
     }
 
-    /// The peer of the queue pair with this number, which belongs to this domain.
+    /// The peer of a queue pair with this number and domain.
     pub const fn peer_of(target: u32, domain: u32) -> Self {
         Self { domain, target }
     }
 }
 
-/// What a memory window is besides: through which queue pair alone it is used, and in which region it lies.
+/// The binding of a memory window: the queue pair that can use it, and its region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// The number of the queue pair, which is not 0.
     pub qp: u32,
     /// The key of the region.
     pub region: u32,
-    /// The seal of the region, which another one of the same key does not have.
+    /// The seal of the region, which differs from that of a later region with the same key.
     pub seal: u64,
 }
 
 impl Bound {
-    /// Whether the region that it speaks of is the one that an entry does.
+    /// Whether an entry is that of the region.
     #[inline]
     pub fn is_in(&self, slot: &MrSlot) -> bool {
         sync::acquire(&slot.key) == self.region && sync::load(&slot.seal) == self.seal
     }
 
-    /// What an entry says of a region.
+    /// The binding fields of a region.
     const NONE: Self = Self { qp: 0, region: 0, seal: 0 };
 
     #[inline]
@@ -105,23 +105,23 @@ impl Bound {
     }
 }
 
-/// What there is to know of a region, or of a window that is bound.
+/// A region, or a bound window, as read from its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionEntry {
     pub key: u32,
     pub access: Access,
     pub domain: u32,
     pub kind: Kind,
-    /// Where it starts in the owner's process.
+    /// Its start address in the owner's process.
     pub base: u64,
     pub len: u64,
-    /// Of a window.
+    /// For a window, its binding.
     pub bound: Option<Bound>,
 }
 
 impl RegionEntry {
-    /// Writes them down, the key last. The entry is the caller's, who is at this place and has it in this of
-    /// its lives.
+    /// Writes it to an entry, the key last. The entry belongs to the caller, with this attachment index and
+    /// generation.
     pub fn write(&self, slot: &MrSlot, holder: (u16, u32)) {
         sync::store(&slot.base, self.base);
         sync::store(&slot.len, self.len);
@@ -136,7 +136,7 @@ impl RegionEntry {
         sync::release(&slot.key, self.key);
     }
 
-    /// What an entry says; `None` if it has another key.
+    /// Reads an entry; `None` if it has another key.
     #[inline]
     pub fn read(slot: &MrSlot, key: u32) -> Option<Self> {
         // A free entry has key 0.
@@ -152,8 +152,8 @@ impl RegionEntry {
         })
     }
 
-    /// What an entry of another process says, at which place that is, in which of its lives the entry, and
-    /// under which seal; `None` if it has another key, if its seal does not fit, or if no memory can lie there.
+    /// Reads an entry of another process, with its attachment index, generation and seal; `None` if it has another
+    /// key, if its seal does not match, or if its range overflows.
     pub fn read_sealed(slot: &MrSlot, key: u32) -> Option<(Self, (u16, u32), u64)> {
         let facts = Self::read(slot, key)?;
         facts.base.checked_add(facts.len)?;
@@ -162,14 +162,14 @@ impl RegionEntry {
         (seal == facts.seal(holder)).then_some((facts, holder, seal))
     }
 
-    /// Makes an entry speak of nothing any more.
+    /// Invalidates an entry.
     pub fn erase(slot: &MrSlot) {
         sync::store(&slot.key, 0);
         sync::store(&slot.seal, 0);
     }
 
-    /// Where `len` bytes at an address begin in the region; `None` if the key is not for this domain or this
-    /// use, if they are not all inside, or if it is a window's.
+    /// The offset of `len` bytes at an address in the region; `None` if the domain or a right is wrong, if they are
+    /// not all inside, or if it is a window.
     #[inline]
     pub fn offset(&self, whose: Whose, addr: u64, len: u64, needs: Access) -> Option<u64> {
         if self.domain != whose.domain || !self.access.contains(needs) || self.bound.is_some() {
@@ -178,9 +178,9 @@ impl RegionEntry {
         self.within(addr, len)
     }
 
-    /// In which region `len` bytes at an address are that a window opens on; `None` if its key is not for
-    /// this queue pair or this use, if they are not all inside, or if it is no window. What writing asks of
-    /// a region, [binding](crate::api::mw) has.
+    /// The binding of a window that contains `len` bytes at an address; `None` if the queue pair, the domain or a
+    /// right is wrong, if they are not all inside, or if it is a region. [Binding](crate::memory::binding) has
+    /// checked that a region whose window can be written has LOCAL_WRITE.
     pub fn bound(&self, whose: Whose, addr: u64, len: u64, needs: Access) -> Option<Bound> {
         let bound = self.bound.filter(|bound| bound.qp == whose.target)?;
         let needs = needs.difference(Access::LOCAL_WRITE);
@@ -188,14 +188,14 @@ impl RegionEntry {
         self.within(addr, len).filter(|_| may).map(|_| bound)
     }
 
-    /// Where `len` bytes at an address begin; `None` if they are not all inside.
+    /// The offset of `len` bytes at an address; `None` if they are not all inside.
     #[inline]
     pub fn within(&self, addr: u64, len: u64) -> Option<u64> {
         let offset = addr.checked_sub(self.base)?;
         (offset.checked_add(len)? <= self.len).then_some(offset)
     }
 
-    /// Never 0, which a free entry has. Whose entry it is, and which of its lives, is sealed with the rest.
+    /// Never 0, the seal of a free entry. It covers the owner and the generation of the entry.
     fn seal(&self, (place, generation): (u16, u32)) -> u64 {
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);

@@ -1,10 +1,10 @@
-//! Bytes of another process, moved by the system. One of the rooms where `unsafe` lives.
+//! Access to another process' memory by the system. One of the modules with `unsafe`.
 //!
-//! A process is named by its number, which another program may have by the time of a call: the process has ended and
-//! the number is in use again, or it runs another program now. So each call begins with a byte of the process'
-//! [guard page](crate::shm::guard_page). Where that is not, the call fails before anything else is moved; and one
-//! call reaches the memory of one program, whatever becomes of its process meanwhile. What is left is a program that has
-//! something of its own at an address which was drawn out of 2^28.
+//! A process is named by its pid. By the time of a call the process may have ended and the pid be in use again, or it
+//! may run another program. So each call begins with a byte of the process' [guard page](crate::shm::guard_page): if
+//! that is not mapped, the call fails before it moves anything else, and one call accesses the memory of one program,
+//! even if the process executes another meanwhile. There remains the case that a program has mapped an address which
+//! was drawn out of 2^28.
 
 #![allow(unsafe_code)]
 
@@ -19,35 +19,35 @@ use crate::memory::Memory;
 use crate::memory::sge::{MAX_SGE, Span, Spans, Target};
 use crate::shm::guard_page::{TITLE_AT, Title, title};
 
-/// Whether bytes come or go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Read,
     Write,
 }
 
-/// Lets processes of this user move bytes of this one, where the system asks for that.
+/// Lets processes of this user access the memory of this one, where the system requires that.
 pub fn allow() {
-    // It fails where the system does not ask, which is no error.
+    // It fails where the system does not require it, which is no error.
     let _ = set_ptracer(PTracer::Any);
 }
 
-/// A process whose memory is reached by its number.
+/// A process whose memory is accessed by its pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number, or that of another one by now.
+    /// Its pid, which may have been reused.
     pub pid: i32,
-    /// Where its guard page is.
+    /// The address of its guard page.
     pub guard: u64,
 }
 
 impl Process {
-    /// The process at a place, which has this number; `None` if it is not to be found by that.
+    /// The process with this attachment index and pid; `None` if its guard page is not found there.
     pub fn of(memory: &Memory, place: u16, pid: i32) -> Option<Self> {
         Self::meet(pid, memory.shm.owner_at(place)?.to_word(), memory.shm.guard_of(place)?)
     }
 
-    /// The process with this number, if it is this owner, whose guard page is said to be at an address. Any is
+    /// The process with this pid, if it is this owner, whose guard page is said to be at an address. Any address is
     /// harmless.
     pub fn meet(pid: i32, owner: u32, guard: u64) -> Option<Self> {
         let mut found: Title = [0; 3];
@@ -55,51 +55,51 @@ impl Process {
         let at = guard.checked_add(TITLE_AT as u64)? as usize;
         let mine = libc::iovec { iov_base: found.as_mut_ptr().cast(), iov_len: len };
         let theirs = libc::iovec { iov_base: with_exposed_provenance_mut(at), iov_len: len };
-        // SAFETY: one range each, the first of numbers that may be written; the system checks the other.
+        // SAFETY: one range each; the first is a local array that may be written, and the system checks the other.
         let moved =
             unsafe { libc::process_vm_readv(pid, &raw const mine, 1, &raw const theirs, 1, 0) };
         (moved == len as isize && found == title(owner, guard)).then_some(Self { pid, guard })
     }
 }
 
-/// Ranges of memory as the system wants them. Before those that are left there is always one of a byte, the guard's;
-/// and there is one more than pieces, as the last one may come in two parts.
+/// Ranges for one system call. The remaining ones always follow one byte of the guard page. The capacity is one more
+/// than a copy has spans, as the last span may be split.
 struct Vectors {
     list: Vec<libc::iovec, { MAX_SGE + 2 }>,
     next: usize,
 }
 
-/// Bytes of the guard page that are moved.
+/// The bytes of the guard page that are moved.
 const GUARD: usize = 1;
 
 impl Vectors {
-    /// No ranges but a byte at this address.
+    /// Only the byte at this address.
     fn new(guard: *mut u8) -> Self {
         let mut list = Vec::new();
-        // There is room for all.
+        // The capacity is more than one.
         let _ = list.push(libc::iovec { iov_base: guard.cast(), iov_len: GUARD });
         Self { list, next: 1 }
     }
 
-    /// Adds the ranges of these pieces, which all are far or none.
+    /// Adds the ranges of these spans, all of which must be far, or none.
     fn extend(&mut self, pieces: impl Iterator<Item = Span>, far: bool) -> Result<(), Errno> {
         for piece in pieces {
             if piece.is_far() != far {
                 return Err(Errno::FAULT);
             }
             let iov_base = with_exposed_provenance_mut(piece.addr);
-            // There is room for the pieces of a copy.
+            // The capacity suffices for the spans of a copy.
             let _ = self.list.push(libc::iovec { iov_base, iov_len: piece.len() });
         }
         Ok(())
     }
 
-    /// Whether all of them have been moved.
+    /// Whether all ranges have been moved.
     fn are_done(&self) -> bool {
         self.next == self.list.len()
     }
 
-    /// What is left, behind the guard.
+    /// The remaining ranges, after the guard byte.
     fn left(&self) -> &[libc::iovec] {
         &self.list[self.next - 1..]
     }
@@ -118,12 +118,12 @@ impl Vectors {
     }
 }
 
-/// Copies some of the bytes, which all are of this process in one of the two lists, and of another one in the other.
-/// Those from `late` on come last.
+/// Copies a range of bytes, which in `from` or `to` all belong to another process, and in the other to this one. The
+/// bytes from `late` on are copied last.
 ///
 /// # Errors
-/// What the system says; some of the bytes may have been moved. FAULT if the memory is not there; SRCH if it is not that
-/// process any more which has the number.
+/// The error of the system; some of the bytes may have been moved. FAULT if the memory is not mapped; SRCH if the pid
+/// is no longer that process.
 pub fn copy(
     process: Process,
     from: &Spans<'_>,
@@ -136,22 +136,22 @@ pub fn copy(
         (None, Some(_)) => (from, to.pieces(), Way::Write),
         _ => return Err(Errno::FAULT),
     };
-    // What the guard says is nobody's, and what it is told means nothing.
+    // The content of the guard byte does not matter, in either direction.
     let mut byte = 0;
     let mut mine = Vectors::new(&raw mut byte);
     let mut theirs = Vectors::new(with_exposed_provenance_mut(process.guard as usize));
     mine.extend(here.range(range.clone()), false)?;
     theirs.extend(there.range(range.start..late), true)?;
     theirs.extend(there.range(late..range.end), true)?;
-    // SAFETY: pieces that are not far may be read (`Spans::push`), and a target's written (`Target::pieces_mut`).
-    // Before them is the byte of this function.
+    // SAFETY: spans that are not far may be read (`Spans::push`), and a target's written (`Target::pieces_mut`). They
+    // follow the local byte.
     unsafe { transfer(process.pid, way, &mut mine, &mut theirs) }
 }
 
-/// Moves the bytes between ranges of this process and of another.
+/// Moves bytes between ranges of this process and of another.
 ///
 /// # Safety
-/// The ranges `here` may be read, or written to if the bytes come, as a device's memory.
+/// The ranges `here` may be read, or for a read from the other process written, as a device's memory.
 unsafe fn transfer(
     pid: i32,
     way: Way,
@@ -161,7 +161,7 @@ unsafe fn transfer(
     in_parts(here, there, |mine, theirs| {
         let (local, locals) = (mine.as_ptr(), mine.len() as libc::c_ulong);
         let (remote, remotes) = (theirs.as_ptr(), theirs.len() as libc::c_ulong);
-        // SAFETY: the lists are borrowed, with their lengths; ranges `here` may be used so, by this function's
+        // SAFETY: the lists are borrowed, with their lengths. The ranges `here` may be used so by this function's
         // contract, and the system checks those of the other process.
         let moved = unsafe {
             match way {
@@ -174,8 +174,8 @@ unsafe fn transfer(
     })
 }
 
-/// Does all of it by calls that say how many bytes they moved, with the guard's: the system moves 2 GiB at most, and
-/// what comes before memory that is not there.
+/// Repeats a call that returns how many bytes it moved, with the guard byte, until all are moved: the system moves at
+/// most 2 GiB, and stops before memory that is not mapped.
 fn in_parts(
     here: &mut Vectors,
     there: &mut Vectors,
@@ -183,7 +183,7 @@ fn in_parts(
 ) -> Result<(), Errno> {
     while !here.are_done() {
         match part(here.left(), there.left()) {
-            // The guard is not there.
+            // The guard page is not mapped.
             Ok(0) | Err(Errno::FAULT) => return Err(Errno::SRCH),
             Ok(GUARD) => return Err(Errno::FAULT),
             Ok(moved) => {

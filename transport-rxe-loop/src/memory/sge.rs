@@ -1,12 +1,11 @@
-//! Moving bytes between pieces of memory that others may read and write meanwhile. One of the rooms where
-//! `unsafe` lives.
+//! Spans, and copying between them while others may read and write the memory. One of the modules with `unsafe`.
 //!
-//! Small pieces of equal alignment move in atomic words, all else by a `memmove` that the compiler can't
-//! see into: in neither case may it assume that the memory is at rest. Who reads while we write sees any
-//! mixture of old and new, as with any device; but for [`copy_last_word_late`].
+//! Small spans of equal alignment are copied in atomic words, all others by a `memmove` that the compiler can't
+//! inline: in neither case may it assume that the memory does not change. A concurrent reader sees any mixture of old
+//! and new bytes, as with any device; for [`copy_last_word_late`] see there.
 //!
-//! A list may also have pieces of another process' memory, which is not mapped here. They are only
-//! remembered: whoever moves bytes [there](crate::memory::transfer) asks for them.
+//! A list may also have spans of another process' memory that is not mapped here. They are only stored; a
+//! [transfer](crate::memory::transfer) moves their bytes.
 
 #![allow(unsafe_code)]
 
@@ -19,31 +18,31 @@ use heapless::Vec;
 use crate::memory::region::Whose;
 use crate::sync::{self, AtomicU8, AtomicU64};
 
-/// Spans of a request at most.
+/// The most spans of a request.
 pub const MAX_SGE: usize = 16;
 
-/// What moves in words; a call of `memmove` costs more than these.
+/// The most bytes that are copied in words: a call of `memmove` costs more than these.
 const SMALL: usize = 256;
 
-/// WRITEs up to this many bytes show their last word last (Q8).
+/// WRITEs of up to this many bytes show their last word last (Q8).
 const LATE: usize = 4096;
 
-/// A range of memory.
+/// A resolved range of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     pub addr: usize,
     len: u32,
-    /// 0 if it is mapped here; else its key, by which its owner knows it.
+    /// 0 if it is mapped here; otherwise its key, by which its owner resolves it.
     pub key: u32,
 }
 
 impl Span {
-    /// One that is not mapped here.
+    /// A span that is not mapped here.
     pub const fn far(addr: usize, len: u32, key: u32) -> Self {
         Self { addr, len, key }
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub const fn len(&self) -> usize {
         self.len as usize
     }
@@ -59,30 +58,29 @@ impl Span {
     }
 }
 
-/// Whose memory it is that is not mapped here, and as what it may be used: its owner asks that again if it
-/// is to move the bytes itself.
+/// The owner of spans that are not mapped here, and their use: an owner that copies by itself checks that again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Far {
-    /// The place of its process.
+    /// The attachment index of its process.
     pub place: u16,
     pub whose: Whose,
     pub needs: Access,
 }
 
-/// Memory that may be read for as long as `'w`.
+/// Spans that may be read for `'w`.
 #[derive(Debug)]
 pub struct Spans<'w> {
     list: Vec<Span, MAX_SGE, u8>,
     len: usize,
-    /// Whose the pieces are that are not mapped here, if there are any.
+    /// The owner of the spans that are not mapped here, if there are any.
     far: Option<Far>,
-    /// Whether there are others.
+    /// Whether there are spans that are mapped here.
     has_near: bool,
     granted: PhantomData<&'w ()>,
 }
 
 impl<'w> Spans<'w> {
-    /// Nothing.
+    /// No spans.
     pub const fn new() -> Self {
         let list = Vec::new();
         Self { list, len: 0, far: None, has_near: false, granted: PhantomData }
@@ -101,18 +99,18 @@ impl<'w> Spans<'w> {
         unsafe { self.push(words.as_ptr() as usize, len.min(size_of_val(words)) as u32) };
     }
 
-    /// Adds a piece; past [`MAX_SGE`] it is left out.
+    /// Adds a span; beyond [`MAX_SGE`] it is ignored.
     ///
     /// # Safety
-    /// The `len` bytes at `addr` must stay mapped for `'w`, and whoever else reaches them meanwhile takes
-    /// them for a device's memory.
+    /// The `len` bytes at `addr` must stay mapped for `'w`, and all other accesses to them meanwhile must treat them
+    /// as a device's memory.
     pub unsafe fn push(&mut self, addr: usize, len: u32) {
         self.has_near = true;
         self.add(Span { addr, len, key: 0 });
     }
 
-    /// Adds a piece of another process' memory, which that one knows by the key. False if others are of yet
-    /// another one.
+    /// Adds a span of another process' memory, which that process knows by the key. False if earlier spans have
+    /// another owner or use.
     #[must_use]
     pub fn push_far(&mut self, far: Far, addr: usize, len: u32, key: u32) -> bool {
         let is_the_one = *self.far.get_or_insert(far) == far && key != 0;
@@ -128,23 +126,23 @@ impl<'w> Spans<'w> {
         }
     }
 
-    /// How many bytes they are.
+    /// The number of bytes of all spans.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whose the pieces are that are not mapped here, if there are any.
+    /// The owner of the spans that are not mapped here, if there are any.
     #[inline]
     pub const fn far(&self) -> Option<Far> {
         self.far
     }
 
-    /// Whether none of them is mapped here.
+    /// Whether no span is mapped here.
     pub const fn are_all_far(&self) -> bool {
         self.far.is_some() && !self.has_near
     }
 
-    /// The pieces that make up some of the bytes.
+    /// The spans of a range of the bytes.
     pub fn range(&self, range: Range<usize>) -> impl Iterator<Item = Span> + use<'_> {
         let mut cursor = Cursor::at(self, range.start);
         let mut left = range.len();
@@ -157,12 +155,12 @@ impl<'w> Spans<'w> {
     }
 }
 
-/// Memory that may be written, too.
+/// Spans that may be written, too.
 #[derive(Debug)]
 pub struct Target<'w>(Spans<'w>);
 
 impl<'w> Target<'w> {
-    /// Nothing.
+    /// No spans.
     pub const fn new() -> Self {
         Self(Spans::new())
     }
@@ -172,23 +170,23 @@ impl<'w> Target<'w> {
         Self(Spans::of_words(words, len))
     }
 
-    /// The pieces.
+    /// The spans.
     pub const fn pieces(&self) -> &Spans<'w> {
         &self.0
     }
 
-    /// One piece that is not mapped here; nothing if it is.
+    /// One span that is not mapped here; none if it is.
     pub fn of_far(far: Far, piece: Span) -> Self {
         let mut pieces = Spans::new();
-        // It is left out if it has no key.
+        // Without a key it is not added.
         let _ = pieces.push_far(far, piece.addr, piece.len, piece.key);
         Self(pieces)
     }
 
-    /// The pieces, for more to be added.
+    /// The spans, to add to.
     ///
     /// # Safety
-    /// Those are writable for `'w`.
+    /// The added spans must be writable for `'w`.
     pub const unsafe fn pieces_mut(&mut self) -> &mut Spans<'w> {
         &mut self.0
     }
@@ -199,8 +197,8 @@ pub fn is_late(len: usize) -> bool {
     (8..=LATE).contains(&len)
 }
 
-/// Copies all of `from` to the beginning of `to`, or as much as there is room for. One piece that overlaps
-/// another arrives as it was before.
+/// Copies all of `from` to the beginning of `to`, or as much as fits. If one span overlaps another, the bytes from
+/// before the copy arrive.
 #[inline]
 pub fn copy(from: &Spans<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
@@ -210,8 +208,8 @@ pub fn copy(from: &Spans<'_>, to: &Target<'_>) {
     copy_range(from, to, 0..len);
 }
 
-/// [`copy`], but who sees the last eight bytes, in a copy of up to 4 KiB, sees all of it (Q8). Don't rely
-/// on it: no specification promises it.
+/// As [`copy`], but a reader that sees the last eight bytes of up to 4 KiB sees all of them (Q8). Programs must not
+/// rely on it: no specification guarantees it.
 #[inline]
 pub fn copy_last_word_late(from: &Spans<'_>, to: &Target<'_>) {
     let len = from.len.min(to.0.len);
@@ -235,8 +233,8 @@ fn overlap(from: &Spans<'_>, to: &Spans<'_>) -> bool {
     from.list.iter().any(|from| to.list.iter().any(|to| from.overlaps(to)))
 }
 
-/// Up to 4 KiB by way of memory of its own. Beyond that piece by piece, which is right for one that
-/// overlaps the place that it goes to itself; nobody promises more.
+/// Copies up to 4 KiB through a buffer. Larger copies go span by span, which is correct for a span that overlaps its
+/// own destination; no specification requires more.
 #[cold]
 fn copy_overlapping(from: &Spans<'_>, to: &Target<'_>, len: usize) {
     if len > LATE {
@@ -248,12 +246,12 @@ fn copy_overlapping(from: &Spans<'_>, to: &Target<'_>, len: usize) {
     copy_in_order(&there.0, to, len);
 }
 
-/// Copies some of the bytes, up to the first that are not mapped here.
+/// Copies a range of the bytes, up to the first that are not mapped here.
 pub fn copy_range(from: &Spans<'_>, to: &Target<'_>, range: Range<usize>) {
     copy_at(from, range.start, to, range.start, range.len());
 }
 
-/// The same, for bytes that have different places in the two.
+/// As [`copy_range`], with different offsets in the two.
 #[inline]
 pub fn copy_at(from: &Spans<'_>, from_at: usize, to: &Target<'_>, to_at: usize, len: usize) {
     let (mut source, mut target) = (Cursor::at(from, from_at), Cursor::at(&to.0, to_at));
@@ -264,8 +262,8 @@ pub fn copy_at(from: &Spans<'_>, from_at: usize, to: &Target<'_>, to_at: usize, 
         if from.is_far() || to.is_far() {
             break;
         }
-        // SAFETY: both cursors have `len` bytes before them in one piece, which may be read (`push`), and
-        // the target's written (`Target::pieces_mut`).
+        // SAFETY: both cursors have at least `len` bytes left in one span; the source's may be read (`push`), and the
+        // target's written (`Target::pieces_mut`).
         unsafe { move_bytes(to.addr as *mut u8, from.addr as *const u8, len) };
         left -= len;
         if left > 0 {
@@ -275,7 +273,7 @@ pub fn copy_at(from: &Spans<'_>, from_at: usize, to: &Target<'_>, to_at: usize, 
     }
 }
 
-/// A place in a list of pieces.
+/// A position in a list of spans.
 struct Cursor<'a> {
     pieces: &'a [Span],
     offset: usize,
@@ -290,7 +288,7 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// The bytes before the end of this piece, or so many of them; `None` at the end of all.
+    /// The rest of the current span, at most `limit` bytes; `None` at the end.
     fn piece(&self, limit: usize) -> Option<Span> {
         let piece = self.pieces.first().filter(|_| limit > 0)?;
         let len = limit.min(piece.len() - self.offset) as u32;
@@ -314,10 +312,10 @@ impl<'a> Cursor<'a> {
 #[inline]
 unsafe fn move_bytes(to: *mut u8, from: *const u8, len: usize) {
     let aligned_alike = (to as usize ^ from as usize).is_multiple_of(8);
-    // Word by word is from the beginning, which is wrong where that runs into what is still to be read.
+    // Words are copied upwards, which would overwrite bytes that are still to be read.
     let runs_into = (to as usize).wrapping_sub(from as usize) < len;
     if len <= SMALL && aligned_alike && !runs_into {
-        // SAFETY: as for this function; alignments are equal.
+        // SAFETY: as for this function; the alignments are equal.
         unsafe { move_words(to, from, len) };
     } else {
         // SAFETY: as for this function.

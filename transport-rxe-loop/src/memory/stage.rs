@@ -1,9 +1,9 @@
-//! A stage: a place in the fabric through which bytes go where the system does not move them, and the request that
-//! goes with them. How far a request is, and whose the stage is meanwhile, its [word](crate::protocol::stage) says.
+//! A stage: a staging buffer in the fabric, with a request, for copies that the system does not carry out. The
+//! [word](crate::protocol::stage) of a stage has the state of its request, and says which process may write to it.
 //!
-//! Each attachment has [a few small stages](OWN) of its own, through which everything little goes, atomics too: a
-//! process that is stopped in the middle of a request, on either side, takes none from anybody else. The
-//! [large ones](LARGE) are shared by all, and are had for one part of a message at a time.
+//! Each attachment has [a few small stages](OWN) of its own, for small copies and atomics: a process that is
+//! suspended during a request, on either side, blocks no stage of a third one. The [large ones](LARGE) are shared by
+//! all processes, and are claimed for one part of a message at a time.
 
 use std::fmt;
 
@@ -17,23 +17,23 @@ use crate::shm::plan::Plan;
 use crate::shm::table::shared;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
-/// Small stages of each attachment.
+/// The small stages of each attachment.
 pub const OWN: usize = 4;
-/// Bytes that go through a small one at once.
+/// The bytes of a small stage.
 pub const SMALL_BYTES: usize = 4 << 10;
-/// Large stages of a fabric.
+/// The large stages of a fabric.
 pub const LARGE: usize = 8;
-/// Bytes that go through a large one at once.
+/// The bytes of a large stage.
 pub const LARGE_BYTES: usize = 64 << 10;
 
 const SMALL_WORDS: usize = SMALL_BYTES / size_of::<AtomicU64>();
 const LARGE_WORDS: usize = LARGE_BYTES / size_of::<AtomicU64>();
 
-/// What there is of a stage but its bytes.
+/// A stage without its data.
 #[repr(C, align(128))]
 pub struct Head {
     pub word: Word,
-    /// Counts the answers; who waits for one sleeps on it.
+    /// Counts the answers; a futex that the asker waits on.
     pub answers: AtomicU32,
     outcome: AtomicU32,
     code: AtomicU32,
@@ -62,17 +62,17 @@ pub struct Stages {
     processes: usize,
 }
 
-/// One of them.
+/// One stage.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
     pub head: &'static Head,
-    /// What goes through it.
+    /// The staging buffer.
     pub data: &'static [AtomicU64],
     index: usize,
 }
 
 impl Stages {
-    /// Places those of so many attachments; `None` if the memory is too small.
+    /// Places the stages of so many attachments; `None` if the memory is too small.
     pub fn place(plan: &mut Plan, processes: usize) -> Option<Self> {
         [OWN, SMALL_BYTES, LARGE, LARGE_BYTES].into_iter().for_each(|number| plan.note(number));
         let small = processes * OWN;
@@ -81,7 +81,7 @@ impl Stages {
         Some(Self { heads: heads?, data: data?, processes })
     }
 
-    /// The one at an index, modulo how many there are.
+    /// The stage at an index, modulo their number.
     pub fn at(&self, index: usize) -> Stage {
         let index = index % self.heads.len();
         let small = self.processes * OWN;
@@ -92,47 +92,47 @@ impl Stages {
         Stage { head: &self.heads[index], data: &self.data[at..at + words], index }
     }
 
-    /// The small ones of an attachment; none if there is no such one.
+    /// The small stages of an attachment; none if the index is out of range.
     pub fn of(&self, place: u16) -> impl DoubleEndedIterator<Item = Stage> {
         let place = usize::from(place);
         let count = if place < self.processes { OWN } else { 0 };
         (place * OWN..place * OWN + count).map(|index| self.at(index))
     }
 
-    /// The large ones.
+    /// The large stages.
     pub fn large(&self) -> impl Iterator<Item = Stage> {
         (self.processes * OWN..self.heads.len()).map(|index| self.at(index))
     }
 
-    /// All of them.
+    /// All stages.
     pub fn all(&self) -> impl Iterator<Item = Stage> {
         (0..self.heads.len()).map(|index| self.at(index))
     }
 }
 
 impl Stage {
-    /// By which it is found again.
+    /// Its index.
     pub const fn index(&self) -> usize {
         self.index
     }
 
-    /// Bytes that go through it at once.
+    /// The bytes of its data.
     pub const fn bytes(&self) -> usize {
         size_of_val(self.data)
     }
 }
 
-/// What is asked.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Code {
-    /// That the pieces be filled from the stage.
+    /// Copy from the stage to the SGEs.
     Write = 1,
-    /// The same, and the last eight bytes last.
+    /// As `Write`, with the last eight bytes last.
     WriteLate = 2,
-    /// That the stage be filled from the pieces.
+    /// Copy from the SGEs to the stage.
     Read = 3,
-    /// COMP_SWAP on the one piece.
+    /// COMP_SWAP on the word of the first SGE.
     CompareSwap = 4,
     /// FETCH_ADD.
     FetchAdd = 5,
@@ -149,20 +149,20 @@ pub struct Request {
     pub operands: [u64; 2],
 }
 
-/// How it was answered.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Outcome {
-    /// It was done.
+    /// It was carried out.
     Done = 1,
     /// A key, a range or a right is wrong.
     Refused = 2,
-    /// It could not be done now.
+    /// It could not be carried out now.
     Later = 3,
 }
 
 impl Head {
-    /// Writes down what is asked. It is the caller's.
+    /// Writes the request. The stage must be the caller's.
     pub fn write(&self, request: &Request, pieces: impl Iterator<Item = Sge>) {
         let mut len = 0;
         for (words, piece) in self.pieces.iter().zip(pieces) {
@@ -180,7 +180,7 @@ impl Head {
         sync::store(&self.code, request.code as u32);
     }
 
-    /// Reads what is asked, and of which pieces; `None` if nobody can have asked that.
+    /// Reads the request and its SGEs; `None` if the code is invalid.
     pub fn read(&self) -> Option<(Request, impl Iterator<Item = Sge> + Clone)> {
         let code = match sync::load(&self.code) {
             1 => Code::Write,
@@ -205,13 +205,13 @@ impl Head {
         Some((request, list.into_iter().take(len)))
     }
 
-    /// Writes down how it was answered: what an atomic found, too. It is the caller's.
+    /// Writes the outcome, and the previous value for an atomic. The stage must be the caller's.
     pub fn answer(&self, outcome: Outcome, held: u64) {
         sync::store(&self.operands[0], held);
         sync::store(&self.outcome, outcome as u32);
     }
 
-    /// How it was answered. It is the caller's.
+    /// Reads the outcome. The stage must be the caller's.
     pub fn answered(&self) -> (Outcome, u64) {
         let outcome = match sync::load(&self.outcome) {
             1 => Outcome::Done,

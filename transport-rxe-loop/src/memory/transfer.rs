@@ -1,29 +1,29 @@
-//! What is to be moved between this process and another, and why it may fail.
+//! A copy between this process and another, and why it may fail.
 
 use std::ops::Range;
 
 use super::Memory;
 use super::sge::{self, Far, Spans, Target};
 
-/// Why bytes did not get to where they should.
+/// Why a copy failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The memory is not there, or its owner does not let it be used so.
+    /// The memory is not mapped, or its owner refuses the access.
     Fault,
-    /// Its owner does not answer: it is suspended, or it died.
+    /// Its owner does not answer: it is suspended or dead.
     NoAnswer,
 }
 
-/// In which order they get there.
+/// The order in which bytes become visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// In any.
+    /// Any order.
     Any,
-    /// Of up to 4 KiB, the last eight come last (Q8).
+    /// Of up to 4 KiB, the last eight bytes come last (Q8).
     LastWordLast,
 }
 
-/// A copy, one side of which has pieces of another process' memory.
+/// A copy, one side of which has spans of another process' memory.
 pub struct Transfer<'a> {
     pub memory: &'static Memory,
     pub far: Far,
@@ -33,7 +33,7 @@ pub struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// The side that has pieces of another process.
+    /// The side that has spans of another process.
     pub fn there(&self) -> &Spans<'_> {
         if self.from.far().is_some() { self.from } else { self.to.pieces() }
     }
@@ -42,14 +42,14 @@ impl Transfer<'_> {
         self.there().range(range).next().is_some_and(|piece| piece.is_far())
     }
 
-    /// Up to where all pieces from `at` on are mapped here, or none.
+    /// The end of the run from `at` on whose spans all are mapped here, or all are not.
     pub fn end_of_run(&self, at: usize, len: usize) -> usize {
         let is_far = self.is_far(at..len);
         let run = self.there().range(at..len).take_while(|piece| piece.is_far() == is_far);
         at + run.map(|piece| piece.len()).sum::<usize>()
     }
 
-    /// From where on the bytes of a range come last; its end if none do.
+    /// Where the bytes of a range begin that come last; the end of the range if there are none.
     pub fn late(&self, range: Range<usize>, len: usize) -> usize {
         match self.order {
             Order::LastWordLast if sge::is_late(len) => (len - 8).clamp(range.start, range.end),

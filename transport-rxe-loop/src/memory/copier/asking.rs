@@ -1,4 +1,4 @@
-//! Asking another process for memory of its own: who waits for whom and how long, and what becomes of a request that is
+//! Requests to another process to access its own memory: claiming a stage, waiting, timeouts, and requests that are
 //! not answered.
 
 use std::mem::{self, ManuallyDrop};
@@ -20,18 +20,19 @@ use crate::protocol::stage::{Recalled, Seen, State};
 use crate::shm::lock::Backoff;
 use crate::sync::{self, AtomicU32};
 
-/// For how long a process that lives is waited for, each time that it is asked.
+/// How long each request waits for a live process.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// For how long a large stage is waited for.
+/// How long a large part waits for a large stage before it uses a small one, and the other way round.
 const HELP: Duration = Duration::from_millis(5);
-/// What a look at the stages takes at most: where it took longer, this process was suspended, and others may have been, too.
+/// The most that one iteration of a wait counts for: if it took longer, this process was suspended, and others may
+/// have been.
 const STEP: Duration = Duration::from_millis(10);
-/// How long a sleep is at most: after it this process serves others.
+/// The longest sleep. After it this process serves others.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// How often it is looked whether the other process lives, in naps.
+/// How many sleeps pass between two checks whether the other process lives.
 const LOOK: u32 = 10;
 
-/// Has some bytes of a transfer, all of which are of the other process on one side, moved by it.
+/// Has another process move a range of a transfer, one side of which lies entirely in its memory.
 pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result<(), Trouble> {
     let Transfer { memory, far, from, to, order } = *transfer;
     let is_read = from.far().is_some();
@@ -64,10 +65,10 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
     Ok(())
 }
 
-/// Has an atomic done by the process that has the memory.
+/// Has an atomic carried out by the process that owns the memory.
 ///
 /// # Errors
-/// That process does not answer, and has done it, or will, or has not.
+/// That process does not answer: the atomic was carried out, or will be, or was not.
 pub fn atomic(
     memory: &'static Memory,
     far: Far,
@@ -85,7 +86,7 @@ pub fn atomic(
     loop {
         match asking.ask(&request, std::iter::once(piece)) {
             Ok(Some(held)) => return Ok(held),
-            // Somebody has the lock of the word: not for long.
+            // Another atomic holds the lock of the word, for a short time.
             Ok(None) if Instant::now() < end => sched_yield(),
             Ok(None) | Err(Trouble::NoAnswer) => return asking.recall(),
             Err(fault) => return Err(fault.into()),
@@ -93,12 +94,12 @@ pub fn atomic(
     }
 }
 
-/// Why there is no answer to an atomic.
+/// Why an atomic has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotDone {
-    /// It was not done, and will not be.
+    /// It was not carried out, and will not be.
     Trouble(Trouble),
-    /// It may have been done, or may still be: it must not be begun again.
+    /// It may have been carried out, or may still be: it must not be started again.
     Begun(Begun),
 }
 
@@ -108,59 +109,59 @@ impl From<Trouble> for NotDone {
     }
 }
 
-/// An atomic that another process has begun, and has not answered. Its stage stays as it is until it is
-/// [resumed](resume) and answered, or [abandoned](abandon).
+/// An atomic that another process has begun and not answered. It keeps its stage until it is [resumed](resume) and
+/// answered, or [abandoned](abandon).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     stage: u32,
     seen: Seen,
-    /// Who has begun it, as a number: another one may have its place by the time that it is asked again.
+    /// The owner that has begun it. Its attachment index alone may be another process' by the retry.
     owner: u32,
 }
 
 impl Begun {
-    /// As numbers, of which the first is not 0, to be kept.
+    /// Encodes it as words, the first of which is not 0.
     pub const fn to_words(self) -> [u64; 2] {
         [(self.owner as u64) << 32 | (self.stage as u64 + 1), self.seen.to_word()]
     }
 
-    /// What was kept, if anything was.
+    /// Decodes the words; `None` if none were stored.
     pub fn from_words([stage, seen]: [u64; 2]) -> Option<Self> {
         let (owner, stage) = ((stage >> 32) as u32, (stage as u32).checked_sub(1)?);
         Some(Self { stage, seen: Seen::from_word(seen), owner })
     }
 }
 
-/// Waits once more for the answer.
+/// Waits again for the answer.
 ///
 /// # Errors
-/// It is still [`Begun`](NotDone::Begun). Or its process is dead, and with it the memory.
+/// It is still [`Begun`](NotDone::Begun). Or its process is dead, and its memory gone.
 pub fn resume(memory: &'static Memory, begun: Begun) -> Result<u64, NotDone> {
     let Some(mut asking) = Asking::again(memory, begun) else {
         return Err(Trouble::NoAnswer.into());
     };
-    // Recalling it says what came of it.
+    // The result of the wait does not matter: `recall` returns the outcome.
     let _ = asking.wait();
     asking.recall()
 }
 
-/// Nobody waits for the answer any more: whether it was done is not known.
+/// Stops waiting for the answer. Whether the atomic was carried out stays unknown.
 pub fn abandon(memory: &'static Memory, begun: Begun) {
     drop(Asking::again(memory, begun));
 }
 
-/// A stage that is this thread's, to ask a process by.
+/// A stage that this thread has claimed for requests to a process.
 struct Asking {
     memory: &'static Memory,
     stage: Stage,
     in_use: &'static AtomicU32,
     seen: Seen,
-    /// The process that is asked; `None` where there is none.
+    /// The process that is asked; `None` if there is none.
     owner: Option<Owner>,
 }
 
 impl Asking {
-    /// Claims one for so many bytes, or for a part of them.
+    /// Claims a stage for so many bytes, or for a part of them.
     fn new(memory: &'static Memory, asked: u16, len: usize) -> Result<Self, Trouble> {
         if let Some(asking) = Self::claim(memory, asked, len, false) {
             return Ok(asking);
@@ -191,8 +192,8 @@ impl Asking {
         }
     }
 
-    /// Claims one that is free. Only if it `may`, a small part takes a large stage, and a large part a small one, of which
-    /// it leaves half to what is small.
+    /// Claims a free stage. Only if it `may`, a small part takes a large stage, and a large part one of half of the
+    /// small ones; the other half stays for small parts.
     fn claim(memory: &'static Memory, asked: u16, len: usize, may: bool) -> Option<Self> {
         let is_small = len <= SMALL_BYTES;
         const ALL: usize = OWN + LARGE;
@@ -211,7 +212,7 @@ impl Asking {
         })
     }
 
-    /// That of a request that was [kept](Self::keep).
+    /// Resumes with the stage of a request that was [kept](Self::keep).
     fn again(memory: &'static Memory, begun: Begun) -> Option<Self> {
         let mut mine = memory.copier().mine(memory);
         let (stage, in_use) = mine.find(|(stage, _)| stage.index() == begun.stage as usize)?;
@@ -219,7 +220,8 @@ impl Asking {
         Some(Self { memory, stage, in_use, seen: begun.seen, owner })
     }
 
-    /// Asks for something, and says what was [answered](Self::answer). The stage's data is the caller's before and after it.
+    /// Sends a request, and waits for its [answer](Self::answer). Before and after the call, the stage's data is the
+    /// caller's.
     fn ask(
         &mut self,
         request: &Request,
@@ -245,7 +247,8 @@ impl Asking {
         self.owner.is_none_or(|owner| self.memory.shm.is_dead(owner))
     }
 
-    /// What an atomic found, or any number; `None` if nothing was done, and is to be asked for again.
+    /// The previous value for an atomic, else any number; `None` if nothing was done, and the request is to be
+    /// repeated.
     fn answer(&self) -> Result<Option<u64>, Trouble> {
         match self.stage.head.answered() {
             (Outcome::Done, held) => Ok(Some(held)),
@@ -281,7 +284,7 @@ impl Asking {
         Err(Trouble::NoAnswer)
     }
 
-    /// Wants back what was asked for, and not answered in time.
+    /// Takes back a request that was not answered in time.
     fn recall(self) -> Result<u64, NotDone> {
         match self.stage.head.word.recall(self.seen) {
             Recalled::Answered(_) => Ok(self.answer()?.ok_or(Trouble::NoAnswer)?),
@@ -290,7 +293,7 @@ impl Asking {
         }
     }
 
-    /// Leaves the stage as it is.
+    /// Keeps the stage for a later retry.
     fn keep(self) -> Begun {
         let this = ManuallyDrop::new(self);
         let owner = this.owner.map_or(0, Owner::to_word);
@@ -301,7 +304,7 @@ impl Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         let is_in_flight = give_up(self.memory, self.stage, self.seen);
-        // Looked at after that: who finds that one dead later frees the stage himself.
+        // Checked after giving up: a process that finds the owner dead later frees the stage itself.
         if is_in_flight && self.asks_the_dead() {
             self.stage.head.word.free_abandoned(self.seen);
         }
