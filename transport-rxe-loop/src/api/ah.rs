@@ -1,4 +1,4 @@
-//! Where datagrams go: addresses, and handles of them.
+//! Address vectors and address handles: the destinations of datagrams.
 //!
 //! ```
 //! use transport_rxe_loop::{AddressVector, Context};
@@ -7,7 +7,7 @@
 //! let (here, pd) = (context.attributes(), context.alloc_pd());
 //! let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid))?;
 //!
-//! // There is one port in each fabric.
+//! // A fabric has one port.
 //! assert!(pd.create_ah(&AddressVector { port: 2, ..AddressVector::of(here.gid, 0) }).is_err());
 //! assert!(pd.create_ah(&AddressVector::of(here.gid, here.lid + 1)).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -26,27 +26,27 @@ use crate::engine::ud_address::UdAddress;
 
 /// The number of the only port.
 const PORT: u8 = 1;
-/// Service levels there are.
+/// The number of service levels.
 const LEVELS: u8 = 16;
-/// How many routers a packet may pass.
+/// The hop limit of a route that [`AddressVector::of`] makes.
 const HOP_LIMIT: u8 = 64;
 
-/// `struct ibv_ah_attr`: the way from a port of this side to a port of another.
+/// `struct ibv_ah_attr`: the path from a local port to a remote one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressVector {
-    /// The port of this side: 1.
+    /// The local port: 1.
     pub port: u8,
-    /// Local identifier of the other port: [the device's](crate::DeviceAttr::lid); with a route, 0 does.
+    /// The remote port's local identifier: [the device's](crate::DeviceAttr::lid), or 0 if there is a route.
     pub lid: u16,
-    /// Service level: 0 to 15. The receiver is told; nothing else follows from it.
+    /// Service level: 0 to 15. The receive completion carries it; it has no other effect.
     pub sl: u8,
-    /// The global route, to [the device's own](crate::DeviceAttr::gid). If there is one, it lies before the
-    /// datagram in the receiver's buffer.
+    /// The global route, to [the device's GID](crate::DeviceAttr::gid). If there is one, the datagram has a GRH, which
+    /// is written to the receive buffer before the payload.
     pub route: Option<GlobalRoute>,
 }
 
 impl AddressVector {
-    /// To the port with these identifiers: by the global one where it has no local one.
+    /// The address of the port with these identifiers. It has a global route if `lid` is 0.
     #[must_use]
     pub fn of(gid: Gid, lid: u16) -> Self {
         let (hop_limit, traffic_class, flow_label) = (HOP_LIMIT, 0, 0);
@@ -54,11 +54,11 @@ impl AddressVector {
         Self { port: PORT, lid, sl: 0, route: (lid == 0).then_some(route) }
     }
 
-    /// Where a datagram came from, as `ibv_init_ah_from_wc(3)` tells it: of its completion, and of the first forty
-    /// bytes of its buffer, where its global route was put if it had one.
+    /// The source of a datagram, as `ibv_init_ah_from_wc(3)` returns it. `wc` is the receive completion and `grh` the
+    /// first 40 bytes of the receive buffer, which are read only if the completion has the GRH flag.
     ///
     /// # Errors
-    /// The completion is not that of a datagram, or a failure (C4).
+    /// [`NoDatagram`](AddressError::NoDatagram): the completion is not a successful one of a receive (C4).
     pub fn from_wc(wc: &Wc, grh: &[u8; grh::BYTES]) -> Result<Self, AddressError> {
         let done = wc.result().ok().filter(|done| done.is_recv());
         let done = done.ok_or(AddressError::NoDatagram)?;
@@ -67,7 +67,7 @@ impl AddressVector {
         Ok(Self { port: PORT, lid: done.slid(), sl: done.sl(), route })
     }
 
-    /// Whether it leads to the port with these identifiers.
+    /// Validates the address against the only port.
     fn check(&self, there: &Port) -> Result<(), AddressError> {
         if self.port != PORT {
             return Err(AddressError::NoSuchPort { port: self.port });
@@ -90,50 +90,49 @@ impl AddressVector {
     }
 }
 
-/// Why there is no handle of an address.
+/// Why an address handle could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddressError {
     /// The device has no such port.
     #[error("the device has no port {port}: it has port 1 only")]
     NoSuchPort {
-        /// Which was asked for.
+        /// The requested value.
         port: u8,
     },
-    /// There is no such service level.
+    /// The service level is out of range.
     #[error("there is no service level {sl}: 0 to 15")]
     NoSuchLevel {
-        /// Which was asked for.
+        /// The requested value.
         sl: u8,
     },
     /// No port has this local identifier.
     #[error("no port has the local identifier {lid}: the device's attributes say which there is")]
     UnknownLid {
-        /// Which was asked for.
+        /// The requested value.
         lid: u16,
     },
     /// No port has this global identifier.
     #[error("no port has the global identifier {gid}: the device's attributes say which there is")]
     UnknownGid {
-        /// Which was asked for.
+        /// The requested value.
         gid: Gid,
     },
     /// The port has no global identifier at this index.
     #[error("the port has no global identifier {index}: it has number 0 only")]
     NoSuchGid {
-        /// Which was asked for.
+        /// The requested value.
         index: u8,
     },
-    /// Soft-RoCE, which the device [imitates](crate::OpenOptions::imitate_rxe), has no port without a global
-    /// identifier.
+    /// The device [imitates Soft-RoCE](crate::OpenOptions::imitate_rxe), where each address needs a global route.
     #[error("the address needs a global route, as on Ethernet: give one")]
     NoRoute,
-    /// The completion is no successful one of a receive, so it says nothing of where it came from (C4).
+    /// The completion is not a successful one of a receive, so it has no source address (C4).
     #[error("the completion is not that of a datagram that came in")]
     NoDatagram,
 }
 
-/// A handle of an address, for datagrams. It keeps its protection domain in use.
+/// An address handle, for datagrams. It keeps its protection domain in use.
 #[derive(Debug)]
 pub struct AddressHandle {
     domain: Arc<Domain>,
@@ -141,7 +140,7 @@ pub struct AddressHandle {
 }
 
 impl AddressHandle {
-    /// One in a domain, of an address that leads somewhere.
+    /// Makes a handle, if the address is valid.
     pub(super) fn new(domain: &Arc<Domain>, to: &AddressVector) -> Result<Self, AddressError> {
         let engine = domain.engine();
         to.check(&engine.port)?;
@@ -151,23 +150,23 @@ impl AddressHandle {
         Ok(Self { domain: Arc::clone(domain), address: *to })
     }
 
-    /// The domain that it was made in.
+    /// The number of its protection domain.
     pub(crate) fn domain(&self) -> u32 {
         self.domain.number()
     }
 
-    /// As a datagram to this queue pair there bears it.
+    /// The UD address that a datagram to this queue pair carries.
     pub(super) fn ud_address(&self, qp_num: u32, qkey: u32) -> UdAddress {
         UdAddress::new(self.address.sl, self.address.route, qp_num, qkey)
     }
 
-    /// Destroys it, as dropping does. Requests that were posted with it go on.
+    /// Destroys the handle, as dropping does. Requests that were posted with it are not affected.
     pub fn destroy(self) {
         drop(self);
     }
 }
 
-/// Where a datagram goes.
+/// The destination of a datagram.
 pub type Destination<'a> = cq_core::setup::Destination<'a, AddressHandle>;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! Asynchronous events: what the device reports of completion queues, queue pairs and shared receive queues on
-//! its own account.
-//! Each opening of the device has its own, of what was made through it.
+//! Asynchronous events of completion queues, queue pairs and shared receive queues.
+//! [`Context::wait_async`] documents which events there are.
 //!
 //! ```
 //! use cq_core::async_event::{AsyncEvent, AsyncEventType, Element};
@@ -19,26 +18,6 @@
 //! assert_eq!(context.take_async_event(), Ok(Some(AsyncEvent { event_type, element })));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! # Which there are
-//!
-//! | event | of | when |
-//! |---|---|---|
-//! | CQ_ERR | a completion queue | it overran, once (O2) |
-//! | QP_FATAL | a queue pair | the overrun of a completion queue of its put it into ERR (O4) |
-//! | QP_REQ_ERR | a queue pair | a request of its peer that it does not allow put it into ERR (Q7) |
-//! | QP_ACCESS_ERR | a queue pair | a request of its peer for memory that it may not use did (Q7) |
-//! | SQ_DRAINED | a queue pair | in SQD, what had begun is done, if that was asked for |
-//! | QP_LAST_WQE_REACHED | a queue pair with a shared receive queue | in ERR, it has taken its last receive from there, once (Q9) |
-//! | SRQ_LIMIT_REACHED | a shared receive queue | fewer receives are left than its limit says, once (Q9) |
-//!
-//! They come in the order in which they happened; where one of a kind happens to an object again while
-//! nobody has read it, it comes once more after the others.
-//!
-//! # Acknowledging
-//! Taking an event acknowledges it. An event names its object by key or number and refers to nothing, so
-//! no object has to wait for its events to be acknowledged, or read, before it is destroyed: those that
-//! nobody has read go with it, and a dead object is never named.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -53,7 +32,7 @@ use crate::completion::queue;
 use crate::engine::{Engine, identity};
 use crate::sync;
 
-/// In the order of [`QpEvent`].
+/// The event types, in the order of [`QpEvent`](crate::completion::async_event::QpEvent).
 const TYPES: [AsyncEventType; QP_EVENTS] = [
     AsyncEventType::QP_FATAL,
     AsyncEventType::QP_REQ_ERR,
@@ -80,12 +59,29 @@ fn name(engine: &'static Engine, source: Source) -> AsyncEvent {
 }
 
 impl Context {
-    /// Takes one asynchronous event; sleeps until there is one, or the deadline has passed: then `None`. No
-    /// deadline is for ever.
+    /// Takes one asynchronous event, and waits for one if there is none. Returns `None` once the deadline has passed;
+    /// without a deadline it waits without limit.
+    ///
+    /// | event | object | cause |
+    /// |---|---|---|
+    /// | CQ_ERR | completion queue | it overran; reported once (O2) |
+    /// | QP_FATAL | queue pair | an overrun of one of its completion queues put it into ERR (O4) |
+    /// | QP_REQ_ERR | queue pair | a request of its peer that it does not allow put it into ERR (Q7) |
+    /// | QP_ACCESS_ERR | queue pair | a request of its peer for memory that the peer may not use put it into ERR (Q7) |
+    /// | SQ_DRAINED | queue pair | in SQD, all sends that had begun are done; reported on request |
+    /// | QP_LAST_WQE_REACHED | queue pair with an SRQ | in ERR, it has taken its last receive; reported once (Q9) |
+    /// | SRQ_LIMIT_REACHED | shared receive queue | fewer receives are left than its limit; reported once (Q9) |
+    ///
+    /// Events are delivered in order. Where an object has several unread events of a kind, each further one is
+    /// delivered after those of other objects.
+    ///
+    /// Taking an event acknowledges it. An event carries the key or number of its object and no reference, so
+    /// destroying an object never waits for its events: its unread events are discarded, and no event names a destroyed
+    /// object.
     ///
     /// # Errors
-    /// [`WaitError::Event`]: the device, or the system under it, failed. [`WaitError::Interrupted`]: this
-    /// thread has handled a signal, and there was no event.
+    /// [`WaitError::Event`]: the device or the system failed. [`WaitError::Interrupted`]: this thread handled a signal,
+    /// and there was no event.
     pub fn wait_async(
         &mut self,
         deadline: Option<Instant>,
@@ -113,7 +109,7 @@ impl AsyncEvents for Context {
     }
 }
 
-/// Readable while there is an asynchronous event to take: `async_fd` of `struct ibv_context`.
+/// `async_fd` of `struct ibv_context`: readable while there is an asynchronous event to take.
 impl AsFd for Context {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.events().as_fd()

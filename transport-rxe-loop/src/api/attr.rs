@@ -1,4 +1,4 @@
-//! What a queue pair is modified with: `struct ibv_qp_attr` and its mask.
+//! The attributes of a queue pair: `struct ibv_qp_attr` and its mask.
 //!
 //! ```
 //! use transport_rxe_loop::{Access, QpAttr, QpAttrMask, QpState};
@@ -14,69 +14,70 @@ use thiserror::Error;
 use crate::api::mr;
 use crate::api::state::QpState;
 
-/// Why a queue pair's state stays as it is (Q1). Nothing was changed.
+/// Why a queue pair could not be modified (Q1). Nothing was changed, except with
+/// [`PeerSuspended`](Self::PeerSuspended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ModifyError {
-    /// There is no such transition.
+    /// The transition does not exist.
     #[error("a queue pair can't go from {from} to {to}")]
     Illegal {
-        /// The state it is in.
+        /// The current state.
         from: QpState,
-        /// The state that was asked for.
+        /// The requested state.
         to: QpState,
     },
-    /// The transition needs further attributes.
+    /// The transition requires further attributes.
     #[error("going from {from} to {to} also needs {missing}")]
     Missing {
-        /// The state it is in.
+        /// The current state.
         from: QpState,
-        /// The state that was asked for.
+        /// The requested state.
         to: QpState,
-        /// What is missing.
+        /// The missing attributes.
         missing: QpAttrMask,
     },
-    /// The transition does not take these attributes.
+    /// The transition does not allow these attributes.
     #[error("going from {from} to {to} does not take {superfluous}")]
     Superfluous {
-        /// The state it is in.
+        /// The current state.
         from: QpState,
-        /// The state that was asked for.
+        /// The requested state.
         to: QpState,
-        /// What is too much.
+        /// The attributes that are not allowed.
         superfluous: QpAttrMask,
     },
-    /// An attribute's value is out of its range.
+    /// An attribute's value is out of range.
     #[error("{attr} can't be {value}: {allowed}")]
     BadValue {
-        /// Which attribute.
+        /// The attribute.
         attr: QpAttrMask,
-        /// What was asked for.
+        /// The requested value.
         value: u32,
-        /// What can be asked for.
+        /// The allowed values.
         allowed: &'static str,
     },
-    /// The peer's process is suspended in the middle of a message. The queue pair is in ERR, and what it has
-    /// posted is flushed; its receives once that process goes on or ends.
+    /// The peer's process is suspended in the middle of a message. The queue pair is in ERR and its sends are flushed;
+    /// its receives are flushed once that process resumes or ends.
     #[error("the peer's process is suspended in the middle of a message: resume or end it")]
     PeerSuspended,
-    /// This process was forked from the one whose queue pair it is.
+    /// This process is a forked child of the one that owns the queue pair.
     #[error("the queue pair is the parent process': open the device in this one, and make another")]
     Forked,
-    /// The queue pair is not in the state that the caller takes it to be in.
+    /// The queue pair is not in the state that the caller gave as the current one.
     #[error("the queue pair is in {is}, not in {claimed}")]
     NotIn {
-        /// The state it is in.
+        /// The current state.
         is: QpState,
-        /// What the caller gave as the current state.
+        /// The state that the caller gave.
         claimed: QpState,
     },
 }
 
-/// READs and atomics under way at most, either way.
+/// The maximum of outstanding READs and atomics, in either direction.
 pub const MAX_RD_ATOMIC: u8 = 16;
 
-/// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), as many as are given.
+/// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), with the mask of those that are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpAttr {
     mask: QpAttrMask,
@@ -100,9 +101,9 @@ pub struct QpAttr {
     pub(crate) sq_psn: u32,
 }
 
-/// What an attribute is.
+/// An attribute's type.
 trait Attribute {
-    /// As a number.
+    /// The value as a number.
     fn number(self) -> u32;
 }
 
@@ -126,7 +127,7 @@ numbers! {
     Access: it => it.bits();
 }
 
-/// Declares the methods that give one attribute each, and those that go through all.
+/// Declares a setter for each attribute, and the methods that go through all attributes.
 macro_rules! setters {
     ($($(#[$meta:meta])* $name:ident($field:ident: $type:ty) => $flag:ident;)+) => {
         $(
@@ -139,7 +140,8 @@ macro_rules! setters {
             }
         )+
 
-        /// One attribute as a number, if it is given: a state's, the bits of rights, 1 for true.
+        /// The value of one attribute as a number, if it is given: a state's number, the bits of access flags, 1 for
+        /// true.
         ///
         /// ```
         /// use transport_rxe_loop::{QpAttr, QpAttrMask};
@@ -155,7 +157,7 @@ macro_rules! setters {
             found.map(|(_, number)| number)
         }
 
-        /// These, and what else was given before.
+        /// These attributes, and those of `before` that are not among them.
         pub(crate) fn over(&self, before: Self) -> Self {
             let mut all = before;
             $(if self.has(QpAttrMask::$flag) {
@@ -167,7 +169,7 @@ macro_rules! setters {
 }
 
 impl QpAttr {
-    /// No attribute at all: what is given then changes, and the state stays.
+    /// No attributes. Without [`state`](Self::state), modifying keeps the state.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -193,19 +195,19 @@ impl QpAttr {
         }
     }
 
-    /// To go to this state.
+    /// The transition to this state, without further attributes.
     #[must_use]
     pub const fn to(state: QpState) -> Self {
         Self::new().state(state)
     }
 
-    /// RESET→INIT with everything that a connection needs.
+    /// RESET→INIT, with all attributes that a connection requires.
     #[must_use]
     pub const fn init(access: Access) -> Self {
         Self::to(QpState::Init).pkey_index(0).port(1).access(access)
     }
 
-    /// INIT→RTR with everything that a reliable connection needs.
+    /// INIT→RTR, with all attributes that a reliable connection requires.
     #[must_use]
     pub const fn rtr(dest_qp_num: u32) -> Self {
         Self::to(QpState::Rtr)
@@ -217,8 +219,8 @@ impl QpAttr {
             .min_rnr_timer(12)
     }
 
-    /// RTR→RTS with everything that a reliable connection needs: waits for receives as long as it takes, and half a second for
-    /// a peer that does not answer.
+    /// RTR→RTS, with all attributes that a reliable connection requires. Sends wait for receives without limit, and
+    /// half a second for a peer that does not answer.
     #[must_use]
     pub const fn rts() -> Self {
         Self::to(QpState::Rts)
@@ -230,54 +232,54 @@ impl QpAttr {
     }
 
     setters! {
-        /// The state to go to.
+        /// The new state.
         state(state: QpState) => STATE;
-        /// The state that the caller takes the queue pair to be in; it is checked.
+        /// The state that the caller expects the queue pair to be in. It is checked.
         cur_state(cur_state: QpState) => CUR_STATE;
-        /// Whether to report SQ_DRAINED once everything that the send queue has begun is done.
+        /// Whether to report SQ_DRAINED once all sends that had begun are done.
         en_sqd_async_notify(en_sqd_async_notify: bool) => EN_SQD_ASYNC_NOTIFY;
-        /// What the peer may do: REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC.
+        /// The peer's rights: REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC.
         access(access: Access) => ACCESS_FLAGS;
         /// Index of the partition key: 0.
         pkey_index(pkey_index: u16) => PKEY_INDEX;
         /// Port of the device: 1.
         port(port: u8) => PORT;
-        /// Queue key: what a datagram must carry to be taken.
+        /// Queue key. Datagrams with another one are dropped.
         qkey(qkey: u32) => QKEY;
-        /// Address of the peer: this fabric has port 1 only.
+        /// The peer's port: 1.
         av(av_port: u8) => AV;
-        /// Largest packet: 256, 512, 1024, 2048 or 4096 bytes. There are no packets here; it is checked.
+        /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes. It is checked and has no effect: the device has no packets.
         path_mtu(path_mtu: u32) => PATH_MTU;
-        /// Number of the peer.
+        /// The peer's queue pair number.
         dest_qp_num(dest_qp_num: u32) => DEST_QPN;
-        /// First packet number to receive, of 24 bits.
+        /// First packet sequence number to receive, of 24 bits.
         rq_psn(rq_psn: u32) => RQ_PSN;
-        /// First packet number to send, of 24 bits.
+        /// First packet sequence number to send, of 24 bits.
         sq_psn(sq_psn: u32) => SQ_PSN;
-        /// How many READs and atomics of the peer may be under way: 0 refuses all of them, as the peer
-        /// finds out (Q7); any other number is as good as the largest, since they are done one by one.
+        /// The maximum of outstanding READs and atomics of the peer. With 0 they fail at the peer (Q7). All other
+        /// values are equivalent, since requests are carried out one by one.
         max_dest_rd_atomic(max_dest_rd_atomic: u8) => MAX_DEST_RD_ATOMIC;
-        /// How many READs and atomics of this side may be under way: with 0 none can be posted (Q7); any
-        /// other number is as good as the largest, since they are done one by one.
+        /// The maximum of outstanding READs and atomics of this queue pair. With 0 none can be posted (Q7). All other
+        /// values are equivalent, since requests are carried out one by one.
         max_rd_atomic(max_rd_atomic: u8) => MAX_QP_RD_ATOMIC;
-        /// How long the peer waits before it tries again when no receive was posted: 1 to 31 for 0.01 ms to
+        /// The time that the peer waits before it retries where no receive is posted: 1 to 31 for 0.01 ms to
         /// 491.52 ms, 0 for 655.36 ms.
         min_rnr_timer(min_rnr_timer: u8) => MIN_RNR_TIMER;
-        /// How long to wait for an answer before trying again: 1 to 31 for 4.096 us · 2^`timeout`, 0 for ever.
+        /// The time to wait for an answer before a retry: 4.096 us · 2^`timeout` for 1 to 31, 0 for no limit.
         timeout(timeout: u8) => TIMEOUT;
-        /// How often to try again: 0 to 7.
+        /// The number of retries where the peer does not answer: 0 to 7.
         retry_cnt(retry_cnt: u8) => RETRY_CNT;
-        /// How often to try again where no receive was posted: 0 to 6, or 7 for ever.
+        /// The number of retries where no receive is posted: 0 to 6, or 7 for no limit.
         rnr_retry(rnr_retry: u8) => RNR_RETRY;
     }
 
-    /// Which attributes are given.
+    /// The attributes that are given.
     #[must_use]
     pub const fn mask(&self) -> QpAttrMask {
         self.mask
     }
 
-    /// The same without these attributes.
+    /// The same, without these attributes.
     #[must_use]
     pub const fn without(mut self, mask: QpAttrMask) -> Self {
         self.mask = self.mask.difference(mask);
@@ -288,7 +290,7 @@ impl QpAttr {
         self.mask.contains(attr)
     }
 
-    /// Judges a change of a queue pair of this type in state `from`: the state that it leads to.
+    /// Validates a change of a queue pair of this type in state `from`. Returns the new state.
     pub(crate) fn check(&self, from: QpState, of: QpType) -> Result<QpState, ModifyError> {
         let to = if self.has(QpAttrMask::STATE) { self.state } else { from };
         let rule = from.rule(to, of).ok_or(ModifyError::Illegal { from, to })?;

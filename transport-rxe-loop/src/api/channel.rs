@@ -1,4 +1,4 @@
-//! Completion channels: where the events of armed completion queues are read, and slept for.
+//! Completion channels: a thread waits here for the events of armed completion queues.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@
 //! let mut channel = context.create_channel()?;
 //! let mut cq = CompletionQueue::new(context.create_cq(16, Some(&channel))?);
 //!
-//! // Nothing is posted, so nothing comes.
-//! let mut room = [Wc::default(); 4];
+//! // Nothing is posted, so there is no completion.
+//! let mut wcs = [Wc::default(); 4];
 //! let deadline = Instant::now() + Duration::from_millis(1);
-//! assert!(cq.wait(&mut room, &mut channel, Some(deadline))?.is_empty());
+//! assert!(cq.wait(&mut wcs, &mut channel, Some(deadline))?.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -53,10 +53,10 @@ impl CompletionChannel {
         &self.events
     }
 
-    /// Destroys it. Dropping does, too, once the last of its queues is gone.
+    /// Destroys the channel. Dropping destroys it once its last completion queue is destroyed.
     ///
     /// # Errors
-    /// A completion queue uses it; the handle comes back (EBUSY, N8).
+    /// A completion queue uses it; the handle is returned (EBUSY, N8).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.events).map(drop).map_err(|events| {
             InUse::new(Self { events }, "completion channel", "its completion queues")
@@ -71,7 +71,7 @@ impl AsFd for CompletionChannel {
 }
 
 impl Events for CompletionChannel {
-    /// Takes one event. A queue with several is named again after the others that have some.
+    /// Takes one event. A queue with several is returned again after the other queues that have events.
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let completions = self.events.completions();
         self.events.take(|source| match source {
@@ -86,7 +86,7 @@ impl Events for CompletionChannel {
 impl Block for CompletionChannel {
     type Instant = Instant;
 
-    /// Sleeps until there may be an event, or the deadline has passed, or this thread has handled a signal.
+    /// Waits until there may be an event, the deadline has passed, or this thread has handled a signal.
     fn block(&mut self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         self.events.block(deadline)
     }

@@ -1,4 +1,4 @@
-//! Bringing a queue pair from RESET to RTS with usual attributes.
+//! [`QueuePair::connect`] and [`QueuePair::activate`]: from RESET to RTS with usual attributes.
 
 use cq_core::setup::{Access, QpAttrMask, QpType};
 
@@ -7,7 +7,7 @@ use crate::api::attr::QpAttr;
 use crate::api::qp::QueuePair;
 use crate::api::state::QpState;
 
-/// What only a reliable connection is given.
+/// Attributes that only a reliable connection has.
 const RELIABLE: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
     .union(QpAttrMask::MIN_RNR_TIMER)
     .union(QpAttrMask::TIMEOUT)
@@ -16,13 +16,13 @@ const RELIABLE: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
     .union(QpAttrMask::MAX_QP_RD_ATOMIC);
 
 impl QueuePair {
-    /// Connects to the queue pair with this number, from RESET to RTS: the peer may WRITE, READ and use
-    /// atomics, as far as the memory regions and the kind of connection allow it. Sends of a reliable
-    /// connection wait for receives as long as it takes, and half a second for the peer to be connected,
-    /// too; those of an unreliable one wait for nothing.
+    /// Connects to the queue pair with this number: goes from RESET to RTS. The peer may WRITE, READ and use atomics,
+    /// as far as the memory regions and the type of connection allow. Sends of a reliable connection wait for receives
+    /// without limit, and half a second for the peer to connect; those of an unreliable connection do not wait.
     ///
     /// # Errors
-    /// It is not in RESET, the number is none, or it is for datagrams ([`activate`](Self::activate)).
+    /// The queue pair is not in RESET, the number has more than 24 bits, or the type is UD
+    /// ([`activate`](Self::activate)).
     pub fn connect(&mut self, peer: u32) -> Result<(), ModifyError> {
         let (init, rtr, rts) = (QpAttr::init(Access::REMOTE), QpAttr::rtr(peer), QpAttr::rts());
         let steps = match self.qp_type() {
@@ -34,10 +34,10 @@ impl QueuePair {
         steps.iter().try_for_each(|step| self.modify(step))
     }
 
-    /// Makes a queue pair of datagrams ready, from RESET to RTS: it takes those that carry `qkey`.
+    /// Activates a UD queue pair: goes from RESET to RTS. It receives datagrams that carry `qkey`.
     ///
     /// # Errors
-    /// It is not in RESET, or is a connection. It is left where the step that failed found it.
+    /// The queue pair is not in RESET, or its type is not UD. It stays in the state before the step that failed.
     pub fn activate(&mut self, qkey: u32) -> Result<(), ModifyError> {
         let steps = [
             QpAttr::to(QpState::Init).pkey_index(0).port(1).qkey(qkey),

@@ -1,6 +1,5 @@
-//! Completion queues: the engine's ring in the device's memory, pushed to under a lock that no poller
-//! takes. [`push`](mod@push) is the producers' side, [`resize`] moves what waits in one to another ring, and
-//! [`moderation`] holds events back.
+//! Completion queues, from the consumer's side: polling, arming, [resizing](resize) and [moderation]. Producers push to
+//! the same ring, in the fabric's memory, under a lock that polling does not take: [`crate::completion::push`].
 //!
 //! ```
 //! use cq_core::transport::{Arm, ArmError, Notify, PollCq};
@@ -40,17 +39,17 @@ use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
 use crate::sync;
 
-/// A queue's entry in the table and its memory; ends when its last user does.
+/// A completion queue's table entry and its memory. It is freed with its last user.
 #[derive(Debug)]
 pub struct Queue {
     pub engine: &'static Engine,
     pub index: u32,
-    /// Another one after resizing. Locked for that alone.
+    /// Replaced by resizing, which alone locks it.
     extent: Mutex<Extent>,
 }
 
 impl Queue {
-    /// Whether it lies in this fabric, and not in another one of this process.
+    /// Whether it belongs to this fabric. A process can have several.
     pub fn is_of(&self, engine: &'static Engine) -> bool {
         std::ptr::eq(self.engine, engine)
     }
@@ -78,8 +77,8 @@ impl Drop for Queue {
         held_back::forget(self.engine.completions, self.index);
         match complete::lock(self.engine, self.index) {
             Ok(_guard) => slot.fanin.end(),
-            // Who is suspended over it will go on with its entry and its memory: they stay until this process
-            // ends.
+            // A suspended producer holds the lock and may still use the entry and the memory: both are kept until this
+            // process ends.
             Err(Stuck) => {
                 let mine = self.extent.get_mut().unwrap_or_else(PoisonError::into_inner);
                 return mine.leave();
@@ -89,47 +88,46 @@ impl Drop for Queue {
     }
 }
 
-/// Memory for a queue that is to hold so many completions, new.
+/// Allocates memory for a new queue that holds `promised` completions.
 fn allocate(engine: &'static Engine, promised: u32) -> Result<(Place, Extent), CreateError> {
     let rounded = engine.policy.imitation.capacity(promised, MAX_CQE);
-    // What can't be is refused as it was asked for.
+    // An invalid capacity is reported as it was requested.
     let promised = if (1..=MAX_CQE).contains(&promised) { rounded } else { promised };
     queue::allocate(engine.completions, promised)
 }
 
-/// What a completion queue is to be: see [`Context::create_cq_with`](crate::Context::create_cq_with).
+/// The attributes of a new completion queue: see [`Context::create_cq_with`](crate::Context::create_cq_with).
 #[derive(Clone, Copy, Debug)]
 pub struct CqInit<'a> {
-    /// How many completions it holds (O1).
+    /// The number of completions that it holds (O1).
     pub capacity: u32,
-    /// Where its events come; without one it can't be armed (N11).
+    /// The channel of its events. Without one it can't be armed (N11).
     pub channel: Option<&'a CompletionChannel>,
-    /// Whether completions that find no room are [dropped](Cq#ignoring-overruns), instead of failing the queue.
+    /// Whether completions are [dropped](Cq#ignoring-overruns) while it is full, instead of failing the queue.
     pub ignore_overrun: bool,
 }
 
 impl CqInit<'_> {
-    /// A queue without a channel, which can overrun.
+    /// A queue of this capacity without a channel, which fails if it overruns.
     #[must_use]
     pub const fn new(capacity: u32) -> Self {
         Self { capacity, channel: None, ignore_overrun: false }
     }
 }
 
-/// A completion queue. One thread polls it at a time; it may move to another.
+/// A completion queue. One thread polls it at a time; it can be moved to another thread.
 ///
 /// # Overrun
-/// A completion that finds the queue full is dropped, and the queue with it: what was stored is handed out,
-/// then polling fails for ever and says how many were dropped (O3). The context gets CQ_ERR (O2), and the
-/// queue's queue pairs go to ERR, each with QP_FATAL (O4).
+/// A completion that finds the queue full is dropped, and the queue fails: polling returns what was stored, then fails
+/// permanently with the number of dropped completions (O3). CQ_ERR is reported to the context (O2), and the queue's
+/// queue pairs go to ERR, each with QP_FATAL (O4).
 ///
 /// # Ignoring overruns
-/// A queue [made so](CqInit::ignore_overrun) (`IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`) drops and
-/// [counts](Self::dropped) a completion that finds no room, and nothing else happens: nobody fails, nothing is
-/// reported, polling goes on, and what comes later is stored once there is room. So between two completions that
-/// follow each other others may be missing. Whoever sleeps on it is woken for a dropped completion as for a
-/// failure. One of a send gives back its slot, and all before it, at once (Q5): it will not be polled, and nothing
-/// else need come that would.
+/// With [`ignore_overrun`](CqInit::ignore_overrun) (`IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`), a completion that finds the
+/// queue full is dropped and [counted](Self::dropped). Nothing fails and nothing is reported; later completions are
+/// stored once there are free slots, so completions may be missing between any two that are polled. A dropped
+/// completion raises the event of an armed queue as a failure does. A dropped completion of a send frees its send queue
+/// slot, and all before it, at once (Q5): no later completion need come that would.
 ///
 /// ```
 /// use cq_core::transport::{PollCq, Post};
@@ -162,11 +160,11 @@ impl CqInit<'_> {
 #[derive(Debug)]
 pub struct Cq {
     consumer: Consumer<'static, OnChannel>,
-    // Before the queue: it leaves its channels before its place is another's.
+    // Declared before `queue`: dropped, and so detached from the channels, before the table entry is freed.
     attachments: (Attached, Option<Attached>),
     queue: Arc<Queue>,
     device: &'static Device,
-    /// That of its place in the table.
+    /// The mode word of its table entry.
     mode: &'static Mode,
 }
 
@@ -195,13 +193,13 @@ impl Cq {
         Ok(Self { consumer, attachments, queue: Arc::new(queue), device, mode: &slot.mode })
     }
 
-    /// How many completions it holds: as many as were asked for (O1), when it was made or last resized.
+    /// The number of completions that it holds: as many as were requested when it was made or last resized (O1).
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.consumer.capacity()
     }
 
-    /// How many completions it had no room for: since it overran, or since it was made, if it ignores that.
+    /// The number of dropped completions: since it overran, or since it was made if it ignores overruns.
     #[must_use]
     pub fn dropped(&self) -> u32 {
         match self.consumer.state() {
@@ -210,28 +208,28 @@ impl Cq {
         }
     }
 
-    /// A poll that found nothing, where there is more to know.
+    /// Polls again after a poll that found nothing: the ring alone does not tell the queue's state.
     #[cold]
     fn poll_again(&mut self, out: &mut [Wc]) -> Result<usize, PollError> {
         let engine = self.queue.engine;
-        // In a forked child nothing ever comes.
+        // A forked child gets no completions.
         if !engine.shm.is_ours() {
             return Err(PollError::Device(Errno::NODEV.raw_os_error()));
         }
-        // Its producers can't tell the ring.
+        // Producers that gave the queue up could not write that to the ring.
         if self.mode.has(Trait::GivenUp) {
             self.consumer.fail();
         }
-        // Written out once more, so that the code of the usual poll stays where it is called.
+        // Repeated from `poll`, so that the usual poll is inlined.
         self.consumer.poll_for(out, complete::retires, |wc, tag| {
             complete::retire(engine, wc, tag);
         })
     }
 
-    /// Destroys it. Dropping does, too, once the last of its queue pairs is gone; its events end at once.
+    /// Destroys the queue. Dropping ends its events at once, and destroys it once its last queue pair is destroyed.
     ///
     /// # Errors
-    /// A queue pair uses it; the handle comes back (EBUSY, Q11).
+    /// A queue pair uses it; the handle is returned (EBUSY, Q11).
     #[expect(
         clippy::result_large_err,
         reason = "the handle comes back by value, once, when it can't go"

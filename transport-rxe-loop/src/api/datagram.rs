@@ -1,4 +1,4 @@
-//! Datagrams: sends of a queue pair of kind UD, each of which says where it goes.
+//! Datagrams: sends of a UD queue pair to a destination.
 //!
 //! ```
 //! use cq_core::transport::{PollCq, Post};
@@ -20,34 +20,15 @@
 //! let to_bob = Destination { ah: &ah, qp_num: bob.number(), qkey: 0x1111 };
 //! alice.to(&to_bob).post_send(&[SendWr::send_inline(2, b"hello")])?;
 //!
-//! let mut room = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut room)?, 2);
-//! let received = room[0].result()?;
+//! let mut wcs = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut wcs)?, 2);
+//! let received = wcs[0].result()?;
 //! assert_eq!((received.byte_len(), received.src_qp()), (40 + 5, alice.number()));
 //! let mut back = [0; 5];
 //! region.read(40, &mut back)?;
 //! assert_eq!(&back, b"hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! # What becomes of a datagram
-//!
-//! | what is wrong | sender | receiver |
-//! |---|---|---|
-//! | more bytes than the port's [packets](crate::DeviceAttr::max_mtu) have | LOC_LEN, SQE | |
-//! | a key or a range of the sender's own | LOC_PROT, SQE | |
-//! | nobody has the number, or not for datagrams; it is not in RTR, or has failed | SUCCESS | |
-//! | the queue key is not the receiver's | SUCCESS | |
-//! | no receive is posted, or the receiver's process is stopped and has to do something itself | SUCCESS | |
-//! | the receive has less room than the bytes and the forty before them | SUCCESS | LOC_LEN, ERR |
-//! | a key, a range, or a right of the receive's | SUCCESS | LOC_PROT, ERR |
-//!
-//! A queue key whose highest bit is set stands for that of the sending queue pair.
-//!
-//! # The forty bytes
-//! The first forty bytes of a receive are for the datagram's global route: they hold it, and the completion
-//! says so (GRH), if the address handle has one; otherwise they are left alone. What was sent begins behind
-//! them, wherever the pieces end, and the completion counts them (C7).
 
 use cq_core::transport::{Post, PostError};
 use cq_core::wr::{RecvWr, SendWr};
@@ -55,7 +36,7 @@ use cq_core::wr::{RecvWr, SendWr};
 use crate::api::ah::Destination;
 use crate::api::qp::QueuePair;
 
-/// A queue pair whose datagrams go to one destination: what [`QueuePair::to`] makes of it.
+/// A queue pair with the destination of its datagrams, made by [`QueuePair::to`].
 #[derive(Debug)]
 pub struct Directed<'a> {
     qp: &'a mut QueuePair,
@@ -63,9 +44,27 @@ pub struct Directed<'a> {
 }
 
 impl QueuePair {
-    /// Where datagrams go: what is posted through the result is sent there.
+    /// Sets the destination of the datagrams that are posted through the result. A queue key whose highest bit is set
+    /// stands for the queue key of the sending queue pair.
     ///
-    /// What it returns does not outlive the address:
+    /// # Errors of datagrams
+    ///
+    /// | condition | sender | receiver |
+    /// |---|---|---|
+    /// | the message exceeds the port's [MTU](crate::DeviceAttr::max_mtu) | LOC_LEN, SQE | |
+    /// | a bad key or range of the sender | LOC_PROT, SQE | |
+    /// | no UD queue pair has the number, or it can't receive in its state | SUCCESS | |
+    /// | the queue key is not the receiver's | SUCCESS | |
+    /// | no receive is posted, or the receiver's process is suspended and has to act itself | SUCCESS | |
+    /// | the receive buffer is smaller than the message and the 40 bytes before it | SUCCESS | LOC_LEN, ERR |
+    /// | a bad key, range or right of the receive | SUCCESS | LOC_PROT, ERR |
+    ///
+    /// # Global routing header
+    /// The first 40 bytes of a receive buffer are reserved for the GRH. If the address handle has a global route, they
+    /// hold it and the completion has the GRH flag; otherwise they are not written. The message follows them, across
+    /// SGEs, and the completion's length includes them (C7).
+    ///
+    /// The result does not outlive the address handle:
     /// ```compile_fail,E0505
     /// # use cq_core::transport::Post;
     /// # use transport_rxe_loop::{AddressHandle, Destination, QueuePair};
@@ -82,7 +81,7 @@ impl QueuePair {
 }
 
 impl Post for Directed<'_> {
-    /// Datagrams carry SEND, with or without immediate data; everything else is refused.
+    /// A datagram is a SEND, with or without immediate data. Other operations are refused.
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let mut batch = self.qp.batch();

@@ -1,4 +1,4 @@
-//! The device: opening it, what it can do at most, and what is made of it.
+//! Contexts: the open device, its attributes, and the objects made from it.
 //!
 //! ```
 //! use transport_rxe_loop::{Context, devices};
@@ -32,51 +32,50 @@ use crate::policy::faults::{Injected, Injector};
 
 pub(crate) const NAME: &str = "loop0";
 
-/// The names of the devices that there are.
+/// The names of the devices: `loop0`.
 #[must_use]
 pub fn devices() -> Vec<&'static str> {
     vec![NAME]
 }
 
-/// An open device. Everybody who opens it in the same [fabric](crate::OpenOptions#fabrics) shares it: queue pairs of
-/// different contexts, and of different processes, connect by their numbers. Its [asynchronous
-/// events](cq_core::transport::AsyncEvents) are those of what was made through it, and a clone is the same
-/// opening: each event goes to one of them.
+/// An open device. All contexts of a [fabric](crate::OpenOptions#fabrics) share it: queue pairs of different contexts
+/// and processes connect by their numbers. A context receives the [asynchronous events](Self::wait_async) of the
+/// objects that were made through it. Clones share them: each event is delivered to one of the clones.
 ///
-/// A process is attached to a fabric from the first opening of it to the end of the process.
+/// A process is attached to a fabric from the first time it opens it until the process ends.
 #[derive(Clone, Debug)]
 pub struct Context {
     device: &'static Device,
-    /// Where its asynchronous events are read. Everything made through it keeps it.
+    /// The channel of its asynchronous events. All objects made through it keep the channel.
     events: Arc<EventChannel>,
     other_limits: Option<OtherLimits>,
 }
 
-/// `enum ibv_atomic_cap`: among whom COMP_SWAP, FETCH_ADD and atomic writes are one step.
+/// `enum ibv_atomic_cap`: the scope in which COMP_SWAP, FETCH_ADD and atomic writes are atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum AtomicCap {
-    /// There are no atomics.
+    /// Atomics are not supported.
     None = 0,
-    /// Among the queue pairs of the device, of all processes. No specification promises more; here, who uses
-    /// atomic instructions on memory [of the device's](crate::ProtectionDomain::allocate) is among them, too.
-    /// On other memory only those of its own process are, and only among what that does itself: another one
-    /// reads the eight bytes and writes them, under a lock that the processes share. Memory that is registered
-    /// in two ways, or shared by other means than the device, counts as different memory.
+    /// Among the queue pairs of the device, in all processes. No specification promises more. Here, atomic instructions
+    /// on memory [of the device](crate::ProtectionDomain::allocate) are included. On other memory they are included
+    /// only with respect to operations that the owning process carries out itself: other processes read the eight bytes
+    /// and write them back, under a lock that the processes share. Memory that is registered in two ways, or shared by
+    /// other means than the device, counts as different memory.
     Hca = 1,
-    /// Among everybody who reaches the memory.
+    /// Among all accesses to the memory.
     Global = 2,
 }
 
-/// Which memory windows a device has; among `enum ibv_device_cap_flags`.
+/// The types of memory windows that a device supports; part of `enum ibv_device_cap_flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryWindows {
-    /// Those of type 2 that belong to a queue pair and its protection domain; none of type 1.
+    /// Type 2B: bound to a queue pair, within its protection domain. Type 1 is not supported.
     Type2B,
 }
 
-/// What the device can do at most: `struct ibv_device_attr`.
+/// The device's limits and capabilities: `struct ibv_device_attr`. A `max_` field is a maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceAttr {
@@ -86,10 +85,10 @@ pub struct DeviceAttr {
     pub max_cq: u32,
     /// Memory regions.
     pub max_mr: u32,
-    /// Memory windows, one less than there are regions: no window has the place of the first. Regions and windows
-    /// together are no more than `max_mr`.
+    /// Memory windows: `max_mr` - 1, as no window uses the first table entry. Regions and windows share the table:
+    /// together there are at most `max_mr`.
     pub max_mw: u32,
-    /// Which kind of windows there is.
+    /// The supported type of windows.
     pub memory_windows: MemoryWindows,
     /// Shared receive queues.
     pub max_srq: u32,
@@ -97,35 +96,35 @@ pub struct DeviceAttr {
     pub max_channels: u32,
     /// Entries of a completion queue.
     pub max_cqe: u32,
-    /// Completions that one event can be [moderated](crate::Cq::moderate) to stand for.
+    /// Completions per event, for [moderation](crate::Cq::moderate).
     pub max_cq_count: u16,
-    /// Microseconds that an event can be moderated to wait.
+    /// Microseconds that moderation delays an event.
     pub max_cq_period: u16,
-    /// Requests of a send or receive queue.
+    /// Work requests of a send or receive queue.
     pub max_qp_wr: u32,
-    /// Pieces of a request.
+    /// SGEs of a work request.
     pub max_sge: u32,
     /// Receives of a shared receive queue.
     pub max_srq_wr: u32,
-    /// Pieces of a receive of a shared receive queue.
+    /// SGEs of a receive of a shared receive queue.
     pub max_srq_sge: u32,
     /// Inline bytes of a request.
     pub max_inline: u32,
     /// Bytes of a message.
     pub max_msg_size: u64,
-    /// Bytes of a packet of the device's port: of a datagram, which is one.
+    /// MTU of the port, in bytes: the size of a datagram.
     pub max_mtu: u32,
     /// Local identifier of the port.
     pub lid: u16,
     /// Global identifier of the port.
     pub gid: Gid,
-    /// READs and atomics of the peer that a queue pair may have under way.
+    /// Outstanding READs and atomics of a queue pair's peer.
     pub max_qp_rd_atom: u8,
-    /// READs and atomics of its own that a queue pair may have under way.
+    /// Outstanding READs and atomics of a queue pair.
     pub max_qp_init_rd_atom: u8,
-    /// Among whom atomics are atomic.
+    /// The scope in which atomics are atomic.
     pub atomic_cap: AtomicCap,
-    /// Processes that have the fabric open.
+    /// Processes attached to the fabric.
     pub max_processes: u32,
     /// Bytes of the fabric: tables, rings and queues of all processes.
     pub fabric_bytes: u64,
@@ -141,12 +140,12 @@ impl Context {
         Self { device, events, other_limits }
     }
 
-    /// Where its asynchronous events are read.
+    /// The channel of its asynchronous events.
     pub(crate) const fn events(&self) -> &Arc<EventChannel> {
         &self.events
     }
 
-    /// What it has opened.
+    /// The device.
     pub(crate) const fn device(&self) -> &'static Device {
         self.device
     }
@@ -157,7 +156,7 @@ impl Context {
         NAME
     }
 
-    /// The device's limits, which are those of its fabric. Queues also share its [bytes](crate#limits).
+    /// The device's attributes. The limits are those of its fabric, whose [bytes](crate#limits) all queues share.
     #[must_use]
     pub fn attributes(&self) -> DeviceAttr {
         let limits = Limits::from(self.device.shm.shape());
@@ -189,8 +188,8 @@ impl Context {
         }
     }
 
-    /// What is in force, if this opening asked for [other limits](crate::OpenOptions::limits): the fabric was there, and is as
-    /// the first process that opened it asked for.
+    /// The limits in force, if this context requested [other limits](crate::OpenOptions::limits). The first process
+    /// that opens a fabric determines its limits.
     ///
     /// ```
     /// use transport_rxe_loop::{Limits, OpenOptions};
@@ -208,8 +207,8 @@ impl Context {
         self.other_limits
     }
 
-    /// What went wrong so far in this process because it was [asked to](crate::OpenOptions::faults); `None` if nothing
-    /// was asked for, or this is a forked child.
+    /// The [faults](crate::OpenOptions::faults) that were injected in this process so far. `None` if no faults were
+    /// requested, or in a forked child.
     #[must_use]
     pub fn injected(&self) -> Option<Injected> {
         self.device
@@ -221,18 +220,19 @@ impl Context {
             .map(Injector::injected)
     }
 
-    /// A channel to sleep on.
+    /// Creates a completion channel.
     ///
     /// # Errors
-    /// Too many channels, or no descriptor.
+    /// There are too many channels, no descriptor is available, or this is a forked child.
     pub fn create_channel(&self) -> Result<CompletionChannel, CreateError> {
         CompletionChannel::new(self.device)
     }
 
-    /// A completion queue that holds `capacity` completions (O1). With a channel it can be armed.
+    /// Creates a completion queue that holds `capacity` completions (O1). With a channel it can be armed.
     ///
     /// # Errors
-    /// A capacity of 0 or past the device's limit, too many queues, no memory.
+    /// The capacity is 0 or exceeds the device's limit, there are too many queues, there is no memory, or the channel
+    /// belongs to another fabric.
     pub fn create_cq(
         &self,
         capacity: u32,
@@ -241,7 +241,7 @@ impl Context {
         self.create_cq_with(&CqInit { capacity, channel, ignore_overrun: false })
     }
 
-    /// A completion queue with everything that can be said of it.
+    /// Creates a completion queue with all attributes.
     ///
     /// # Errors
     /// As for [`create_cq`](Self::create_cq).
@@ -249,7 +249,7 @@ impl Context {
         Cq::new(self.device, &self.events, init)
     }
 
-    /// A protection domain. A process has 16,777,216 at most: what is made in one more is refused.
+    /// Allocates a protection domain. A process has at most 16,777,216; creating objects in a further one fails.
     #[must_use]
     pub fn alloc_pd(&self) -> ProtectionDomain {
         ProtectionDomain::new(self.device, &self.events)

@@ -1,4 +1,4 @@
-//! What objects remember of their protection domain: it is in use as long as one of them is.
+//! The protection domain that its objects share by reference: it is in use while one of them exists.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::error::{CreateError, Limit, RegisterError};
 use crate::lifecycle::Device;
 use crate::memory::domains;
 
-/// What regions and queue pairs remember of their protection domain.
+/// A protection domain, referred to by its handle and by all objects in it.
 #[derive(Debug)]
 pub struct Domain {
     device: &'static Device,
     events: Arc<EventChannel>,
-    /// 0 is none: there were too many, and nothing can be made in it.
+    /// 0 means that there were too many domains: nothing can be made in this one.
     number: u32,
 }
 
@@ -28,41 +28,41 @@ impl Domain {
         self.device.engine
     }
 
-    /// Where what happens to its queue pairs is reported.
+    /// The channel of the asynchronous events of its objects.
     pub const fn events(&self) -> &Arc<EventChannel> {
         &self.events
     }
 
-    /// Tells it from others.
+    /// Its number, unique among the domains of this process.
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether it can be told from others: else nothing is made in it.
+    /// Whether it has a number of its own, so that objects can be made in it.
     fn is_one(&self) -> bool {
-        // A forked child is told of that first.
+        // A forked child passes: its error is reported by the operation itself.
         self.number != 0 || !self.device.shm.is_ours()
     }
 
-    /// Judges whether anything can be made in it.
+    /// Validates that objects can be made in it.
     pub fn check(&self) -> Result<(), CreateError> {
         let full = CreateError::TableFull { what: Limit::ProtectionDomains, max: domains::MAX };
         self.is_one().then_some(()).ok_or(full)
     }
 
-    /// The same, of memory.
+    /// The same, for memory.
     pub fn check_memory(&self) -> Result<(), RegisterError> {
         let full = RegisterError::TooManyDomains { max: domains::MAX };
         self.is_one().then_some(()).ok_or(full)
     }
 
-    /// One that got no number.
+    /// A domain without a number.
     #[cfg(test)]
     pub fn in_none(device: &'static Device, events: &Arc<EventChannel>) -> Self {
         Self { device, events: Arc::clone(events), number: 0 }
     }
 
-    /// A new one, in which nothing is yet.
+    /// A new domain, without objects.
     pub fn new(device: &'static Device, events: &Arc<EventChannel>) -> Self {
         let number = device.memory.next_domain().unwrap_or(0);
         Self { device, events: Arc::clone(events), number }

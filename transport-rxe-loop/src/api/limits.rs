@@ -1,4 +1,4 @@
-//! How much a fabric can hold. Said when it is made, and then the same for all who attach.
+//! The limits of a fabric. They are fixed when it is created.
 
 mod text;
 
@@ -8,18 +8,18 @@ pub use self::text::{LimitsTextError, from_env};
 use crate::lifecycle::device::FORMAT;
 use crate::shm::shape::{KINDS, Shape};
 
-/// Bytes of a fabric that nobody asked for another of: as many usual queue pairs as it has places for, each with a
-/// completion queue of its own for all that its queues hold. The 64 MiB of shared memory that containers have hold it.
+/// Bytes of a fabric by default: for as many queue pairs of usual capacities as its table holds, each with a completion
+/// queue of its own for all requests of its queues. It fits the 64 MiB of shared memory that containers have.
 const USUAL_BYTES: u64 = 52 << 20;
 
-/// How much a fabric can hold. Whoever makes it says so; for all who open it later, it is what it is.
+/// The limits of a fabric. The process that creates it chooses them; they hold for all that open it later.
 ///
-/// Tables are powers of two, so there may be room for more than was asked for.
+/// Table sizes are rounded up to powers of two.
 ///
 /// # From the environment
-/// A program that can't be changed is given its limits in `RXE_LOOP_LIMITS`, which counts where it
-/// [asks for none](crate::OpenOptions::limits): `queue_pairs=4096,bytes=256M`, with the names that the fields have here,
-/// and what it does not name as usual. Bytes may be given in `K`, `M` and `G`.
+/// `RXE_LOOP_LIMITS` sets the limits of programs that [request none](crate::OpenOptions::limits), for example
+/// `queue_pairs=4096,bytes=256M`. The names are those of the fields; limits that it does not name have their defaults.
+/// Bytes may be given in binary multiples: `K`, `M` and `G`.
 ///
 /// ```
 /// use transport_rxe_loop::Limits;
@@ -41,12 +41,12 @@ pub struct Limits {
     pub shared_receive_queues: u32,
     /// Completion channels and open contexts.
     pub channels: u32,
-    /// Processes that are attached at a time, at most 254.
+    /// Processes that are attached at the same time, at most 254.
     pub processes: u32,
-    /// Bytes of the file, with everything but registered memory. All of them are taken from the shared memory when
-    /// the fabric is made. The usual 52 MiB hold 1,024 queue pairs of [usual](crate::QpInit::new) capacities, each
-    /// with a completion queue for the 256 completions of its requests: 47 KiB for such a pair of them. A program that
-    /// makes fewer, or many fabrics, may ask for less.
+    /// Bytes of the fabric's file, which holds everything except registered memory. All of them are reserved in shared
+    /// memory when the fabric is created. The default of 52 MiB holds 1,024 queue pairs of [usual](crate::QpInit::new)
+    /// capacities, each with a completion queue for the 256 completions of its requests: 47 KiB for both. A program
+    /// that needs fewer, or creates many fabrics, may request less.
     pub bytes: u64,
 }
 
@@ -64,18 +64,18 @@ impl Default for Limits {
     }
 }
 
-/// A fabric was there, and has other limits than were asked for: those with which it was made.
+/// The fabric existed already, and has other limits than those requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the device was there, and has other limits than were asked for: {in_force}")]
 pub struct OtherLimits {
-    /// What was asked for, as it would be in force.
+    /// The requested limits, rounded as they would be in force.
     pub asked: Limits,
-    /// What is in force.
+    /// The limits in force.
     pub in_force: Limits,
 }
 
 impl Limits {
-    /// The shape that a fabric with these limits has.
+    /// The shape of a fabric with these limits.
     pub(crate) fn shape(&self) -> Shape {
         let mut entries = [0; KINDS];
         entries[..5].copy_from_slice(&[
@@ -88,7 +88,7 @@ impl Limits {
         Shape { entries, processes: self.processes, bytes: self.bytes }
     }
 
-    /// Those that are in force, if they are others than these would be.
+    /// These limits and those in force, if they differ once these are rounded.
     pub(crate) fn others_than(&self, in_force: &Shape) -> Option<OtherLimits> {
         let asked = self.shape().in_force(&FORMAT).ok()?;
         let others = OtherLimits { asked: (&asked).into(), in_force: in_force.into() };

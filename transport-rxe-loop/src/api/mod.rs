@@ -1,9 +1,9 @@
-//! What a program holds: an open device and how it is opened, protection domains, regions and windows, completion queues and
-//! channels, queue pairs, shared receive queues, address handles. Arguments are judged here, once; what they ask for is done
-//! below.
+//! The public API: contexts and their options, protection domains, regions, windows, completion queues, channels, queue
+//! pairs, shared receive queues and address handles. Arguments are validated here, once; the layers below carry them
+//! out.
 //!
-//! There is nothing of the process here but its handles: each names the [`Device`](crate::lifecycle::Device), or the
-//! [`Engine`](crate::engine::Engine) in it, and keeps in use what it depends on.
+//! This layer holds handles only. Each refers to the [`Device`](crate::lifecycle::Device), or to its
+//! [`Engine`](crate::engine::Engine), and keeps the objects that it depends on in use.
 
 pub mod ah;
 pub mod async_event;

@@ -1,5 +1,5 @@
-//! Memory regions: what a key stands for, and who may do what with it (Q10). [Windows](crate::api::mw) on them have
-//! places in the same table.
+//! Memory regions: registering and deregistering memory, and the rights of a key (Q10). [Windows](crate::api::mw) have
+//! entries in the same table.
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ use crate::sync::{self, AtomicU8, AtomicU64};
 const FLUSH: Access = Access::FLUSH_GLOBAL.union(Access::FLUSH_PERSISTENT);
 const KNOWN: Access = Access::EVERY.union(FLUSH).union(Access::MW_BIND).union(Access::OPTIONAL);
 
-/// Bits that the device does not know and must not ignore.
+/// The access flags that the device does not know and must not ignore.
 pub const fn unknown_bits(access: Access) -> u32 {
     access.difference(KNOWN).bits()
 }
@@ -34,10 +34,10 @@ fn check(access: Access) -> Result<(), RegisterError> {
     }
 }
 
-/// A key, from registering to deregistering.
+/// A registered key: its table entry and range.
 #[derive(Debug)]
 struct Registration {
-    /// In use as long as this is.
+    /// Kept in use.
     domain: Arc<Domain>,
     entry: OwnedEntry,
     region: Registered,
@@ -60,15 +60,15 @@ impl Registration {
     }
 }
 
-/// An entry for a region or a window.
+/// Claims a table entry for a region or a window.
 pub fn claim(domain: &Domain) -> Result<OwnedEntry, RegisterError> {
     deaths::take(domain.device(), || OwnedEntry::claim(domain.device().memory))
 }
 
-/// Kills a key, and waits until nobody uses it. A forked child has no part in any of that.
+/// Invalidates a key, and waits until no operation in flight uses it. Does nothing in a forked child.
 ///
 /// # Errors
-/// A process that may be in the middle of using it is suspended.
+/// A process that may be using the key is suspended.
 pub fn shut(domain: &Domain, entry: &OwnedEntry) -> Result<(), Stuck> {
     let engine = domain.engine();
     if !engine.shm.is_ours() {
@@ -85,8 +85,8 @@ macro_rules! window_methods {
     ($($name:ident),+) => {
         $(
             impl $name {
-                /// Whether a [window](crate::MemoryWindow) is bound to it. Deregistering it kills the keys of
-                /// those that are.
+                /// Whether a [window](crate::MemoryWindow) is bound to the region. Deregistering the region
+                /// invalidates the keys of its windows.
                 ///
                 /// # Staleness
                 /// Queue pairs bind windows, and peers invalidate them, at any time.
@@ -101,7 +101,7 @@ macro_rules! window_methods {
 }
 window_methods!(MemoryRegion, OwnedRegion);
 
-/// Memory of the caller's, registered by [`register`](crate::ProtectionDomain::register).
+/// A region of the caller's memory, registered by [`register`](crate::ProtectionDomain::register).
 ///
 /// Deregistering twice does not compile:
 /// ```compile_fail
@@ -140,14 +140,14 @@ impl MemoryRegion {
 
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
-        // The memory is the caller's, who may use it for something else as soon as this returns; and whoever
-        // is suspended in the middle of a copy would go on with that. So it is waited for as long as it takes.
+        // The caller may reuse the memory as soon as this returns, and a suspended process would resume its copy into
+        // it. So this waits without limit.
         while shut(&self.registration.domain, &self.registration.entry).is_err() {}
     }
 }
 
-/// Memory that comes with its registration. It is never lent as a slice, because peers may write it at any
-/// time: bytes are copied in and out.
+/// A region of the device's memory, made by [`allocate`](crate::ProtectionDomain::allocate). Bytes are copied in and
+/// out; there is no access as a slice, because peers may write the memory at any time.
 ///
 /// ```
 /// use transport_rxe_loop::{Access, Context};
@@ -162,7 +162,7 @@ impl Drop for MemoryRegion {
 /// ```
 #[derive(Debug)]
 pub struct OwnedRegion {
-    // Before its place, which is another's once it is given back.
+    // Declared first: unmapped before the table entry is freed.
     memory: Mapping,
     registration: Registration,
 }
@@ -184,10 +184,10 @@ impl OwnedRegion {
         Ok(Self { memory, registration })
     }
 
-    /// Copies bytes out. Of a WRITE that is under way, any part may have arrived.
+    /// Copies bytes from `offset` on into `to`. Any part of a WRITE in progress may be visible.
     ///
     /// # Errors
-    /// They are not inside; nothing was copied.
+    /// The range is not inside the region; nothing was copied.
     pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RangeError> {
         let (head, words, tail) = self.split(offset, to.len())?;
         let (start, rest) = to.split_at_mut(head.len());
@@ -201,10 +201,10 @@ impl OwnedRegion {
         Ok(())
     }
 
-    /// Copies bytes in.
+    /// Copies `from` into the region, at `offset`.
     ///
     /// # Errors
-    /// They are not inside; nothing was copied.
+    /// The range is not inside the region; nothing was copied.
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), RangeError> {
         let (head, words, tail) = self.split(offset, from.len())?;
         let (start, rest) = from.split_at(head.len());
@@ -219,7 +219,7 @@ impl OwnedRegion {
         Ok(())
     }
 
-    /// A range as the bytes before the first whole word, the whole words, and the bytes after them.
+    /// Splits a range into the bytes before the first whole word, the whole words, and the bytes after them.
     #[allow(clippy::type_complexity)]
     fn split(
         &self,
@@ -242,10 +242,9 @@ impl OwnedRegion {
 impl Drop for OwnedRegion {
     fn drop(&mut self) {
         let Registration { domain, entry, .. } = &self.registration;
-        // Where it has to be left to others, they write to what nobody reads any more: they have mapped it
-        // themselves.
+        // Suspended processes may still write to the memory, through mappings of their own. Nothing reads it any more.
         let _suspended = shut(domain, entry);
-        // A forked child has a mapping of it, too.
+        // A forked child has inherited the mapping; the file is its parent's.
         if domain.engine().shm.is_ours() {
             files::end(&entry.path(), &self.memory);
         }

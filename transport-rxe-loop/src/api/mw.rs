@@ -1,5 +1,5 @@
-//! Memory windows of type 2: keys for parts of regions, which requests give out and take back without a
-//! system call, each for the peer of one queue pair alone (Q6).
+//! Memory windows of type 2: keys for parts of regions. Work requests bind and invalidate them, without a system call.
+//! A key is valid for the peer of one queue pair (Q6).
 //!
 //! ```
 //! use cq_core::setup::inc_rkey;
@@ -16,7 +16,7 @@
 //! alice.connect(bob.number())?;
 //! bob.connect(alice.number())?;
 //!
-//! // Bob lets Alice write 64 bytes of a region that is not open to peers.
+//! // Bob lets Alice write 64 bytes of a region that has no remote rights.
 //! let region = pd.allocate(4096, Access::LOCAL_WRITE | Access::MW_BIND)?;
 //! let window = pd.alloc_mw()?;
 //! let bind = WindowBind {
@@ -30,12 +30,12 @@
 //! bob.post_send(&[SendWr::bind_window(1, bind)])?;
 //! let there = RemoteAddr { addr: bind.addr, rkey: window.rkey() };
 //! alice.post_send(&[SendWr::write_inline(2, b"hello", there)])?;
-//! // When this has completed, Alice's key is dead.
+//! // Once this has completed, Alice's key is invalidated.
 //! bob.post_send(&[SendWr::local_invalidate(3, window.rkey())])?;
 //!
-//! let mut room = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut room)?, 3);
-//! for done in &room[..3] {
+//! let mut wcs = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut wcs)?, 3);
+//! for done in &wcs[..3] {
 //!     done.result()?;
 //! }
 //! let mut back = [0; 5];
@@ -52,29 +52,29 @@ use crate::error::RegisterError;
 use crate::memory::Memory;
 use crate::memory::owned_entry::OwnedEntry;
 
-/// A memory window of type 2, made by [`alloc_mw`](crate::ProtectionDomain::alloc_mw). Dropping deallocates it:
-/// after that, its key is dead, and nothing moves through it any more.
+/// A memory window of type 2, made by [`alloc_mw`](crate::ProtectionDomain::alloc_mw). Dropping deallocates it: its key
+/// is invalidated, and no operation uses it any more.
 ///
 /// # Why binding fails
-/// With MW_BIND_ERR, as any failure of a queue pair's own side, and the window stays as it is:
-/// - There is no such window in the queue pair's protection domain, or it does not have that key.
-/// - It is bound already, to whichever queue pair and under whichever key. Before it can be bound again, that key
-///   has to be dead, as below; until then it stays good.
-/// - The new key is not of the window: all but its low byte stays.
-/// - There is no such region in the domain, or it has no MW_BIND; or no LOCAL_WRITE, and the peer is to write or
-///   use atomics. What else the peer is let do, the region need not allow.
+/// A bind fails with MW_BIND_ERR, like any local failure of a queue pair, and leaves the window unchanged, if:
+/// - No window in the queue pair's protection domain has the key.
+/// - The window is bound already, to any queue pair. Its key has to be invalidated first, as below; until then it stays
+///   valid.
+/// - The new key does not belong to the window: only its low byte may change.
+/// - No region in the domain has the key, or the region lacks MW_BIND; or it lacks LOCAL_WRITE, and the window gives
+///   REMOTE_WRITE or REMOTE_ATOMIC. The region need not have the remote rights themselves.
 /// - The range is empty, or not inside the region.
-/// - Rights that no window gives. LOCAL_WRITE and MW_BIND are none, but may be said.
+/// - The rights include one that windows do not give. LOCAL_WRITE and MW_BIND have no effect, but are accepted.
 ///
-/// LOCAL_INV fails so if no window is bound to its queue pair by that key. The key of a region is none, for
-/// either. It fails so, too, if the key is dead, but the peer's process is suspended in the middle of using it,
-/// for two seconds: nobody can say then that nothing comes through it any more.
+/// LOCAL_INV fails in the same way if no window is bound to its queue pair by the key; a region's key is not accepted.
+/// It also fails if the peer's process is suspended while using the key, for two seconds: the key is invalidated, but
+/// an operation may still use it.
 ///
 /// # How long a key lives
-/// Until the window is invalidated by either side, or deallocated; until its region is deregistered; and until
-/// its queue pair is reset or destroyed. A SEND_WITH_INV kills it before the receive completes. If there is no
-/// such window, the sender hears nothing of it: the bytes are there, but the receive ends REM_INV_REQ, and its
-/// queue pair in ERR.
+/// A key is valid until either side invalidates the window or the window is deallocated, until its region is
+/// deregistered, and until its queue pair is reset or destroyed. A SEND_WITH_INV invalidates it before the receive
+/// completes. If no such window is bound, the send succeeds and its bytes are written, but the receive fails with
+/// REM_INV_REQ and its queue pair goes to ERR.
 ///
 /// # Misuse
 /// Deallocating it twice does not compile:
@@ -86,7 +86,7 @@ use crate::memory::owned_entry::OwnedEntry;
 /// ```
 #[derive(Debug)]
 pub struct MemoryWindow {
-    /// In use as long as this is.
+    /// Kept in use.
     domain: Arc<Domain>,
     entry: OwnedEntry,
 }
@@ -95,7 +95,7 @@ impl MemoryWindow {
     pub(crate) fn new(domain: &Arc<Domain>) -> Result<Self, RegisterError> {
         let mut entry = claim(domain)?;
         if entry.index == 0 {
-            // Some key of this entry is 0, which is none.
+            // Some key of this entry is 0, which is not a valid key.
             let other = claim(domain)?;
             entry = other;
         }
@@ -104,7 +104,7 @@ impl MemoryWindow {
         Ok(Self { domain: Arc::clone(domain), entry })
     }
 
-    /// The key that it has: by which it is bound, or was last, or none that was ever bound.
+    /// The window's key: that of the current or last binding, or the initial one if it was never bound.
     #[must_use]
     pub fn rkey(&self) -> u32 {
         let key = || {
@@ -114,7 +114,7 @@ impl MemoryWindow {
         key().unwrap_or(self.entry.key())
     }
 
-    /// Where it is. A forked child may not look: another thread of its parent may have been about to.
+    /// The table of windows. `None` in a forked child: another thread of the parent may have held the table's lock.
     fn memory(&self) -> Option<&'static Memory> {
         let memory = self.entry.memory;
         memory.shm.is_ours().then_some(memory)
@@ -126,7 +126,7 @@ impl Drop for MemoryWindow {
         if let Some(memory) = self.memory() {
             memory.windows().remove(self.entry.index);
         }
-        // Who is suspended in the middle of using the key goes on with a region, which its owner waits for.
+        // A suspended process may still use the key, and so the region, whose deregistration waits for that.
         let _suspended = shut(&self.domain, &self.entry);
     }
 }

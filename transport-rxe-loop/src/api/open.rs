@@ -1,4 +1,4 @@
-//! Opening the device: which fabric it lies in, how much a new one holds, and how memory is reached.
+//! Opening the device: its fabric, the limits of a new fabric, the copy mode, faults and imitation.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,55 +19,55 @@ use crate::policy::faults::{self, Faults, FaultsError};
 use crate::shm::error::AttachError;
 use crate::shm::name::{FabricName, FabricPath};
 
-/// The environment variable that names what programs are to see which ask for nothing.
+/// The environment variable that names the device to imitate.
 const IMITATE: &str = "RXE_LOOP_IMITATE";
 
 /// Why a device could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no device of this name.
+    /// No device has this name.
     #[error("there is no device {name:?}: this transport has {}", device::devices().join(", "))]
     NoSuchDevice {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
-    /// There is no place or no descriptor for its asynchronous events.
+    /// The channel of its asynchronous events could not be created.
     #[error("the device has no channel for its asynchronous events")]
     NoChannel(#[from] CreateError),
-    /// Its memory, which it shares with other processes, could not be had.
+    /// The fabric's shared memory could not be attached.
     #[error("the device's shared memory can't be had")]
     NoFabric(#[from] AttachError),
-    /// The environment asks for a way of copying that there is none of.
+    /// `RXE_LOOP_COPY` is not a copy mode.
     #[error("RXE_LOOP_COPY is {how:?}: say `service` or `direct`, or unset it")]
     UnknownCopying {
-        /// What it says.
+        /// The value.
         how: OsString,
     },
-    /// The environment asks for a device to be imitated that nobody can.
+    /// `RXE_LOOP_IMITATE` names no device that can be imitated.
     #[error("RXE_LOOP_IMITATE is {what:?}: say `rxe`, or unset it")]
     UnknownImitation {
-        /// What it says.
+        /// The value.
         what: OsString,
     },
-    /// The environment asks for faults that there are none of.
+    /// `RXE_LOOP_FAULTS` could not be parsed.
     #[error("RXE_LOOP_FAULTS says no faults")]
     BadFaults(#[from] FaultsError),
-    /// The environment asks for limits that nobody understands.
+    /// `RXE_LOOP_LIMITS` could not be parsed.
     #[error("RXE_LOOP_LIMITS says no limits")]
     BadLimits(#[from] LimitsTextError),
-    /// Its tables do not fit into its memory.
+    /// The fabric's tables do not fit into its memory.
     #[error("the {bytes} bytes of the device's memory are too few for its tables")]
     NoMemory {
-        /// How much there is.
+        /// The size of the memory.
         bytes: usize,
     },
 }
 
-/// The environment variable that says how memory of other processes is reached.
+/// The environment variable that selects how memory of other processes is copied.
 const COPY: &str = "RXE_LOOP_COPY";
 
-/// How a device is opened.
+/// Options for opening a device.
 ///
 /// ```
 /// use transport_rxe_loop::{Limits, OpenOptions};
@@ -80,19 +80,19 @@ const COPY: &str = "RXE_LOOP_COPY";
 /// ```
 ///
 /// # Fabrics
-/// A fabric is memory that the processes of a user share; the device is what lies in it. Queue pairs of all
-/// processes that have opened the same fabric connect by their numbers; those of another see nothing of it
-/// (X1). Where numbers of queue pairs begin, and what the port's LID and GID are, follows from the fabric's name and
-/// user: who is told a number of another fabric finds nobody by it, as by a number that nobody has (RETRY_EXC), and
-/// there is no address handle of another fabric's port. It has a name, of the user's own: `/dev/shm/rxe-loop.<user>.<name>` is its file, which nobody else may
-/// read or write, and has further ones beside it. The first process that opens it makes it, with the
-/// [`Limits`] that it asks for, and the last one that ends removes it. Where none could, since all were
-/// killed, or ended by `_exit(2)`, the next one that makes a fabric of any name does (X2); until then the file
-/// takes its room of the shared memory. A file that is not what it should be is never used: it
-/// is replaced if it is this user's alone and nobody has it open, and else refused with the reason.
+/// A fabric is memory that processes of a user share; the device lies in it. Queue pairs of all processes that have
+/// opened the same fabric connect by their numbers. Fabrics are isolated from each other (X1): the range of queue pair
+/// numbers and the port's LID and GID follow from the fabric's name and user, so that a number of another fabric fails
+/// like an unused one (RETRY_EXC), and no address handle can be made of another fabric's port.
 ///
-/// Files that are in use are to be left alone: to truncate one ends the processes that have it open by SIGBUS, and
-/// once one is removed, those that open the fabric later make another one.
+/// The fabric's file is `/dev/shm/rxe-loop.<user>.<name>`, with further files beside it. Only the user may read or
+/// write them. The first process that opens the fabric creates it, with the [`Limits`] that it requests, and the last
+/// one that ends removes it. If none could, since all were killed or ended by `_exit(2)`, the next process that creates
+/// a fabric of any name does (X2); until then the file occupies shared memory. An invalid file is never used: it is
+/// replaced if only this user can access it and no process has it open, and refused with the reason otherwise.
+///
+/// Files in use must not be changed. Truncating one ends the processes that have it open by SIGBUS. After one was
+/// removed, processes that open the fabric create another one.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     fabric: Option<String>,
@@ -100,61 +100,61 @@ pub struct OpenOptions {
     asks: Asks,
 }
 
-/// What a process asks for, for as long as it has the fabric.
+/// Options that hold for all of a process, as long as it is attached to the fabric.
 #[derive(Clone, Debug, Default)]
 struct Asks {
-    /// All other processes copy by themselves.
+    /// The service threads of other processes copy to and from their memory.
     by_service: bool,
-    /// The device is as Linux' Soft-RoCE driver.
+    /// The device imitates Linux' Soft-RoCE driver.
     imitates_rxe: bool,
-    /// What is to go wrong.
+    /// The faults to inject.
     faults: Option<Faults>,
 }
 
 impl OpenOptions {
-    /// The fabric that the environment names in `RXE_LOOP_FABRIC`, or `default`.
+    /// The default options, with the fabric that `RXE_LOOP_FABRIC` names in the environment, or `default`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The fabric of this name, whatever the environment says: at most 64 letters, digits, `_`, `.` and `-`,
-    /// of which the first is no dot.
+    /// Sets the fabric's name, and overrides the environment. A name has at most 64 letters, digits, `_`, `.` and `-`,
+    /// and does not begin with a dot.
     #[must_use]
     pub fn fabric(mut self, name: &str) -> Self {
         self.fabric = Some(name.to_owned());
         self
     }
 
-    /// How much the fabric holds, if it has to be made, whatever `RXE_LOOP_LIMITS` says [in the
-    /// environment](Limits#from-the-environment). Of processes that ask for different limits the first one is heard: what is
-    /// in force, [the device says](Context::attributes), and whether that is [something else](Context::other_limits).
+    /// Sets the limits of a new fabric, and overrides `RXE_LOOP_LIMITS` [in the
+    /// environment](Limits#from-the-environment). An existing fabric keeps its limits: see [`Context::attributes`] for
+    /// those in force, and [`Context::other_limits`] for whether they differ.
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Has memory of other processes that the device did not allocate always moved by their service threads, as
-    /// where the system refuses to: for trying that. So does `RXE_LOOP_COPY=service` in the environment. What
-    /// the first opening of a fabric says holds for all of this process.
+    /// Memory of other processes that the device did not allocate is always copied by their service threads, as it is
+    /// where the system refuses to copy: for testing that case. `RXE_LOOP_COPY=service` in the environment does the
+    /// same. The first opening of a fabric decides for all of this process.
     #[must_use]
     pub const fn copying_by_service(mut self) -> Self {
         self.asks.by_service = true;
         self
     }
 
-    /// Lets go wrong what the plan says with the send requests of this process, whatever `RXE_LOOP_FAULTS` says
-    /// in the environment. What the first opening of a fabric says holds for all of this process.
+    /// Injects faults into the send requests of this process, and overrides `RXE_LOOP_FAULTS` in the environment. The
+    /// first opening of a fabric decides for all of this process.
     #[must_use]
     pub fn faults(mut self, faults: Faults) -> Self {
         self.asks.faults = Some(faults);
         self
     }
 
-    /// Has the device do what Linux' Soft-RoCE driver does otherwise than [it should](crate#as-soft-roce): to see
-    /// whether a program lives with that. So does `RXE_LOOP_IMITATE=rxe` in the environment. What the first
-    /// opening of a fabric says holds for all of this process.
+    /// The device imitates the [deviations](crate#as-soft-roce) of Linux' Soft-RoCE driver, for testing programs
+    /// against them. `RXE_LOOP_IMITATE=rxe` in the environment does the same. The first opening of a fabric decides for
+    /// all of this process.
     ///
     /// ```
     /// use cq_core::transport::{PollCq, Post};
@@ -172,9 +172,9 @@ impl OpenOptions {
     ///
     /// let dead = pd.allocate(64, Access::LOCAL_WRITE)?.sge(0, 64)?;
     /// qp.post_send(&[SendWr::send(1, &[dead])])?;
-    /// let mut room = [Wc::default(); 4];
-    /// assert_eq!(cq.poll(&mut room)?, 1);
-    /// assert_eq!(room[0].status(), WcStatus::LOC_QP_OP_ERR); // and not LOC_PROT_ERR
+    /// let mut wcs = [Wc::default(); 4];
+    /// assert_eq!(cq.poll(&mut wcs)?, 1);
+    /// assert_eq!(wcs[0].status(), WcStatus::LOC_QP_OP_ERR); // and not LOC_PROT_ERR
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -183,11 +183,11 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a device by its name.
+    /// Opens the device of this name.
     ///
     /// # Errors
-    /// There is no device of that name, its fabric can't be attached to, too many have opened it, or the
-    /// environment says what nobody understands.
+    /// No device has the name, its fabric can't be attached, it has no channel left, or a variable in the environment
+    /// is invalid.
     pub fn open(&self, name: &str) -> Result<Context, OpenError> {
         if name != device::NAME {
             return Err(OpenError::NoSuchDevice { name: name.to_owned() });
@@ -212,14 +212,15 @@ impl OpenOptions {
         Ok(Context::new(device, Arc::new(events), asked))
     }
 
-    /// Opens the device in a fabric where no other test is: what one sweeps up after has every queue pair run.
+    /// Opens the device in a fabric of its own: cleaning up after a dead process reschedules every queue pair of a
+    /// fabric.
     #[cfg(test)]
     pub fn alone(self) -> (Context, &'static Device) {
         static FABRICS: AtomicU32 = AtomicU32::new(0);
         let nth = FABRICS.fetch_add(1, Ordering::Relaxed);
         let name = format!("alone-{}-{nth}", std::process::id());
         let mut options = self.fabric(&name);
-        // There is one for each of many tests, until all are through.
+        // All tests' fabrics exist until the test process ends.
         let limits = options.limits.unwrap_or_default();
         options.limits = Some(Limits { bytes: limits.bytes.min(16 << 20), ..limits });
         let context = options.open(device::NAME).unwrap();
@@ -229,7 +230,7 @@ impl OpenOptions {
 }
 
 impl Context {
-    /// Opens a device by its name, in the fabric that the environment names: [`OpenOptions`] has more.
+    /// Opens the device of this name with the default [`OpenOptions`].
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
@@ -247,7 +248,7 @@ fn service_from_env() -> Result<bool, OpenError> {
     }
 }
 
-/// Whether the environment asks for Soft-RoCE's behaviour.
+/// Whether the environment requests the imitation of Soft-RoCE.
 fn imitates_from_env() -> Result<bool, OpenError> {
     match env::var_os(IMITATE) {
         None => Ok(false),

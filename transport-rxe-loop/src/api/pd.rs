@@ -1,4 +1,4 @@
-//! Protection domains: which regions and queue pairs belong together.
+//! Protection domains: they create regions, windows, queue pairs, shared receive queues and address handles.
 //!
 //! ```
 //! use transport_rxe_loop::{Access, Context};
@@ -6,7 +6,7 @@
 //! let pd = Context::open("loop0")?.alloc_pd();
 //! let region = pd.allocate(64, Access::LOCAL_WRITE)?;
 //!
-//! // In use: the handle comes back (Q11).
+//! // In use: the handle is returned (Q11).
 //! let pd = pd.destroy().unwrap_err().handle;
 //! region.deregister();
 //! pd.destroy()?;
@@ -53,26 +53,28 @@ impl ProtectionDomain {
         &self.domain
     }
 
-    /// Memory of the device's, zeroed and registered: the safe way to have some, and the fastest for other
-    /// processes to reach. It is in shared memory, all of it from the beginning.
+    /// Allocates and registers memory of the device, zeroed. This is safe, and other processes copy it fastest. All of
+    /// it is reserved in shared memory at once.
     ///
     /// # Errors
-    /// No bytes, no memory, no room in shared memory, rights that don't go together (Q10), too many regions.
+    /// The length is 0, there is no memory or no shared memory, the rights are invalid (Q10), or there are too many
+    /// regions.
     pub fn allocate(&self, len: usize, access: Access) -> Result<OwnedRegion, RegisterError> {
         self.domain.check_memory()?;
         OwnedRegion::new(&self.domain, len, access)
     }
 
-    /// Registers memory of the caller's, which other processes reach by way of the [system](crate#processes) (X5).
+    /// Registers memory of the caller. Other processes copy it by [system calls](crate#processes) (X5).
     ///
     /// # Errors
-    /// No bytes, rights that don't go together (Q10), too many regions.
+    /// The length is 0, the range exceeds the address space, the rights are invalid (Q10), or there are too many
+    /// regions.
     ///
     /// # Safety
-    /// Until the region is deregistered or dropped (and for ever if it is leaked), the `len` bytes at
-    /// `ptr` must stay mapped, and writable if `access` says LOCAL_WRITE; and since the device reads and
-    /// writes them from other threads and processes at any time, they may be reached by atomic or volatile
-    /// accesses only, but for moments when no request of any queue pair uses them.
+    /// Until the region is deregistered or dropped (for ever if it is leaked), the `len` bytes at `ptr` must stay
+    /// mapped, and writable if `access` has LOCAL_WRITE. The device reads and writes them from other threads and
+    /// processes at any time, so only atomic or volatile accesses are allowed, except while no request of any queue
+    /// pair uses them.
     #[allow(unsafe_code)]
     pub unsafe fn register(
         &self,
@@ -81,55 +83,56 @@ impl ProtectionDomain {
         access: Access,
     ) -> Result<MemoryRegion, RegisterError> {
         self.domain.check_memory()?;
-        // SAFETY: the caller's word, which is the same.
+        // SAFETY: the caller upholds the same contract.
         unsafe { MemoryRegion::new(&self.domain, ptr, len, access) }
     }
 
-    /// A memory window of type 2, which is not bound.
+    /// Allocates a memory window of type 2, not bound.
     ///
     /// # Errors
-    /// Too many regions and windows.
+    /// There are too many regions and windows.
     pub fn alloc_mw(&self) -> Result<MemoryWindow, RegisterError> {
         self.domain.check_memory()?;
         MemoryWindow::new(&self.domain)
     }
 
-    /// A queue pair, in RESET.
+    /// Creates a queue pair, in RESET.
     ///
     /// # Errors
-    /// Capacities past the device's limits, too many queue pairs, no memory.
+    /// A capacity exceeds the device's limits, there are too many queue pairs, there is no memory, a queue belongs to
+    /// another fabric, or the type can't use a shared receive queue.
     pub fn create_qp(&self, init: &QpInit<'_>) -> Result<QueuePair, CreateError> {
         self.domain.check()?;
         QueuePair::new(&self.domain, init)
     }
 
-    /// A shared receive queue (Q9).
+    /// Creates a shared receive queue (Q9).
     ///
     /// # Errors
-    /// A capacity of 0 or past the device's limits, too many of them, no memory.
+    /// A capacity is 0 or exceeds the device's limits, there are too many shared receive queues, or there is no memory.
     pub fn create_srq(&self, init: &SrqInit) -> Result<SharedReceiveQueue, CreateError> {
         self.domain.check()?;
         SharedReceiveQueue::new(&self.domain, init)
     }
 
-    /// One that got no number.
+    /// A domain without a number.
     #[cfg(test)]
     pub fn in_none(device: &'static Device, events: &Arc<EventChannel>) -> Self {
         Self { domain: Arc::new(Domain::in_none(device, events)) }
     }
 
-    /// A handle of an address.
+    /// Creates an address handle.
     ///
     /// # Errors
-    /// It leads nowhere: there is one port, with one local and one global identifier.
+    /// The address is not that of the device's only port, which has one LID and one GID.
     pub fn create_ah(&self, to: &AddressVector) -> Result<AddressHandle, AddressError> {
         AddressHandle::new(&self.domain, to)
     }
 
-    /// A handle of [where a datagram came from](AddressVector::from_wc), for the answer.
+    /// Creates a handle of the [source of a datagram](AddressVector::from_wc), for replies.
     ///
     /// # Errors
-    /// The completion is not that of a datagram, or a failure (C4), or the bytes are not what it came with.
+    /// The completion is not a successful one of a receive (C4), or `grh` is not the GRH that came with it.
     pub fn ah_from_wc(
         &self,
         wc: &Wc,
@@ -138,10 +141,11 @@ impl ProtectionDomain {
         self.create_ah(&AddressVector::from_wc(wc, grh)?)
     }
 
-    /// Destroys it. Dropping does, too, once the last region, window, queue pair, shared receive queue and address handle are gone.
+    /// Destroys the domain. Dropping destroys it once its last region, window, queue pair, shared receive queue and
+    /// address handle is destroyed.
     ///
     /// # Errors
-    /// One of them belongs to it; the handle comes back (EBUSY, Q11).
+    /// An object in it exists; the handle is returned (EBUSY, Q11).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         Arc::try_unwrap(self.domain).map(drop).map_err(|domain| {
             InUse::new(

@@ -1,4 +1,4 @@
-//! Queue pairs, as their owner sees them: posting, changing state, destroying.
+//! Queue pairs: creating, posting, modifying, destroying.
 //!
 //! ```
 //! use cq_core::transport::{PollCq, Post};
@@ -18,11 +18,11 @@
 //! peer.post_recv(&[RecvWr::new(1, &[region.sge(0, 64)?])])?;
 //! qp.post_send(&[SendWr::send_inline(2, b"hello")])?;
 //!
-//! let mut room = [Wc::default(); 4];
-//! assert_eq!(peer_cq.poll(&mut room)?, 1);
-//! assert_eq!(room[0].result()?.byte_len(), 5);
-//! assert_eq!(cq.poll(&mut room)?, 1);
-//! assert_eq!(room[0].wr_id(), 2);
+//! let mut wcs = [Wc::default(); 4];
+//! assert_eq!(peer_cq.poll(&mut wcs)?, 1);
+//! assert_eq!(wcs[0].result()?.byte_len(), 5);
+//! assert_eq!(cq.poll(&mut wcs)?, 1);
+//! assert_eq!(wcs[0].wr_id(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -52,27 +52,27 @@ use crate::sync;
 
 pub use self::batch::Batch;
 
-/// `struct ibv_qp_init_attr`: what a queue pair is made of.
+/// `struct ibv_qp_init_attr`: the attributes of a new queue pair.
 #[derive(Clone, Copy, Debug)]
 pub struct QpInit<'a> {
-    /// What it can do.
+    /// The type.
     pub qp_type: QpType,
-    /// Where sends complete.
+    /// The completion queue of sends.
     pub send_cq: &'a Cq,
-    /// Where receives complete; may be the same.
+    /// The completion queue of receives. It may be the same.
     pub recv_cq: &'a Cq,
-    /// Where its receives come from, if it has none of its own (Q9): then what `caps` says of receives is not
-    /// looked at.
+    /// The shared receive queue, if it has no receive queue of its own (Q9). The capacities of receives in `caps` are
+    /// then ignored.
     pub srq: Option<&'a SharedReceiveQueue>,
-    /// How much it takes.
+    /// The capacities.
     pub caps: QpCaps,
     /// Whether every send is signaled, whatever its flags say.
     pub sq_sig_all: bool,
 }
 
 impl<'a> QpInit<'a> {
-    /// A reliable connection with both directions on one completion queue, and usual capacities: 128
-    /// requests each way, of one piece, or of 64 inline bytes.
+    /// A reliable connection with one completion queue and the usual capacities: 128 requests per queue, each of one
+    /// SGE or 64 inline bytes.
     #[must_use]
     pub const fn new(cq: &'a Cq) -> Self {
         let (qp_type, caps) = (QpType::Rc, QpCaps::USUAL);
@@ -80,8 +80,8 @@ impl<'a> QpInit<'a> {
     }
 }
 
-/// A queue pair. Posting takes it by `&mut`; completions may be polled elsewhere meanwhile, and the peer's
-/// thread works on its queues.
+/// A queue pair. Posting takes `&mut self`. Other threads may poll its completions meanwhile, and threads of the peer
+/// work on its queues.
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail
@@ -95,15 +95,15 @@ pub struct QueuePair {
     pub(crate) place: Place,
     qp_type: QpType,
     caps: QpCaps,
-    /// Requests that the queues take, of sends and of receives: see [`imitation::capacity`].
+    /// The capacities of the send and the receive queue, as [imitated](crate::policy::imitation::Imitation::capacity).
     takes: [u32; 2],
     sq_sig_all: bool,
     has_srq: bool,
-    /// What it was modified with since it was in RESET.
+    /// The attributes that were set since RESET.
     given: QpAttr,
-    /// What the poller had given back when it was last looked at.
+    /// The position up to which send slots were free when last read.
     retired: u64,
-    /// Which receives had completed when that was last looked at: seldom, since another core writes it.
+    /// The position up to which receives had completed when last read: seldom, since another core writes it.
     received: u64,
 }
 
@@ -127,73 +127,76 @@ impl QueuePair {
         Ok(Self { place, qp_type, caps, takes, sq_sig_all, has_srq, given, retired, received })
     }
 
-    /// Its number, by which the peer connects to it.
+    /// The queue pair number, by which a peer connects to it.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.place.number
     }
 
-    /// What it can do.
+    /// The type.
     #[must_use]
     pub const fn qp_type(&self) -> QpType {
         self.qp_type
     }
 
-    /// Its state. A failure may change it at any time.
+    /// The state.
+    ///
+    /// # Staleness
+    /// A failure may change it at any time.
     #[inline]
     #[must_use]
     pub fn state(&self) -> QpState {
         identity::read(self.place.slot).state
     }
 
-    /// What it takes: what was asked for; no receives, if it has a shared receive queue.
+    /// The capacities, as requested. Those of receives are 0 with a shared receive queue.
     #[must_use]
     pub const fn caps(&self) -> QpCaps {
         self.caps
     }
 
-    /// Its state, and every attribute that it was given since it was in RESET, as `ibv_query_qp(3)` tells them:
-    /// which they are is in the [mask](QpAttr::mask).
+    /// The state and the attributes that were set since RESET, as `ibv_query_qp(3)` returns them. The
+    /// [mask](QpAttr::mask) has those that were set.
     #[must_use]
     pub fn attributes(&self) -> QpAttr {
         self.given.state(self.state())
     }
 
-    /// The position behind the last send that was posted: the next one has it. Positions are counted in the order of
-    /// posting, and each is used once.
+    /// The number of sends posted so far, which is the position of the next one. Positions count up in the order of
+    /// posting.
     #[inline]
     #[must_use]
     pub fn sends_posted(&self) -> u64 {
         sync::load(&self.place.slot.send.posted)
     }
 
-    /// The position behind the last send that was carried out, flushed or dropped: what those before it do to this
-    /// side can be seen.
+    /// The position up to which sends were carried out, flushed or dropped. The local effects of all sends before it
+    /// are visible.
     #[must_use]
     pub fn sends_done(&self) -> u64 {
-        // With the release of who has carried them out: what that wrote before is seen, too.
+        // Pairs with the release by the send queue's owner: what it wrote before is visible.
         sync::acquire(&self.place.slot.send.done)
     }
 
-    /// Whether a [memory window](crate::MemoryWindow) is bound to it. Resetting and destroying it kills the
-    /// keys of those that are.
+    /// Whether a [memory window](crate::MemoryWindow) is bound to the queue pair. Resetting or destroying it
+    /// invalidates the keys of its windows.
     ///
     /// # Staleness
-    /// It binds windows, and its peer invalidates them, at any time.
+    /// Its sends bind windows, and its peer invalidates them, at any time.
     #[must_use]
     pub fn has_windows(&self) -> bool {
         let engine = self.place.engine;
         engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.number())
     }
 
-    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). To RESET drops what is
-    /// outstanding; to ERR flushes it (Q2). When either returns, no message of the peer is still arriving, nor what
-    /// this process' service thread was copying for it: that is waited for as long as the [pages of that
-    /// memory](crate#processes) take to come.
+    /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). RESET drops outstanding requests; ERR
+    /// flushes them (Q2). Both wait until no message of the peer is arriving, and until this process' service thread
+    /// copies nothing for the queue pair, without limit if the [pages of that memory](crate#processes) do not come.
     ///
     /// # Errors
-    /// No such change, attributes missing or too many, values out of range: nothing was changed. Or the
-    /// peer's process is suspended in the middle of a message, and the queue pair in ERR.
+    /// The transition does not exist, attributes are missing or not allowed, a value is out of range, or this is a
+    /// forked child: nothing was changed. [`PeerSuspended`](ModifyError::PeerSuspended): the peer's process is
+    /// suspended in the middle of a message, and the queue pair is in ERR.
     pub fn modify(&mut self, attr: &QpAttr) -> Result<(), ModifyError> {
         if !self.place.engine.shm.is_ours() {
             return Err(ModifyError::Forked);
@@ -209,9 +212,10 @@ impl QueuePair {
         self.changed(attr, from, to)
     }
 
-    /// Destroys it, as dropping does. What is outstanding is dropped; what completed stays in its
-    /// completion queues. Waits as [`modify`](Self::modify) to RESET does; where that would fail, as the peer is suspended in
-    /// the middle of a request, memory that its receives name may be written to until the memory is deregistered.
+    /// Destroys the queue pair, as dropping does. Outstanding requests are dropped; completions stay in the completion
+    /// queues. It waits as [`modify`](Self::modify) to RESET does. Where that would fail with
+    /// [`PeerSuspended`](ModifyError::PeerSuspended), the memory of its receives may be written to until it is
+    /// deregistered.
     pub fn destroy(self) {
         drop(self);
     }
@@ -282,7 +286,7 @@ impl QueuePair {
         }
     }
 
-    /// Hands over sends up to `end`, and carries them out.
+    /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.
     #[inline]
     fn publish_sends(&self, end: u64) {
         let Place { engine, slot, number, .. } = self.place;
@@ -290,12 +294,13 @@ impl QueuePair {
         send_queue::run(engine, number);
     }
 
-    /// Hands over receives up to `end`, and runs whoever waited for that.
+    /// Publishes the receives before position `end`, and reschedules a peer that waits for one.
     #[inline]
     fn publish_recvs(&self, end: u64) {
         let Place { engine, slot, number, .. } = self.place;
         let starved = slot.recv.post(end);
-        // After the fence of `post`: who puts it into ERR sees these receives, or is seen here.
+        // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
+        // seen here.
         if self.state() == QpState::Err {
             if engine.policy.imitation.flushes_at_once() {
                 send_queue::run(engine, number);
@@ -306,7 +311,7 @@ impl QueuePair {
     }
 }
 
-/// What a queue pair is made of, if all of it is of one fabric.
+/// The setup of a queue pair, if all its objects belong to one fabric.
 pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, CreateError> {
     let (engine, srq) = (domain.engine(), init.srq.map(SharedReceiveQueue::shared));
     let cqs = [init.send_cq, init.recv_cq].map(Cq::queue);
@@ -326,7 +331,7 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
 }
 
 impl Post for QueuePair {
-    /// A datagram needs a destination: it is posted through [`to`](QueuePair::to), and refused here.
+    /// Posts sends. Datagrams are refused: they need a destination and are posted through [`to`](QueuePair::to).
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let first = self.sends_posted();

@@ -1,4 +1,4 @@
-//! Shared receive queues: receives that several queue pairs take from (Q9).
+//! Shared receive queues: several queue pairs take their receives from one queue (Q9).
 //!
 //! ```
 //! use cq_core::async_event::{AsyncEventType, Element};
@@ -21,10 +21,10 @@
 //! first.post_send(&[SendWr::send_inline(3, b"hello").unsignaled()])?;
 //! second.post_send(&[SendWr::send_inline(4, b"world").unsignaled()])?;
 //!
-//! let mut room = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut room)?, 2);
-//! assert_eq!((room[0].wr_id(), room[0].qp_num()), (1, second.number()));
-//! assert_eq!((room[1].wr_id(), room[1].qp_num()), (2, first.number()));
+//! let mut wcs = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut wcs)?, 2);
+//! assert_eq!((wcs[0].wr_id(), wcs[0].qp_num()), (1, second.number()));
+//! assert_eq!((wcs[1].wr_id(), wcs[1].qp_num()), (2, first.number()));
 //! let event = context.take_async_event()?.expect("fewer than 1 are left");
 //! assert_eq!(event.event_type, AsyncEventType::SRQ_LIMIT_REACHED);
 //! assert_eq!(event.element, Element::Srq(srq.number()));
@@ -51,27 +51,27 @@ use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
 use crate::sync;
 
-/// Why the limit of a shared receive queue stays as it is (Q9).
+/// Why the limit of a shared receive queue could not be armed (Q9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ArmLimitError {
-    /// There are never so many receives left.
+    /// The limit exceeds the queue's capacity.
     #[error("a limit of {asked} is more than the queue's {max} receives")]
     TooMany {
-        /// What was asked for.
+        /// The requested limit.
         asked: u32,
-        /// How many receives the queue takes.
+        /// The queue's capacity, in receives.
         max: u32,
     },
-    /// A process that lives holds the queue's lock and does not give it back: it is suspended, or broken.
+    /// A live process holds the queue's lock and does not release it: it is suspended or broken.
     #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
     Stuck,
-    /// This process was forked from the one whose queue it is.
+    /// This process is a forked child of the one that owns the queue.
     #[error("the queue is the parent process': open the device in this one, and make another")]
     Forked,
 }
 
-/// Receives of a shared receive queue at most.
+/// The maximum number of receives of a shared receive queue.
 pub const MAX_SRQ_WR: u32 = MAX_QP_WR;
 const _: () = assert!(MAX_SRQ_WR as usize <= MAX_SLOTS);
 
@@ -87,7 +87,7 @@ fn check(init: &SrqInit) -> Result<(), CreateError> {
     }
 }
 
-/// A shared receive queue's place in the table and its memory; ends when its last user does.
+/// A shared receive queue's table entry and its memory. It is freed with its last user.
 #[derive(Debug)]
 pub struct Shared {
     engine: &'static Engine,
@@ -129,24 +129,24 @@ impl Shared {
         self.number
     }
 
-    /// Whether it lies in this fabric, and not in another one of this process.
+    /// Whether it belongs to this fabric. A process can have several.
     pub fn is_of(&self, engine: &'static Engine) -> bool {
         std::ptr::eq(self.engine, engine)
     }
 
-    /// Whether it can be reached: not in a forked child.
+    /// Whether its entry is mapped: it is not in a forked child.
     fn is_there(&self) -> bool {
         sync::load(&self.slot.number) == self.number
     }
 
-    /// A slot that is free. One that seems taken may not be: a completion can be polled a moment before its
-    /// receive counts as completed.
+    /// Finds a free slot. A slot that seems taken may be free: a completion can be polled a moment before its receive
+    /// counts as completed.
     fn find_free(&self, first: u32) -> Option<u32> {
         self.queue.find_free(first).or_else(|| {
             for taken in self.queue.taken() {
                 let cq = sync::load(&self.engine.qp(taken.target()).recv_cq);
                 if !complete::outwait_push(self.engine, cq) {
-                    // Nor is the next one waited for: a stranger may say that of all.
+                    // The others are not waited for: all of them may be corrupted by another process.
                     return None;
                 }
                 let slot = self.queue.find_free(taken.slot());
@@ -154,7 +154,7 @@ impl Shared {
                     return slot;
                 }
             }
-            // What was free by the time that taken ones were looked for.
+            // Slots that became free while the taken ones were collected.
             self.queue.find_free(first)
         })
     }
@@ -165,20 +165,19 @@ impl Drop for Shared {
         if !self.engine.shm.is_ours() {
             return;
         }
-        // While it has its number: an event that is being taken bears it.
+        // Before its number is cleared: an event that is being taken reads it.
         self.domain.events().detach(Source::Srq(self.number));
         sync::release(&self.slot.number, 0);
         self.slot.life().end(self.engine.shm.place());
     }
 }
 
-/// A shared receive queue. Its receives complete on the queue pairs that take them, each in the order in
-/// which it took them. Their memory is that of the protection domain of this queue, whatever that of the
-/// queue pair.
+/// A shared receive queue. A receive completes on the queue pair that takes it; a queue pair completes its receives in
+/// the order in which it took them. Their lkeys are those of this queue's protection domain, not of the queue pair's.
 ///
-/// No queue pair's failing or resetting flushes them: what it had taken completes, the rest is left for
-/// others. A receive that is taken for a message which does not arrive after all, since a process died or does
-/// not answer, is the next to be taken again.
+/// A queue pair that fails or is reset does not flush the queue: the receives that it has taken complete, the others
+/// stay for other queue pairs. If a receive is taken for a message that does not arrive, since a process died or does
+/// not answer, it is the next to be taken again.
 ///
 /// Destroying it twice does not compile:
 /// ```compile_fail
@@ -191,7 +190,7 @@ impl Drop for Shared {
 pub struct SharedReceiveQueue {
     shared: Arc<Shared>,
     caps: SrqInit,
-    /// Where to look for a free slot first.
+    /// The slot where the search for a free one begins.
     next: u32,
 }
 
@@ -206,22 +205,22 @@ impl SharedReceiveQueue {
         &self.shared
     }
 
-    /// Its number, which its asynchronous events carry.
+    /// The queue's number, which its asynchronous events carry.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.shared.number
     }
 
-    /// What it takes: what was asked for.
+    /// The capacities, as requested.
     #[must_use]
     pub const fn caps(&self) -> SrqInit {
         self.caps
     }
 
-    /// Posts a list of receives, in order.
+    /// Posts receives, in order.
     ///
     /// # Errors
-    /// Stops at the first that is refused, and says which; those before it are posted (Q4).
+    /// A receive is refused: the error has its index. Those before it are posted, it and those after it are not (Q4).
     pub fn post_recv(&mut self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let first = self.shared.queue.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put(position, wr));
@@ -245,12 +244,12 @@ impl SharedReceiveQueue {
         Ok(())
     }
 
-    /// Asks for one SRQ_LIMIT_REACHED once a receive is taken and fewer than `limit` are left; 0 asks for
-    /// none. That fewer wait already is told when the next one is taken.
+    /// Requests one SRQ_LIMIT_REACHED, reported when a receive is taken and fewer than `limit` are left; 0 requests
+    /// none. If fewer are left already, it is reported when the next one is taken.
     ///
     /// # Errors
-    /// The limit is more than the queue takes; the device is the parent process'; or a process that takes from
-    /// the queue is suspended.
+    /// The limit exceeds the queue's capacity, this is a forked child, or a process that holds the queue's lock is
+    /// suspended.
     pub fn arm_limit(&mut self, limit: u32) -> Result<(), ArmLimitError> {
         let (shared, max) = (&self.shared, self.caps.max_wr);
         if limit > max {
@@ -266,22 +265,22 @@ impl SharedReceiveQueue {
         Ok(())
     }
 
-    /// The limit in force: 0 once it was reached, or if none was asked for.
+    /// The armed limit: 0 once it was reached, or if none was requested.
     #[must_use]
     pub fn limit(&self) -> u32 {
         self.shared.slot.pool.limit()
     }
 
-    /// How many receives wait.
+    /// The number of posted receives that are not taken.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> u64 {
         self.shared.queue.len()
     }
 
-    /// Destroys it. Dropping does, too, once the last queue pair of it is gone.
+    /// Destroys the queue. Dropping destroys it once its last queue pair is destroyed.
     ///
     /// # Errors
-    /// A queue pair takes from it; the handle comes back (EBUSY, Q11).
+    /// A queue pair uses it; the handle is returned (EBUSY, Q11).
     pub fn destroy(self) -> Result<(), InUse<Self>> {
         let Self { shared, caps, next } = self;
         Arc::try_unwrap(shared).map(drop).map_err(|shared| {

@@ -1,4 +1,4 @@
-//! The states of a queue pair and the changes between them, as data (Q1).
+//! The states of a queue pair and the transitions between them, as tables (Q1).
 //!
 //! ```
 //! use transport_rxe_loop::{QpAttrMask, QpState, QpType};
@@ -12,16 +12,16 @@ use cq_core::setup::{QpAttrMask, QpType};
 
 pub use crate::protocol::state::QpState;
 
-/// What a change of state takes along.
+/// The attributes of a state transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Attributes that have to be given.
+    /// The required attributes.
     pub required: QpAttrMask,
-    /// Attributes that may be given.
+    /// The optional attributes.
     pub optional: QpAttrMask,
 }
 
-/// A change of state, with what it requires and what it allows.
+/// A transition, with its required and optional attributes.
 type Change = (QpState, QpState, QpAttrMask, QpAttrMask);
 
 const NONE: QpAttrMask = QpAttrMask::empty();
@@ -29,8 +29,8 @@ const WHERE: QpAttrMask = QpAttrMask::PKEY_INDEX.union(QpAttrMask::PORT);
 const ACCESS: QpAttrMask = QpAttrMask::ACCESS_FLAGS;
 const PATHS: QpAttrMask = QpAttrMask::ALT_PATH.union(QpAttrMask::PATH_MIG_STATE);
 
-/// Every change of a reliable connection that takes attributes, as in `ibv_modify_qp(3)` and, for what
-/// is optional, Linux' table. To RESET and to ERR see [`QpState::rule`].
+/// The transitions of a reliable connection, except those to RESET and ERR: required attributes as in
+/// `ibv_modify_qp(3)`, optional ones as in Linux' table.
 const RELIABLE: &[Change] = {
     use QpState::{Init, Reset, Rtr, Rts, Sqd, Sqe};
     const RUNNING: QpAttrMask =
@@ -62,15 +62,15 @@ const RELIABLE: &[Change] = {
     ]
 };
 
-/// What connecting takes of every connection.
+/// Required for INIT→RTR of every connection.
 const TO_PEER: QpAttrMask = QpAttrMask::AV
     .union(QpAttrMask::PATH_MTU)
     .union(QpAttrMask::DEST_QPN)
     .union(QpAttrMask::RQ_PSN);
-/// What connecting allows.
+/// Optional for INIT→RTR of every connection.
 const AT_PEER: QpAttrMask = QpAttrMask::ALT_PATH.union(ACCESS).union(QpAttrMask::PKEY_INDEX);
 
-/// The same of an unreliable connection, which has no timers, and no READs and atomics.
+/// The same for an unreliable connection, which has no timers, READs and atomics.
 const UNRELIABLE: &[Change] = {
     use QpState::{Init, Reset, Rtr, Rts, Sqd, Sqe};
     const RUNNING: QpAttrMask = QpAttrMask::CUR_STATE.union(ACCESS).union(PATHS);
@@ -89,7 +89,7 @@ const UNRELIABLE: &[Change] = {
     ]
 };
 
-/// The same of datagrams, which have no peer, and a queue key instead of rights.
+/// The same for datagrams, which have no peer, and a queue key instead of rights.
 const DATAGRAMS: &[Change] = {
     use QpState::{Init, Reset, Rtr, Rts, Sqd, Sqe};
     const KEY: QpAttrMask = QpAttrMask::QKEY;
@@ -108,8 +108,8 @@ const DATAGRAMS: &[Change] = {
 };
 
 impl QpState {
-    /// What going from here to `to` takes of a queue pair of this type; `None` if that is no legal change.
-    /// Anything goes to RESET, and anything but RESET to ERR.
+    /// The attributes of the transition from this state to `to`, for a queue pair of this type; `None` if there is no
+    /// such transition. Every state has a transition to RESET, and every state but RESET has one to ERR.
     #[must_use]
     pub fn rule(self, to: Self, of: QpType) -> Option<Rule> {
         let bare = Rule { required: NONE, optional: NONE };

@@ -1,4 +1,4 @@
-//! How a program has the events of a completion queue held back.
+//! Completion queue moderation: [`Cq::moderate`].
 
 use thiserror::Error;
 
@@ -10,33 +10,34 @@ use crate::error::Stuck;
 use crate::protocol::mode::Trait;
 use crate::protocol::moderation::{Alert, Setting};
 
-/// Why a completion queue's events are held back as before.
+/// Why a completion queue could not be moderated. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ModerateError {
-    /// This process was forked from the one that opened the device.
+    /// This process is a forked child of the one that opened the device.
     #[error("the device was opened by the parent process: open it in this one, too")]
     Forked,
-    /// A process that lives holds the queue's lock and does not give it back: it is suspended, or broken.
+    /// A live process holds the queue's lock and does not release it: it is suspended or broken.
     #[error("another process holds the queue's lock: let it go on, or end it, then try again")]
     Stuck,
-    /// There is no thread to raise the events that have waited long enough.
+    /// The service thread, which raises events once their period has passed, can't be started.
     #[error("the system refuses the thread that raises events in time (errno {errno}): end some")]
     NoThread {
-        /// What it said.
+        /// The system's error.
         errno: i32,
     },
 }
 
 impl Cq {
-    /// Lets an event wait for `count` completions, or for `period` microseconds after the first of them;
-    /// 1 and 0 end that. The most of either is in [`DeviceAttr`](crate::DeviceAttr).
+    /// Delays each event until `count` completions have come, or `period` microseconds have passed since the first of
+    /// them. A count of 1 with a period of 0 ends moderation. The maxima are in [`DeviceAttr`](crate::DeviceAttr).
     ///
-    /// The queue stays armed until the event is raised: arming it again meanwhile asks for no further event, and
-    /// polling it empty does not take the event back. Completions count that it was armed for. A failure and a
-    /// completion that finds no room raise the event at once. A period of 0 is one of 10 milliseconds, so that no
-    /// event waits for ever; a count of 0 is one of 1. An event that waits when this is called is raised. Resizing
-    /// changes nothing about all this.
+    /// - The queue stays armed until the event is raised. Arming it again meanwhile requests no further event, and
+    ///   polling it empty does not cancel the event.
+    /// - Only completions that the queue was armed for count. A failure or a dropped completion raises the event at
+    ///   once.
+    /// - A period of 0 means 10 milliseconds, so that no event is delayed without limit; a count of 0 means 1.
+    /// - An event that is delayed when this is called is raised. Resizing keeps the moderation.
     ///
     /// ```
     /// use cq_core::transport::{Arm, Armed, Notify};
@@ -52,8 +53,8 @@ impl Cq {
     /// ```
     ///
     /// # Errors
-    /// The service thread, which raises events whose time is over, can't be started; or another process holds the
-    /// queue's lock. Nothing was changed.
+    /// The service thread can't be started, another process holds the queue's lock, or this is a forked child. Nothing
+    /// was changed.
     pub fn moderate(&mut self, count: u16, period: u16) -> Result<(), ModerateError> {
         let (engine, index) = (self.queue.engine, self.queue.index);
         if !engine.shm.is_ours() {

@@ -1,6 +1,5 @@
-//! Resizing: what waits in a queue moves to a new ring, under the producers' lock, so that neither side is
-//! at work. With it go the tags, by which send slots come back (Q5), and the arm. Events that nobody has
-//! read stay where they are, at the channel.
+//! Resizing a completion queue: its completions move to a new ring under the producers' lock, which excludes both
+//! sides. The tags, by which send slots are freed (Q5), and the arm move with them. Unread events stay at the channel.
 
 use std::mem;
 use std::sync::PoisonError;
@@ -18,29 +17,29 @@ use crate::lifecycle::deaths;
 use crate::protocol::fanin::Place;
 use crate::protocol::mode::Trait;
 
-/// Why a completion queue keeps its size (Q12). Nothing was changed.
+/// Why a completion queue could not be resized (Q12). Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ResizeError {
-    /// No queue of this size could be made, either.
+    /// A queue of this capacity can't be made.
     #[error(transparent)]
     Refused(#[from] CreateError),
-    /// It would not hold what waits in it.
+    /// The queue holds more completions than the new capacity.
     #[error("{unpolled} completions wait, more than the {asked} asked for: poll some first")]
     TooFew {
-        /// How many wait to be polled.
+        /// The number of completions to be polled.
         unpolled: u32,
-        /// How many it was to hold.
+        /// The requested capacity.
         asked: u32,
     },
-    /// It has overrun, which no size mends.
+    /// The queue has overrun, which is permanent.
     #[error("the completion queue has overrun: destroy it, and make a larger one")]
     Overrun,
 }
 
 impl Cq {
-    /// Makes it hold `capacity` completions; says how many it holds then, which is as many (Q12). What
-    /// waits in it is kept in order; arms and events stay. Completions may come meanwhile.
+    /// Resizes the queue to hold `capacity` completions, and returns the new capacity, which is the same (Q12).
+    /// Completions stay in order; arm and events are kept. Completions may be pushed meanwhile.
     ///
     /// ```
     /// use transport_rxe_loop::{Context, CreateError, Limit, ResizeError};
@@ -53,13 +52,13 @@ impl Cq {
     /// ```
     ///
     /// # Errors
-    /// More completions wait than it would hold, a capacity of 0 or past the device's limit, no memory, or
-    /// it has overrun. Nothing was changed.
+    /// The queue holds more completions than `capacity`, the capacity is 0 or exceeds the device's limit, there is no
+    /// memory, or the queue has overrun. Nothing was changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
         let (place, extent) =
             deaths::take(self.device, || super::allocate(self.queue.engine, capacity))?;
         self.move_to(place, capacity)?;
-        // No producer knows the old memory any more: they look it up under the lock.
+        // No producer uses the old memory any more: each looks the ring up under the lock.
         let mut mine = self.queue.extent.lock().unwrap_or_else(PoisonError::into_inner);
         drop(mem::replace(&mut *mine, extent));
         Ok(self.capacity())

@@ -1,4 +1,4 @@
-//! Limits as a text, for programs that can't be changed.
+//! Limits as text, for the environment variable `RXE_LOOP_LIMITS`.
 
 use std::env;
 use std::fmt;
@@ -8,10 +8,10 @@ use thiserror::Error;
 
 use super::Limits;
 
-/// The environment variable that has limits for programs that ask for none.
+/// The environment variable with the limits of programs that request none.
 pub const VARIABLE: &str = "RXE_LOOP_LIMITS";
 
-/// Why a text says no limits.
+/// Why a text could not be parsed as [`Limits`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LimitsTextError {
@@ -21,30 +21,30 @@ pub enum LimitsTextError {
     /// A part of it is not `name=value`.
     #[error("`{part}` is not of the form `name=value`")]
     NoValue {
-        /// Which one.
+        /// The part.
         part: String,
     },
-    /// There is no limit of that name.
+    /// No limit has this name.
     #[error(
         "there is no `{name}`: say queue_pairs, completion_queues, memory_regions, shared_receive_queues, channels, processes or bytes"
     )]
     Unknown {
-        /// Which name.
+        /// The name.
         name: String,
     },
-    /// A number is none, or far too large.
+    /// A value is not a number, or is too large.
     #[error(
         "`{name}={value}` is no number: give one as `4096`, and of bytes also as `64M` or `1G`"
     )]
     BadNumber {
-        /// Of what.
+        /// The name of the limit.
         name: String,
-        /// What it says.
+        /// The value.
         value: String,
     },
 }
 
-/// What the environment says, if anything.
+/// The limits in the environment, if any.
 pub fn from_env() -> Result<Option<Limits>, LimitsTextError> {
     match env::var_os(VARIABLE) {
         None => Ok(None),
@@ -55,7 +55,7 @@ pub fn from_env() -> Result<Option<Limits>, LimitsTextError> {
 impl FromStr for Limits {
     type Err = LimitsTextError;
 
-    /// Reads what [the environment](Limits#from-the-environment) would say. What it does not name is as usual.
+    /// Parses limits in the format of [the environment](Limits#from-the-environment). Others have their defaults.
     fn from_str(text: &str) -> Result<Self, LimitsTextError> {
         let mut limits = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -80,7 +80,7 @@ impl FromStr for Limits {
     }
 }
 
-/// A number of bytes, which may be given in binary multiples.
+/// Parses a number of bytes with an optional binary unit.
 fn bytes(value: &str) -> Option<u64> {
     let units = [("K", 10), ("M", 20), ("G", 30)];
     let (number, shift) = units
@@ -91,7 +91,7 @@ fn bytes(value: &str) -> Option<u64> {
 }
 
 impl fmt::Display for Limits {
-    /// As the environment would say them.
+    /// Formats the limits as `RXE_LOOP_LIMITS` takes them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { queue_pairs, completion_queues, memory_regions, .. } = self;
         let Self { shared_receive_queues, channels, processes, bytes, .. } = self;

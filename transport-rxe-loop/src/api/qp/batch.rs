@@ -1,4 +1,4 @@
-//! Requests that are posted together: all of them, or none.
+//! Batches: sends that are posted together, or not at all.
 //!
 //! ```
 //! use cq_core::transport::{PollCq, Refused};
@@ -16,15 +16,15 @@
 //! batch.put(&SendWr::write_inline(1, b"hello", region.remote(0)?).unsignaled())?;
 //! assert_eq!(batch.put(&SendWr::send_inline(2, &[0; 65])), Err(Refused::InlineTooLong { max: 64 }));
 //!
-//! // Nothing was posted: this is another one.
+//! // Nothing was posted. This is another batch.
 //! let mut batch = qp.batch();
 //! batch.put(&SendWr::write_inline(3, b"hello", region.remote(0)?).unsignaled())?;
 //! batch.put(&SendWr::write_inline(4, b"world", region.remote(8)?))?;
 //! batch.post();
 //!
-//! let mut room = [Wc::default(); 4];
-//! assert_eq!(cq.poll(&mut room)?, 1);
-//! assert_eq!(room[0].result()?.wr_id(), 4);
+//! let mut wcs = [Wc::default(); 4];
+//! assert_eq!(cq.poll(&mut wcs)?, 1);
+//! assert_eq!(wcs[0].result()?.wr_id(), 4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -37,13 +37,12 @@ use crate::api::qp::QueuePair;
 use crate::engine::ud_address::UdAddress;
 use crate::sync;
 
-/// Requests that wait to be posted together, as those between `ibv_wr_start(3)` and `ibv_wr_complete(3)`: what
-/// [`QueuePair::batch`] begins. Nothing of it is carried out before it is [posted](Self::post); dropping it
-/// forgets what was not.
+/// Sends to be posted together, like those between `ibv_wr_start(3)` and `ibv_wr_complete(3)`. Made by
+/// [`QueuePair::batch`]. None is carried out before [`post`](Self::post); dropping the batch discards those not posted.
 #[derive(Debug)]
 pub struct Batch<'q> {
     qp: &'q mut QueuePair,
-    /// The position of the first one that waits, and that behind the last.
+    /// The position of the first send that is not posted, and the one after the last.
     first: u64,
     end: u64,
 }
@@ -57,7 +56,7 @@ impl QueuePair {
         Batch { qp: self, first, end: first }
     }
 
-    /// Whether anything can go there; what can, is judged as it is added.
+    /// Validates the destination. The request itself is validated when it is added.
     fn judge_destination(&self, to: &Destination<'_>) -> Result<(), Refused> {
         if self.qp_type != QpType::Ud {
             return Err(Refused::Unsupported);
@@ -68,16 +67,16 @@ impl QueuePair {
 }
 
 impl Batch<'_> {
-    /// The queue pair, to be asked.
+    /// The queue pair, for queries.
     #[must_use]
     pub const fn queue_pair(&self) -> &QueuePair {
         self.qp
     }
 
-    /// Adds a request.
+    /// Adds a send.
     ///
     /// # Errors
-    /// Why it is refused, as when it is posted (Q4); the batch stays as it was.
+    /// The send is refused, as when it is posted (Q4). The batch is unchanged.
     #[inline]
     pub fn put(&mut self, wr: &SendWr<'_>) -> Result<(), Refused> {
         self.put_along(wr, None)
@@ -86,7 +85,7 @@ impl Batch<'_> {
     /// Adds a datagram.
     ///
     /// # Errors
-    /// Why it is refused, as when it is posted [to](QueuePair::to) this destination; the batch stays as it was.
+    /// The datagram is refused, as when it is posted [to](QueuePair::to) this destination. The batch is unchanged.
     pub fn put_to(&mut self, wr: &SendWr<'_>, to: &Destination<'_>) -> Result<(), Refused> {
         self.qp.judge_destination(to)?;
         self.put_along(wr, Some(&to.ah.ud_address(to.qp_num, to.qkey)))
@@ -99,7 +98,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Posts what was added, in order. More can be added afterwards.
+    /// Posts the sends that were added, in order. More can be added afterwards.
     #[inline]
     pub fn post(&mut self) {
         if self.end != self.first {

@@ -1,4 +1,4 @@
-//! Changing the state of a queue pair and its attributes (Q1), and whom that concerns.
+//! Modifying a queue pair: its state and attributes (Q1), and the consequences of a new state.
 
 use cq_core::setup::{QpAttrMask, QpType};
 
@@ -10,14 +10,14 @@ use crate::engine::identity::{self, Identity};
 use crate::engine::overrun;
 use crate::sync::{self, AtomicU32};
 
-/// Attributes by which what others send is judged.
+/// The attributes that other queue pairs' requests are checked against.
 const BY_OTHERS: QpAttrMask = QpAttrMask::ACCESS_FLAGS
     .union(QpAttrMask::QKEY)
     .union(QpAttrMask::MIN_RNR_TIMER)
     .union(QpAttrMask::MAX_DEST_RD_ATOMIC);
 
 impl QueuePair {
-    /// Changes state and attributes, from one state to the other; to RESET is only judged.
+    /// Changes state and attributes. Returns the old and the new state. A change to RESET is only validated.
     pub(super) fn change(&self, attr: &QpAttr) -> Result<(QpState, QpState), ModifyError> {
         loop {
             if let Some(change) = self.change_from(identity::read(self.place.slot), attr)? {
@@ -26,8 +26,8 @@ impl QueuePair {
         }
     }
 
-    /// The same, of a queue pair that was seen like this; `None` if it is not so any more. Only the change of the
-    /// word decides, and with it the attributes: they are in force once it has succeeded, and else stay as they were.
+    /// The same, from the identity `seen`; `None` if that has changed meanwhile. Whether the identity word could be
+    /// changed decides about the attributes, too: if not, they are restored.
     fn change_from(
         &self,
         seen: Identity,
@@ -42,7 +42,8 @@ impl QueuePair {
         if change == (QpState::Sqe, QpState::Rts) {
             self.place.flush_sends();
         }
-        // Before the state that makes anybody go by them; but what others go by already, once it is sure.
+        // Attributes are stored before the state in which they are used. Those that other queue pairs use already are
+        // stored once the change has succeeded.
         let receives = !matches!(seen.state, QpState::Reset | QpState::Init);
         let later = if receives { BY_OTHERS } else { QpAttrMask::empty() };
         let before = self.apply(attr, later.complement());
@@ -58,21 +59,21 @@ impl QueuePair {
             return Ok(None);
         }
         self.apply(attr, later);
-        // Not before: who still takes it for an earlier SQD would report this one too soon.
+        // Not before the change: an owner that still handles an earlier SQD would report this one too soon.
         if drains && self.place.engine.policy.imitation.tells_drained(attr.en_sqd_async_notify) {
             sync::store(&slot.send.report_drained, 1);
         }
         Ok(Some(change))
     }
 
-    /// Has everybody find out whom a change of state concerns.
+    /// Handles the consequences of a new state: overruns, copies in flight, requests that wait for it.
     pub(super) fn changed(
         &self,
         attr: &QpAttr,
         from: QpState,
         to: QpState,
     ) -> Result<(), ModifyError> {
-        // From here on other processes may call for this one, or die in the middle of a request for it.
+        // From now on other processes may leave remote requests for this one, or die in the middle of a request to it.
         let is_reached = self.qp_type == QpType::Ud || !self.place.engine.is_mine(attr.dest_qp_num);
         if to == QpState::Rtr && is_reached {
             self.place.watch();
@@ -87,7 +88,7 @@ impl QueuePair {
         outwaited.map_err(|_| ModifyError::PeerSuspended)
     }
 
-    /// Stores those of some attributes that are given; says what there was before, to be [put back](restore).
+    /// Stores the attributes that are both given and in `some`. Returns the old values, for [`restore`].
     fn apply(&self, attr: &QpAttr, some: QpAttrMask) -> Stored {
         let slot = self.place.slot;
         [
@@ -110,7 +111,7 @@ impl QueuePair {
     }
 }
 
-/// The words of attributes that were stored, and what they held before.
+/// The attribute words that were stored, with their old values.
 type Stored = [Option<(&'static AtomicU32, u32)>; 9];
 
 fn restore(stored: Stored) {

@@ -1,5 +1,4 @@
-//! What a queue pair refuses: capacities when it is made, changes of its state (Q1), send requests when they are
-//! posted (Q4).
+//! Validation for queue pairs: capacities when one is made, changes of state (Q1), sends when they are posted (Q4).
 
 use cq_core::setup::{QpAttrMask, QpCaps, QpType};
 use cq_core::transport::Refused;
@@ -17,14 +16,14 @@ use crate::error::{CreateError, Limit};
 use crate::memory::sge::MAX_SGE;
 use crate::sync;
 
-/// Judges whether queue pairs of a type may take from a shared receive queue: `ibv_create_qp(3)` has it that
-/// unreliable connections may not.
+/// Checks whether queue pairs of a type may use a shared receive queue: by `ibv_create_qp(3)`, unreliable connections
+/// may not.
 pub fn check_shares(engine: &Engine, qp_type: QpType) -> Result<(), CreateError> {
     let may = engine.policy.imitation.shares_receives(qp_type);
     may.then_some(()).ok_or(CreateError::OwnReceives)
 }
 
-/// Judges capacities by what the device allows.
+/// Checks capacities against the device's limits.
 pub fn check(caps: &QpCaps) -> Result<(), CreateError> {
     let limits = [
         (Limit::SendWr, caps.max_send_wr, MAX_QP_WR),
@@ -39,7 +38,7 @@ pub fn check(caps: &QpCaps) -> Result<(), CreateError> {
     }
 }
 
-/// Whether queue pairs of a type carry an operation at all.
+/// Whether queue pairs of a type support an operation.
 #[inline]
 const fn carries(qp_type: QpType, op: &SendOp) -> bool {
     match qp_type {
@@ -56,7 +55,7 @@ const fn carries(qp_type: QpType, op: &SendOp) -> bool {
     }
 }
 
-/// A FLUSH says where to, and in words that the device knows.
+/// Checks that a FLUSH has a placement, and only known bits in it.
 #[cold]
 fn check_placement(op: &SendOp) -> Result<(), Refused> {
     match op {
@@ -69,7 +68,8 @@ fn check_placement(op: &SendOp) -> Result<(), Refused> {
     }
 }
 
-/// Judges a change of a queue pair in state `is` as Soft-RoCE does, which believes more: the state that it leads to.
+/// Validates a change of a queue pair in state `is` as Soft-RoCE does: it trusts the caller's current state and
+/// truncates values. Returns the new state.
 pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState, ModifyError> {
     const BITS24: u32 = (1 << 24) - 1;
     const RETRIES: u8 = 7;
@@ -88,7 +88,7 @@ pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState
 }
 
 impl QueuePair {
-    /// Judges a change from this state: the state that it leads to.
+    /// Validates a change from this state. Returns the new state.
     pub(super) fn judge_change(
         &self,
         attr: &QpAttr,
@@ -101,7 +101,7 @@ impl QueuePair {
         }
     }
 
-    /// What of a request goes into the queue, if it can.
+    /// Validates a send. Returns the operation and data to write to the queue.
     #[inline]
     pub(super) fn judge<'w>(
         &self,
@@ -137,7 +137,7 @@ impl QueuePair {
         Ok((op, wr.data))
     }
 
-    /// What of an operation goes into the queue where no peer answers.
+    /// Validates an operation of an unreliable type. Returns the operation to write to the queue.
     #[inline(never)]
     fn judge_unreliable(
         &self,
