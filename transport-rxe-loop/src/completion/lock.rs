@@ -61,7 +61,7 @@ pub fn tell(completions: &'static Completions, index: u32) {
     }
 }
 
-/// Settles completions that are lost, so that their requests' slots are freed.
+/// Settles the requests of completions that are lost.
 #[cold]
 pub fn settle_all(entries: &[Entry], requests: impl Requests) {
     for Entry { wc, tag, .. } in entries {

@@ -56,7 +56,7 @@ pub fn push(
             give_up(completions, index, entries, requests);
             return Ok(());
         };
-        // If the entry was corrupted by another process, the completions are lost, but their requests' slots are freed.
+        // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
         let place = slot.fanin.place();
         let Some(ring) = ring(completions, place) else {
             settle_all(entries, requests);
