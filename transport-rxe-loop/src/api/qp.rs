@@ -162,7 +162,7 @@ impl QueuePair {
         self.given.state(self.state())
     }
 
-    /// The number of sends posted so far, which is the position of the next one. Positions count up in the order of
+    /// The position after the last posted send, which the next one gets. Positions count up in the order of
     /// posting.
     #[inline]
     #[must_use]

@@ -1,11 +1,11 @@
-//! What the device reports of completion queues and queue pairs on its own account.
+//! Reporting asynchronous events of completion queues and queue pairs.
 
 use super::Completions;
 use super::channel::{self, EventChannel, QP_EVENTS, Source};
 use super::queue::unreported;
 use crate::sync;
 
-/// What can be reported of a queue pair.
+/// The asynchronous events of a queue pair.
 #[derive(Clone, Copy, Debug)]
 pub enum QpEvent {
     Fatal,
@@ -15,14 +15,14 @@ pub enum QpEvent {
     LastReceive,
 }
 
-/// From now on what happens to the queue pair at `index` is reported there.
+/// Attaches the events of the queue pair at `index` to a channel.
 pub fn attach_qp(channel: &EventChannel, index: u32) {
     for kind in 0..QP_EVENTS as u32 {
         channel.attach(Source::Qp(index, kind));
     }
 }
 
-/// The queue pair at `index` goes, and what nobody has read of it.
+/// Detaches the events of the queue pair at `index`, and discards unread ones.
 pub fn detach_qp(channel: &EventChannel, index: u32) {
     for kind in 0..QP_EVENTS as u32 {
         channel.detach(Source::Qp(index, kind));
@@ -36,7 +36,7 @@ pub fn report_overrun(completions: &'static Completions, index: u32, generation:
     channel::raise(completions, Source::Overrun(index), is_there);
 }
 
-/// The same, once for each queue: but who dies between the two steps has reported nothing.
+/// The same, once per queue. A process that dies between the two steps reports nothing.
 #[cold]
 pub fn report_overrun_once(completions: &'static Completions, index: u32, generation: u32) {
     let not = unreported(generation);

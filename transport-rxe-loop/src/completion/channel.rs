@@ -1,12 +1,12 @@
-//! What every channel is made of, whether it carries the events of completion queues or the asynchronous
-//! ones of a context: a descriptor to sleep on, and the list of those that have events.
+//! Event channels, for the events of completion queues and for the asynchronous events of a context: a descriptor to
+//! wait on, and marks for the sources that have events.
 //!
 //! # How events travel
-//! Events are counted at each source, so however many nobody reads, nothing overflows and nobody waits (N9). What
-//! tells the channel's owner of them is [`channel`](crate::protocol::channel): no lock, so that a process which is
-//! stopped over an event of its keeps no other one back. The descriptor, a FIFO that every process of the fabric can
-//! write to (X6), carries only that there is something to look for. An event is counted in the life of the source
-//! that it speaks of: a dead object is never named (N7), and none has to wait until its events are read.
+//! Events are counted at each source, so unread events never overflow or block (N9).
+//! [`channel`](crate::protocol::channel) passes them to the channel's owner without a lock, so that a process suspended
+//! while it raises one delays no other. The descriptor is a FIFO that every process of the fabric can write to (X6); it
+//! only signals that there may be events. An event belongs to one life of its source: no event names a destroyed object
+//! (N7), and no object waits for its events.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ use crate::sync::{self, AtomicU32};
 pub struct ChannelSlot {
     life: Life,
     pub board: Board,
-    /// Whether its descriptor is to be written by its owner: who raised an event could not open it.
+    /// Whether its owner is to write the descriptor: the process that raised an event could not open it.
     pub unsignaled: AtomicU32,
 }
 
@@ -40,10 +40,10 @@ shared!(EventNode);
 /// Kinds of asynchronous events that a queue pair can have.
 pub const QP_EVENTS: usize = 5;
 
-/// Of whom an event speaks, and of what kind it is. Each has a number, by which it is marked.
+/// The object and kind of an event. Each source has a number, by which it is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The completion queue at this index got what it was armed for.
+    /// The completion queue at this index got a completion that it was armed for.
     Completion(u32),
     /// The completion queue at this index overran.
     Overrun(u32),
@@ -111,13 +111,13 @@ fn events(
     Events::new(&completions.channel(index).board, index, count(completions), node)
 }
 
-/// A channel's place in the table and its descriptor; ends when its last user does.
+/// A channel's table entry and its descriptor. It is freed with its last user.
 #[derive(Debug)]
 pub struct EventChannel {
     completions: &'static Completions,
     index: u32,
     fd: Arc<OwnedFd>,
-    /// Locked by whichever thread reads events, or attaches or detaches a source.
+    /// Locked while a thread reads events, or attaches or detaches a source.
     collected: Mutex<Collected>,
 }
 
@@ -154,7 +154,7 @@ impl EventChannel {
         }
     }
 
-    /// Whose channel it is.
+    /// The process state that the channel belongs to.
     pub const fn completions(&self) -> &'static Completions {
         self.completions
     }
@@ -174,9 +174,8 @@ impl EventChannel {
         self.events().detach(source, &mut self.collected(), &*self.fd);
     }
 
-    /// Takes the event that has waited longest; `name` makes of its source what the reader gets, while the
-    /// object can't go. A source with several comes again after the others that have some. Waits for nobody but
-    /// other threads of this process.
+    /// Takes the oldest event. `name` converts its source while the object can't be destroyed. A source with several
+    /// events is returned again after the others that have some. It waits only for other threads of this process.
     ///
     /// # Errors
     /// This is a forked child, and the channel its parent's.
@@ -205,7 +204,7 @@ impl EventChannel {
         Err(EventError::Device(Errno::NODEV.raw_os_error()))
     }
 
-    /// Sleeps until there may be an event, or the deadline has passed, or this thread has handled a signal.
+    /// Waits until there may be an event, or the deadline has passed, or this thread has handled a signal.
     pub fn block(&self, deadline: Option<Instant>) -> Result<Woken, EventError> {
         self.check()?;
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -241,7 +240,7 @@ impl Drop for EventChannel {
     }
 }
 
-/// That events of a source come to a channel.
+/// The attachment of a source to a channel, which ends when it is dropped.
 #[derive(Debug)]
 pub struct Attached {
     channel: Arc<EventChannel>,
@@ -266,7 +265,7 @@ pub fn remove(completions: &'static Completions, index: u32) {
     fifo::remove(&completions.shm.path().bell(index));
 }
 
-/// Whether the events of this source come to anybody.
+/// Whether this source has a channel.
 #[inline]
 pub fn is_attached(completions: &'static Completions, source: Source) -> bool {
     source.node(completions).channel().is_some()
@@ -282,8 +281,8 @@ pub fn raise(completions: &'static Completions, source: Source, is_meant: impl F
     }
 }
 
-/// Has every owner of a channel look at the sources that have unread events: a process that died may have counted
-/// one, and not told the owner.
+/// Marks all sources that have unread events at their channels again: a dead process may have counted an event without
+/// signaling it.
 #[cold]
 pub fn remark(completions: &'static Completions) {
     for number in 0..count(completions) {

@@ -1,5 +1,4 @@
-//! Descriptors that any process of the fabric can make readable: FIFOs by name. They carry no data, only that
-//! there is something to look for.
+//! Named FIFOs as channel descriptors: any process of the fabric can make them readable. They carry no data.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -11,7 +10,7 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::above_streams;
 
-/// Makes one of this name, and opens it. What has the name is left over, and removed.
+/// Creates a FIFO of this name and opens it. A stale file of the name is removed.
 pub fn make(path: &Path) -> Result<OwnedFd, Errno> {
     remove(path);
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
@@ -19,8 +18,8 @@ pub fn make(path: &Path) -> Result<OwnedFd, Errno> {
     open(path)
 }
 
-/// Opens the one of this name: for both directions, so that it can always be opened and nobody who writes to
-/// it is told off by a signal for having no reader. What is no FIFO of this user's is not opened.
+/// Opens the FIFO of this name, for both directions: so opening never blocks, and a writer never gets SIGPIPE. Fails if
+/// it is not a FIFO of this user.
 pub fn open(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = above_streams(|| retry_on_intr(|| open_file(path, flags, Mode::empty())))?;
@@ -30,15 +29,14 @@ pub fn open(path: &Path) -> Result<OwnedFd, Errno> {
     if is_fifo && is_mine { Ok(fd) } else { Err(Errno::PERM) }
 }
 
-/// Removes the one of this name. If it is gone already, that is what was wanted; if it can't be, the next
-/// who wants the name will see.
+/// Removes the FIFO of this name. Errors are ignored: it may be gone already, and if not, creating the next one fails.
 pub fn remove(path: &Path) {
     let _ = unlink(path);
 }
 
 /// Makes it unreadable. It may be already.
 pub fn empty(fd: &OwnedFd) {
-    // Who writes does so once for all that nobody has read, but for those who died in between.
+    // Unread events are signaled once, except by processes that died in between.
     while read(fd, &mut [0; 64]) == Ok(64) {}
 }
 
@@ -47,7 +45,7 @@ pub fn fill(fd: &OwnedFd) -> bool {
     matches!(retry_on_intr(|| write(fd.as_fd(), &[1])), Ok(_) | Err(Errno::AGAIN))
 }
 
-/// What this process has open, by the place and the generation of the channel.
+/// The descriptors that this process has open, by index and generation of the channel.
 #[derive(Debug)]
 pub struct Fifos(Vec<Mutex<Open>>);
 

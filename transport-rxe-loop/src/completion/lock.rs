@@ -1,5 +1,5 @@
-//! The lock of a completion queue, which producers of every process take, and what is left to be done after it: what one that
-//! died had published counts, and where the lock can't be had the queue is given up.
+//! The producers' lock of a completion queue: taking it over from a dead producer, and giving the queue up if the lock
+//! can't be taken.
 
 use cq_core::queue::{Entry, State};
 use cq_core::transport::CqKey;
@@ -13,20 +13,20 @@ use crate::protocol::mode::Trait;
 use crate::shm::lock::Guard;
 use crate::sync;
 
-/// Completions that are pushed at once, at most.
+/// The maximum number of completions per push.
 pub const RUN: usize = 32;
 
-/// The requests that completions are of: what is done about them as their completions come, under the queue's lock.
+/// The requests of completions: called under the queue's lock as their completions are pushed.
 pub trait Requests: Copy {
-    /// A completion is published, or lost: what its tag covers is done. Says nothing new the second time.
+    /// A completion is published or lost: the requests that its tag covers are done. Idempotent.
     fn settle(self, wc: &Wc, tag: u32);
 
-    /// A completion was dropped, and nothing else need come that would give back its slots of the send queue (Q5).
+    /// A completion was dropped: its send queue slots are freed, as no later completion need do that (Q5).
     fn retire(self, wc: &Wc, tag: u32);
 }
 
-/// Takes the lock of the queue at `index`. From a producer that died it is inherited: what that one had
-/// published counts, and everybody whom it concerns is told.
+/// Takes the lock of the queue at `index`. If its holder died, it is taken over: completions that the holder had
+/// published are settled, and their event is raised.
 #[inline]
 pub fn lock(
     completions: &'static Completions,
@@ -37,7 +37,7 @@ pub fn lock(
     completions.memory.lock(&fanin.lock, || repair(completions, index, requests))
 }
 
-/// Settles what a producer that died had published, and tells of it.
+/// Settles the completions that a dead producer had published, and raises their event.
 #[cold]
 fn repair(completions: &'static Completions, index: u32, requests: impl Requests) {
     let fanin = &completions.cq(index).fanin;
@@ -48,21 +48,20 @@ fn repair(completions: &'static Completions, index: u32, requests: impl Requests
     tell(completions, index);
 }
 
-/// Tells everybody whom the queue at `index` may concern that something may have come, or that it has
-/// overrun: a producer that died may not have got to that. Who finds nothing sleeps again (N5). Needs no lock, and
-/// looks at no ring.
+/// Raises an event of the queue at `index`, and reports it if it has overrun: a dead producer may not have done either.
+/// The event may be a spurious wake-up (N5). Takes no lock and reads no ring.
 #[cold]
 pub fn tell(completions: &'static Completions, index: u32) {
     channel::raise(completions, Source::Completion(index), || true);
     let slot = completions.cq(index);
-    // Before the look: where another queue has come by then, nothing is told of that one.
+    // Read before the mode: if another queue uses the entry by then, that one is not reported.
     let generation = sync::acquire(&slot.generation);
     if slot.mode.has_failed() {
         completions.overran.report(CqKey { index, generation });
     }
 }
 
-/// Completions are lost, but not the place of their requests.
+/// Settles the requests of completions that are lost.
 #[cold]
 pub fn settle_all(entries: &[Entry], requests: impl Requests) {
     for Entry { wc, tag, .. } in entries {
@@ -70,8 +69,8 @@ pub fn settle_all(entries: &[Entry], requests: impl Requests) {
     }
 }
 
-/// Another process holds the queue's lock and does not give it back: the queue is given up, as if it had overrun. Its
-/// ring is left alone, which the owner may have resized away by now; the owner finds word of this in the table.
+/// Gives the queue up, as if it had overrun: another process holds its lock and does not release it. The ring is not
+/// touched, since the owner may have resized it away; the owner finds [`Trait::GivenUp`] in the table entry.
 #[cold]
 pub fn give_up(
     completions: &'static Completions,
@@ -81,6 +80,6 @@ pub fn give_up(
 ) {
     settle_all(entries, requests);
     completions.cq(index).mode.set(Trait::GivenUp, true);
-    // Each time: the one who was first may be stopped before it has told anybody.
+    // Each time: the first caller may be suspended before it has done this.
     tell(completions, index);
 }

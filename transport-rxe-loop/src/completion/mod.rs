@@ -1,11 +1,9 @@
-//! Completion queues from the side of who pushes to them, and events: the channels by which programs learn of completions
-//! and of what the device reports.
+//! Completion queues from the producers' side, event channels and asynchronous events.
 //!
-//! [`Completions`] is what a process has for that. It owns the tables of [completion queues](queue), of
-//! [channels](channel), and of what is unread of each queue pair and shared receive queue; the descriptors of channels that
-//! this process has [open](fifo); and which of its queues [hold events back](moderation). Which requests completions are of,
-//! it does not know: who pushes says what is to be done about [them](lock::Requests), and has queue
-//! pairs fail whose queues have [overrun](overran).
+//! [`Completions`] is a process' state of this layer: the tables of [completion queues](queue), of [channels](channel),
+//! and of unread events; the channel descriptors that this process has [open](fifo); and its [moderated](moderation)
+//! queues. This layer does not know requests: a producer passes [what to do about them](lock::Requests), and fails the
+//! queue pairs of queues that have [overrun](overran).
 
 pub mod async_event;
 pub mod channel;
@@ -37,27 +35,27 @@ use crate::shm::owners::Owners;
 use crate::shm::plan::Plan;
 use crate::shm::table::{Entry, Table};
 
-/// What a process has of completion queues and channels.
+/// A process' completion queues and channels.
 pub struct Completions {
     pub shm: &'static Shm,
-    /// Who waits for a lock serves others who ask for this process' memory.
+    /// A thread that waits for a lock serves copy requests of other processes meanwhile.
     pub memory: &'static Memory,
     cqs: Table<CqSlot>,
     channels: Table<ChannelSlot>,
     /// Unread events of shared receive queues and queue pairs, by their [sources](Source).
     nodes: &'static [EventNode],
-    /// How many shared receive queues and queue pairs there can be: powers of two.
+    /// The table sizes of shared receive queues and queue pairs, powers of two.
     srqs: u32,
     qps: u32,
     /// The descriptors of channels. Locked only to raise an event, and to make and end a channel.
     fifos: Fifos,
-    /// Queues that were found to have overrun, and whose queue pairs are still to fail.
+    /// Queues that have overrun, and whose queue pairs are still to be failed.
     pub overran: Overran,
-    /// Queues of this process that may hold events back.
+    /// Moderated queues of this process.
     moderated: Mutex<BTreeSet<u32>>,
 }
 
-/// Its tables.
+/// The tables of [`Completions`].
 #[derive(Debug)]
 pub struct Tables {
     cqs: Table<CqSlot>,
@@ -67,7 +65,7 @@ pub struct Tables {
     qps: u32,
 }
 
-/// How many objects there can be, in powers of two.
+/// The table sizes, powers of two.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     pub cqs: u32,
@@ -77,7 +75,7 @@ pub struct Counts {
 }
 
 impl Tables {
-    /// Places those of so many objects; `None` if the memory is too small.
+    /// Places the tables; `None` if the memory is too small.
     pub fn place(plan: &mut Plan, Counts { cqs, channels, srqs, qps }: Counts) -> Option<Self> {
         plan.note(size_of::<Control>());
         plan.note(size_of::<Slot>());
@@ -89,7 +87,7 @@ impl Tables {
 }
 
 impl Completions {
-    /// What a process has that begins to use these tables.
+    /// The state of a process that begins to use these tables.
     pub fn new(memory: &'static Memory, tables: Tables) -> Self {
         let Tables { cqs, channels, nodes, srqs, qps } = tables;
         let (fifos, moderated) = (Fifos::new(channels.len()), Mutex::default());
@@ -107,7 +105,7 @@ impl Completions {
         }
     }
 
-    /// The completion queue at an index. Any is harmless.
+    /// The completion queue at an index. Any index is valid: it is taken modulo the table's size.
     #[inline]
     pub fn cq(&self, index: u32) -> &'static CqSlot {
         self.cqs.at(index)
@@ -118,7 +116,7 @@ impl Completions {
         &self.cqs
     }
 
-    /// The channel at an index. Any is harmless.
+    /// The channel at an index. Any index is valid.
     #[inline]
     pub fn channel(&self, index: u32) -> &'static ChannelSlot {
         self.channels.at(index)
@@ -130,23 +128,23 @@ impl Completions {
         &self.channels
     }
 
-    /// How many completion queues, shared receive queues and queue pairs have events.
+    /// The numbers of completion queues, shared receive queues and queue pairs.
     const fn sources(&self) -> [u32; 3] {
         [self.cqs.len(), self.srqs, self.qps]
     }
 
-    /// Queues of this process that may hold events back: the service thread looks at them.
+    /// Moderated queues of this process, which the service thread checks.
     pub fn moderated(&self) -> MutexGuard<'_, BTreeSet<u32>> {
         self.moderated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody has read these events of an object whose process died, and nobody will.
+    /// Discards the unread events of an object whose process died.
     pub fn forget(&self, source: Source) {
         source.node(self).forget();
     }
 }
 
-/// Channels, and what others were to be told by the dead.
+/// Channels of a dead process, and events that it counted without signaling them.
 impl Owners for &'static Completions {
     fn expel(&self, _: Owner) -> bool {
         channel::remark(self);

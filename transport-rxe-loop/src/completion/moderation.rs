@@ -1,5 +1,5 @@
-//! Holding events back: what the owner asks for, what whoever pushes does then, and what the owner's service
-//! thread does once an event has waited long enough.
+//! Completion queue moderation: what producers do about an event, and what the owner's service thread does once the
+//! period has passed.
 
 use cq_core::queue::{Completion, Control, Entry};
 use rustix::time::{ClockId, clock_gettime};
@@ -13,7 +13,7 @@ use crate::protocol::steps::{self, Step};
 use crate::shm::table::Entry as _;
 use crate::sync;
 
-/// Does what is to be done, for a queue that can't go meanwhile.
+/// Carries out an alert. The caller prevents the queue's destruction.
 pub fn act(completions: &'static Completions, index: u32, alert: Alert) {
     match alert {
         Alert::None => {}
@@ -27,7 +27,7 @@ pub fn act(completions: &'static Completions, index: u32, alert: Alert) {
     }
 }
 
-/// What these are for who waits for completions; `lost` says whether any found no room.
+/// Summarizes completions for moderation. `lost` tells whether any were dropped.
 pub fn news(entries: &[Entry], lost: bool) -> News {
     News {
         all: entries.len() as u32,
@@ -42,15 +42,15 @@ pub fn alert(completions: &'static Completions, index: u32, queue: &Control, new
     completions.cq(index).moderation.alert(queue, news, now)
 }
 
-/// The queue at `index` is about to go: the service thread need not look at it any more.
+/// The queue at `index` is about to be destroyed: the service thread no longer checks it.
 pub fn forget(completions: &'static Completions, index: u32) {
     if completions.shm.is_ours() {
         completions.moderated().remove(&index);
     }
 }
 
-/// For the service thread: raises the events of this process' queues that have waited long enough, and says for how many
-/// nanoseconds there is nothing to do about any.
+/// For the service thread: raises the events of this process' queues that have waited long enough, and says for how
+/// many nanoseconds there is nothing to do about any.
 pub fn look_at_all(completions: &'static Completions, requests: impl Requests) -> Option<u64> {
     // Most processes have none, and pay nothing for it.
     let moderated: Vec<_> = completions.moderated().iter().copied().collect();
@@ -71,7 +71,7 @@ pub fn look(completions: &'static Completions, index: u32, requests: impl Reques
         },
     }
     if let Some(generation) = due(completions, index, slot, requests) {
-        // It may go meanwhile, and another one be in its place.
+        // The queue may be destroyed meanwhile, and its entry reused.
         channel::raise(completions, Source::Completion(index), || {
             sync::load(&slot.generation) == generation
         });
@@ -82,8 +82,8 @@ pub fn look(completions: &'static Completions, index: u32, requests: impl Reques
     }
 }
 
-/// Which queue it is whose event is to be raised, if it is one: the generation that is disarmed here is the one
-/// that is told, also if this thread was kept so long that another one is in its place.
+/// The generation of the queue whose event is to be raised, if it is due. The event is raised for the generation that
+/// was disarmed here, even if another queue uses the entry by then.
 fn due(
     completions: &'static Completions,
     index: u32,
@@ -94,7 +94,7 @@ fn due(
     let generation = sync::load(&slot.generation);
     let is_due = match (&guard, ring(completions, slot.fanin.place())) {
         (Ok(_), Some(queue)) => slot.moderation.look(queue.control(), now()) == Alert::Raise,
-        // Who is suspended over it keeps nobody asleep: whoever wakes to nothing sleeps again (N5).
+        // A suspended lock holder must not delay the event: it may be a spurious wake-up (N5).
         _ => slot.moderation.give_up(),
     };
     is_due.then_some(generation)

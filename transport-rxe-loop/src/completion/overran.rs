@@ -1,5 +1,5 @@
-//! Completion queues that were found to have overrun, by who repaired what a dead producer left, or gave one up: their queue
-//! pairs are still to fail, and who does that, [takes](Overran::take) them from here.
+//! Completion queues that were found to have overrun, while one was repaired or given up. The engine
+//! [takes](Overran::take) them from here and fails their queue pairs.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,16 +7,16 @@ use cq_core::transport::CqKey;
 
 use crate::protocol::requests::Reminder;
 
-/// Those of which this process has found it.
+/// The overrun queues that this process has found.
 #[derive(Debug, Default)]
 pub struct Overran {
-    /// Whether there are any: all that who finds none looks at.
+    /// Whether there may be any, so that the usual check takes no lock.
     any: Reminder,
     queues: Mutex<Vec<CqKey>>,
 }
 
 impl Overran {
-    /// A queue has overrun, and who was first to find that may have died before it told anybody.
+    /// Records an overrun queue. The process that overran it may have died before it failed its queue pairs.
     pub fn report(&self, queue: CqKey) {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if !queues.contains(&queue) {
@@ -25,7 +25,7 @@ impl Overran {
         self.any.set();
     }
 
-    /// Whether any were reported since this was asked last.
+    /// Whether any were reported since the last call.
     #[inline]
     pub fn any(&self) -> bool {
         self.any.take()

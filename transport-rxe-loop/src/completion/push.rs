@@ -1,4 +1,4 @@
-//! The producers' side: pushing under the queue's lock, whoever of any process does.
+//! Pushing completions, under the queue's lock, from any process.
 
 use std::cell::Cell;
 
@@ -18,16 +18,16 @@ use crate::protocol::mode::Trait;
 use crate::shm::mapping;
 use crate::sync;
 
-/// Completions found no room.
+/// Completions found the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// The queue has overrun, and its queue pairs fail with it (O4).
+    /// The queue has overrun, and its queue pairs are to fail (O4).
     Overran,
     /// As on Soft-RoCE, completions from this one on were dropped.
     Dropped { from: u32 },
 }
 
-/// Remembers that an event is to be raised, so that it is raised without the queue's lock.
+/// Records that an event is to be raised, so that it is raised after the queue's lock is released.
 struct Asked(Cell<bool>);
 
 impl Signal for &Asked {
@@ -37,8 +37,8 @@ impl Signal for &Asked {
 }
 
 /// Adds completions to the queue at `index`, settles what their tags cover, and raises the event that the
-/// queue was armed for. One that finds no room overruns the queue: the poller is told (O3), and its queue
-/// pairs are to fail (O4).
+/// queue was armed for. A completion that finds the queue full overruns it: polling fails (O3), and its queue pairs are
+/// to fail (O4).
 #[inline]
 pub fn push(
     completions: &'static Completions,
@@ -56,7 +56,7 @@ pub fn push(
             give_up(completions, index, entries, requests);
             return Ok(());
         };
-        // Where a stranger wrote, there is no queue: completions are lost, but not the place of their requests.
+        // If the entry was corrupted by another process, the completions are lost, but their requests are settled.
         let place = slot.fanin.place();
         let Some(ring) = ring(completions, place) else {
             settle_all(entries, requests);
@@ -105,7 +105,7 @@ fn push_otherwise(
 ) -> Result<(), Lost> {
     let slot = completions.cq(index);
     if slot.mode.has(Trait::GivenUp) {
-        // Who waited once need not wait again.
+        // The lock was waited for once; it is not waited for again.
         give_up(completions, index, entries, requests);
         return Ok(());
     }
@@ -157,8 +157,7 @@ pub fn overrun(completions: &'static Completions, index: u32) {
     completions.cq(index).mode.set(Trait::Full, true);
 }
 
-/// Has what pushing to the queue at `index` will write brought here meanwhile: `landing` is where that was
-/// [expected](landing).
+/// Prefetches the memory that a push to the queue at `index` writes. `landing` is the [expected](landing) offset.
 #[inline]
 pub fn expect_push(completions: &'static Completions, index: u32, landing: u32) {
     mapping::expect_write(&completions.cq(index).fanin);
@@ -167,7 +166,7 @@ pub fn expect_push(completions: &'static Completions, index: u32, landing: u32) 
     }
 }
 
-/// Where the next completion of the queue at `index` will lie, unless somebody else pushes one before.
+/// The offset of the next completion of the queue at `index`, unless another producer pushes first.
 #[inline]
 pub fn landing(completions: &'static Completions, index: u32) -> u32 {
     let fanin = &completions.cq(index).fanin;
@@ -177,7 +176,7 @@ pub fn landing(completions: &'static Completions, index: u32) -> u32 {
     slots.wrapping_add(slot.wrapping_mul(size_of::<Slot>() as u32))
 }
 
-/// As far as a producer gets that dies over a completion: it is published, and not settled.
+/// Pushes as a producer that dies does: the completion is published, and not settled.
 #[cfg(test)]
 pub fn die_pushing(completions: &'static Completions, index: u32, dead: Owner, wc: &Wc, tag: u32) {
     let fanin = &completions.cq(index).fanin;

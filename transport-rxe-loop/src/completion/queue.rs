@@ -1,4 +1,4 @@
-//! A completion queue's entry in the table and its ring, as producers of every process find them.
+//! A completion queue's table entry and ring, which producers of all processes use.
 
 #![allow(unsafe_code)]
 
@@ -17,10 +17,10 @@ use crate::shm::mapping::Shared;
 use crate::shm::table::entries;
 use crate::sync::{self, AtomicU32};
 
-/// Entries of a completion queue at most: what 65,536 slots hold.
+/// The maximum capacity of a completion queue: what 65,536 slots hold.
 pub const MAX_CQE: u32 = 52_429;
 
-/// A completion queue, as producers know it; the consumer never looks here.
+/// A completion queue's table entry, for producers. The usual poll reads only `mode`.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct CqSlot {
@@ -31,17 +31,17 @@ pub struct CqSlot {
     pub reported: AtomicU32,
     /// How many queue pairs have left RESET.
     pub newcomers: AtomicU32,
-    /// How many of them had when all were failed last, by an overrun.
+    /// The value of `newcomers` when an overrun last failed all of them.
     pub failed: AtomicU32,
-    /// What it was armed for.
+    /// The events that it was armed for.
     pub completion: EventNode,
-    /// That it overran.
+    /// The event that it overran.
     pub overrun: EventNode,
-    /// How its events are held back.
+    /// Its moderation.
     pub moderation: Moderation,
-    /// Completions that a queue which ignores overruns had no room for. Under its lock.
+    /// The number of completions dropped by a queue that ignores overruns. Written under its lock.
     pub dropped: AtomicU32,
-    /// What is out of the ordinary about pushing to it: see [`protocol::mode`](crate::protocol::mode).
+    /// Deviations from the usual push: see [`protocol::mode`](crate::protocol::mode).
     pub mode: Mode,
 }
 
@@ -61,7 +61,7 @@ const fn slots(promised: u32) -> u32 {
 // The largest queue wastes none.
 const _: () = assert!(slots(MAX_CQE) < slots(MAX_CQE + 1));
 
-/// Memory for a queue that is to hold so many completions, new: its zeros are an empty queue.
+/// Allocates memory for a queue that holds `promised` completions. It is zeroed, which is an empty queue.
 pub fn allocate(
     completions: &'static Completions,
     promised: u32,
@@ -81,14 +81,15 @@ pub fn allocate(
     Ok((Place { offset: extent.offset(), ..place }, extent))
 }
 
-/// What lies at a place.
+/// The layout of a ring.
 #[inline]
 fn layout(place: Place) -> Option<Layout> {
     let slots = 1usize.checked_shl(place.log2)?;
     Some(Layout { slots, tags: true, promised: place.promised })
 }
 
-/// The ring that lies at a place; `None` if none can. For who holds the queue's lock, and pushes; or its owner, who polls.
+/// The ring at `place`; `None` if that is invalid. For producers that hold the queue's lock, and for the owner's
+/// polling.
 #[inline]
 pub fn ring(completions: &'static Completions, place: Place) -> Option<RawQueue<'static>> {
     let (at, left) = completions.shm.in_arena_from(place.offset as usize)?;
@@ -97,7 +98,7 @@ pub fn ring(completions: &'static Completions, place: Place) -> Option<RawQueue<
     unsafe { RawQueue::new(at, left, layout(place)?).ok() }
 }
 
-/// What the queue at `index` is called in events, while it can't go.
+/// The key of the queue at `index` in events. The caller prevents its destruction.
 pub fn key(completions: &'static Completions, index: u32) -> CqKey {
     CqKey { index, generation: sync::load(&completions.cq(index).generation) }
 }
@@ -108,7 +109,7 @@ pub fn begin(slot: &CqSlot, generation: u32, place: Place, ignore_overrun: bool,
     slot.mode.begin(ignore_overrun);
     slot.mode.set(Trait::LikeRxe, like_rxe && !ignore_overrun);
     sync::store(&slot.reported, unreported(generation));
-    // Last: who finds this generation finds nothing of the queue before any more.
+    // After the stores above: a reader of this generation sees nothing of the queue before.
     sync::release(&slot.generation, generation);
     slot.moderation.begin();
     slot.fanin.begin(place);

@@ -1,5 +1,4 @@
-//! Pushing to a completion queue that is like Soft-RoCE's: what completions say there, whom they wake, and
-//! what comes of those that find no room.
+//! Pushing to a completion queue that imitates Soft-RoCE's: its completions, their events, and dropping on overrun.
 
 use cq_core::queue::{Entry, NoChannel};
 use cq_core::wc::{Wc, WcFlags, WcStatus};
@@ -12,8 +11,8 @@ use crate::protocol::mode::Trait;
 use crate::protocol::moderation::{Alert, News};
 use crate::protocol::tag;
 
-/// Adds completions to the queue at `index`. Each that finds no room is dropped and reported;
-/// says how many did not.
+/// Adds completions to the queue at `index`. Each that finds the queue full is dropped and reported. Returns how many
+/// were stored.
 #[cold]
 pub fn push(
     completions: &'static Completions,
@@ -51,8 +50,8 @@ pub fn push(
     stored
 }
 
-/// What these are for who waits for completions: of failures, flushed receives alone are among the solicited ones;
-/// but any ends a wait that is moderated, which is unknown there.
+/// Summarizes completions for moderation: of failures, only flushed receives count as solicited. With moderation, which
+/// Soft-RoCE lacks, any failure raises the event at once.
 fn news(completions: &'static Completions, index: u32, entries: &[Entry]) -> Option<News> {
     let news = moderation::news(entries, false);
     let urgent = entries.iter().filter(|entry| is_solicited(entry)).count() as u32;
@@ -65,7 +64,7 @@ fn is_solicited(entry: &Entry) -> bool {
     entry.solicited || (is_flushed && !tag::is_send(entry.tag))
 }
 
-/// What it says there.
+/// The completion as Soft-RoCE writes it.
 fn as_there(entry: &Entry) -> Entry {
     let wc = match entry.wc.result() {
         Err(failed) => Wc::new(failed.wr_id(), failed.status(), failed.qp_num()),
