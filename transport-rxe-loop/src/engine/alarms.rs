@@ -1,26 +1,27 @@
-//! When queue pairs are run by the service thread: those whose requests wait, and those that others were kept by too long.
+//! Alarms: the queue pairs that the service thread runs, and when. They are those whose requests wait, and busy ones
+//! that were handed over to it.
 //!
 //! # Alarms
-//! A queue pair has one alarm at most: the earliest that was asked for since the last one came.
+//! A queue pair has at most one alarm: the earliest that was set since the last one expired.
 //!
 //! | alarm | the thread | left by |
 //! |---|---|---|
 //! | none | need not look at the queue pair | the owner of its send queue, whose request waits, to Set |
-//! | Set | sleeps no longer than until then | the owner, who has to be back earlier, to Set; the thread once the time has come, to none |
+//! | Set | sleeps no longer than until then | the owner, for an earlier time, to Set; the thread at that time, to none |
 //!
-//! Nobody takes an alarm back: it may come when its request has gone on, or its queue pair is another. So
-//! the thread concludes nothing from it, but runs the queue pair, like anybody who reschedules it; and who owns
-//! the send queue then finds that the time of a [wait](super::retry) is over, or asks for the next alarm.
+//! An alarm is not cancelled: it may expire when its request has gone on, or when the entry has another queue pair. So
+//! the thread just runs the queue pair, as rescheduling does, and the owner of the send queue finds that the time of a
+//! [wait](super::retry) is over, or sets the next alarm.
 //!
-//! The wait is written before its alarm is set, and the alarm taken after its time, so that who runs the queue pair
-//! for it sees both. The alarms are under a mutex. It is taken by owners of send queues, and no send queue, no lock and no
-//! system call is waited for under it; polls, pushes and requests that need not wait never see it.
+//! A wait is written before its alarm is set, and the alarm taken after it expires, so a thread that runs the queue
+//! pair for it sees both. The alarms are under a mutex. Owners of send queues take it; no send queue, lock or system
+//! call is waited for under it. Polls, pushes and requests that need not wait do not touch it.
 //!
 //! # Busy queue pairs
-//! Who owns a send queue and finds requests posted faster than it carries them out gives it back with
-//! work left, and only then puts the queue pair on a list, from which the thread takes it. In between
-//! it is nobody's, and whoever comes does the work. The thread gives it back in the same way,
-//! and looks at the alarms first, so that neither keep it from the other for long.
+//! A thread that owns a send queue to which requests are posted faster than it carries them out gives it back with work
+//! left, and only then lists the queue pair here, for the service thread. In between it has no owner, and any thread
+//! may do the work. The service thread gives it back in the same way, and takes expired alarms first, so neither delays
+//! the other for long.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -30,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use crate::shm::Shm;
 
-/// How long somebody who is suspended is left alone before he is asked again.
+/// The delay before a suspended process is tried again.
 const SOON: Duration = Duration::from_millis(50);
 
 /// Which queue pairs to run, and when.
@@ -40,23 +41,23 @@ pub struct Alarms {
     agenda: Mutex<Agenda>,
 }
 
-/// Queue pairs are known by their indices here, so that there can't be more alarms than there are of them.
+/// By the indices of queue pairs, so that there are no more alarms than queue pairs.
 #[derive(Default)]
 struct Agenda {
     alarms: BTreeMap<u32, u64>,
-    /// The alarms again, by their times.
+    /// The same alarms, ordered by time.
     order: BTreeSet<(u64, u32)>,
-    /// Those that were handed over, each once.
+    /// Busy queue pairs that were handed over, each once.
     busy: VecDeque<u32>,
 }
 
 impl Alarms {
-    /// None yet.
+    /// No alarms.
     pub fn new(shm: &'static Shm) -> Self {
         Self { shm, epoch: Instant::now(), agenda: Mutex::default() }
     }
 
-    /// The time, in nanoseconds since the device was opened. It never goes back.
+    /// The time in nanoseconds since the device was opened. It is monotonic.
     pub fn now(&self) -> u64 {
         self.epoch.elapsed().as_nanos() as u64
     }
@@ -64,7 +65,7 @@ impl Alarms {
     /// Has the queue pair at this index run at `deadline` or soon after, or before.
     ///
     /// # Errors
-    /// The thread is not there yet, and the system refuses one: it will not be run.
+    /// The service thread is not running, and the system refuses one: the queue pair will not be run.
     pub fn wake_at(&self, index: u32, deadline: u64) -> io::Result<()> {
         self.shm.thread().start()?;
         if self.lock().set_alarm(index, deadline) {
@@ -73,18 +74,19 @@ impl Alarms {
         Ok(())
     }
 
-    /// [`wake_at`](Self::wake_at), soon: somebody is suspended, and nobody reschedules it once that goes on.
+    /// [`wake_at`](Self::wake_at), soon: a process is suspended, and will not reschedule the queue pair when it
+    /// resumes.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`wake_at`](Self::wake_at).
     pub fn wake_soon(&self, index: u32) -> io::Result<()> {
         self.wake_at(index, self.now() + SOON.as_nanos() as u64)
     }
 
-    /// Has the queue pair at this index run by the thread, soon. Its send queue is not the caller's.
+    /// Has the service thread run the queue pair at this index soon. The caller does not own its send queue.
     ///
     /// # Errors
-    /// The thread is not there yet, and the system refuses one: it will not be run.
+    /// As for [`wake_at`](Self::wake_at).
     pub fn hand_over(&self, index: u32) -> io::Result<()> {
         self.shm.thread().start()?;
         self.lock().add_busy(index);
@@ -92,7 +94,7 @@ impl Alarms {
         Ok(())
     }
 
-    /// Takes what is to be run now.
+    /// Takes a queue pair that is to be run now.
     pub fn take(&self) -> Option<u32> {
         self.lock().take(self.now())
     }
@@ -108,7 +110,7 @@ impl Alarms {
         self.lock().set_alarm(index, deadline)
     }
 
-    /// Keeps all others from the alarms, if nobody does.
+    /// Locks the alarms, if no other thread has.
     #[cfg(test)]
     pub fn keep(&self) -> Option<impl Drop + '_> {
         self.agenda.try_lock().ok()
@@ -126,7 +128,7 @@ impl fmt::Debug for Alarms {
 }
 
 impl Agenda {
-    /// Sets a queue pair's alarm, unless it is set to an earlier time; true if that is now the first of all.
+    /// Sets a queue pair's alarm, unless it has an earlier one; true if it is now the first of all.
     fn set_alarm(&mut self, qp: u32, at: u64) -> bool {
         if let Some(&before) = self.alarms.get(&qp) {
             if before <= at {
@@ -150,7 +152,7 @@ impl Agenda {
         }
     }
 
-    /// Takes what is to be run now: alarms whose time has come before what was handed over.
+    /// Takes a queue pair that is to be run now: expired alarms before busy queue pairs.
     fn take(&mut self, now: u64) -> Option<u32> {
         match self.order.first() {
             Some(&(at, qp)) if at <= now => {

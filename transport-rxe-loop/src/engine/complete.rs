@@ -1,5 +1,5 @@
-//! What a completion says, and what is done by its tag: its queue advances as it is published, and slots of
-//! the send queue come back as it is polled (Q5).
+//! Completions: their contents, and what their tags do. A queue advances as its completion is published; slots of the
+//! send queue are given back as it is polled (Q5).
 
 use cq_core::queue::Entry;
 use cq_core::transport::CqKey;
@@ -15,7 +15,7 @@ use crate::protocol::tag;
 use crate::shm::lock::Guard;
 use crate::sync;
 
-/// A send that was carried out, and so many bytes that came back with it (C7).
+/// A send request that succeeded, and the number of bytes that were returned to it (C7).
 #[inline]
 pub fn sent(wr_id: u64, qp: u32, op: SendOp, returned: u32) -> Wc {
     let opcode = match op {
@@ -37,13 +37,13 @@ pub fn sent(wr_id: u64, qp: u32, op: SendOp, returned: u32) -> Wc {
 pub enum Took {
     /// For the bytes of a SEND.
     Send { imm: Option<[u8; 4]> },
-    /// For the bytes of a SEND, which took the key of a window away.
+    /// For the bytes of a SEND, which invalidated a memory window.
     SendInvalidate { rkey: u32 },
-    /// To tell of a WRITE, whose bytes are elsewhere.
+    /// To report a WRITE, whose bytes are elsewhere.
     Write { imm: [u8; 4] },
 }
 
-/// A receive that was used, and so many bytes that came (C5, C7).
+/// A receive that succeeded, and the number of bytes that arrived (C5, C7).
 #[inline]
 pub fn received(wr_id: u64, qp: u32, len: usize, took: Took) -> Wc {
     let wc = Wc::new(wr_id, WcStatus::SUCCESS, qp).with_byte_len(len as u32);
@@ -61,14 +61,14 @@ pub fn failed(wr_id: u64, qp: u32, status: WcStatus) -> Wc {
     Wc::poisoned(wr_id, status, qp)
 }
 
-/// Whether slots of a send queue may come back with a completion: not with a receive's that succeeded.
+/// Whether slots of a send queue may be given back with a completion: not with that of a receive that succeeded.
 #[inline]
 pub fn retires(wc: &Wc) -> bool {
     !wc.result().is_ok_and(|done| done.is_recv())
 }
 
-/// A completion was polled: gives back the slots that its tag says. A tag that can't be, or that an earlier
-/// life of the queue pair left, gives back nothing.
+/// A completion was polled: gives back the slots that its tag covers. A tag that is invalid, or of an earlier life of
+/// the queue pair, gives back nothing.
 #[inline]
 pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
     if !tag::is_send(tag) {
@@ -81,8 +81,7 @@ pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
     }
 }
 
-/// A completion of queue pair `qp` is published: what its tag covers is done. Says nothing new the second
-/// time.
+/// A completion of queue pair `qp` is published: what its tag covers is done. Idempotent.
 #[inline]
 pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
     if tag::is_pool(tag) {
@@ -93,7 +92,7 @@ pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
         return;
     }
     if tag::is_send(tag) {
-        // Written by who has the turn alone: no completion of this queue is anybody else's to push.
+        // Written by the owner of the send queue alone: no other thread pushes completions of this queue.
         let done = tag::past(sync::load(&slot.send.done), tag, sync::load(&slot.send_capacity));
         done.into_iter().for_each(|done| sync::release(&slot.send.done, done));
     } else {
@@ -112,7 +111,7 @@ impl Requests for &'static Engine {
     }
 }
 
-/// Adds completions, of [`RUN`](lock::RUN) requests at most, to the completion queue at `cq`. Where one finds no room, the queue's
+/// Pushes completions, of [`RUN`](lock::RUN) requests at most, to the completion queue at `cq`. If it overruns, its
 /// queue pairs fail (O4).
 #[inline]
 pub fn push(engine: &'static Engine, cq: u32, entries: &[Entry]) {
@@ -149,32 +148,32 @@ pub fn fail_overran(engine: &'static Engine) {
     }
 }
 
-/// Takes the lock of the completion queue at `cq`. What a dead producer had published is settled by then.
+/// Takes the lock of the completion queue at `cq`. What a dead producer had published is settled first.
 ///
 /// # Errors
-/// Somebody who lives does not give it back.
+/// The holder is alive and does not release it.
 pub fn lock(engine: &'static Engine, cq: u32) -> Result<Guard<'static>, Stuck> {
     let guard = lock::lock(engine.completions, cq, engine);
     fail_overran(engine);
     guard
 }
 
-/// Tells everybody whom the completion queue at `cq` may concern that something may have come, or that it has overrun: a
-/// producer that died may not have got to that.
+/// Notifies all whom the completion queue at `cq` concerns of a possible completion or overrun: a producer that died
+/// may not have done that.
 pub fn tell(engine: &'static Engine, cq: u32) {
     lock::tell(engine.completions, cq);
     fail_overran(engine);
 }
 
-/// Waits until whoever is pushing to the completion queue at `cq` is through; what somebody had published who died is
-/// settled by then. False where the lock can't be had: nothing more is known than before.
+/// Waits until the current push to the completion queue at `cq` is done; what a dead producer had published is settled
+/// then. False if the lock can't be had: nothing new is known.
 #[cold]
 pub fn outwait_push(engine: &'static Engine, cq: u32) -> bool {
     lock(engine, cq).is_ok()
 }
 
-/// The same; where the lock can't be had, the queue is given up, so that who has it publishes nothing later. Who comes after
-/// that does not wait once more, nor tell anybody: it would have all of the queue's queue pairs run again, this one too.
+/// The same. If the lock can't be had, the queue is given up, so that its holder publishes nothing later. Later calls
+/// neither wait nor notify again: that would run all queue pairs of the queue again, this one included.
 #[cold]
 pub fn outwait_push_or_give_up(engine: &'static Engine, cq: u32) {
     let is_given_up = engine.completions.cq(cq).mode.has(Trait::GivenUp);

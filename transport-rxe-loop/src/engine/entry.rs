@@ -1,5 +1,5 @@
-//! What the tables say of queue pairs and shared receive queues. Atomics alone, so that whatever another process writes
-//! there is a value.
+//! Table entries of queue pairs and shared receive queues. They consist of atomics, so that whatever another process
+//! writes there is a valid value.
 
 use std::fmt;
 
@@ -17,35 +17,35 @@ use crate::sync::{self, AtomicU32, AtomicU64};
 entries!(QpSlot, SrqSlot);
 shared!(OwnQp);
 
-/// A queue pair. The parts lie in cache lines of their own by who writes them.
+/// A queue pair. Its parts are in different cache lines, by writer.
 #[repr(C)]
 pub struct QpSlot {
     life: Life,
-    /// Number and state in one word, so that a late change can't hit a successor: see `identity`.
+    /// Number and state in one word, so that a late change can't affect a later queue pair: see `identity`.
     pub identity: AtomicU32,
-    // What the peer's process looks at.
+    // Read by the peer's process.
     /// A [`QpType`].
     pub qp_type: AtomicU32,
     pub access: AtomicU32,
     pub pd: AtomicU32,
     pub recv_cq: AtomicU32,
-    /// READs and atomics of its peer that may be under way; 0 is none at all.
+    /// READs and atomics of its peer that may be outstanding; 0 is none at all.
     pub max_dest_rd_atomic: AtomicU32,
-    /// What datagrams have to carry to be taken.
+    /// The queue key that datagrams need to be accepted.
     pub qkey: AtomicU32,
-    /// How long its peer waits for its receives.
+    /// How long its peer waits for a receive.
     pub min_rnr_timer: AtomicU32,
     pub recv_ring: RingWords,
     /// Receive requests at most.
     pub recv_capacity: AtomicU32,
-    /// Number of the shared receive queue that it takes from; 0 is none.
+    /// Number of its shared receive queue; 0 is none.
     pub srq: AtomicU32,
-    // The rest is for its own.
-    /// How long it waits for its peer, as `ibv_modify_qp(3)` encodes it.
+    // Read by its own process.
+    /// How long it waits for an answer, encoded as in `ibv_modify_qp(3)`.
     pub timeout: AtomicU32,
     pub retry_cnt: AtomicU32,
     pub rnr_retry: AtomicU32,
-    /// READs and atomics of its own that may be under way; 0 is none at all.
+    /// READs and atomics of its own that may be outstanding; 0 is none at all.
     pub max_rd_atomic: AtomicU32,
     pub send_cq: AtomicU32,
     /// Send requests at most.
@@ -54,16 +54,16 @@ pub struct QpSlot {
     pub send: SendSide,
     pub retired: Retired,
     pub recv: Receives,
-    /// Held by who takes its receives, where that is not its peer alone: of datagrams.
+    /// Held while its receives are taken, for datagrams, where many queue pairs take them.
     pub taking: Lock,
-    /// Whether what a dead process had published of its receives may not be settled. Under [`taking`](Self::taking).
+    /// Whether a dead sender's published completions may not be settled. Under [`taking`](Self::taking).
     pub unsettled: AtomicU32,
     /// Whether QP_LAST_WQE_REACHED is to be reported in ERR.
     pub report_last: AtomicU32,
 }
 
 impl QpSlot {
-    /// What it can do. Any number is something.
+    /// Its type. Any value is one.
     #[inline]
     pub fn qp_type(&self) -> QpType {
         const UC: u32 = QpType::Uc as u32;
@@ -82,47 +82,47 @@ impl fmt::Debug for QpSlot {
     }
 }
 
-/// What a process keeps of its queue pair at an index in memory of its own, where nobody else writes.
+/// Private state of a process for the queue pair at an index. No other process writes it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct OwnQp {
-    /// Who works on its queues. Nobody else's threads do.
+    /// Ownership of its send queue. Only threads of this process own it.
     pub turn: Ownership,
-    /// The same as [`SendSide::copying`], to go by in its own process.
+    /// The same as [`SendSide::copying`]; its own process uses this one.
     pub copying: Copying,
     /// Whether there may be [faults](crate::policy::faults).
     pub faulty: AtomicU32,
-    /// Of any process' queue pair: who was found suspended over its [`taking`](QpSlot::taking), as that has it; 0
-    /// is nobody.
+    /// For a queue pair of any process: the owner that was found suspended with [`taking`](QpSlot::taking) held,
+    /// encoded as there; 0 is none.
     pub stuck: AtomicU32,
-    /// Whether the holder of the turn has waited for a process that lives and does not get on.
+    /// Whether the owner of the send queue has waited for a process that is alive and does not answer.
     pub unanswered: AtomicU32,
-    /// The atomic that its oldest request has begun, and that was not answered: see [`onesided`](crate::engine::requester::onesided).
+    /// An unanswered atomic that its oldest request has begun: see [`begun`](crate::engine::begun).
     pub begun: [AtomicU64; 2],
 }
 
-/// Where a queue's requests lie.
+/// Where the requests of a queue lie.
 #[repr(C)]
 pub struct RingWords {
     pub offset: AtomicU32,
-    /// How many requests there is room for, as a power of two.
+    /// How many requests it holds, as a power of two.
     pub log2: AtomicU32,
     /// Words of a request.
     pub stride: AtomicU32,
 }
 
-/// Written by who posts and who executes, often the same thread.
+/// Written by the threads that post and that carry requests out, often the same.
 #[repr(C, align(128))]
 pub struct SendSide {
-    /// Open while bytes are being moved for requests of this queue pair.
+    /// The in-flight marker: open while bytes are moved for requests of this queue pair.
     pub copying: Copying,
     /// Where the next request will be put.
     pub posted: AtomicU64,
-    /// Which request is executed next.
+    /// The next request to carry out.
     pub done: AtomicU64,
-    /// Where the next completion of the peer will probably lie.
+    /// Where the peer's next completion will probably be written.
     pub landing: AtomicU32,
-    /// What is known of the peer's receives: whose they are, and up to where they were posted.
+    /// What is known of the peer's receives: its number, and up to where they are posted.
     pub ahead: [AtomicU64; 2],
     /// What the request at `waits_at` waits for, and until when: see `retry`.
     pub waits_for: AtomicU32,
@@ -132,7 +132,7 @@ pub struct SendSide {
     pub report_drained: AtomicU32,
 }
 
-/// Up to where the slots of the send queue have come back (Q5). Written by who polls.
+/// Up to where the send queue's slots have been given back (Q5). Written by the threads that poll.
 #[repr(C, align(128))]
 pub struct Retired(pub AtomicU64);
 
@@ -143,11 +143,11 @@ pub struct SrqSlot {
     /// 0 while there is none.
     pub number: AtomicU32,
     pub pd: AtomicU32,
-    /// Receives at most: so many slots it has.
+    /// Receives at most: the number of its slots.
     pub capacity: AtomicU32,
-    /// Where the receives lie, by their slots.
+    /// The receives, by slot.
     pub ring: RingWords,
-    /// Where the words of its slots lie, and behind them the order.
+    /// Where the words of its slots lie, with the order behind them.
     pub slots_at: AtomicU32,
     pub pool: Pool,
 }

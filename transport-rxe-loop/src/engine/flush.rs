@@ -1,6 +1,6 @@
-//! Ends requests that will not be carried out: as failures, in order (Q2). Done by whoever holds the turn
-//! of the queue pair, so that nobody else completes its requests meanwhile, but for a peer that has its window
-//! open: it may have a receive, so they all wait until it is through and kicks.
+//! Flushing: ends requests that will not be carried out, as failures, in order (Q2). The owner of the send queue does
+//! it, so no other thread completes the queue pair's requests meanwhile. The exception is a peer whose copy guard is
+//! open: it may have a receive, so all receives wait until it has closed the guard and reschedules the queue pair.
 
 use cq_core::queue::Entry;
 use cq_core::wc::WcStatus;
@@ -19,7 +19,7 @@ pub fn both(engine: &'static Engine, slot: &'static QpSlot, number: u32, ring: &
     receives(engine, slot, number);
 }
 
-/// Flushes the send queue, of a queue pair in SQE too.
+/// Flushes the send queue, of a queue pair in ERR or SQE.
 #[cold]
 pub fn sends(engine: &'static Engine, slot: &QpSlot, number: u32, ring: &Ring) {
     begun::abandon(engine, number);
@@ -46,14 +46,14 @@ pub fn complete(
     complete::push(engine, cq, &[Entry { wc, tag, solicited: false }]);
 }
 
-/// In ERR, nothing more is taken from its shared receive queue, and nothing of that is flushed (Q9): once what
-/// was taken has completed, that is told.
+/// In ERR, no more receives are taken from the shared receive queue, and none of it are flushed (Q9). Once those that
+/// were taken have completed, QP_LAST_WQE_REACHED is reported.
 fn last_receive(engine: &'static Engine, slot: &QpSlot, number: u32, srq: u32) {
     if sync::load(&slot.report_last) == 0 {
         return;
     }
     let Ok(is_taken) = shared_receives::is_taken_for(engine, srq, number) else {
-        // Where there can be no alarm, the next who kicks looks again.
+        // Where no alarm can be set, the next reschedule looks again.
         let _ = engine.wake_soon(number);
         return;
     };
@@ -62,7 +62,7 @@ fn last_receive(engine: &'static Engine, slot: &QpSlot, number: u32, srq: u32) {
     }
 }
 
-/// What somebody is in the middle of is left to him, and what is behind that is flushed when he has kicked.
+/// Flushes the receives, unless one may be in flight: then the peer reschedules the queue pair once it is done.
 fn receives(engine: &'static Engine, slot: &'static QpSlot, number: u32) {
     let srq = sync::load(&slot.srq);
     if srq != 0 {
@@ -71,9 +71,9 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: u32) {
     let Some(ring) = Ring::of(engine.shm, &slot.recv_ring) else { return };
     let Some(_alone) = in_flight::alone_at(engine, slot, number) else { return };
     let cq = sync::load(&slot.recv_cq);
-    // The peer may have died behind a completion that it had published; none is to be published twice.
+    // The peer may have died after it published a completion; none is to be published twice.
     complete::outwait_push_or_give_up(engine, cq);
-    // Where a stranger wrote, there is an end, too.
+    // Bounded, also where another process corrupted it.
     let capacity = sync::load(&slot.recv_capacity).min(MAX_QP_WR);
     for position in slot.recv.left(capacity) {
         let wr_id = ring.read_recv(position).wr_id;

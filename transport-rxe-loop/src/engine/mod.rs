@@ -1,9 +1,9 @@
-//! Requests, from a queue to their completions: who runs a queue pair, what each operation does at the requester and at the
-//! responder, and what becomes of requests that wait, fail or are flushed.
+//! The engine: it takes requests from their queues to their completions. It has the send queues and their owners, the
+//! operations of requester and responder, retry, flush and errors.
 //!
-//! [`Engine`] is what a process has for that. It owns the tables of [queue pairs and shared receive queues](entry), what this
-//! process alone knows of its own queue pairs, the requests to [run](remote_requests) one that it was left by others, and its
-//! [alarms](alarms). Everything else it is given: [memory](crate::memory), [completion queues](crate::completion) and the
+//! [`Engine`] is the state that a process has for this: the tables of [queue pairs and shared receive queues](entry),
+//! private state of its own queue pairs, the [remote requests](remote_requests) that other processes left for it, and
+//! its [alarms](alarms). It is given [memory](crate::memory), [completion queues](crate::completion) and the
 //! [policy](crate::policy).
 
 pub mod alarms;
@@ -50,7 +50,7 @@ use crate::shm::plan::Plan;
 use crate::shm::table::{Entry, Table};
 use crate::sync::{AtomicU32, AtomicU64};
 
-/// What a process has to carry requests out.
+/// The state of a process that carries requests out.
 pub struct Engine {
     pub shm: &'static Shm,
     pub memory: &'static Memory,
@@ -60,19 +60,19 @@ pub struct Engine {
     pub alarms: Alarms,
     qps: Table<QpSlot>,
     srqs: Table<SrqSlot>,
-    /// The peer's number of each queue pair: here, so that all can be looked through.
+    /// The number of each queue pair's peer. One array, so that all of them are scanned quickly.
     destinations: &'static [AtomicU32],
     /// A bit for each queue pair that its process is to run: see [`remote_requests`].
     requested: &'static [AtomicU64],
-    /// Whether queue pairs of this process may be requested by itself.
+    /// Whether this process has left remote requests for itself.
     noted: Reminder,
-    /// What is not to be written by others of this process' queue pairs, by their indices.
+    /// Private state of this process' queue pairs, by index. No other process writes it.
     own: &'static [OwnQp],
-    /// Queue pairs that were destroyed while their peers were suspended in the midst of a message.
+    /// Queue pairs that were destroyed while their peers were suspended in the middle of a message: deferred destroys.
     deferred: Mutex<Vec<Deferred>>,
 }
 
-/// Its tables.
+/// The engine's tables in shared memory.
 #[derive(Debug)]
 pub struct Tables {
     qps: Table<QpSlot>,
@@ -82,7 +82,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Places those of so many queue pairs and shared receive queues; `None` if the memory is too small.
+    /// Lays out the tables of so many queue pairs and shared receive queues; `None` if the memory is too small.
     pub fn place(plan: &mut Plan, qps: u32, srqs: u32) -> Option<Self> {
         let requested = plan.table((qps as usize).div_ceil(64));
         let destinations = plan.table(qps as usize);
@@ -92,10 +92,10 @@ impl Tables {
 }
 
 impl Engine {
-    /// What a process has that begins to use these tables.
+    /// The engine of a process that attaches to these tables.
     ///
     /// # Errors
-    /// The system gives no memory.
+    /// The system is out of memory.
     pub fn new(
         completions: &'static Completions,
         tables: Tables,
@@ -104,7 +104,7 @@ impl Engine {
         let Tables { qps, srqs, destinations, requested } = tables;
         let (shm, memory) = (completions.shm, completions.memory);
         let port = Port::of(shm.path());
-        // Pages of it that nobody touches cost nothing.
+        // Pages that are never touched cost nothing.
         let count = qps.len() as usize;
         let own = Box::leak(Box::new(Mapping::new(count * size_of::<OwnQp>())?));
         Ok(Self {
@@ -124,7 +124,7 @@ impl Engine {
         })
     }
 
-    /// The queue pair at an index, or with a number. Any number is harmless.
+    /// The queue pair at an index, or with a number. Any number is safe.
     #[inline]
     pub fn qp(&self, number: u32) -> &'static QpSlot {
         self.qps.at(number)
@@ -136,27 +136,28 @@ impl Engine {
         &self.qps
     }
 
-    /// Whether the queue pair at an index, or with a number, is this process' to run.
+    /// Whether this process owns the queue pair at an index, or with a number, and runs it.
     #[inline]
     pub fn is_mine(&self, number: u32) -> bool {
         self.qp(number).life().place() == Some(self.shm.place())
     }
 
-    /// What this process alone knows of its queue pair at an index, or with a number.
+    /// This process' private state of the queue pair at an index, or with a number.
     #[inline]
     pub fn own(&self, number: u32) -> &'static OwnQp {
         &self.own[self.qps.index(number) as usize]
     }
 
-    /// Has the queue pair with this number run by the service thread soon: see [`Alarms::wake_soon`].
+    /// Has the service thread run the queue pair with this number soon: see [`Alarms::wake_soon`].
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Alarms::wake_soon`].
     fn wake_soon(&self, number: u32) -> io::Result<()> {
         self.alarms.wake_soon(self.qps.index(number))
     }
 
-    /// Opens the guard of the queue pair with this number, whose send queue is owned: bytes are being moved for it.
+    /// Opens the copy guard of the queue pair with this number, before bytes are moved for it. The caller owns its send
+    /// queue.
     #[inline]
     pub fn copy_guard(&self, number: u32) -> CopyGuard<'static> {
         CopyGuard::open(self.memory, &self.qp(number).send.copying, &self.own(number).copying)
@@ -168,7 +169,7 @@ impl Engine {
         &self.destinations[self.qps.index(number) as usize]
     }
 
-    /// The shared receive queue at an index, or with a number. Any is harmless.
+    /// The shared receive queue at an index, or with a number. Any number is safe.
     #[inline]
     pub fn srq(&self, number: u32) -> &'static SrqSlot {
         self.srqs.at(number)
@@ -179,7 +180,7 @@ impl Engine {
         &self.srqs
     }
 
-    /// Queue pairs that were destroyed and whose entries are still in use.
+    /// Deferred destroys: queue pairs that were destroyed and whose entries are still in use.
     fn deferred(&self) -> MutexGuard<'_, Vec<Deferred>> {
         self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }

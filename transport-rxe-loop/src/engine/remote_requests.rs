@@ -1,5 +1,5 @@
-//! Queue pairs that are to be run by somebody else: by another process, which runs its own alone, or by
-//! whoever of this process has given a turn back. Each is a bit in the device's memory: see
+//! Remote requests: queue pairs that another thread is to run. A process runs its own alone, so others leave it a
+//! request; a thread that owns a send queue leaves one for its own process. Each is a bit in the device's memory: see
 //! [`requests`](crate::protocol::requests).
 
 use super::Engine;
@@ -23,7 +23,7 @@ const fn requests(engine: &'static Engine) -> Requests<'static> {
     Requests::new(engine.requested)
 }
 
-/// Has every queue pair run by its process, but for those of the process at a place, which is dead.
+/// Has every queue pair run by its process, except those of the process with table entry `dead`.
 #[cold]
 pub fn leave_all(engine: &'static Engine, dead: u16) {
     for (index, slot) in (0..).zip(engine.qps.all()) {
@@ -31,24 +31,24 @@ pub fn leave_all(engine: &'static Engine, dead: u16) {
             requests(engine).leave(index);
         }
     }
-    // Of this process, too, no thread need come by on its own.
+    // In this process, too, no other thread need look on its own.
     engine.shm.call(engine.shm.place());
     engine.shm.others().for_each(|other| engine.shm.call(other.place()));
 }
 
-/// Whether any of this process may have been noted by itself; after this it has not, until it is again.
+/// Whether this process may have left requests for itself since the last call. Clears that.
 #[inline]
 pub fn any(engine: &'static Engine) -> bool {
     engine.noted.take()
 }
 
-/// Takes those of this process; says each by its index.
+/// Takes the requests for queue pairs of this process; calls `each` with the index of each.
 #[cold]
 pub fn take(engine: &'static Engine, mut each: impl FnMut(u32)) {
     let qps = &engine.qps;
     let mine = |index| qps.at(index).life().place().is_none_or(|place| place == engine.shm.place());
     requests(engine).take(mine, |index| {
-        // Its place may be another process' by now, and the request that one's.
+        // Its entry may be another process' by now, and the request meant for that one.
         if engine.is_mine(index) {
             each(index);
         } else {

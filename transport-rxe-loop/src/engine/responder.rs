@@ -1,4 +1,4 @@
-//! The other end of a connection, as the initiator of a request sees it: whether it listens, its next
+//! The responder: the other end of a connection, as the requester sees it. Whether it accepts messages, its next
 //! receive, and its failing.
 
 use cq_core::queue::Entry;
@@ -24,34 +24,34 @@ use crate::shm::lock::Guard;
 use crate::shm::table::Entry as _;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
-/// The queue pair that another one is connected to. It may be gone at any moment.
+/// The queue pair that another one is connected to. It may be destroyed at any moment.
 #[derive(Debug)]
 pub struct Responder {
     engine: &'static Engine,
     slot: &'static QpSlot,
     number: u32,
-    /// The number of the initiator.
+    /// The number of the requester.
     from: u32,
-    /// What both have to be.
+    /// The type that both must have.
     kind: QpType,
 }
 
-/// What a peer lets its own do.
+/// The rights that a queue pair grants its peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights {
     pub access: Access,
-    /// Whether it takes READs and atomics at all.
+    /// Whether it accepts READs and atomics at all.
     pub answers: bool,
-    /// As whom its peer uses its keys.
+    /// Whose keys the peer's requests use.
     pub whose: Whose,
 }
 
-/// A receive of the peer's.
+/// A receive of the responder.
 #[derive(Debug)]
 pub struct Receive {
-    /// Of its completion.
+    /// The tag of its completion.
     pub tag: u32,
-    /// If it is of a shared receive queue.
+    /// For a receive of a shared receive queue.
     taken: Option<Taken>,
     /// The protection domain of its memory.
     pub domain: Whose,
@@ -59,7 +59,7 @@ pub struct Receive {
 }
 
 impl Responder {
-    /// The peer with this number, of the initiator `from`, which is of this kind.
+    /// The responder with this number, for the requester `from`, which is of this type.
     #[inline]
     pub fn new(engine: &'static Engine, number: u32, from: u32, kind: QpType) -> Self {
         Self { engine, slot: engine.qp(number), number, from, kind }
@@ -70,14 +70,14 @@ impl Responder {
         self.number
     }
 
-    /// Who uses its keys for requests of its own, while it can't go away: the initiator's window is open.
+    /// The protection domain of its own keys. It can't be destroyed while the requester's copy guard is open.
     pub fn domain(&self) -> Whose {
         Whose::local(sync::load(&self.slot.pd))
     }
 
-    /// What it lets its peer do, and as whom that uses its keys. Looks whether it listens before reading
-    /// them, so that they are no older than its state, and after, so that they are not another's which has
-    /// taken its place.
+    /// The rights that it grants its peer, and whose keys that uses. Its state is checked before they are read, so that
+    /// they are no older than the state, and again after, so that they are not those of a later queue pair in the same
+    /// entry.
     #[inline(always)]
     pub fn rights(&self) -> Result<Rights, Unavailable> {
         self.listens()?;
@@ -89,24 +89,24 @@ impl Responder {
         Ok(Rights { access, answers, whose })
     }
 
-    /// Whether it takes messages of this initiator.
+    /// Whether it accepts messages of this requester.
     #[inline]
     pub fn listens(&self) -> Result<(), Unavailable> {
         self.is_connected()?;
-        // What has a number keeps its type.
+        // The type does not change while the entry has the same number.
         let is_alike = sync::load(&self.slot.qp_type) == self.kind as u32;
         if is_alike { Ok(()) } else { Err(Unavailable::NotReady) }
     }
 
-    /// Whether it takes messages of this initiator, if it is of its kind.
+    /// The same, whatever its type.
     #[inline]
     fn is_connected(&self) -> Result<(), Unavailable> {
         let now = identity::read(self.slot);
         match now.state {
-            // Nobody has number 0, but a free place does.
+            // No queue pair has number 0, but a free entry has.
             _ if now.number != self.number || now.number == 0 => Err(self.gone()),
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
-            // Datagrams come from anybody.
+            // Datagrams are accepted from all queue pairs.
             _ if self.kind == QpType::Ud => Ok(()),
             _ if sync::load(self.engine.dest(self.number)) != self.from => {
                 Err(Unavailable::NotReady)
@@ -123,15 +123,15 @@ impl Responder {
         }
     }
 
-    /// Whether it takes datagrams with this queue key.
+    /// Whether it accepts datagrams with this queue key.
     pub fn takes(&self, qkey: u32) -> bool {
         self.listens().is_ok() && sync::load(&self.slot.qkey) == qkey
     }
 
-    /// Keeps all others from taking its receives: see [`datagram`](crate::api::datagram).
+    /// Takes the lock of its receives: see `engine/requester/datagram.rs`.
     ///
     /// # Errors
-    /// Somebody who lives is in the middle of that, and suspended.
+    /// The holder of the lock is alive and suspended.
     pub fn take_receives(&self) -> Result<Guard<'static>, Stuck> {
         let stuck = &self.engine.own(self.number).stuck;
         let (holder, known) = (self.slot.taking.holder(), sync::load(stuck));
@@ -139,7 +139,7 @@ impl Responder {
             if holder
                 .is_some_and(|holder| holder.to_word() == known && !self.engine.shm.is_dead(holder))
             {
-                // Who waited once need not wait again.
+                // This process has waited for this holder before, and does not wait again.
                 return Err(Stuck);
             }
             sync::store(stuck, 0);
@@ -151,10 +151,10 @@ impl Responder {
         taken
     }
 
-    /// The `nth` of its receives that have not completed, and where that stands. If there is none, posting one
-    /// will run the initiator: whether that waits for it is not asked here, since `rnr_retry` may have
-    /// changed since it began to. It is for the message that is at hand: before the window is closed it has to
-    /// be [pushed](Self::push), [refused](Self::refused) or [given back](Self::give_back).
+    /// The `nth` of its receives that have not completed. If a connection has none, posting one reschedules the
+    /// requester, whatever that waits for: `rnr_retry` may have changed since its wait began. The receive is for the
+    /// current message: before the copy guard is closed, it has to be [pushed](Self::push), [refused](Self::refused) or
+    /// [given back](Self::give_back).
     #[inline]
     pub fn receive(&self, ahead: &[AtomicU64; 2], nth: u64) -> Result<Receive, Unavailable> {
         self.listens()?;
@@ -170,7 +170,7 @@ impl Responder {
         let position = recv.completed().wrapping_add(nth);
         let is_there = match self.kind {
             QpType::Rc => recv.has_or_starve(position, &mut known, self.number, capacity),
-            // Nobody waits for one.
+            // No requester waits for one.
             QpType::Uc | QpType::Ud => recv.has(position, &mut known, self.number, capacity),
         };
         ahead.iter().zip(known.to_words()).for_each(|(word, value)| sync::store(word, value));
@@ -191,8 +191,8 @@ impl Responder {
         Ok(Receive { tag: taken.tag(), taken: Some(taken), domain, request })
     }
 
-    /// Whether nobody writes any more to receives that others had taken before and given back. To be asked once one is
-    /// taken, or under the lock by which they are, where nobody gives one back without it.
+    /// Checks that no abandoned request may still write to receives that were taken before and given back. To be called
+    /// once a receive is taken, or under the lock by which receives are taken, if none is given back without it.
     #[inline]
     fn has_nothing_abandoned(&self) -> Result<(), Unavailable> {
         match self.slot.life().place() {
@@ -203,14 +203,14 @@ impl Responder {
         }
     }
 
-    /// A receive is not used after all.
+    /// Gives a receive back that was not used.
     pub fn give_back(&self, receive: &Receive) {
         if let Some(taken) = &receive.taken {
             shared_receives::give_back(self.engine, sync::load(&self.slot.srq), taken);
         }
     }
 
-    /// Has what a SEND will read and write of it brought here meanwhile.
+    /// Prefetches what a SEND will read and write of it.
     #[inline]
     pub fn expect_send(&self, landing: &AtomicU32) {
         if let Some(ring) = Ring::of(self.engine.shm, &self.slot.recv_ring) {
@@ -220,28 +220,28 @@ impl Responder {
         push::expect_push(self.engine.completions, cq, sync::load(landing));
     }
 
-    /// Where its next completion will probably lie.
+    /// Where its next completion will probably be written.
     #[inline]
     pub fn landing(&self) -> u32 {
         push::landing(self.engine.completions, sync::load(&self.slot.recv_cq))
     }
 
-    /// What is to be pushed of a receive that has succeeded.
+    /// The completion of a receive that has succeeded.
     #[inline]
     pub fn received(&self, receive: &Receive, len: usize, took: Took, solicited: bool) -> Entry {
         let wc = complete::received(receive.request.wr_id, self.number, len, took);
         Entry { wc, tag: receive.tag, solicited }
     }
 
-    /// A receive has failed, and the peer with it.
+    /// Fails a receive, and the queue pair with it.
     pub fn refused(&self, receive: &Receive, status: WcStatus) {
         self.fail();
         let wc = complete::failed(receive.request.wr_id, self.number, status);
         self.push(&[Entry { wc, tag: receive.tag, solicited: false }]);
     }
 
-    /// The peer goes to ERR over a request that it refuses with this status: no receive of its own tells it
-    /// why, so that is reported (Q7). But for an unreliable one, which only overhears it.
+    /// The queue pair goes to ERR because it refuses a request with this status. None of its receives shows that, so an
+    /// event is reported (Q7). An unreliable one does not fail.
     pub fn refuse(&self, status: WcStatus) {
         if self.kind == QpType::Rc && self.fail() {
             let event = match status {
@@ -252,21 +252,21 @@ impl Responder {
         }
     }
 
-    /// The peer goes to ERR, if it still listens to this initiator; whether it did. It can't be connected
-    /// anew between the two, as that waits until the initiator's window is closed.
+    /// The queue pair goes to ERR, if it still accepts messages of this requester; returns whether it did. It can't be
+    /// connected anew in between: that waits until the requester's copy guard is closed.
     fn fail(&self) -> bool {
         self.listens().is_ok() && identity::fail(self.slot, self.number)
     }
 
-    /// Whether it is in ERR. To be asked after the initiator's window is closed: what is behind a receive
-    /// that was in use then is still to be flushed.
+    /// Whether it is in ERR. To be called after the requester's copy guard is closed: receives after one that was in
+    /// flight then are still to be flushed.
     #[inline]
     pub fn has_failed(&self) -> bool {
         let now = identity::read(self.slot);
         now.number == self.number && now.state == QpState::Err
     }
 
-    /// Tells it of receives, in their order.
+    /// Pushes completions of receives, in order.
     #[inline]
     pub fn push(&self, entries: &[Entry]) {
         complete::push(self.engine, sync::load(&self.slot.recv_cq), entries);

@@ -1,17 +1,17 @@
-//! Send and receive queues: rings of requests in the device's memory, and how a request lies in them.
+//! Send and receive queues: rings of requests in the device's memory, and the layout of a request.
 //!
 //! | word | send request | receive request |
 //! |---|---|---|
 //! | 0 | wr_id | wr_id |
-//! | 1 | operation, flags, number of pieces or inline bytes | number of pieces |
-//! | 2, 3 | what the operation [needs](wire) | first piece … |
-//! | 4 … | pieces of two words each, or inline bytes | |
+//! | 1 | operation, flags, number of SGEs or inline bytes | number of SGEs |
+//! | 2, 3 | operands of the [operation](wire) | first SGE … |
+//! | 4 … | SGEs of two words each, or inline bytes | |
 //!
-//! An operation that needs more than two words has two operands in words 4 and 5, and its pieces behind
-//! them. A request of one piece, or of three, is as large as if there were none.
+//! An operation that needs more than two words has two operands in words 4 and 5, before its SGEs. They make a request
+//! of one SGE, or of three, no larger.
 //!
-//! A request is written by the one who posts, before the position that says so is published, and read by
-//! the one who holds the turn of its queue pair (send), or of the peer that is connected to it (receive).
+//! A request is written by the thread that posts, before its position is published. A send request is read by the owner
+//! of the send queue; a receive, by the peer that is connected to the queue pair.
 
 mod wire;
 
@@ -47,7 +47,7 @@ const INLINE: u64 = 1 << 16;
 const HAS_OPERANDS: u64 = 1 << 17;
 const COUNT_SHIFT: u32 = 32;
 
-/// How large a ring is.
+/// The size of a ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     log2: u32,
@@ -68,12 +68,12 @@ impl Shape {
         Self { log2: log2(requests), stride: words.next_multiple_of(4) }
     }
 
-    /// How much memory it takes.
+    /// Bytes of memory that it takes.
     pub const fn bytes(&self) -> usize {
         (self.stride << self.log2) * size_of::<u64>()
     }
 
-    /// The ring of this shape at `offset`; `None` if there can't be one.
+    /// The ring of this shape at `offset`; `None` if it does not fit into the arena.
     #[inline]
     pub fn ring(&self, shm: &'static Shm, offset: u32) -> Option<Ring> {
         let requests = 1usize.checked_shl(self.log2)?;
@@ -83,7 +83,7 @@ impl Shape {
         (self.stride >= SEND_HEADER).then_some(Ring { words, mask, stride: self.stride })
     }
 
-    /// Says in the table that a ring of this shape lies at `offset`.
+    /// Records in the table that a ring of this shape lies at `offset`.
     pub fn record(&self, words: &RingWords, offset: u32) {
         sync::store(&words.offset, offset);
         sync::store(&words.log2, self.log2);
@@ -104,7 +104,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The ring that the table speaks of; `None` if what it says can't be.
+    /// The ring that the table describes; `None` if the description is invalid.
     #[inline]
     pub fn of(shm: &'static Shm, words: &RingWords) -> Option<Self> {
         let shape =
@@ -112,8 +112,8 @@ impl Ring {
         shape.ring(shm, sync::load(&words.offset))
     }
 
-    /// Whether requests wait from the position `next` up to `end`. More than there is room for can't be:
-    /// where a stranger wrote the positions, nothing waits.
+    /// Whether there are requests from position `next` up to `end`. More than the ring holds are none: the positions
+    /// were corrupted by another process.
     #[inline]
     pub const fn has_any(&self, next: u64, end: u64) -> bool {
         next != end && end.wrapping_sub(next) <= self.mask + 1
@@ -126,13 +126,13 @@ impl Ring {
         &self.words[first..first + self.stride]
     }
 
-    /// Has the request at a position, which another core wrote, brought here meanwhile.
+    /// Prefetches the request at a position, which another core wrote.
     #[inline]
     pub fn expect(&self, position: u64) {
         self.at(position).first().into_iter().for_each(mapping::expect_read);
     }
 
-    /// Writes a send request with these bytes, whose pieces and inline bytes fit.
+    /// Writes a send request with these SGEs or inline bytes, which fit.
     #[inline]
     pub fn write_send(
         &self,
@@ -153,7 +153,7 @@ impl Ring {
             Data::Sges(sges) => (0, write_sges(body, sges)),
             Data::Inline(bytes) => (INLINE, write_bytes(body, bytes)),
         };
-        // Flags that nobody knows would run into the fields behind them.
+        // Unknown flags would overwrite the fields behind them.
         let flags = (u64::from(flags.bits()) & FLAGS_MASK) << FLAGS_SHIFT;
         sync::store(&header[0], wr.wr_id);
         let how = u64::from(op.code) | flags | inline | has_operands;
@@ -182,7 +182,7 @@ impl Ring {
         SendRequest { wr_id: sync::load(&header[0]), op: op.into(), flags, payload }
     }
 
-    /// Reads where the SEND at a position goes, if it is a datagram.
+    /// Reads the UD address of the SEND at a position.
     pub fn read_way(&self, position: u64) -> UdAddress {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
         let has_label = sync::load(&header[1]) & HAS_OPERANDS != 0;
@@ -192,7 +192,7 @@ impl Ring {
         UdAddress::from_words(words, flow_label as u32)
     }
 
-    /// Writes a receive request, whose pieces fit.
+    /// Writes a receive request, whose SGEs fit.
     #[inline]
     pub fn write_recv(&self, position: u64, wr: &RecvWr<'_>) {
         let (header, body) = self.at(position).split_at(RECV_HEADER);
@@ -210,13 +210,13 @@ impl Ring {
 }
 
 impl fmt::Debug for Ring {
-    /// Without the requests: there are thousands.
+    /// Without the requests: there may be thousands.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ring").field("requests", &(self.mask + 1)).finish_non_exhaustive()
     }
 }
 
-/// Writes what an operation has before its pieces; the rest of the body is theirs.
+/// Writes the operands of an operation; returns the words that are left for its SGEs.
 #[inline]
 fn write_operands(body: &[AtomicU64], operands: [u64; OPERANDS]) -> &[AtomicU64] {
     let (words, rest) = body.split_at(OPERANDS);
@@ -278,12 +278,12 @@ pub struct SendRequest {
     pub payload: Payload,
 }
 
-/// With which bytes. The words stay as they are until the request has completed.
+/// The bytes of a request. The words do not change until it has completed.
 #[derive(Debug)]
 pub enum Payload {
-    /// So many pieces in these words.
+    /// SGEs in these words, and their number.
     Sges(&'static [AtomicU64], usize),
-    /// So many bytes in these words.
+    /// Inline bytes in these words, and their number.
     Inline(&'static [AtomicU64], usize),
 }
 
@@ -296,7 +296,7 @@ impl Payload {
         }
     }
 
-    /// The pieces; none if the bytes are inline.
+    /// The SGEs; none if the bytes are inline.
     #[inline]
     pub fn pieces(&self) -> impl Iterator<Item = Sge> {
         let (words, count): (&[AtomicU64], usize) = match *self {
@@ -314,7 +314,7 @@ pub struct RecvRequest {
     pub sges: SgeList,
 }
 
-/// Spans of a receive, no more than there can be: its words may be another's once it is taken.
+/// A copy of a receive's SGEs, of `MAX_SGE` at most: its words may be reused once it is taken.
 #[derive(Debug)]
 pub struct SgeList {
     list: [Sge; MAX_SGE],
@@ -333,7 +333,7 @@ impl SgeList {
         Self { list, count: read }
     }
 
-    /// The pieces.
+    /// The SGEs.
     pub fn pieces(&self) -> impl Iterator<Item = Sge> {
         self.list[..self.count].iter().copied()
     }
@@ -344,7 +344,7 @@ impl SgeList {
     }
 }
 
-/// Puts requests at `first` and on, up to the first that is refused (Q4); says where it stopped.
+/// Writes requests from position `first` on, up to the first that is refused (Q4); returns the position after the last.
 #[inline]
 pub fn put_all<W>(
     first: u64,

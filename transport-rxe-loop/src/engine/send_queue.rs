@@ -1,8 +1,8 @@
-//! Who works on a queue pair: whoever holds its turn takes its requests in their order, and
-//! [carries them out](crate::engine::requester).
+//! Send-queue ownership: the thread that owns the send queue of a queue pair takes its requests in order and [carries
+//! them out](crate::engine::requester).
 //!
-//! Nobody ever holds two turns. Work for other queue pairs that turns up on the way, a peer to be flushed,
-//! a sender that waited for it, is noted in [`Rescheduled`] and done when the turn has been given back.
+//! No thread owns two send queues. Work for other queue pairs that turns up meanwhile, a peer to be flushed or a sender
+//! that waited for it, is added to [`Rescheduled`] and done once the send queue has been given back.
 
 use std::ops::ControlFlow;
 
@@ -18,8 +18,8 @@ use crate::protocol::state::QpState;
 use crate::shm::lock::Backoff;
 use crate::sync;
 
-/// Does whatever can be done for a queue pair, and for those that this concerns. If another thread is at
-/// it, that thread does.
+/// Runs a queue pair, and those that this reschedules, until nothing is left to do. If another thread owns its send
+/// queue, that thread does the work.
 #[inline]
 pub fn run(engine: &'static Engine, qp: u32) {
     let mut kicks = Rescheduled::default();
@@ -35,7 +35,7 @@ pub fn run(engine: &'static Engine, qp: u32) {
     }
 }
 
-/// Has whatever can be done for a queue pair done: at once, if it is of this process.
+/// Reschedules a queue pair: runs it at once if it is of this process, or leaves a remote request.
 pub fn kick(engine: &'static Engine, qp: u32) {
     if engine.is_mine(qp) {
         run(engine, qp);
@@ -44,11 +44,12 @@ pub fn kick(engine: &'static Engine, qp: u32) {
     }
 }
 
-/// Rescheduled whoever is connected to the queue pair with this number, which has changed its state or is gone:
-/// a request that waited for it may go on, or fail. Connected back or not; so all are looked at.
+/// Reschedules all queue pairs that are connected to the one with this number, which has changed its state or is gone:
+/// a request that waited for it may go on, or fail. All queue pairs are looked at, since the connection may be
+/// one-sided.
 ///
-/// The fence stands against that of [`CopyGuard::open`](crate::memory::copy_guard::CopyGuard::open), between a sender's connecting and its look at the
-/// peer's state: either it sees the new state, or it is seen here.
+/// The fence pairs with that of [`CopyGuard::open`](crate::memory::copy_guard::CopyGuard::open), between the sender's
+/// connecting and its look at the peer's state: either the sender sees the new state, or this sees the sender.
 pub fn kick_those_connected_to(engine: &'static Engine, number: u32) {
     sync::full_fence();
     for (dest, index) in engine.destinations.iter().zip(0..) {
@@ -58,14 +59,14 @@ pub fn kick_those_connected_to(engine: &'static Engine, number: u32) {
     }
 }
 
-/// Runs whoever may wait for a receive of the shared receive queue with this number.
+/// Reschedules the queue pairs that may wait for a receive of the shared receive queue with this number.
 #[cold]
 pub fn run_takers_of(engine: &'static Engine, srq: u32) {
     srq::each_that_takes_from(engine, srq, |index| kick(engine, index));
 }
 
 impl Ownership {
-    /// Waits until it is [seized](Self::try_seize).
+    /// Waits until ownership is [seized](Self::try_seize).
     pub fn seize(&self) {
         let mut backoff = Backoff::default();
         while !self.try_seize() {
@@ -74,13 +75,14 @@ impl Ownership {
     }
 }
 
-/// Holds the turn of a queue pair for as long as there is something to do; but where its owner posts on
-/// and on meanwhile, the service thread carries on, and this one can return.
+/// Owns the send queue of a queue pair for as long as there is something to do. If requests keep being posted
+/// meanwhile, it hands the queue pair over to the service thread and returns.
 #[inline]
 fn drive(engine: &'static Engine, qp: u32, kicks: &mut Rescheduled) {
     let (slot, own) = (engine.qp(qp), engine.own(qp));
     while own.turn.enter() {
-        // What an alarm or a note is of may be another process' by now. Under the turn it stays whose it is.
+        // An alarm or a remote request may be stale: the entry may be another process' by now. It stays whose it is
+        // while the send queue is owned.
         if !engine.is_mine(qp) {
             return own.turn.abandon();
         }
@@ -88,7 +90,7 @@ fn drive(engine: &'static Engine, qp: u32, kicks: &mut Rescheduled) {
         if hold(engine, slot, own, kicks) {
             return;
         }
-        // Whoever kicked is served by the service thread, or by who enters before it.
+        // Reschedules since then are served by the service thread, or by a thread that enters before it.
         own.turn.abandon();
         if engine.alarms.hand_over(engine.qps.index(qp)).is_ok() {
             return;
@@ -96,8 +98,8 @@ fn drive(engine: &'static Engine, qp: u32, kicks: &mut Rescheduled) {
     }
 }
 
-/// Works under the turn; true if it was given back, since there is nothing left to do. False if another thread
-/// is to carry on: its owner posts on and on, or somebody is suspended whom each look waits for.
+/// Works as the owner; true if ownership was given back because nothing is left to do. False if another thread is to
+/// continue: requests keep being posted, or each try waits for a suspended process.
 #[inline]
 fn hold(
     engine: &'static Engine,
@@ -105,7 +107,7 @@ fn hold(
     own: &OwnQp,
     kicks: &mut Rescheduled,
 ) -> bool {
-    /// How many requests a thread carries out that were posted after it came.
+    /// Requests that a thread carries out beyond those that were posted when it came.
     const LATER: u64 = 256;
     let limit = sync::load(&slot.send.posted).wrapping_add(LATER);
     sync::store(&own.unanswered, 0);
@@ -114,14 +116,14 @@ fn hold(
             return true;
         }
         if sync::load(&own.unanswered) != 0 {
-            // Each time round takes seconds, and its alarm comes in the next: there may be no end of it.
+            // Each try takes seconds, and its alarm expires during the next one: this might never end.
             return false;
         }
     }
     false
 }
 
-/// Does what there is to do; false if it came to the request at `limit`.
+/// Does what there is to do; false if it reached the request at `limit`.
 fn work(
     engine: &'static Engine,
     slot: &'static QpSlot,
@@ -132,12 +134,12 @@ fn work(
     let faulty = sync::load(&own.faulty) != 0;
     loop {
         let me = identity::read(slot);
-        // After the state: a place that is being made anew has no state until its ring is recorded.
+        // After the state: an entry that is being set up has no state until its ring is recorded.
         let Some(ring) = Ring::of(engine.shm, &slot.send_ring) else { return true };
         let position = sync::load(&slot.send.done);
         match me.state {
             QpState::Rts => {}
-            // What was begun is ended.
+            // A request that has begun is completed.
             QpState::Sqd if retry::has_begun(slot, position) => {}
             QpState::Sqd => return drained(engine, slot, me.number),
             QpState::Sqe => {
@@ -172,8 +174,8 @@ fn work(
     }
 }
 
-/// What becomes of a request that was not carried out with the others; whether there is nothing to do until
-/// somebody kicks.
+/// Handles a request that was not carried out with the others; true if there is nothing to do until the queue pair is
+/// rescheduled.
 #[inline(never)]
 fn is_stuck(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool {
     let Some(halted) = requester.by_itself(ring, halted) else { return false };
@@ -194,8 +196,8 @@ fn is_stuck(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool 
     false
 }
 
-/// In SQD, and everything that was begun is done: says so once, if that was asked for. That is all there
-/// is to do: true.
+/// In SQD, with everything that was begun completed: reports SQ_DRAINED once, if that was asked for. There is nothing
+/// else to do: true.
 #[cold]
 fn drained(engine: &'static Engine, slot: &QpSlot, number: u32) -> bool {
     if sync::swap_if(&slot.send.report_drained, 1, 0).is_ok() {

@@ -1,5 +1,5 @@
-//! The [pools](crate::protocol::pool) of shared receive queues, as all processes see them: taking a receive
-//! for a queue pair, giving back what the dead had taken, and finding out that nothing is taken any more.
+//! The [pools](crate::protocol::pool) of shared receive queues, across processes: taking a receive for a queue pair,
+//! giving back what a dead process had taken, and waiting until nothing is taken.
 //!
 //! Nothing here is called under the lock of a completion queue, and no other lock is taken under a pool's.
 
@@ -18,24 +18,24 @@ use crate::shm::lock::{Backoff, Patience};
 use crate::shm::table::Entry;
 use crate::sync;
 
-/// Why a peer takes no message.
+/// Why a responder accepts no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// It is not connected yet, has failed, or is connected to another.
     NotReady,
-    /// It was destroyed: nobody has its number.
+    /// It was destroyed: no queue pair has its number.
     Gone,
     /// No receive is posted.
     NoReceive,
-    /// Another process lives and is suspended: it holds the lock of its receives; or an abandoned request is in flight
-    /// at the peer's process that may write to one of them.
+    /// A process is alive and suspended: it holds the lock of the receives. Or an abandoned request is in flight at the
+    /// responder's process, and may write to one of them.
     Stuck,
 }
 
-/// Takes a receive from the shared receive queue with this number for queue pair `target`, if `may` says,
-/// under the lock, that this one takes messages. Who shuts takers out by a state waits for the lock
-/// [then](outwait), and finds what was taken before. It is asked once more when one is taken, which somebody may have
-/// [left](Queue::leave) meanwhile without the lock.
+/// Takes a receive from the shared receive queue with this number for queue pair `target`, if `may` says, under the
+/// lock, that the queue pair accepts messages. A thread that changes its state [waits](outwait) for the lock then, and
+/// finds what was taken before. `may` is called again once a receive is taken: another thread may have [given it back
+/// without the lock](crate::protocol::pool::Queue::leave) meanwhile.
 pub fn take(
     engine: &'static Engine,
     srq: u32,
@@ -46,7 +46,7 @@ pub fn take(
     let (taken, ring) = {
         let _guard = engine.memory.lock(lock, || {}).map_err(|Stuck| Unavailable::Stuck)?;
         may()?;
-        // It can't go while somebody may be in the middle of a request for the queue pair.
+        // The queue can't be destroyed while a request for the queue pair may be in flight.
         let (slot, queue) = numbered(engine, srq).ok_or(Unavailable::Gone)?;
         let ring = Ring::of(engine.shm, &slot.ring).ok_or(Unavailable::Gone)?;
         let taken = queue.take_or_starve(engine.shm.place(), target);
@@ -65,40 +65,41 @@ pub fn take(
 #[cold]
 fn tell_limit(engine: &'static Engine, srq: u32, debtor: u16) {
     events::report_limit(engine, srq);
-    // Who dies before this is told of once more.
+    // If this process dies before this, a survivor reports the limit again.
     engine.srq(srq).pool.told(debtor);
 }
 
-/// Gives a receive back that was taken, and not used.
+/// Gives back a receive that was taken and not used.
 #[cold]
 pub fn give_back(engine: &'static Engine, srq: u32, taken: &Taken) {
     let Some((slot, queue)) = numbered(engine, srq) else { return };
     let is_to_be_told = match engine.memory.lock(slot.pool.lock(), || {}) {
         Ok(_guard) => queue.give_back(taken) == Some(true),
-        // The next who has the lock finds it.
+        // The next holder of the lock finds it.
         Err(Stuck) => queue.leave(taken),
     };
     if is_to_be_told {
-        // Not at once: the turn of a queue pair may be held.
+        // Not at once: the caller may own a send queue.
         each_that_takes_from(engine, srq, |index| remote_requests::leave(engine, index));
     }
 }
 
-/// Whether something of the shared receive queue with this number is taken for queue pair `target`, which
-/// takes no messages any more: then who took it kicks it when it is through, or who sweeps up after that one.
+/// Whether a receive of the shared receive queue with this number is taken for queue pair `target`, which accepts no
+/// messages any more. If so, its taker reschedules the queue pair once it is done, or the process that cleans up after
+/// a dead taker.
 ///
 /// # Errors
-/// Somebody has the lock, and may be taking: for another one, and then nobody kicks.
+/// The lock is held by a thread that may be taking a receive for another queue pair; it would not reschedule this one.
 pub fn is_taken_for(engine: &'static Engine, srq: u32, target: u32) -> Result<bool, Stuck> {
     let Some((slot, queue)) = numbered(engine, srq) else { return Ok(false) };
-    // Who took before the state changed has marked it by now.
+    // Takers that came before the change of state have marked their receives by now.
     outwait_takers(engine, slot)?;
-    // Who is through looks at the state after that: it is seen here, or sees the state.
+    // A taker looks at the state after it is done: either this sees that it is done, or it sees the state.
     let _shut = Shut::after_change();
     Ok(queue.taken().any(|taken| taken.target() == target))
 }
 
-/// Waits for who has the lock, but not for long: turns are held meanwhile, and it is tried again.
+/// Waits for the holder of the lock, but not long: the caller may own a send queue. It is tried again.
 fn outwait_takers(engine: &'static Engine, slot: &SrqSlot) -> Result<(), Stuck> {
     const LONG: Duration = Duration::from_millis(20);
     let (start, mut backoff) = (Instant::now(), Backoff::default());
@@ -111,11 +112,11 @@ fn outwait_takers(engine: &'static Engine, slot: &SrqSlot) -> Result<(), Stuck> 
     Ok(())
 }
 
-/// Once the state says that queue pair `target` takes no messages, and no thread of this process is in the
-/// middle of a request for it: waits until nothing is taken for it.
+/// Waits until no receive is taken for queue pair `target`. By its state it accepts no messages, and no thread of this
+/// process is in the middle of a request for it.
 ///
 /// # Errors
-/// Whoever has taken something lives, and does not get on with it: it is suspended.
+/// A process that has taken one is alive and suspended.
 pub fn outwait(engine: &'static Engine, srq: u32, target: u32) -> Result<(), Stuck> {
     let Some((slot, queue)) = numbered(engine, srq) else { return Ok(()) };
     drop(engine.memory.lock(slot.pool.lock(), || {})?);
@@ -126,7 +127,7 @@ pub fn outwait(engine: &'static Engine, srq: u32, target: u32) -> Result<(), Stu
             if taken.by() != engine.shm.place() {
                 return Err(Stuck);
             }
-            // A stranger wrote that.
+            // The mark was corrupted by another process.
             queue.free(&taken);
         } else if is_late {
             reclaim(engine, slot, &taken)?;
@@ -135,20 +136,21 @@ pub fn outwait(engine: &'static Engine, srq: u32, target: u32) -> Result<(), Stu
     Ok(())
 }
 
-/// Gives back what was taken, if the process that did is dead.
+/// Gives back what was taken, if its taker is dead.
 ///
 /// # Errors
-/// Another process is suspended over the completion queue: nobody knows whether it has completed.
+/// A process is suspended while it holds the lock of the completion queue: whether the receive has completed is
+/// unknown.
 fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Result<(), Stuck> {
     if engine.shm.is_alive(taken.by()) {
         return Ok(());
     }
-    // What it had published has completed, and is settled by this.
+    // If its completion is published, this settles it.
     let cq = sync::load(&engine.qp(taken.target()).recv_cq);
     if !complete::outwait_push(engine, cq) {
         return Err(Stuck);
     }
-    // Its owner may still be writing to it what the dead one had asked for, or be about to.
+    // The owner may still be writing to it for the dead process, or be about to.
     if let Some(owner) = slot.life().place() {
         copier::give_up_for_the_dead(engine.memory, owner);
     }
@@ -157,19 +159,19 @@ fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Re
     Ok(())
 }
 
-/// Sweeps up after the process at a place, which is dead, and whose queue pairs have lost their numbers: what
-/// it had taken is given back. False while others have something of its.
+/// Gives back what the dead process with this table entry had taken; its queue pairs have lost their numbers. False
+/// while other processes use its shared receive queues, or where a lock can't be had.
 pub fn sweep(engine: &'static Engine, dead: u16) -> bool {
     let mut is_quiet = true;
     for slot in engine.srqs.all() {
         let Some(owner) = slot.life().place() else { continue };
         let Some(queue) = queue(engine, slot) else { continue };
         if engine.shm.is_alive(dead) {
-            // Its place is another's by now.
+            // The entry is another process' by now.
             return false;
         }
         if owner == dead {
-            // Who is about to take sees under the lock that it may not.
+            // Takers that come later see, under the lock, that they may not take.
             let is_shut = engine.memory.lock(slot.pool.lock(), || {}).is_ok();
             is_quiet &= is_shut && !queue.taken().any(|taken| engine.shm.is_alive(taken.by()));
             continue;
@@ -189,7 +191,8 @@ pub fn sweep(engine: &'static Engine, dead: u16) -> bool {
     is_quiet
 }
 
-/// Tells the limit that a dead process had reached, unless another survivor has; false where nobody knows yet.
+/// Reports the limit for a dead process that had reached it, unless another survivor has; false if the lock can't be
+/// had.
 fn pays(engine: &'static Engine, slot: &SrqSlot, dead: u16) -> bool {
     let Ok(_guard) = engine.memory.lock(slot.pool.lock(), || {}) else { return false };
     if slot.pool.owes() == Some(dead) {

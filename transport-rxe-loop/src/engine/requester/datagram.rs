@@ -1,21 +1,22 @@
-//! Carrying a datagram out: it is brought to whoever has the number, by the sender. Nobody answers, so that
-//! whatever is wrong over there, the sender does not hear of it.
+//! UD SENDs: the sender itself places a datagram into a receive of the queue pair that it is addressed to. Nothing is
+//! answered, so errors of the receiver do not reach the sender.
 //!
 //! # Many senders
-//! Receives of a queue pair for datagrams are taken by anybody, so whoever takes one holds its lock,
-//! [`taking`](crate::layout::QpSlot::taking), from before he looks at its state until the completion is
-//! pushed: for one datagram, of a packet at most. Under it he is what the peer is of a connection, so that
-//! receives complete in the order in which they were posted (C10).
+//! Any queue pair may send to one of type UD, so a sender holds the receiver's lock, [`QpSlot::taking`], while it takes
+//! a receive: from before it looks at the state until the completion is pushed, for one datagram of at most one MTU.
+//! Receives therefore complete in the order in which they were posted (C10).
 //!
-//! | who | does | then |
+//! | thread | does | then |
 //! |---|---|---|
 //! | sender | takes the lock | looks at the state |
-//! | sender | gives it back, fences | looks at the state: in ERR, it kicks |
-//! | who shuts: ERR, RESET, destroying | changes the state | takes the lock, once |
-//! | who flushes | has seen ERR, fences | tries the lock, and leaves it to the sender if that is taken |
+//! | sender | releases the lock, fences | looks at the state: in ERR, it reschedules the receiver |
+//! | ERR, RESET, destroying | changes the state | takes the lock once |
+//! | flush | has seen ERR, fences | tries the lock; if it is held, leaves the work to the sender |
 //!
-//! The lock is inherited from who died: the receive that he had taken is the next again, unless its
+//! The lock of a sender that died is taken over. The receive that it had taken is the next one again, unless its
 //! completion is published.
+//!
+//! [`QpSlot::taking`]: crate::engine::entry::QpSlot::taking
 
 use cq_core::queue::Entry;
 use cq_core::setup::{Access, QpType};
@@ -37,7 +38,7 @@ use crate::sync::{self, AtomicU64, Site};
 /// Bytes of a datagram at most.
 pub const MTU: u32 = 4096;
 
-/// What is brought, and how.
+/// A datagram that is being sent.
 struct Datagram<'a> {
     engine: &'static Engine,
     guard: &'a CopyGuard<'a>,
@@ -51,7 +52,7 @@ struct Datagram<'a> {
 }
 
 impl Requester<'_> {
-    /// Carries a datagram out. It fails only over what is wrong on this side.
+    /// Carries out a UD SEND. It fails only for errors of the sender.
     pub fn bring(
         &mut self,
         guard: &CopyGuard<'_>,
@@ -76,7 +77,7 @@ impl Requester<'_> {
         let datagram = Datagram { engine, guard, from, imm, solicited, way, sender, qkey };
         let receiver = Responder::new(engine, way.qp_num, sender, QpType::Ud);
         datagram.come_to(&receiver);
-        // Nobody may have flushed it while it was taking this.
+        // While this held the lock, no thread may have flushed the receiver.
         sync::full_fence_at(Site::LeaveFence);
         if receiver.has_failed() {
             self.kicks.add(engine, way.qp_num);
@@ -86,13 +87,13 @@ impl Requester<'_> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Comes to whom it is for, if that takes it: it is looked at twice, since it may go while nobody has
-    /// its lock.
+    /// Places the datagram into a receive, if the receiver accepts it. Its state is checked again under the lock, since
+    /// it may change before that.
     fn come_to(&self, receiver: &Responder) {
         if !receiver.takes(self.qkey) {
             return;
         }
-        // Who lives and does not give the lock back is suspended: the datagram is lost.
+        // A holder that is alive and does not release the lock is suspended: the datagram is lost.
         let Ok(_alone) = receiver.take_receives() else { return };
         if !receiver.takes(self.qkey) {
             return;
@@ -113,7 +114,7 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// Moves the bytes, and the global route before them.
+    /// Copies the global route header, if there is one, and then the bytes.
     fn land(&self, receive: &Receive) -> Result<(), Lost> {
         let (sges, len) = (&receive.request.sges, self.from.len() as u64);
         if sges.len() < grh::BYTES as u64 + len {
@@ -141,7 +142,7 @@ impl<'a> Datagram<'a> {
         copy(&self.from, &body)
     }
 
-    /// The completion of the receive that it was put into (C7).
+    /// The completion of the receive (C7).
     fn received(&self, wr_id: u64, number: u32) -> Wc {
         let flags = if self.way.route.is_some() { WcFlags::GRH } else { WcFlags::empty() };
         let wc = Wc::new(wr_id, WcStatus::SUCCESS, number)
@@ -157,7 +158,7 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// What remains of the pieces of a receive without its first forty bytes.
+/// The SGEs of a receive without their first forty bytes.
 fn behind_grh(pieces: impl Iterator<Item = Sge>) -> impl Iterator<Item = Sge> {
     let mut skip = grh::BYTES as u32;
     pieces.map(move |Sge { addr, length, lkey }| {
@@ -167,9 +168,9 @@ fn behind_grh(pieces: impl Iterator<Item = Sge>) -> impl Iterator<Item = Sge> {
     })
 }
 
-/// Why a datagram was not taken.
+/// Why a datagram was lost.
 enum Lost {
-    /// The receive can't hold it: it fails so.
+    /// The receive can't hold it, and fails with this status.
     Refused(WcStatus),
     /// The receiver's process does not answer.
     NoAnswer,

@@ -1,4 +1,4 @@
-//! Has happen to a request what was decided: it waits, or fails, or is carried out with noise.
+//! Carries out the faults that were decided for a request: it waits, fails, or is carried out with noise.
 
 use std::ops::ControlFlow;
 
@@ -14,8 +14,8 @@ use crate::engine::ring::{Ring, SendRequest};
 use crate::policy::faults::plan::{Candidate, Fate, Noise};
 use crate::sync;
 
-/// Has happen to the request at a position what is to go wrong with it, if it is `faulty`: says whether it is then
-/// carried out nonetheless, or else which halted.
+/// Applies a fault to the request at a position, if the queue pair is `faulty`. `Continue` means that the request is
+/// carried out nonetheless; `Break` has the halt, if there is one.
 #[inline]
 pub fn meet(
     faulty: bool,
@@ -40,7 +40,7 @@ fn go_wrong(
     let why = match fate {
         Fate::Later(time) => come_back(requester, time, Halt::Later),
         Fate::Unanswered(_) | Fate::Starved(_) if requester.kind != QpType::Rc => {
-            // Nobody answers anyway: it is lost, as if it had been under way.
+            // Nothing is answered on an unreliable transport: the request is lost after it was sent.
             requester.complete(&request, position);
             return ControlFlow::Break(None);
         }
@@ -55,7 +55,7 @@ fn go_wrong(
     ControlFlow::Break(Some(Halted { position, wr_id: request.wr_id, why }))
 }
 
-/// Sets the alarm to this time. Without one, the request fails like any other that has to wait.
+/// Sets an alarm for this time. Where none can be set, the request fails like any other that has to wait.
 fn come_back(requester: &Requester<'_>, time: u64, why: Halt) -> Halt {
     let (engine, number) = (requester.engine, requester.number());
     match engine.alarms.wake_at(engine.qps.index(number), time) {
@@ -77,7 +77,7 @@ fn make(noise: Noise, requester: &Requester<'_>) {
     }
 }
 
-/// What happens to the request at a position, if this process has faults.
+/// The fault of the request at a position, if this process injects faults.
 fn fate(
     requester: &Requester<'_>,
     ring: &Ring,
@@ -109,7 +109,7 @@ const fn is_write_imm(op: SendOp) -> bool {
     matches!(op, SendOp::Write { imm: Some(_), .. })
 }
 
-/// Fails a request with this status, and its peer as it would then.
+/// Fails a request with this status, and the responder as it would fail then.
 fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) -> Halt {
     let guard = requester.engine.copy_guard(requester.number());
     let refused = refuse(requester, request.op, status);
@@ -117,7 +117,7 @@ fn fail(requester: &mut Requester<'_>, request: &SendRequest, status: WcStatus) 
     refused.err().unwrap_or(Halt::Failed(status))
 }
 
-/// The peer's part, where it has one.
+/// The responder's side of the failure, if it has one.
 fn refuse(requester: &Requester<'_>, op: SendOp, status: WcStatus) -> Result<(), Halt> {
     let theirs = match status {
         _ if requester.kind != QpType::Rc => return Ok(()),

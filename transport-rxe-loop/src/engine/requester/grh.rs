@@ -1,25 +1,25 @@
-//! The global route header: the forty bytes before a datagram. As on the wire, in network order: version,
-//! traffic class and flow label in four bytes, the length of what follows in two, the next header, the hop
-//! limit, and the global identifiers of sender and receiver.
+//! The global route header (GRH): forty bytes before a datagram, in network order as on the wire. Version, traffic
+//! class and flow label in four bytes, the payload length in two, the next header, the hop limit, and the GIDs of
+//! sender and receiver.
 
 use cq_core::setup::{Gid, GlobalRoute};
 
 use crate::engine::ud_address::Route;
 use crate::sync::AtomicU64;
 
-/// How many bytes it has.
+/// Its size in bytes.
 pub const BYTES: usize = 40;
 
-/// IP version 6, in the uppermost bits.
+/// IP version 6, in the highest bits.
 const VERSION: u32 = 6 << 28;
 const CLASS_SHIFT: u32 = 20;
 /// The flow label, below the traffic class.
 const FLOW: u32 = (1 << CLASS_SHIFT) - 1;
-/// A transport header of InfiniBand is next.
+/// The next header: an InfiniBand transport header.
 const NEXT: u8 = 0x1b;
-/// The headers of a datagram, and its checksum.
+/// Bytes of a datagram's transport headers and its checksum.
 const OVERHEAD: usize = 12 + 8 + 4;
-/// The hop limit of an answer, as `ibv_init_ah_from_wc(3)` has it: the one that it came with.
+/// Where the hop limit is. A reply has the same, as `ibv_init_ah_from_wc(3)` says.
 const HOPS_AT: usize = 7;
 const SOURCE_AT: usize = 8;
 const TARGET_AT: usize = 24;
@@ -29,7 +29,8 @@ const TARGET_AT: usize = 24;
 pub struct Grh([u8; BYTES]);
 
 impl Grh {
-    /// Of a datagram of `len` bytes, which has so many bytes of immediate data, from and to the only port there is.
+    /// The GRH of a datagram of `len` bytes with so many bytes of immediate data, from the device's only port to
+    /// itself.
     pub fn new(gid: Gid, route: Route, len: usize, immediate: usize) -> Self {
         let mut bytes = [0; BYTES];
         let first =
@@ -44,18 +45,18 @@ impl Grh {
         Self(bytes)
     }
 
-    /// What lies in a buffer.
+    /// The GRH in a buffer.
     pub const fn of_bytes(bytes: &[u8; BYTES]) -> Self {
         Self(*bytes)
     }
 
-    /// To be copied from.
+    /// As words, to be copied from.
     pub fn to_words(self) -> [AtomicU64; BYTES / 8] {
         let word = |i| u64::from_ne_bytes(std::array::from_fn(|k| self.0[8 * i + k]));
         std::array::from_fn(|i| AtomicU64::new(word(i)))
     }
 
-    /// The route back to where it came from.
+    /// The global route of a reply.
     pub fn way_back(&self) -> GlobalRoute {
         let mut gid = [0; 16];
         gid.copy_from_slice(&self.0[SOURCE_AT..TARGET_AT]);

@@ -1,8 +1,7 @@
-//! What a request does that concerns nobody but its own side: BIND_MW and LOCAL_INV. They need no peer, and are
-//! carried out in their order with all others, whether it is there or not.
+//! Local operations: BIND_MW and LOCAL_INV. They need no peer, and are carried out in order with all other requests.
 //!
-//! A LOCAL_INV waits for copies through the key that it kills, as [`binding`](crate::api::mw) has it: so these are
-//! carried out between two runs, when no window for copying is open.
+//! A LOCAL_INV waits for copies through the key that it invalidates, as [`binding`] says. So both are carried out
+//! between two runs, when this queue pair's copy guard is closed.
 
 use cq_core::wc::WcStatus;
 use cq_core::wr::SendOp;
@@ -15,8 +14,7 @@ use crate::shm::table::Entry;
 use crate::sync;
 
 impl Requester<'_> {
-    /// Carries out the request that ended a run, if it is one for this side alone. What has still halted is
-    /// said.
+    /// Carries out the request that ended a run, if it is a local operation. Returns what is still halted.
     #[cold]
     pub fn by_itself(&mut self, ring: &Ring, halted: Halted) -> Option<Halted> {
         let Halted { position, why: Halt::ByItself, .. } = halted else { return Some(halted) };
@@ -41,8 +39,8 @@ impl Requester<'_> {
     }
 }
 
-/// Takes its key away from a window that is bound to a queue pair of this process, whose send queue is owned, and waits for
-/// copies through it; false if none is that has it, or if they do not end.
+/// Invalidates a memory window that is bound to a queue pair of this process, whose send queue is owned, and waits for
+/// copies through its key; false if no such window has the key, or if the copies do not end.
 pub fn invalidate_and_outwait(engine: &'static Engine, qp: u32, rkey: u32) -> bool {
     let (memory, windows) = (engine.memory, engine.memory.windows());
     windows.begin_invalidate(memory, qp, rkey).is_some_and(|closing| {
@@ -51,8 +49,8 @@ pub fn invalidate_and_outwait(engine: &'static Engine, qp: u32, rkey: u32) -> bo
     })
 }
 
-/// Takes its key away from a window that is bound to a queue pair, for the peer of that one, whose send queue is
-/// owned; false if none is that has it.
+/// Invalidates a memory window that is bound to a queue pair, for its peer, whose send queue is owned; false if no such
+/// window has the key.
 pub fn invalidate(engine: &'static Engine, qp: u32, rkey: u32) -> bool {
     if engine.is_mine(qp) {
         return engine.memory.windows().take(engine.memory, qp, rkey);

@@ -1,6 +1,7 @@
-//! Carries the requests of a queue pair out, one after the other, and completes them on both sides. What each
-//! does is said by who does it: [`twosided`](crate::engine::requester::twosided), [`onesided`](crate::engine::requester::onesided),
-//! [`local`](crate::engine::requester::local).
+//! The requester: carries out the requests of a queue pair, one after the other, and completes them on both sides. The
+//! operations are in [`twosided`](crate::engine::requester::twosided),
+//! [`onesided`](crate::engine::requester::onesided), [`local`](crate::engine::requester::local) and
+//! [`datagram`](crate::engine::requester::datagram).
 
 mod datagram;
 pub mod faults;
@@ -36,46 +37,46 @@ use crate::sync;
 
 /// Why a request was not carried out.
 pub enum Halt {
-    /// It will be tried again when the peer runs this queue pair, or its time is over.
+    /// It waits: it is tried again when the queue pair is rescheduled, or when its time is over.
     Waits(WaitsFor),
     /// It failed.
     Failed(WcStatus),
-    /// It is for this side alone, and carried out [between two runs](crate::engine::requester::local).
+    /// It concerns this side alone, and is carried out [between two runs](crate::engine::requester::local).
     ByItself,
-    /// It is not begun yet: an alarm will bring it back.
+    /// It has not begun: an alarm reschedules it.
     Later,
 }
 
 impl Halt {
-    /// A key, a range or a right of this side's is wrong.
+    /// A local key, range or right is wrong.
     pub const LOCAL_PROTECTION: Self = Self::Failed(WcStatus::LOC_PROT_ERR);
 }
 
-/// Which request that was, and where it is.
+/// A request that was not carried out, and why.
 pub struct Halted {
     pub position: u64,
     pub wr_id: u64,
     pub why: Halt,
 }
 
-/// So many bytes end it earlier: the first completion need not wait long.
+/// A run ends after so many bytes, so that its first completion is not delayed long.
 const MUCH: u64 = 16 << 10;
 
-/// The queue pair whose turn is held.
+/// A queue pair whose send queue is owned.
 pub struct Requester<'k> {
     pub engine: &'static Engine,
     pub slot: &'static QpSlot,
     pub me: Identity,
     pub kind: QpType,
-    /// Who it is connected to; for datagrams nobody.
+    /// The connected queue pair. Not used for datagrams.
     pub peer: Responder,
     pub kicks: &'k mut Rescheduled,
-    /// What the peer is to be told of receives, in their order.
+    /// The peer's receive completions that are still to be pushed, in order.
     pub received: Vec<Entry, RUN>,
 }
 
 impl<'k> Requester<'k> {
-    /// Of the queue pair in this slot, which is `me`.
+    /// For the queue pair in this entry, which is `me`.
     #[inline]
     pub fn new(
         engine: &'static Engine,
@@ -88,13 +89,13 @@ impl<'k> Requester<'k> {
         Self { engine, slot, me, kind, peer, kicks, received: Vec::new() }
     }
 
-    /// The queue pair's.
+    /// The queue pair's number.
     pub const fn number(&self) -> u32 {
         self.me.number
     }
 
-    /// Carries out up to `count` requests, from a position on, and completes them on both sides. `Some` is the
-    /// one that was not carried out, which ends this, as a change of state does.
+    /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
+    /// not carried out ends the run and is returned; a change of state ends it, too.
     #[inline]
     pub fn run(&mut self, ring: &Ring, first: u64, count: u64) -> Option<Halted> {
         if self.kind != QpType::Ud {
@@ -115,7 +116,7 @@ impl<'k> Requester<'k> {
             }
             position = position.wrapping_add(1);
             if request.flags.contains(SendFlags::SIGNALED) {
-                // There is room: it was looked for.
+                // There is room: the loop's condition checks it.
                 let _ = sent.push(self.sent(&request, position));
             }
             bytes += request.payload.len();
@@ -133,7 +134,7 @@ impl<'k> Requester<'k> {
         halted
     }
 
-    /// Tells the peer of its receives.
+    /// Pushes the peer's receive completions.
     #[inline]
     pub fn deliver(&mut self) {
         if self.received.is_empty() {
@@ -144,7 +145,7 @@ impl<'k> Requester<'k> {
         self.received.clear();
     }
 
-    /// Carries out one request. What is common comes first, and has its own way.
+    /// Carries out one request. The common operations come first.
     #[inline]
     fn carry_out(&mut self, guard: &CopyGuard<'_>, request: &SendRequest) -> Result<(), Halt> {
         match request.op {
@@ -190,7 +191,7 @@ impl<'k> Requester<'k> {
         }
     }
 
-    /// The bytes of a request, to be read.
+    /// Resolves the SGEs or inline bytes of a request to spans that are read.
     #[inline]
     pub fn source<'w>(
         &self,
@@ -209,7 +210,7 @@ impl<'k> Requester<'k> {
         Ok(())
     }
 
-    /// What it means for a request that its SGEs can't be read.
+    /// The halt of a request whose SGEs can't be read.
     #[cold]
     fn local_fault(&self, guard: &CopyGuard<'_>, payload: &Payload) -> Halt {
         let domain = Whose::local(sync::load(&self.slot.pd));
@@ -218,18 +219,19 @@ impl<'k> Requester<'k> {
         Halt::Failed(self.engine.policy.imitation.local_fault(any_dead))
     }
 
-    /// The peer's process does not answer. Nobody kicks when it does again: it is tried again soon.
+    /// The peer's process does not answer. It does not reschedule this queue pair when it resumes, so an alarm does,
+    /// soon.
     #[cold]
     pub fn unanswered(&self) -> Halt {
         sync::store(&self.engine.own(self.me.number).unanswered, 1);
         if self.kind == QpType::Rc {
-            // If there can be no alarm, the wait has none either, and fails.
+            // Where no alarm can be set, the wait gets none either, and fails.
             let _ = self.engine.wake_soon(self.me.number);
         }
         Halt::Waits(WaitsFor::Answer)
     }
 
-    /// What it means for a request that the peer takes none.
+    /// The halt of a request that the peer does not take.
     #[cold]
     pub fn halt(&self, why: Unavailable) -> Halt {
         match why {
@@ -240,7 +242,7 @@ impl<'k> Requester<'k> {
         }
     }
 
-    /// Completes the request at a position, which was carried out by itself.
+    /// Completes the request at a position, which was carried out outside a run.
     #[cold]
     pub fn complete(&mut self, request: &SendRequest, position: u64) {
         let end = position.wrapping_add(1);
@@ -251,7 +253,7 @@ impl<'k> Requester<'k> {
         sync::release(&self.slot.send.done, end);
     }
 
-    /// The completion of a request that was carried out, and what it covers up to.
+    /// The completion of a request that was carried out, with the position up to which it covers the send queue.
     #[inline]
     fn sent(&self, request: &SendRequest, end: u64) -> Entry {
         let returned = if request.op.returns_data() { request.payload.len() as u32 } else { 0 };
@@ -260,8 +262,8 @@ impl<'k> Requester<'k> {
         Entry { wc, tag: tag::of_send(end), solicited: false }
     }
 
-    /// The state comes before the completion: who polls the failure finds the queue pair in ERR, or in SQE
-    /// where nobody else is concerned.
+    /// Fails a request. The state changes before the completion is pushed: a program that polls the failure finds the
+    /// queue pair in ERR, or in SQE for the unreliable types.
     #[cold]
     pub fn failed(&mut self, halted: &Halted, status: WcStatus) {
         if self.kind == QpType::Rc || self.engine.policy.imitation.has_no_sqe() {

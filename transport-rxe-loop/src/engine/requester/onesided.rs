@@ -1,30 +1,30 @@
-//! What a request does to memory of the peer by itself: WRITE, READ, FLUSH, the atomics, and the write that
-//! is one. The peer takes no part, and learns only of what it had to refuse.
+//! One-sided operations: WRITE, READ, FLUSH, the atomics and the atomic write. The responder takes no part in them, and
+//! is concerned only by those that it refuses.
 //!
-//! # What is wrong, in the order of judging (Q7)
+//! # Errors, in the order in which they are checked (Q7)
 //!
-//! | what is wrong | initiator | target |
+//! | error | requester | responder |
 //! |---|---|---|
-//! | atomic, atomic write: its pieces are not eight bytes | LOC_LEN, ERR | |
-//! | WRITE, atomic write: a key or a range of its own | LOC_PROT, ERR | |
-//! | the target's queue pair lacks the right, or takes no READ and no atomic | REM_INV_REQ, ERR | ERR |
+//! | atomic, atomic write: the SGEs do not have eight bytes | LOC_LEN, ERR | |
+//! | WRITE, atomic write: a local key or range | LOC_PROT, ERR | |
+//! | the responder's queue pair lacks the right, or accepts no READs and atomics | REM_INV_REQ, ERR | ERR |
 //! | atomic, atomic write: the address is no multiple of eight, whatever the remote key | REM_INV_REQ, ERR | ERR |
 //! | the remote key, its range, or its region's rights | REM_ACCESS, ERR | ERR |
-//! | READ, atomic: a key, a range, or a region of its own without LOCAL_WRITE | LOC_PROT, ERR | |
+//! | READ, atomic: a local key or range, or a region without LOCAL_WRITE | LOC_PROT, ERR | |
 //!
-//! In none of these is any memory changed, but for the last: where the answer of an atomic goes is looked at
-//! when it comes, and the peer's word is changed by then. That an atomic of the wrong size fails before the peer
-//! hears of it is a decision: some cards refuse it so, others carry it out with eight bytes.
+//! None of these changes memory, except the last: an atomic's local SGEs are checked when its result is there, and the
+//! responder's word has changed by then. That an atomic of the wrong size fails before the responder is concerned is a
+//! decision: some adapters refuse it like this, others carry it out with eight bytes.
 //!
-//! # Atomics that are not answered
-//! Where the peer's process does an atomic itself, and does not answer, it may have done it. The request then waits
-//! for that very answer, however often it is tried: it is done once, or not at all. One that fails with RETRY_EXC, or
-//! is flushed, was done at most once; whether it was is not known.
+//! # Unanswered atomics
+//! Where the responder's process carries out an atomic itself and does not answer, it may have carried it out. Each
+//! retry waits for the answer to that one, so it is carried out at most once. Whether one that fails with RETRY_EXC, or
+//! is flushed, was carried out is unknown.
 //!
-//! # Flushing
-//! Bytes are where everybody sees them once they have been moved, and requests are carried out one after the
-//! other: so a FLUSH finds done what it asks for. What is left of it is a fence, and that its rights are
-//! judged. The memory is as persistent as it is: nothing is written back.
+//! # FLUSH
+//! Bytes are visible to all once they have been moved, and requests are carried out one after the other, so what a
+//! FLUSH asks for is already done. It checks its rights and fences. Memory is as persistent as what it lies in: nothing
+//! is written back.
 
 use cq_core::setup::Access;
 use cq_core::wc::WcStatus;
@@ -43,7 +43,7 @@ use crate::memory::sge::{self, Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
 use crate::sync::{self, AtomicU64};
 
-/// Bytes that an atomic is about.
+/// Bytes of an atomic's operand.
 const ATOMIC: u64 = 8;
 
 impl Requester<'_> {
@@ -65,8 +65,7 @@ impl Requester<'_> {
         moved.map_err(|trouble| self.troubled(trouble))
     }
 
-    /// A READ. Requests are carried out one after the other, so every earlier one is done: that is all there
-    /// is to a FENCE.
+    /// A READ. A FENCE needs nothing: requests are carried out one after the other, so all earlier ones are done.
     #[inline]
     pub fn read(
         &mut self,
@@ -110,7 +109,7 @@ impl Requester<'_> {
         Ok(())
     }
 
-    /// A write of eight bytes in one step.
+    /// An atomic write of eight bytes.
     #[cold]
     pub fn atomic_write(
         &mut self,
@@ -137,7 +136,7 @@ impl Requester<'_> {
         Ok(())
     }
 
-    /// Does a step on eight bytes of the peer's, if its keys allow it.
+    /// Carries out an atomic operation on eight bytes of the responder's memory, if its keys allow it.
     fn step(
         &self,
         guard: &CopyGuard<'_>,
@@ -154,13 +153,13 @@ impl Requester<'_> {
         atomics::apply(self.engine.memory, &word, step).map_err(|why| self.not_done(why))
     }
 
-    /// Waits once more for the answer to what was begun.
+    /// Waits again for the answer to an atomic that was begun.
     #[cold]
     fn resume(&self, begun: Begun) -> Result<u64, Halt> {
         asking::resume(self.engine.memory, begun).map_err(|why| self.not_done(why))
     }
 
-    /// What the request at hand, the oldest, has begun when it was tried before. It is the caller's now.
+    /// Takes the atomic that this request, the oldest, began when it was tried before.
     fn begun(&self) -> Option<Begun> {
         begun::take(self.engine, self.me.number)
     }
@@ -192,7 +191,7 @@ impl Requester<'_> {
         Ok(())
     }
 
-    /// Whether the peer's queue pair lets its own do this; as whom that uses its keys.
+    /// Checks that the responder's queue pair grants a right; returns whose keys its peer's requests use.
     #[inline]
     pub fn ask(&mut self, right: Access) -> Result<Whose, Halt> {
         let rights = self.peer.rights().map_err(|why| self.halt(why))?;
@@ -203,7 +202,7 @@ impl Requester<'_> {
         }
     }
 
-    /// The same, of a request that the peer answers with data.
+    /// The same, of a request that returns data.
     #[inline]
     fn ask_for_answer(&mut self, right: Access) -> Result<Whose, Halt> {
         let rights = self.peer.rights().map_err(|why| self.halt(why))?;
@@ -214,7 +213,7 @@ impl Requester<'_> {
         }
     }
 
-    /// Where the peer's answer goes.
+    /// Resolves the local SGEs that the result of a request is written to.
     #[inline]
     fn answer<'w>(
         &self,
@@ -227,7 +226,7 @@ impl Requester<'_> {
         guard.target(to, domain, pieces, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }
 
-    /// What it means for a request that bytes of the peer's can't be moved.
+    /// The halt of a request whose bytes can't be moved in the responder's memory.
     #[cold]
     fn troubled(&self, trouble: Trouble) -> Halt {
         match trouble {
@@ -236,7 +235,7 @@ impl Requester<'_> {
         }
     }
 
-    /// What it means for an atomic that there is no answer.
+    /// The halt of an atomic that was not answered.
     #[cold]
     fn not_done(&self, why: NotDone) -> Halt {
         match why {
@@ -248,7 +247,7 @@ impl Requester<'_> {
         }
     }
 
-    /// The target refuses the request, and fails.
+    /// The responder refuses the request, and goes to ERR.
     #[cold]
     fn refused(&self, status: WcStatus) -> Halt {
         self.peer.refuse(status);
@@ -256,7 +255,7 @@ impl Requester<'_> {
     }
 }
 
-/// Memory of the peer as a piece.
+/// Remote memory as an SGE.
 pub const fn place(remote: RemoteAddr, len: u64) -> Sge {
     Sge { addr: remote.addr, length: len as u32, lkey: remote.rkey }
 }

@@ -1,19 +1,18 @@
-//! What a request does that takes a receive of the peer: SEND, and WRITE with immediate.
+//! Two-sided operations, which take a receive of the responder: SEND, and WRITE with immediate.
 //!
-//! # What is wrong, in the order of judging (Q7)
+//! # Errors, in the order in which they are checked (Q7)
 //!
-//! | what is wrong | initiator | its receive | target |
+//! | error | requester | receive | responder |
 //! |---|---|---|---|
-//! | a key or a range of its own | LOC_PROT, ERR | | |
-//! | WRITE with immediate: the target's queue pair lacks the right | REM_INV_REQ, ERR | | ERR |
+//! | a local key or range | LOC_PROT, ERR | | |
+//! | WRITE with immediate: the responder's queue pair lacks the right | REM_INV_REQ, ERR | | ERR |
 //! | no receive | RNR_RETRY_EXC, ERR | | |
 //! | SEND: the receive is too small | REM_INV_REQ, ERR | LOC_LEN | ERR |
-//! | SEND: a key, a range, or a region of the receive without LOCAL_WRITE | REM_OP, ERR | LOC_PROT | ERR |
-//! | SEND with invalidate: no window of the target's queue pair has that key | | REM_INV_REQ | ERR |
+//! | SEND: a key or range of the receive, or a region without LOCAL_WRITE | REM_OP, ERR | LOC_PROT | ERR |
+//! | SEND with invalidate: no memory window of the responder's queue pair has the key | | REM_INV_REQ | ERR |
 //! | WRITE with immediate: the remote key, its range, or its region's rights | REM_ACCESS, ERR | LOC_ACCESS | ERR |
 //!
-//! A receive that is taken leaves its buffers alone where the bytes go elsewhere: a WRITE's. So its pieces
-//! are not even looked at then.
+//! A WRITE with immediate does not use the buffers of the receive that it takes, so their SGEs are not checked.
 
 use cq_core::setup::{Access, QpType};
 use cq_core::wc::WcStatus;
@@ -31,16 +30,16 @@ use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
 
-/// Why a message did not get into the receive that was there for it.
+/// Why a message was not placed into its receive.
 enum Refusal {
-    /// Both sides fail, and this is how they see it.
+    /// Both sides fail, with these statuses.
     Mismatch { theirs: WcStatus, ours: WcStatus },
-    /// The peer's process does not answer.
+    /// The responder's process does not answer.
     NoAnswer,
 }
 
 impl Refusal {
-    /// What it means that the bytes could not be moved, where it is the memory's fault.
+    /// The refusal for a failed copy; the statuses are those of a memory fault.
     const fn of(trouble: Trouble, theirs: WcStatus, ours: WcStatus) -> Self {
         match trouble {
             Trouble::Fault => Self::Mismatch { theirs, ours },
@@ -60,14 +59,14 @@ impl Requester<'_> {
         imm: Option<[u8; 4]>,
     ) -> Result<(), Halt> {
         let receive = self.next_receive();
-        // It is large, so it stays where it is.
+        // By reference, because a receive is large.
         let receive = receive.as_ref().map_err(|&why| self.halt(why))?;
         let landed = land(guard, self.engine, from, receive);
         self.end(receive, request, from.len(), Took::Send { imm }, landed)
     }
 
-    /// A SEND of `from` that takes the key of a window away from the peer, once the bytes are there. A bad key
-    /// is the peer's trouble alone.
+    /// A SEND of `from` that invalidates a memory window of the responder once the bytes are there. A wrong key fails
+    /// the responder alone.
     #[cold]
     pub fn send_invalidate(
         &mut self,
@@ -89,7 +88,7 @@ impl Requester<'_> {
         self.end(&receive, request, from.len(), Took::SendInvalidate { rkey }, landed)
     }
 
-    /// A WRITE of `from` with immediate data. It takes its receive before its key is judged.
+    /// A WRITE of `from` with immediate data. It takes its receive before its key is checked.
     #[cold]
     pub fn write_imm(
         &mut self,
@@ -109,7 +108,7 @@ impl Requester<'_> {
             Some(()) => copy::copy(self.engine.memory, from, &to, Order::LastWordLast)
                 .map_err(|trouble| Refusal::of(trouble, theirs, ours)),
         };
-        // Of what an unreliable connection drops its peer knows nothing.
+        // An unreliable responder does not learn of what is dropped.
         if self.kind == QpType::Uc && matches!(landed, Err(Refusal::Mismatch { .. })) {
             self.peer.give_back(&receive);
             return Err(Halt::Failed(ours));
@@ -117,14 +116,14 @@ impl Requester<'_> {
         self.end(&receive, request, from.len(), Took::Write { imm }, landed)
     }
 
-    /// The receive that the next message takes.
+    /// The responder's receive that the next message takes.
     #[inline]
     pub fn next_receive(&self) -> Result<Receive, Unavailable> {
         let nth = self.received.len() as u64;
         self.peer.receive(&self.slot.send.ahead, nth)
     }
 
-    /// The message of `len` bytes is in, or not: what its receive says of it.
+    /// Completes or fails the receive of a message of `len` bytes.
     #[inline]
     fn end(
         &mut self,
@@ -137,7 +136,7 @@ impl Requester<'_> {
         match landed {
             Ok(()) => {
                 let solicited = request.flags.contains(SendFlags::SOLICITED);
-                // There is room: it was looked for.
+                // There is room: the run's condition checks it.
                 let _ = self.received.push(self.peer.received(receive, len, took, solicited));
                 Ok(())
             }
@@ -155,7 +154,7 @@ impl Requester<'_> {
     }
 }
 
-/// Puts a message into the receive that was taken for it.
+/// Places a message into the receive that was taken for it.
 #[inline]
 fn land(
     guard: &CopyGuard<'_>,

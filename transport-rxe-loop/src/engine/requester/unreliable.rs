@@ -1,13 +1,12 @@
-//! What an unreliable connection makes of a request that its peer did not take: nothing. Nobody answers on
-//! one, so the request is done once it is under way, whatever becomes of it there.
+//! Errors of the responder on an unreliable connection: they are ignored. Nothing is answered there, so a request has
+//! completed once it is sent, whatever becomes of it.
 
 use cq_core::setup::QpType;
 use cq_core::wc::WcStatus;
 
 use super::Halt;
 
-/// What becomes of a request that was tried in vain: on an unreliable connection it fails only for what is
-/// wrong on this side.
+/// The result of a request that was not carried out: on an unreliable connection only a local error fails it.
 #[cold]
 pub fn forgive(kind: QpType, why: Halt) -> Result<(), Halt> {
     match why {
@@ -18,7 +17,7 @@ pub fn forgive(kind: QpType, why: Halt) -> Result<(), Halt> {
     }
 }
 
-/// Whether only an answer of the peer's, or none, can tell this.
+/// Whether only an answer of the responder, or its absence, can show this error.
 const fn is_the_peers(status: WcStatus) -> bool {
     matches!(
         status,

@@ -1,9 +1,9 @@
-//! An operation as it lies in the queue: a code, and words whose meaning the code says.
+//! The encoding of an operation in the queue: a code, and words whose meaning depends on it.
 //!
 //! | operation | word 2 | word 3, low half | word 3, high half | operands |
 //! |---|---|---|---|---|
 //! | SEND | | immediate data, or the key to invalidate | | |
-//! | SEND of a datagram | queue key, and the number that it goes to | immediate data | the [way](UdAddress) | the flow label, if it has one |
+//! | SEND of a datagram | queue key, and the number of the receiver | immediate data | rest of the [UD address](UdAddress) | the flow label, if it has one |
 //! | WRITE | remote address | remote key | immediate data | |
 //! | READ, atomic write | remote address | remote key | | |
 //! | COMP_SWAP | remote address | remote key | | compare, swap |
@@ -12,14 +12,14 @@
 //! | BIND_MW | address | local key | rights | length, window and new key |
 //! | LOCAL_INV | | the key to invalidate | | |
 //!
-//! Whatever is read from there may have been written by a stranger: any words are an operation.
+//! Another process may have corrupted the words: any words decode to an operation.
 
 use cq_core::setup::Access;
 use cq_core::wr::{Placement, RemoteAddr, Selectivity, SendOp, WindowBind};
 
 use crate::engine::ud_address::UdAddress;
 
-/// Words that an operation may have before its pieces.
+/// Words that an operation may have before its SGEs.
 pub const OPERANDS: usize = 2;
 
 const SEND: u8 = 0;
@@ -64,7 +64,7 @@ impl WireOp {
         self
     }
 
-    /// The same, of a SEND, going this way.
+    /// A SEND to this UD address.
     pub fn along(mut self, way: &UdAddress) -> Self {
         let [to, how] = way.to_words();
         (self.addr, self.high) = (to, how as u32);
@@ -72,7 +72,7 @@ impl WireOp {
         self
     }
 
-    /// `None` for an operation that this device does not know.
+    /// `None` for an operation that the device does not support.
     #[inline]
     pub fn of(op: &SendOp) -> Option<Self> {
         Some(match *op {
