@@ -1,9 +1,8 @@
-//! Faults on demand, inside the device: what a program asks to go wrong with its requests, by a seed.
+//! Faults on request: what a program asks to go wrong with its send requests, by a seed.
 //!
-//! [`Faults`] say what; [`engine`] decides it for each request as its turn comes, and [`carry`] has it happen. Queue pairs have their own dice, thrown under their turns, so that what happens to one does not depend on when
-//! others run.
-//!
-//! Who has no faults pays for a look at one word beside the turn that was taken just before.
+//! [`Faults`] says what; [`plan`] decides for each request, once. `engine/requester/faults` has it happen. Each queue
+//! pair has dice of its own, thrown by the owner of its send queue, so that what happens to one does not depend on when
+//! others run. Without faults a process pays for a look at one word.
 
 mod injected;
 mod parse;

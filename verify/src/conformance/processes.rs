@@ -344,7 +344,7 @@ fn x07_names_that_cannot_be_a_fabrics_are_refused_with_a_reason<D: Device>() {
         ("../a", "starts with a dot"),
         ("a\0b", "'\\0'"),
         ("ä", "'ä'"),
-        ("a.mem.1.2", "which files beside a fabric have"),
+        ("a.mem.1.2", "reserved for a fabric's other files"),
     ];
     for (name, reason) in names {
         let said = refused(name);

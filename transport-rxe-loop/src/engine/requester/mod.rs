@@ -1,7 +1,7 @@
 //! The requester: carries out the requests of a queue pair, one after the other, and completes them on both sides. The
-//! operations are in [`twosided`](crate::engine::requester::twosided),
-//! [`onesided`](crate::engine::requester::onesided), [`local`](crate::engine::requester::local) and
-//! [`datagram`](crate::engine::requester::datagram).
+//! operations are in [`twosided`],
+//! [`onesided`], [`local`] and
+//! [`datagram`].
 
 mod datagram;
 pub mod faults;
