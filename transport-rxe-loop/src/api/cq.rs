@@ -62,7 +62,7 @@ impl Queue {
         let (place, extent) = allocate(engine, promised)?;
         let cqs = engine.completions.cqs();
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
-        let (index, generation) = cqs.claim(engine.shm.place()).ok_or(full)?;
+        let (index, generation) = cqs.claim(engine.shm.attachment()).ok_or(full)?;
         let queue = Self { engine, index, extent: Mutex::new(extent) };
         let _guard = complete::lock(engine, index)?;
         let like_rxe = engine.policy.imitation.has_queues_like_rxe();
@@ -84,7 +84,7 @@ impl Drop for Queue {
                 return mine.leave();
             }
         }
-        slot.life().end(self.engine.shm.place());
+        slot.life().end(self.engine.shm.attachment());
     }
 }
 

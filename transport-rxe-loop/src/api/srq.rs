@@ -109,7 +109,7 @@ impl Shared {
         let (ring_at, slots_at) = (extent.offset(), extent.offset() + shape.bytes() as u32);
         let srqs = engine.srqs();
         let full = CreateError::TableFull { what: Limit::SharedReceiveQueues, max: srqs.len() };
-        let (index, generation) = srqs.claim(engine.shm.place()).ok_or(full)?;
+        let (index, generation) = srqs.claim(engine.shm.attachment()).ok_or(full)?;
         let number = identity::number_of(srqs, index, generation);
         let (slot, none) = (srqs.at(index), CreateError::NoMemory { bytes });
         let ring = shape.ring(engine.shm, ring_at).ok_or(none)?;
@@ -168,7 +168,7 @@ impl Drop for Shared {
         // Before its number is cleared: an event that is being taken reads it.
         self.domain.events().detach(Source::Srq(self.number));
         sync::release(&self.slot.number, 0);
-        self.slot.life().end(self.engine.shm.place());
+        self.slot.life().end(self.engine.shm.attachment());
     }
 }
 

@@ -138,7 +138,7 @@ impl EventChannel {
         }
         let channels = &completions.channels;
         let full = CreateError::TableFull { what: Limit::Channels, max: channels.len() };
-        let (index, generation) = channels.claim(completions.shm.place()).ok_or(full)?;
+        let (index, generation) = channels.claim(completions.shm.attachment()).ok_or(full)?;
         events(completions, index).begin();
         sync::store(&completions.channel(index).unsignaled, 0);
         match fifo::make(&completions.shm.path().bell(index)) {
@@ -148,7 +148,7 @@ impl EventChannel {
                 Ok(Self { completions, index, fd, collected: Mutex::default() })
             }
             Err(errno) => {
-                completions.channel(index).life().end(completions.shm.place());
+                completions.channel(index).life().end(completions.shm.attachment());
                 Err(CreateError::NoDescriptor { errno: errno.raw_os_error() })
             }
         }
@@ -236,7 +236,7 @@ impl Drop for EventChannel {
         }
         self.completions.fifos.forget(self.index);
         remove(self.completions, self.index);
-        self.completions.channel(self.index).life().end(self.completions.shm.place());
+        self.completions.channel(self.index).life().end(self.completions.shm.attachment());
     }
 }
 
@@ -300,20 +300,20 @@ pub fn remark(completions: &'static Completions) {
 /// owner's service thread does it.
 fn ring(completions: &'static Completions, index: u32, unwritten: Unwritten) {
     let channel = completions.channel(index);
-    let Some((place, generation)) = channel.life().holder() else { return };
+    let Some((attachment, generation)) = channel.life().holder() else { return };
     if completions.fifos.fill(index, generation, || fifo::open(&completions.shm.path().bell(index)))
     {
         steps::done(Step::Written);
         events(completions, index).written(unwritten);
     } else {
         sync::release(&channel.unsignaled, 1);
-        completions.shm.call(place);
+        completions.shm.call(attachment);
     }
 }
 
 /// Signals the channels of this process that another one could not signal.
 pub fn signal_unsignaled(completions: &'static Completions) {
-    for (index, channel) in completions.channels.all_of(completions.shm.place()) {
+    for (index, channel) in completions.channels.all_of(completions.shm.attachment()) {
         if sync::swap_if(&channel.unsignaled, 1, 0).is_ok() {
             let Some((_, generation)) = channel.life().holder() else { continue };
             completions

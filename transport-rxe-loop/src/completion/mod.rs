@@ -28,7 +28,7 @@ use self::overran::Overran;
 use self::queue::CqSlot;
 use crate::memory::Memory;
 use crate::protocol::channel::EventNode;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
 use crate::shm::owners::Owners;
@@ -151,11 +151,11 @@ impl Owners for &'static Completions {
         true
     }
 
-    fn free(&self, place: u16) {
-        for (index, slot) in self.channels.all_of(place) {
+    fn free(&self, attachment: AttachmentId) {
+        for (index, slot) in self.channels.all_of(attachment) {
             channel::remove(self, index);
             steps::done(Step::Swept);
-            slot.life().end(place);
+            slot.life().end(attachment);
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn act(completions: &'static Completions, index: u32, alert: Alert) {
         Alert::Raise => channel::raise(completions, Source::Completion(index), || true),
         Alert::Call => {
             steps::done(Step::Held);
-            if let Some(owner) = completions.cq(index).life().place() {
+            if let Some(owner) = completions.cq(index).life().attachment() {
                 completions.shm.call(owner);
             }
         }
@@ -60,7 +60,7 @@ pub fn look_at_all(completions: &'static Completions, requests: impl Requests) -
 /// The same, of the queue at `index`.
 pub fn look(completions: &'static Completions, index: u32, requests: impl Requests) -> Option<u64> {
     let slot = completions.cq(index);
-    if slot.life().place() != Some(completions.shm.place()) {
+    if slot.life().attachment() != Some(completions.shm.attachment()) {
         return None;
     }
     match slot.moderation.alarm() {

@@ -69,7 +69,7 @@ impl Alarms {
     pub fn wake_at(&self, index: u32, deadline: u64) -> io::Result<()> {
         self.shm.thread().start()?;
         if self.lock().set_alarm(index, deadline) {
-            self.shm.call(self.shm.place());
+            self.shm.call(self.shm.attachment());
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ impl Alarms {
     pub fn hand_over(&self, index: u32) -> io::Result<()> {
         self.shm.thread().start()?;
         self.lock().add_busy(index);
-        self.shm.call(self.shm.place());
+        self.shm.call(self.shm.attachment());
         Ok(())
     }
 

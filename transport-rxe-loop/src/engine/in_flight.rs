@@ -53,7 +53,7 @@ pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Gu
             return Err(Stuck);
         }
         // Its process may still be writing to a receive what the dead one had asked for, or be about to.
-        if let Some(owner) = slot.life().place() {
+        if let Some(owner) = slot.life().attachment() {
             copier::give_up_for_the_dead(engine.memory, owner);
         }
         sync::store(&slot.unsettled, 0);
@@ -104,8 +104,10 @@ fn outwait_other(
     patience: &mut Patience,
 ) -> bool {
     let slot = engine.qp(number);
-    let is_others = || slot.life().place().is_some_and(|place| place != engine.shm.place());
-    let is_alive = || slot.life().place().is_some_and(|place| engine.shm.is_alive(place));
+    let is_others =
+        || slot.life().attachment().is_some_and(|attachment| attachment != engine.shm.attachment());
+    let is_alive =
+        || slot.life().attachment().is_some_and(|attachment| engine.shm.is_alive(attachment));
     if !is_others() {
         return true;
     }
@@ -165,7 +167,8 @@ pub fn is_open_for(engine: &'static Engine, index: u32) -> bool {
     let number = sync::load(engine.dest(index));
     let slot = engine.qp(number);
     let is_its_peer = || engine.qps.index(sync::load(engine.dest(number))) == index;
-    let is_alive = || slot.life().place().is_some_and(|place| engine.shm.is_alive(place));
+    let is_alive =
+        || slot.life().attachment().is_some_and(|attachment| engine.shm.is_alive(attachment));
     Shut::after_change().is_open(&slot.send.copying) && is_its_peer() && is_alive()
 }
 

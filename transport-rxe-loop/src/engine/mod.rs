@@ -139,7 +139,7 @@ impl Engine {
     /// Whether this process owns the queue pair at an index, or with a number, and runs it.
     #[inline]
     pub fn is_mine(&self, number: u32) -> bool {
-        self.qp(number).life().place() == Some(self.shm.place())
+        self.qp(number).life().attachment() == Some(self.shm.attachment())
     }
 
     /// This process' private state of the queue pair at an index, or with a number.

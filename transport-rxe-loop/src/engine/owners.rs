@@ -3,7 +3,7 @@
 use super::entry::QpSlot;
 use super::{Engine, complete, identity, in_flight, remote_requests, shared_receives};
 use crate::completion::channel::{QP_EVENTS, Source};
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::steps::{self, Step};
 use crate::shm::owners::Owners;
 use crate::shm::table::Entry;
@@ -40,7 +40,7 @@ impl Owners for QueuePairs {
     fn expel(&self, dead: Owner) -> bool {
         let engine = self.0;
         let mut is_quiet = true;
-        for (index, slot) in engine.qps.all_of(dead.place()) {
+        for (index, slot) in engine.qps.all_of(dead.attachment()) {
             let number = identity::read(slot).number;
             if !engine.shm.others().any(|other| other == dead) {
                 return false;
@@ -54,14 +54,14 @@ impl Owners for QueuePairs {
         is_quiet
     }
 
-    fn free(&self, place: u16) {
-        for (index, slot) in self.0.qps.all_of(place) {
+    fn free(&self, attachment: AttachmentId) {
+        for (index, slot) in self.0.qps.all_of(attachment) {
             (0..QP_EVENTS as u32)
                 .for_each(|kind| self.0.completions.forget(Source::Qp(index, kind)));
             forget(slot);
             sync::store(self.0.dest(index), 0);
             steps::done(Step::Swept);
-            slot.life().end(place);
+            slot.life().end(attachment);
         }
     }
 }
@@ -84,15 +84,15 @@ impl Owners for SharedReceiveQueues {
 
     /// After its queue pairs have lost their numbers: what the dead process had taken is given back.
     fn expel(&self, dead: Owner) -> bool {
-        shared_receives::sweep(self.0, dead.place())
+        shared_receives::sweep(self.0, dead.attachment())
     }
 
-    fn free(&self, place: u16) {
-        for (index, slot) in self.0.srqs.all_of(place) {
+    fn free(&self, attachment: AttachmentId) {
+        for (index, slot) in self.0.srqs.all_of(attachment) {
             sync::release(&slot.number, 0);
             self.0.completions.forget(Source::Srq(index));
             steps::done(Step::Swept);
-            slot.life().end(place);
+            slot.life().end(attachment);
         }
     }
 }
@@ -113,13 +113,13 @@ impl Owners for CompletionQueues {
         true
     }
 
-    fn free(&self, place: u16) {
-        for (index, slot) in self.0.completions.cqs().all_of(place) {
+    fn free(&self, attachment: AttachmentId) {
+        for (index, slot) in self.0.completions.cqs().all_of(attachment) {
             slot.fanin.end();
             self.0.completions.forget(Source::Completion(index));
             self.0.completions.forget(Source::Overrun(index));
             steps::done(Step::Swept);
-            slot.life().end(place);
+            slot.life().end(attachment);
         }
     }
 }
@@ -128,9 +128,9 @@ impl Owners for RemoteRequests {
     /// Every queue pair is run: who is connected to one of the dead finds that it is gone, and what the dead was to have run
     /// is.
     fn expel(&self, dead: Owner) -> bool {
-        remote_requests::leave_all(self.0, dead.place());
+        remote_requests::leave_all(self.0, dead.attachment());
         true
     }
 
-    fn free(&self, _: u16) {}
+    fn free(&self, _: AttachmentId) {}
 }

@@ -93,7 +93,7 @@ impl Place {
         let send_ring = sends.ring(engine.shm, at).ok_or(none)?;
         let recv_ring = recvs.ring(engine.shm, recvs_at).ok_or(none)?;
         let full = CreateError::TableFull { what: Limit::QueuePairs, max: engine.qps.len() };
-        let (index, generation) = engine.qps.claim(engine.shm.place()).ok_or(full)?;
+        let (index, generation) = engine.qps.claim(engine.shm.attachment()).ok_or(full)?;
         let number = identity::number_of(&engine.qps, index, generation);
         let slot = engine.qp(index);
         sends.record(&slot.send_ring, at);
@@ -192,7 +192,7 @@ impl Deferred {
     fn end(self) {
         let slot = self.engine.qp(self.number);
         empty(self.engine, slot);
-        slot.life().end(self.engine.shm.place());
+        slot.life().end(self.engine.shm.attachment());
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`requests`](crate::protocol::requests).
 
 use super::Engine;
+use crate::protocol::lock::AttachmentId;
 use crate::protocol::requests::Requests;
 use crate::shm::table::Entry;
 
@@ -10,12 +11,12 @@ use crate::shm::table::Entry;
 #[cold]
 pub fn leave(engine: &'static Engine, number: u32) {
     let qps = &engine.qps;
-    let Some(place) = qps.at(number).life().place() else { return };
+    let Some(attachment) = qps.at(number).life().attachment() else { return };
     requests(engine).leave(qps.index(number));
-    if place == engine.shm.place() {
+    if attachment == engine.shm.attachment() {
         engine.noted.set();
     } else {
-        engine.shm.call(place);
+        engine.shm.call(attachment);
     }
 }
 
@@ -25,15 +26,15 @@ const fn requests(engine: &'static Engine) -> Requests<'static> {
 
 /// Has every queue pair run by its process, except those of the process with table entry `dead`.
 #[cold]
-pub fn leave_all(engine: &'static Engine, dead: u16) {
+pub fn leave_all(engine: &'static Engine, dead: AttachmentId) {
     for (index, slot) in (0..).zip(engine.qps.all()) {
-        if slot.life().place().is_some_and(|place| place != dead) {
+        if slot.life().attachment().is_some_and(|attachment| attachment != dead) {
             requests(engine).leave(index);
         }
     }
     // In this process, too, no other thread need look on its own.
-    engine.shm.call(engine.shm.place());
-    engine.shm.others().for_each(|other| engine.shm.call(other.place()));
+    engine.shm.call(engine.shm.attachment());
+    engine.shm.others().for_each(|other| engine.shm.call(other.attachment()));
 }
 
 /// Whether this process may have left requests for itself since the last call. Clears that.
@@ -46,7 +47,12 @@ pub fn any(engine: &'static Engine) -> bool {
 #[cold]
 pub fn take(engine: &'static Engine, mut each: impl FnMut(u32)) {
     let qps = &engine.qps;
-    let mine = |index| qps.at(index).life().place().is_none_or(|place| place == engine.shm.place());
+    let mine = |index| {
+        qps.at(index)
+            .life()
+            .attachment()
+            .is_none_or(|attachment| attachment == engine.shm.attachment())
+    };
     requests(engine).take(mine, |index| {
         // Its entry may be another process' by now, and the request meant for that one.
         if engine.is_mine(index) {

@@ -195,8 +195,8 @@ impl Responder {
     /// once a receive is taken, or under the lock by which receives are taken, if none is given back without it.
     #[inline]
     fn has_nothing_abandoned(&self) -> Result<(), Unavailable> {
-        match self.slot.life().place() {
-            Some(place) if copier::has_abandoned(self.engine.memory, place) => {
+        match self.slot.life().attachment() {
+            Some(attachment) if copier::has_abandoned(self.engine.memory, attachment) => {
                 Err(Unavailable::Stuck)
             }
             _ => Ok(()),

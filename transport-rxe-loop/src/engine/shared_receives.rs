@@ -3,6 +3,7 @@
 //!
 //! Nothing here is called under the lock of a completion queue, and no other lock is taken under a pool's.
 
+use crate::protocol::lock::AttachmentId;
 use std::time::{Duration, Instant};
 
 use super::entry::SrqSlot;
@@ -49,11 +50,11 @@ pub fn take(
         // The queue can't be destroyed while a request for the queue pair may be in flight.
         let (slot, queue) = numbered(engine, srq).ok_or(Unavailable::Gone)?;
         let ring = Ring::of(engine.shm, &slot.ring).ok_or(Unavailable::Gone)?;
-        let taken = queue.take_or_starve(engine.shm.place(), target);
+        let taken = queue.take_or_starve(engine.shm.attachment(), target);
         (taken.ok_or(Unavailable::NoReceive)?, ring)
     };
     if taken.reached_limit() {
-        tell_limit(engine, srq, engine.shm.place());
+        tell_limit(engine, srq, engine.shm.attachment());
     }
     if let Err(why) = may() {
         give_back(engine, srq, &taken);
@@ -63,7 +64,7 @@ pub fn take(
 }
 
 #[cold]
-fn tell_limit(engine: &'static Engine, srq: u32, debtor: u16) {
+fn tell_limit(engine: &'static Engine, srq: u32, debtor: AttachmentId) {
     events::report_limit(engine, srq);
     // If this process dies before this, a survivor reports the limit again.
     engine.srq(srq).pool.told(debtor);
@@ -124,7 +125,7 @@ pub fn outwait(engine: &'static Engine, srq: u32, target: u32) -> Result<(), Stu
     while let Some(taken) = queue.taken().find(|taken| taken.target() == target) {
         let is_late = patience.is_over_for_now();
         if is_late && patience.is_over() {
-            if taken.by() != engine.shm.place() {
+            if taken.by() != engine.shm.attachment() {
                 return Err(Stuck);
             }
             // The mark was corrupted by another process.
@@ -151,7 +152,7 @@ fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Re
         return Err(Stuck);
     }
     // The owner may still be writing to it for the dead process, or be about to.
-    if let Some(owner) = slot.life().place() {
+    if let Some(owner) = slot.life().attachment() {
         copier::give_up_for_the_dead(engine.memory, owner);
     }
     give_back(engine, sync::load(&slot.number), taken);
@@ -161,10 +162,10 @@ fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Re
 
 /// Gives back what the dead process with this table entry had taken; its queue pairs have lost their numbers. False
 /// while other processes use its shared receive queues, or where a lock can't be had.
-pub fn sweep(engine: &'static Engine, dead: u16) -> bool {
+pub fn sweep(engine: &'static Engine, dead: AttachmentId) -> bool {
     let mut is_quiet = true;
     for slot in engine.srqs.all() {
-        let Some(owner) = slot.life().place() else { continue };
+        let Some(owner) = slot.life().attachment() else { continue };
         let Some(queue) = queue(engine, slot) else { continue };
         if engine.shm.is_alive(dead) {
             // The entry is another process' by now.
@@ -193,7 +194,7 @@ pub fn sweep(engine: &'static Engine, dead: u16) -> bool {
 
 /// Reports the limit for a dead process that had reached it, unless another survivor has; false if the lock can't be
 /// had.
-fn pays(engine: &'static Engine, slot: &SrqSlot, dead: u16) -> bool {
+fn pays(engine: &'static Engine, slot: &SrqSlot, dead: AttachmentId) -> bool {
     let Ok(_guard) = engine.memory.lock(slot.pool.lock(), || {}) else { return false };
     if slot.pool.owes() == Some(dead) {
         tell_limit(engine, sync::load(&slot.number), dead);

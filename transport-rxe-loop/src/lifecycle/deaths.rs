@@ -29,7 +29,7 @@ pub fn look(device: &Device) -> bool {
 
 /// The same, of processes that have parts of these tables.
 pub fn look_at(shm: &Shm, tables: &[&dyn Owners]) -> bool {
-    let is_left = |other: &Owner| shm.is_alive(other.place()) || !after(shm, tables, *other);
+    let is_left = |other: &Owner| shm.is_alive(other.attachment()) || !after(shm, tables, *other);
     shm.others().filter(is_left).count() != 0
 }
 
@@ -42,7 +42,7 @@ fn after(shm: &Shm, tables: &[&dyn Owners], dead: Owner) -> bool {
     // Somebody else may have been quicker, and its place may be another's, who lives.
     let is_left = shm.others().any(|other| other == dead);
     if is_left && is_quiet {
-        tables.iter().for_each(|table| table.free(dead.place()));
+        tables.iter().for_each(|table| table.free(dead.attachment()));
         shm.free(dead);
     }
     is_quiet

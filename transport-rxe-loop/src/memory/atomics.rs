@@ -40,12 +40,12 @@ fn step_far(
     let at = Target::of_far(far, piece);
     let paths = &memory.paths;
     loop {
-        let process = match paths.of(memory, far.place) {
+        let process = match paths.of(memory, far.attachment) {
             AccessPath::None => return Err(Trouble::NoAnswer.into()),
             // An abandoned request in flight there may write to the same memory; the service carries this one out
             // after it.
             AccessPath::Direct(process)
-                if !is_mapped && !copier::has_abandoned(memory, far.place) =>
+                if !is_mapped && !copier::has_abandoned(memory, far.attachment) =>
             {
                 process
             }
@@ -57,7 +57,7 @@ fn step_far(
         drop(guard);
         match outcome {
             Ok(held) => return Ok(held),
-            Err(errno) => paths.learn(memory, far.place, process, errno)?,
+            Err(errno) => paths.learn(memory, far.attachment, process, errno)?,
         }
     }
 }

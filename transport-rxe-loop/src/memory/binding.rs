@@ -19,6 +19,7 @@
 //! queue pair that is connected to itself does not wait. SEND_WITH_INV does not wait: the peer itself sends it, after
 //! it has completed all earlier requests.
 
+use crate::protocol::lock::AttachmentId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -72,7 +73,7 @@ impl Window {
 
     /// Binds it, with the key of the entry.
     fn open(&mut self, memory: &'static Memory, entry: &RegionEntry) {
-        let (index, holder) = (self.key >> 8, (memory.shm.place(), self.generation));
+        let (index, holder) = (self.key >> 8, (memory.shm.attachment(), self.generation));
         // The entry may still be set, where a peer invalidated the key or the region was deregistered.
         erase(memory, index);
         entry.write(memory.own(index), holder);
@@ -233,10 +234,10 @@ impl Closing {
 
 /// Invalidates the key of a window that is bound to a queue pair of another process, with this attachment index.
 /// False if no window bound to it has this key.
-pub fn take_from(memory: &Memory, place: Option<u16>, qp: u32, rkey: u32) -> bool {
+pub fn take_from(memory: &Memory, attachment: Option<AttachmentId>, qp: u32, rkey: u32) -> bool {
     let slot = memory.mr(rkey >> 8);
-    let found =
-        RegionEntry::read_sealed(slot, rkey).filter(|(_, (owner, _), _)| Some(*owner) == place);
+    let found = RegionEntry::read_sealed(slot, rkey)
+        .filter(|(_, (owner, _), _)| Some(*owner) == attachment);
     let is_its = found
         .and_then(|(entry, ..)| entry.bound)
         .is_some_and(|bound| bound.qp == qp && bound.is_in(memory.mr(bound.region >> 8)));

@@ -25,6 +25,7 @@
 
 pub mod asking;
 
+use crate::protocol::lock::AttachmentId;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -108,12 +109,12 @@ impl Copier {
     /// The stages that this process may use, each with the number of its threads that use it.
     fn mine(&self, memory: &'static Memory) -> impl Iterator<Item = (Stage, &AtomicU32)> {
         let stages = &memory.stages;
-        stages.of(memory.shm.place()).chain(stages.large()).zip(&self.in_use)
+        stages.of(memory.shm.attachment()).chain(stages.large()).zip(&self.in_use)
     }
 
     /// Changes whenever a stage of this process does.
     fn rounds(memory: &'static Memory) -> [Option<Seen>; OWN] {
-        let mut own = memory.stages.of(memory.shm.place());
+        let mut own = memory.stages.of(memory.shm.attachment());
         [(); OWN].map(|()| own.next().map(|stage| stage.head.word.seen()))
     }
 }
@@ -126,11 +127,11 @@ impl fmt::Debug for Copier {
 
 /// Has a request of a process be in flight until the returned closure is called.
 #[cfg(test)]
-pub fn carry_out_for(memory: &'static Memory, asker: u16) -> impl FnOnce() {
+pub fn carry_out_for(memory: &'static Memory, asker: AttachmentId) -> impl FnOnce() {
     let serving = memory.copier().serving();
     let word = &memory.stages.of(asker).next().unwrap().head.word;
-    word.ask(word.claim(asker, memory.shm.place()).unwrap()).unwrap();
-    let seen = word.serve(memory.shm.place()).unwrap();
+    word.ask(word.claim(asker, memory.shm.attachment()).unwrap()).unwrap();
+    let seen = word.serve(memory.shm.attachment()).unwrap();
     move || {
         word.answer(seen);
         drop(serving);
@@ -147,7 +148,8 @@ pub fn outwait_given_up(memory: &'static Memory) {
     let askers = askers.filter(|&asker| !memory.shm.is_alive(asker));
     for stage in askers.flat_map(|asker| stages.of(asker)).chain(stages.large()) {
         let (word, seen) = (&stage.head.word, stage.head.word.seen());
-        let is_asked = seen.state() == Some(State::Asked) && seen.asked() == memory.shm.place();
+        let is_asked =
+            seen.state() == Some(State::Asked) && seen.asked() == memory.shm.attachment();
         if is_asked && !memory.shm.is_alive(seen.asker()) {
             word.cancel(seen);
         }
@@ -155,7 +157,7 @@ pub fn outwait_given_up(memory: &'static Memory) {
 }
 
 fn this(memory: &'static Memory) -> Option<&'static CopierEntry> {
-    memory.copiers.get(usize::from(memory.shm.place()))
+    memory.copiers.get(memory.shm.attachment().index())
 }
 
 /// Serves the requests of other processes.
@@ -191,18 +193,18 @@ fn serve_all(memory: &'static Memory, rounds: usize) {
     }
     if let Some(process) = this(memory).filter(|_| more) {
         // The process that was found last may have asked through one of them: search them at the next call.
-        process.askers.add(memory.shm.place());
-        memory.shm.call(memory.shm.place());
+        process.askers.add(memory.shm.attachment());
+        memory.shm.call(memory.shm.attachment());
     }
 }
 
 /// Whether an abandoned request may be in flight at a process, and write to its receives. To be checked after a
 /// receive was taken, or right before.
 #[inline]
-pub fn has_abandoned(memory: &'static Memory, place: u16) -> bool {
-    let process = memory.copiers.get(usize::from(place));
+pub fn has_abandoned(memory: &'static Memory, attachment: AttachmentId) -> bool {
+    let process = memory.copiers.get(attachment.index());
     process.is_some_and(|process| process.abandoned.is_marked())
-        && !(place == memory.shm.place() && is_idle(memory))
+        && !(attachment == memory.shm.attachment() && is_idle(memory))
 }
 
 /// Whether this process has nothing in flight for others, and so nothing abandoned.
@@ -224,10 +226,10 @@ fn clear_abandoned(memory: &'static Memory) {
 
 /// Marks that an abandoned request may be in flight at a process.
 #[cold]
-fn mark_abandoned(memory: &'static Memory, place: u16) {
-    if let Some(process) = memory.copiers.get(usize::from(place)) {
+fn mark_abandoned(memory: &'static Memory, attachment: AttachmentId) {
+    if let Some(process) = memory.copiers.get(attachment.index()) {
         process.abandoned.mark();
-        memory.shm.call(place);
+        memory.shm.call(attachment);
     }
 }
 
@@ -254,7 +256,7 @@ fn serve_askers(memory: &'static Memory) -> bool {
 
 /// Serves a stage; false if it holds no request for this process.
 fn serve_one(memory: &'static Memory, stage: Stage) -> bool {
-    let Some(serving) = stage.head.word.serve(memory.shm.place()) else { return false };
+    let Some(serving) = stage.head.word.serve(memory.shm.attachment()) else { return false };
     let (outcome, held) = carry_out(memory, stage);
     steps::done(steps::Step::Served);
     stage.head.answer(outcome, held);
@@ -311,15 +313,15 @@ fn atomic_here(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> (Out
 }
 
 /// Releases the stages of a dead process.
-pub fn sweep(memory: &'static Memory, dead: u16) {
+pub fn sweep(memory: &'static Memory, dead: AttachmentId) {
     let stages = memory.stages.all();
     let in_flight_at = stages.filter_map(|stage| stage.head.word.sweep(dead));
-    in_flight_at.for_each(|place| mark_abandoned(memory, place));
+    in_flight_at.for_each(|attachment| mark_abandoned(memory, attachment));
 }
 
 /// Gives up the requests of dead processes to this owner, before the receives that they had taken from it are freed.
 #[cold]
-pub fn give_up_for_the_dead(memory: &'static Memory, owner: u16) {
+pub fn give_up_for_the_dead(memory: &'static Memory, owner: AttachmentId) {
     for stage in memory.stages.all() {
         let seen = stage.head.word.seen();
         let is_asked = seen.state().is_some() && seen.asked() == owner;
@@ -336,12 +338,12 @@ pub fn tidy(memory: &'static Memory) {
     for (stage, in_use) in copier.mine(memory) {
         let seen = stage.head.word.seen();
         // A thread that claims a stage is counted before the claim, and until it has given the stage up.
-        if seen.asker() == memory.shm.place() && sync::acquire(in_use) == 0 {
+        if seen.asker() == memory.shm.attachment() && sync::acquire(in_use) == 0 {
             give_up(memory, stage, seen);
         }
     }
     // The mutex is held, so no thread of this process serves.
-    memory.stages.all().for_each(|stage| stage.head.word.free_orphan(memory.shm.place()));
+    memory.stages.all().for_each(|stage| stage.head.word.free_orphan(memory.shm.attachment()));
 }
 
 #[cfg(test)]

@@ -76,13 +76,13 @@ impl Transfer<'_> {
 
     /// Moves bytes to or from another process.
     fn carry(&self, range: Range<usize>, len: usize) -> Result<(), Trouble> {
-        let place = self.far.place;
+        let attachment = self.far.attachment;
         let paths = &self.memory.paths;
         loop {
-            let process = match paths.of(self.memory, place) {
+            let process = match paths.of(self.memory, attachment) {
                 // An abandoned request in flight there may write to the same memory; the service carries this one out
                 // after it.
-                AccessPath::Direct(process) if !copier::has_abandoned(self.memory, place) => {
+                AccessPath::Direct(process) if !copier::has_abandoned(self.memory, attachment) => {
                     process
                 }
                 AccessPath::Direct(_) | AccessPath::Service => {
@@ -93,7 +93,7 @@ impl Transfer<'_> {
             let late = self.late(range.clone(), len);
             match remote::copy(process, self.from, self.to, range.clone(), late) {
                 Ok(()) => return Ok(()),
-                Err(errno) => paths.learn(self.memory, place, process, errno)?,
+                Err(errno) => paths.learn(self.memory, attachment, process, errno)?,
             }
         }
     }

@@ -13,6 +13,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::protocol::lock::AttachmentId;
 use std::cell::OnceCell;
 
 use cq_core::setup::Access;
@@ -43,7 +44,7 @@ enum At {
     /// Mapped here: this process' own memory, or a file that every process can map.
     Here(usize, Kind),
     /// Not mapped here: another process' private memory, or a file of its that could not be mapped.
-    Far(u16, Kind),
+    Far(AttachmentId, Kind),
 }
 
 /// An aligned 8-byte word for an atomic.
@@ -141,8 +142,8 @@ impl<'a> CopyGuard<'a> {
                 Some(if kind == Kind::Fabric { Word::Mapped(word) } else { Word::Own(word) })
             }
             At::Here(..) => None,
-            At::Far(place, kind) => {
-                let far = Far { place, whose, needs };
+            At::Far(attachment, kind) => {
+                let far = Far { attachment, whose, needs };
                 let piece = Span::far(at.addr as usize, LEN, at.rkey);
                 Some(Word::Far { far, piece, is_mapped: kind == Kind::Fabric })
             }
@@ -197,8 +198,8 @@ impl<'a> CopyGuard<'a> {
             // SAFETY: the range is inside the mapping of a region whose key is valid; it stays mapped until this
             // guard is closed, which holds the visit that found it.
             At::Here(addr, _) => unsafe { pieces.push(addr, len) },
-            At::Far(place, _) => {
-                let far = Far { place, whose, needs };
+            At::Far(attachment, _) => {
+                let far = Far { attachment, whose, needs };
                 return pieces.push_far(far, addr as usize, len, lkey).then_some(());
             }
         }
@@ -271,7 +272,7 @@ impl<'a> CopyGuard<'a> {
         };
         Some(match &region.memory {
             Some(memory) => At::Here(memory.addr() + offset as usize, region.facts.kind),
-            None => At::Far(region.place, region.facts.kind),
+            None => At::Far(region.attachment, region.facts.kind),
         })
     }
 

@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::protocol::lock::AttachmentId;
 use std::fmt;
 use std::mem;
 use std::ptr::null_mut;
@@ -27,7 +28,7 @@ use crate::sync::{self, AtomicPtr};
 pub struct Record {
     pub facts: RegionEntry,
     /// The attachment index of its process.
-    pub place: u16,
+    pub attachment: AttachmentId,
     seal: u64,
     /// Its file, if it has one that could be mapped. Otherwise its bytes are accessed in its owner's process, like
     /// private memory.
@@ -44,7 +45,7 @@ impl Record {
     /// Whether it is the region that a window is bound to.
     pub fn is_behind(&self, window: &Self, bound: &Bound) -> bool {
         let (mine, its) = (&self.facts, &window.facts);
-        let is_its = (self.place, mine.domain) == (window.place, its.domain);
+        let is_its = (self.attachment, mine.domain) == (window.attachment, its.domain);
         is_its && self.seal == bound.seal && mine.bound.is_none()
     }
 }
@@ -110,7 +111,7 @@ impl Foreign {
         let index = memory.mrs.index(key >> 8);
         let mut known = self.lock();
         let (facts, (process, generation), seal) = RegionEntry::read_sealed(memory.mr(index), key)?;
-        if process == memory.shm.place() {
+        if process == memory.shm.attachment() {
             // Keys of this process are resolved by its private entries.
             return None;
         }
@@ -126,7 +127,7 @@ impl Foreign {
             }
             _ => None,
         };
-        let record = Box::into_raw(Box::new(Record { facts, place: process, seal, memory }));
+        let record = Box::into_raw(Box::new(Record { facts, attachment: process, seal, memory }));
         if learned.is_null() {
             known.places.push(index);
         }

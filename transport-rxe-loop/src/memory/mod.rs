@@ -36,7 +36,7 @@ use self::paths::AccessPaths;
 use self::region::{MrSlot, RegionEntry};
 use self::stage::Stages;
 use crate::error::Stuck;
-use crate::protocol::lock::{Lock, Owner};
+use crate::protocol::lock::{AttachmentId, Lock, Owner};
 use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
 use crate::shm::lock::Guard;
@@ -95,7 +95,7 @@ impl Memory {
         let own = Box::leak(Box::new(Mapping::new(regions * size_of::<MrSlot>())?));
         let own = own.slice(0, regions).ok_or(Errno::NOMEM)?;
         remote::allow();
-        if let Some(mine) = copiers.get(usize::from(shm.place())) {
+        if let Some(mine) = copiers.get(shm.attachment().index()) {
             mine.abandoned.clear();
         }
         let (foreign, copier) = (Foreign::new(), Copier::new());
@@ -185,7 +185,7 @@ impl Memory {
     pub fn next_domain(&self) -> Option<u32> {
         // In a forked child the mutex may stay locked for ever: a thread of the parent may have held it.
         let number = self.shm.is_ours().then(|| self.domains.take())??;
-        Some((u32::from(self.shm.place()) + 1) << domains::BITS | number)
+        Some((u32::from(self.shm.attachment().get()) + 1) << domains::BITS | number)
     }
 
     /// Frees the number of a protection domain, which no object uses any more.
@@ -230,16 +230,16 @@ impl Owners for &'static Memory {
         held.for_each(|lock| drop(self.shm.try_lock(lock)));
     }
 
-    fn free(&self, place: u16) {
-        for (index, slot) in self.mrs.all_of(place) {
+    fn free(&self, attachment: AttachmentId) {
+        for (index, slot) in self.mrs.all_of(attachment) {
             RegionEntry::erase(slot);
             if let Some((_, generation)) = slot.life().holder() {
                 files::remove(&self.shm.path().memory(index, generation));
             }
             steps::done(Step::Swept);
-            slot.life().end(place);
+            slot.life().end(attachment);
         }
-        copier::sweep(self, place);
+        copier::sweep(self, attachment);
     }
 }
 

@@ -25,7 +25,7 @@ impl OwnedEntry {
             return Err(RegisterError::Forked);
         }
         let full = RegisterError::TableFull { max: memory.mrs.len() };
-        let (index, generation) = memory.mrs.claim(memory.shm.place()).ok_or(full)?;
+        let (index, generation) = memory.mrs.claim(memory.shm.attachment()).ok_or(full)?;
         Ok(Self { memory, index, generation })
     }
 
@@ -36,7 +36,7 @@ impl OwnedEntry {
 
     /// Writes the region or window that the key names.
     pub fn write(&self, entry: &RegionEntry) {
-        let holder = (self.memory.shm.place(), self.generation);
+        let holder = (self.memory.shm.attachment(), self.generation);
         // The private entry first: other processes can use the key only after the shared one is written.
         entry.write(self.memory.own(self.index), holder);
         entry.write(self.memory.mr(self.index), holder);
@@ -56,6 +56,6 @@ impl OwnedEntry {
 
 impl Drop for OwnedEntry {
     fn drop(&mut self) {
-        self.memory.mr(self.index).life().end(self.memory.shm.place());
+        self.memory.mr(self.index).life().end(self.memory.shm.attachment());
     }
 }

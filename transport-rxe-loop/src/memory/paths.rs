@@ -1,5 +1,6 @@
 //! The access path to the memory of each other process.
 
+use crate::protocol::lock::AttachmentId;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -45,17 +46,17 @@ impl AccessPaths {
     }
 
     /// The access path to a process now.
-    pub fn of(&self, memory: &'static Memory, place: u16) -> AccessPath {
-        let Some(mut seen) = self.seen(place) else { return AccessPath::None };
+    pub fn of(&self, memory: &'static Memory, attachment: AttachmentId) -> AccessPath {
+        let Some(mut seen) = self.seen(attachment) else { return AccessPath::None };
         let now = now();
         match *seen {
             Some(last) if now < last.at + Self::FRESH => return last.path,
             _ => {}
         }
-        let path = match memory.shm.liveness(place) {
+        let path = match memory.shm.liveness(attachment) {
             Liveness::Dead => AccessPath::None,
             Liveness::Alive { pid: Some(pid) } if !self.by_service => {
-                Process::of(memory, place, pid).map_or(AccessPath::Service, AccessPath::Direct)
+                Process::of(memory, attachment, pid).map_or(AccessPath::Service, AccessPath::Direct)
             }
             Liveness::Alive { .. } => AccessPath::Service,
         };
@@ -74,15 +75,15 @@ impl AccessPaths {
     pub fn learn(
         &self,
         memory: &'static Memory,
-        place: u16,
+        attachment: AttachmentId,
         process: Process,
         errno: Errno,
     ) -> Result<(), Trouble> {
         match errno {
             Errno::FAULT => Err(Trouble::Fault),
-            Errno::SRCH => self.is_gone(memory, place, process),
+            Errno::SRCH => self.is_gone(memory, attachment, process),
             _ => {
-                self.is_refused(place);
+                self.is_refused(attachment);
                 Ok(())
             }
         }
@@ -92,33 +93,33 @@ impl AccessPaths {
     fn is_gone(
         &self,
         memory: &'static Memory,
-        place: u16,
+        attachment: AttachmentId,
         process: Process,
     ) -> Result<(), Trouble> {
-        self.forget(place);
-        match self.of(memory, place) {
+        self.forget(attachment);
+        match self.of(memory, attachment) {
             AccessPath::None => return Err(Trouble::NoAnswer),
-            AccessPath::Direct(now) if now == process => self.is_refused(place),
+            AccessPath::Direct(now) if now == process => self.is_refused(attachment),
             _ => {}
         }
         Ok(())
     }
 
-    fn forget(&self, place: u16) {
-        if let Some(mut seen) = self.seen(place) {
+    fn forget(&self, attachment: AttachmentId) {
+        if let Some(mut seen) = self.seen(attachment) {
             *seen = None;
         }
     }
 
     /// Uses the service of a process for a while: the system refuses.
-    fn is_refused(&self, place: u16) {
-        if let Some(mut seen) = self.seen(place) {
+    fn is_refused(&self, attachment: AttachmentId) {
+        if let Some(mut seen) = self.seen(attachment) {
             *seen = Some(Seen { at: now(), path: AccessPath::Service });
         }
     }
 
-    fn seen(&self, place: u16) -> Option<MutexGuard<'_, Option<Seen>>> {
-        let seen = self.seen.get(usize::from(place))?;
+    fn seen(&self, attachment: AttachmentId) -> Option<MutexGuard<'_, Option<Seen>>> {
+        let seen = self.seen.get(attachment.index())?;
         Some(seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

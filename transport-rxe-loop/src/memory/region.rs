@@ -4,6 +4,7 @@
 //! table, for other processes. Those use an entry only if its seal matches, so an entry that another process
 //! corrupted is refused.
 
+use crate::protocol::lock::AttachmentId;
 use cq_core::setup::Access;
 
 use crate::protocol::life::Life;
@@ -122,7 +123,7 @@ pub struct RegionEntry {
 impl RegionEntry {
     /// Writes it to an entry, the key last. The entry belongs to the caller, with this attachment index and
     /// generation.
-    pub fn write(&self, slot: &MrSlot, holder: (u16, u32)) {
+    pub fn write(&self, slot: &MrSlot, holder: (AttachmentId, u32)) {
         sync::store(&slot.base, self.base);
         sync::store(&slot.len, self.len);
         sync::store(&slot.access, self.access.bits());
@@ -154,7 +155,7 @@ impl RegionEntry {
 
     /// Reads an entry of another process, with its attachment index, generation and seal; `None` if it has another
     /// key, if its seal does not match, or if its range overflows.
-    pub fn read_sealed(slot: &MrSlot, key: u32) -> Option<(Self, (u16, u32), u64)> {
+    pub fn read_sealed(slot: &MrSlot, key: u32) -> Option<(Self, (AttachmentId, u32), u64)> {
         let facts = Self::read(slot, key)?;
         facts.base.checked_add(facts.len)?;
         let holder = slot.life().holder()?;
@@ -196,7 +197,7 @@ impl RegionEntry {
     }
 
     /// Never 0, the seal of a free entry. It covers the owner and the generation of the entry.
-    fn seal(&self, (place, generation): (u16, u32)) -> u64 {
+    fn seal(&self, (attachment, generation): (AttachmentId, u32)) -> u64 {
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let Bound { qp, region, seal } = self.bound.unwrap_or(Bound::NONE);
@@ -205,7 +206,7 @@ impl RegionEntry {
             pair(self.domain, self.kind as u32),
             self.base,
             self.len,
-            pair(place.into(), generation),
+            pair(attachment.get().into(), generation),
             pair(qp, region),
             seal,
         ];

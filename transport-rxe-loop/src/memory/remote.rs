@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::protocol::lock::AttachmentId;
 use std::ops::Range;
 use std::ptr::with_exposed_provenance_mut;
 
@@ -43,8 +44,12 @@ pub struct Process {
 
 impl Process {
     /// The process with this attachment index and pid; `None` if its guard page is not found there.
-    pub fn of(memory: &Memory, place: u16, pid: i32) -> Option<Self> {
-        Self::meet(pid, memory.shm.owner_at(place)?.to_word(), memory.shm.guard_of(place)?)
+    pub fn of(memory: &Memory, attachment: AttachmentId, pid: i32) -> Option<Self> {
+        Self::meet(
+            pid,
+            memory.shm.owner_at(attachment)?.to_word(),
+            memory.shm.guard_of(attachment)?,
+        )
     }
 
     /// The process with this pid, if it is this owner, whose guard page is said to be at an address. Any address is

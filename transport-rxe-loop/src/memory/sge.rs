@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::protocol::lock::AttachmentId;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -62,7 +63,7 @@ impl Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Far {
     /// The attachment index of its process.
-    pub place: u16,
+    pub attachment: AttachmentId,
     pub whose: Whose,
     pub needs: Access,
 }

@@ -5,6 +5,7 @@
 //! suspended during a request, on either side, blocks no stage of a third one. The [large ones](LARGE) are shared by
 //! all processes, and are claimed for one part of a message at a time.
 
+use crate::protocol::lock::AttachmentId;
 use std::fmt;
 
 use cq_core::setup::Access;
@@ -93,10 +94,10 @@ impl Stages {
     }
 
     /// The small stages of an attachment; none if the index is out of range.
-    pub fn of(&self, place: u16) -> impl DoubleEndedIterator<Item = Stage> {
-        let place = usize::from(place);
-        let count = if place < self.processes { OWN } else { 0 };
-        (place * OWN..place * OWN + count).map(|index| self.at(index))
+    pub fn of(&self, attachment: AttachmentId) -> impl DoubleEndedIterator<Item = Stage> {
+        let at = attachment.index();
+        let count = if at < self.processes { OWN } else { 0 };
+        (at * OWN..at * OWN + count).map(|index| self.at(index))
     }
 
     /// The large stages.

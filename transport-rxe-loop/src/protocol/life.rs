@@ -7,16 +7,19 @@
 //!
 //! ```
 //! use transport_rxe_loop::protocol::life::Life;
+//! use transport_rxe_loop::protocol::lock::AttachmentId;
 //!
+//! let [one, other] = [7, 8].map(AttachmentId::new);
 //! let life = Life::default();
-//! assert_eq!(life.claim(7), Some(0));
-//! assert_eq!(life.claim(8), None);
-//! assert_eq!(life.holder(), Some((7, 0)));
-//! life.end(8); // it has nothing there
-//! life.end(7);
-//! assert_eq!(life.claim(8), Some(1));
+//! assert_eq!(life.claim(one), Some(0));
+//! assert_eq!(life.claim(other), None);
+//! assert_eq!(life.holder(), Some((one, 0)));
+//! life.end(other); // it has nothing there
+//! life.end(one);
+//! assert_eq!(life.claim(other), Some(1));
 //! ```
 
+use super::lock::AttachmentId;
 use crate::sync::{self, AtomicU32};
 
 const OWNER_BITS: u32 = 8;
@@ -33,17 +36,17 @@ pub struct Life(AtomicU32);
 impl Life {
     /// Claims the entry for an attachment if it is free; returns the generation, counted from 0.
     #[must_use]
-    pub fn claim(&self, place: u16) -> Option<u32> {
+    pub fn claim(&self, attachment: AttachmentId) -> Option<u32> {
         let seen = sync::load(&self.0);
         let is_free = seen & OWNERS == 0;
-        (is_free && sync::swap_if(&self.0, seen, seen | owner(place)).is_ok())
+        (is_free && sync::swap_if(&self.0, seen, seen | owner(attachment)).is_ok())
             .then_some(seen >> OWNER_BITS)
     }
 
     /// Frees the entry if this attachment owns it.
-    pub fn end(&self, place: u16) {
+    pub fn end(&self, attachment: AttachmentId) {
         let seen = sync::load(&self.0);
-        if seen & OWNERS == owner(place) {
+        if seen & OWNERS == owner(attachment) {
             // Only the owner gets here; or it is dead, and one process at a time frees what it had.
             sync::release(&self.0, after(seen >> OWNER_BITS) << OWNER_BITS);
         }
@@ -58,15 +61,15 @@ impl Life {
     /// The attachment that owns the entry, and the generation.
     #[inline]
     #[must_use]
-    pub fn holder(&self) -> Option<(u16, u32)> {
+    pub fn holder(&self) -> Option<(AttachmentId, u32)> {
         let seen = sync::acquire(&self.0);
-        Some(((seen & OWNERS).checked_sub(1)? as u16, seen >> OWNER_BITS))
+        Some((AttachmentId::new((seen & OWNERS).checked_sub(1)? as u16), seen >> OWNER_BITS))
     }
 
     /// The attachment that owns the entry.
     #[inline]
     #[must_use]
-    pub fn place(&self) -> Option<u16> {
+    pub fn attachment(&self) -> Option<AttachmentId> {
         Some(self.holder()?.0)
     }
 }
@@ -80,6 +83,6 @@ pub const fn after(generation: u32) -> u32 {
 }
 
 /// Never 0.
-const fn owner(place: u16) -> u32 {
-    (place as u32 + 1) & OWNERS
+const fn owner(attachment: AttachmentId) -> u32 {
+    (attachment.get() as u32 + 1) & OWNERS
 }

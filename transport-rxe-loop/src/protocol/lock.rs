@@ -30,8 +30,34 @@ use std::num::NonZeroU32;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
 
-/// An attachment: its id, and how often that id was used. The generation keeps a process that found a holder
-/// dead, and was then suspended, from mistaking the next attachment with the same id for it.
+/// Which process: where its word is among those of the [attached](crate::shm::claim), below 254 in a fabric. A word that
+/// says one may have been written by a stranger, so it is checked against how many there are where it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct AttachmentId(u16);
+
+impl AttachmentId {
+    /// The one at this index of the words.
+    #[must_use]
+    pub const fn new(index: u16) -> Self {
+        Self(index)
+    }
+
+    /// The index, for a word of shared memory.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    /// To look it up in a list of all attachments.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A process that has attached: its place, and how often that was taken, so that who finds a holder dead
+/// and then falls asleep cannot mistake the next one in its place for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(NonZeroU32);
 
@@ -60,8 +86,8 @@ impl Owner {
 
     /// The id of the attachment; the caller checks that it is in range.
     #[must_use]
-    pub const fn place(self) -> u16 {
-        (self.0.get() as u16).wrapping_sub(1)
+    pub const fn attachment(self) -> AttachmentId {
+        AttachmentId((self.0.get() as u16).wrapping_sub(1))
     }
 }
 

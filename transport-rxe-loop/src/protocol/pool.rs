@@ -54,6 +54,7 @@
 use super::lock::Lock;
 use super::steps::{self, Step};
 use super::tag;
+use crate::protocol::lock::AttachmentId;
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
 /// The maximum number of slots of a pool.
@@ -121,18 +122,18 @@ impl Pool {
     }
 
     /// The attachment that reached the limit and has not reported it yet.
-    pub fn owes(&self) -> Option<u16> {
-        sync::load(&self.takers.owes).checked_sub(1).map(|place| place as u16)
+    pub fn owes(&self) -> Option<AttachmentId> {
+        sync::load(&self.takers.owes).checked_sub(1).map(|word| AttachmentId::new(word as u16))
     }
 
     /// Records that the limit was reported, by this attachment or on its behalf.
-    pub fn told(&self, place: u16) {
-        let _another_owes = sync::swap_if(&self.takers.owes, debtor(place), 0);
+    pub fn told(&self, attachment: AttachmentId) {
+        let _another_owes = sync::swap_if(&self.takers.owes, debtor(attachment), 0);
     }
 }
 
-const fn debtor(place: u16) -> u32 {
-    place as u32 + 1
+const fn debtor(attachment: AttachmentId) -> u32 {
+    attachment.get() as u32 + 1
 }
 
 const STATE: u64 = 0xff;
@@ -140,7 +141,7 @@ const FREE: u64 = 0;
 const POSTED: u64 = 1;
 const TAKEN: u64 = 2;
 const LEFT: u64 = 3;
-const PLACE_AT: u32 = 8;
+const ATTACHMENT_AT: u32 = 8;
 const TARGET_AT: u32 = 24;
 const TARGET: u32 = (1 << 24) - 1;
 const GENERATION_AT: u32 = 48;
@@ -171,8 +172,8 @@ impl Taken {
 
     /// The attachment that took it.
     #[must_use]
-    pub const fn by(&self) -> u16 {
-        (self.word >> PLACE_AT) as u16
+    pub const fn by(&self) -> AttachmentId {
+        AttachmentId::new((self.word >> ATTACHMENT_AT) as u16)
     }
 
     /// The number of the queue pair that it was taken for.
@@ -295,7 +296,7 @@ impl Queue<'_> {
 impl Queue<'_> {
     /// Takes the oldest receive, if there is one, for queue pair `target`, by this attachment.
     #[must_use]
-    pub fn take(&self, by: u16, target: u32) -> Option<Taken> {
+    pub fn take(&self, by: AttachmentId, target: u32) -> Option<Taken> {
         if sync::load(&self.pool.takers.left) != 0 {
             self.take_in();
         }
@@ -304,7 +305,8 @@ impl Queue<'_> {
             return None;
         }
         let (slot, word) = self.at(front)?;
-        let state = TAKEN | u64::from(by) << PLACE_AT | u64::from(target & TARGET) << TARGET_AT;
+        let state =
+            TAKEN | u64::from(by.get()) << ATTACHMENT_AT | u64::from(target & TARGET) << TARGET_AT;
         let taken = in_generation(generation(sync::load(word)), state);
         sync::store(word, taken);
         steps::done(Step::Taken);
@@ -316,7 +318,7 @@ impl Queue<'_> {
 
     /// The same; if there is none, the next post or give-back has the waiting senders run.
     #[must_use]
-    pub fn take_or_starve(&self, by: u16, target: u32) -> Option<Taken> {
+    pub fn take_or_starve(&self, by: AttachmentId, target: u32) -> Option<Taken> {
         let taken = self.take(by, target);
         if taken.is_some() {
             return taken;
@@ -389,7 +391,7 @@ impl Queue<'_> {
 
     /// Whether `left` receives reach the limit, which is reported once. If the process dies before it reports
     /// that, `owes` records it.
-    fn reaches_limit(&self, left: u64, by: u16) -> bool {
+    fn reaches_limit(&self, left: u64, by: AttachmentId) -> bool {
         let limit = self.pool.limit();
         let reached = left < u64::from(limit);
         if reached {

@@ -35,6 +35,7 @@
 //! ```
 
 use super::steps::{self, Step};
+use crate::protocol::lock::AttachmentId;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// The states of a stage other than Free.
@@ -74,13 +75,13 @@ impl Seen {
     }
 
     /// The asking attachment.
-    pub const fn asker(self) -> u16 {
-        (self.0 >> ASKER) as u16
+    pub const fn asker(self) -> AttachmentId {
+        AttachmentId::new((self.0 >> ASKER) as u16)
     }
 
     /// The asked attachment.
-    pub const fn asked(self) -> u16 {
-        (self.0 >> ASKED) as u16
+    pub const fn asked(self) -> AttachmentId {
+        AttachmentId::new((self.0 >> ASKED) as u16)
     }
 
     /// Whether both are of the same claim of the stage, by the same attachments.
@@ -110,9 +111,9 @@ impl Seen {
         Self(self.0 & !0xff | number)
     }
 
-    const fn next_round(self, asker: u16, asked: u16) -> Self {
+    const fn next_round(self, asker: AttachmentId, asked: AttachmentId) -> Self {
         let round = (self.0 >> ROUND).wrapping_add(1);
-        Self(round << ROUND | (asked as u64) << ASKED | (asker as u64) << ASKER)
+        Self(round << ROUND | (asked.get() as u64) << ASKED | (asker.get() as u64) << ASKER)
     }
 }
 
@@ -141,12 +142,12 @@ impl Word {
     }
 
     /// Claims a free stage for requests of one process to another.
-    pub fn claim(&self, asker: u16, asked: u16) -> Option<Seen> {
+    pub fn claim(&self, asker: AttachmentId, asked: AttachmentId) -> Option<Seen> {
         self.claim_from(self.seen(), asker, asked)
     }
 
     /// The same, unless the word has changed.
-    fn claim_from(&self, seen: Seen, asker: u16, asked: u16) -> Option<Seen> {
+    fn claim_from(&self, seen: Seen, asker: AttachmentId, asked: AttachmentId) -> Option<Seen> {
         let next = seen.next_round(asker, asked).to(Some(State::Filling));
         seen.state().is_none().then(|| self.swap(seen, next)).flatten()
     }
@@ -159,7 +160,7 @@ impl Word {
     }
 
     /// Begins to carry out the request, if it is for this attachment.
-    pub fn serve(&self, asked: u16) -> Option<Seen> {
+    pub fn serve(&self, asked: AttachmentId) -> Option<Seen> {
         let seen = self.seen();
         let is_for_me = seen.state() == Some(State::Asked) && seen.asked() == asked;
         let serving = is_for_me.then(|| self.change(seen, Some(State::Serving))).flatten();
@@ -217,7 +218,7 @@ impl Word {
 
     /// Recovers the stage of a dead process. Returns the attachment at which a request of the dead process is
     /// still in flight: there it is [`Abandoned`].
-    pub fn sweep(&self, dead: u16) -> Option<u16> {
+    pub fn sweep(&self, dead: AttachmentId) -> Option<AttachmentId> {
         let seen = self.seen();
         let is_in_flight = seen.asker() == dead && self.give_up(seen);
         self.free_orphan(dead);
@@ -225,7 +226,7 @@ impl Word {
     }
 
     /// Frees the stage if it is Orphaned and this attachment, which does not serve, was asked.
-    pub fn free_orphan(&self, asked: u16) {
+    pub fn free_orphan(&self, asked: AttachmentId) {
         self.free_orphan_if(|seen| seen.asked() == asked);
     }
 
@@ -286,9 +287,9 @@ pub struct Askers([AtomicU64; 4]);
 
 impl Askers {
     /// Adds an attachment that has asked. To be called after [`Word::ask`].
-    pub fn add(&self, asker: u16) {
-        let word = &self.0[usize::from(asker / BITS) % self.0.len()];
-        sync::raise_from(word, |seen| Some(seen | 1 << (asker % BITS)));
+    pub fn add(&self, asker: AttachmentId) {
+        let word = &self.0[usize::from(asker.get() / BITS) % self.0.len()];
+        sync::raise_from(word, |seen| Some(seen | 1 << (asker.get() % BITS)));
     }
 
     /// Whether any attachment has asked.
@@ -297,7 +298,7 @@ impl Askers {
     }
 
     /// Takes the attachments that have asked. Their stages are to be searched: one that asks later is added again.
-    pub fn take(&self) -> impl Iterator<Item = u16> {
+    pub fn take(&self) -> impl Iterator<Item = AttachmentId> {
         self.0.iter().zip((0..).step_by(BITS.into())).flat_map(|(word, base)| {
             let mut had = 0;
             sync::raise_from(word, |seen| {
@@ -309,17 +310,17 @@ impl Askers {
     }
 
     /// The same, without taking them.
-    pub fn look(&self) -> impl Iterator<Item = u16> {
+    pub fn look(&self) -> impl Iterator<Item = AttachmentId> {
         let words = self.0.iter().zip((0..).step_by(BITS.into()));
         words.flat_map(|(word, base)| each(sync::load(word), base))
     }
 }
 
-fn each(mut bits: u64, base: u16) -> impl Iterator<Item = u16> {
+fn each(mut bits: u64, base: u16) -> impl Iterator<Item = AttachmentId> {
     std::iter::from_fn(move || {
         let bit = (bits != 0).then(|| bits.trailing_zeros() as u16)?;
         bits &= bits - 1;
-        Some(base + bit)
+        Some(AttachmentId::new(base + bit))
     })
 }
 

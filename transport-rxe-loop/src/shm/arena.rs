@@ -4,7 +4,7 @@ use super::Shm;
 use super::owners::Owners;
 use crate::error::{AllocError, Stuck};
 use crate::protocol::arena::Granules;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::steps::{self, Step};
 use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 
@@ -71,7 +71,7 @@ fn take(shm: &'static Shm, granules: usize) -> Result<Option<usize>, Stuck> {
     // What a dead holder had marked stays its own: it is freed with the rest that it had.
     let _guard = shm.lock(&shm.own.common.arena, || {}, || {})?;
     let hint = (sync::load(arena.next) as usize).clamp(arena.first, arena.granules.len());
-    let from = |at| arena.granules.take(at, granules, shm.place() as u8 + 1);
+    let from = |at| arena.granules.take(at, granules, shm.attachment().get() as u8 + 1);
     let first = from(hint).or_else(|| from(arena.first));
     if let Some(first) = first {
         sync::store(arena.next, (first + granules) as u32);
@@ -91,14 +91,14 @@ impl Arena {
     }
 
     /// Frees all granules of a dead attachment.
-    fn sweep(&self, place: u16) {
-        self.granules.sweep(place as u8 + 1);
+    fn sweep(&self, attachment: AttachmentId) {
+        self.granules.sweep(attachment.get() as u8 + 1);
     }
 
     /// The attachment that has each granule that is taken.
     #[cfg(test)]
-    pub fn holders(&self) -> impl Iterator<Item = u16> {
-        self.granules.owners().map(|owner| u16::from(owner) - 1)
+    pub fn holders(&self) -> impl Iterator<Item = AttachmentId> {
+        self.granules.owners().map(|owner| AttachmentId::new(u16::from(owner) - 1))
     }
 }
 
@@ -111,8 +111,8 @@ impl Owners for Shm {
         }
     }
 
-    fn free(&self, place: u16) {
-        self.arena.sweep(place);
+    fn free(&self, attachment: AttachmentId) {
+        self.arena.sweep(attachment);
         steps::done(Step::Swept);
     }
 }

@@ -1,5 +1,6 @@
 //! The attachment of this process to a fabric, from attaching to leaving.
 
+use crate::protocol::lock::AttachmentId;
 use std::any::Any;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -105,8 +106,8 @@ impl Attachment {
     ///
     /// # Staleness
     /// Dead is final, until the id is [freed](Self::free). Alive may be out of date.
-    pub fn alive_at(&self, place: u16) -> Liveness {
-        self.ask(|fd| liveness::ask_place(fd, place.into()))
+    pub fn alive_at(&self, attachment: AttachmentId) -> Liveness {
+        self.ask(|fd| liveness::ask_place(fd, attachment.get().into()))
     }
 
     pub fn ask(&self, ask: impl FnOnce(BorrowedFd<'_>) -> Result<Liveness, Errno>) -> Liveness {
@@ -165,9 +166,9 @@ impl Attachment {
     }
 
     /// The owner of an attachment id, if it is in use; any number is harmless.
-    pub fn owner_at(&self, place: u16) -> Option<u32> {
-        let word = self.words().get(usize::from(place)).filter(|word| !claim::is_free(word))?;
-        Some(claim::last(place.into(), word))
+    pub fn owner_at(&self, attachment: AttachmentId) -> Option<u32> {
+        let word = self.words().get(attachment.index()).filter(|word| !claim::is_free(word))?;
+        Some(claim::last(attachment.get().into(), word))
     }
 
     /// Frees the id of a dead owner of which nothing is left.

@@ -48,7 +48,7 @@ use self::shape::Shape;
 use self::table::shared;
 use self::thread::ServiceThread;
 use crate::error::Stuck;
-use crate::protocol::lock::{Lock, Owner};
+use crate::protocol::lock::{AttachmentId, Lock, Owner};
 use crate::sync::{self, AtomicU8, AtomicU32, AtomicU64};
 
 /// The state that a process has in a fabric.
@@ -125,7 +125,7 @@ impl Shm {
         let tables = place(attachment.shape(), &mut plan)?;
         let arena = Arena::new(&own.common.arena_next, own.granules, plan.end());
         let me = Owner::from_word(attachment.owner())?;
-        sync::store(&own.processes.get(usize::from(me.place()))?.guard, attachment.guard());
+        sync::store(&own.processes.get(me.attachment().index())?.guard, attachment.guard());
         Some((Self { attachment, me, own, arena, thread: ServiceThread::new() }, tables))
     }
 
@@ -175,8 +175,8 @@ impl Shm {
 
     /// The id of this attachment.
     #[inline]
-    pub const fn place(&self) -> u16 {
-        self.me.place()
+    pub const fn attachment(&self) -> AttachmentId {
+        self.me.attachment()
     }
 
     /// Whether an attachment's process is dead. One that never existed counts as dead.
@@ -185,29 +185,29 @@ impl Shm {
     }
 
     /// The current owner of an attachment id, alive or dead. Any id is harmless.
-    pub fn owner_at(&self, place: u16) -> Option<Owner> {
-        self.attachment.owner_at(place).and_then(Owner::from_word)
+    pub fn owner_at(&self, attachment: AttachmentId) -> Option<Owner> {
+        self.attachment.owner_at(attachment).and_then(Owner::from_word)
     }
 
     /// Whether the process of an attachment is alive.
-    pub fn is_alive(&self, place: u16) -> bool {
-        place == self.place() || self.liveness(place) != Liveness::Dead
+    pub fn is_alive(&self, attachment: AttachmentId) -> bool {
+        attachment == self.attachment() || self.liveness(attachment) != Liveness::Dead
     }
 
     /// The liveness of an attachment.
-    pub fn liveness(&self, place: u16) -> Liveness {
-        self.attachment.alive_at(place)
+    pub fn liveness(&self, attachment: AttachmentId) -> Liveness {
+        self.attachment.alive_at(attachment)
     }
 
     /// The address that an attachment's process gives for its guard page.
-    pub fn guard_of(&self, place: u16) -> Option<u64> {
-        self.own.processes.get(usize::from(place)).map(|process| sync::load(&process.guard))
+    pub fn guard_of(&self, attachment: AttachmentId) -> Option<u64> {
+        self.own.processes.get(attachment.index()).map(|process| sync::load(&process.guard))
     }
 
     /// The other attachments, alive or dead.
     pub fn others(&self) -> impl Iterator<Item = Owner> {
         let owners = self.attachment.owners().filter_map(Owner::from_word);
-        owners.filter(|owner| owner.place() != self.place())
+        owners.filter(|owner| owner.attachment() != self.attachment())
     }
 
     /// Frees the attachment of a dead process of which nothing else is left.
@@ -268,27 +268,27 @@ impl Shm {
     }
 
     /// Wakes the service thread of an attachment's process.
-    pub fn call(&self, place: u16) {
-        if let Some(process) = self.own.processes.get(usize::from(place)) {
+    pub fn call(&self, attachment: AttachmentId) {
+        if let Some(process) = self.own.processes.get(attachment.index()) {
             thread::wake(&process.calls);
         }
     }
 
     /// The word on which the service thread of this process waits.
     pub fn calls(&self) -> Option<&'static AtomicU32> {
-        self.own.processes.get(usize::from(self.place())).map(|process| &process.calls)
+        self.own.processes.get(self.attachment().index()).map(|process| &process.calls)
     }
 
     /// The same word of another attachment.
     #[cfg(test)]
-    pub fn calls_of(&self, place: u16) -> &'static AtomicU32 {
-        &self.own.processes[usize::from(place)].calls
+    pub fn calls_of(&self, attachment: AttachmentId) -> &'static AtomicU32 {
+        &self.own.processes[attachment.index()].calls
     }
 
     /// The word with the address of an attachment's guard page.
     #[cfg(test)]
-    pub fn guard_word(&self, place: u16) -> &'static AtomicU64 {
-        &self.own.processes[usize::from(place)].guard
+    pub fn guard_word(&self, attachment: AttachmentId) -> &'static AtomicU64 {
+        &self.own.processes[attachment.index()].guard
     }
 
     /// The service thread of this process.
@@ -304,15 +304,15 @@ impl Shm {
     pub fn watch(&self) -> io::Result<()> {
         self.thread.start()?;
         self.thread.ask_to_watch();
-        self.call(self.place());
+        self.call(self.attachment());
         Ok(())
     }
 
     /// Claims an attachment and leaves it without its lock, as a dead process does. Returns its owner.
     #[cfg(test)]
-    pub fn die_at(&self, place: u16) -> Owner {
-        let word = &header::claims(self.memory(), self.shape())[usize::from(place)];
-        let owner = claim::next(place.into(), word);
+    pub fn die_at(&self, attachment: AttachmentId) -> Owner {
+        let word = &header::claims(self.memory(), self.shape())[attachment.index()];
+        let owner = claim::next(attachment.get().into(), word);
         assert!(claim::take(word, owner));
         Owner::from_word(owner).unwrap()
     }

@@ -1,6 +1,6 @@
 //! The recovery of entries whose owner died. Each table implements it, and `lifecycle` calls all of them.
 
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 
 /// A table of a fabric whose entries belong to processes, and outlive them.
 ///
@@ -23,5 +23,5 @@ pub trait Owners: Sync {
     }
 
     /// Frees what the dead process of this attachment had, which nobody uses any more.
-    fn free(&self, place: u16);
+    fn free(&self, attachment: AttachmentId);
 }

@@ -3,6 +3,7 @@
 use super::mapping::Shared;
 use super::plan::Plan;
 use crate::protocol::life::Life;
+use crate::protocol::lock::AttachmentId;
 use crate::protocol::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
 
@@ -68,11 +69,11 @@ impl<T: Entry> Table<T> {
     }
 
     /// Claims a free entry for an attachment: its index and its generation.
-    pub fn claim(&self, place: u16) -> Option<(u32, u32)> {
+    pub fn claim(&self, attachment: AttachmentId) -> Option<(u32, u32)> {
         let first = sync::next_number(self.next).wrapping_add(self.first_number);
         (0..self.entries.len() as u32).find_map(|step| {
             let index = self.index(first.wrapping_add(step));
-            let generation = self.at(index).life().claim(place)?;
+            let generation = self.at(index).life().claim(attachment)?;
             steps::done(Step::Claimed);
             Some((index, generation))
         })
@@ -113,8 +114,10 @@ impl<T: Entry> Table<T> {
     }
 
     /// The entries that an attachment owns, with their indices.
-    pub fn all_of(&self, place: u16) -> impl Iterator<Item = (u32, &'static T)> {
-        (0..).zip(self.entries).filter(move |(_, entry)| entry.life().place() == Some(place))
+    pub fn all_of(&self, attachment: AttachmentId) -> impl Iterator<Item = (u32, &'static T)> {
+        (0..)
+            .zip(self.entries)
+            .filter(move |(_, entry)| entry.life().attachment() == Some(attachment))
     }
 }
 

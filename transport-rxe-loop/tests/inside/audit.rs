@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::lifecycle::Device;
-use crate::protocol::lock::{Lock, Owner};
+use crate::protocol::lock::{AttachmentId, Lock, Owner};
 use crate::protocol::window::Shut;
 use crate::shm::table::{Entry, Table};
 
@@ -21,7 +21,7 @@ pub struct Estate {
 
 impl Estate {
     /// The inventory of each attachment that owns anything.
-    pub fn all(device: &'static Device) -> BTreeMap<u16, Self> {
+    pub fn all(device: &'static Device) -> BTreeMap<AttachmentId, Self> {
         let mut all = BTreeMap::<_, Self>::new();
         let mut count = |place, kind: fn(&mut Self) -> &mut usize| {
             *kind(all.entry(place).or_default()) += 1;
@@ -37,13 +37,13 @@ impl Estate {
     }
 
     /// The inventory of an attachment.
-    pub fn of(device: &'static Device, place: u16) -> Self {
+    pub fn of(device: &'static Device, place: AttachmentId) -> Self {
         Self::all(device).remove(&place).unwrap_or_default()
     }
 }
 
-fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = u16> {
-    table.all().iter().filter_map(|entry| entry.life().place())
+fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = AttachmentId> {
+    table.all().iter().filter_map(|entry| entry.life().attachment())
 }
 
 /// What belongs to no live process. It exists for a moment after each death, until it is recovered; afterwards it is
@@ -51,14 +51,15 @@ fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = u16> {
 pub fn ownerless(device: &'static Device) -> Vec<String> {
     let dead: Vec<_> = device.shm.others().filter(|&owner| device.shm.is_dead(owner)).collect();
     let mut found: Vec<_> = dead.iter().map(|dead| format!("the place of {dead:?}")).collect();
-    let alive: Vec<_> = device.shm.others().map(Owner::place).chain([device.shm.place()]).collect();
+    let alive: Vec<_> =
+        device.shm.others().map(Owner::attachment).chain([device.shm.attachment()]).collect();
     let estates = Estate::all(device).into_iter().filter(|(place, _)| !alive.contains(place));
-    found.extend(estates.map(|(place, estate)| format!("{estate:?} of place {place}")));
+    found.extend(estates.map(|(place, estate)| format!("{estate:?} of {place:?}")));
     let is_dead = |&(_, holder): &(String, Owner)| device.shm.is_dead(holder);
     let locks = held(device).into_iter().filter(is_dead);
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
     for (index, slot) in (0..).zip(device.engine.qps().all()) {
-        let is_free = slot.life().place().is_none();
+        let is_free = slot.life().attachment().is_none();
         if is_free && Shut::after_change().is_open(&slot.send.copying) {
             found.push(format!("the window of queue pair {index}"));
         }
@@ -92,7 +93,7 @@ fn named<T: Entry>(
 fn files(device: &'static Device) -> impl Iterator<Item = String> {
     let path = device.shm.path();
     let bells = device.completions.channels().all().iter().zip(0..);
-    let bells = bells.filter(|(slot, _)| slot.life().place().is_some());
+    let bells = bells.filter(|(slot, _)| slot.life().attachment().is_some());
     let regions = device.memory.mrs().all().iter().zip(0..);
     let regions =
         regions.filter_map(|(slot, index)| Some(path.memory(index, slot.life().holder()?.1)));

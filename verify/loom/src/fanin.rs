@@ -222,7 +222,7 @@ impl World {
     fn inherit(&self, me: usize) -> bool {
         let lock = &self.fanin.lock;
         lock.holder().is_some_and(|holder| {
-            self.is_dead(holder.place().into()) && lock.inherit(holder, owner(me))
+            self.is_dead(holder.attachment().get().into()) && lock.inherit(holder, owner(me))
         })
     }
 

@@ -79,7 +79,7 @@ impl World {
     #[must_use]
     pub fn take_if(&self, me: Owner, may: impl FnOnce() -> bool) -> Option<Taken> {
         self.victim.enter(self.pool.lock(), me);
-        let taken = may().then(|| self.queue().take_or_starve(me.place(), TARGET)).flatten();
+        let taken = may().then(|| self.queue().take_or_starve(me.attachment(), TARGET)).flatten();
         self.victim.leave(self.pool.lock());
         taken
     }
@@ -131,7 +131,7 @@ impl World {
 
     /// Gives back what the dead victim had taken.
     pub fn sweep(&self, me: Owner, dead: Owner) {
-        for taken in self.queue().taken().filter(|taken| taken.by() == dead.place()) {
+        for taken in self.queue().taken().filter(|taken| taken.by() == dead.attachment()) {
             self.give_back(me, &taken);
         }
     }

@@ -16,10 +16,10 @@ use crate::engine::complete::push;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::protocol::fanin::Place;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 
 /// A place where nobody lives.
-const PLACE: u16 = 37;
+const PLACE: AttachmentId = AttachmentId::new(37);
 
 /// A device of one completion queue, so that each new one has the table entry of the last.
 fn with_one() -> OpenOptions {
@@ -40,7 +40,7 @@ fn entries<const N: usize>() -> [Entry; N] {
 fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
     let (context, device) = with_one().alone();
     let lock = &device.completions.cq(0).fanin.lock;
-    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
     let _cq = context.create_cq(4, None).unwrap();
     assert_eq!(lock.holder(), None);
 }
@@ -125,11 +125,11 @@ fn n07_a_queue_leaves_its_channels_before_its_place_is_another_s() {
             let sources = [Source::Completion(index), Source::Overrun(index)];
             sources.iter().all(|&source| !channel::is_attached(device.completions, source))
         });
-        assert_eq!(slot.life().place(), Some(device.shm.place()));
+        assert_eq!(slot.life().attachment(), Some(device.shm.attachment()));
         drop(suspended);
         destroys.join().unwrap();
     });
-    assert_eq!(slot.life().place(), None);
+    assert_eq!(slot.life().attachment(), None);
 }
 
 #[test]

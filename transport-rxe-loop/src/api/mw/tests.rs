@@ -1,3 +1,4 @@
+use crate::protocol::lock::AttachmentId;
 use std::thread;
 
 use cq_core::setup::{Access, inc_rkey};
@@ -22,7 +23,7 @@ use crate::shm::table::Entry;
 use crate::sync;
 
 /// A place where nobody lives.
-const PLACE: u16 = 34;
+const PLACE: AttachmentId = AttachmentId::new(34);
 
 /// A queue pair that is its own peer, and has a window for itself.
 struct Alone {

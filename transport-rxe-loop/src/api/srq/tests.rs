@@ -7,10 +7,10 @@ use crate::api::qp::QpInit;
 use crate::completion::push;
 use crate::engine::complete;
 use crate::engine::srq;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 
 /// A place where nobody lives.
-const PLACE: u16 = 43;
+const PLACE: AttachmentId = AttachmentId::new(43);
 
 const ONE: &[RecvWr<'_>] = &[RecvWr::new(1, &[])];
 
@@ -53,11 +53,17 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
     srq.post_recv(&[RecvWr::new(1, &[]); 2]).unwrap();
     let taken = qps.each_ref().map(|qp| {
         let _guard = device.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
-        srq.shared.queue.take(device.shm.place(), qp.number()).unwrap()
+        srq.shared.queue.take(device.shm.attachment(), qp.number()).unwrap()
     });
     let [completes, suspended] = cqs.each_ref().map(|cq| cq.queue().index);
     let wc = complete::failed(1, qps[0].number(), WcStatus::LOC_PROT_ERR);
-    push::die_pushing(device.completions, completes, Owner::new(PLACE, 1), &wc, taken[0].tag());
+    push::die_pushing(
+        device.completions,
+        completes,
+        Owner::new(PLACE.get(), 1),
+        &wc,
+        taken[0].tag(),
+    );
     let _suspended = complete::lock(device.engine, suspended).unwrap();
     assert_eq!(srq.post_recv(ONE), Ok(()), "it has completed");
     // Or destroying waits for it.
@@ -69,7 +75,7 @@ fn x03_who_sets_a_limit_inherits_the_lock_of_a_dead_process() {
     let (context, _fabric) = OpenOptions::new().alone();
     let mut srq = context.alloc_pd().create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap();
     let lock = srq.shared.slot.pool.lock();
-    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
     assert_eq!((srq.arm_limit(1), srq.limit()), (Ok(()), 1));
     assert_eq!(lock.holder(), None);
 }

@@ -69,7 +69,7 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
         let (_context, device) =
             OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
         let index = (0..2)
-            .find(|&index| device.completions.channel(index).life().place().is_none())
+            .find(|&index| device.completions.channel(index).life().attachment().is_none())
             .unwrap();
         let source = Source::Srq(5).to_number(device.completions);
         events(device.completions, index).attach(source);
@@ -161,8 +161,9 @@ fn n09_what_another_process_could_not_ring_is_rung_once() {
 fn a_channel_without_a_descriptor_takes_no_place() {
     let (_context, device) =
         OpenOptions::new().limits(Limits { channels: 2, ..Limits::default() }).alone();
-    let index =
-        (0..2).find(|&index| device.completions.channel(index).life().place().is_none()).unwrap();
+    let index = (0..2)
+        .find(|&index| device.completions.channel(index).life().attachment().is_none())
+        .unwrap();
     // What is no FIFO, and can't be removed as one is.
     let path = device.shm.path().bell(index);
     std::fs::create_dir(&path).unwrap();

@@ -1,3 +1,4 @@
+use crate::protocol::lock::AttachmentId;
 use cq_core::async_event::AsyncEventType;
 use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, PollCq, PollError, Post};
 use cq_core::wc::WcStatus;
@@ -19,7 +20,7 @@ use crate::protocol::tag;
 use cq_core::queue::State;
 
 /// A place where nobody lives.
-const PLACE: u16 = 33;
+const PLACE: AttachmentId = AttachmentId::new(33);
 
 /// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
 struct Scene {
@@ -68,7 +69,7 @@ impl Scene {
 fn n06_who_sleeps_is_woken_by_the_heir_of_who_died_before_that() {
     let mut scene = Scene::new();
     let Entry { wc, tag, .. } = scene.entry();
-    die_pushing(scene.device.completions, scene.index, Owner::new(PLACE, 1), &wc, tag);
+    die_pushing(scene.device.completions, scene.index, Owner::new(PLACE.get(), 1), &wc, tag);
     assert_eq!(scene.channel.take_event(), Ok(None));
     assert!(outwait_push(scene.device.engine, scene.index));
     assert_eq!(scene.channel.take_event(), Ok(Some(scene.cq.key())));
@@ -158,7 +159,9 @@ fn o04_what_lies_where_no_ring_is_any_more_fails_nobody() {
 fn o04_whoever_dies_before_it_has_told_anybody_of_an_overrun_others_do() {
     let mut scene = Scene::new();
     // As far as one gets that dies under the lock: it has overrun the ring.
-    assert!(scene.device.completions.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE, 1)));
+    assert!(
+        scene.device.completions.cq(scene.index).fanin.lock.try_enter(Owner::new(PLACE.get(), 1))
+    );
     give_up_ring(scene.device, scene.device.completions.cq(scene.index).fanin.place());
     assert!(outwait_push(scene.device.engine, scene.index));
     assert_eq!(scene.qp.state(), QpState::Err);

@@ -17,10 +17,10 @@ use crate::completion::push;
 use crate::engine::identity;
 use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 
 /// A place where nobody lives.
-const PLACE: u16 = 33;
+const PLACE: AttachmentId = AttachmentId::new(33);
 
 #[test]
 fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
@@ -33,7 +33,7 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     let first = tag::of_recv(slot.recv.completed().wrapping_add(1));
     let (index, wc) = (sync::load(&slot.recv_cq), Wc::new(1, WcStatus::SUCCESS, qp.number()));
     // It has not settled it.
-    push::die_pushing(device.completions, index, Owner::new(PLACE, 1), &wc, first);
+    push::die_pushing(device.completions, index, Owner::new(PLACE.get(), 1), &wc, first);
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     let mut room = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut room), Ok(2));
@@ -51,7 +51,7 @@ fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let (number, slot) = (qp.number(), device.engine.qp(qp.number()));
     let queue = pool_of(device.engine, device.engine.srq(sync::load(&slot.srq))).unwrap();
-    let taken = queue.take(device.shm.place(), number).unwrap();
+    let taken = queue.take(device.shm.attachment(), number).unwrap();
     assert!(identity::fail(slot, number));
     let mut told = || {
         last_receive(device.engine, slot, number, sync::load(&slot.srq));

@@ -1,3 +1,4 @@
+use crate::protocol::lock::AttachmentId;
 use cq_core::setup::QpType;
 
 use super::*;
@@ -5,7 +6,7 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 
 /// A place where nobody lives.
-const PLACE: u16 = 31;
+const PLACE: AttachmentId = AttachmentId::new(31);
 
 #[test]
 fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {

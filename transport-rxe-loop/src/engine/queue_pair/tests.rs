@@ -14,11 +14,11 @@ use crate::engine::complete;
 use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
 use crate::lifecycle::deaths;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::tag;
 
 /// A place where nobody lives.
-const PLACE: u16 = 35;
+const PLACE: AttachmentId = AttachmentId::new(35);
 
 #[test]
 fn q07_who_waits_for_ever_fails_once_its_peer_is_destroyed() {
@@ -47,7 +47,7 @@ fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
     let index = sync::load(&device.engine.qp(qp.number()).recv_cq);
     let wc = complete::failed(1, qp.number(), WcStatus::LOC_PROT_ERR);
-    push::die_pushing(device.completions, index, Owner::new(PLACE, 1), &wc, tag::of_recv(1));
+    push::die_pushing(device.completions, index, Owner::new(PLACE.get(), 1), &wc, tag::of_recv(1));
     qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
     // Whoever did that later might set the receives back that reset has forgotten.
     let fanin = &device.completions.cq(index).fanin;
@@ -77,10 +77,10 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of
     copying.open();
     device.engine.deferred().push(place.deferred.take().unwrap());
     tidy(device.engine);
-    assert_eq!(place.slot.life().place(), Some(device.shm.place()));
+    assert_eq!(place.slot.life().attachment(), Some(device.shm.attachment()));
     copying.close();
     tidy(device.engine);
-    assert_eq!(place.slot.life().place(), None);
+    assert_eq!(place.slot.life().attachment(), None);
 }
 
 #[test]
@@ -92,14 +92,14 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_fo
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
     let mut place = Place::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
     let queue = pool_of(device.engine, device.engine.srq(srq.number())).unwrap();
-    let taken = queue.take(device.shm.place(), place.number).unwrap();
+    let taken = queue.take(device.shm.attachment(), place.number).unwrap();
     device.engine.deferred().push(place.deferred.take().unwrap());
     tidy(device.engine);
-    assert_eq!(place.slot.life().place(), Some(device.shm.place()));
+    assert_eq!(place.slot.life().attachment(), Some(device.shm.attachment()));
     queue.settle(taken.tag(), taken.target());
     // The sweeper does it.
     deaths::look(device);
-    assert_eq!(place.slot.life().place(), None);
+    assert_eq!(place.slot.life().attachment(), None);
 }
 
 #[test]

@@ -6,11 +6,12 @@ use crate::engine::identity;
 use crate::engine::ring::Shape;
 use crate::engine::send_queue;
 use crate::lifecycle::Device;
+use crate::protocol::lock::AttachmentId;
 use crate::shm::arena::Extent;
 use crate::sync;
 
 /// A place where nobody lives.
-const PLACE: u16 = 41;
+const PLACE: AttachmentId = AttachmentId::new(41);
 
 #[test]
 fn x03_a_queue_pair_of_another_process_is_not_run() {
@@ -58,6 +59,6 @@ fn x03_whoever_has_the_queue_pair_is_called() {
     leave(device.engine, index);
     assert_eq!(calls(), before + 1);
     device.shm.die_at(PLACE);
-    leave_all(device.engine, PLACE + 1);
+    leave_all(device.engine, AttachmentId::new(PLACE.get() + 1));
     assert_eq!(calls(), before + 2);
 }

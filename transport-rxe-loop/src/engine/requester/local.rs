@@ -55,7 +55,7 @@ pub fn invalidate(engine: &'static Engine, qp: u32, rkey: u32) -> bool {
     if engine.is_mine(qp) {
         return engine.memory.windows().take(engine.memory, qp, rkey);
     }
-    binding::take_from(engine.memory, engine.qp(qp).life().place(), qp, rkey)
+    binding::take_from(engine.memory, engine.qp(qp).life().attachment(), qp, rkey)
 }
 
 #[cfg(test)]

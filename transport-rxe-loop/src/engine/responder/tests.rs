@@ -1,3 +1,4 @@
+use crate::protocol::lock::AttachmentId;
 use cq_core::setup::SrqInit;
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::RecvWr;
@@ -10,7 +11,7 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 
 /// A place where nobody lives.
-const PLACE: u16 = 33;
+const PLACE: AttachmentId = AttachmentId::new(33);
 
 /// A queue pair that is its own peer.
 fn connected(context: &Context) -> (QueuePair, Cq) {
@@ -115,7 +116,7 @@ fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
     let (context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
     let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Rc);
-    let (taking, dead) = (&device.engine.qp(qp.number()).taking, Owner::new(PLACE, 1));
+    let (taking, dead) = (&device.engine.qp(qp.number()).taking, Owner::new(PLACE.get(), 1));
     let stuck = &device.engine.own(qp.number()).stuck;
     assert!(taking.try_enter(dead));
     sync::store(stuck, dead.to_word());

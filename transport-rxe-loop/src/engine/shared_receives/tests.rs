@@ -26,7 +26,7 @@ use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::memory::copier;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::pool::Queue;
 use crate::protocol::stage::State;
 use crate::shm::{claim, header, liveness};
@@ -104,7 +104,7 @@ fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
 fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     let Alone { mut qp, srq, device, .. } = Alone::new();
     let pool = queue(device.engine, device.engine.srq(srq.number())).unwrap();
-    let taken = pool.take(device.shm.place(), qp.number()).unwrap();
+    let taken = pool.take(device.shm.attachment(), qp.number()).unwrap();
     assert!(pool.taken().eq([taken]), "no thread of this process has taken it");
     let ends = thread::spawn(move || {
         let _ = qp.modify(&QpAttr::to(QpState::Reset));
@@ -116,7 +116,7 @@ fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
 }
 
 /// A place where nobody lives.
-const PLACE: u16 = 38;
+const PLACE: AttachmentId = AttachmentId::new(38);
 
 impl Alone {
     fn pool(&self) -> Queue<'static> {
@@ -124,17 +124,17 @@ impl Alone {
     }
 
     /// The process at a place takes the only receive, for this queue pair.
-    fn is_taken_by(&self, place: u16) -> Taken {
+    fn is_taken_by(&self, place: AttachmentId) -> Taken {
         let _guard = self.device.memory.lock(self.slot().pool.lock(), || {}).unwrap();
         self.pool().take(place, self.qp.number()).unwrap()
     }
 
     /// Says that a process lived at a place, waits until it is swept up after, and hands what is told meanwhile
     /// on.
-    fn dies(&mut self, place: u16) -> Vec<AsyncEventType> {
+    fn dies(&mut self, place: AttachmentId) -> Vec<AsyncEventType> {
         let word =
-            &header::claims(self.device.shm.memory(), self.device.shm.shape())[usize::from(place)];
-        let owner = claim::next(place.into(), word);
+            &header::claims(self.device.shm.memory(), self.device.shm.shape())[place.index()];
+        let owner = claim::next(place.get().into(), word);
         assert!(claim::take(word, owner));
         // As who is connected to another process has.
         self.device.shm.watch().unwrap();
@@ -234,17 +234,17 @@ fn x07_nobody_writes_to_a_receive_while_its_owner_does_for_who_died() {
 fn x03_what_a_dead_process_had_asked_for_a_receive_is_not_begun_once_that_is_given_back() {
     let alone = Alone::in_own_fabric();
     let word = &alone.device.memory.stages().of(PLACE).next().unwrap().head.word;
-    word.ask(word.claim(PLACE, alone.device.shm.place()).unwrap()).unwrap();
+    word.ask(word.claim(PLACE, alone.device.shm.attachment()).unwrap()).unwrap();
     let taken = alone.is_taken_by(PLACE);
     reclaim(alone.device.engine, alone.slot(), &taken).unwrap();
     assert_eq!(alone.srq.waiting(), 1);
-    assert!(word.serve(alone.device.shm.place()).is_none());
+    assert!(word.serve(alone.device.shm.attachment()).is_none());
 }
 
 #[test]
 fn q09_who_starved_gets_what_is_posted() {
     let mut alone = Alone::in_own_fabric();
-    alone.is_taken_by(alone.device.shm.place());
+    alone.is_taken_by(alone.device.shm.attachment());
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
     alone.srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
@@ -254,7 +254,7 @@ fn q09_who_starved_gets_what_is_posted() {
 #[test]
 fn q09_who_starved_gets_what_another_gives_back() {
     let mut alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.device.shm.place());
+    let taken = alone.is_taken_by(alone.device.shm.attachment());
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
     give_back(alone.device.engine, alone.srq.number(), &taken);
@@ -268,7 +268,7 @@ fn q09_who_starved_gets_what_another_gives_back() {
 fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
-    let all = [alone.device.shm.place(), PLACE].map(|place| alone.is_taken_by(place));
+    let all = [alone.device.shm.attachment(), PLACE].map(|place| alone.is_taken_by(place));
     let (device, slot, pool) = (alone.device, alone.slot(), alone.pool());
     let (srq, cq) = (alone.srq.number(), sync::load(&device.engine.qp(alone.qp.number()).recv_cq));
     let suspended =
@@ -294,7 +294,7 @@ fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
 #[test]
 fn x03_a_receive_that_a_dead_one_left_is_found_by_who_sweeps_up() {
     let mut alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.device.shm.place());
+    let taken = alone.is_taken_by(alone.device.shm.attachment());
     assert!(alone.pool().leave(&taken));
     assert!(!alone.pool().leave(&taken), "it is not taken any more");
     // As one leaves it that dies before it has said so.
@@ -310,7 +310,7 @@ fn x03_who_sweeps_up_has_those_run_that_may_wait_for_a_receive_that_was_left() {
     for is_left in [true, false] {
         let alone = Alone::in_own_fabric();
         if is_left {
-            let taken = alone.is_taken_by(alone.device.shm.place());
+            let taken = alone.is_taken_by(alone.device.shm.attachment());
             assert!(alone.pool().leave(&taken));
         }
         assert!(!remote_requests::any(alone.device.engine));
@@ -329,7 +329,7 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
     let file = File::options().read(true).write(true).open(alone.device.shm.path().file()).unwrap();
     // To the end, as closing it would unlock what is locked here.
     let file = Box::leak(Box::new(file));
-    assert_eq!(liveness::hold(file.as_fd(), Owner::new(PLACE, 1).to_word()), Ok(true));
+    assert_eq!(liveness::hold(file.as_fd(), Owner::new(PLACE.get(), 1).to_word()), Ok(true));
     assert!(alone.device.shm.is_alive(PLACE));
     let taken = alone.is_taken_by(PLACE);
     assert_eq!(reclaim(alone.device.engine, alone.slot(), &taken), Ok(()));
@@ -343,11 +343,11 @@ fn x07_what_a_process_that_lives_has_taken_stays_its() {
 #[test]
 fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
     let alone = Alone::in_own_fabric();
-    let taken = alone.is_taken_by(alone.device.shm.place());
+    let taken = alone.is_taken_by(alone.device.shm.attachment());
     assert_eq!(reclaim(alone.device.engine, alone.slot(), &taken), Ok(()));
     assert!(alone.pool().taken().eq([taken]));
     alone.pool().free(&taken);
-    let place = alone.device.shm.place();
+    let place = alone.device.shm.attachment();
     assert!(!sweep(alone.device.engine, place), "it has the place of one that was dead");
 }
 
@@ -363,7 +363,7 @@ fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
 fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
     let Alone { qp, srq, device, context: _context, .. } = Alone::in_own_fabric();
     let lock = device.engine.srq(srq.number()).pool.lock();
-    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
     let (taken, _) = take(device.engine, srq.number(), qp.number(), || Ok(())).unwrap();
     assert_eq!(lock.holder(), None);
     give_back(device.engine, srq.number(), &taken);
@@ -422,7 +422,7 @@ fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
     let index = sync::load(&device.engine.qp(target).recv_cq);
     alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
     for round in 0..ROUNDS {
-        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(device.shm.place())).collect();
+        let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(device.shm.attachment())).collect();
         let (held, settles) = (AtomicU32::new(0), AtomicU32::new(0));
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -526,7 +526,7 @@ fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_
     let is_through = copier::carry_out_for(device.memory, PLACE);
     // Who has just asked, under the lock, is suspended for so long that `PLACE` gives up, and leaves it without the lock.
     let leaves = || {
-        if !copier::has_abandoned(device.memory, device.shm.place()) {
+        if !copier::has_abandoned(device.memory, device.shm.attachment()) {
             copier::sweep(device.memory, PLACE);
             return alone.pool().leave(&first).then_some(()).ok_or(Unavailable::Gone);
         }

@@ -1,3 +1,4 @@
+use crate::protocol::lock::AttachmentId;
 use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEventType;
@@ -31,7 +32,7 @@ use crate::shm::table::{Entry, Table, entries};
 use crate::sync::{self, AtomicU32};
 
 /// A place where nobody lives, and where this says that somebody did.
-const PLACE: u16 = 40;
+const PLACE: AttachmentId = AttachmentId::new(40);
 
 #[test]
 fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
@@ -63,7 +64,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
         assert!(Instant::now() < deadline, "everything is given back");
         look(device);
     }
-    assert_eq!(slot.life().place(), None);
+    assert_eq!(slot.life().attachment(), None);
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn x03_the_next_in_a_place_finds_nothing_of_a_dead_one() {
     sync::store(&slot.send.posted, 5);
     sync::store(device.engine.dest(qp), 7);
     let word = &device.memory.stages().at(0).head.word;
-    word.claim(PLACE, device.shm.place()).unwrap();
+    word.claim(PLACE, device.shm.attachment()).unwrap();
     device.shm.die_at(PLACE);
     while device.shm.others().count() > 0 {
         look(device);
@@ -132,7 +133,11 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let mut left = Vec::new();
     for _ in 0..3 {
         look(device);
-        left.push((slot.life().place(), device.shm.others().next(), identity::read(slot).number));
+        left.push((
+            slot.life().attachment(),
+            device.shm.others().next(),
+            identity::read(slot).number,
+        ));
     }
     copying.close();
     turn.abandon();
@@ -141,7 +146,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     while device.shm.others().count() > 0 {
         look(device);
     }
-    assert_eq!(slot.life().place(), None);
+    assert_eq!(slot.life().attachment(), None);
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
     let slot = qps.at(index);
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
-    let swept = Owner::new(PLACE, 1);
+    let swept = Owner::new(PLACE.get(), 1);
     assert!(!QueuePairs(device.engine).expel(swept), "another one lives there");
     assert_eq!(identity::read(slot).number, number);
 }
@@ -175,10 +180,10 @@ fn x03_who_is_late_to_sweep_leaves_the_next_in_that_place_alone() {
 fn x03_who_is_late_to_sweep_frees_nothing_of_the_next_in_that_place() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.completions.cqs().claim(PLACE).unwrap();
-    let (next, swept) = (device.shm.die_at(PLACE), Owner::new(PLACE, 1000));
+    let (next, swept) = (device.shm.die_at(PLACE), Owner::new(PLACE.get(), 1000));
     assert_ne!(next, swept);
     after(device.shm, device.tables(), swept);
-    assert_eq!(device.completions.cq(index).life().place(), Some(PLACE));
+    assert_eq!(device.completions.cq(index).life().attachment(), Some(PLACE));
 }
 
 #[test]
@@ -220,17 +225,20 @@ fn pool(device: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
 fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of_it() {
     let (_context, device) = OpenOptions::new().alone();
     let (slot, queue, _extent) = pool(device);
-    let taken = queue.take(device.shm.place(), 1).unwrap();
+    let taken = queue.take(device.shm.attachment(), 1).unwrap();
     let dead = device.shm.die_at(PLACE);
     for _ in 0..3 {
         look(device);
-        assert_eq!((slot.life().place(), device.shm.others().next()), (Some(PLACE), Some(dead)));
+        assert_eq!(
+            (slot.life().attachment(), device.shm.others().next()),
+            (Some(PLACE), Some(dead))
+        );
     }
     queue.settle(taken.tag(), taken.target());
     while device.shm.others().count() > 0 {
         look(device);
     }
-    assert_eq!((slot.life().place(), sync::load(&slot.number)), (None, 0));
+    assert_eq!((slot.life().attachment(), sync::load(&slot.number)), (None, 0));
 }
 
 #[test]
@@ -240,12 +248,12 @@ fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_somebody_may_be_taking()
     let suspended = device.memory.lock(slot.pool.lock(), || {}).unwrap();
     let dead = device.shm.die_at(PLACE);
     look(device);
-    assert_eq!((slot.life().place(), device.shm.others().next()), (Some(PLACE), Some(dead)));
+    assert_eq!((slot.life().attachment(), device.shm.others().next()), (Some(PLACE), Some(dead)));
     drop(suspended);
     while device.shm.others().count() > 0 {
         look(device);
     }
-    assert_eq!(slot.life().place(), None);
+    assert_eq!(slot.life().attachment(), None);
 }
 
 /// Somebody dies while this process watches over others, as one does that is connected to another.
@@ -336,7 +344,7 @@ struct Lamps {
 impl Lamps {
     /// A lamp that the process at a place lights.
     fn light(&self, place: u16) -> &'static Lamp {
-        let (index, _) = self.table.claim(place).unwrap();
+        let (index, _) = self.table.claim(AttachmentId::new(place)).unwrap();
         let lamp = self.table.at(index);
         sync::store(&lamp.is_lit, 1);
         lamp
@@ -354,10 +362,10 @@ impl Owners for Lamps {
     /// Who saw a lamp burn may still be on his way to it.
     fn expel(&self, dead: Owner) -> bool {
         let lit = |(_, lamp): &(u32, &Lamp)| sync::swap_if(&lamp.is_lit, 1, 0).is_ok();
-        self.table.all_of(dead.place()).filter(lit).count() == 0
+        self.table.all_of(dead.attachment()).filter(lit).count() == 0
     }
 
-    fn free(&self, place: u16) {
+    fn free(&self, place: AttachmentId) {
         self.table.all_of(place).for_each(|(_, lamp)| lamp.life().end(place));
     }
 }
@@ -365,20 +373,20 @@ impl Owners for Lamps {
 #[test]
 fn x03_what_a_dead_one_had_of_a_new_table_is_dealt_with_as_that_says() {
     static ALONE: Registry = Registry::new();
-    const PLACE: u16 = 5;
+    const PLACE: AttachmentId = AttachmentId::new(5);
     let directory = Directory::new();
     let shape = Shape { entries: [4, 0, 0, 0, 0, 0, 0, 0], processes: 8, bytes: 1 << 20 };
     let attachment = ALONE.attach(&directory.path(), &shape, &LAMPS).unwrap();
     let (shm, table) = Shm::new(attachment, place).unwrap();
     let shm: &'static Shm = Box::leak(Box::new(shm));
     let lamps = Lamps { shm, table };
-    let (mine, its) = (lamps.light(shm.place()), lamps.light(PLACE));
+    let (mine, its) = (lamps.light(shm.attachment().get()), lamps.light(PLACE.get()));
     let dead = shm.die_at(PLACE);
     assert!(its.lock.try_enter(dead) && mine.lock.try_enter(shm.me()));
     let tables: [&dyn Owners; 2] = [&lamps, shm];
     let state = |lamp: &Lamp| {
         let words = [&lamp.repaired, &lamp.is_lit].map(sync::load);
-        (lamp.lock.holder(), words, lamp.life().place())
+        (lamp.lock.holder(), words, lamp.life().attachment())
     };
     assert!(look_at(shm, &tables), "somebody may still be using it");
     assert_eq!(state(its), (None, [1, 0], Some(PLACE)));
@@ -386,5 +394,5 @@ fn x03_what_a_dead_one_had_of_a_new_table_is_dealt_with_as_that_says() {
     assert!(!look_at(shm, &tables), "nobody is left");
     assert_eq!(state(its), (None, [1, 0], None));
     assert_eq!(shm.owner_at(PLACE), None);
-    assert_eq!(state(mine), (Some(shm.me()), [0, 1], Some(shm.place())), "it lives");
+    assert_eq!(state(mine), (Some(shm.me()), [0, 1], Some(shm.attachment())), "it lives");
 }

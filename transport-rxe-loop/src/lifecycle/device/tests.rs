@@ -15,14 +15,14 @@ use crate::api::qp::QpInit;
 use crate::error::{CreateError, Limit, RegisterError};
 use crate::lifecycle::deaths;
 use crate::memory::domains;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::shm::liveness::Liveness;
 use crate::shm::registry::Registry;
 
 #[test]
 fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
     /// A place where nobody lives, and where this says that somebody did.
-    const PLACE: u16 = 40;
+    const PLACE: AttachmentId = AttachmentId::new(40);
     let name = format!("swept-{}", std::process::id());
     let open = || OpenOptions::new().fabric(&name).open(device::NAME).unwrap();
     let context = open();
@@ -36,7 +36,7 @@ fn x03_who_opens_a_fabric_sweeps_up_after_the_dead() {
 #[test]
 fn x03_a_process_that_closes_a_descriptor_of_the_file_lives_and_gets_its_name_again() {
     let (_context, device) = OpenOptions::new().alone();
-    let me = || device.shm.liveness(device.shm.place());
+    let me = || device.shm.liveness(device.shm.attachment());
     // With any descriptor of a file, all record locks go that the process has there.
     drop(File::open(device.shm.path().file()).unwrap());
     assert_eq!(me(), Liveness::Alive { pid: None });
@@ -47,7 +47,7 @@ fn x03_a_process_that_closes_a_descriptor_of_the_file_lives_and_gets_its_name_ag
 #[test]
 fn no_protection_domain_has_number_0() {
     let (_context, device) = OpenOptions::new().alone();
-    assert_eq!(device.shm.place(), 0);
+    assert_eq!(device.shm.attachment(), AttachmentId::new(0));
     let numbers = [(); 3].map(|()| device.memory.next_domain());
     assert_eq!(numbers, [1 << 24, 1 << 24 | 1, 1 << 24 | 2].map(Some));
 }
@@ -88,8 +88,8 @@ fn x07_a_new_process_has_nothing_abandoned_whatever_was_in_its_place() {
     static ANOTHER: Registry = Registry::new();
     let (_context, device) = OpenOptions::new().alone();
     let here = ANOTHER.attach(device.shm.path(), device.shm.shape(), &FORMAT).unwrap();
-    let place = Owner::from_word(here.owner()).unwrap().place();
-    let abandoned = &device.memory.copiers()[usize::from(place)].abandoned;
+    let place = Owner::from_word(here.owner()).unwrap().attachment();
+    let abandoned = &device.memory.copiers()[place.index()].abandoned;
     abandoned.mark();
     let ways = Ways { by_service: false, policy: Policy::new(None, false) };
     Device::new(here, ways).unwrap();

@@ -1,3 +1,4 @@
+use crate::protocol::lock::AttachmentId;
 use std::time::Instant;
 
 use cq_core::setup::{Access, QpType};
@@ -13,7 +14,7 @@ use crate::memory::region::{Kind, RegionEntry};
 use crate::shm::table::Entry;
 
 /// A place where nobody lives.
-const PLACE: u16 = 44;
+const PLACE: AttachmentId = AttachmentId::new(44);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
@@ -94,7 +95,7 @@ fn x03_who_has_others_looked_after_wakes_the_thread() {
 fn x06_a_channel_that_another_process_could_not_ring_is_rung() {
     let (context, device) = OpenOptions::new().alone();
     let mut channel = context.create_channel().unwrap();
-    for (_, slot) in device.completions.channels().all_of(device.shm.place()) {
+    for (_, slot) in device.completions.channels().all_of(device.shm.attachment()) {
         sync::release(&slot.unsignaled, 1);
     }
     device.shm.watch().unwrap();

@@ -12,7 +12,7 @@ const ADD: AtomicOp = AtomicOp::FetchAdd { add: 2 };
 
 /// Memory of this process as if it were another's: of what the system says of processes, it is like any.
 fn of_this(device: &'static Device) -> Far {
-    Far { place: device.shm.place(), whose: Whose::local(0), needs: Access::empty() }
+    Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() }
 }
 
 #[test]

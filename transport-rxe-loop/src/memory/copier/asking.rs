@@ -15,7 +15,7 @@ use crate::memory::atomic_op::AtomicOp;
 use crate::memory::sge::{self, Far, Span, Spans, Target};
 use crate::memory::stage::{Code, LARGE, OWN, Outcome, Request, SMALL_BYTES, Stage};
 use crate::memory::transfer::{Order, Transfer, Trouble};
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::stage::{Recalled, Seen, State};
 use crate::shm::lock::Backoff;
 use crate::sync::{self, AtomicU32};
@@ -44,7 +44,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
     let request = Request { code, whose: far.whose, needs: far.needs, operands: [0; 2] };
     let mut at = range.start;
     while at < range.end {
-        let mut asking = Asking::new(memory, far.place, range.end - at)?;
+        let mut asking = Asking::new(memory, far.attachment, range.end - at)?;
         let part = at..range.end.min(at + asking.stage.bytes());
         let data = asking.stage.data;
         if !is_read {
@@ -81,7 +81,7 @@ pub fn atomic(
         AtomicOp::Store { value } => (Code::Store, [value, 0]),
     };
     let request = Request { code, whose: far.whose, needs: far.needs, operands };
-    let mut asking = Asking::new(memory, far.place, 0)?;
+    let mut asking = Asking::new(memory, far.attachment, 0)?;
     let end = Instant::now() + PATIENCE;
     loop {
         match asking.ask(&request, std::iter::once(piece)) {
@@ -162,7 +162,7 @@ struct Asking {
 
 impl Asking {
     /// Claims a stage for so many bytes, or for a part of them.
-    fn new(memory: &'static Memory, asked: u16, len: usize) -> Result<Self, Trouble> {
+    fn new(memory: &'static Memory, asked: AttachmentId, len: usize) -> Result<Self, Trouble> {
         if let Some(asking) = Self::claim(memory, asked, len, false) {
             return Ok(asking);
         }
@@ -174,7 +174,11 @@ impl Asking {
     }
 
     #[cold]
-    fn wait_for_one(memory: &'static Memory, asked: u16, len: usize) -> Result<Self, Trouble> {
+    fn wait_for_one(
+        memory: &'static Memory,
+        asked: AttachmentId,
+        len: usize,
+    ) -> Result<Self, Trouble> {
         let (start, mut rounds) = (Instant::now(), Copier::rounds(memory));
         let (mut last, mut waited, mut backoff) = (start, Duration::ZERO, Backoff::default());
         loop {
@@ -194,7 +198,7 @@ impl Asking {
 
     /// Claims a free stage. Only if it `may`, a small part takes a large stage, and a large part one of half of the
     /// small ones; the other half stays for small parts.
-    fn claim(memory: &'static Memory, asked: u16, len: usize, may: bool) -> Option<Self> {
+    fn claim(memory: &'static Memory, asked: AttachmentId, len: usize, may: bool) -> Option<Self> {
         let is_small = len <= SMALL_BYTES;
         const ALL: usize = OWN + LARGE;
         let (first, then) = if is_small { (0..OWN, OWN..ALL) } else { (OWN..ALL, OWN / 2..OWN) };
@@ -203,7 +207,7 @@ impl Asking {
         let of = |range: Range<usize>| mine().filter(move |(nth, _)| range.contains(nth));
         of(first).chain(of(then)).find_map(|(_, (stage, in_use))| {
             sync::enter(in_use);
-            if let Some(seen) = stage.head.word.claim(memory.shm.place(), asked) {
+            if let Some(seen) = stage.head.word.claim(memory.shm.attachment(), asked) {
                 let owner = memory.shm.owner_at(asked);
                 return Some(Self { memory, stage, in_use, seen, owner });
             }
@@ -235,8 +239,8 @@ impl Asking {
         let (memory, asked) = (self.memory, self.seen.asked());
         self.stage.head.write(request, pieces.map(sge));
         self.seen = self.stage.head.word.ask(self.seen).ok_or(Trouble::NoAnswer)?;
-        if let Some(process) = memory.copiers.get(usize::from(asked)) {
-            process.askers.add(memory.shm.place());
+        if let Some(process) = memory.copiers.get(asked.index()) {
+            process.askers.add(memory.shm.attachment());
         }
         memory.shm.call(asked);
         self.wait()?;

@@ -1,5 +1,6 @@
 //! Who waits for a copy that is under way, and whom a process serves while it waits for another one.
 
+use crate::protocol::lock::AttachmentId;
 use std::thread;
 
 use cq_core::setup::{QpType, SrqInit};
@@ -29,7 +30,7 @@ use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
 /// A place where nobody lives.
-pub const PLACE: u16 = 37;
+pub const PLACE: AttachmentId = AttachmentId::new(37);
 
 /// In a fabric where nobody else is, and no service thread.
 pub fn alone() -> (Context, ProtectionDomain, &'static Device) {
@@ -84,7 +85,7 @@ pub fn is_asked(device: &'static Device) -> &'static Head {
 
 /// The process at [`PLACE`] asks this one for something, by this stage.
 pub fn asks(device: &'static Device, stage: Stage, request: Request, pieces: &[Sge]) {
-    let filling = stage.head.word.claim(PLACE, device.shm.place()).unwrap();
+    let filling = stage.head.word.claim(PLACE, device.shm.attachment()).unwrap();
     stage.head.write(&request, pieces.iter().copied());
     stage.head.word.ask(filling).unwrap();
     this(device.memory).unwrap().askers.add(PLACE);
@@ -97,7 +98,8 @@ pub fn state(head: &Head) -> Option<State> {
 #[test]
 fn x03_only_what_the_dead_have_asked_of_this_process_is_taken_back() {
     let (_context, _pd, device) = alone();
-    let (me, another, stages) = (device.shm.place(), PLACE + 1, device.memory.stages());
+    let (me, another, stages) =
+        (device.shm.attachment(), AttachmentId::new(PLACE.get() + 1), device.memory.stages());
     let words: Vec<_> =
         stages.of(PLACE).take(3).chain(stages.large().take(1)).map(|it| &it.head.word).collect();
     let ask = |nth: usize, asker, asked| words[nth].ask(words[nth].claim(asker, asked).unwrap());
@@ -131,11 +133,11 @@ fn x07_a_process_that_serves_nobody_has_nothing_abandoned() {
     let (_context, _pd, device) = alone();
     let is_through = carry_out_for(device.memory, PLACE);
     sweep(device.memory, PLACE);
-    assert!(has_abandoned(device.memory, device.shm.place()));
+    assert!(has_abandoned(device.memory, device.shm.attachment()));
     is_through();
-    assert!(!has_abandoned(device.memory, device.shm.place()));
+    assert!(!has_abandoned(device.memory, device.shm.attachment()));
     // Nor does one that looks for what it is asked, as all do that sleep.
-    mark_abandoned(device.memory, device.shm.place());
+    mark_abandoned(device.memory, device.shm.attachment());
     serve(device.memory);
     assert!(!this(device.memory).unwrap().abandoned.is_marked());
 }
@@ -169,15 +171,16 @@ fn x03_what_a_dead_process_asked_for_is_forgotten() {
 fn x04_stages_that_nobody_of_this_process_has_to_do_with_are_freed() {
     let (_context, _pd, device) = alone();
     let stages = device.memory.stages();
-    let [of_none, of_a_thread] = [0, 1].map(|nth| stages.of(device.shm.place()).nth(nth).unwrap());
+    let [of_none, of_a_thread] =
+        [0, 1].map(|nth| stages.of(device.shm.attachment()).nth(nth).unwrap());
     let orphan = stages.of(PLACE).next().unwrap();
     for stage in [of_none, of_a_thread] {
-        stage.head.word.claim(device.shm.place(), PLACE).unwrap();
+        stage.head.word.claim(device.shm.attachment(), PLACE).unwrap();
     }
     sync::enter(&device.memory.copier().in_use[1]);
     let word = &orphan.head.word;
-    let request = word.ask(word.claim(PLACE, device.shm.place()).unwrap()).unwrap();
-    word.serve(device.shm.place()).unwrap();
+    let request = word.ask(word.claim(PLACE, device.shm.attachment()).unwrap()).unwrap();
+    word.serve(device.shm.attachment()).unwrap();
     word.give_up(request);
     assert!(!is_free(orphan), "somebody may still serve it");
     let serving = device.memory.copier().serving.lock().unwrap();
@@ -275,7 +278,11 @@ impl Counter {
         let region =
             unsafe { pd.register(word.as_ptr().cast(), 8, Access::LOCAL_WRITE | Access::REMOTE) };
         let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_ATOMIC);
-        Self { word, region: region.unwrap(), far: Far { place: device.shm.place(), whose, needs } }
+        Self {
+            word,
+            region: region.unwrap(),
+            far: Far { attachment: device.shm.attachment(), whose, needs },
+        }
     }
 
     /// The lock that an atomic on it takes.
@@ -320,10 +327,10 @@ fn x03_what_a_dead_process_had_asked_for_is_not_done_once_the_queue_pair_takes_n
         }
     }
     // Who lives is waited for elsewhere.
-    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
+    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
     let word = &stage.head.word;
-    word.ask(word.claim(device.shm.place(), device.shm.place()).unwrap()).unwrap();
-    this(device.memory).unwrap().askers.add(device.shm.place());
+    word.ask(word.claim(device.shm.attachment(), device.shm.attachment()).unwrap()).unwrap();
+    this(device.memory).unwrap().askers.add(device.shm.attachment());
     drop(receiver(&pd, &cq, QpType::Rc));
     assert_eq!(state(stage.head), Some(State::Asked));
 }
@@ -349,16 +356,16 @@ fn x07_this_process_has_nothing_abandoned_while_it_serves_nobody() {
     let abandoned = &this(device.memory).unwrap().abandoned;
     abandoned.mark();
     let serving = device.memory.copier().serving();
-    assert!(has_abandoned(device.memory, device.shm.place()));
+    assert!(has_abandoned(device.memory, device.shm.attachment()));
     drop(serving);
-    assert!(!has_abandoned(device.memory, device.shm.place()) && !abandoned.is_marked());
+    assert!(!has_abandoned(device.memory, device.shm.attachment()) && !abandoned.is_marked());
 }
 
 #[test]
 fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives_are_free() {
     let (_context, pd, device) = alone();
     let (me, srq) =
-        (device.shm.place(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
+        (device.shm.attachment(), pd.create_srq(&SrqInit { max_wr: 1, max_sge: 1 }).unwrap());
     let stages: Vec<_> = device.memory.stages().of(PLACE).take(3).collect();
     for (stage, asker, asked) in
         [(stages[0], PLACE, me), (stages[1], PLACE, PLACE), (stages[2], me, me)]
@@ -366,7 +373,10 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
         let word = &stage.head.word;
         word.ask(word.claim(asker, asked).unwrap()).unwrap();
     }
-    give_up_for_the_dead(device.memory, device.engine.srq(srq.number()).life().place().unwrap());
+    give_up_for_the_dead(
+        device.memory,
+        device.engine.srq(srq.number()).life().attachment().unwrap(),
+    );
     let asked = Some(State::Asked);
     assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);
 }

@@ -1,3 +1,4 @@
+use crate::protocol::lock::AttachmentId;
 use cq_core::setup::Access;
 use cq_core::wr::Sge;
 
@@ -12,7 +13,7 @@ use crate::shm::table::Entry;
 use crate::sync::AtomicU64;
 
 /// A place that no process has.
-const PLACE: u16 = 60;
+const PLACE: AttachmentId = AttachmentId::new(60);
 const DOMAIN: u32 = 0x3d00_0001;
 const LEN: u64 = 8192;
 

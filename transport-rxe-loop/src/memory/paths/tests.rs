@@ -2,15 +2,17 @@ use super::*;
 use crate::api::device::Context;
 use crate::api::open::{OpenError, OpenOptions};
 use crate::inside::actor::{Actor, die_with_parent, say, until};
+use crate::protocol::lock::AttachmentId;
 use crate::sync;
 
 /// A place where nobody lives, and where this says that somebody did.
-const PLACE: u16 = 38;
+const PLACE: AttachmentId = AttachmentId::new(38);
 
 #[test]
 fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
     let (_context, device) = OpenOptions::new().alone();
-    let (paths, here) = (AccessPaths::new(device.shm.shape().processes, false), device.shm.place());
+    let (paths, here) =
+        (AccessPaths::new(device.shm.shape().processes, false), device.shm.attachment());
     let AccessPath::Direct(it) = paths.of(device.memory, here) else {
         panic!("this process lives")
     };
@@ -23,7 +25,8 @@ fn q10_whose_memory_the_system_does_not_move_is_asked_itself() {
 #[test]
 fn q10_a_process_without_its_first_thread_is_asked_itself() {
     let (_context, device) = OpenOptions::new().alone();
-    let (paths, here) = (AccessPaths::new(device.shm.shape().processes, false), device.shm.place());
+    let (paths, here) =
+        (AccessPaths::new(device.shm.shape().processes, false), device.shm.attachment());
     let AccessPath::Direct(it) = paths.of(device.memory, here) else {
         panic!("this process lives")
     };
@@ -39,7 +42,7 @@ fn q10_a_process_without_its_first_thread_is_asked_itself() {
 #[test]
 fn x04_where_a_guard_page_is_said_to_be_that_is_none_the_process_is_asked_itself() {
     let (_context, device) = OpenOptions::new().alone();
-    let here = device.shm.place();
+    let here = device.shm.attachment();
     let word = device.shm.guard_word(here);
     let (page, path) = (sync::load(word), || AccessPaths::new(64, false).of(device.memory, here));
     assert!(matches!(path(), AccessPath::Direct(_)));
@@ -57,7 +60,7 @@ fn x04_where_a_guard_page_is_said_to_be_that_is_none_the_process_is_asked_itself
 #[test]
 fn x04_who_has_the_number_of_another_is_not_taken_for_it() {
     let (_context, device) = OpenOptions::new().alone();
-    let (here, pid) = (device.shm.place(), std::process::id() as i32);
+    let (here, pid) = (device.shm.attachment(), std::process::id() as i32);
     assert!(Process::of(device.memory, here, pid).is_some());
     for other in [std::os::unix::process::parent_id() as i32, 0, -1, i32::MAX] {
         assert_eq!(Process::of(device.memory, here, other), None, "{other}");
@@ -78,7 +81,8 @@ fn x03_who_finds_a_process_dead_has_it_swept_up_after() {
 #[test]
 fn x03_what_is_found_out_of_the_living_is_kept_and_of_the_dead_is_not() {
     let (_context, device) = OpenOptions::new().alone();
-    let (paths, here) = (AccessPaths::new(device.shm.shape().processes, false), device.shm.place());
+    let (paths, here) =
+        (AccessPaths::new(device.shm.shape().processes, false), device.shm.attachment());
     let kept = |place| paths.seen(place).unwrap().map(|seen| seen.path);
     let found = paths.of(device.memory, here);
     assert_eq!(kept(here), Some(found));
@@ -88,7 +92,7 @@ fn x03_what_is_found_out_of_the_living_is_kept_and_of_the_dead_is_not() {
 
 fn by_service(wanted: OpenOptions) -> bool {
     let (_context, device) = wanted.alone();
-    device.memory.paths.of(device.memory, device.shm.place()) == AccessPath::Service
+    device.memory.paths.of(device.memory, device.shm.attachment()) == AccessPath::Service
 }
 
 #[test]

@@ -1,8 +1,9 @@
 use super::*;
 use crate::lifecycle::Device;
+use crate::protocol::lock::AttachmentId;
 
 /// A place where nobody lives.
-const PLACE: u16 = 42;
+const PLACE: AttachmentId = AttachmentId::new(42);
 
 #[test]
 fn x04_a_region_that_no_memory_can_be_is_none() {

@@ -11,7 +11,8 @@ use crate::memory::region::Whose;
 use crate::memory::sge::Far;
 use crate::sync::{self, AtomicU64};
 
-const FAR: Far = Far { place: 1, whose: Whose::local(0), needs: Access::empty() };
+const FAR: Far =
+    Far { attachment: AttachmentId::new(1), whose: Whose::local(0), needs: Access::empty() };
 
 fn words<const N: usize>(from: u64) -> [AtomicU64; N] {
     std::array::from_fn(|i| AtomicU64::new(from + i as u64))
@@ -39,7 +40,7 @@ fn target(pieces: Spans<'_>) -> Target<'_> {
 /// This process, as if it were another.
 fn this() -> Process {
     let device = Device::of_tests();
-    Process::of(device.memory, device.shm.place(), std::process::id() as i32).unwrap()
+    Process::of(device.memory, device.shm.attachment(), std::process::id() as i32).unwrap()
 }
 
 #[test]

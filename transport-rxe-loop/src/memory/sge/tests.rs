@@ -1,6 +1,7 @@
 use super::*;
 
-const FAR: Far = Far { place: 1, whose: Whose::local(0), needs: Access::empty() };
+const FAR: Far =
+    Far { attachment: AttachmentId::new(1), whose: Whose::local(0), needs: Access::empty() };
 
 #[test]
 fn what_another_process_has_at_an_address_overlaps_nothing_here() {
@@ -41,7 +42,7 @@ fn a_piece_of_another_process_without_a_key_is_left_out() {
     assert!(!pieces.push_far(FAR, 64, 8, 0));
     assert_eq!((pieces.len(), pieces.range(0..8).count()), (0, 0));
     assert!(pieces.push_far(FAR, 64, 8, 1));
-    assert!(!pieces.push_far(Far { place: 2, ..FAR }, 64, 8, 1));
+    assert!(!pieces.push_far(Far { attachment: AttachmentId::new(2), ..FAR }, 64, 8, 1));
     assert_eq!((pieces.len(), pieces.are_all_far()), (8, true));
     assert_eq!(Target::of_far(FAR, Span { addr: 64, len: 8, key: 0 }).pieces().len(), 0);
 }

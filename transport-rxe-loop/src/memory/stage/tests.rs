@@ -14,7 +14,7 @@ fn stages() -> Stages {
 #[test]
 fn x07_each_attachment_has_stages_of_its_own_and_no_bytes_are_of_two() {
     let stages = stages();
-    let small: Vec<_> = (0..4).flat_map(|place| stages.of(place)).collect();
+    let small: Vec<_> = (0..4).flat_map(|place| stages.of(AttachmentId::new(place))).collect();
     assert_eq!(small.len(), PROCESSES * OWN, "there is no fourth attachment");
     assert!(small.iter().all(|stage| stage.bytes() == SMALL_BYTES));
     assert_eq!(stages.large().filter(|stage| stage.bytes() == LARGE_BYTES).count(), LARGE);

@@ -4,7 +4,7 @@ use super::*;
 fn an_owner_is_its_place_and_its_generation() {
     for (place, generation) in [(0, 0), (0, 1), (7, 3), (u16::MAX - 1, u16::MAX)] {
         let owner = Owner::new(place, generation);
-        assert_eq!(owner.place(), place);
+        assert_eq!(owner.attachment().get(), place);
         assert_eq!(Owner::from_word(owner.to_word()), Some(owner));
         assert_ne!(owner, Owner::new(place, generation.wrapping_add(1)));
     }

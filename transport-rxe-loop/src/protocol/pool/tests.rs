@@ -6,7 +6,7 @@ use super::*;
 
 const QP: u32 = 0x1001;
 const OTHER: u32 = 0x2002;
-const ME: u16 = 7;
+const ME: AttachmentId = AttachmentId::new(7);
 const SLOTS: usize = 3;
 
 struct Memory {
@@ -135,7 +135,7 @@ fn q09_the_limit_is_reached_once() {
     assert!(!take(&queue).reached_limit(), "two are left");
     assert_eq!((take(&queue).reached_limit(), memory.pool.limit()), (true, 0));
     assert_eq!(memory.pool.owes(), Some(ME));
-    memory.pool.told(ME + 1);
+    memory.pool.told(AttachmentId::new(ME.get() + 1));
     assert_eq!(memory.pool.owes(), Some(ME), "that is another one");
     memory.pool.told(ME);
     assert_eq!(memory.pool.owes(), None);

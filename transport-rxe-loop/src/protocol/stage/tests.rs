@@ -1,7 +1,7 @@
 use super::*;
 
-const ASKER: u16 = 3;
-const ASKED: u16 = 4;
+const ASKER: AttachmentId = AttachmentId::new(3);
+const ASKED: AttachmentId = AttachmentId::new(4);
 
 fn asked(word: &Word) -> Seen {
     word.ask(word.claim(ASKER, ASKED).unwrap()).unwrap()
@@ -13,16 +13,19 @@ fn a_stage_is_one_askers_at_a_time() {
     let free = word.seen();
     let seen = word.claim(ASKER, ASKED).unwrap();
     assert_eq!((seen.asker(), seen.asked()), (ASKER, ASKED));
-    assert!(word.claim(5, ASKED).is_none());
-    assert!(word.claim_from(free, 5, ASKED).is_none(), "it saw it free, and was too late");
+    assert!(word.claim(AttachmentId::new(5), ASKED).is_none());
+    assert!(
+        word.claim_from(free, AttachmentId::new(5), ASKED).is_none(),
+        "it saw it free, and was too late"
+    );
     word.ask(seen).unwrap();
     assert!(word.serve(ASKER).is_none(), "another one is asked");
     let serving = word.serve(ASKED).unwrap();
     assert!(word.serve(ASKED).is_none(), "once");
-    assert!(word.claim(5, ASKED).is_none());
+    assert!(word.claim(AttachmentId::new(5), ASKED).is_none());
     assert!(word.answer(serving));
     word.give_up(seen);
-    assert!(word.claim(5, ASKED).is_some());
+    assert!(word.claim(AttachmentId::new(5), ASKED).is_some());
 }
 
 #[test]
@@ -52,9 +55,9 @@ fn a_stage_that_is_being_served_is_freed_by_who_serves() {
     let request = asked(&word);
     let serving = word.serve(ASKED).unwrap();
     word.give_up(request);
-    assert!(word.claim(5, ASKED).is_none());
+    assert!(word.claim(AttachmentId::new(5), ASKED).is_none());
     assert!(!word.answer(serving), "nobody wants it");
-    assert!(word.claim(5, ASKED).is_some());
+    assert!(word.claim(AttachmentId::new(5), ASKED).is_some());
 }
 
 #[test]
@@ -65,7 +68,10 @@ fn what_a_dead_process_has_to_do_with_is_swept() {
         let request = asked(&word);
         is_answered.then(|| serve(request));
         assert_eq!(word.sweep(ASKED), None);
-        assert!(word.claim(5, 6).is_none(), "its asker lives, and gives up itself");
+        assert!(
+            word.claim(AttachmentId::new(5), AttachmentId::new(6)).is_none(),
+            "its asker lives, and gives up itself"
+        );
         assert_eq!(word.sweep(ASKER), None, "it is not in flight");
         assert_eq!(word.seen().state(), None);
     }
@@ -76,7 +82,7 @@ fn what_a_dead_process_has_to_do_with_is_swept() {
     word.serve(ASKED).unwrap();
     assert_eq!(word.sweep(ASKER), Some(ASKED), "it is in flight there");
     assert_eq!(word.seen().state(), Some(State::Orphaned));
-    assert_eq!(word.sweep(5), None);
+    assert_eq!(word.sweep(AttachmentId::new(5)), None);
     assert_eq!(word.seen().state(), Some(State::Orphaned), "it is another one that died");
     word.sweep(ASKED);
     assert_eq!(word.seen().state(), None);
@@ -91,16 +97,16 @@ fn x03_a_stage_that_is_abandoned_is_freed_in_its_own_round_alone() {
     let first = asked(&word);
     word.serve(ASKED).unwrap();
     word.free_abandoned(first);
-    assert!(word.claim(5, ASKED).is_none(), "it is not orphaned");
+    assert!(word.claim(AttachmentId::new(5), ASKED).is_none(), "it is not orphaned");
     word.give_up(first);
     word.free_abandoned(first);
     let second = asked(&word);
     word.serve(ASKED).unwrap();
     word.give_up(second);
     word.free_abandoned(first);
-    assert!(word.claim(5, ASKED).is_none(), "who is asked now serves");
+    assert!(word.claim(AttachmentId::new(5), ASKED).is_none(), "who is asked now serves");
     word.free_abandoned(second);
-    assert!(word.claim(5, ASKED).is_some());
+    assert!(word.claim(AttachmentId::new(5), ASKED).is_some());
 }
 
 #[test]
@@ -119,7 +125,7 @@ fn x03_what_is_cancelled_is_not_begun() {
 fn x04_any_word_is_a_state_or_a_free_stage() {
     for number in [0, 6, 255] {
         let word = Word(AtomicU64::new(u64::MAX << 8 | number));
-        assert!(word.claim(1, 2).is_some());
+        assert!(word.claim(AttachmentId::new(1), AttachmentId::new(2)).is_some());
     }
 }
 
@@ -128,13 +134,13 @@ fn askers_are_told_once_whoever_they_are() {
     let askers = Askers::default();
     assert!(!askers.any());
     let some = [0, 63, 64, 253];
-    some.into_iter().for_each(|asker| askers.add(asker));
-    askers.add(63);
+    some.into_iter().for_each(|asker| askers.add(AttachmentId::new(asker)));
+    askers.add(AttachmentId::new(63));
     assert!(askers.any());
-    assert!(askers.look().eq(some));
-    assert!(askers.take().eq(some));
+    assert!(askers.look().eq(some.map(AttachmentId::new)));
+    assert!(askers.take().eq(some.map(AttachmentId::new)));
     assert!(!askers.any());
     assert_eq!(askers.take().count() + askers.look().count(), 0);
-    askers.add(u16::MAX);
+    askers.add(AttachmentId::new(u16::MAX));
     assert_eq!(askers.take().count(), 1, "any number is harmless");
 }

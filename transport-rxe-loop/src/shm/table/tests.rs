@@ -44,7 +44,7 @@ fn each_table_counts_what_is_claimed_of_it() {
         [next.map(sync::load).as_slice(), &rest.map(sync::load)].concat()
     };
     let mut expected = counts();
-    let place = device.shm.place();
+    let place = device.shm.attachment();
     let (index, _) = engine.qps().claim(place).unwrap();
     engine.qps().at(index).life().end(place);
     expected[0] += 1;

@@ -157,7 +157,7 @@ fn x05_who_resets_its_queue_pair_leaves_what_it_has_begun() {
         // Its own thread runs the request, and reports that its peer does not answer.
         until("it is reset", || requester.qp.modify(&QpAttr::to(state)).is_ok());
         until("its stage is left", || {
-            let mut own = requester.device.memory.stages().of(requester.device.shm.place());
+            let mut own = requester.device.memory.stages().of(requester.device.shm.attachment());
             own.all(|stage| matches!(stage.head.word.seen().state(), None | Some(State::Orphaned)))
         });
         assert!(!requester.has_begun());

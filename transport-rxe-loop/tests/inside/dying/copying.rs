@@ -29,6 +29,7 @@ use crate::inside::actor::{Actor, die_with_parent, order, say, until};
 use crate::inside::audit::Estate;
 use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
+use crate::protocol::lock::AttachmentId;
 use crate::protocol::steps::Step;
 use crate::protocol::window::Shut;
 use crate::sync::{self, AtomicU64};
@@ -148,7 +149,7 @@ fn x07_a_window_is_not_waited_for_long_while_a_stopped_process_may_write() {
 #[test]
 fn x07_a_queue_pair_is_kept_for_as_long_as_a_stopped_process_may_write_to_it() {
     let Target { device, region: _region, cq: _cq, mut qp, victim, .. } = Target::new("place");
-    let mine = || Estate::of(device, device.shm.place()).qps;
+    let mine = || Estate::of(device, AttachmentId::new(device.shm.attachment().get())).qps;
     assert_eq!(qp.modify(&QpAttr::to(QpState::Reset)), Err(ModifyError::PeerSuspended));
     assert_eq!(qp.state(), QpState::Err, "its peer is shut out all the same");
     drop(qp);

@@ -28,6 +28,7 @@ use crate::api::qp::{QpInit, QueuePair};
 use crate::api::state::QpState;
 use crate::inside::actor::{Actor, PATIENCE, die_with_parent, is_stopped, order, say, until};
 use crate::inside::audit::{self, Estate};
+use crate::protocol::lock::AttachmentId;
 use crate::protocol::steps::Step;
 
 const QKEY: u32 = 0x77;
@@ -241,7 +242,7 @@ fn goes_on() {
     let context = open();
     let pd = context.alloc_pd();
     let fabric = context.device();
-    let estate = Estate::of(fabric, fabric.shm.place());
+    let estate = Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get()));
     for step in STEPS {
         for (time, signal) in ENDS {
             meet(&context, &pd, step, time, signal);
@@ -249,7 +250,11 @@ fn goes_on() {
                 drop(open());
                 audit::ownerless(fabric).is_empty()
             });
-            assert_eq!(Estate::of(fabric, fabric.shm.place()), estate, "{step:?} {time}");
+            assert_eq!(
+                Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get())),
+                estate,
+                "{step:?} {time}"
+            );
         }
         say(format!("{step:?}"));
     }

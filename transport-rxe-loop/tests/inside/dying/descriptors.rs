@@ -19,6 +19,7 @@ use crate::inside::chance::Chance;
 use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::memory::paths::AccessPath;
+use crate::protocol::lock::AttachmentId;
 
 /// How a process loses its descriptors.
 const HOW: &str = "DYING_HOW";
@@ -73,7 +74,7 @@ fn loses_it() {
             "work" => side.work(),
             "make" => drop(Side::new(open(), 3)),
             "find" => {
-                let dead = side.fabric().shm.die_at(40);
+                let dead = side.fabric().shm.die_at(AttachmentId::new(40));
                 assert!(side.fabric().shm.is_dead(dead), "it can tell");
                 until("the dead is swept up after", || {
                     deaths::look(side.fabric());
@@ -111,11 +112,11 @@ fn goes_on_having_lost_it(how: &str) {
         assert_eq!(other.hear(), "false", "{what}: nothing of its own fails");
     };
     let owner = device.shm.others().next().unwrap();
-    let estate = Estate::of(device, owner.place());
+    let estate = Estate::of(device, AttachmentId::new(owner.attachment().get()));
     tell("work");
     tell("lose");
     for nth in 0..ROUNDS {
-        assert!(device.shm.is_alive(owner.place()) && !device.shm.is_dead(owner));
+        assert!(device.shm.is_alive(owner.attachment()) && !device.shm.is_dead(owner));
         assert!(deaths::look(device), "it has not left");
         assert!(device.shm.others().eq([owner]), "nobody takes its place");
         if nth % 10 == 0 {
@@ -128,10 +129,17 @@ fn goes_on_having_lost_it(how: &str) {
         assert!(!side.fails(), "{:?}", side.ends);
     }
     assert!(side.ends.iter().all(|end| end.arrived > 0 && end.received() > 0));
-    assert_eq!(Estate::of(device, owner.place()), estate, "nothing of it was freed");
+    assert_eq!(
+        Estate::of(device, AttachmentId::new(owner.attachment().get())),
+        estate,
+        "nothing of it was freed"
+    );
     tell("find");
     until("its memory is reached directly again", || {
-        matches!(device.memory.paths().of(device.memory, owner.place()), AccessPath::Direct(..))
+        matches!(
+            device.memory.paths().of(device.memory, owner.attachment()),
+            AccessPath::Direct(..)
+        )
     });
     other.signal(Signal::KILL);
     drop(other);
@@ -139,7 +147,7 @@ fn goes_on_having_lost_it(how: &str) {
         deaths::look(device);
         device.shm.others().count() == 0 && audit::ownerless(device).is_empty()
     });
-    assert_eq!(Estate::of(device, owner.place()), Estate::default());
+    assert_eq!(Estate::of(device, AttachmentId::new(owner.attachment().get())), Estate::default());
 }
 
 fn open_again(name: &str) -> Context {

@@ -25,6 +25,7 @@ use crate::memory::paths::AccessPath;
 use crate::memory::region::Whose;
 use crate::memory::remote;
 use crate::memory::sge::{Far, Span, Spans, Target};
+use crate::protocol::lock::AttachmentId;
 use crate::sync::{self, AtomicU64};
 
 /// Where both programs have memory.
@@ -156,13 +157,15 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
         assert_eq!(post(qp, kind), WcStatus::SUCCESS, "{kind}");
     }
     let owner = fabric.shm.others().next().unwrap();
-    let found = fabric.memory.paths().of(fabric.memory, owner.place());
+    let found = fabric.memory.paths().of(fabric.memory, owner.attachment());
     let AccessPath::Direct(process) = found else { panic!("{found:?}") };
     own.write(0, &[0xaa; 128]).unwrap();
     let mut other = replace(other);
     // However soon a call by pid follows the check of the process.
-    let (here, far) =
-        ([AtomicU64::new(0xbb)], Far { place: 0, whose: Whose::local(0), needs: Access::empty() });
+    let (here, far) = (
+        [AtomicU64::new(0xbb)],
+        Far { attachment: AttachmentId::new(0), whose: Whose::local(0), needs: Access::empty() },
+    );
     let there = Target::of_far(far, Span::far(AT, 8, 1));
     let written = remote::copy(process, &Spans::of_words(&here, 8), &there, 0..8, 8);
     let read = remote::copy(process, there.pieces(), &Target::of_words(&here, 8), 0..8, 8);

@@ -21,6 +21,7 @@ use crate::inside::actor::{Actor, PATIENCE, until};
 use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
 use crate::lifecycle::Device;
+use crate::protocol::lock::AttachmentId;
 
 /// A victim, and the ends that are connected to it.
 pub struct Line {
@@ -151,7 +152,7 @@ impl Survivor {
         let context = open();
         let (pd, device) = (context.alloc_pd(), context.device());
         let lines = (0..lines).map(|_| Line::new(&context, &pd, start())).collect();
-        let estate = Estate::of(device, device.shm.place());
+        let estate = Estate::of(device, AttachmentId::new(device.shm.attachment().get()));
         Self { context, pd, device, lines, chance: Chance::new(seed), estate }
     }
 

@@ -16,6 +16,7 @@ use crate::inside::actor::{Actor, PATIENCE, die_with_parent, few_or, order, say}
 use crate::inside::audit::Estate;
 use crate::inside::chance::Chance;
 use crate::lifecycle::deaths;
+use crate::protocol::lock::AttachmentId;
 use crate::protocol::steps::{self, Step};
 
 /// The step at which to die, by its name, at which occurrence, from 0, and by which signal.
@@ -157,7 +158,11 @@ fn goes_on() {
             me.lines[0].expect_the_end(time % 2 == 1);
             me.use_device();
             me.nothing_is_left_of_the_dead();
-            assert_eq!(Estate::of(me.device, me.device.shm.place()), me.estate, "{step:?} {time}");
+            assert_eq!(
+                Estate::of(me.device, AttachmentId::new(me.device.shm.attachment().get())),
+                me.estate,
+                "{step:?} {time}"
+            );
             say(format!("{step:?} {time} {}", if died { "died" } else { "never came" }));
         }
     }

@@ -25,6 +25,7 @@ use crate::api::state::QpState;
 use crate::inside::actor::{Actor, NO_ORDERS, PATIENCE, die_with_parent, say, until};
 use crate::inside::audit::{self, Estate};
 use crate::inside::chance::Chance;
+use crate::protocol::lock::AttachmentId;
 use crate::protocol::steps::Step;
 
 /// Longer than any wait for a lock.
@@ -132,7 +133,7 @@ impl Survivor {
         let fabric = context.device();
         until("nothing is left of it, nor of what was left to it", || {
             let _swept = open(&name, step);
-            let mine = Estate::of(fabric, fabric.shm.place());
+            let mine = Estate::of(fabric, AttachmentId::new(fabric.shm.attachment().get()));
             audit::ownerless(fabric).is_empty() && mine.qps == 0 && audit::held(fabric).is_empty()
         });
         let near = Near::new(&context, &pd).and_then(|near| near.work(&mut Chance::new(1)));

@@ -55,7 +55,7 @@ impl World {
 
     /// As [`Owner`]s are written down there.
     fn byte(owner: Owner) -> u8 {
-        owner.place() as u8 + 1
+        owner.attachment().get() as u8 + 1
     }
 
     fn take(&self, me: Owner, count: usize) -> Option<usize> {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::life::Life;
+use transport_rxe_loop::protocol::lock::AttachmentId;
 use verify_loom::harness::{UNORDERED, model};
 
-const ONE: u16 = 0;
-const OTHER: u16 = 254 - 1;
+const ONE: AttachmentId = AttachmentId::new(0);
+const OTHER: AttachmentId = AttachmentId::new(254 - 1);
 
 /// When an entry is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ struct World {
 unsafe impl Sync for World {}
 
 impl World {
-    fn with(place: Option<u16>) -> Arc<Self> {
+    fn with(place: Option<AttachmentId>) -> Arc<Self> {
         let world = Arc::<Self>::default();
         assert!(place.is_none_or(|place| world.life.claim(place) == Some(0)));
         world
@@ -42,7 +43,7 @@ impl World {
     }
 
     /// What its owner does, or who sweeps up after that one, which has seen all that it did.
-    fn end(&self, place: u16, ends: Ends) {
+    fn end(&self, place: AttachmentId, ends: Ends) {
         if ends == Ends::First {
             self.life.end(place);
         }
@@ -53,10 +54,10 @@ impl World {
     }
 
     /// Claims it, if it is free; which generation that is.
-    fn claim(&self, place: u16) -> Option<u32> {
+    fn claim(&self, place: AttachmentId) -> Option<u32> {
         let generation = self.life.claim(place);
         if generation.is_some() {
-            assert_eq!(self.life.place(), Some(place), "another has it");
+            assert_eq!(self.life.attachment(), Some(place), "another has it");
             self.work();
         }
         generation
@@ -88,7 +89,7 @@ fn hand_over(ends: Ends) {
     });
     world.end(ONE, ends);
     assert!(other.join().unwrap().is_none_or(|generation| generation == 1), "another life");
-    assert_ne!(world.life.place(), Some(ONE));
+    assert_ne!(world.life.attachment(), Some(ONE));
 }
 
 #[test]

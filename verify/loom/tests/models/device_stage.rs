@@ -7,6 +7,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use loom::thread;
+use transport_rxe_loop::protocol::lock::AttachmentId;
 use transport_rxe_loop::protocol::stage::{Abandoned, Askers, Recalled, Seen, State, Word};
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::{UNORDERED, model};
@@ -16,8 +17,8 @@ const TWICE: &str = "done twice, or said to be done and not";
 const LEFT: &str = "nobody has found it";
 const KEPT: &str = "a stage is nobody's";
 
-const ASKER: u16 = VICTIM.place();
-const ASKED: u16 = 1;
+const ASKER: AttachmentId = VICTIM.attachment();
+const ASKED: AttachmentId = AttachmentId::new(1);
 
 /// Stages of an asker, and the process that it asks.
 #[derive(Default)]

@@ -9,12 +9,12 @@ use crate::completion::queue::CqSlot;
 use crate::engine::complete;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::moderation::News;
 use crate::shm::table::Entry as _;
 
 /// A place where nobody lives.
-const PLACE: u16 = 34;
+const PLACE: AttachmentId = AttachmentId::new(34);
 
 /// The longest period, in microseconds.
 const LONG: u16 = u16::MAX;
@@ -24,7 +24,7 @@ fn x03_a_dead_producer_does_not_keep_the_owner_from_moderating() {
     let (context, device) = OpenOptions::new().alone();
     let mut cq = context.create_cq(4, None).unwrap();
     let lock = &device.completions.cq(cq.queue.index).fanin.lock;
-    assert!(lock.try_enter(Owner::new(PLACE, 1)));
+    assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
     cq.moderate(2, LONG).unwrap();
     assert_eq!(lock.holder(), None);
 }

@@ -22,12 +22,12 @@ use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::memory::copier;
 use crate::memory::region::{Kind, RegionEntry};
-use crate::protocol::lock::Owner;
+use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::tag;
 use crate::sync;
 
 /// A place where nobody lives.
-const PLACE: u16 = 36;
+const PLACE: AttachmentId = AttachmentId::new(36);
 
 #[test]
 fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
@@ -87,7 +87,7 @@ fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_complete
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let slot = device.engine.qp(receiver.number());
-    let (index, dead) = (cq.queue().index, Owner::new(PLACE, 1));
+    let (index, dead) = (cq.queue().index, Owner::new(PLACE.get(), 1));
     assert!(slot.taking.try_enter(dead));
     let wc = Wc::new(1, WcStatus::SUCCESS, receiver.number());
     push::die_pushing(device.completions, index, dead, &wc, tag::of_recv(1));
@@ -163,7 +163,7 @@ fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken
 #[test]
 fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
     let Scene { device, mut sender, receiver, ah, mut cq, _region, .. } = Scene::new();
-    let (number, dead) = (receiver.number(), Owner::new(PLACE, 1));
+    let (number, dead) = (receiver.number(), Owner::new(PLACE.get(), 1));
     let is_through = copier::carry_out_for(device.memory, PLACE);
     assert!(device.engine.qp(number).taking.try_enter(dead));
     let mut room = [Wc::default(); 3];
@@ -179,7 +179,7 @@ fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
 #[test]
 fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
     let Scene { device, mut sender, receiver, ah, mut cq, .. } = Scene::new();
-    let (number, dead) = (receiver.number(), Owner::new(PLACE, 1));
+    let (number, dead) = (receiver.number(), Owner::new(PLACE.get(), 1));
     let slot = device.engine.qp(number);
     assert!(slot.taking.try_enter(dead));
     let wc = complete::failed(1, number, WcStatus::LOC_PROT_ERR);
@@ -209,6 +209,7 @@ fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     Scene::send(&mut sender, &ah, receiver.number());
     let pool = crate::engine::srq::queue(device.engine, device.engine.srq(srq.number())).unwrap();
     assert!(pool.taken().next().is_none(), "nobody is at it any more");
-    let again = pool.take(device.shm.place(), receiver.number()).expect("it is the next again");
+    let again =
+        pool.take(device.shm.attachment(), receiver.number()).expect("it is the next again");
     pool.settle(again.tag(), again.target());
 }

@@ -25,8 +25,8 @@ use crate::shm::{claim, header, liveness};
 use crate::sync::AtomicU64;
 
 /// Asks the process at a place for an atomic.
-fn ask(device: &'static Device, place: u16) -> Result<u64, NotDone> {
-    let far = Far { place, whose: Whose::local(0), needs: Access::empty() };
+fn ask(device: &'static Device, attachment: AttachmentId) -> Result<u64, NotDone> {
+    let far = Far { attachment, whose: Whose::local(0), needs: Access::empty() };
     atomic(device.memory, far, Span::far(8, 8, 0), AtomicOp::FetchAdd { add: 1 })
 }
 
@@ -55,7 +55,7 @@ fn x07_who_waits_for_an_answer_serves_others_meanwhile() {
     let stage = is_asked(device);
     // The process that is asked is this one: it answers only if it serves.
     assert_eq!(
-        ask(device, device.shm.place()),
+        ask(device, device.shm.attachment()),
         Err(Trouble::Fault.into()),
         "there is no such memory"
     );
@@ -67,8 +67,9 @@ fn x07_who_waits_to_ask_serves_others_meanwhile() {
     let (_context, _pd, device) = alone();
     let asked = is_asked(device);
     let stages = device.memory.stages();
-    let all = stages.of(device.shm.place()).chain(stages.large());
-    let taken = all.filter_map(|stage| stage.head.word.claim(device.shm.place(), PLACE)).count();
+    let all = stages.of(device.shm.attachment()).chain(stages.large());
+    let taken =
+        all.filter_map(|stage| stage.head.word.claim(device.shm.attachment(), PLACE)).count();
     assert_eq!(taken, OWN + LARGE);
     assert_eq!(ask(device, PLACE), Err(Trouble::NoAnswer.into()), "it has no stage left");
     assert_eq!(state(asked), Some(State::Done), "it is served");
@@ -77,9 +78,11 @@ fn x07_who_waits_to_ask_serves_others_meanwhile() {
 #[test]
 fn x07_who_has_asked_leaves_no_trace_whatever_the_answer() {
     let (_context, _pd, device) = alone();
-    let own = || device.memory.stages().of(device.shm.place());
-    let _of_a_thread = own().next().unwrap().head.word.claim(device.shm.place(), PLACE).unwrap();
-    for (place, trouble) in [(device.shm.place(), Trouble::Fault), (PLACE, Trouble::NoAnswer)] {
+    let own = || device.memory.stages().of(device.shm.attachment());
+    let _of_a_thread =
+        own().next().unwrap().head.word.claim(device.shm.attachment(), PLACE).unwrap();
+    for (place, trouble) in [(device.shm.attachment(), Trouble::Fault), (PLACE, Trouble::NoAnswer)]
+    {
         assert_eq!(ask(device, place), Err(trouble.into()));
         assert_eq!(own().map(is_free).collect::<Vec<_>>(), [false, true, true, true]);
         assert!(device.memory.copier().in_use.iter().all(|threads| sync::acquire(threads) == 0));
@@ -90,7 +93,7 @@ fn x07_who_has_asked_leaves_no_trace_whatever_the_answer() {
 fn x07_who_is_alive_and_does_not_answer_is_given_up() {
     let (_context, _pd, device) = alone();
     let _serving = device.memory.copier().serving.lock().unwrap();
-    assert_eq!(ask(device, device.shm.place()), Err(Trouble::NoAnswer.into()));
+    assert_eq!(ask(device, device.shm.attachment()), Err(Trouble::NoAnswer.into()));
 }
 
 #[test]
@@ -104,20 +107,20 @@ fn x03_who_is_asked_and_dead_is_swept_up_after() {
 #[test]
 fn x07_the_answer_to_somebody_else_is_none() {
     let (_context, _pd, device) = alone();
-    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
+    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
     let word = &stage.head.word;
     // It is asked for longer than it takes to see that: this process lives, and does not serve.
     let _serving = device.memory.copier().serving();
     thread::scope(|scope| {
-        let mut asks = scope.spawn(|| ask(device, device.shm.place()));
+        let mut asks = scope.spawn(|| ask(device, device.shm.attachment()));
         until("it asks", || {
             let has_given_up = asks.is_finished();
             if has_given_up {
-                asks = scope.spawn(|| ask(device, device.shm.place()));
+                asks = scope.spawn(|| ask(device, device.shm.attachment()));
             }
             !has_given_up && state(stage.head) == Some(State::Asked)
         });
-        word.sweep(device.shm.place());
+        word.sweep(device.shm.attachment());
         word.ask(word.claim(PLACE, PLACE).unwrap()).unwrap();
         let serving = word.serve(PLACE).unwrap();
         stage.head.answer(Outcome::Done, 7);
@@ -131,7 +134,8 @@ fn x07_the_answer_to_somebody_else_is_none() {
 fn q08_a_little_is_asked_for_with_its_last_word_late() {
     let (_context, _pd, device) = alone();
     let data = [const { AtomicU64::new(0) }; 1024];
-    let far = Far { place: device.shm.place(), whose: Whose::local(0), needs: Access::empty() };
+    let far =
+        Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
     let _serving = device.memory.copier().serving();
     for (len, wanted) in [(64, Code::WriteLate), (8192, Code::Write)] {
         let (from, to) =
@@ -161,8 +165,9 @@ fn q08_a_little_is_asked_for_with_its_last_word_late() {
 fn begins(device: &'static Device) -> (Stage, Seen) {
     let mut found = None;
     until("it is asked", || {
-        let mut own = device.memory.stages().of(device.shm.place());
-        found = own.find_map(|stage| Some((stage, stage.head.word.serve(device.shm.place())?)));
+        let mut own = device.memory.stages().of(device.shm.attachment());
+        found =
+            own.find_map(|stage| Some((stage, stage.head.word.serve(device.shm.attachment())?)));
         found.is_some()
     });
     found.unwrap()
@@ -238,9 +243,9 @@ fn x05_an_atomic_that_nobody_waits_for_gives_its_stage_back_once_it_is_done() {
 fn x03_an_atomic_that_a_dead_process_had_begun_ends_and_leaves_its_stage() {
     let (_context, pd, device) = alone();
     let counter = Counter::new(device, &pd);
-    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
+    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
     let word = &stage.head.word;
-    let seen = word.ask(word.claim(device.shm.place(), PLACE).unwrap()).unwrap();
+    let seen = word.ask(word.claim(device.shm.attachment(), PLACE).unwrap()).unwrap();
     word.serve(PLACE).unwrap();
     sync::enter(&device.memory.copier().in_use[0]);
     let begun = Begun { stage: stage.index() as u32, seen, owner: 0 };
@@ -254,7 +259,7 @@ fn moves(device: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(
     let data: Vec<_> = (1..=len as u64 / 8).map(AtomicU64::new).collect();
     let region = pd.allocate(len, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
     let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
-    let far = Far { place: device.shm.place(), whose, needs };
+    let far = Far { attachment: device.shm.attachment(), whose, needs };
     let there = Span::far(region.addr() as usize, len as u32, region.lkey());
     let (from, to) = (Spans::of_words(&data, len), Target::of_far(far, there));
     let order = Order::LastWordLast;
@@ -270,7 +275,9 @@ fn moves(device: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(
 fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
     let (_context, pd, device) = alone();
     let stages = device.memory.stages();
-    let all = (0..device.shm.shape().processes as u16).filter(|&place| place != device.shm.place());
+    let all = (0..device.shm.shape().processes as u16)
+        .map(AttachmentId::new)
+        .filter(|&other| other != device.shm.attachment());
     let others = all.flat_map(|place| stages.of(place)).chain(stages.large());
     let taken = others.filter_map(|stage| stage.head.word.claim(PLACE, PLACE)).count();
     assert_eq!(taken, (device.shm.shape().processes as usize - 1) * OWN + LARGE);
@@ -278,7 +285,7 @@ fn x07_bytes_are_moved_though_others_have_every_stage_that_they_can() {
         assert_eq!(moves(device, &pd, len), Ok(()), "{len} bytes");
     }
     // What is small still has stages, where large messages take all they may.
-    let own = stages.of(device.shm.place()).skip(OWN / 2);
+    let own = stages.of(device.shm.attachment()).skip(OWN / 2);
     assert_eq!(own.filter_map(|stage| stage.head.word.claim(PLACE, PLACE)).count(), OWN / 2);
     assert_eq!(moves(device, &pd, 64), Ok(()));
     assert_eq!(moves(device, &pd, SMALL_BYTES + 8), Err(Trouble::NoAnswer));
@@ -300,7 +307,7 @@ fn x07_what_is_large_leaves_the_small_stages_alone_at_first_and_half_of_them_for
 #[test]
 fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
     let (_context, pd, device) = alone();
-    let own: Vec<_> = device.memory.stages().of(device.shm.place()).collect();
+    let own: Vec<_> = device.memory.stages().of(device.shm.attachment()).collect();
     let claim = |stage: &Stage| stage.head.word.claim(PLACE, PLACE).unwrap();
     let mut seen: Vec<_> = own.iter().map(claim).collect();
     device.memory.stages().large().for_each(|stage| _ = claim(&stage));
@@ -328,10 +335,10 @@ fn x07_who_waits_for_a_stage_waits_while_its_process_gets_on() {
 #[test]
 fn x03_an_atomic_that_a_dead_process_had_begun_ends_though_another_one_has_its_place() {
     let (_context, _pd, device) = alone();
-    let claim = &header::claims(device.shm.memory(), device.shm.shape())[usize::from(PLACE)];
-    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
+    let claim = &header::claims(device.shm.memory(), device.shm.shape())[PLACE.index()];
+    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
     let word = &stage.head.word;
-    let seen = word.ask(word.claim(device.shm.place(), PLACE).unwrap()).unwrap();
+    let seen = word.ask(word.claim(device.shm.attachment(), PLACE).unwrap()).unwrap();
     word.serve(PLACE).unwrap();
     sync::enter(&device.memory.copier().in_use[0]);
     // Nobody has its lock.
@@ -343,7 +350,7 @@ fn x03_an_atomic_that_a_dead_process_had_begun_ends_though_another_one_has_its_p
         device.shm.owner_at(PLACE).is_none()
     });
     let file = File::options().read(true).write(true).open(device.shm.path().file()).unwrap();
-    let next = claim::next(PLACE.into(), claim);
+    let next = claim::next(PLACE.get().into(), claim);
     assert!(claim::take(claim, next) && liveness::hold(file.as_fd(), next).unwrap());
     assert!(device.shm.is_alive(PLACE), "another one");
     assert_eq!(resume(device.memory, begun), Err(Trouble::NoAnswer.into()));
@@ -356,7 +363,7 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     let (_context, pd, device) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
     let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
-    let far = Far { place: device.shm.place(), whose, needs };
+    let far = Far { attachment: device.shm.attachment(), whose, needs };
     let piece = Span::far(region.addr() as usize, 8, region.lkey());
     let there = Target::of_far(far, piece);
     let write = |value: u64| {
@@ -364,11 +371,11 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
         copy::copy(device.memory, &Spans::of_words(&data, 8), &there, Order::LastWordLast)
     };
     let paths = &device.memory.paths;
-    let AccessPath::Direct(process) = paths.of(device.memory, device.shm.place()) else {
+    let AccessPath::Direct(process) = paths.of(device.memory, device.shm.attachment()) else {
         panic!("it is not asked")
     };
     // The system refuses, for a moment: it has no memory, say.
-    paths.learn(device.memory, device.shm.place(), process, Errno::NOMEM).unwrap();
+    paths.learn(device.memory, device.shm.attachment(), process, Errno::NOMEM).unwrap();
     let serving = device.memory.copier().serving();
     let (stage, begun) = thread::scope(|scope| {
         let writes = scope.spawn(|| write(1));
@@ -377,7 +384,7 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
         begun
     });
     until("it is reached directly again", || {
-        matches!(paths.of(device.memory, device.shm.place()), AccessPath::Direct(_))
+        matches!(paths.of(device.memory, device.shm.attachment()), AccessPath::Direct(_))
     });
     assert_eq!(write(1), Err(Trouble::NoAnswer), "it is still in flight");
     // As if others did not map it.
@@ -397,9 +404,9 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
 #[test]
 fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
     let (_context, _pd, device) = alone();
-    let stage = device.memory.stages().of(device.shm.place()).next().unwrap();
+    let stage = device.memory.stages().of(device.shm.attachment()).next().unwrap();
     let (word, owner) = (&stage.head.word, device.shm.die_at(PLACE).to_word());
-    let seen = word.ask(word.claim(device.shm.place(), PLACE).unwrap()).unwrap();
+    let seen = word.ask(word.claim(device.shm.attachment(), PLACE).unwrap()).unwrap();
     word.serve(PLACE).unwrap();
     sync::enter(&device.memory.copier().in_use[0]);
     until("it is swept up after", || {
@@ -415,17 +422,18 @@ fn x03_a_stage_is_free_where_what_a_dead_process_had_begun_is_abandoned() {
 fn x07_as_many_as_have_small_stages_may_be_suspended_and_others_are_asked() {
     let (_context, _pd, device) = alone();
     for nth in 0..OWN as u16 {
-        let mut asking = Asking::new(device.memory, PLACE + nth, 0).unwrap();
+        let mut asking =
+            Asking::new(device.memory, AttachmentId::new(PLACE.get() + nth), 0).unwrap();
         // They live.
-        asking.owner = device.shm.owner_at(device.shm.place());
+        asking.owner = device.shm.owner_at(device.shm.attachment());
         let word = &asking.stage.head.word;
         asking.seen = word.ask(asking.seen).unwrap();
-        word.serve(PLACE + nth).unwrap();
+        word.serve(AttachmentId::new(PLACE.get() + nth)).unwrap();
     }
-    let own = device.memory.stages().of(device.shm.place());
+    let own = device.memory.stages().of(device.shm.attachment());
     assert!(own.into_iter().all(|stage| state(stage.head) == Some(State::Orphaned)));
     assert_eq!(
-        ask(device, device.shm.place()),
+        ask(device, device.shm.attachment()),
         Err(Trouble::Fault.into()),
         "it knows no such memory"
     );
@@ -439,7 +447,7 @@ fn x05_an_atomic_waits_for_a_lock_that_is_given_back_in_time() {
     thread::scope(|scope| {
         let adds = scope.spawn(|| counter.add(device));
         until("it is told to ask again", || {
-            let mut own = device.memory.stages().of(device.shm.place());
+            let mut own = device.memory.stages().of(device.shm.attachment());
             own.any(|stage| sync::acquire(&stage.head.answers) > 0)
         });
         drop(held);

@@ -10,6 +10,7 @@ use super::super::open;
 use super::{KILLS, RUN_ANOTHER, SEED, number};
 use crate::inside::actor::{Actor, PATIENCE, die_with_parent, say, until};
 use crate::inside::audit::{self, Estate};
+use crate::protocol::lock::AttachmentId;
 
 /// Victims at a time; an even number, since two are connected to each other.
 const VICTIMS: usize = 4;
@@ -71,7 +72,10 @@ impl Storm {
         });
         self.survivor.nothing_is_left_of_the_dead();
         assert_eq!(
-            Estate::of(self.survivor.device, self.survivor.device.shm.place()),
+            Estate::of(
+                self.survivor.device,
+                AttachmentId::new(self.survivor.device.shm.attachment().get())
+            ),
             self.survivor.estate
         );
         assert_eq!(audit::held(self.survivor.device), [], "no lock stays taken");
