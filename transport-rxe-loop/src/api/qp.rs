@@ -306,7 +306,7 @@ impl QueuePair {
                 send_queue::run(engine, number);
             }
         } else if starved {
-            send_queue::kick(engine, sync::load(engine.dest(number)));
+            send_queue::reschedule(engine, sync::load(engine.dest(number)));
         }
     }
 }

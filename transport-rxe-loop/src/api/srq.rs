@@ -225,7 +225,7 @@ impl SharedReceiveQueue {
         let first = self.shared.queue.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put(position, wr));
         if end != first && self.shared.queue.post(end) {
-            send_queue::run_takers_of(self.shared.engine, self.shared.number);
+            send_queue::reschedule_takers_of(self.shared.engine, self.shared.number);
         }
         result
     }

@@ -312,7 +312,7 @@ fn ring(completions: &'static Completions, index: u32, unwritten: Unwritten) {
 }
 
 /// Signals the channels of this process that another one could not signal.
-pub fn signal_unsignaled(completions: &'static Completions) {
+pub fn signal_pending(completions: &'static Completions) {
     for (index, channel) in completions.channels.all_of(completions.shm.attachment()) {
         if sync::swap_if(&channel.unsignaled, 1, 0).is_ok() {
             let Some((_, generation)) = channel.life().holder() else { continue };

@@ -87,7 +87,7 @@ impl fmt::Debug for QpSlot {
 #[repr(C, align(64))]
 pub struct OwnQp {
     /// Ownership of its send queue. Only threads of this process own it.
-    pub turn: Ownership,
+    pub ownership: Ownership,
     /// The same as [`SendSide::copying`]; its own process uses this one.
     pub copying: Copying,
     /// Whether there may be [faults](crate::policy::faults).

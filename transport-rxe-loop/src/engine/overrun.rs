@@ -51,7 +51,7 @@ pub fn joined(engine: &'static Engine, slot: &QpSlot) {
 pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: u32) {
     let number = identity::read(slot).number;
     if has(slot, cq) && fail_numbered(engine, slot, number) {
-        have_run(engine, number);
+        request_run(engine, number);
     }
 }
 
@@ -63,7 +63,7 @@ fn fail_all(engine: &'static Engine, cq: u32, is_meant: impl Fn() -> bool) {
         if has(slot, cq) && is_meant() {
             fail_numbered(engine, slot, number);
             if identity::read(slot) == (Identity { number, state: QpState::Err }) {
-                have_run(engine, number);
+                request_run(engine, number);
             }
         }
     }
@@ -83,7 +83,7 @@ fn fail_numbered(engine: &'static Engine, slot: &QpSlot, number: u32) -> bool {
     fails
 }
 
-fn have_run(engine: &'static Engine, number: u32) {
+fn request_run(engine: &'static Engine, number: u32) {
     remote_requests::leave(engine, number);
     remote_requests::leave(engine, sync::load(engine.dest(number)));
 }

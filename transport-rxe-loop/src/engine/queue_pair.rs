@@ -120,7 +120,7 @@ impl Place {
     /// Lets this queue pair, and whoever waits for it, find out about a new state.
     pub fn tell(&self) {
         send_queue::run(self.engine, self.number);
-        send_queue::kick_those_connected_to(self.engine, self.number);
+        send_queue::reschedule_peers_of(self.engine, self.number);
     }
 
     /// Once the state says that the peer is shut out: waits until it moves no bytes for a request that
@@ -134,10 +134,10 @@ impl Place {
 
     /// Flushes the sends of a queue pair in SQE, if that is not yet done. It takes no others.
     pub fn flush_sends(&self) {
-        let turn = &self.engine.own(self.number).turn;
-        turn.seize();
+        let ownership = &self.engine.own(self.number).ownership;
+        ownership.seize();
         flush::sends(self.engine, self.slot, self.number, &self.send_ring);
-        turn.abandon();
+        ownership.abandon();
     }
 
     /// To RESET: both queues are emptied in silence. Of the attributes, all that can be seen before they
@@ -153,7 +153,7 @@ impl Place {
         } else {
             let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::Err);
         }
-        self.engine.own(self.number).turn.abandon();
+        self.engine.own(self.number).ownership.abandon();
         self.tell();
         halted
     }
@@ -162,7 +162,7 @@ impl Place {
     /// request that it is at.
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
-        self.engine.own(self.number).turn.seize();
+        self.engine.own(self.number).ownership.seize();
         begun::abandon(self.engine, self.number);
         self.engine.memory.windows().release(self.engine.memory, self.number);
         self.outwait_peer()?;
@@ -214,12 +214,12 @@ impl Drop for Place {
         // While it has its number: an event that is being taken bears it.
         async_event::detach_qp(&deferred.setup.events, self.number);
         identity::vacate(self.slot);
-        self.engine.own(self.number).turn.abandon();
+        self.engine.own(self.number).ownership.abandon();
         match halted {
             Ok(()) => deferred.end(),
             Err(Stuck) => self.engine.deferred().push(deferred),
         }
-        send_queue::kick_those_connected_to(self.engine, self.number);
+        send_queue::reschedule_peers_of(self.engine, self.number);
     }
 }
 

@@ -22,21 +22,21 @@ use crate::sync;
 /// queue, that thread does the work.
 #[inline]
 pub fn run(engine: &'static Engine, qp: u32) {
-    let mut kicks = Rescheduled::default();
-    drive(engine, qp, &mut kicks);
+    let mut rescheduled = Rescheduled::default();
+    drive(engine, qp, &mut rescheduled);
     loop {
-        while let Some(next) = kicks.pop() {
-            drive(engine, next, &mut kicks);
+        while let Some(next) = rescheduled.pop() {
+            drive(engine, next, &mut rescheduled);
         }
         if !remote_requests::any(engine) {
             return;
         }
-        remote_requests::take(engine, |next| drive(engine, next, &mut kicks));
+        remote_requests::take(engine, |next| drive(engine, next, &mut rescheduled));
     }
 }
 
 /// Reschedules a queue pair: runs it at once if it is of this process, or leaves a remote request.
-pub fn kick(engine: &'static Engine, qp: u32) {
+pub fn reschedule(engine: &'static Engine, qp: u32) {
     if engine.is_mine(qp) {
         run(engine, qp);
     } else {
@@ -50,19 +50,19 @@ pub fn kick(engine: &'static Engine, qp: u32) {
 ///
 /// The fence pairs with that of [`CopyGuard::open`](crate::memory::copy_guard::CopyGuard::open), between the sender's
 /// connecting and its look at the peer's state: either the sender sees the new state, or this sees the sender.
-pub fn kick_those_connected_to(engine: &'static Engine, number: u32) {
+pub fn reschedule_peers_of(engine: &'static Engine, number: u32) {
     sync::full_fence();
     for (dest, index) in engine.destinations.iter().zip(0..) {
         if sync::load(dest) == number {
-            kick(engine, index);
+            reschedule(engine, index);
         }
     }
 }
 
 /// Reschedules the queue pairs that may wait for a receive of the shared receive queue with this number.
 #[cold]
-pub fn run_takers_of(engine: &'static Engine, srq: u32) {
-    srq::each_that_takes_from(engine, srq, |index| kick(engine, index));
+pub fn reschedule_takers_of(engine: &'static Engine, srq: u32) {
+    srq::each_that_takes_from(engine, srq, |index| reschedule(engine, index));
 }
 
 impl Ownership {
@@ -78,20 +78,20 @@ impl Ownership {
 /// Owns the send queue of a queue pair for as long as there is something to do. If requests keep being posted
 /// meanwhile, it hands the queue pair over to the service thread and returns.
 #[inline]
-fn drive(engine: &'static Engine, qp: u32, kicks: &mut Rescheduled) {
+fn drive(engine: &'static Engine, qp: u32, rescheduled: &mut Rescheduled) {
     let (slot, own) = (engine.qp(qp), engine.own(qp));
-    while own.turn.enter() {
+    while own.ownership.enter() {
         // An alarm or a remote request may be stale: the entry may be another process' by now. It stays whose it is
         // while the send queue is owned.
         if !engine.is_mine(qp) {
-            return own.turn.abandon();
+            return own.ownership.abandon();
         }
         slot.send.copying.correct();
-        if hold(engine, slot, own, kicks) {
+        if hold(engine, slot, own, rescheduled) {
             return;
         }
         // Reschedules since then are served by the service thread, or by a thread that enters before it.
-        own.turn.abandon();
+        own.ownership.abandon();
         if engine.alarms.hand_over(engine.qps.index(qp)).is_ok() {
             return;
         }
@@ -105,14 +105,14 @@ fn hold(
     engine: &'static Engine,
     slot: &'static QpSlot,
     own: &OwnQp,
-    kicks: &mut Rescheduled,
+    rescheduled: &mut Rescheduled,
 ) -> bool {
     /// Requests that a thread carries out beyond those that were posted when it came.
     const LATER: u64 = 256;
     let limit = sync::load(&slot.send.posted).wrapping_add(LATER);
     sync::store(&own.unanswered, 0);
-    while work(engine, slot, own, kicks, limit) {
-        if own.turn.leave() {
+    while work(engine, slot, own, rescheduled, limit) {
+        if own.ownership.leave() {
             return true;
         }
         if sync::load(&own.unanswered) != 0 {
@@ -128,7 +128,7 @@ fn work(
     engine: &'static Engine,
     slot: &'static QpSlot,
     own: &OwnQp,
-    kicks: &mut Rescheduled,
+    rescheduled: &mut Rescheduled,
     limit: u64,
 ) -> bool {
     let faulty = sync::load(&own.faulty) != 0;
@@ -163,7 +163,7 @@ fn work(
         if me.state == QpState::Sqd || faulty {
             left = 1;
         }
-        let mut requester = Requester::new(engine, slot, me, kicks);
+        let mut requester = Requester::new(engine, slot, me, rescheduled);
         let halted = match requester::faults::meet(faulty, &mut requester, &ring, position) {
             ControlFlow::Continue(()) => requester.run(&ring, position, left),
             ControlFlow::Break(halted) => halted,

@@ -38,7 +38,7 @@ impl Device {
             let seen = sync::acquire(calls);
             remote_requests::take(engine, |qp| send_queue::run(engine, qp));
             copier::serve(self.memory);
-            channel::signal_unsignaled(self.completions);
+            channel::signal_pending(self.completions);
             let held = moderation::look_at_all(self.completions, engine);
             complete::fail_overran(engine);
             if let Some(qp) = engine.alarms.take() {

@@ -30,14 +30,14 @@ use std::num::NonZeroU32;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
 
-/// Which process: where its word is among those of the [attached](crate::shm::claim), below 254 in a fabric. A word that
-/// says one may have been written by a stranger, so it is checked against how many there are where it is used.
+/// Which of the attached processes: an index below 254. One that was read from shared memory may be corrupted, so
+/// lookups check it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct AttachmentId(u16);
 
 impl AttachmentId {
-    /// The one at this index of the words.
+    /// The attachment with this index.
     #[must_use]
     pub const fn new(index: u16) -> Self {
         Self(index)
@@ -49,23 +49,23 @@ impl AttachmentId {
         self.0
     }
 
-    /// To look it up in a list of all attachments.
+    /// The index, for a lookup.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A process that has attached: its place, and how often that was taken, so that who finds a holder dead
-/// and then falls asleep cannot mistake the next one in its place for it.
+/// An attachment: its id, and how often that id was used. The generation keeps a process that found a holder
+/// dead, and was then suspended, from mistaking the next attachment with the same id for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(NonZeroU32);
 
 impl Owner {
     /// The attachment with this id in this generation. The id is below 65,535.
     #[must_use]
-    pub const fn new(place: u16, generation: u16) -> Self {
-        let word = (generation as u32) << 16 | place.saturating_add(1) as u32;
+    pub const fn new(attachment: u16, generation: u16) -> Self {
+        let word = (generation as u32) << 16 | attachment.saturating_add(1) as u32;
         Self(NonZeroU32::MIN.saturating_add(word - 1))
     }
 

@@ -12,7 +12,7 @@ use std::thread;
 ///
 /// # Errors
 /// The system refuses a thread.
-pub fn spawn_deaf(name: &str, serve: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub fn spawn_without_signals(name: &str, serve: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let _blocked = Blocked::all()?;
     thread::Builder::new().name(name.to_owned()).spawn(serve).map(drop)
 }

@@ -43,7 +43,7 @@ impl ServiceThread {
     pub fn start(&self) -> io::Result<()> {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&serve) = self.serve.get().filter(|_| !*started) {
-            signals::spawn_deaf("rxe-loop", serve)?;
+            signals::spawn_without_signals("rxe-loop", serve)?;
             *started = true;
         }
         Ok(())

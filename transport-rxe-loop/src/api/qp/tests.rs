@@ -161,12 +161,12 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, turn) = (qp.place.slot, &device.engine.own(qp.number()).turn);
+    let (slot, ownership) = (qp.place.slot, &device.engine.own(qp.number()).ownership);
     // As far as a thread got before it flushes.
-    turn.seize();
+    ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
-    turn.abandon();
+    ownership.abandon();
     qp.modify(&QpAttr::to(QpState::Rts)).unwrap();
     let mut room = [Wc::default()];
     assert_eq!(cq.poll(&mut room), Ok(1));

@@ -79,7 +79,7 @@ fn x03_a_new_channel_has_nothing_of_a_dead_one() {
         Source::Srq(5).node(device.completions).forget();
         let bell = EventChannel::new(device.completions).unwrap();
         assert_eq!(bell.index, index);
-        signal_unsignaled(device.completions);
+        signal_pending(device.completions);
         assert!(!is_readable(&bell));
         if looks {
             assert_eq!(bell.take(|source| source), Ok(None));
@@ -138,7 +138,7 @@ fn n09_the_owner_is_called_to_ring_what_can_not_be_opened() {
     assert_ne!(sync::load(calls), before);
     let (_, generation) = device.completions.channel(bell.index).life().holder().unwrap();
     device.completions.fifos.keep(bell.index, generation, Arc::clone(&bell.fd));
-    signal_unsignaled(device.completions);
+    signal_pending(device.completions);
     assert!(is_readable(&bell));
 }
 
@@ -150,10 +150,10 @@ fn n09_what_another_process_could_not_ring_is_rung_once() {
         EventChannel::new(device.completions).unwrap(),
     );
     sync::release(&device.completions.channel(bell.index).unsignaled, 1);
-    signal_unsignaled(device.completions);
+    signal_pending(device.completions);
     assert!(is_readable(&bell) && !is_readable(&other));
     fifo::empty(&bell.fd);
-    signal_unsignaled(device.completions);
+    signal_pending(device.completions);
     assert!(!is_readable(&bell));
 }
 

@@ -127,15 +127,16 @@ fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them(
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, turn) = (device.engine.qp(qp.number()), &device.engine.own(qp.number()).turn);
-    turn.seize();
+    let (slot, ownership) =
+        (device.engine.qp(qp.number()), &device.engine.own(qp.number()).ownership);
+    ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
     thread::scope(|scope| {
         let resumes = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Rts)));
         (0..200).for_each(|_| thread::yield_now());
         assert!(!resumes.is_finished(), "another thread is at them");
-        turn.abandon();
+        ownership.abandon();
         resumes.join().unwrap().unwrap();
     });
     let mut room = [Wc::default(); 2];

@@ -80,7 +80,7 @@ impl Requester<'_> {
         // While this held the lock, no thread may have flushed the receiver.
         sync::full_fence_at(Site::LeaveFence);
         if receiver.has_failed() {
-            self.kicks.add(engine, way.qp_num);
+            self.rescheduled.add(engine, way.qp_num);
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ pub struct Requester<'k> {
     pub kind: QpType,
     /// The connected queue pair. Not used for datagrams.
     pub peer: Responder,
-    pub kicks: &'k mut Rescheduled,
+    pub rescheduled: &'k mut Rescheduled,
     /// The peer's receive completions that are still to be pushed, in order.
     pub received: Vec<Entry, RUN>,
 }
@@ -82,11 +82,11 @@ impl<'k> Requester<'k> {
         engine: &'static Engine,
         slot: &'static QpSlot,
         me: Identity,
-        kicks: &'k mut Rescheduled,
+        rescheduled: &'k mut Rescheduled,
     ) -> Self {
         let (dest, kind) = (sync::load(engine.dest(me.number)), slot.qp_type());
         let peer = Responder::new(engine, dest, me.number, kind);
-        Self { engine, slot, me, kind, peer, kicks, received: Vec::new() }
+        Self { engine, slot, me, kind, peer, rescheduled, received: Vec::new() }
     }
 
     /// The queue pair's number.
@@ -127,7 +127,7 @@ impl<'k> Requester<'k> {
         self.deliver();
         drop(guard);
         if self.peer.has_failed() {
-            self.kicks.add(self.engine, self.peer.number());
+            self.rescheduled.add(self.engine, self.peer.number());
         }
         complete::push(self.engine, sync::load(&self.slot.send_cq), &sent);
         sync::release(&self.slot.send.done, position);
@@ -271,7 +271,7 @@ impl<'k> Requester<'k> {
         } else {
             identity::fail_sends(self.slot, self.me.number);
         }
-        self.kicks.add(self.engine, self.peer.number());
+        self.rescheduled.add(self.engine, self.peer.number());
         let Halted { position, wr_id, .. } = *halted;
         flush::complete(self.engine, self.slot, self.me.number, wr_id, position, status);
     }

@@ -30,9 +30,9 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
     let (wr, own) = (SendWr::send_inline(1, b"x"), device.engine.own(number));
     // It is posted, and nobody has carried it out.
-    own.turn.seize();
+    own.ownership.seize();
     qp.to(&destination).post_send(&[wr.unsignaled()]).unwrap();
-    own.turn.abandon();
+    own.ownership.abandon();
     let kept = device.memory.lock(&device.engine.qp(receiver.number()).taking, || {}).unwrap();
     thread::scope(|scope| {
         let works = scope.spawn(move || run(device.engine, number));
@@ -58,18 +58,18 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
-    own.turn.seize();
+    own.ownership.seize();
     qp.post_send(&[4, 5, 6].map(|id| SendWr::send(id, &[]))).unwrap();
     assert!(!is_over(5), "there is one more");
     assert_eq!(sync::load(&slot.send.done), 5);
     assert!(is_over(100));
     assert_eq!(cq.poll(&mut [Wc::default(); 16]), Ok(12));
-    own.turn.abandon();
+    own.ownership.abandon();
     for state in [QpState::Sqd, QpState::Err, QpState::Reset] {
         qp.modify(&QpAttr::to(state)).unwrap();
-        own.turn.seize();
+        own.ownership.seize();
         assert!(is_over(100), "{state:?}");
-        own.turn.abandon();
+        own.ownership.abandon();
     }
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
     assert!(is_over(100), "in SQE");
@@ -84,10 +84,10 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     let (slot, own) = (device.engine.qp(qp.number()), device.engine.own(qp.number()));
     sync::store(&own.unanswered, 1);
-    own.turn.seize();
-    assert!(!own.turn.enter(), "the holder looks once more");
+    own.ownership.seize();
+    assert!(!own.ownership.enter(), "the holder looks once more");
     assert!(hold(device.engine, slot, own, &mut Rescheduled::default()));
-    assert!(own.turn.is_free());
+    assert!(own.ownership.is_free());
 }
 
 /// The lock of a shared receive queue is waited for as long as any is: two seconds.
@@ -103,11 +103,11 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
     }
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let (slot, own) = (device.engine.qp(qp.number()), device.engine.own(qp.number()));
-    own.turn.seize();
+    own.ownership.seize();
     // The holder is to look once more after this.
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let _kept = device.memory.lock(device.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
     assert!(!hold(device.engine, slot, own, &mut Rescheduled::default()));
-    assert!(!own.turn.is_free(), "who hands it over gives it back");
-    own.turn.abandon();
+    assert!(!own.ownership.is_free(), "who hands it over gives it back");
+    own.ownership.abandon();
 }

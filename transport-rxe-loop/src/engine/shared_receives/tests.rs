@@ -504,7 +504,7 @@ fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_reschedule
             qp.post_send(&[SendWr::send(2, &[])]).unwrap();
             qp
         });
-        until("it has the queue pair", || !device.engine.own(number).turn.is_free());
+        until("it has the queue pair", || !device.engine.own(number).ownership.is_free());
         send_queue::run(device.engine, number);
         until("it returns", || posts.is_finished());
         drop(suspended);

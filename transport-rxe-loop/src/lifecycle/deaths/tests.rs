@@ -125,9 +125,9 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     identity::enter(slot, number);
     sync::store(device.engine.dest(index), qp.number());
     qp.connect(number).unwrap();
-    let (copying, turn) =
-        (&device.engine.qp(qp.number()).send.copying, &device.engine.own(qp.number()).turn);
-    turn.seize();
+    let (copying, ownership) =
+        (&device.engine.qp(qp.number()).send.copying, &device.engine.own(qp.number()).ownership);
+    ownership.seize();
     copying.open();
     let dead = device.shm.die_at(PLACE);
     let mut left = Vec::new();
@@ -140,7 +140,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
         ));
     }
     copying.close();
-    turn.abandon();
+    ownership.abandon();
     // Its number is gone, so that nobody else begins one.
     assert_eq!(left, [(Some(PLACE), Some(dead), 0); 3]);
     while device.shm.others().count() > 0 {

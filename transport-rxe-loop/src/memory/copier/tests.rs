@@ -252,7 +252,7 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
         assert!(identity::fail(device.engine.qp(number), number));
         thread::scope(|scope| {
             let flushes = scope.spawn(move || send_queue::run(device.engine, number));
-            let begins = || flushes.is_finished() || !device.engine.own(number).turn.is_free();
+            let begins = || flushes.is_finished() || !device.engine.own(number).ownership.is_free();
             until("it begins", begins);
             (0..200).for_each(|_| thread::yield_now());
             assert_eq!(cq.poll(&mut room), Ok(0), "{kind:?}: bytes may still move");

@@ -23,7 +23,7 @@ fn a_thread_blocks_what_can_be_blocked_and_who_starts_it_what_it_did_before() {
     let all = !never.into_iter().fold(0, |bits, bit| bits | bit);
     let before = blocked();
     let (teller, told) = channel();
-    spawn_deaf("deaf", move || teller.send(blocked()).unwrap()).unwrap();
+    spawn_without_signals("deaf", move || teller.send(blocked()).unwrap()).unwrap();
     assert_eq!(told.recv().unwrap() & all, all);
     assert_eq!(blocked(), before);
 }

@@ -297,8 +297,8 @@ impl End {
     /// Takes the peer's next receive, and gives it back unused: as if the peer did not answer.
     fn hesitate(&mut self) {
         let (engine, number) = (self.qp.place.engine, self.number());
-        let (slot, turn) = (engine.qp(number), &engine.own(number).turn);
-        turn.seize();
+        let (slot, ownership) = (engine.qp(number), &engine.own(number).ownership);
+        ownership.seize();
         let peer = Responder::new(engine, sync::load(engine.dest(number)), number, slot.qp_type());
         {
             let _guard = engine.copy_guard(number);
@@ -309,7 +309,7 @@ impl End {
         if peer.has_failed() {
             remote_requests::leave(engine, peer.number());
         }
-        turn.abandon();
+        ownership.abandon();
         // A thread that rescheduled meanwhile found the send queue owned.
         send_queue::run(engine, number);
     }
