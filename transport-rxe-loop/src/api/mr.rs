@@ -13,6 +13,7 @@ use crate::engine::in_flight;
 use crate::error::{RegisterError, Stuck};
 use crate::lifecycle::deaths;
 use crate::memory::files;
+use crate::memory::key::Key;
 use crate::memory::owned_entry::OwnedEntry;
 use crate::memory::region::{Kind, RegionEntry};
 use crate::shm::mapping::Mapping;
@@ -55,7 +56,7 @@ impl Registration {
         let entry =
             RegionEntry { key, access, domain: number, kind, base: addr, len: size, bound: None };
         owned.write(&entry);
-        let region = Registered { addr, len, lkey: key, rkey: key };
+        let region = Registered { addr, len, lkey: key.get(), rkey: key.get() };
         Self { domain: Arc::clone(domain), entry: owned, region }
     }
 }
@@ -93,7 +94,7 @@ macro_rules! window_methods {
                 #[must_use]
                 pub fn has_windows(&self) -> bool {
                     let memory = self.registration.entry.memory;
-                    memory.shm.is_ours() && memory.windows().any_in(memory, self.lkey())
+                    memory.shm.is_ours() && memory.windows().any_in(memory, Key::new(self.lkey()))
                 }
             }
         )+

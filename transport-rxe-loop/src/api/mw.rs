@@ -111,7 +111,7 @@ impl MemoryWindow {
             let memory = self.memory()?;
             memory.windows().key(self.entry.index)
         };
-        key().unwrap_or(self.entry.key())
+        key().unwrap_or(self.entry.key()).get()
     }
 
     /// The table of windows. `None` in a forked child: another thread of the parent may have held the table's lock.

@@ -19,6 +19,7 @@
 //! queue pair that is connected to itself does not wait. SEND_WITH_INV does not wait: the peer itself sends it, after
 //! it has completed all earlier requests.
 
+use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,7 +40,7 @@ const IGNORED: Access = Access::LOCAL_WRITE.union(Access::MW_BIND).union(Access:
 #[derive(Debug)]
 struct Window {
     /// Its current or last key.
-    key: u32,
+    key: Key,
     domain: u32,
     /// The generation of its table entry.
     generation: u32,
@@ -64,7 +65,7 @@ impl Window {
 
     /// Whether its key is still in the shared entry: a peer invalidates it there.
     fn is_there(&self, memory: &'static Memory) -> bool {
-        sync::acquire(&memory.mr(self.key >> 8).key) == self.key
+        sync::acquire(&memory.mr(self.key.index()).key) == self.key.get()
     }
 
     fn is_bound_to(&self, memory: &'static Memory, qp: u32) -> bool {
@@ -73,7 +74,7 @@ impl Window {
 
     /// Binds it, with the key of the entry.
     fn open(&mut self, memory: &'static Memory, entry: &RegionEntry) {
-        let (index, holder) = (self.key >> 8, (memory.shm.attachment(), self.generation));
+        let (index, holder) = (self.key.index(), (memory.shm.attachment(), self.generation));
         // The entry may still be set, where a peer invalidated the key or the region was deregistered.
         erase(memory, index);
         entry.write(memory.own(index), holder);
@@ -84,14 +85,14 @@ impl Window {
 
     /// Invalidates its key.
     fn close(&mut self, memory: &'static Memory, state: State) {
-        erase(memory, self.key >> 8);
+        erase(memory, self.key.index());
         self.state = state;
     }
 }
 
 /// Whether the region of this process that a window is bound to still exists.
 fn is_alive(memory: &'static Memory, bound: &Bound) -> bool {
-    bound.is_in(memory.own(bound.region >> 8))
+    bound.is_in(memory.own(bound.region.index()))
 }
 
 /// Clears both entries of a region or a window.
@@ -107,7 +108,7 @@ pub struct Bindings(Mutex<BTreeMap<u32, Window>>);
 
 impl Bindings {
     /// Adds a window that is not bound.
-    pub fn add(&self, index: u32, generation: u32, key: u32, domain: u32) {
+    pub fn add(&self, index: u32, generation: u32, key: Key, domain: u32) {
         self.lock().insert(index, Window { key, domain, generation, state: State::Free });
     }
 
@@ -117,7 +118,7 @@ impl Bindings {
     }
 
     /// The current or last key of the window at an index.
-    pub fn key(&self, index: u32) -> Option<u32> {
+    pub fn key(&self, index: u32) -> Option<Key> {
         self.lock().get(&index).map(|window| window.key)
     }
 
@@ -127,7 +128,7 @@ impl Bindings {
     }
 
     /// Whether a window is bound to the registered region with this key.
-    pub fn any_in(&self, memory: &'static Memory, region: u32) -> bool {
+    pub fn any_in(&self, memory: &'static Memory, region: Key) -> bool {
         let is_in = |window: &Window| matches!(window.state(memory), State::To(bound) if bound.region == region);
         self.lock().values().any(is_in)
     }
@@ -146,10 +147,11 @@ impl Bindings {
         (qp, domain): (u32, u32),
         bind: &WindowBind,
     ) -> bool {
+        let (now, next) = (Key::new(bind.window), Key::new(bind.rkey));
         let mut windows = self.lock();
-        let Some(window) = windows.get_mut(&(bind.window >> 8)) else { return false };
-        let is_it = (window.key, window.domain) == (bind.window, domain);
-        let keeps_place = bind.window >> 8 == bind.rkey >> 8;
+        let Some(window) = windows.get_mut(&now.index()) else { return false };
+        let is_it = (window.key, window.domain) == (now, domain);
+        let keeps_place = now.index() == next.index();
         let may = is_it && keeps_place && window.state(memory) == State::Free;
         let entry = entry(memory, (qp, domain), bind).filter(|_| may);
         entry.map(|entry| window.open(memory, &entry)).is_some()
@@ -157,19 +159,19 @@ impl Bindings {
 
     /// Begins to invalidate the key of a window that is bound to a queue pair, whose send queue is owned. `None` if
     /// no window bound to it has this key.
-    pub fn begin_invalidate(&self, memory: &'static Memory, qp: u32, rkey: u32) -> Option<Closing> {
+    pub fn begin_invalidate(&self, memory: &'static Memory, qp: u32, rkey: Key) -> Option<Closing> {
         let mut windows = self.lock();
-        let found = windows.get_mut(&(rkey >> 8));
+        let found = windows.get_mut(&rkey.index());
         let window = found.filter(|window| window.key == rkey && window.is_bound_to(memory, qp))?;
         window.close(memory, State::Closing);
-        Some(Closing { index: rkey >> 8, generation: window.generation })
+        Some(Closing { index: rkey.index(), generation: window.generation })
     }
 
     /// Invalidates the key of a window that is bound to a queue pair of this process, on behalf of that one's peer,
     /// whose send queue is owned. False if no window bound to it has this key.
-    pub fn take(&self, memory: &'static Memory, qp: u32, rkey: u32) -> bool {
+    pub fn take(&self, memory: &'static Memory, qp: u32, rkey: Key) -> bool {
         let mut windows = self.lock();
-        let found = windows.get_mut(&(rkey >> 8));
+        let found = windows.get_mut(&rkey.index());
         let window = found.filter(|window| window.key == rkey && window.is_bound_to(memory, qp));
         window.map(|window| window.close(memory, State::Free)).is_some()
     }
@@ -191,8 +193,9 @@ fn entry(
     (qp, domain): (u32, u32),
     bind: &WindowBind,
 ) -> Option<RegionEntry> {
-    let &WindowBind { rkey, lkey, addr, length, access, .. } = bind;
-    let slot = memory.own(lkey >> 8);
+    let &WindowBind { addr, length, access, .. } = bind;
+    let (rkey, lkey) = (Key::new(bind.rkey), Key::new(bind.lkey));
+    let slot = memory.own(lkey.index());
     let region = RegionEntry::read(slot, lkey)?;
     let mut needs = Access::MW_BIND;
     needs.set(Access::LOCAL_WRITE, access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC));
@@ -234,13 +237,13 @@ impl Closing {
 
 /// Invalidates the key of a window that is bound to a queue pair of another process, with this attachment index.
 /// False if no window bound to it has this key.
-pub fn take_from(memory: &Memory, attachment: Option<AttachmentId>, qp: u32, rkey: u32) -> bool {
-    let slot = memory.mr(rkey >> 8);
+pub fn take_from(memory: &Memory, attachment: Option<AttachmentId>, qp: u32, rkey: Key) -> bool {
+    let slot = memory.mr(rkey.index());
     let found = RegionEntry::read_sealed(slot, rkey)
         .filter(|(_, (owner, _), _)| Some(*owner) == attachment);
     let is_its = found
         .and_then(|(entry, ..)| entry.bound)
-        .is_some_and(|bound| bound.qp == qp && bound.is_in(memory.mr(bound.region >> 8)));
+        .is_some_and(|bound| bound.qp == qp && bound.is_in(memory.mr(bound.region.index())));
     // If two threads invalidate it, one of them succeeds.
-    is_its && sync::swap_if(&slot.key, rkey, 0).is_ok()
+    is_its && sync::swap_if(&slot.key, rkey.get(), 0).is_ok()
 }

@@ -13,6 +13,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use std::cell::OnceCell;
 
@@ -132,7 +133,7 @@ impl<'a> CopyGuard<'a> {
         if !at.addr.is_multiple_of(LEN.into()) {
             return None;
         }
-        match self.find(whose, at.rkey, at.addr, LEN.into(), needs)? {
+        match self.find(whose, Key::new(at.rkey), at.addr, LEN.into(), needs)? {
             // A mapping here starts at a page, but the owner's process may claim another base.
             At::Here(addr, kind) if addr.is_multiple_of(LEN as usize) => {
                 // SAFETY: aligned, and inside a region whose key is valid and which has LOCAL_WRITE. Its owner keeps
@@ -144,15 +145,15 @@ impl<'a> CopyGuard<'a> {
             At::Here(..) => None,
             At::Far(attachment, kind) => {
                 let far = Far { attachment, whose, needs };
-                let piece = Span::far(at.addr as usize, LEN, at.rkey);
+                let piece = Span::far(at.addr as usize, LEN, Key::new(at.rkey));
                 Some(Word::Far { far, piece, is_mapped: kind == Kind::Fabric })
             }
         }
     }
 
     /// Whether a key is valid for this use, wherever its memory is.
-    pub fn knows(&self, whose: Whose, key: u32, needs: Access) -> bool {
-        let own = RegionEntry::read(self.memory.own(key >> 8), key);
+    pub fn knows(&self, whose: Whose, key: Key, needs: Access) -> bool {
+        let own = RegionEntry::read(self.memory.own(key.index()), key);
         let facts = own.or_else(|| Some(self.foreign(key)?.facts));
         facts.is_some_and(|facts| self.find(whose, key, facts.base, 0, needs).is_some())
     }
@@ -173,7 +174,7 @@ impl<'a> CopyGuard<'a> {
                 continue;
             }
             // All of the SGE is checked, however much of it is used.
-            if self.is_own(whose, sge.lkey, sge.addr, sge.length.into(), needs)? {
+            if self.is_own(whose, Key::new(sge.lkey), sge.addr, sge.length.into(), needs)? {
                 // SAFETY: the range is inside a region whose key is valid, so its owner keeps it mapped and shared as
                 // `register` requires; deregistering waits until this guard is closed.
                 unsafe { pieces.push(sge.addr as usize, len as u32) };
@@ -194,13 +195,13 @@ impl<'a> CopyGuard<'a> {
         len: u32,
         needs: Access,
     ) -> Option<()> {
-        match self.find_foreign(whose, lkey, addr, length.into(), needs)? {
+        match self.find_foreign(whose, Key::new(lkey), addr, length.into(), needs)? {
             // SAFETY: the range is inside the mapping of a region whose key is valid; it stays mapped until this
             // guard is closed, which holds the visit that found it.
             At::Here(addr, _) => unsafe { pieces.push(addr, len) },
             At::Far(attachment, _) => {
                 let far = Far { attachment, whose, needs };
-                return pieces.push_far(far, addr as usize, len, lkey).then_some(());
+                return pieces.push_far(far, addr as usize, len, Key::new(lkey)).then_some(());
             }
         }
         Some(())
@@ -208,8 +209,8 @@ impl<'a> CopyGuard<'a> {
 
     /// Whether the bytes are this process' own, by its private entries; `None` if they are, and may not be used so.
     #[inline]
-    fn is_own(&self, whose: Whose, key: u32, addr: u64, len: u64, needs: Access) -> Option<bool> {
-        let Some(facts) = RegionEntry::read(self.memory.own(key >> 8), key) else {
+    fn is_own(&self, whose: Whose, key: Key, addr: u64, len: u64, needs: Access) -> Option<bool> {
+        let Some(facts) = RegionEntry::read(self.memory.own(key.index()), key) else {
             return Some(false);
         };
         if facts.offset(whose, addr, len, needs).is_none() {
@@ -222,18 +223,18 @@ impl<'a> CopyGuard<'a> {
     #[cold]
     fn is_in_own_window(
         &self,
-        key: u32,
+        key: Key,
         whose: Whose,
         addr: u64,
         len: u64,
         needs: Access,
     ) -> Option<()> {
-        let facts = RegionEntry::read(self.memory.own(key >> 8), key)?;
+        let facts = RegionEntry::read(self.memory.own(key.index()), key)?;
         let bound = facts.bound(whose, addr, len, needs)?;
         // Another process invalidates the key in the shared entry only.
-        let is_alive = sync::acquire(&self.memory.mr(facts.key >> 8).key) == facts.key;
+        let is_alive = sync::acquire(&self.memory.mr(facts.key.index()).key) == facts.key.get();
         // The entry may be torn while the window is being bound again: the range is checked against a valid region.
-        let slot = self.memory.own(bound.region >> 8);
+        let slot = self.memory.own(bound.region.index());
         let region =
             RegionEntry::read(slot, bound.region).filter(|region| region.bound.is_none())?;
         let is_in_region = region.within(addr, len).is_some();
@@ -245,9 +246,9 @@ impl<'a> CopyGuard<'a> {
 
     /// Finds where the bytes are.
     #[inline]
-    fn find(&self, whose: Whose, key: u32, addr: u64, len: u64, needs: Access) -> Option<At> {
+    fn find(&self, whose: Whose, key: Key, addr: u64, len: u64, needs: Access) -> Option<At> {
         if self.is_own(whose, key, addr, len, needs)? {
-            let kind = Kind::read(self.memory.own(key >> 8));
+            let kind = Kind::read(self.memory.own(key.index()));
             return Some(At::Here(addr as usize, kind));
         }
         self.find_foreign(whose, key, addr, len, needs)
@@ -257,7 +258,7 @@ impl<'a> CopyGuard<'a> {
     fn find_foreign(
         &self,
         whose: Whose,
-        key: u32,
+        key: Key,
         addr: u64,
         len: u64,
         needs: Access,
@@ -277,8 +278,8 @@ impl<'a> CopyGuard<'a> {
     }
 
     /// The record of another process' region.
-    fn foreign(&self, key: u32) -> Option<&Record> {
-        if key == 0 || self.keys == Keys::Own {
+    fn foreign(&self, key: Key) -> Option<&Record> {
+        if key == Key::NONE || self.keys == Keys::Own {
             return None;
         }
         let foreign = self.memory.foreign();

@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use std::fmt;
 use std::mem;
@@ -38,8 +39,8 @@ pub struct Record {
 impl Record {
     /// Whether the entry in the table still has this key and seal.
     fn is_current(&self, memory: &'static Memory) -> bool {
-        let slot = memory.mr(self.facts.key >> 8);
-        sync::acquire(&slot.key) == self.facts.key && sync::load(&slot.seal) == self.seal
+        let slot = memory.mr(self.facts.key.index());
+        sync::acquire(&slot.key) == self.facts.key.get() && sync::load(&slot.seal) == self.seal
     }
 
     /// Whether it is the region that a window is bound to.
@@ -106,9 +107,9 @@ impl Foreign {
         &self,
         memory: &'static Memory,
         place: &AtomicPtr<Record>,
-        key: u32,
+        key: Key,
     ) -> Option<*mut Record> {
-        let index = memory.mrs.index(key >> 8);
+        let index = memory.mrs.index(key.index());
         let mut known = self.lock();
         let (facts, (process, generation), seal) = RegionEntry::read_sealed(memory.mr(index), key)?;
         if process == memory.shm.attachment() {
@@ -167,13 +168,13 @@ pub struct Visit {
 impl Visit {
     /// The record of the region with this key, which is not 0; `None` if no other process has one.
     #[inline]
-    pub fn find(&self, memory: &'static Memory, key: u32) -> Option<&Record> {
+    pub fn find(&self, memory: &'static Memory, key: Key) -> Option<&Record> {
         let mrs = &memory.mrs;
         let places = self
             .foreign
             .places
             .get_or_init(|| (0..mrs.len()).map(|_| AtomicPtr::new(null_mut())).collect());
-        let place = &places[mrs.index(key >> 8) as usize];
+        let place = &places[mrs.index(key.index()) as usize];
         // SAFETY: a pointer in a slot is null or a record. After it is removed, it is kept until this visit has
         // ended, which began before and is borrowed.
         let known = unsafe { sync::acquire(place).as_ref() };

@@ -15,6 +15,7 @@ pub mod copy_guard;
 pub mod domains;
 pub mod files;
 pub mod foreign;
+pub mod key;
 pub mod owned_entry;
 pub mod paths;
 pub mod region;

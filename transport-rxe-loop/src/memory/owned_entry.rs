@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::Memory;
 use super::region::RegionEntry;
 use crate::error::RegisterError;
+use crate::memory::key::Key;
 use crate::shm::table::Entry;
 
 /// An entry in the table of regions. Dropping it frees it.
@@ -30,8 +31,8 @@ impl OwnedEntry {
     }
 
     /// Its key. The low byte distinguishes it from the last keys of the same entry, and is never 0.
-    pub const fn key(&self) -> u32 {
-        self.index << 8 | (1 + self.generation % 255)
+    pub const fn key(&self) -> Key {
+        Key::of(self.index, self.generation)
     }
 
     /// Writes the region or window that the key names.

@@ -4,6 +4,7 @@
 //! table, for other processes. Those use an entry only if its seal matches, so an entry that another process
 //! corrupted is refused.
 
+use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use cq_core::setup::Access;
 
@@ -80,7 +81,7 @@ pub struct Bound {
     /// The number of the queue pair, which is not 0.
     pub qp: u32,
     /// The key of the region.
-    pub region: u32,
+    pub region: Key,
     /// The seal of the region, which differs from that of a later region with the same key.
     pub seal: u64,
 }
@@ -89,18 +90,18 @@ impl Bound {
     /// Whether an entry is that of the region.
     #[inline]
     pub fn is_in(&self, slot: &MrSlot) -> bool {
-        sync::acquire(&slot.key) == self.region && sync::load(&slot.seal) == self.seal
+        sync::acquire(&slot.key) == self.region.get() && sync::load(&slot.seal) == self.seal
     }
 
     /// The binding fields of a region.
-    const NONE: Self = Self { qp: 0, region: 0, seal: 0 };
+    const NONE: Self = Self { qp: 0, region: Key::NONE, seal: 0 };
 
     #[inline]
     fn read(slot: &MrSlot) -> Option<Self> {
         let qp = sync::load(&slot.qp);
         (qp != 0).then(|| Self {
             qp,
-            region: sync::load(&slot.region),
+            region: Key::new(sync::load(&slot.region)),
             seal: sync::load(&slot.region_seal),
         })
     }
@@ -109,7 +110,7 @@ impl Bound {
 /// A region, or a bound window, as read from its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionEntry {
-    pub key: u32,
+    pub key: Key,
     pub access: Access,
     pub domain: u32,
     pub kind: Kind,
@@ -131,17 +132,17 @@ impl RegionEntry {
         sync::store(&slot.kind, self.kind as u32);
         let Bound { qp, region, seal } = self.bound.unwrap_or(Bound::NONE);
         sync::store(&slot.qp, qp);
-        sync::store(&slot.region, region);
+        sync::store(&slot.region, region.get());
         sync::store(&slot.region_seal, seal);
         sync::store(&slot.seal, self.seal(holder));
-        sync::release(&slot.key, self.key);
+        sync::release(&slot.key, self.key.get());
     }
 
     /// Reads an entry; `None` if it has another key.
     #[inline]
-    pub fn read(slot: &MrSlot, key: u32) -> Option<Self> {
+    pub fn read(slot: &MrSlot, key: Key) -> Option<Self> {
         // A free entry has key 0.
-        let alive = key != 0 && sync::acquire(&slot.key) == key;
+        let alive = key != Key::NONE && sync::acquire(&slot.key) == key.get();
         alive.then(|| Self {
             key,
             access: Access::from_bits_retain(sync::load(&slot.access)),
@@ -155,7 +156,7 @@ impl RegionEntry {
 
     /// Reads an entry of another process, with its attachment index, generation and seal; `None` if it has another
     /// key, if its seal does not match, or if its range overflows.
-    pub fn read_sealed(slot: &MrSlot, key: u32) -> Option<(Self, (AttachmentId, u32), u64)> {
+    pub fn read_sealed(slot: &MrSlot, key: Key) -> Option<(Self, (AttachmentId, u32), u64)> {
         let facts = Self::read(slot, key)?;
         facts.base.checked_add(facts.len)?;
         let holder = slot.life().holder()?;
@@ -202,12 +203,12 @@ impl RegionEntry {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let Bound { qp, region, seal } = self.bound.unwrap_or(Bound::NONE);
         let words = [
-            pair(self.key, self.access.bits()),
+            pair(self.key.get(), self.access.bits()),
             pair(self.domain, self.kind as u32),
             self.base,
             self.len,
             pair(attachment.get().into(), generation),
-            pair(qp, region),
+            pair(qp, region.get()),
             seal,
         ];
         words.into_iter().fold(MIX, |mixed, word| {

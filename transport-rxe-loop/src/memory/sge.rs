@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -34,12 +35,12 @@ pub struct Span {
     pub addr: usize,
     len: u32,
     /// 0 if it is mapped here; otherwise its key, by which its owner resolves it.
-    pub key: u32,
+    pub key: Key,
 }
 
 impl Span {
     /// A span that is not mapped here.
-    pub const fn far(addr: usize, len: u32, key: u32) -> Self {
+    pub const fn far(addr: usize, len: u32, key: Key) -> Self {
         Self { addr, len, key }
     }
 
@@ -50,7 +51,7 @@ impl Span {
 
     /// Whether it is not mapped here.
     pub const fn is_far(&self) -> bool {
-        self.key != 0
+        self.key.get() != Key::NONE.get()
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -107,14 +108,14 @@ impl<'w> Spans<'w> {
     /// as a device's memory.
     pub unsafe fn push(&mut self, addr: usize, len: u32) {
         self.has_near = true;
-        self.add(Span { addr, len, key: 0 });
+        self.add(Span { addr, len, key: Key::NONE });
     }
 
     /// Adds a span of another process' memory, which that process knows by the key. False if earlier spans have
     /// another owner or use.
     #[must_use]
-    pub fn push_far(&mut self, far: Far, addr: usize, len: u32, key: u32) -> bool {
-        let is_the_one = *self.far.get_or_insert(far) == far && key != 0;
+    pub fn push_far(&mut self, far: Far, addr: usize, len: u32, key: Key) -> bool {
+        let is_the_one = *self.far.get_or_insert(far) == far && key != Key::NONE;
         if is_the_one {
             self.add(Span { addr, len, key });
         }

@@ -1,3 +1,4 @@
+use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use std::thread;
 
@@ -127,7 +128,7 @@ fn x04_who_scribbles_over_a_window_can_do_no_more_than_kill_its_key() {
 fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
     let mut alone = Alone::new();
     let (slot, key) = (alone.slot(), alone.window.rkey());
-    let facts = RegionEntry::read(slot, key).unwrap();
+    let facts = RegionEntry::read(slot, Key::new(key)).unwrap();
     assert_eq!(alone.outcome(SendWr::local_invalidate(1, key)), WcStatus::SUCCESS);
     facts.write(slot, slot.life().holder().unwrap());
     assert!(!alone.is_open());
@@ -138,7 +139,8 @@ fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
 fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
     let mut alone = Alone::new();
     let (windows, key) = (alone.device.memory.windows(), alone.window.rkey());
-    let closing = windows.begin_invalidate(alone.device.memory, alone.qp.number(), key).unwrap();
+    let closing =
+        windows.begin_invalidate(alone.device.memory, alone.qp.number(), Key::new(key)).unwrap();
     assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
     assert_eq!(alone.window.rkey(), key);
     assert!(closing.finish(alone.device.memory));
@@ -151,7 +153,7 @@ fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
 fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
     let alone = Alone::new();
     let (windows, old) = (alone.device.memory.windows(), alone.window.entry.key());
-    assert_ne!(old, alone.window.rkey());
+    assert_ne!(old.get(), alone.window.rkey());
     assert!(windows.begin_invalidate(alone.device.memory, alone.qp.number(), old).is_none());
     assert!(alone.qp.has_windows());
 }
@@ -160,7 +162,7 @@ fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
 fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
     let Alone { qp, window, region: _region, device, .. } = Alone::new();
     let (windows, key) = (device.memory.windows(), window.rkey());
-    let closing = windows.begin_invalidate(device.memory, qp.number(), key).unwrap();
+    let closing = windows.begin_invalidate(device.memory, qp.number(), Key::new(key)).unwrap();
     drop(window);
     assert!(!closing.finish(device.memory));
 }
@@ -171,7 +173,8 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
     let (device, number, key) = (alone.device, alone.qp.number(), alone.window.rkey());
     let copying = copies(&alone);
     thread::scope(|scope| {
-        let invalidates = scope.spawn(|| invalidate_and_outwait(device.engine, number, key));
+        let invalidates =
+            scope.spawn(|| invalidate_and_outwait(device.engine, number, Key::new(key)));
         until("the key is dead", || sync::load(&alone.slot().key) == 0);
         (0..200).for_each(|_| thread::yield_now());
         assert!(!invalidates.is_finished(), "bytes may still move");
@@ -202,7 +205,7 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
         (index << 8 | 1, device.memory.mr(index), (PLACE, generation))
     });
     let facts = RegionEntry {
-        key: region,
+        key: Key::new(region),
         access: Access::LOCAL_WRITE | Access::MW_BIND,
         domain: 1,
         kind: Kind::Heap,
@@ -211,16 +214,16 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
         bound: None,
     };
     facts.write(region_slot, region_holder);
-    let bound = Some(Bound { qp, region, seal: sync::load(&region_slot.seal) });
-    RegionEntry { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
+    let bound = Some(Bound { qp, region: Key::new(region), seal: sync::load(&region_slot.seal) });
+    RegionEntry { key: Key::new(key), access: Access::REMOTE, bound, ..facts }.write(slot, holder);
     // Another region has the key for a while.
     RegionEntry { len: 8192, ..facts }.write(region_slot, region_holder);
-    assert!(!invalidate(device.engine, qp, key));
+    assert!(!invalidate(device.engine, qp, Key::new(key)));
     assert_eq!(sync::load(&slot.key), key);
     facts.write(region_slot, region_holder);
-    assert!(invalidate(device.engine, qp, key));
+    assert!(invalidate(device.engine, qp, Key::new(key)));
     assert_eq!(sync::load(&slot.key), 0);
-    assert!(!invalidate(device.engine, qp, key));
+    assert!(!invalidate(device.engine, qp, Key::new(key)));
 }
 
 #[test]
@@ -228,7 +231,7 @@ fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
     let mut alone = Alone::new();
     let index = alone.region.lkey() >> 8;
     let slot = alone.device.memory.own(index);
-    let facts = RegionEntry::read(slot, alone.region.lkey()).unwrap();
+    let facts = RegionEntry::read(slot, Key::new(alone.region.lkey())).unwrap();
     let (place, generation) = alone.device.memory.mr(index).life().holder().unwrap();
     facts.write(slot, (place, generation));
     assert!(alone.is_open());

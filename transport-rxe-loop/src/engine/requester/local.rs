@@ -10,6 +10,7 @@ use super::{Halt, Halted, Requester};
 use crate::engine::ring::Ring;
 use crate::engine::{Engine, identity, in_flight};
 use crate::memory::binding;
+use crate::memory::key::Key;
 use crate::shm::table::Entry;
 use crate::sync;
 
@@ -28,7 +29,7 @@ impl Requester<'_> {
             SendOp::BindWindow(bind) => {
                 windows.bind(memory, (qp, sync::load(&self.slot.pd)), &bind)
             }
-            SendOp::LocalInvalidate { rkey } => invalidate_and_outwait(engine, qp, rkey),
+            SendOp::LocalInvalidate { rkey } => invalidate_and_outwait(engine, qp, Key::new(rkey)),
             _ => false,
         };
         if !is_done {
@@ -41,7 +42,7 @@ impl Requester<'_> {
 
 /// Invalidates a memory window that is bound to a queue pair of this process, whose send queue is owned, and waits for
 /// copies through its key; false if no such window has the key, or if the copies do not end.
-pub fn invalidate_and_outwait(engine: &'static Engine, qp: u32, rkey: u32) -> bool {
+pub fn invalidate_and_outwait(engine: &'static Engine, qp: u32, rkey: Key) -> bool {
     let (memory, windows) = (engine.memory, engine.memory.windows());
     windows.begin_invalidate(memory, qp, rkey).is_some_and(|closing| {
         let is_over = in_flight::outwait_peer(engine, qp).is_ok();
@@ -51,7 +52,7 @@ pub fn invalidate_and_outwait(engine: &'static Engine, qp: u32, rkey: u32) -> bo
 
 /// Invalidates a memory window that is bound to a queue pair, for its peer, whose send queue is owned; false if no such
 /// window has the key.
-pub fn invalidate(engine: &'static Engine, qp: u32, rkey: u32) -> bool {
+pub fn invalidate(engine: &'static Engine, qp: u32, rkey: Key) -> bool {
     if engine.is_mine(qp) {
         return engine.memory.windows().take(engine.memory, qp, rkey);
     }

@@ -30,6 +30,7 @@ use super::{Engine, complete, flush};
 use crate::completion::lock::RUN;
 use crate::memory::atomic_op::AtomicOp;
 use crate::memory::copy_guard::CopyGuard;
+use crate::memory::key::Key;
 use crate::memory::region::Whose;
 use crate::memory::sge::Spans;
 use crate::protocol::tag;
@@ -215,7 +216,7 @@ impl<'k> Requester<'k> {
     fn local_fault(&self, guard: &CopyGuard<'_>, payload: &Payload) -> Halt {
         let domain = Whose::local(sync::load(&self.slot.pd));
         let is_dead = |key| !guard.knows(domain, key, Access::empty());
-        let any_dead = || payload.pieces().any(|sge| sge.length > 0 && is_dead(sge.lkey));
+        let any_dead = || payload.pieces().any(|sge| sge.length > 0 && is_dead(Key::new(sge.lkey)));
         Halt::Failed(self.engine.policy.imitation.local_fault(any_dead))
     }
 

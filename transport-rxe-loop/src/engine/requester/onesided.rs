@@ -38,6 +38,7 @@ use crate::memory::atomics;
 use crate::memory::copier::asking::{self, Begun, NotDone};
 use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
+use crate::memory::key::Key;
 use crate::memory::region::Whose;
 use crate::memory::sge::{self, Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
@@ -178,7 +179,7 @@ impl Requester<'_> {
         needs.set(Access::FLUSH_PERSISTENT, placement.contains(Placement::PERSISTENT));
         let domain = self.ask(needs)?;
         let is_there = match selectivity {
-            Selectivity::Region => guard.knows(domain, remote.rkey, needs),
+            Selectivity::Region => guard.knows(domain, Key::new(remote.rkey), needs),
             Selectivity::Range => {
                 let range = [place(remote, length.into())];
                 guard.source(&mut Spans::new(), domain, range, needs).is_some()

@@ -27,6 +27,7 @@ use crate::engine::ring::SendRequest;
 use crate::engine::shared_receives::Unavailable;
 use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
+use crate::memory::key::Key;
 use crate::memory::sge::{Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
 
@@ -80,7 +81,7 @@ impl Requester<'_> {
         }
         let receive = self.next_receive().map_err(|why| self.halt(why))?;
         let landed = land(guard, self.engine, from, &receive);
-        if landed.is_ok() && !local::invalidate(self.engine, self.peer.number(), rkey) {
+        if landed.is_ok() && !local::invalidate(self.engine, self.peer.number(), Key::new(rkey)) {
             self.deliver();
             self.peer.refused(&receive, WcStatus::REM_INV_REQ_ERR);
             return Ok(());

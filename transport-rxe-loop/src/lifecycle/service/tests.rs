@@ -1,3 +1,4 @@
+use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use std::time::Instant;
 
@@ -71,10 +72,10 @@ fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
     let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
     let (slot, key, domain) = (device.memory.mr(index), index << 8 | 7, 1);
     let (access, kind) = (Access::empty(), Kind::Heap);
-    RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None }
+    RegionEntry { key: Key::new(key), access, domain, kind, base: 0, len: 64, bound: None }
         .write(slot, (PLACE, generation));
     let copies = device.memory.foreign().visit(1);
-    assert!(copies.find(device.memory, key).is_some());
+    assert!(copies.find(device.memory, Key::new(key)).is_some());
     RegionEntry::erase(slot);
     assert!(look(device).1, "somebody may copy to it");
     drop(copies);

@@ -6,6 +6,7 @@ use super::*;
 use crate::api::open::OpenOptions;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
+use crate::memory::key::Key;
 use crate::memory::region::Whose;
 
 const ADD: AtomicOp = AtomicOp::FetchAdd { add: 2 };
@@ -19,7 +20,7 @@ fn of_this(device: &'static Device) -> Far {
 fn x05_a_word_that_others_map_is_changed_by_its_owner_and_any_other_from_here() {
     let (_context, device) = OpenOptions::new().alone();
     let (far, word) = (of_this(device), AtomicU64::new(5));
-    let piece = Span::far(word.as_ptr() as usize, LEN as u32, 1);
+    let piece = Span::far(word.as_ptr() as usize, LEN as u32, Key::new(1));
     assert_eq!(step_far(device.memory, far, piece, false, ADD), Ok(5));
     assert_eq!(sync::load(&word), 7);
     // Who is asked knows no region of this key.
@@ -30,8 +31,9 @@ fn x05_a_word_that_others_map_is_changed_by_its_owner_and_any_other_from_here() 
 #[test]
 fn x05_a_word_that_is_not_there_is_a_fault() {
     let (_context, device) = OpenOptions::new().alone();
-    let steps =
-        || step_far(device.memory, of_this(device), Span::far(64, LEN as u32, 1), false, ADD);
+    let steps = || {
+        step_far(device.memory, of_this(device), Span::far(64, LEN as u32, Key::new(1)), false, ADD)
+    };
     // Not in this thread, nor in a scope, as it may not end.
     let steps = thread::spawn(steps);
     until("it ends", || steps.is_finished());

@@ -234,7 +234,7 @@ impl Asking {
         let sge = |piece: Span| Sge {
             addr: piece.addr as u64,
             length: piece.len() as u32,
-            lkey: piece.key,
+            lkey: piece.key.get(),
         };
         let (memory, asked) = (self.memory, self.seen.asked());
         self.stage.head.write(request, pieces.map(sge));

@@ -1,5 +1,6 @@
 //! Who waits for a copy that is under way, and whom a process serves while it waits for another one.
 
+use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
 use std::thread;
 
@@ -301,7 +302,7 @@ impl Counter {
 
     /// This process asks itself to add.
     pub fn add(&self, device: &'static Device) -> Result<u64, NotDone> {
-        let piece = Span::far(self.region.addr() as usize, 8, self.region.lkey());
+        let piece = Span::far(self.region.addr() as usize, 8, Key::new(self.region.lkey()));
         atomic(device.memory, self.far, piece, AtomicOp::FetchAdd { add: 1 })
     }
 

@@ -2,6 +2,7 @@ use cq_core::setup::Access;
 
 use super::*;
 use crate::lifecycle::Device;
+use crate::memory::key::Key;
 use crate::memory::region::Whose;
 use crate::memory::sge::Far;
 use crate::sync::AtomicU64;
@@ -23,7 +24,7 @@ fn bytes_of_here_and_of_another_process_come_together() {
         Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
     let mut from = Spans::new();
     from.push_words(&a, 16);
-    assert!(from.push_far(far, b.as_ptr() as usize, 16, 1));
+    assert!(from.push_far(far, b.as_ptr() as usize, 16, Key::new(1)));
     from.push_words(&c, 8);
     for order in [Order::Any, Order::LastWordLast] {
         let there = words::<5>(0);
@@ -39,7 +40,7 @@ fn bytes_of_another_process_that_are_not_there_are_a_fault_among_others() {
     let far =
         Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
     let mut from = Spans::of_words(&a, 8);
-    assert!(from.push_far(far, 64, 8, 1));
+    assert!(from.push_far(far, 64, 8, Key::new(1)));
     let outcome = copy(device.memory, &from, &Target::of_words(&there, 16), Order::Any);
     assert_eq!(outcome, Err(Trouble::Fault));
 }
@@ -52,7 +53,7 @@ fn a_copy_from_another_process_ends_where_the_shorter_list_does() {
         Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
     for (len, seen) in [(8, [1, 6]), (16, [1, 2])] {
         let mut from = Spans::new();
-        assert!(from.push_far(far, a.as_ptr() as usize, len, 1));
+        assert!(from.push_far(far, a.as_ptr() as usize, len, Key::new(1)));
         let outcome = copy(device.memory, &from, &Target::of_words(&there, 16), Order::Any);
         assert_eq!((outcome, values(&there)), (Ok(()), seen.to_vec()));
     }

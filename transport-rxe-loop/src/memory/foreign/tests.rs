@@ -39,7 +39,7 @@ impl ForeignWindow {
         let bound = Some(Bound { qp: QP, region: region.facts.key, seal });
         let (key, access) = (index << 8 | 9, Access::REMOTE_WRITE | Access::REMOTE_READ);
         let (base, len) = (region.facts.base + AT, WINDOW);
-        let facts = RegionEntry { key, access, base, len, bound, ..region.facts };
+        let facts = RegionEntry { key: Key::new(key), access, base, len, bound, ..region.facts };
         facts.write(region.device.memory.mr(index), (PLACE, generation));
         Self { region, index, facts }
     }
@@ -49,7 +49,7 @@ impl ForeignWindow {
         let copying = Copying::default();
         let window = CopyGuard::open_by(self.region.device.memory, &copying);
         let addr = self.facts.base.wrapping_add_signed(offset);
-        let sge = Sge { addr, length, lkey: self.facts.key };
+        let sge = Sge { addr, length, lkey: self.facts.key.get() };
         window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
     }
 
@@ -86,7 +86,7 @@ impl Foreigner {
             files::make(&device.shm.path().memory(index, generation), LEN as usize).unwrap();
         let (key, access, kind) = (index << 8 | 7, Access::LOCAL_WRITE, Kind::Fabric);
         let facts = RegionEntry {
-            key,
+            key: Key::new(key),
             access,
             domain: DOMAIN,
             kind,
@@ -103,7 +103,7 @@ impl Foreigner {
         let copying = Copying::default();
         let window = CopyGuard::open_by(self.device.memory, &copying);
         let addr = self.facts.base.wrapping_add(offset);
-        let sge = Sge { addr, length, lkey: self.facts.key };
+        let sge = Sge { addr, length, lkey: self.facts.key.get() };
         let mut pieces = Spans::new();
         let found = window.source(&mut pieces, Whose::local(DOMAIN), [sge], Access::empty());
         found.is_some() && pieces.far().is_none()
@@ -182,7 +182,7 @@ fn x04_an_entry_that_was_scribbled_is_refused() {
     assert!(foreigner.is_reached(0, 8));
     sync::store(&slot.key, 0);
     assert!(!foreigner.is_reached(0, 8), "deregistered");
-    sync::store(&slot.key, foreigner.facts.key);
+    sync::store(&slot.key, foreigner.facts.key.get());
     assert!(foreigner.is_reached(0, 8));
     sync::store(&slot.seal, 1);
     assert!(!foreigner.is_reached(0, 8));
@@ -265,7 +265,7 @@ fn x04_a_window_that_was_scribbled_is_refused() {
         assert_eq!(all_of_it, inside && AT + base + len <= LEN, "{len} at {base}");
     }
     // Or on a window, or on nothing.
-    for region in [window.facts.key, 0, 1, u32::MAX] {
+    for region in [window.facts.key, Key::new(0), Key::new(1), Key::new(u32::MAX)] {
         let bound = window.facts.bound.map(|bound| Bound { region, ..bound });
         RegionEntry { bound, ..window.facts }.write(slot, holder);
         assert!(!window.is_reached(0, 8));
@@ -279,7 +279,7 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     assert!(window.is_reached(0, 8));
     // Or on what is a window by now, under the seal of that.
     let region = window.region.device.memory.mr(window.region.index);
-    let bound = Some(Bound { qp: QP, region: 0, seal: 0 });
+    let bound = Some(Bound { qp: QP, region: Key::new(0), seal: 0 });
     RegionEntry { bound, ..window.region.facts }.write(region, region.life().holder().unwrap());
     let bound = window.facts.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
     RegionEntry { bound, ..window.facts }.write(slot, holder);

@@ -7,6 +7,7 @@ use super::*;
 use crate::api::open::OpenOptions;
 use crate::inside::actor::{Actor, die_with_parent, say};
 use crate::lifecycle::Device;
+use crate::memory::key::Key;
 use crate::memory::region::Whose;
 use crate::memory::sge::Far;
 use crate::sync::{self, AtomicU64};
@@ -25,7 +26,7 @@ fn values(words: &[AtomicU64]) -> std::vec::Vec<u64> {
 fn far(addresses: impl IntoIterator<Item = (usize, usize)>) -> Spans<'static> {
     let mut pieces = Spans::new();
     for (addr, len) in addresses {
-        assert!(pieces.push_far(FAR, addr, len as u32, 1));
+        assert!(pieces.push_far(FAR, addr, len as u32, Key::new(1)));
     }
     pieces
 }
@@ -80,7 +81,7 @@ fn bytes_that_are_all_here_or_all_far_are_not_touched() {
     assert_eq!(values(&b), [2]);
     // Some of them here and some far is what nobody asks for.
     let mut mixed = Spans::of_words(&a, 8);
-    assert!(mixed.push_far(FAR, at, 8, 1));
+    assert!(mixed.push_far(FAR, at, 8, Key::new(1)));
     let b = words::<2>(2);
     let to = target(Spans::of_words(&b, 16));
     assert_eq!(copy(this(), &mixed, &to, 0..16, 16), Err(Errno::FAULT));
@@ -103,8 +104,8 @@ fn x03_where_there_is_no_guard_page_nothing_is_moved_and_nobody_is_there() {
 fn x07_a_program_that_changes_between_two_parts_is_not_there_any_more() {
     for next in [Ok(0), Err(Errno::FAULT)] {
         let [mut here, mut there] = [1, 2].map(|at| Vectors::new(with_exposed_provenance_mut(at)));
-        here.extend([Span::far(1000, 10, 1)].into_iter(), true).unwrap();
-        there.extend([Span::far(3000, 10, 1)].into_iter(), true).unwrap();
+        here.extend([Span::far(1000, 10, Key::new(1))].into_iter(), true).unwrap();
+        there.extend([Span::far(3000, 10, Key::new(1))].into_iter(), true).unwrap();
         let mut moves = [Ok(5), next].into_iter();
         let outcome = in_parts(&mut here, &mut there, |_, _| moves.next().unwrap());
         assert_eq!(outcome, Err(Errno::SRCH));
@@ -118,9 +119,9 @@ fn ranges(vectors: &[libc::iovec]) -> std::vec::Vec<(usize, usize)> {
 #[test]
 fn x07_what_the_system_moves_in_parts_goes_on_where_it_stopped() {
     let [mut here, mut there] = [1, 2].map(|at| Vectors::new(with_exposed_provenance_mut(at)));
-    let pieces = [(1000, 10), (2000, 20)].map(|(addr, len)| Span::far(addr, len, 1));
+    let pieces = [(1000, 10), (2000, 20)].map(|(addr, len)| Span::far(addr, len, Key::new(1)));
     here.extend(pieces.into_iter(), true).unwrap();
-    there.extend([Span::far(3000, 30, 1)].into_iter(), true).unwrap();
+    there.extend([Span::far(3000, 30, Key::new(1))].into_iter(), true).unwrap();
     let mut moves = [Ok(5), Err(Errno::INTR), Ok(12), Ok(16)].into_iter();
     let mut asked = std::vec::Vec::new();
     let outcome = in_parts(&mut here, &mut there, |mine, theirs| {

@@ -5,14 +5,14 @@ const FAR: Far =
 
 #[test]
 fn what_another_process_has_at_an_address_overlaps_nothing_here() {
-    let (here, far) = (Span { addr: 64, len: 8, key: 0 }, Span::far(64, 8, 1));
+    let (here, far) = (Span { addr: 64, len: 8, key: Key::new(0) }, Span::far(64, 8, Key::new(1)));
     assert!(here.overlaps(&here));
     assert!(!far.overlaps(&here) && !here.overlaps(&far) && !far.overlaps(&far));
 }
 
 #[test]
 fn neighbours_do_not_overlap() {
-    let piece = |addr, len| Span { addr, len, key: 0 };
+    let piece = |addr, len| Span { addr, len, key: Key::new(0) };
     let (first, second) = (piece(64, 8), piece(72, 8));
     assert!(!first.overlaps(&second) && !second.overlaps(&first));
     assert!(first.overlaps(&piece(71, 8)) && piece(71, 8).overlaps(&first));
@@ -26,11 +26,11 @@ fn a_copy_moves_the_bytes_that_it_is_asked_for_as_far_as_they_are_mapped_here() 
     copy_range(&Spans::of_words(&from, 32), &Target::of_words(&to, 32), 8..24);
     assert_eq!(held(), [0, 2, 3, 0]);
     let mut half = Spans::of_words(&from, 16);
-    assert!(half.push_far(FAR, from[2..].as_ptr().addr(), 16, 1));
+    assert!(half.push_far(FAR, from[2..].as_ptr().addr(), 16, Key::new(1)));
     copy(&half, &Target::of_words(&to, 32));
     assert_eq!(held(), [1, 2, 3, 0], "a key is no address here");
     let mut there = Target::of_words(&to, 8);
-    assert!(there.0.push_far(FAR, to[1..].as_ptr().addr(), 24, 1));
+    assert!(there.0.push_far(FAR, to[1..].as_ptr().addr(), 24, Key::new(1)));
     copy(&Spans::of_words(&[const { AtomicU64::new(9) }; 4], 32), &there);
     assert_eq!(held(), [9, 2, 3, 0]);
 }
@@ -39,10 +39,10 @@ fn a_copy_moves_the_bytes_that_it_is_asked_for_as_far_as_they_are_mapped_here() 
 fn a_piece_of_another_process_without_a_key_is_left_out() {
     let mut pieces = Spans::new();
     assert!(!pieces.are_all_far(), "there is none");
-    assert!(!pieces.push_far(FAR, 64, 8, 0));
+    assert!(!pieces.push_far(FAR, 64, 8, Key::new(0)));
     assert_eq!((pieces.len(), pieces.range(0..8).count()), (0, 0));
-    assert!(pieces.push_far(FAR, 64, 8, 1));
-    assert!(!pieces.push_far(Far { attachment: AttachmentId::new(2), ..FAR }, 64, 8, 1));
+    assert!(pieces.push_far(FAR, 64, 8, Key::new(1)));
+    assert!(!pieces.push_far(Far { attachment: AttachmentId::new(2), ..FAR }, 64, 8, Key::new(1)));
     assert_eq!((pieces.len(), pieces.are_all_far()), (8, true));
-    assert_eq!(Target::of_far(FAR, Span { addr: 64, len: 8, key: 0 }).pieces().len(), 0);
+    assert_eq!(Target::of_far(FAR, Span { addr: 64, len: 8, key: Key::new(0) }).pieces().len(), 0);
 }

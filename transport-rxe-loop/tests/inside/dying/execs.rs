@@ -21,6 +21,7 @@ use crate::api::cq::Cq;
 use crate::api::open::OpenOptions;
 use crate::api::qp::{QpInit, QueuePair};
 use crate::inside::actor::{Actor, die_with_parent, order, say, until};
+use crate::memory::key::Key;
 use crate::memory::paths::AccessPath;
 use crate::memory::region::Whose;
 use crate::memory::remote;
@@ -166,7 +167,7 @@ fn nothing_lands(name: &str, replace: impl FnOnce(Actor) -> Actor) {
         [AtomicU64::new(0xbb)],
         Far { attachment: AttachmentId::new(0), whose: Whose::local(0), needs: Access::empty() },
     );
-    let there = Target::of_far(far, Span::far(AT, 8, 1));
+    let there = Target::of_far(far, Span::far(AT, 8, Key::new(1)));
     let written = remote::copy(process, &Spans::of_words(&here, 8), &there, 0..8, 8);
     let read = remote::copy(process, there.pieces(), &Target::of_words(&here, 8), 0..8, 8);
     assert_eq!((written, read), (Err(Errno::SRCH), Err(Errno::SRCH)));

@@ -21,6 +21,7 @@ use crate::engine::in_flight;
 use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::memory::copier;
+use crate::memory::key::Key;
 use crate::memory::region::{Kind, RegionEntry};
 use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::tag;
@@ -202,7 +203,15 @@ fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
     let (key, domain) = (index << 8 | 7, pd.domain().number());
     let (base, len, access) = (1 << 20, 64, Access::LOCAL_WRITE);
-    let facts = RegionEntry { key, access, domain, kind: Kind::Heap, base, len, bound: None };
+    let facts = RegionEntry {
+        key: Key::new(key),
+        access,
+        domain,
+        kind: Kind::Heap,
+        base,
+        len,
+        bound: None,
+    };
     facts.write(device.memory.mr(index), (PLACE, generation));
     let sge = Sge { addr: base, length: len as u32, lkey: key };
     srq.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();

@@ -18,6 +18,7 @@ use crate::memory::copier::tests::{Counter, PLACE, alone, is_asked, is_free, sta
 use crate::memory::copier::{carry_out, has_abandoned, serve, tidy};
 use crate::memory::copy;
 use crate::memory::copy_guard::Word;
+use crate::memory::key::Key;
 use crate::memory::paths::AccessPath;
 use crate::memory::region::Whose;
 use crate::memory::stage::LARGE_BYTES;
@@ -27,7 +28,7 @@ use crate::sync::AtomicU64;
 /// Asks the process at a place for an atomic.
 fn ask(device: &'static Device, attachment: AttachmentId) -> Result<u64, NotDone> {
     let far = Far { attachment, whose: Whose::local(0), needs: Access::empty() };
-    atomic(device.memory, far, Span::far(8, 8, 0), AtomicOp::FetchAdd { add: 1 })
+    atomic(device.memory, far, Span::far(8, 8, Key::new(0)), AtomicOp::FetchAdd { add: 1 })
 }
 
 #[test]
@@ -138,8 +139,10 @@ fn q08_a_little_is_asked_for_with_its_last_word_late() {
         Far { attachment: device.shm.attachment(), whose: Whose::local(0), needs: Access::empty() };
     let _serving = device.memory.copier().serving();
     for (len, wanted) in [(64, Code::WriteLate), (8192, Code::Write)] {
-        let (from, to) =
-            (Spans::of_words(&data, len), Target::of_far(far, Span::far(8, len as u32, 1)));
+        let (from, to) = (
+            Spans::of_words(&data, len),
+            Target::of_far(far, Span::far(8, len as u32, Key::new(1))),
+        );
         let seen = AtomicBool::new(false);
         thread::scope(|scope| {
             let (seen, order) = (&seen, Order::LastWordLast);
@@ -260,7 +263,7 @@ fn moves(device: &'static Device, pd: &ProtectionDomain, len: usize) -> Result<(
     let region = pd.allocate(len, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
     let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
     let far = Far { attachment: device.shm.attachment(), whose, needs };
-    let there = Span::far(region.addr() as usize, len as u32, region.lkey());
+    let there = Span::far(region.addr() as usize, len as u32, Key::new(region.lkey()));
     let (from, to) = (Spans::of_words(&data, len), Target::of_far(far, there));
     let order = Order::LastWordLast;
     carry(&Transfer { memory: device.memory, far, from: &from, to: &to, order }, 0..len, len)?;
@@ -364,7 +367,7 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
     let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
     let far = Far { attachment: device.shm.attachment(), whose, needs };
-    let piece = Span::far(region.addr() as usize, 8, region.lkey());
+    let piece = Span::far(region.addr() as usize, 8, Key::new(region.lkey()));
     let there = Target::of_far(far, piece);
     let write = |value: u64| {
         let data = [AtomicU64::new(value)];
