@@ -1,10 +1,10 @@
-//! Atomics that another process was asked for, and has begun: they are not begun again, whatever becomes of their requests.
+//! Atomics that another process has begun and not answered. They are never started again.
 
 use super::Engine;
 use crate::memory::copier::asking::{self, Begun};
 use crate::sync;
 
-/// Takes what the oldest request of a queue pair has begun. Called by the holder of its turn.
+/// Takes what the oldest request of a queue pair has begun. Called by the owner of its send queue.
 pub fn take(engine: &'static Engine, number: u32) -> Option<Begun> {
     let words = &engine.own(number).begun;
     let begun = Begun::from_words(words.each_ref().map(sync::load))?;
@@ -13,7 +13,7 @@ pub fn take(engine: &'static Engine, number: u32) -> Option<Begun> {
 }
 
 /// The oldest request of a queue pair ends without an answer: whether the atomic that it has begun was done is not
-/// known, and nobody waits for that. Called by the holder of its turn.
+/// known. Called by the owner of its send queue.
 #[inline]
 pub fn abandon(engine: &'static Engine, number: u32) {
     if let Some(begun) = take(engine, number) {

@@ -1,8 +1,8 @@
 //! Numbers of queue pairs, and the [word](crate::protocol::identity) of each in the table.
 //!
-//! A number has 24 bits: the index of its place in the table, and above that a generation which is never
-//! 0, so that no number is 0 or 1. Where both begin is the fabric's own, so that a number which somebody was told of
-//! another fabric is nobody's here.
+//! A number has 24 bits: the index of the table entry, and above that a generation which is never
+//! 0, so that no number is 0 or 1. Each fabric counts both from numbers of its own, so that a number of
+//! another fabric most likely is no queue pair's here.
 
 use super::entry::QpSlot;
 use crate::protocol::identity;

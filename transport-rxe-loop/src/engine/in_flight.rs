@@ -1,5 +1,5 @@
-//! Waiting for who may be in the middle of a request for a queue pair, or of a copy through a key: by who has
-//! shut that, by a change of state or of the key.
+//! Waiting for requests and copies that are in flight, after a change of state or of a key that lets no further ones
+//! begin.
 
 use cq_core::setup::QpType;
 
@@ -12,11 +12,10 @@ use crate::shm::lock::{Backoff, Guard, Patience};
 use crate::shm::table::Entry;
 use crate::sync;
 
-/// Waits until nobody is in the middle of a request for a queue pair whose state was changed, which lets
-/// nobody in any more.
+/// Waits until no request for a queue pair is in flight, whose new state lets none begin.
 ///
 /// # Errors
-/// A process lives and does not get on with one: it is suspended.
+/// A process is suspended in the middle of one.
 pub fn outwait_senders(engine: &'static Engine, slot: &QpSlot, number: u32) -> Result<(), Stuck> {
     let outwaited = match slot.qp_type() {
         QpType::Ud => take_receives(engine, slot).map(drop),
@@ -29,30 +28,30 @@ pub fn outwait_senders(engine: &'static Engine, slot: &QpSlot, number: u32) -> R
     outwaited
 }
 
-/// Waits until the peer of a queue pair does not use a key any more that is dead.
+/// Waits until the peer of a queue pair no longer uses an invalidated key.
 ///
 /// # Errors
-/// Its process lives and does not get on: it is suspended.
+/// Its process is suspended.
 pub fn outwait_peer(engine: &'static Engine, number: u32) -> Result<(), Stuck> {
     outwait_senders(engine, engine.qp(number), number)?;
-    // What this process copies for the peer's.
+    // And until this process has copied what the peer's process asked for.
     engine.memory.copier().outwait(&Shut::after_change());
     Ok(())
 }
 
-/// Waits until nobody else takes receives of a queue pair for datagrams. From a sender that died this is
-/// inherited: what it had published counts.
+/// Takes the lock under which senders take receives of a UD queue pair. After a sender that died, what it had published
+/// is settled first.
 ///
 /// # Errors
-/// A process lives and does not get on with its datagram: it is suspended; or, after a sender that died, one that
-/// holds the lock of the completion queue: nobody knows which receives have completed.
+/// A process is suspended in the middle of a datagram. Or, after a sender that died, a suspended process holds the lock
+/// of the completion queue, so that it is unknown which receives have completed.
 pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Guard<'a>, Stuck> {
     let guard = engine.memory.lock(&slot.taking, || sync::store(&slot.unsettled, 1))?;
     if sync::load(&slot.unsettled) != 0 {
         if !complete::outwait_push(engine, sync::load(&slot.recv_cq)) {
             return Err(Stuck);
         }
-        // Its process may still be writing to a receive what the dead one had asked for, or be about to.
+        // The owner may still be copying to a receive what the dead sender had asked for.
         if let Some(owner) = slot.life().attachment() {
             copier::give_up_for_the_dead(engine.memory, owner);
         }
@@ -61,22 +60,21 @@ pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Gu
     Ok(guard)
 }
 
-/// Waits until what is under way for a queue pair, if something is, is over; or its process, which is who
-/// does it.
+/// Waits until the copies of a queue pair are over, or its process is dead.
 ///
 /// # Errors
-/// Its process lives and does not get on with it: it is suspended.
+/// Its process is suspended.
 fn outwait(engine: &'static Engine, shut: &Shut, number: u32) -> Result<(), Stuck> {
     let mut patience = Patience::default();
     outwait_own(engine, shut, number);
     if outwait_other(engine, shut, number, &mut patience) { Ok(()) } else { Err(Stuck) }
 }
 
-/// Waits until nothing is copied any more that was when this was called: for any queue pair, and for other
-/// processes by this one. Called after a key has died.
+/// Waits until all copies are over that were in flight when this was called, for any queue pair, and for other
+/// processes by this one. Called after a key was invalidated.
 ///
 /// # Errors
-/// A process lives and does not get on with it: it is suspended.
+/// A process is suspended in the middle of one.
 pub fn outwait_all(engine: &'static Engine) -> Result<(), Stuck> {
     let (shut, mut patience) = (Shut::after_change(), Patience::default());
     (0..engine.qps.len()).for_each(|index| outwait_own(engine, &shut, index));
@@ -86,17 +84,17 @@ pub fn outwait_all(engine: &'static Engine) -> Result<(), Stuck> {
     if others.all(is_over) { Ok(()) } else { Err(Stuck) }
 }
 
-/// Waits for this process' own threads, by what it alone writes. Nobody suspends some of them for ever.
+/// Waits for this process' own threads, by the marker that it alone writes; without a limit.
 fn outwait_own(engine: &'static Engine, shut: &Shut, number: u32) {
     let mut backoff = Backoff::default();
-    // The threads of a forked child are not those that copy.
+    // A forked child does not have the threads that copy.
     shut.wait(&engine.own(number).copying, || {
         backoff.snooze();
         engine.shm.is_ours()
     });
 }
 
-/// Waits for another process; false if that lives and does not get on.
+/// Waits for another process; false if it is suspended.
 fn outwait_other(
     engine: &'static Engine,
     shut: &Shut,
@@ -115,23 +113,23 @@ fn outwait_other(
         if !patience.is_over_for_now() {
             return true;
         }
-        // Who is not in the midst of anything says so: a stranger may have written that it is.
+        // An owner that copies nothing corrects its marker, which another process may have corrupted.
         remote_requests::leave(engine, number);
-        // And who waits for memory of this process gets on only once that is served.
+        // And an owner that waits for memory of this process goes on once it is served.
         copier::serve_if_nobody_does(engine.memory);
         is_others() && is_alive() && !patience.is_over()
     });
     is_closed || !is_others() || !is_alive()
 }
 
-/// That nobody is in the middle of a request for a queue pair. Of one for datagrams, nobody comes, either.
+/// Shows that no request for a queue pair is in flight. While it is held, no datagram begins either.
 #[derive(Debug)]
 pub struct Alone<'a> {
     _taking: Option<Guard<'a>>,
 }
 
-/// Says whether nobody is in the middle of a request for a queue pair whose state was changed; who is looks
-/// at that when he is through.
+/// Shows that no request for a queue pair is in flight, whose state was changed. `None` if one may be: its sender looks
+/// at the state when it is through, and reschedules the queue pair.
 pub fn alone_at<'a>(engine: &'static Engine, slot: &'a QpSlot, number: u32) -> Option<Alone<'a>> {
     let taking = match slot.qp_type() {
         QpType::Ud => {
@@ -150,15 +148,14 @@ pub fn alone_at<'a>(engine: &'static Engine, slot: &'a QpSlot, number: u32) -> O
     Some(Alone { _taking: taking })
 }
 
-/// Whether the queue pair with this number may be in the middle of a request for its peer.
+/// Whether the queue pair `number` may have a request for its peer in flight.
 fn may_be_open(engine: &'static Engine, number: u32, peer: u32) -> bool {
     let slot = engine.qp(number);
     let is_open = Shut::after_change().is_open(&slot.send.copying);
     is_open && identity::read(slot).number == number && sync::load(engine.dest(number)) == peer
 }
 
-/// Whether somebody may be in the middle of a request for the queue pair at an index: of one whose
-/// number was taken away.
+/// Whether a request may be in flight for the queue pair at an index, whose number was taken from it.
 pub fn is_open_for(engine: &'static Engine, index: u32) -> bool {
     let slot = engine.qp(index);
     if slot.qp_type() == QpType::Ud {

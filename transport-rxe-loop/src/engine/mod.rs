@@ -3,7 +3,7 @@
 //!
 //! [`Engine`] is the state that a process has for this: the tables of [queue pairs and shared receive queues](entry),
 //! private state of its own queue pairs, the [remote requests](remote_requests) that other processes left for it, and
-//! its [alarms](alarms). It is given [memory](crate::memory), [completion queues](crate::completion) and the
+//! its [alarms]. It is given [memory](crate::memory), [completion queues](crate::completion) and the
 //! [policy](crate::policy).
 
 pub mod alarms;

@@ -1,7 +1,6 @@
-//! What the overrun of a completion queue does to its queue pairs: they go to ERR (O4), at once, since that
-//! is a change of one word. Flushing them is another matter: a completion is dropped by somebody who has
-//! the turn of a queue pair, and nobody holds two. So it is written down in the device's memory who is to be
-//! run, and done by whoever has given a turn back, at the latest by the one who wrote it.
+//! The overrun of a completion queue sends its queue pairs to ERR (O4), at once, since that is a change of one word. They
+//! are flushed later: a thread that drops a completion owns a send queue, and none owns two. It leaves a remote request for
+//! each, which is taken once a send queue was given back, at the latest its own.
 
 use super::entry::QpSlot;
 use super::identity::{self, Identity};
@@ -10,8 +9,8 @@ use crate::completion::async_event::{self, QpEvent};
 use crate::protocol::state::QpState;
 use crate::sync;
 
-/// The completion queue at `cq` has dropped a completion of queue pair `qp`: all of its queue pairs go to ERR.
-/// In RESET they have nothing to lose, and stay; so a later one may find some that have left it since.
+/// The completion queue at `cq` has dropped a completion of queue pair `qp`: all of its queue pairs go to ERR, except
+/// those in RESET. A later drop may find some that have left RESET since.
 #[cold]
 #[inline(never)]
 pub fn spread(engine: &'static Engine, cq: u32, qp: u32) {
@@ -20,19 +19,19 @@ pub fn spread(engine: &'static Engine, cq: u32, qp: u32) {
         cq,
         sync::load(&engine.completions.cq(cq).generation),
     );
-    // Before all others, and also where another thread is at the others: it does nothing more.
+    // First, and also where another thread is failing the others: this one then does nothing more.
     fail(engine, engine.qp(qp), cq);
     let slot = engine.completions.cq(cq);
     let newcomers = sync::acquire(&slot.newcomers);
     if sync::load(&slot.failed) != newcomers {
         fail_all(engine, cq, || true);
-        // Not before: who stops on the way keeps nobody else from failing the rest.
+        // Not before: a thread that dies meanwhile must not keep others from failing the rest.
         sync::release(&slot.failed, newcomers);
     }
 }
 
-/// The completion queue at `cq` that has this generation has overrun, and who dropped the completion may have died
-/// before it told anybody. It may go at any instant: nothing is done to the next one in its place.
+/// The completion queue at `cq` of this generation has overrun, and the producer that dropped the completion may have died
+/// before it failed the queue pairs. The queue may be destroyed at any instant: the next one of the entry is left alone.
 #[cold]
 pub fn spread_again(engine: &'static Engine, cq: u32, generation: u32) {
     async_event::report_overrun_once(engine.completions, cq, generation);
@@ -47,7 +46,7 @@ pub fn joined(engine: &'static Engine, slot: &QpSlot) {
     }
 }
 
-/// Puts a queue pair into ERR, if it is one of the completion queue's.
+/// Sends a queue pair to ERR, if it uses the completion queue.
 pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: u32) {
     let number = identity::read(slot).number;
     if has(slot, cq) && fail_numbered(engine, slot, number) {
@@ -55,8 +54,8 @@ pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: u32) {
     }
 }
 
-/// Puts all queue pairs of the completion queue into ERR, for which `is_meant` says that they are of the one that has
-/// overrun. Those that are there already are run all the same: who put them there may have stopped before that.
+/// Sends all queue pairs of the completion queue to ERR while `is_meant` says that it still is the one that has overrun.
+/// Those in ERR are run all the same: the thread that sent them there may have died before it asked for that.
 fn fail_all(engine: &'static Engine, cq: u32, is_meant: impl Fn() -> bool) {
     for slot in engine.qps.all() {
         let number = identity::read(slot).number;
@@ -69,8 +68,8 @@ fn fail_all(engine: &'static Engine, cq: u32, is_meant: impl Fn() -> bool) {
     }
 }
 
-/// Whether it is one of the completion queue's. Looked at after its number: then it is so of this one, or that one is
-/// not there any more.
+/// Whether the queue pair uses the completion queue. Read after its number: so it is true of the queue pair with that
+/// number, or that one is destroyed.
 fn has(slot: &QpSlot, cq: u32) -> bool {
     [&slot.send_cq, &slot.recv_cq].iter().any(|&word| sync::load(word) == cq)
 }

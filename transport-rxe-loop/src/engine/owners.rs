@@ -29,14 +29,14 @@ impl Owners for QueuePairs {
     fn inherit(&self, dead: Owner) {
         for slot in self.0.qps.all() {
             if slot.taking.holder() == Some(dead) {
-                // Where it can't be had, somebody else has inherited it.
+                // If this fails, another process has recovered it.
                 drop(in_flight::take_receives(self.0, slot));
             }
         }
     }
 
-    /// Who is suspended over this may find its place and theirs taken by others, later: it looks at the numbers
-    /// before it finds that the place is still the dead one's, and takes no other.
+    /// A process that was suspended in here may find the attachment and its entries in use by others. So it reads the
+    /// number before it checks that the attachment still is the dead one's, and vacates no other number.
     fn expel(&self, dead: Owner) -> bool {
         let engine = self.0;
         let mut is_quiet = true;
@@ -46,7 +46,7 @@ impl Owners for QueuePairs {
                 return false;
             }
             if number != 0 {
-                // Or another survivor has. Who is connected to it is run with all others, after this.
+                // Or another survivor has. Those connected to it are run with all others, after this.
                 identity::vacate_if(slot, number);
             }
             is_quiet &= !in_flight::is_open_for(engine, index);
@@ -66,7 +66,7 @@ impl Owners for QueuePairs {
     }
 }
 
-/// Leaves the entry of a queue pair as the next one expects it.
+/// Resets the entry for the next queue pair.
 fn forget(slot: &QpSlot) {
     slot.send.copying.close();
     slot.recv.empty();
@@ -82,7 +82,7 @@ impl Owners for SharedReceiveQueues {
         held.for_each(|lock| drop(self.0.shm.try_lock(lock)));
     }
 
-    /// After its queue pairs have lost their numbers: what the dead process had taken is given back.
+    /// Gives back what the dead process had taken. After its queue pairs have lost their numbers.
     fn expel(&self, dead: Owner) -> bool {
         shared_receives::sweep(self.0, dead.attachment())
     }
@@ -98,7 +98,7 @@ impl Owners for SharedReceiveQueues {
 }
 
 impl Owners for CompletionQueues {
-    /// What the dead producer had published counts.
+    /// Settles what the dead producer had published.
     fn inherit(&self, dead: Owner) {
         for (slot, index) in self.0.completions.cqs().all().iter().zip(0..) {
             if slot.fanin.lock.holder() == Some(dead) {
@@ -107,7 +107,7 @@ impl Owners for CompletionQueues {
         }
     }
 
-    /// The dead may have owed somebody an event, or that a queue has overrun.
+    /// The dead process may not have raised an event, or failed the queue pairs of a queue that overran.
     fn expel(&self, _: Owner) -> bool {
         (0..self.0.completions.cqs().len()).for_each(|index| complete::tell(self.0, index));
         true
@@ -125,8 +125,8 @@ impl Owners for CompletionQueues {
 }
 
 impl Owners for RemoteRequests {
-    /// Every queue pair is run: who is connected to one of the dead finds that it is gone, and what the dead was to have run
-    /// is.
+    /// Has every queue pair run: those connected to the dead process find that it is gone, and what it had still to
+    /// reschedule is.
     fn expel(&self, dead: Owner) -> bool {
         remote_requests::leave_all(self.0, dead.attachment());
         true

@@ -1,4 +1,4 @@
-//! A queue pair's entry in the tables: from being claimed, over being emptied, to being given back.
+//! The table entry of a queue pair: claimed, reset, freed.
 
 use std::any::Any;
 use std::mem;
@@ -17,7 +17,7 @@ use crate::shm::arena::Extent;
 use crate::shm::table::Entry;
 use crate::sync;
 
-/// A queue pair's place in the table, its memory, and what it keeps alive.
+/// A queue pair's table entry, its memory, and the objects that it uses.
 #[derive(Debug)]
 pub struct Place {
     pub engine: &'static Engine,
@@ -25,17 +25,17 @@ pub struct Place {
     pub number: u32,
     pub send_ring: Ring,
     pub recv_ring: Ring,
-    /// There until it is dropped.
+    /// `None` once it is dropped.
     deferred: Option<Deferred>,
 }
 
-/// What a queue pair has that ends last: its entry in the table, its memory, what it keeps alive.
+/// What a destroyed queue pair may have to keep for a while: its table entry, its memory, the objects that it uses.
 #[derive(Debug)]
 pub struct Deferred {
     engine: &'static Engine,
     number: u32,
     _extent: Extent,
-    /// In use as long as this is.
+    /// With the objects that stay in use.
     setup: Setup,
 }
 
@@ -52,12 +52,12 @@ pub struct Setup {
     pub srq: u32,
     /// Where its events are reported.
     pub events: Arc<EventChannel>,
-    /// What is in use as long as the queue pair is.
+    /// Keeps the objects that the queue pair uses.
     pub _uses: Box<dyn Any + Send + Sync>,
 }
 
 impl Setup {
-    /// Writes down what there is of a queue pair that is made of this, before it has a state.
+    /// Fills in the entry, before the queue pair has a state.
     fn describe(&self, slot: &QpSlot) {
         for (word, value) in [
             (&slot.qp_type, self.qp_type as u32),
@@ -78,10 +78,10 @@ impl Setup {
 }
 
 impl Place {
-    /// Claims one, in RESET.
+    /// Claims an entry, in RESET.
     ///
     /// # Errors
-    /// There is no entry, or no memory.
+    /// No entry is free, or no memory.
     pub fn new(engine: &'static Engine, setup: Setup) -> Result<Self, CreateError> {
         let caps = setup.caps;
         let sends = Shape::of_sends(caps.max_send_wr, caps.max_send_sge, caps.max_inline);
@@ -112,19 +112,19 @@ impl Place {
 
     /// Has the service thread look after other processes.
     pub fn watch(&self) {
-        // Where the system refuses the thread, nobody is told of the peer's end; requests still time out,
-        // or fail as one that has to wait and can't.
+        // Where the system refuses the thread, the peer's death goes unnoticed; requests still time out,
+        // or fail as a request that can't wait.
         let _ = self.engine.shm.watch();
     }
 
-    /// Lets this queue pair, and whoever waits for it, find out about a new state.
+    /// Runs this queue pair, and those connected to it, after a change of its state.
     pub fn tell(&self) {
         send_queue::run(self.engine, self.number);
         send_queue::reschedule_peers_of(self.engine, self.number);
     }
 
-    /// Once the state says that the peer is shut out: waits until it moves no bytes for a request that
-    /// was let in before; nobody else is let in. Pairs with the fence of `CopyGuard::open`, as deregistering does.
+    /// Waits until the peer has no request in flight, once the state lets none begin. Pairs with the fence of
+    /// `CopyGuard::open`, as deregistering does.
     ///
     /// # Errors
     /// Its process is suspended.
@@ -132,7 +132,7 @@ impl Place {
         in_flight::outwait_senders(self.engine, self.slot, self.number)
     }
 
-    /// Flushes the sends of a queue pair in SQE, if that is not yet done. It takes no others.
+    /// Flushes the sends of a queue pair in SQE, which takes no others.
     pub fn flush_sends(&self) {
         let ownership = &self.engine.own(self.number).ownership;
         ownership.seize();
@@ -140,11 +140,11 @@ impl Place {
         ownership.abandon();
     }
 
-    /// To RESET: both queues are emptied in silence. Of the attributes, all that can be seen before they
-    /// are set again is whether READs and atomics are taken.
+    /// Goes to RESET: both queues are emptied without completions. Of the attributes, only whether READs and atomics are
+    /// taken can be seen before they are set again.
     ///
     /// # Errors
-    /// The peer's process is suspended in the middle of a message: to ERR.
+    /// The peer's process is suspended in the middle of a message: the queue pair is in ERR.
     pub fn reset(&self) -> Result<(), Stuck> {
         let halted = self.halt();
         if halted.is_ok() {
@@ -158,8 +158,8 @@ impl Place {
         halted
     }
 
-    /// Shuts the peer out by the state, and takes the turn, whose holder sees the state and stops after the
-    /// request that it is at.
+    /// Shuts the peer out by the state, and seizes the send queue: its owner sees the state, and stops after the current
+    /// request.
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
         self.engine.own(self.number).ownership.seize();
@@ -170,10 +170,10 @@ impl Place {
     }
 }
 
-/// Once a queue pair is halted, and its peer is through: forgets what both queues hold. Positions go on, so
-/// that what is left of the old ones means nothing.
+/// Empties both queues of a queue pair that is halted, and whose peer has nothing in flight. Positions are not reset, so
+/// old ones stay meaningless.
 fn empty(engine: &'static Engine, slot: &QpSlot) {
-    // Whoever is pushing a completion of its receives is through with it, or dead.
+    // No producer is in the middle of a completion of its receives any more.
     complete::outwait_push(engine, sync::load(&slot.recv_cq));
     slot.recv.empty();
     let posted = sync::load(&slot.send.posted);
@@ -182,13 +182,13 @@ fn empty(engine: &'static Engine, slot: &QpSlot) {
 }
 
 impl Deferred {
-    /// Whether somebody may be in the middle of a message for it.
+    /// Whether a message for it may be in flight.
     fn are_in_use(&self) -> bool {
         in_flight::is_open_for(self.engine, self.engine.qps.index(self.number))
             || shared_receives::is_taken_for(self.engine, self.setup.srq, self.number) != Ok(false)
     }
 
-    /// Gives the entry back.
+    /// Frees the entry.
     fn end(self) {
         let slot = self.engine.qp(self.number);
         empty(self.engine, slot);
@@ -196,7 +196,7 @@ impl Deferred {
     }
 }
 
-/// Gives the entries of destroyed queue pairs back whose peers have gone on, or died.
+/// Frees the entries of destroyed queue pairs for which nothing is in flight any more.
 pub fn tidy(engine: &'static Engine) {
     let all = mem::take(&mut *engine.deferred());
     let (open, over): (Vec<_>, Vec<_>) =
@@ -211,7 +211,7 @@ impl Drop for Place {
             return;
         };
         let halted = self.halt();
-        // While it has its number: an event that is being taken bears it.
+        // Before it loses its number, which an event that is being read names.
         async_event::detach_qp(&deferred.setup.events, self.number);
         identity::vacate(self.slot);
         self.engine.own(self.number).ownership.abandon();

@@ -1,8 +1,8 @@
-//! Queue pairs that turn up while another one's turn is held, and are run when it has been given back.
+//! Queue pairs to run once the send queue that a thread owns has been given back.
 
 use super::{Engine, remote_requests};
 
-/// Queue pairs that there may be work for, by number: a few of this process.
+/// A few queue pairs of this process, by number.
 #[derive(Debug, Default)]
 pub struct Rescheduled {
     list: [u32; 4],
@@ -10,7 +10,7 @@ pub struct Rescheduled {
 }
 
 impl Rescheduled {
-    /// Adds one, by its number. Where that is another process' or one too many, it is noted.
+    /// Adds one, by its number. For one of another process, or where the list is full, a remote request is left.
     pub fn add(&mut self, engine: &'static Engine, number: u32) {
         if self.list[..self.len].contains(&number) {
             return;

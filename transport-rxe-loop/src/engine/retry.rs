@@ -5,28 +5,27 @@
 //! |---|---|---|---|
 //! | [`Receive`](WaitsFor::Receive) | the peer has none | `rnr_retry` times the *peer's* `min_rnr_timer`; 7 is for ever | RNR_RETRY_EXC |
 //! | [`Answer`](WaitsFor::Answer) | it is not in RTR, has failed, or is connected elsewhere | `retry_cnt` + 1 times 4.096 us · 2^`timeout`; 0 is for ever | RETRY_EXC |
-//! | [`Nobody`](WaitsFor::Nobody) | it was destroyed, or never was | as long as for an answer; who would wait for ever fails at once | RETRY_EXC |
+//! | [`Nobody`](WaitsFor::Nobody) | it was destroyed, or never existed | as long as for an answer; without a limit it fails at once | RETRY_EXC |
 //!
-//! A peer that goes away while it is waited for is still the one that does not answer: what began as a wait for
-//! an answer ends when it would have.
+//! A wait for an answer goes on with its deadline when the peer goes away meanwhile.
 //!
 //! # The wait
-//! Three words of the queue pair, of which only the holder of its turn knows anything:
+//! Three words of the queue pair, which only the owner of its send queue uses:
 //!
 //! | `waits_for` | `deadline` | the request at `waits_at` | left by |
 //! |---|---|---|---|
-//! | 0 | – | nobody has waited yet | the first wait |
-//! | Receive, Answer | [`FOREVER`] | waits for a kick | another wait, or the peer's going away |
-//! | Receive, Answer | a time | waits for a kick or the [alarm](super::alarms) | the first try that fails at or after that time, to the last try |
+//! | 0 | – | none has waited yet | the first wait |
+//! | Receive, Answer | [`FOREVER`] | waits to be rescheduled | another wait, or the peer's going away |
+//! | Receive, Answer | a time | waits to be rescheduled, or for the [alarm](super::alarms) | the first try that fails at or after that time, to the last try |
 //! | Receive, Answer | [`LAST_TRY`] | is being tried for the last time | another wait, or its failing |
 //!
-//! A wait is not taken back when its request goes on, is flushed or dropped: positions are never used
-//! twice, not even by the next queue pair of the place, so that it speaks of nothing then. Every request
-//! so begins anew, and so does one whose peer stops answering while it waited for a receive, or the other
+//! A wait is not cleared when its request proceeds, is flushed or dropped: positions are never used
+//! twice, not even by the next queue pair of the entry, so it then matches no request. Every request
+//! has the full time, and so has one whose peer stops answering while it waited for a receive, or the other
 //! way round.
 //!
 //! The last try comes after the time is over: what the peer did in time, a try sees. What it does
-//! after the try kicks a queue pair in ERR: nothing happens, and its receive stays.
+//! after the try reschedules a queue pair in ERR: nothing happens, and its receive stays.
 //!
 //! Time goes on while the process is suspended or the queue pair is in SQD, where what was begun is
 //! ended; the attributes are those of when the wait began.
@@ -51,7 +50,7 @@ pub enum WaitsFor {
 }
 
 impl WaitsFor {
-    /// What stands in the queue pair's word, where 0 is nothing. A peer that goes away has not answered before either.
+    /// For the queue pair's word, where 0 is no wait. A peer that is gone counts as one that does not answer.
     const fn to_word(self) -> u32 {
         match self {
             Self::Receive => 1,
@@ -66,7 +65,7 @@ impl WaitsFor {
         }
     }
 
-    /// How long a request of this queue pair does; `None` is for ever.
+    /// How long a request of this queue pair waits; `None` is without a limit.
     fn patience(self, engine: &'static Engine, number: u32) -> Option<Duration> {
         let slot = engine.qp(number);
         match self {
@@ -84,7 +83,7 @@ impl WaitsFor {
 /// What to do with a request that its peer did not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It waits: a kick or an alarm will bring it back.
+    /// It waits to be rescheduled, or for an alarm.
     Wait,
     /// Its time is over: try it once more.
     TryAgain,
@@ -92,9 +91,9 @@ pub enum Verdict {
     Fail(WcStatus),
 }
 
-/// The deadline of what waits for ever.
+/// The deadline of a wait without a limit.
 const FOREVER: u64 = u64::MAX;
-/// The deadline of what has been waited for.
+/// The deadline once the time is over.
 const LAST_TRY: u64 = 0;
 
 /// Whether the next request, at `position`, was begun, and had to wait.
@@ -103,7 +102,7 @@ pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
 }
 
 /// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
-/// by the holder of the turn.
+/// by the owner of the send queue.
 #[cold]
 pub fn judge(engine: &'static Engine, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
     let (slot, alarms) = (engine.qp(number), &engine.alarms);

@@ -1,11 +1,11 @@
-//! Shared receive queues as the table says they are: where the receives of each lie, and its pool.
+//! Lookups of shared receive queues: where the receives of each lie, and its pool.
 
 use super::Engine;
 use super::entry::SrqSlot;
 use crate::protocol::pool::Queue;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
-/// The pool that lies in the arena, as the table says; `None` if what it says can't be.
+/// The pool in the arena that the table entry names; `None` if the entry is invalid.
 pub fn queue(engine: &'static Engine, slot: &'static SrqSlot) -> Option<Queue<'static>> {
     at(engine, slot, sync::load(&slot.slots_at), sync::load(&slot.capacity))
 }
@@ -52,7 +52,7 @@ pub fn each_that_takes_from(engine: &'static Engine, srq: u32, mut each: impl Fn
 }
 
 /// A completion of queue pair `qp` with this tag is published: its receive has completed. The queue pair may
-/// have lost its number since, but not its place.
+/// have lost its number since, but not its entry.
 pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
     let srq = sync::load(&engine.qp(qp).srq);
     if let Some((_, queue)) = numbered(engine, srq) {

@@ -1,8 +1,8 @@
-//! Where a datagram goes and how, as it lies in the send queue.
+//! The address of a datagram, as it lies in the send queue.
 
 use cq_core::setup::GlobalRoute;
 
-/// Where to, and how. All numbers are what the sender says; its process may be broken.
+/// The destination of a datagram. No field is trusted to be in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdAddress {
     pub qp_num: u32,
