@@ -1,17 +1,18 @@
-//! What is done about a process that died: whatever it was in the middle of is repaired, its peers are told,
-//! and everything that it had is given back (X3). Any survivor does this, and may die over it: each step can
-//! be done again, and the dead one keeps its place until the last is done.
+//! Recovery from the death of a process: what it was in the middle of is repaired, its peers are notified, and
+//! everything that it had is freed (X3). Any survivor does this, and may die doing it: each step can be repeated, and
+//! the dead process keeps its entry in the table of attachments until the last step is done.
 //!
-//! 1. Locks that it held are inherited, and what is under them repaired.
-//! 2. What it had becomes unreachable, table by table: its queue pairs lose their numbers, what it had taken from shared
-//!    receive queues is given back, everybody is told of events and overruns, and every queue pair is run by its process:
-//!    the dead, or one that died over this, may have owed somebody just that. Whoever is connected to one of the dead
-//!    finds that it is gone, and fails with RETRY_EXC when its timers say so.
-//! 3. Once nobody uses anything of it any more, everything that it had is free: keys, queues, channels, memory, and last
-//!    its place.
+//! 1. Locks that it held are taken over, and the data under them is repaired.
+//! 2. Its entries become unreachable, table by table. Its queue pairs lose their numbers; the receives that it had
+//!    taken from shared receive queues are given back; events and overruns that it may have owed are reported again;
+//!    and every queue pair is rescheduled, as the dead process, or another one that died in this step, may have owed
+//!    it that. A queue pair that is connected to one of the dead finds that its peer is gone, and fails with
+//!    RETRY_EXC when its timers expire.
+//! 3. Once none of it is in use any more, everything that it had is freed: keys, queues, channels, memory, and last
+//!    its entry.
 //!
-//! All survivors do 1 and 2, each by itself, so that one who is suspended over it keeps nobody waiting; 3 is
-//! done by one at a time. Which tables there are, is the device's; what is done about each is [its own](Owners).
+//! All survivors do steps 1 and 2, each by itself, so that a survivor which is suspended meanwhile delays no other;
+//! step 3 is done by one at a time. [`Device`] lists the tables, and each table implements [its own steps](Owners).
 
 use super::Device;
 use crate::engine::queue_pair;
@@ -20,26 +21,26 @@ use crate::protocol::lock::Owner;
 use crate::shm::Shm;
 use crate::shm::owners::Owners;
 
-/// Looks at all other processes, and does what is to be done about those that died. True if there are others left.
+/// Checks all other processes, and recovers from those that died. True if others are left.
 pub fn look(device: &Device) -> bool {
     device.shm.tidy();
     queue_pair::tidy(device.engine);
     look_at(device.shm, device.tables())
 }
 
-/// The same, of processes that have parts of these tables.
+/// As [`look`], for processes that have entries in these tables.
 pub fn look_at(shm: &Shm, tables: &[&dyn Owners]) -> bool {
     let is_left = |other: &Owner| shm.is_alive(other.attachment()) || !after(shm, tables, *other);
     shm.others().filter(is_left).count() != 0
 }
 
-/// Does what is to be done about a dead process; false if something of it has to stay for now.
+/// Recovers from a dead process; false if some of its entries have to stay for now.
 fn after(shm: &Shm, tables: &[&dyn Owners], dead: Owner) -> bool {
     tables.iter().for_each(|table| table.inherit(dead));
-    // All of them, whatever the first say.
+    // All of them, even if the first are still in use.
     let is_quiet = tables.iter().fold(true, |is_quiet, table| table.expel(dead) & is_quiet);
     let Some(_guard) = shm.try_lock(shm.frees()) else { return false };
-    // Somebody else may have been quicker, and its place may be another's, who lives.
+    // Another survivor may have finished, and the entry may belong to a live process by now.
     let is_left = shm.others().any(|other| other == dead);
     if is_left && is_quiet {
         tables.iter().for_each(|table| table.free(dead.attachment()));
@@ -48,9 +49,9 @@ fn after(shm: &Shm, tables: &[&dyn Owners], dead: Owner) -> bool {
     is_quiet
 }
 
-/// Says that there is nothing left of what was asked for.
+/// Whether an error means that a resource is exhausted.
 pub trait IsExhausted {
-    /// Whether more of it would have helped.
+    /// Whether freeing entries could help.
     fn is_exhausted(&self) -> bool;
 }
 
@@ -66,10 +67,10 @@ impl IsExhausted for RegisterError {
     }
 }
 
-/// Makes what `attempt` makes; if there is nothing left for it, of what the dead had, whom nobody may have looked after.
+/// Makes an attempt. If the resource is exhausted, it recovers from processes that died, and makes another.
 ///
 /// # Errors
-/// Those of the attempt.
+/// Those of the second attempt, or of the only one.
 pub fn take<T, E: IsExhausted>(
     device: &Device,
     attempt: impl Fn() -> Result<T, E>,

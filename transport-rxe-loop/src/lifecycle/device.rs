@@ -1,5 +1,5 @@
-//! A fabric as a process has it: made at the first opening and kept to the end, so that everything in it can be borrowed
-//! for ever.
+//! The device: what a process has of a fabric, created when it is first opened and never dropped, so that everything
+//! in it can be borrowed for `'static`.
 
 use std::fmt;
 
@@ -16,15 +16,15 @@ use crate::shm::owners::Owners;
 use crate::shm::plan::{Format, Plan};
 use crate::shm::shape::Shape;
 
-/// What the numbers of a fabric's [shape](Shape) are, in their order.
+/// The names of the entries of a fabric's [shape](Shape), in their order.
 const KINDS: [&str; 5] =
     ["queue pairs", "completion queues", "memory regions", "shared receive queues", "channels"];
 
-/// How this build lays a fabric out.
+/// The layout of a fabric in this build.
 pub const FORMAT: Format = Format {
     kinds: &KINDS,
     tables: |shape, plan| {
-        // While they are measured there are none.
+        // While the layout is measured there are no tables.
         let _ = place(shape, plan);
     },
 };
@@ -45,24 +45,24 @@ pub struct Device {
     pub memory: &'static Memory,
     pub completions: &'static Completions,
     pub engine: &'static Engine,
-    /// What processes have, in the order in which it is made unreachable and freed after a death.
+    /// The tables whose entries die with their process, in the order of recovery.
     tables: [&'static dyn Owners; 7],
 }
 
-/// What a process does in its own way.
+/// Options of this process.
 #[derive(Debug)]
 pub struct Ways {
     /// All other processes copy by themselves.
     pub by_service: bool,
-    /// What is otherwise.
+    /// Faults and imitation.
     pub policy: Policy,
 }
 
 impl Device {
-    /// What a process has where it is attached.
+    /// The device of an attachment.
     ///
     /// # Errors
-    /// The system gives no memory, or the file is too small.
+    /// The system is out of memory, or the file is too small.
     pub fn new(attachment: &'static Attachment, ways: Ways) -> Result<Self, Errno> {
         let (shm, (memory, completion, engine)) =
             Shm::new(attachment, place).ok_or(Errno::NOMEM)?;
@@ -82,13 +82,13 @@ impl Device {
         Ok(Self { shm, memory, completions, engine, tables })
     }
 
-    /// What processes have, which outlives them.
+    /// The tables whose entries die with their process.
     pub fn tables(&self) -> &[&'static dyn Owners] {
         &self.tables
     }
 }
 
-/// Kept to the end of the process.
+/// Keeps a part until the process ends.
 fn leak<T>(part: T) -> &'static T {
     Box::leak(Box::new(part))
 }

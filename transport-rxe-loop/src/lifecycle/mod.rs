@@ -1,8 +1,8 @@
-//! What goes on beside the program's own threads: the service thread, and what is done about processes that died.
+//! The device as a whole: opening it, its service thread, and recovery from the death of other processes.
 //!
-//! [`Device`] is what a process has of a fabric, put together: [shared memory](crate::shm), [memory](crate::memory),
-//! [completion queues](crate::completion) and the [engine](crate::engine). It owns the list of [tables](crate::shm::owners)
-//! whose entries die with their process.
+//! [`Device`] combines what a process has of a fabric: [shared memory](crate::shm), [memory](crate::memory),
+//! [completion queues](crate::completion) and the [engine](crate::engine). It owns the list of
+//! [tables](crate::shm::owners) whose entries die with their process.
 
 pub mod deaths;
 pub mod device;

@@ -1,4 +1,4 @@
-//! Opening a fabric: attaching to it, and making the device of this process, once.
+//! Opening a fabric: attaches to it, and creates the device of this process once.
 
 use super::deaths;
 use super::device::{Device, FORMAT, Ways};
@@ -14,11 +14,11 @@ use crate::shm::registry::REGISTRY;
 use crate::shm::shape::Shape;
 
 impl Device {
-    /// The one whose files lie there, which is made with this shape if there is none. How this process goes about it, the
-    /// first opening says.
+    /// The device of the fabric with this path, which is created with this shape if it does not exist. The options of
+    /// the first opening in this process apply.
     ///
     /// # Errors
-    /// As [`AttachError`] tells.
+    /// See [`AttachError`].
     pub fn open(
         path: &FabricPath,
         wanted: &Shape,
@@ -31,12 +31,12 @@ impl Device {
             Self::new(attachment, ways).map_err(failed)
         })?;
         device.shm.thread().serves(|| device.serve());
-        // Nobody may watch who is not connected to another process.
+        // The service thread of no process may be watching, if none is connected to another process.
         deaths::look(device);
         Ok(device)
     }
 
-    /// The one of the unit tests.
+    /// The device of the unit tests.
     #[cfg(test)]
     pub fn of_tests() -> &'static Self {
         let path = FabricPath::new(&FabricName::from_env().unwrap());

@@ -1,18 +1,17 @@
-//! The service thread: runs queue pairs when their requests have waited
-//! long enough, or others left them to it, carries on where another thread should not be kept, raises events
-//! that were held back, copies for processes that can't reach this one's memory, and looks whether the others
-//! live.
+//! The service thread: runs queue pairs whose requests have waited long enough, or that others rescheduled or handed
+//! over; raises events that were delayed; fails queue pairs whose completion queue overran; copies for processes that
+//! can't access this one's memory; and checks whether the other processes live.
 //!
-//! The first request that has to wait for a finite time starts it, the first busy queue pair that is handed
-//! over, the first completion queue with a channel that is moderated, or the first queue pair that is connected
-//! to another process'; a process in which nothing of that happens never has it. From then on it is there until
-//! the process ends, and sleeps while there is nothing to do. As long as other processes have the fabric open, it
-//! looks after them at an [interval](WATCH). It blocks all signals: those of the process are its program's. A forked
-//! child has none, and needs none: its handles reach nothing.
+//! It is started by the first request that has to wait for a finite time, the first busy queue pair that is handed
+//! over, the first completion queue with a channel that is moderated, the first queue pair that is connected to
+//! another process', or the first that takes datagrams; a process without any of these does not have it. It runs
+//! until the process ends, and sleeps while there is nothing to do. While other processes have the fabric open, it
+//! checks them at an [interval](WATCH). It blocks all signals, which are the program's to handle. A forked child has
+//! no service thread: its handles refuse everything.
 //!
-//! What it is to do, each layer keeps itself: [alarms](crate::engine::alarms) and
-//! [requests](crate::engine::remote_requests) to run queue pairs, [moderated](crate::completion::moderation) completion
-//! queues, and what other processes [ask](crate::memory::copier) for.
+//! Each layer keeps its own work for the thread: [alarms](crate::engine::alarms) and [remote
+//! requests](crate::engine::remote_requests) for queue pairs, [moderated](crate::completion::moderation) completion
+//! queues, and [requests](crate::memory::copier) of other processes to copy.
 
 use std::time::Duration;
 
@@ -23,18 +22,18 @@ use crate::memory::copier;
 use crate::shm::thread;
 use crate::sync;
 
-/// How often it looks whether the other processes live.
+/// The interval between two checks whether the other processes live.
 const WATCH: Duration = Duration::from_millis(20);
 
 impl Device {
-    /// What the service thread does, without an end.
+    /// The loop of the service thread, which never returns.
     pub fn serve(&'static self) {
         let Some(calls) = self.shm.calls() else { return };
         let engine = self.engine;
-        // When to look after the other processes.
+        // When to check the other processes next.
         let mut watch = None;
         loop {
-            // Before the looks: who calls after one ends the sleep.
+            // Loaded before the checks below: a call that comes after one of them ends the sleep.
             let seen = sync::acquire(calls);
             remote_requests::take(engine, |qp| send_queue::run(engine, qp));
             copier::serve(self.memory);
@@ -51,7 +50,7 @@ impl Device {
         }
     }
 
-    /// Looks after the other processes, if it is time to; says how long there is nothing to do.
+    /// Checks the other processes, if it is time to. Returns how long until the next check or alarm.
     fn watch(&'static self, watch: &mut Option<u64>) -> Option<Duration> {
         let alarms = &self.engine.alarms;
         if self.shm.thread().is_asked_to_watch() {

@@ -1,8 +1,10 @@
-//! Faults on request: what a program asks to go wrong with its send requests, by a seed.
+//! Fault injection: what a program requests to go wrong with its requests, by a seed.
 //!
-//! [`Faults`] says what; [`plan`] decides for each request, once. `engine/requester/faults` has it happen. Each queue
-//! pair has dice of its own, thrown by the owner of its send queue, so that what happens to one does not depend on when
-//! others run. Without faults a process pays for a look at one word.
+//! [`Faults`] has the rules. [`plan`] decides for each request when it comes first in its send queue, and [the
+//! requester](crate::engine::requester::faults) carries that out. Each queue pair has its own dice, thrown by the
+//! owner of its send queue, so that its faults do not depend on when others run.
+//!
+//! Without faults, a queue pair pays for one load of a word in its own entry.
 
 mod injected;
 mod parse;
@@ -17,7 +19,7 @@ use std::time::Duration;
 use cq_core::testing::fault::When;
 use cq_core::wc::WcStatus;
 
-/// What is to go wrong with the send requests of a process, and when: [`OpenOptions::faults`].
+/// The faults of a process' send requests, and when they happen: [`OpenOptions::faults`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -51,24 +53,24 @@ use cq_core::wc::WcStatus;
 /// ```
 ///
 /// # When
-/// Every queue pair of the process counts its requests, and throws dice of its own, as their turn comes:
-/// `When::nth(3)` is the third of each. So the same seed, with queue pairs made and requests posted in the same
-/// order, gives each of them the same fate, whichever thread carries it out. What was flushed or dropped before its
-/// turn does not count.
+/// Every queue pair of the process counts its requests, and throws its own dice, as each comes first in its send
+/// queue: `When::nth(3)` is the third request of each. So the same seed, with queue pairs created and requests posted
+/// in the same order, gives each request the same faults, whichever thread carries it out. Requests that were flushed
+/// or dropped before do not count.
 ///
 /// # From the environment
-/// A program that can't be changed is given its faults in `RXE_LOOP_FAULTS`, which counts where it asks for none:
-/// `seed=7,defer=50us,rnr=0.01`. Each fault is `name=when`, where `when` is a probability or, for the third, `#3`,
-/// and for most with something behind a colon:
+/// `RXE_LOOP_FAULTS` is for programs that can't be changed, and applies where a program requests no faults:
+/// `seed=7,defer=50us,rnr=0.01`. Each fault is `name=when`, where `when` is a probability or, for the third request,
+/// `#3`; most take another part after a colon:
 ///
 /// | | |
 /// |---|---|
-/// | `seed=7` | what the dice begin with; 0 if nothing says |
+/// | `seed=7` | the seed of the dice; 0 by default |
 /// | `fail=#3:RETRY_EXC_ERR`, `fail=0.01:12` | [`fail`](Self::fail), with the name of a status or its number |
 /// | `defer=50us` | [`defer`](Self::defer) |
 /// | `delay=0.1:2ms` | [`delay`](Self::delay) |
-/// | `rnr=0.01`, `rnr=#1:5ms` | [`starve`](Self::starve), for 1 ms if nothing else is said |
-/// | `stop=0.01`, `stop=#9:1s` | [`stop`](Self::stop), for 10 ms if nothing else is said |
+/// | `rnr=0.01`, `rnr=#1:5ms` | [`starve`](Self::starve), for 1 ms by default |
+/// | `stop=0.01`, `stop=#9:1s` | [`stop`](Self::stop), for 10 ms by default |
 /// | `overrun=#100` | [`overrun`](Self::overrun) |
 /// | `spurious=0.1` | [`spurious`](Self::spurious) |
 ///
@@ -79,7 +81,7 @@ pub struct Faults {
     rules: Vec<(When, Fault)>,
 }
 
-/// What goes wrong with a request.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Fail(WcStatus),
@@ -92,16 +94,16 @@ enum Fault {
 }
 
 impl Faults {
-    /// None, with this seed for the dice.
+    /// No faults, with this seed for the dice.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self { seed, rules: Vec::new() }
     }
 
-    /// A request fails with this status, any number, and its queue pair as it does then: it moves no bytes, and
-    /// what is behind it is flushed. If its peer has a part in such a failure, that fails too:
+    /// A request fails with this status, which may be any number, as does its queue pair: it moves no bytes, and the
+    /// requests behind it are flushed. If the responder takes part in such a failure, it fails too:
     ///
-    /// | status | the peer |
+    /// | status | the responder |
     /// |---|---|
     /// | REM_INV_REQ | a SEND's receive: LOC_LEN; else QP_REQ_ERR. To ERR |
     /// | REM_OP | a SEND's receive: LOC_PROT; else QP_REQ_ERR. To ERR |
@@ -109,7 +111,7 @@ impl Faults {
     /// | any other | notices nothing |
     ///
     /// # Panics
-    /// SUCCESS is no failure.
+    /// If the status is SUCCESS.
     #[must_use]
     #[track_caller]
     pub fn fail(self, when: When, status: WcStatus) -> Self {
@@ -117,44 +119,44 @@ impl Faults {
         self.with(when, Fault::Fail(status))
     }
 
-    /// Every request is carried out later than it could be, by up to so much, and by the service thread: its bytes
-    /// are read late, so that a program which reuses a buffer before the completion sends the wrong ones. Requests of
-    /// one queue pair stay in their order, those of several do not.
+    /// Every request is carried out later than it could be, by up to this duration, and by the service thread: its
+    /// bytes are read late, so that a program which reuses a buffer before the completion sends the wrong ones.
+    /// Requests of one queue pair stay in order, those of several do not.
     #[must_use]
     pub fn defer(self, up_to: Duration) -> Self {
         self.with(When::always(), Fault::Defer(up_to))
     }
 
-    /// A request is carried out so much later than it could be, and those behind it after it.
+    /// A request, and those behind it, are carried out this much later than they could be.
     #[must_use]
     pub fn delay(self, when: When, by: Duration) -> Self {
         self.with(when, Fault::Delay(by))
     }
 
-    /// A request that takes a receive of its peer finds none for so long, whatever is posted: it waits, and fails
-    /// with RNR_RETRY_EXC if its timers say so. On an unreliable connection or as a datagram it is lost.
+    /// A request that takes a receive of its peer finds none for this duration, even if some are posted: it waits,
+    /// and fails with RNR_RETRY_EXC if its timers expire. On an unreliable transport it is lost.
     #[must_use]
     pub fn starve(self, when: When, length: Duration) -> Self {
         self.with(when, Fault::Starve(length))
     }
 
-    /// The peer of a request stops for so long. It does not answer requests of this process, which wait, and fail
-    /// with RETRY_EXC if their timers say so, or are lost where nobody answers anyway; and if it is of this process,
-    /// its own are not carried out.
+    /// The peer of a request stops for this duration. It does not answer requests of this process, which wait, and
+    /// fail with RETRY_EXC if their timers expire; on an unreliable transport they are lost. If the peer belongs to
+    /// this process, its own requests are not carried out.
     #[must_use]
     pub fn stop(self, when: When, length: Duration) -> Self {
         self.with(when, Fault::Stop(length))
     }
 
-    /// The completion of a request finds its completion queue full, whether it is or not (O2–O5), unless that
+    /// The completion of a request finds its completion queue full, whether it is or not (O2–O5), unless the queue
     /// ignores overruns.
     #[must_use]
     pub fn overrun(self, when: When) -> Self {
         self.with(when, Fault::Overrun)
     }
 
-    /// A request that is carried out raises an event for both completion queues of its queue pair, armed or not:
-    /// one for nothing (N5), or one too many.
+    /// A request that is carried out raises an event for both completion queues of its queue pair, armed or not: a
+    /// spurious one (N5), or one more.
     #[must_use]
     pub fn spurious(self, when: When) -> Self {
         self.with(when, Fault::Spurious)

@@ -1,7 +1,8 @@
-//! What is otherwise because somebody asked for it: faults, and what Linux' Soft-RoCE driver does otherwise. Decisions alone:
-//! whoever carries a request out asks for them, and has them happen.
+//! Requested deviations: faults, and the imitation of Linux' Soft-RoCE driver. This layer only decides; the layers
+//! above ask at named points, and carry the decisions out.
 //!
-//! [`Policy`] is what a process asks. It owns the [dice](faults::plan) of its queue pairs, and what was injected so far.
+//! [`Policy`] has the decisions of a process. It owns the [dice](faults::plan) of its queue pairs, and counts what
+//! was injected.
 
 pub mod faults;
 pub mod imitation;
@@ -10,17 +11,17 @@ use self::faults::Faults;
 use self::faults::plan::Injector;
 use self::imitation::Imitation;
 
-/// What a process asks for.
+/// The deviations of a process.
 #[derive(Debug)]
 pub struct Policy {
-    /// What is to go wrong in this process.
+    /// The faults to inject, if any.
     pub faults: Option<Injector>,
-    /// What the device is like.
+    /// Whether the device imitates Soft-RoCE.
     pub imitation: Imitation,
 }
 
 impl Policy {
-    /// With these faults, if any, and as Soft-RoCE or not.
+    /// With these faults, if any, and with or without imitation of Soft-RoCE.
     pub fn new(faults: Option<Faults>, imitates_rxe: bool) -> Self {
         Self { faults: faults.map(Injector::new), imitation: Imitation::new(imitates_rxe) }
     }

@@ -1,13 +1,13 @@
-//! What was injected: for a test that fails to print, and for one to see that something was.
+//! Counts of injected faults, for a failing test to print and for a test to assert on.
 
 use std::fmt;
 
-/// How many faults of each kind a process was dealt, and with which seed it would be again:
+/// How many faults of each kind were injected in a process, and the seed that reproduces them:
 /// [`Context::injected`](crate::Context::injected).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Injected {
-    /// What the dice began with.
+    /// The seed of the dice.
     pub seed: u64,
     /// Requests that failed.
     pub failed: u64,
@@ -19,12 +19,12 @@ pub struct Injected {
     pub stopped: u64,
     /// Completion queues that overran.
     pub overrun: u64,
-    /// Requests that raised events for nothing.
+    /// Requests that raised spurious events.
     pub spurious: u64,
 }
 
 impl fmt::Display for Injected {
-    /// The seed, and what there was any of.
+    /// The seed, and all counts that are not 0.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {}", self.seed)?;
         let counts = [

@@ -1,4 +1,4 @@
-//! Faults as a text, for programs that can't be changed.
+//! Faults in text form, for programs that can't be changed.
 
 use std::env;
 use std::str::FromStr;
@@ -10,10 +10,10 @@ use thiserror::Error;
 
 use super::{Fault, Faults};
 
-/// The environment variable that has faults for programs that ask for none.
+/// The environment variable with the faults of programs that request none.
 pub const VARIABLE: &str = "RXE_LOOP_FAULTS";
 
-/// Why a text says no faults.
+/// Why a text could not be parsed as [`Faults`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaultsError {
@@ -26,47 +26,47 @@ pub enum FaultsError {
         /// Which one.
         part: String,
     },
-    /// There is no fault of that name.
+    /// No fault has this name.
     #[error("there is no `{name}`: say seed, fail, defer, delay, rnr, stop, overrun or spurious")]
     Unknown {
-        /// Which name.
+        /// The name.
         name: String,
     },
-    /// A number is none, or out of its range.
+    /// The seed is not a number, or out of range.
     #[error("`{value}` is no seed: it is a whole number below 2^64")]
     BadSeed {
-        /// What it says.
+        /// The value.
         value: String,
     },
-    /// When it comes is not to be understood.
+    /// When the fault happens can't be parsed.
     #[error("`{value}` says not when: give a probability from 0 to 1, or `#3` for the third")]
     BadWhen {
-        /// What it says.
+        /// The value.
         value: String,
     },
-    /// How long it is is not to be understood.
+    /// A duration can't be parsed.
     #[error("`{value}` is no time: give one as `50us` or `2ms`")]
     BadTime {
-        /// What it says.
+        /// The value.
         value: String,
     },
-    /// There is no status of that name, or it is no failure.
+    /// No status has this name, or it is not a failure.
     #[error("`{value}` is no failure: give the name of a status as `RETRY_EXC_ERR`, or its number")]
     BadStatus {
-        /// What it says.
+        /// The value.
         value: String,
     },
-    /// What belongs behind a colon is missing.
+    /// A fault lacks its part after the colon.
     #[error("`{name}` also needs a colon and {wanted}")]
     Incomplete {
-        /// Which fault.
+        /// The name of the fault.
         name: String,
         /// What is missing.
         wanted: &'static str,
     },
 }
 
-/// What the environment says, if anything.
+/// Parses the environment variable, if it is set.
 pub fn from_env() -> Result<Option<Faults>, FaultsError> {
     match env::var_os(VARIABLE) {
         None => Ok(None),
@@ -77,7 +77,7 @@ pub fn from_env() -> Result<Option<Faults>, FaultsError> {
 impl FromStr for Faults {
     type Err = FaultsError;
 
-    /// Reads what [the environment](Faults#from-the-environment) would say. An empty text is no faults.
+    /// Parses the format of [the environment variable](Faults#from-the-environment). An empty text has no faults.
     fn from_str(text: &str) -> Result<Self, FaultsError> {
         let mut faults = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -95,7 +95,7 @@ impl FromStr for Faults {
 }
 
 fn parse_rule(name: &str, value: &str) -> Result<(When, Fault), FaultsError> {
-    /// How long a peer has no receive, and how long it stops, if nothing else is said.
+    /// How long a peer has no receive, and how long it stops, by default.
     const USUAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
     let (when, more) = match value.split_once(':') {
         Some((when, more)) => (when, Some(more)),

@@ -1,4 +1,5 @@
-//! Decides what happens to a request, once, when its turn comes; and keeps which queue pairs have stopped.
+//! The decision what happens to a request, made once, when it comes first in its send queue; and the queue pairs that
+//! have stopped.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ use cq_core::wc::WcStatus;
 
 use super::{Fault, Faults, Injected};
 
-/// The faults of a process in one fabric. Times are in nanoseconds, as the service has them.
+/// The faults of a process in one fabric. Times are in nanoseconds, of the clock of the alarms.
 #[derive(Debug)]
 pub struct Injector {
     faults: Faults,
@@ -18,55 +19,55 @@ pub struct Injector {
 
 #[derive(Debug)]
 struct State {
-    /// Where the dice of queue pairs come from.
+    /// The source of the queue pairs' dice.
     dice: Dice,
-    /// By the indices of their places, so that there are no more than places.
+    /// By table index, so that there are no more than table entries.
     courses: BTreeMap<u32, Course>,
-    /// Until when queue pairs do nothing, by their numbers.
+    /// When stopped queue pairs resume, by their numbers.
     stopped: BTreeMap<u32, u64>,
     injected: Injected,
 }
 
-/// A queue pair's.
+/// The faults of one queue pair.
 #[derive(Debug)]
 struct Course {
     dice: Dice,
-    /// In the order of the faults.
+    /// One for each rule, in their order.
     occasions: Vec<Occasion>,
-    /// What was decided for the request at a position.
+    /// The decision for the request at a position.
     plan: Option<(u64, Plan)>,
 }
 
-/// A request whose turn has come.
+/// A request that is next to be carried out.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// The place of its queue pair.
+    /// The table index of its queue pair.
     pub index: u32,
     pub number: u32,
-    /// The number of who is to take it, if anybody is.
+    /// The number of its responder, if it has one.
     pub peer: Option<u32>,
     pub position: u64,
     pub takes_receive: bool,
     pub now: u64,
 }
 
-/// What was decided for a request.
+/// The decision for a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plan {
-    /// It is not begun before.
+    /// The earliest time to begin it.
     begins: u64,
-    /// Its peer has no receive before.
+    /// The earliest time at which its peer has a receive.
     fed: u64,
     fails: Option<WcStatus>,
     noise: Noise,
 }
 
-/// What goes wrong around a request that is carried out.
+/// Faults around a request that is carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Noise {
-    /// Its queue overruns.
+    /// Its completion queue overruns.
     pub overruns: bool,
-    /// There are events for nothing.
+    /// Spurious events are raised.
     pub spurious: bool,
 }
 
@@ -75,9 +76,9 @@ pub struct Noise {
 pub enum Fate {
     /// It is not begun before this time.
     Later(u64),
-    /// Up to this time its peer does not answer.
+    /// Its peer does not answer before this time.
     Unanswered(u64),
-    /// Up to this time its peer has no receive for it.
+    /// Its peer has no receive before this time.
     Starved(u64),
     Fails(WcStatus),
     /// It is carried out.
@@ -85,7 +86,7 @@ pub enum Fate {
 }
 
 impl Injector {
-    /// Nothing has happened yet.
+    /// Nothing was injected yet.
     pub fn new(faults: Faults) -> Self {
         let (seed, dice) = (faults.seed, Dice::new(faults.seed));
         let injected = Injected { seed, ..Injected::default() };
@@ -93,7 +94,7 @@ impl Injector {
         Self { faults, state: Mutex::new(State { dice, courses, stopped, injected }) }
     }
 
-    /// There is a new queue pair in a place.
+    /// Adds a new queue pair at a table index.
     pub fn join(&self, index: u32) {
         let mut state = self.lock();
         let dice = state.dice.fork();
@@ -101,12 +102,12 @@ impl Injector {
         state.courses.insert(index, Course { dice, occasions, plan: None });
     }
 
-    /// What was injected so far.
+    /// The counts of injected faults.
     pub fn injected(&self) -> Injected {
         self.lock().injected
     }
 
-    /// What happens to a request, as often as it is tried. Noise is made at the first try that it comes to.
+    /// What happens to a request, each time that it is tried. Noise is returned once, when it is carried out first.
     pub fn fate(&self, candidate: &Candidate) -> Fate {
         let State { courses, stopped, injected, .. } = &mut *self.lock();
         let Some(course) = courses.get_mut(&candidate.index) else {
@@ -137,7 +138,7 @@ impl Injector {
 }
 
 impl Plan {
-    /// What happens to a request that is begun, whose peer answers from some time on.
+    /// What happens to a request that is begun, whose peer answers from a time on.
     fn meet(&mut self, answers: u64, now: u64) -> Fate {
         match self.fails {
             _ if now < answers => Fate::Unanswered(answers),
@@ -149,7 +150,7 @@ impl Plan {
 }
 
 impl Course {
-    /// Decides about a request; and until when its peer stops, if it does.
+    /// Decides about a request, and when its peer resumes, if it stops.
     fn decide(
         &mut self,
         faults: &Faults,
@@ -189,13 +190,13 @@ impl Course {
     }
 }
 
-/// In nanoseconds, and no longer than a year: sums of hundreds do not overflow.
+/// In nanoseconds, and at most a year: sums of hundreds do not overflow.
 fn nanos(time: Duration) -> u64 {
     const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(YEAR)
 }
 
-/// Between nothing and all of it, in larger steps where it is long.
+/// A random part of a duration, in larger steps if it is long.
 fn some_of(time: Duration, dice: &mut Dice) -> u64 {
     const MOST: u64 = 1 << 32;
     let all = nanos(time);
