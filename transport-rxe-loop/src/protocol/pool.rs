@@ -32,19 +32,21 @@
 //! ```
 //! use std::array::from_fn;
 //! use std::sync::atomic::{AtomicU32, AtomicU64};
+//! use transport_rxe_loop::protocol::lock::AttachmentId;
 //! use transport_rxe_loop::protocol::pool::{Pool, Queue};
 //!
+//! const ME: AttachmentId = AttachmentId::new(7);
 //! const QP: u32 = 0x1001;
 //! let (pool, states, order) = (Pool::default(), from_fn(|_| AtomicU64::new(0)), from_fn(|_| AtomicU32::new(0)));
 //! let queue = Queue::new(&pool, &states as &[_; 3], &order as &[_; 4]).unwrap();
 //!
 //! // Under the lock: no receive, and a later post has the senders run.
-//! assert!(queue.take_or_starve(7, QP).is_none());
+//! assert!(queue.take_or_starve(ME, QP).is_none());
 //! let slot = queue.find_free(0).unwrap(); // and writes the request there
 //! queue.put(slot, queue.posted());
 //! assert!(queue.post(queue.posted() + 1)); // those who wait are to be run
 //!
-//! let taken = queue.take_or_starve(7, QP).unwrap();
+//! let taken = queue.take_or_starve(ME, QP).unwrap();
 //! assert_eq!(taken.slot(), slot);
 //! assert_eq!(queue.taken().next(), Some(taken));
 //! queue.settle(taken.tag(), QP); // once its completion is published

@@ -21,9 +21,10 @@
 //! given up by their askers, and Orphaned stages are freed on its behalf. So no process writes to a stage of another.
 //!
 //! ```
+//! use transport_rxe_loop::protocol::lock::AttachmentId;
 //! use transport_rxe_loop::protocol::stage::{Recalled, State, Word};
 //!
-//! let (word, asker, asked) = (Word::default(), 3, 4);
+//! let (word, asker, asked) = (Word::default(), AttachmentId::new(3), AttachmentId::new(4));
 //! let mine = word.claim(asker, asked).unwrap();
 //! let request = word.ask(mine).unwrap();
 //! let serving = word.serve(asked).unwrap();
