@@ -23,6 +23,7 @@ use crate::api::domain::Domain;
 use crate::engine::port::Port;
 use crate::engine::requester::grh::{self, Grh};
 use crate::engine::ud_address::UdAddress;
+use crate::protocol::number::QpNumber;
 
 /// The number of the only port.
 const PORT: u8 = 1;
@@ -157,7 +158,7 @@ impl AddressHandle {
 
     /// The UD address that a datagram to this queue pair carries.
     pub(super) fn ud_address(&self, qp_num: u32, qkey: u32) -> UdAddress {
-        UdAddress::new(self.address.sl, self.address.route, qp_num, qkey)
+        UdAddress::new(self.address.sl, self.address.route, QpNumber::new(qp_num), qkey)
     }
 
     /// Destroys the handle, as dropping does. Requests that were posted with it are not affected.

@@ -30,7 +30,6 @@ use super::device::Context;
 use crate::completion::channel::{QP_EVENTS, Source};
 use crate::completion::queue;
 use crate::engine::{Engine, identity};
-use crate::sync;
 
 /// The event types, in the order of [`QpEvent`](crate::completion::async_event::QpEvent).
 const TYPES: [AsyncEventType; QP_EVENTS] = [
@@ -45,11 +44,11 @@ fn name(engine: &'static Engine, source: Source) -> AsyncEvent {
     match source {
         Source::Qp(index, kind) => AsyncEvent {
             event_type: TYPES[kind as usize % QP_EVENTS],
-            element: Element::Qp(identity::read(engine.qp(index)).number),
+            element: Element::Qp(identity::read(engine.qp_at(index)).number.get()),
         },
         Source::Srq(index) => AsyncEvent {
             event_type: AsyncEventType::SRQ_LIMIT_REACHED,
-            element: Element::Srq(sync::load(&engine.srq(index).number)),
+            element: Element::Srq(engine.srqs().at(index).number().get()),
         },
         Source::Completion(index) | Source::Overrun(index) => AsyncEvent {
             event_type: AsyncEventType::CQ_ERR,

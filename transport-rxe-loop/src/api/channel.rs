@@ -28,6 +28,7 @@ use crate::completion::channel::{EventChannel, Source};
 use crate::completion::queue;
 use crate::error::CreateError;
 use crate::lifecycle::{Device, deaths};
+use crate::protocol::number::CqIndex;
 
 /// A completion channel. Its descriptor is readable while there is an event to take.
 ///
@@ -75,10 +76,9 @@ impl Events for CompletionChannel {
     fn take_event(&mut self) -> Result<Option<CqKey>, EventError> {
         let completions = self.events.completions();
         self.events.take(|source| match source {
-            Source::Completion(index)
-            | Source::Overrun(index)
-            | Source::Srq(index)
-            | Source::Qp(index, _) => queue::key(completions, index),
+            Source::Completion(cq) | Source::Overrun(cq) => queue::key(completions, cq),
+            // Another process corrupted the channel: any queue is a spurious wake-up.
+            Source::Srq(_) | Source::Qp(..) => queue::key(completions, CqIndex::default()),
         })
     }
 }

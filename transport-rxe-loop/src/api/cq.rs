@@ -35,6 +35,7 @@ use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::{Device, deaths};
 use crate::protocol::fanin::Place;
 use crate::protocol::mode::{Mode, Trait};
+use crate::protocol::number::CqIndex;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
 use crate::sync;
@@ -43,7 +44,7 @@ use crate::sync;
 #[derive(Debug)]
 pub struct Queue {
     pub engine: &'static Engine,
-    pub index: u32,
+    pub index: CqIndex,
     /// Replaced by resizing, which alone locks it.
     extent: Mutex<Extent>,
 }
@@ -67,7 +68,7 @@ impl Queue {
         let _guard = complete::lock(engine, index)?;
         let like_rxe = engine.policy.imitation.has_queues_like_rxe();
         queue::begin(engine.completions.cq(index), generation, place, ignore_overrun, like_rxe);
-        Ok((queue, CqKey { index, generation }))
+        Ok((queue, CqKey { index: index.get(), generation }))
     }
 }
 

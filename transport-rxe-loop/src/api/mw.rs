@@ -51,6 +51,7 @@ use super::mr::{claim, shut};
 use crate::error::RegisterError;
 use crate::memory::Memory;
 use crate::memory::owned_entry::OwnedEntry;
+use crate::protocol::number::RegionIndex;
 
 /// A memory window of type 2, made by [`alloc_mw`](crate::ProtectionDomain::alloc_mw). Dropping deallocates it: its key
 /// is invalidated, and no operation uses it any more.
@@ -94,7 +95,7 @@ pub struct MemoryWindow {
 impl MemoryWindow {
     pub(crate) fn new(domain: &Arc<Domain>) -> Result<Self, RegisterError> {
         let mut entry = claim(domain)?;
-        if entry.index == 0 {
+        if entry.index == RegionIndex::default() {
             // Some key of this entry is 0, which is not a valid key.
             let other = claim(domain)?;
             entry = other;

@@ -48,6 +48,7 @@ use crate::engine::ud_address::UdAddress;
 use crate::engine::{complete, identity, send_queue};
 use crate::error::CreateError;
 use crate::lifecycle::deaths;
+use crate::protocol::number::{Position, QpNumber, SrqNumber};
 use crate::sync;
 
 pub use self::batch::Batch;
@@ -102,9 +103,9 @@ pub struct QueuePair {
     /// The attributes that were set since RESET.
     given: QpAttr,
     /// The position up to which send slots were free when last read.
-    retired: u64,
+    retired: Position,
     /// The position up to which receives had completed when last read: seldom, since another core writes it.
-    received: u64,
+    received: Position,
 }
 
 impl QueuePair {
@@ -121,7 +122,7 @@ impl QueuePair {
         let rounded = QpCaps { max_send_wr: takes[0], max_recv_wr: takes[1], ..caps };
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
         let place = deaths::take(domain.device(), || Place::new(engine, setup()?))?;
-        let retired = sync::acquire(&place.slot.retired.0);
+        let retired = Position::new(sync::acquire(&place.slot.retired.0));
         let received = place.slot.recv.seen_completed();
         let given = QpAttr::new();
         Ok(Self { place, qp_type, caps, takes, sq_sig_all, has_srq, given, retired, received })
@@ -130,7 +131,7 @@ impl QueuePair {
     /// The queue pair number, by which a peer connects to it.
     #[must_use]
     pub const fn number(&self) -> u32 {
-        self.place.number
+        self.place.number.get()
     }
 
     /// The type.
@@ -167,7 +168,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn sends_posted(&self) -> u64 {
-        sync::load(&self.place.slot.send.posted)
+        self.place.slot.send.posted().get()
     }
 
     /// The position up to which sends were carried out, flushed or dropped. The local effects of all sends before it
@@ -186,7 +187,7 @@ impl QueuePair {
     #[must_use]
     pub fn has_windows(&self) -> bool {
         let engine = self.place.engine;
-        engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.number())
+        engine.shm.is_ours() && engine.memory.windows().any_of(engine.memory, self.place.number)
     }
 
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). RESET drops outstanding requests; ERR
@@ -223,7 +224,7 @@ impl QueuePair {
     #[inline]
     fn put_send(
         &mut self,
-        position: u64,
+        position: Position,
         wr: &SendWr<'_>,
         way: Option<&UdAddress>,
     ) -> Result<(), Refused> {
@@ -239,19 +240,20 @@ impl QueuePair {
     }
 
     #[inline]
-    fn has_send_slot(&mut self, position: u64) -> bool {
+    fn has_send_slot(&mut self, position: Position) -> bool {
         let capacity = u64::from(self.takes[0]);
-        if position.wrapping_sub(self.retired) < capacity {
+        if position.since(self.retired) < capacity {
             return true;
         }
         let Place { engine, slot, .. } = self.place;
         let early = engine.policy.imitation.slots_back();
-        self.retired = sync::acquire(if early { &slot.send.done } else { &slot.retired.0 });
-        position.wrapping_sub(self.retired) < capacity
+        let retired = if early { &slot.send.done } else { &slot.retired.0 };
+        self.retired = Position::new(sync::acquire(retired));
+        position.since(self.retired) < capacity
     }
 
     #[inline]
-    fn put_recv(&mut self, position: u64, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn put_recv(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), Refused> {
         if self.has_srq {
             return Err(Refused::SharedReceives);
         }
@@ -269,44 +271,45 @@ impl QueuePair {
     }
 
     #[inline]
-    fn has_recv_slot(&mut self, position: u64) -> bool {
+    fn has_recv_slot(&mut self, position: Position) -> bool {
         let capacity = self.takes[1];
-        let known = position.wrapping_sub(self.received) < capacity.into();
+        let known = position.since(self.received) < capacity.into();
         known || self.look_for_recv_slot(position, capacity)
     }
 
-    fn look_for_recv_slot(&mut self, position: u64, capacity: u32) -> bool {
+    fn look_for_recv_slot(&mut self, position: Position, capacity: u32) -> bool {
         let recv = &self.place.slot.recv;
         self.received = recv.seen_completed();
-        position.wrapping_sub(self.received) < capacity.into() || {
+        position.since(self.received) < capacity.into() || {
             // A completion can be polled a moment before its receive counts as completed.
-            complete::outwait_push(self.place.engine, sync::load(&self.place.slot.recv_cq));
+            complete::outwait_push(self.place.engine, self.place.slot.recv_cq());
             self.received = recv.seen_completed();
-            position.wrapping_sub(self.received) < capacity.into()
+            position.since(self.received) < capacity.into()
         }
     }
 
     /// Publishes the sends before position `end`, and carries them out or leaves them to the send queue's owner.
     #[inline]
-    fn publish_sends(&self, end: u64) {
-        let Place { engine, slot, number, .. } = self.place;
-        sync::release(&slot.send.posted, end);
-        send_queue::run(engine, number);
+    fn publish_sends(&self, end: Position) {
+        let Place { engine, slot, index, .. } = self.place;
+        sync::release(&slot.send.posted, end.get());
+        send_queue::run(engine, index);
     }
 
     /// Publishes the receives before position `end`, and reschedules a peer that waits for one.
     #[inline]
-    fn publish_recvs(&self, end: u64) {
-        let Place { engine, slot, number, .. } = self.place;
+    fn publish_recvs(&self, end: Position) {
+        let Place { engine, slot, index, .. } = self.place;
         let starved = slot.recv.post(end);
         // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
         // seen here.
         if self.state() == QpState::Err {
             if engine.policy.imitation.flushes_at_once() {
-                send_queue::run(engine, number);
+                send_queue::run(engine, index);
             }
         } else if starved {
-            send_queue::reschedule(engine, sync::load(engine.dest(number)));
+            let peer = QpNumber::new(sync::load(engine.dest(index)));
+            send_queue::reschedule(engine, engine.index(peer));
         }
     }
 }
@@ -324,7 +327,7 @@ pub(crate) fn setup(domain: &Arc<Domain>, init: &QpInit<'_>) -> Result<Setup, Cr
         caps: init.caps,
         domain: domain.number(),
         cqs: cqs.map(|cq| cq.index),
-        srq: srq.map_or(0, |srq| srq.number()),
+        srq: srq.map_or(SrqNumber::NONE, |srq| srq.number()),
         events: Arc::clone(domain.events()),
         _uses: Box::new((Arc::clone(domain), cqs.map(Arc::clone), srq.map(Arc::clone))),
     })
@@ -334,7 +337,7 @@ impl Post for QueuePair {
     /// Posts sends. Datagrams are refused: they need a destination and are posted through [`to`](QueuePair::to).
     #[inline]
     fn post_send(&mut self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let first = self.sends_posted();
+        let first = self.place.slot.send.posted();
         let (end, result) = put_all(first, list, |position, wr| self.put_send(position, wr, None));
         if end != first {
             self.publish_sends(end);
@@ -350,6 +353,19 @@ impl Post for QueuePair {
             self.publish_recvs(end);
         }
         result
+    }
+}
+
+#[cfg(test)]
+impl QueuePair {
+    /// Its number, of its own type.
+    pub(crate) const fn qpn(&self) -> QpNumber {
+        self.place.number
+    }
+
+    /// The index of its table entry.
+    pub(crate) const fn index(&self) -> crate::protocol::number::QpIndex {
+        self.place.index
     }
 }
 

@@ -46,6 +46,7 @@ use crate::engine::{self, Engine, complete, identity, send_queue};
 use crate::error::{CreateError, Limit, Stuck};
 use crate::lifecycle::deaths;
 use crate::memory::sge::MAX_SGE;
+use crate::protocol::number::{Position, SrqNumber};
 use crate::protocol::pool::{MAX_SLOTS, Queue};
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry as _;
@@ -92,7 +93,7 @@ fn check(init: &SrqInit) -> Result<(), CreateError> {
 pub struct Shared {
     engine: &'static Engine,
     slot: &'static SrqSlot,
-    number: u32,
+    number: SrqNumber,
     ring: Ring,
     queue: Queue<'static>,
     domain: Arc<Domain>,
@@ -110,7 +111,7 @@ impl Shared {
         let srqs = engine.srqs();
         let full = CreateError::TableFull { what: Limit::SharedReceiveQueues, max: srqs.len() };
         let (index, generation) = srqs.claim(engine.shm.attachment()).ok_or(full)?;
-        let number = identity::number_of(srqs, index, generation);
+        let number: SrqNumber = identity::number_of(srqs, index, generation);
         let (slot, none) = (srqs.at(index), CreateError::NoMemory { bytes });
         let ring = shape.ring(engine.shm, ring_at).ok_or(none)?;
         let queue = engine::srq::at(engine, slot, slots_at, max_wr).ok_or(none)?;
@@ -119,13 +120,13 @@ impl Shared {
         sync::store(&slot.slots_at, slots_at);
         sync::store(&slot.capacity, max_wr);
         slot.pool.begin();
-        sync::release(&slot.number, number);
+        sync::release(&slot.number, number.get());
         domain.events().attach(Source::Srq(index));
         Ok(Self { engine, slot, number, ring, queue, domain: Arc::clone(domain), _extent: extent })
     }
 
     /// Its number.
-    pub const fn number(&self) -> u32 {
+    pub const fn number(&self) -> SrqNumber {
         self.number
     }
 
@@ -136,7 +137,7 @@ impl Shared {
 
     /// Whether its entry is mapped: it is not in a forked child.
     fn is_there(&self) -> bool {
-        sync::load(&self.slot.number) == self.number
+        self.slot.number() == self.number
     }
 
     /// Finds a free slot. A slot that seems taken may be free: a completion can be polled a moment before its receive
@@ -144,7 +145,7 @@ impl Shared {
     fn find_free(&self, first: u32) -> Option<u32> {
         self.queue.find_free(first).or_else(|| {
             for taken in self.queue.taken() {
-                let cq = sync::load(&self.engine.qp(taken.target()).recv_cq);
+                let cq = self.engine.qp(taken.target()).recv_cq();
                 if !complete::outwait_push(self.engine, cq) {
                     // The others are not waited for: all of them may be corrupted by another process.
                     return None;
@@ -166,7 +167,7 @@ impl Drop for Shared {
             return;
         }
         // Before its number is cleared: an event that is being taken reads it.
-        self.domain.events().detach(Source::Srq(self.number));
+        self.domain.events().detach(Source::Srq(self.engine.srqs().index(self.number)));
         sync::release(&self.slot.number, 0);
         self.slot.life().end(self.engine.shm.attachment());
     }
@@ -208,7 +209,7 @@ impl SharedReceiveQueue {
     /// The queue's number, which its asynchronous events carry.
     #[must_use]
     pub fn number(&self) -> u32 {
-        self.shared.number
+        self.shared.number.get()
     }
 
     /// The capacities, as requested.
@@ -230,7 +231,7 @@ impl SharedReceiveQueue {
         result
     }
 
-    fn put(&mut self, position: u64, wr: &RecvWr<'_>) -> Result<(), Refused> {
+    fn put(&mut self, position: Position, wr: &RecvWr<'_>) -> Result<(), Refused> {
         if wr.sges.len() > self.caps.max_sge as usize {
             return Err(Refused::TooManySges { max: self.caps.max_sge });
         }
@@ -238,7 +239,7 @@ impl SharedReceiveQueue {
             return Err(Refused::WrongState);
         }
         let slot = self.shared.find_free(self.next).ok_or(Refused::QueueFull)?;
-        self.shared.ring.write_recv(slot.into(), wr);
+        self.shared.ring.write_recv(Position::new(slot.into()), wr);
         self.shared.queue.put(slot, position);
         self.next = slot + 1;
         Ok(())

@@ -3,6 +3,7 @@
 use super::Completions;
 use super::channel::{self, EventChannel, QP_EVENTS, Source};
 use super::queue::unreported;
+use crate::protocol::number::{CqIndex, QpIndex};
 use crate::sync;
 
 /// The asynchronous events of a queue pair.
@@ -16,14 +17,14 @@ pub enum QpEvent {
 }
 
 /// Attaches the events of the queue pair at `index` to a channel.
-pub fn attach_qp(channel: &EventChannel, index: u32) {
+pub fn attach_qp(channel: &EventChannel, index: QpIndex) {
     for kind in 0..QP_EVENTS as u32 {
         channel.attach(Source::Qp(index, kind));
     }
 }
 
 /// Detaches the events of the queue pair at `index`, and discards unread ones.
-pub fn detach_qp(channel: &EventChannel, index: u32) {
+pub fn detach_qp(channel: &EventChannel, index: QpIndex) {
     for kind in 0..QP_EVENTS as u32 {
         channel.detach(Source::Qp(index, kind));
     }
@@ -31,14 +32,14 @@ pub fn detach_qp(channel: &EventChannel, index: u32) {
 
 /// Reports that the completion queue at `index` has overrun, if it still has this generation.
 #[cold]
-pub fn report_overrun(completions: &'static Completions, index: u32, generation: u32) {
+pub fn report_overrun(completions: &'static Completions, index: CqIndex, generation: u32) {
     let is_there = || sync::load(&completions.cq(index).generation) == generation;
     channel::raise(completions, Source::Overrun(index), is_there);
 }
 
 /// The same, once per queue. A process that dies between the two steps reports nothing.
 #[cold]
-pub fn report_overrun_once(completions: &'static Completions, index: u32, generation: u32) {
+pub fn report_overrun_once(completions: &'static Completions, index: CqIndex, generation: u32) {
     let not = unreported(generation);
     if sync::swap_if(&completions.cq(index).reported, not, not | 1).is_ok() {
         report_overrun(completions, index, generation);

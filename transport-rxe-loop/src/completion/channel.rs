@@ -20,6 +20,7 @@ use super::{Completions, fifo};
 use crate::error::{CreateError, Limit};
 use crate::protocol::channel::{Board, Collected, Descriptor, EventNode, Events, Unwritten};
 use crate::protocol::life::Life;
+use crate::protocol::number::{ChannelIndex, CqIndex, QpIndex, SrqIndex};
 use crate::protocol::steps::{self, Step};
 use crate::shm::table::{Entry, entries, shared};
 use crate::sync::{self, AtomicU32};
@@ -34,7 +35,7 @@ pub struct ChannelSlot {
     pub unsignaled: AtomicU32,
 }
 
-entries!(ChannelSlot);
+entries!(ChannelSlot: ChannelIndex);
 shared!(EventNode);
 
 /// Kinds of asynchronous events that a queue pair can have.
@@ -44,13 +45,13 @@ pub const QP_EVENTS: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The completion queue at this index got a completion that it was armed for.
-    Completion(u32),
+    Completion(CqIndex),
     /// The completion queue at this index overran.
-    Overrun(u32),
+    Overrun(CqIndex),
     /// The limit of the shared receive queue at this index was reached.
-    Srq(u32),
+    Srq(SrqIndex),
     /// Something happened to the queue pair at this index; the second number says what.
-    Qp(u32, u32),
+    Qp(QpIndex, u32),
 }
 
 const KINDS: u32 = QP_EVENTS as u32;
@@ -60,10 +61,10 @@ impl Source {
     fn to_number(self, completions: &Completions) -> u32 {
         let [cqs, srqs, qps] = completions.sources();
         match self {
-            Self::Completion(cq) => completions.cqs.index(cq),
-            Self::Overrun(cq) => cqs + completions.cqs.index(cq),
-            Self::Srq(srq) => 2 * cqs + (srq & (srqs - 1)),
-            Self::Qp(qp, kind) => 2 * cqs + srqs + kind % KINDS * qps + (qp & (qps - 1)),
+            Self::Completion(cq) => completions.cqs.index(cq).get(),
+            Self::Overrun(cq) => cqs + completions.cqs.index(cq).get(),
+            Self::Srq(srq) => 2 * cqs + (srq.get() & (srqs - 1)),
+            Self::Qp(qp, kind) => 2 * cqs + srqs + kind % KINDS * qps + (qp.get() & (qps - 1)),
         }
     }
 
@@ -72,9 +73,15 @@ impl Source {
         let [cqs, srqs, qps] = completions.sources();
         let number = number % count(completions);
         let Some(rest) = number.checked_sub(2 * cqs) else {
-            return number.checked_sub(cqs).map_or(Self::Completion(number), Self::Overrun);
+            return match number.checked_sub(cqs) {
+                None => Self::Completion(CqIndex::new(number)),
+                Some(number) => Self::Overrun(CqIndex::new(number)),
+            };
         };
-        rest.checked_sub(srqs).map_or(Self::Srq(rest), |rest| Self::Qp(rest % qps, rest / qps))
+        match rest.checked_sub(srqs) {
+            None => Self::Srq(SrqIndex::new(rest)),
+            Some(rest) => Self::Qp(QpIndex::new(rest % qps), rest / qps),
+        }
     }
 
     /// Where its events are counted.
@@ -105,7 +112,7 @@ pub const fn nodes(srqs: u32, qps: u32) -> u32 {
 /// The events of the channel at an index.
 fn events(
     completions: &'static Completions,
-    index: u32,
+    index: ChannelIndex,
 ) -> Events<'static, impl Fn(u32) -> &'static EventNode> {
     let node = move |number| Source::from_number(number, completions).node(completions);
     Events::new(&completions.channel(index).board, index, count(completions), node)
@@ -115,7 +122,7 @@ fn events(
 #[derive(Debug)]
 pub struct EventChannel {
     completions: &'static Completions,
-    index: u32,
+    index: ChannelIndex,
     fd: Arc<OwnedFd>,
     /// Locked while a thread reads events, or attaches or detaches a source.
     collected: Mutex<Collected>,
@@ -141,7 +148,7 @@ impl EventChannel {
         let (index, generation) = channels.claim(completions.shm.attachment()).ok_or(full)?;
         events(completions, index).begin();
         sync::store(&completions.channel(index).unsignaled, 0);
-        match fifo::make(&completions.shm.path().bell(index)) {
+        match fifo::make(&completions.shm.path().fifo(index.get())) {
             Ok(fd) => {
                 let fd = Arc::new(fd);
                 completions.fifos.keep(index, generation, Arc::clone(&fd));
@@ -261,8 +268,8 @@ impl Drop for Attached {
 }
 
 /// Removes what the channel at an index has outside the tables.
-pub fn remove(completions: &'static Completions, index: u32) {
-    fifo::remove(&completions.shm.path().bell(index));
+pub fn remove(completions: &'static Completions, index: ChannelIndex) {
+    fifo::remove(&completions.shm.path().fifo(index.get()));
 }
 
 /// Whether this source has a channel.
@@ -298,10 +305,12 @@ pub fn remark(completions: &'static Completions) {
 
 /// Makes the descriptor of the channel at an index readable. Where this process can't open it, the
 /// owner's service thread does it.
-fn ring(completions: &'static Completions, index: u32, unwritten: Unwritten) {
+fn ring(completions: &'static Completions, index: ChannelIndex, unwritten: Unwritten) {
     let channel = completions.channel(index);
     let Some((attachment, generation)) = channel.life().holder() else { return };
-    if completions.fifos.fill(index, generation, || fifo::open(&completions.shm.path().bell(index)))
+    if completions
+        .fifos
+        .fill(index, generation, || fifo::open(&completions.shm.path().fifo(index.get())))
     {
         steps::done(Step::Written);
         events(completions, index).written(unwritten);
@@ -318,7 +327,7 @@ pub fn signal_pending(completions: &'static Completions) {
             let Some((_, generation)) = channel.life().holder() else { continue };
             completions
                 .fifos
-                .fill(index, generation, || fifo::open(&completions.shm.path().bell(index)));
+                .fill(index, generation, || fifo::open(&completions.shm.path().fifo(index.get())));
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, open as open_file, unlink};
 use rustix::io::{Errno, read, retry_on_intr, write};
 
+use crate::protocol::number::ChannelIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::descriptor::above_streams;
 
@@ -58,19 +59,19 @@ impl Fifos {
     }
 
     /// Keeps the descriptor of the channel at an index, that of a generation.
-    pub fn keep(&self, index: u32, generation: u32, fd: Arc<OwnedFd>) {
+    pub fn keep(&self, index: ChannelIndex, generation: u32, fd: Arc<OwnedFd>) {
         *self.at(index) = Some((generation, fd));
     }
 
     /// Closes that of the channel at an index, once nobody uses it.
-    pub fn forget(&self, index: u32) {
+    pub fn forget(&self, index: ChannelIndex) {
         *self.at(index) = None;
     }
 
     /// Makes that of the channel at an index readable, which is opened if need be; false if it can't be.
     pub fn fill(
         &self,
-        index: u32,
+        index: ChannelIndex,
         generation: u32,
         open: impl FnOnce() -> Result<OwnedFd, Errno>,
     ) -> bool {
@@ -81,8 +82,8 @@ impl Fifos {
         kept_open.as_ref().is_some_and(|(_, fd)| fill(fd))
     }
 
-    fn at(&self, index: u32) -> MutexGuard<'_, Open> {
-        let index = index as usize & (self.0.len() - 1);
+    fn at(&self, index: ChannelIndex) -> MutexGuard<'_, Open> {
+        let index = index.get() as usize & (self.0.len() - 1);
         self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

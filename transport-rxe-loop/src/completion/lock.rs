@@ -10,6 +10,7 @@ use super::channel::{self, Source};
 use super::queue::ring;
 use crate::error::Stuck;
 use crate::protocol::mode::Trait;
+use crate::protocol::number::CqIndex;
 use crate::shm::lock::Guard;
 use crate::sync;
 
@@ -30,7 +31,7 @@ pub trait Requests: Copy {
 #[inline]
 pub fn lock(
     completions: &'static Completions,
-    index: u32,
+    index: CqIndex,
     requests: impl Requests,
 ) -> Result<Guard<'static>, Stuck> {
     let fanin = &completions.cq(index).fanin;
@@ -39,7 +40,7 @@ pub fn lock(
 
 /// Settles the completions that a dead producer had published, and raises their event.
 #[cold]
-fn repair(completions: &'static Completions, index: u32, requests: impl Requests) {
+fn repair(completions: &'static Completions, index: CqIndex, requests: impl Requests) {
     let fanin = &completions.cq(index).fanin;
     let Some(ring) = ring(completions, fanin.place()) else { return };
     if fanin.repair(&ring, |wc, tag| requests.settle(wc, tag)) != State::Running {
@@ -51,13 +52,13 @@ fn repair(completions: &'static Completions, index: u32, requests: impl Requests
 /// Raises an event of the queue at `index`, and reports it if it has overrun: a dead producer may not have done either.
 /// The event may be a spurious wake-up (N5). Takes no lock and reads no ring.
 #[cold]
-pub fn tell(completions: &'static Completions, index: u32) {
+pub fn tell(completions: &'static Completions, index: CqIndex) {
     channel::raise(completions, Source::Completion(index), || true);
     let slot = completions.cq(index);
     // Read before the mode: if another queue uses the entry by then, that one is not reported.
     let generation = sync::acquire(&slot.generation);
     if slot.mode.has_failed() {
-        completions.overran.report(CqKey { index, generation });
+        completions.overran.report(CqKey { index: index.get(), generation });
     }
 }
 
@@ -74,7 +75,7 @@ pub fn settle_all(entries: &[Entry], requests: impl Requests) {
 #[cold]
 pub fn give_up(
     completions: &'static Completions,
-    index: u32,
+    index: CqIndex,
     entries: &[Entry],
     requests: impl Requests,
 ) {

@@ -29,6 +29,7 @@ use self::queue::CqSlot;
 use crate::memory::Memory;
 use crate::protocol::channel::EventNode;
 use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::number::{ChannelIndex, CqIndex};
 use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
 use crate::shm::owners::Owners;
@@ -52,7 +53,7 @@ pub struct Completions {
     /// Queues that have overrun, and whose queue pairs are still to be failed.
     pub overran: Overran,
     /// Moderated queues of this process.
-    moderated: Mutex<BTreeSet<u32>>,
+    moderated: Mutex<BTreeSet<CqIndex>>,
 }
 
 /// The tables of [`Completions`].
@@ -107,7 +108,7 @@ impl Completions {
 
     /// The completion queue at an index. Any index is valid: it is taken modulo the table's size.
     #[inline]
-    pub fn cq(&self, index: u32) -> &'static CqSlot {
+    pub fn cq(&self, index: CqIndex) -> &'static CqSlot {
         self.cqs.at(index)
     }
 
@@ -118,7 +119,7 @@ impl Completions {
 
     /// The channel at an index. Any index is valid.
     #[inline]
-    pub fn channel(&self, index: u32) -> &'static ChannelSlot {
+    pub fn channel(&self, index: ChannelIndex) -> &'static ChannelSlot {
         self.channels.at(index)
     }
 
@@ -134,7 +135,7 @@ impl Completions {
     }
 
     /// Moderated queues of this process, which the service thread checks.
-    pub fn moderated(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+    pub fn moderated(&self) -> MutexGuard<'_, BTreeSet<CqIndex>> {
         self.moderated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

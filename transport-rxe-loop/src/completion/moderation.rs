@@ -9,12 +9,13 @@ use super::channel::{self, Source};
 use super::lock::{Requests, lock};
 use super::queue::{CqSlot, ring};
 use crate::protocol::moderation::{Alert, News, until};
+use crate::protocol::number::CqIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::table::Entry as _;
 use crate::sync;
 
 /// Carries out an alert. The caller prevents the queue's destruction.
-pub fn act(completions: &'static Completions, index: u32, alert: Alert) {
+pub fn act(completions: &'static Completions, index: CqIndex, alert: Alert) {
     match alert {
         Alert::None => {}
         Alert::Raise => channel::raise(completions, Source::Completion(index), || true),
@@ -38,12 +39,17 @@ pub fn news(entries: &[Entry], lost: bool) -> News {
 
 /// Under the queue's lock, after something was pushed: what is to be done about an event. One without a channel
 /// is never armed (N11).
-pub fn alert(completions: &'static Completions, index: u32, queue: &Control, news: News) -> Alert {
+pub fn alert(
+    completions: &'static Completions,
+    index: CqIndex,
+    queue: &Control,
+    news: News,
+) -> Alert {
     completions.cq(index).moderation.alert(queue, news, now)
 }
 
 /// The queue at `index` is about to be destroyed: the service thread no longer checks it.
-pub fn forget(completions: &'static Completions, index: u32) {
+pub fn forget(completions: &'static Completions, index: CqIndex) {
     if completions.shm.is_ours() {
         completions.moderated().remove(&index);
     }
@@ -58,7 +64,11 @@ pub fn look_at_all(completions: &'static Completions, requests: impl Requests) -
 }
 
 /// The same, of the queue at `index`.
-pub fn look(completions: &'static Completions, index: u32, requests: impl Requests) -> Option<u64> {
+pub fn look(
+    completions: &'static Completions,
+    index: CqIndex,
+    requests: impl Requests,
+) -> Option<u64> {
     let slot = completions.cq(index);
     if slot.life().attachment() != Some(completions.shm.attachment()) {
         return None;
@@ -86,7 +96,7 @@ pub fn look(completions: &'static Completions, index: u32, requests: impl Reques
 /// was disarmed here, even if another queue uses the entry by then.
 fn due(
     completions: &'static Completions,
-    index: u32,
+    index: CqIndex,
     slot: &CqSlot,
     requests: impl Requests,
 ) -> Option<u32> {

@@ -15,6 +15,7 @@ use crate::protocol::fanin::Fanin;
 #[cfg(test)]
 use crate::protocol::lock::Owner;
 use crate::protocol::mode::Trait;
+use crate::protocol::number::CqIndex;
 use crate::shm::mapping;
 use crate::sync;
 
@@ -42,7 +43,7 @@ impl Signal for &Asked {
 #[inline]
 pub fn push(
     completions: &'static Completions,
-    index: u32,
+    index: CqIndex,
     entries: &[Entry],
     requests: impl Requests,
 ) -> Result<(), Lost> {
@@ -99,7 +100,7 @@ fn push_to<C: Channel>(
 #[inline(never)]
 fn push_otherwise(
     completions: &'static Completions,
-    index: u32,
+    index: CqIndex,
     entries: &[Entry],
     requests: impl Requests,
 ) -> Result<(), Lost> {
@@ -153,13 +154,13 @@ fn push_otherwise(
 
 /// The queue at `index` overruns at the next completion, full or not; unless it ignores that.
 #[cold]
-pub fn overrun(completions: &'static Completions, index: u32) {
+pub fn overrun(completions: &'static Completions, index: CqIndex) {
     completions.cq(index).mode.set(Trait::Full, true);
 }
 
 /// Prefetches the memory that a push to the queue at `index` writes. `landing` is the [expected](landing) offset.
 #[inline]
-pub fn expect_push(completions: &'static Completions, index: u32, landing: u32) {
+pub fn expect_push(completions: &'static Completions, index: CqIndex, landing: u32) {
     mapping::expect_write(&completions.cq(index).fanin);
     if let Some([slot]) = completions.shm.memory().slice::<Slot>(landing as usize, 1) {
         mapping::expect_write(slot);
@@ -168,7 +169,7 @@ pub fn expect_push(completions: &'static Completions, index: u32, landing: u32) 
 
 /// The offset of the next completion of the queue at `index`, unless another producer pushes first.
 #[inline]
-pub fn landing(completions: &'static Completions, index: u32) -> u32 {
+pub fn landing(completions: &'static Completions, index: CqIndex) -> u32 {
     let fanin = &completions.cq(index).fanin;
     let place = fanin.place();
     let slot = fanin.position() as u32 & 1u32.wrapping_shl(place.log2).wrapping_sub(1);
@@ -178,7 +179,13 @@ pub fn landing(completions: &'static Completions, index: u32) -> u32 {
 
 /// Pushes as a producer that dies does: the completion is published, and not settled.
 #[cfg(test)]
-pub fn die_pushing(completions: &'static Completions, index: u32, dead: Owner, wc: &Wc, tag: u32) {
+pub fn die_pushing(
+    completions: &'static Completions,
+    index: CqIndex,
+    dead: Owner,
+    wc: &Wc,
+    tag: u32,
+) {
     let fanin = &completions.cq(index).fanin;
     assert!(fanin.lock.try_enter(dead));
     let mut producer = fanin.producer(ring(completions, fanin.place()).unwrap(), NoChannel);

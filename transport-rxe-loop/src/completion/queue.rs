@@ -12,6 +12,7 @@ use crate::protocol::fanin::{Fanin, Place};
 use crate::protocol::life::Life;
 use crate::protocol::mode::{Mode, Trait};
 use crate::protocol::moderation::Moderation;
+use crate::protocol::number::CqIndex;
 use crate::shm::arena::Extent;
 use crate::shm::mapping::Shared;
 use crate::shm::table::entries;
@@ -47,7 +48,7 @@ pub struct CqSlot {
 
 const _: () = assert!(size_of::<CqSlot>() == 256);
 
-entries!(CqSlot);
+entries!(CqSlot: CqIndex);
 
 // SAFETY: six atomic words, `repr(C)`; any bytes are a slot, says its documentation.
 unsafe impl Shared for Slot {}
@@ -99,8 +100,8 @@ pub fn ring(completions: &'static Completions, place: Place) -> Option<RawQueue<
 }
 
 /// The key of the queue at `index` in events. The caller prevents its destruction.
-pub fn key(completions: &'static Completions, index: u32) -> CqKey {
-    CqKey { index, generation: sync::load(&completions.cq(index).generation) }
+pub fn key(completions: &'static Completions, index: CqIndex) -> CqKey {
+    CqKey { index: index.get(), generation: sync::load(&completions.cq(index).generation) }
 }
 
 /// Begins a queue in an entry that was claimed, with this generation and at this place. Under the queue's lock.

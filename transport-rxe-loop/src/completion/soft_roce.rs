@@ -9,6 +9,7 @@ use super::queue::{self, ring};
 use super::{Completions, async_event, moderation};
 use crate::protocol::mode::Trait;
 use crate::protocol::moderation::{Alert, News};
+use crate::protocol::number::CqIndex;
 use crate::protocol::tag;
 
 /// Adds completions to the queue at `index`. Each that finds the queue full is dropped and reported. Returns how many
@@ -16,7 +17,7 @@ use crate::protocol::tag;
 #[cold]
 pub fn push(
     completions: &'static Completions,
-    index: u32,
+    index: CqIndex,
     entries: &[Entry],
     requests: impl Requests,
 ) -> usize {
@@ -52,7 +53,7 @@ pub fn push(
 
 /// Summarizes completions for moderation: of failures, only flushed receives count as solicited. With moderation, which
 /// Soft-RoCE lacks, any failure raises the event at once.
-fn news(completions: &'static Completions, index: u32, entries: &[Entry]) -> Option<News> {
+fn news(completions: &'static Completions, index: CqIndex, entries: &[Entry]) -> Option<News> {
     let news = moderation::news(entries, false);
     let urgent = entries.iter().filter(|entry| is_solicited(entry)).count() as u32;
     let at_once = news.at_once && completions.cq(index).mode.has(Trait::Moderated);

@@ -29,6 +29,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::protocol::number::QpIndex;
 use crate::shm::Shm;
 
 /// The delay before a suspended process is tried again.
@@ -44,11 +45,11 @@ pub struct Alarms {
 /// By the indices of queue pairs, so that there are no more alarms than queue pairs.
 #[derive(Default)]
 struct Agenda {
-    alarms: BTreeMap<u32, u64>,
+    alarms: BTreeMap<QpIndex, u64>,
     /// The same alarms, ordered by time.
-    order: BTreeSet<(u64, u32)>,
+    order: BTreeSet<(u64, QpIndex)>,
     /// Busy queue pairs that were handed over, each once.
-    busy: VecDeque<u32>,
+    busy: VecDeque<QpIndex>,
 }
 
 impl Alarms {
@@ -66,7 +67,7 @@ impl Alarms {
     ///
     /// # Errors
     /// The service thread is not running, and the system refuses one: the queue pair will not be run.
-    pub fn wake_at(&self, index: u32, deadline: u64) -> io::Result<()> {
+    pub fn wake_at(&self, index: QpIndex, deadline: u64) -> io::Result<()> {
         self.shm.thread().start()?;
         if self.lock().set_alarm(index, deadline) {
             self.shm.call(self.shm.attachment());
@@ -79,7 +80,7 @@ impl Alarms {
     ///
     /// # Errors
     /// As for [`wake_at`](Self::wake_at).
-    pub fn wake_soon(&self, index: u32) -> io::Result<()> {
+    pub fn wake_soon(&self, index: QpIndex) -> io::Result<()> {
         self.wake_at(index, self.now() + SOON.as_nanos() as u64)
     }
 
@@ -87,7 +88,7 @@ impl Alarms {
     ///
     /// # Errors
     /// As for [`wake_at`](Self::wake_at).
-    pub fn hand_over(&self, index: u32) -> io::Result<()> {
+    pub fn hand_over(&self, index: QpIndex) -> io::Result<()> {
         self.shm.thread().start()?;
         self.lock().add_busy(index);
         self.shm.call(self.shm.attachment());
@@ -95,7 +96,7 @@ impl Alarms {
     }
 
     /// Takes a queue pair that is to be run now.
-    pub fn take(&self) -> Option<u32> {
+    pub fn take(&self) -> Option<QpIndex> {
         self.lock().take(self.now())
     }
 
@@ -106,7 +107,7 @@ impl Alarms {
 
     /// Sets an alarm, without a thread; true if it is the first of all.
     #[cfg(test)]
-    pub fn set(&self, index: u32, deadline: u64) -> bool {
+    pub fn set(&self, index: QpIndex, deadline: u64) -> bool {
         self.lock().set_alarm(index, deadline)
     }
 
@@ -129,7 +130,7 @@ impl fmt::Debug for Alarms {
 
 impl Agenda {
     /// Sets a queue pair's alarm, unless it has an earlier one; true if it is now the first of all.
-    fn set_alarm(&mut self, qp: u32, at: u64) -> bool {
+    fn set_alarm(&mut self, qp: QpIndex, at: u64) -> bool {
         if let Some(&before) = self.alarms.get(&qp) {
             if before <= at {
                 return false;
@@ -146,14 +147,14 @@ impl Agenda {
         self.order.first().map(|&(at, _)| at)
     }
 
-    fn add_busy(&mut self, qp: u32) {
+    fn add_busy(&mut self, qp: QpIndex) {
         if !self.busy.contains(&qp) {
             self.busy.push_back(qp);
         }
     }
 
     /// Takes a queue pair that is to be run now: expired alarms before busy queue pairs.
-    fn take(&mut self, now: u64) -> Option<u32> {
+    fn take(&mut self, now: u64) -> Option<QpIndex> {
         match self.order.first() {
             Some(&(at, qp)) if at <= now => {
                 self.order.pop_first();

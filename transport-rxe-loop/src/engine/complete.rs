@@ -11,13 +11,14 @@ use crate::completion::lock::{self, Requests};
 use crate::completion::push::{self, Lost};
 use crate::error::Stuck;
 use crate::protocol::mode::Trait;
+use crate::protocol::number::{CqIndex, QpNumber};
 use crate::protocol::tag;
 use crate::shm::lock::Guard;
 use crate::sync;
 
 /// A send request that succeeded, and the number of bytes that were returned to it (C7).
 #[inline]
-pub fn sent(wr_id: u64, qp: u32, op: SendOp, returned: u32) -> Wc {
+pub fn sent(wr_id: u64, qp: QpNumber, op: SendOp, returned: u32) -> Wc {
     let opcode = match op {
         SendOp::Write { .. } => WcOpcode::RDMA_WRITE,
         SendOp::Read { .. } => WcOpcode::RDMA_READ,
@@ -29,7 +30,7 @@ pub fn sent(wr_id: u64, qp: u32, op: SendOp, returned: u32) -> Wc {
         SendOp::LocalInvalidate { .. } => WcOpcode::LOCAL_INV,
         _ => WcOpcode::SEND,
     };
-    Wc::new(wr_id, WcStatus::SUCCESS, qp).with_opcode(opcode).with_byte_len(returned)
+    Wc::new(wr_id, WcStatus::SUCCESS, qp.get()).with_opcode(opcode).with_byte_len(returned)
 }
 
 /// What a receive was taken for.
@@ -45,8 +46,8 @@ pub enum Took {
 
 /// A receive that succeeded, and the number of bytes that arrived (C5, C7).
 #[inline]
-pub fn received(wr_id: u64, qp: u32, len: usize, took: Took) -> Wc {
-    let wc = Wc::new(wr_id, WcStatus::SUCCESS, qp).with_byte_len(len as u32);
+pub fn received(wr_id: u64, qp: QpNumber, len: usize, took: Took) -> Wc {
+    let wc = Wc::new(wr_id, WcStatus::SUCCESS, qp.get()).with_byte_len(len as u32);
     match took {
         Took::Send { imm: None } => wc.with_opcode(WcOpcode::RECV),
         Took::Send { imm: Some(imm) } => wc.with_opcode(WcOpcode::RECV).with_imm(imm),
@@ -57,8 +58,8 @@ pub fn received(wr_id: u64, qp: u32, len: usize, took: Took) -> Wc {
 
 /// A request of either queue that failed.
 #[cold]
-pub fn failed(wr_id: u64, qp: u32, status: WcStatus) -> Wc {
-    Wc::poisoned(wr_id, status, qp)
+pub fn failed(wr_id: u64, qp: QpNumber, status: WcStatus) -> Wc {
+    Wc::poisoned(wr_id, status, qp.get())
 }
 
 /// Whether slots of a send queue may be given back with a completion: not with that of a receive that succeeded.
@@ -74,7 +75,7 @@ pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
     if !tag::is_send(tag) {
         return;
     }
-    let qp = wc.qp_num();
+    let qp = QpNumber::new(wc.qp_num());
     let slot = engine.qp(qp);
     if identity::read(slot).number == qp {
         tag::settle(&slot.retired.0, tag, sync::load(&slot.send_capacity));
@@ -83,7 +84,7 @@ pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
 
 /// A completion of queue pair `qp` is published: what its tag covers is done. Idempotent.
 #[inline]
-pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
+pub fn settle(engine: &'static Engine, qp: QpNumber, tag: u32) {
     if tag::is_pool(tag) {
         return srq::settle(engine, qp, tag);
     }
@@ -93,8 +94,8 @@ pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
     }
     if tag::is_send(tag) {
         // Written by the owner of the send queue alone: no other thread pushes completions of this queue.
-        let done = tag::past(sync::load(&slot.send.done), tag, sync::load(&slot.send_capacity));
-        done.into_iter().for_each(|done| sync::release(&slot.send.done, done));
+        let done = tag::past(slot.send.done(), tag, sync::load(&slot.send_capacity));
+        done.into_iter().for_each(|done| sync::release(&slot.send.done, done.get()));
     } else {
         slot.recv.settle(tag, sync::load(&slot.recv_capacity));
     }
@@ -103,7 +104,7 @@ pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
 impl Requests for &'static Engine {
     #[inline(always)]
     fn settle(self, wc: &Wc, tag: u32) {
-        settle(self, wc.qp_num(), tag);
+        settle(self, QpNumber::new(wc.qp_num()), tag);
     }
 
     fn retire(self, wc: &Wc, tag: u32) {
@@ -114,7 +115,7 @@ impl Requests for &'static Engine {
 /// Pushes completions, of [`RUN`](lock::RUN) requests at most, to the completion queue at `cq`. If it overruns, its
 /// queue pairs fail (O4).
 #[inline]
-pub fn push(engine: &'static Engine, cq: u32, entries: &[Entry]) {
+pub fn push(engine: &'static Engine, cq: CqIndex, entries: &[Entry]) {
     if entries.is_empty() {
         return;
     }
@@ -126,14 +127,14 @@ pub fn push(engine: &'static Engine, cq: u32, entries: &[Entry]) {
 
 /// Fails queue pairs whose completions were lost.
 #[cold]
-fn fail(engine: &'static Engine, cq: u32, lost: Lost, entries: &[Entry]) {
+fn fail(engine: &'static Engine, cq: CqIndex, lost: Lost, entries: &[Entry]) {
     let Lost::Dropped { from } = lost else {
         let last = entries.last().map_or(0, |last| last.wc.qp_num());
-        return overrun::spread(engine, cq, last);
+        return overrun::spread(engine, cq, QpNumber::new(last));
     };
     for Entry { wc, tag, .. } in &entries[from as usize..] {
         if !tag::is_send(*tag) {
-            overrun::fail(engine, engine.qp(wc.qp_num()), cq);
+            overrun::fail(engine, engine.qp(QpNumber::new(wc.qp_num())), cq);
         }
     }
 }
@@ -143,7 +144,7 @@ fn fail(engine: &'static Engine, cq: u32, lost: Lost, entries: &[Entry]) {
 pub fn fail_overran(engine: &'static Engine) {
     if engine.completions.overran.any() {
         while let Some(CqKey { index, generation }) = engine.completions.overran.take() {
-            overrun::spread_again(engine, index, generation);
+            overrun::spread_again(engine, CqIndex::new(index), generation);
         }
     }
 }
@@ -152,7 +153,7 @@ pub fn fail_overran(engine: &'static Engine) {
 ///
 /// # Errors
 /// The holder is alive and does not release it.
-pub fn lock(engine: &'static Engine, cq: u32) -> Result<Guard<'static>, Stuck> {
+pub fn lock(engine: &'static Engine, cq: CqIndex) -> Result<Guard<'static>, Stuck> {
     let guard = lock::lock(engine.completions, cq, engine);
     fail_overran(engine);
     guard
@@ -160,7 +161,7 @@ pub fn lock(engine: &'static Engine, cq: u32) -> Result<Guard<'static>, Stuck> {
 
 /// Notifies all whom the completion queue at `cq` concerns of a possible completion or overrun: a producer that died
 /// may not have done that.
-pub fn tell(engine: &'static Engine, cq: u32) {
+pub fn tell(engine: &'static Engine, cq: CqIndex) {
     lock::tell(engine.completions, cq);
     fail_overran(engine);
 }
@@ -168,14 +169,14 @@ pub fn tell(engine: &'static Engine, cq: u32) {
 /// Waits until the current push to the completion queue at `cq` is done; what a dead producer had published is settled
 /// then. False if the lock can't be had: nothing new is known.
 #[cold]
-pub fn outwait_push(engine: &'static Engine, cq: u32) -> bool {
+pub fn outwait_push(engine: &'static Engine, cq: CqIndex) -> bool {
     lock(engine, cq).is_ok()
 }
 
 /// The same. If the lock can't be had, the queue is given up, so that its holder publishes nothing later. Later calls
 /// neither wait nor notify again: that would run all queue pairs of the queue again, this one included.
 #[cold]
-pub fn outwait_push_or_give_up(engine: &'static Engine, cq: u32) {
+pub fn outwait_push_or_give_up(engine: &'static Engine, cq: CqIndex) {
     let is_given_up = engine.completions.cq(cq).mode.has(Trait::GivenUp);
     if !is_given_up && !outwait_push(engine, cq) {
         lock::give_up(engine.completions, cq, &[], engine);

@@ -7,6 +7,7 @@ use cq_core::setup::QpType;
 
 use crate::protocol::life::Life;
 use crate::protocol::lock::Lock;
+use crate::protocol::number::{CqIndex, Position, QpIndex, SrqIndex, SrqNumber};
 use crate::protocol::ownership::Ownership;
 use crate::protocol::pool::Pool;
 use crate::protocol::receives::Receives;
@@ -14,7 +15,7 @@ use crate::protocol::window::Copying;
 use crate::shm::table::{entries, shared};
 use crate::sync::{self, AtomicU32, AtomicU64};
 
-entries!(QpSlot, SrqSlot);
+entries!(QpSlot: QpIndex, SrqSlot: SrqIndex);
 shared!(OwnQp);
 
 /// A queue pair. Its parts are in different cache lines, by writer.
@@ -62,7 +63,45 @@ pub struct QpSlot {
     pub report_last: AtomicU32,
 }
 
+impl SendSide {
+    /// The position of the next request to be posted. For the thread that posts.
+    #[inline]
+    pub fn posted(&self) -> Position {
+        Position::new(sync::load(&self.posted))
+    }
+
+    /// The same for the owner of the send queue: the requests before it can be read.
+    #[inline]
+    pub fn see_posted(&self) -> Position {
+        Position::new(sync::acquire(&self.posted))
+    }
+
+    /// The position of the next request to be carried out.
+    #[inline]
+    pub fn done(&self) -> Position {
+        Position::new(sync::load(&self.done))
+    }
+}
+
 impl QpSlot {
+    /// The completion queue of its sends.
+    #[inline]
+    pub fn send_cq(&self) -> CqIndex {
+        CqIndex::new(sync::load(&self.send_cq))
+    }
+
+    /// The completion queue of its receives.
+    #[inline]
+    pub fn recv_cq(&self) -> CqIndex {
+        CqIndex::new(sync::load(&self.recv_cq))
+    }
+
+    /// Its shared receive queue, if it has one.
+    #[inline]
+    pub fn srq(&self) -> SrqNumber {
+        SrqNumber::new(sync::load(&self.srq))
+    }
+
     /// Its type. Any value is one.
     #[inline]
     pub fn qp_type(&self) -> QpType {
@@ -150,6 +189,14 @@ pub struct SrqSlot {
     /// Where the words of its slots lie, with the order behind them.
     pub slots_at: AtomicU32,
     pub pool: Pool,
+}
+
+impl SrqSlot {
+    /// Its number; that of none while there is none.
+    #[inline]
+    pub fn number(&self) -> SrqNumber {
+        SrqNumber::new(sync::acquire(&self.number))
+    }
 }
 
 impl fmt::Debug for SrqSlot {

@@ -3,21 +3,21 @@
 use super::{Engine, identity};
 use crate::completion::async_event::QpEvent;
 use crate::completion::channel::{self, Source};
-use crate::sync;
+use crate::protocol::number::{QpNumber, SrqNumber};
 
 /// Reports something of the queue pair with this number, if it is still there.
 #[cold]
-pub fn report_qp(engine: &'static Engine, number: u32, event: QpEvent) {
+pub fn report_qp(engine: &'static Engine, number: QpNumber, event: QpEvent) {
     if engine.policy.imitation.is_silent(event) {
         return;
     }
     let is_there = || identity::read(engine.qp(number)).number == number;
-    channel::raise(engine.completions, Source::Qp(number, event as u32), is_there);
+    channel::raise(engine.completions, Source::Qp(engine.index(number), event as u32), is_there);
 }
 
 /// Reports that the limit of the shared receive queue with this number was reached, if that is still there.
 #[cold]
-pub fn report_limit(engine: &'static Engine, srq: u32) {
-    let is_there = || sync::load(&engine.srq(srq).number) == srq;
-    channel::raise(engine.completions, Source::Srq(srq), is_there);
+pub fn report_limit(engine: &'static Engine, srq: SrqNumber) {
+    let is_there = || engine.srq(srq).number() == srq;
+    channel::raise(engine.completions, Source::Srq(engine.srqs.index(srq)), is_there);
 }

@@ -9,25 +9,26 @@ use super::entry::QpSlot;
 use super::ring::{MAX_QP_WR, Ring};
 use super::{Engine, begun, complete, events, in_flight, shared_receives};
 use crate::completion::async_event::QpEvent;
+use crate::protocol::number::{Position, QpNumber, SrqNumber};
 use crate::protocol::tag;
 use crate::sync;
 
 /// Flushes both queues of a queue pair in ERR.
 #[cold]
-pub fn both(engine: &'static Engine, slot: &'static QpSlot, number: u32, ring: &Ring) {
+pub fn both(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber, ring: &Ring) {
     sends(engine, slot, number, ring);
     receives(engine, slot, number);
 }
 
 /// Flushes the send queue, of a queue pair in ERR or SQE.
 #[cold]
-pub fn sends(engine: &'static Engine, slot: &QpSlot, number: u32, ring: &Ring) {
+pub fn sends(engine: &'static Engine, slot: &QpSlot, number: QpNumber, ring: &Ring) {
     begun::abandon(engine, number);
-    let mut position = sync::load(&slot.send.done);
-    while ring.has_any(position, sync::acquire(&slot.send.posted)) {
+    let mut position = slot.send.done();
+    while ring.has_any(position, slot.send.see_posted()) {
         let wr_id = ring.read_send(position).wr_id;
         complete(engine, slot, number, wr_id, position, WcStatus::WR_FLUSH_ERR);
-        position = position.wrapping_add(1);
+        position = position.next();
     }
 }
 
@@ -35,26 +36,26 @@ pub fn sends(engine: &'static Engine, slot: &QpSlot, number: u32, ring: &Ring) {
 pub fn complete(
     engine: &'static Engine,
     slot: &QpSlot,
-    number: u32,
+    number: QpNumber,
     wr_id: u64,
-    position: u64,
+    position: Position,
     status: WcStatus,
 ) {
     let wc = complete::failed(wr_id, number, status);
-    let tag = tag::of_send(position.wrapping_add(1));
-    let cq = sync::load(&slot.send_cq);
+    let tag = tag::of_send(position.next());
+    let cq = slot.send_cq();
     complete::push(engine, cq, &[Entry { wc, tag, solicited: false }]);
 }
 
 /// In ERR, no more receives are taken from the shared receive queue, and none of it are flushed (Q9). Once those that
 /// were taken have completed, QP_LAST_WQE_REACHED is reported.
-fn last_receive(engine: &'static Engine, slot: &QpSlot, number: u32, srq: u32) {
+fn last_receive(engine: &'static Engine, slot: &QpSlot, number: QpNumber, srq: SrqNumber) {
     if sync::load(&slot.report_last) == 0 {
         return;
     }
     let Ok(is_taken) = shared_receives::is_taken_for(engine, srq, number) else {
         // Where no alarm can be set, the next reschedule looks again.
-        let _ = engine.wake_soon(number);
+        let _ = engine.alarms.wake_soon(engine.index(number));
         return;
     };
     if !is_taken && sync::swap_if(&slot.report_last, 1, 0).is_ok() {
@@ -63,14 +64,14 @@ fn last_receive(engine: &'static Engine, slot: &QpSlot, number: u32, srq: u32) {
 }
 
 /// Flushes the receives, unless one may be in flight: then the peer reschedules the queue pair once it is done.
-fn receives(engine: &'static Engine, slot: &'static QpSlot, number: u32) {
-    let srq = sync::load(&slot.srq);
-    if srq != 0 {
+fn receives(engine: &'static Engine, slot: &'static QpSlot, number: QpNumber) {
+    let srq = slot.srq();
+    if srq != SrqNumber::NONE {
         return last_receive(engine, slot, number, srq);
     }
     let Some(ring) = Ring::of(engine.shm, &slot.recv_ring) else { return };
     let Some(_alone) = in_flight::alone_at(engine, slot, number) else { return };
-    let cq = sync::load(&slot.recv_cq);
+    let cq = slot.recv_cq();
     // The peer may have died after it published a completion; none is to be published twice.
     complete::outwait_push_or_give_up(engine, cq);
     // Bounded, also where another process corrupted it.
@@ -78,7 +79,7 @@ fn receives(engine: &'static Engine, slot: &'static QpSlot, number: u32) {
     for position in slot.recv.left(capacity) {
         let wr_id = ring.read_recv(position).wr_id;
         let wc = complete::failed(wr_id, number, WcStatus::WR_FLUSH_ERR);
-        let tag = tag::of_recv(position.wrapping_add(1));
+        let tag = tag::of_recv(position.next());
         complete::push(engine, cq, &[Entry { wc, tag, solicited: false }]);
     }
 }

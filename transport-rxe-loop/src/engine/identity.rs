@@ -6,6 +6,7 @@
 
 use super::entry::QpSlot;
 use crate::protocol::identity;
+use crate::protocol::number::QpNumber;
 use crate::protocol::state::QpState;
 use crate::shm::table::{Entry, Table};
 
@@ -14,8 +15,8 @@ pub use crate::protocol::identity::Identity;
 const NUMBER_BITS: u32 = 24;
 
 /// The number of the one that is the `generation`th, from 0, at `index` of a table.
-pub fn number_of<T: Entry>(table: &Table<T>, index: u32, generation: u32) -> u32 {
-    number(index, table.index_bits(), generation, table.first_number())
+pub fn number_of<T: Entry, N: From<u32>>(table: &Table<T>, index: T::Index, generation: u32) -> N {
+    N::from(number(index.into(), table.index_bits(), generation, table.first_number()))
 }
 
 /// The same, of a table whose indices have so many bits, and whose numbers are counted from `first` on.
@@ -31,7 +32,7 @@ pub fn read(slot: &QpSlot) -> Identity {
 }
 
 /// [`identity::enter`].
-pub fn enter(slot: &QpSlot, number: u32) {
+pub fn enter(slot: &QpSlot, number: QpNumber) {
     identity::enter(&slot.identity, number);
 }
 
@@ -41,7 +42,7 @@ pub fn vacate(slot: &QpSlot) {
 }
 
 /// [`identity::vacate_if`], by this one or another.
-pub fn vacate_if(slot: &QpSlot, number: u32) {
+pub fn vacate_if(slot: &QpSlot, number: QpNumber) {
     let _by_this_one = identity::vacate_if(&slot.identity, number);
 }
 
@@ -51,11 +52,11 @@ pub fn change(slot: &QpSlot, seen: Identity, state: QpState) -> bool {
 }
 
 /// [`identity::fail_sends`].
-pub fn fail_sends(slot: &QpSlot, number: u32) {
+pub fn fail_sends(slot: &QpSlot, number: QpNumber) {
     identity::fail_sends(&slot.identity, number);
 }
 
 /// [`identity::fail`].
-pub fn fail(slot: &QpSlot, number: u32) -> bool {
+pub fn fail(slot: &QpSlot, number: QpNumber) -> bool {
     identity::fail(&slot.identity, number)
 }

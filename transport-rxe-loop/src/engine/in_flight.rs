@@ -7,6 +7,7 @@ use super::entry::QpSlot;
 use super::{Engine, complete, identity, remote_requests};
 use crate::error::Stuck;
 use crate::memory::copier;
+use crate::protocol::number::{QpIndex, QpNumber};
 use crate::protocol::window::Shut;
 use crate::shm::lock::{Backoff, Guard, Patience};
 use crate::shm::table::Entry;
@@ -16,12 +17,16 @@ use crate::sync;
 ///
 /// # Errors
 /// A process is suspended in the middle of one.
-pub fn outwait_senders(engine: &'static Engine, slot: &QpSlot, number: u32) -> Result<(), Stuck> {
+pub fn outwait_senders(
+    engine: &'static Engine,
+    slot: &QpSlot,
+    number: QpNumber,
+) -> Result<(), Stuck> {
     let outwaited = match slot.qp_type() {
         QpType::Ud => take_receives(engine, slot).map(drop),
         QpType::Rc | QpType::Uc => {
             let shut = Shut::after_change();
-            outwait(engine, &shut, sync::load(engine.dest(number)))
+            outwait(engine, &shut, engine.index(engine.peer_of(number)))
         }
     };
     copier::outwait_given_up(engine.memory);
@@ -32,7 +37,7 @@ pub fn outwait_senders(engine: &'static Engine, slot: &QpSlot, number: u32) -> R
 ///
 /// # Errors
 /// Its process is suspended.
-pub fn outwait_peer(engine: &'static Engine, number: u32) -> Result<(), Stuck> {
+pub fn outwait_peer(engine: &'static Engine, number: QpNumber) -> Result<(), Stuck> {
     outwait_senders(engine, engine.qp(number), number)?;
     // And until this process has copied what the peer's process asked for.
     engine.memory.copier().outwait(&Shut::after_change());
@@ -48,7 +53,7 @@ pub fn outwait_peer(engine: &'static Engine, number: u32) -> Result<(), Stuck> {
 pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Guard<'a>, Stuck> {
     let guard = engine.memory.lock(&slot.taking, || sync::store(&slot.unsettled, 1))?;
     if sync::load(&slot.unsettled) != 0 {
-        if !complete::outwait_push(engine, sync::load(&slot.recv_cq)) {
+        if !complete::outwait_push(engine, slot.recv_cq()) {
             return Err(Stuck);
         }
         // The owner may still be copying to a receive what the dead sender had asked for.
@@ -64,10 +69,10 @@ pub fn take_receives<'a>(engine: &'static Engine, slot: &'a QpSlot) -> Result<Gu
 ///
 /// # Errors
 /// Its process is suspended.
-fn outwait(engine: &'static Engine, shut: &Shut, number: u32) -> Result<(), Stuck> {
+fn outwait(engine: &'static Engine, shut: &Shut, index: QpIndex) -> Result<(), Stuck> {
     let mut patience = Patience::default();
-    outwait_own(engine, shut, number);
-    if outwait_other(engine, shut, number, &mut patience) { Ok(()) } else { Err(Stuck) }
+    outwait_own(engine, shut, index);
+    if outwait_other(engine, shut, index, &mut patience) { Ok(()) } else { Err(Stuck) }
 }
 
 /// Waits until all copies are over that were in flight when this was called, for any queue pair, and for other
@@ -77,18 +82,18 @@ fn outwait(engine: &'static Engine, shut: &Shut, number: u32) -> Result<(), Stuc
 /// A process is suspended in the middle of one.
 pub fn outwait_all(engine: &'static Engine) -> Result<(), Stuck> {
     let (shut, mut patience) = (Shut::after_change(), Patience::default());
-    (0..engine.qps.len()).for_each(|index| outwait_own(engine, &shut, index));
+    engine.qps.indices().for_each(|index| outwait_own(engine, &shut, index));
     engine.memory.copier().outwait(&shut);
-    let mut others = 0..engine.qps.len();
+    let mut others = engine.qps.indices();
     let is_over = |index| outwait_other(engine, &shut, index, &mut patience);
     if others.all(is_over) { Ok(()) } else { Err(Stuck) }
 }
 
 /// Waits for this process' own threads, by the marker that it alone writes; without a limit.
-fn outwait_own(engine: &'static Engine, shut: &Shut, number: u32) {
+fn outwait_own(engine: &'static Engine, shut: &Shut, index: QpIndex) {
     let mut backoff = Backoff::default();
     // A forked child does not have the threads that copy.
-    shut.wait(&engine.own(number).copying, || {
+    shut.wait(&engine.own(index).copying, || {
         backoff.snooze();
         engine.shm.is_ours()
     });
@@ -98,10 +103,10 @@ fn outwait_own(engine: &'static Engine, shut: &Shut, number: u32) {
 fn outwait_other(
     engine: &'static Engine,
     shut: &Shut,
-    number: u32,
+    index: QpIndex,
     patience: &mut Patience,
 ) -> bool {
-    let slot = engine.qp(number);
+    let slot = engine.qp_at(index);
     let is_others =
         || slot.life().attachment().is_some_and(|attachment| attachment != engine.shm.attachment());
     let is_alive =
@@ -114,7 +119,7 @@ fn outwait_other(
             return true;
         }
         // An owner that copies nothing corrects its marker, which another process may have corrupted.
-        remote_requests::leave(engine, number);
+        remote_requests::leave(engine, index);
         // And an owner that waits for memory of this process goes on once it is served.
         copier::serve_if_nobody_does(engine.memory);
         is_others() && is_alive() && !patience.is_over()
@@ -130,14 +135,18 @@ pub struct Alone<'a> {
 
 /// Shows that no request for a queue pair is in flight, whose state was changed. `None` if one may be: its sender looks
 /// at the state when it is through, and reschedules the queue pair.
-pub fn alone_at<'a>(engine: &'static Engine, slot: &'a QpSlot, number: u32) -> Option<Alone<'a>> {
+pub fn alone_at<'a>(
+    engine: &'static Engine,
+    slot: &'a QpSlot,
+    number: QpNumber,
+) -> Option<Alone<'a>> {
     let taking = match slot.qp_type() {
         QpType::Ud => {
             let _shut = Shut::after_change();
             Some(engine.shm.try_lock(&slot.taking)?)
         }
         QpType::Rc | QpType::Uc => {
-            let peer = sync::load(engine.dest(number));
+            let peer = engine.peer_of(number);
             if may_be_open(engine, peer, number) {
                 return None;
             }
@@ -149,21 +158,21 @@ pub fn alone_at<'a>(engine: &'static Engine, slot: &'a QpSlot, number: u32) -> O
 }
 
 /// Whether the queue pair `number` may have a request for its peer in flight.
-fn may_be_open(engine: &'static Engine, number: u32, peer: u32) -> bool {
+fn may_be_open(engine: &'static Engine, number: QpNumber, peer: QpNumber) -> bool {
     let slot = engine.qp(number);
     let is_open = Shut::after_change().is_open(&slot.send.copying);
-    is_open && identity::read(slot).number == number && sync::load(engine.dest(number)) == peer
+    is_open && identity::read(slot).number == number && engine.peer_of(number) == peer
 }
 
 /// Whether a request may be in flight for the queue pair at an index, whose number was taken from it.
-pub fn is_open_for(engine: &'static Engine, index: u32) -> bool {
-    let slot = engine.qp(index);
+pub fn is_open_for(engine: &'static Engine, index: QpIndex) -> bool {
+    let slot = engine.qp_at(index);
     if slot.qp_type() == QpType::Ud {
         return engine.shm.try_lock(&slot.taking).is_none();
     }
-    let number = sync::load(engine.dest(index));
+    let number = QpNumber::new(sync::load(engine.dest(index)));
     let slot = engine.qp(number);
-    let is_its_peer = || engine.qps.index(sync::load(engine.dest(number))) == index;
+    let is_its_peer = || engine.index(engine.peer_of(number)) == index;
     let is_alive =
         || slot.life().attachment().is_some_and(|attachment| engine.shm.is_alive(attachment));
     Shut::after_change().is_open(&slot.send.copying) && is_its_peer() && is_alive()

@@ -30,7 +30,6 @@ pub mod srq;
 pub mod ud_address;
 
 use std::fmt;
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -43,12 +42,13 @@ use crate::completion::Completions;
 use crate::memory::Memory;
 use crate::memory::copy_guard::CopyGuard;
 use crate::policy::Policy;
+use crate::protocol::number::{QpIndex, QpNumber, SrqIndex, SrqNumber};
 use crate::protocol::requests::Reminder;
 use crate::shm::Shm;
 use crate::shm::mapping::Mapping;
 use crate::shm::plan::Plan;
 use crate::shm::table::{Entry, Table};
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{self, AtomicU32, AtomicU64};
 
 /// The state of a process that carries requests out.
 pub struct Engine {
@@ -124,10 +124,22 @@ impl Engine {
         })
     }
 
-    /// The queue pair at an index, or with a number. Any number is safe.
+    /// The entry in which the queue pair with this number is, or would be. Any number is safe.
     #[inline]
-    pub fn qp(&self, number: u32) -> &'static QpSlot {
-        self.qps.at(number)
+    pub fn qp(&self, number: QpNumber) -> &'static QpSlot {
+        self.qps.at(QpIndex::new(number.get()))
+    }
+
+    /// The queue pair at an index.
+    #[inline]
+    pub fn qp_at(&self, index: QpIndex) -> &'static QpSlot {
+        self.qps.at(index)
+    }
+
+    /// The index of the queue pair with this number. Any number is safe.
+    #[inline]
+    pub fn index(&self, number: QpNumber) -> QpIndex {
+        self.qps.index(number)
     }
 
     /// All queue pairs.
@@ -136,43 +148,48 @@ impl Engine {
         &self.qps
     }
 
-    /// Whether this process owns the queue pair at an index, or with a number, and runs it.
+    /// Whether this process owns the queue pair at an index, and runs it.
     #[inline]
-    pub fn is_mine(&self, number: u32) -> bool {
-        self.qp(number).life().attachment() == Some(self.shm.attachment())
+    pub fn is_mine(&self, index: QpIndex) -> bool {
+        self.qp_at(index).life().attachment() == Some(self.shm.attachment())
     }
 
-    /// This process' private state of the queue pair at an index, or with a number.
+    /// This process' private state of the queue pair at an index.
     #[inline]
-    pub fn own(&self, number: u32) -> &'static OwnQp {
-        &self.own[self.qps.index(number) as usize]
-    }
-
-    /// Has the service thread run the queue pair with this number soon: see [`Alarms::wake_soon`].
-    ///
-    /// # Errors
-    /// As for [`Alarms::wake_soon`].
-    fn wake_soon(&self, number: u32) -> io::Result<()> {
-        self.alarms.wake_soon(self.qps.index(number))
+    pub fn own(&self, index: QpIndex) -> &'static OwnQp {
+        &self.own[self.qps.index(index).get() as usize]
     }
 
     /// Opens the copy guard of the queue pair with this number, before bytes are moved for it. The caller owns its send
     /// queue.
     #[inline]
-    pub fn copy_guard(&self, number: u32) -> CopyGuard<'static> {
-        CopyGuard::open(self.memory, &self.qp(number).send.copying, &self.own(number).copying)
+    pub fn copy_guard(&self, number: QpNumber) -> CopyGuard<'static> {
+        let (slot, own) = (self.qp(number), self.own(self.index(number)));
+        CopyGuard::open(self.memory, &slot.send.copying, &own.copying)
     }
 
-    /// The number of the peer of the queue pair at an index, or with a number.
+    /// The word with the number of the peer of the queue pair at an index.
     #[inline]
-    pub fn dest(&self, number: u32) -> &'static AtomicU32 {
-        &self.destinations[self.qps.index(number) as usize]
+    pub fn dest(&self, index: QpIndex) -> &'static AtomicU32 {
+        &self.destinations[self.qps.index(index).get() as usize]
     }
 
-    /// The shared receive queue at an index, or with a number. Any number is safe.
+    /// The number of the peer of the queue pair with this number.
     #[inline]
-    pub fn srq(&self, number: u32) -> &'static SrqSlot {
-        self.srqs.at(number)
+    pub fn peer_of(&self, number: QpNumber) -> QpNumber {
+        QpNumber::new(sync::load(self.dest(self.index(number))))
+    }
+
+    /// The queue pairs that are connected to the one with this number, one-sided connections included.
+    pub fn connected_to(&self, number: QpNumber) -> impl Iterator<Item = QpIndex> {
+        let all = self.qps.indices().zip(self.destinations);
+        all.filter(move |&(_, dest)| sync::load(dest) == number.get()).map(|(index, _)| index)
+    }
+
+    /// The entry in which the shared receive queue with this number is, or would be. Any number is safe.
+    #[inline]
+    pub fn srq(&self, number: SrqNumber) -> &'static SrqSlot {
+        self.srqs.at(SrqIndex::new(number.get()))
     }
 
     /// All shared receive queues.

@@ -6,6 +6,7 @@ use super::entry::QpSlot;
 use super::identity::{self, Identity};
 use super::{Engine, events, remote_requests};
 use crate::completion::async_event::{self, QpEvent};
+use crate::protocol::number::{CqIndex, QpNumber};
 use crate::protocol::state::QpState;
 use crate::sync;
 
@@ -13,7 +14,7 @@ use crate::sync;
 /// those in RESET. A later drop may find some that have left RESET since.
 #[cold]
 #[inline(never)]
-pub fn spread(engine: &'static Engine, cq: u32, qp: u32) {
+pub fn spread(engine: &'static Engine, cq: CqIndex, qp: QpNumber) {
     async_event::report_overrun_once(
         engine.completions,
         cq,
@@ -33,7 +34,7 @@ pub fn spread(engine: &'static Engine, cq: u32, qp: u32) {
 /// The completion queue at `cq` of this generation has overrun, and the producer that dropped the completion may have died
 /// before it failed the queue pairs. The queue may be destroyed at any instant: the next one of the entry is left alone.
 #[cold]
-pub fn spread_again(engine: &'static Engine, cq: u32, generation: u32) {
+pub fn spread_again(engine: &'static Engine, cq: CqIndex, generation: u32) {
     async_event::report_overrun_once(engine.completions, cq, generation);
     let is_there = || sync::load(&engine.completions.cq(cq).generation) == generation;
     fail_all(engine, cq, is_there);
@@ -41,13 +42,13 @@ pub fn spread_again(engine: &'static Engine, cq: u32, generation: u32) {
 
 /// A queue pair has left RESET: an overrun concerns it from now on.
 pub fn joined(engine: &'static Engine, slot: &QpSlot) {
-    for cq in [&slot.send_cq, &slot.recv_cq] {
-        sync::count(&engine.completions.cq(sync::load(cq)).newcomers);
+    for cq in [slot.send_cq(), slot.recv_cq()] {
+        sync::count(&engine.completions.cq(cq).newcomers);
     }
 }
 
 /// Sends a queue pair to ERR, if it uses the completion queue.
-pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: u32) {
+pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: CqIndex) {
     let number = identity::read(slot).number;
     if has(slot, cq) && fail_numbered(engine, slot, number) {
         request_run(engine, number);
@@ -56,8 +57,8 @@ pub fn fail(engine: &'static Engine, slot: &'static QpSlot, cq: u32) {
 
 /// Sends all queue pairs of the completion queue to ERR while `is_meant` says that it still is the one that has overrun.
 /// Those in ERR are run all the same: the thread that sent them there may have died before it asked for that.
-fn fail_all(engine: &'static Engine, cq: u32, is_meant: impl Fn() -> bool) {
-    for slot in engine.qps.all() {
+fn fail_all(engine: &'static Engine, cq: CqIndex, is_meant: impl Fn() -> bool) {
+    for (_, slot) in engine.qps.all() {
         let number = identity::read(slot).number;
         if has(slot, cq) && is_meant() {
             fail_numbered(engine, slot, number);
@@ -70,11 +71,11 @@ fn fail_all(engine: &'static Engine, cq: u32, is_meant: impl Fn() -> bool) {
 
 /// Whether the queue pair uses the completion queue. Read after its number: so it is true of the queue pair with that
 /// number, or that one is destroyed.
-fn has(slot: &QpSlot, cq: u32) -> bool {
-    [&slot.send_cq, &slot.recv_cq].iter().any(|&word| sync::load(word) == cq)
+fn has(slot: &QpSlot, cq: CqIndex) -> bool {
+    [slot.send_cq(), slot.recv_cq()].contains(&cq)
 }
 
-fn fail_numbered(engine: &'static Engine, slot: &QpSlot, number: u32) -> bool {
+fn fail_numbered(engine: &'static Engine, slot: &QpSlot, number: QpNumber) -> bool {
     let fails = identity::fail(slot, number);
     if fails {
         events::report_qp(engine, number, QpEvent::Fatal);
@@ -82,9 +83,9 @@ fn fail_numbered(engine: &'static Engine, slot: &QpSlot, number: u32) -> bool {
     fails
 }
 
-fn request_run(engine: &'static Engine, number: u32) {
-    remote_requests::leave(engine, number);
-    remote_requests::leave(engine, sync::load(engine.dest(number)));
+fn request_run(engine: &'static Engine, number: QpNumber) {
+    remote_requests::leave(engine, engine.index(number));
+    remote_requests::leave(engine, engine.index(engine.peer_of(number)));
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::entry::QpSlot;
 use super::{Engine, complete, identity, in_flight, remote_requests, shared_receives};
 use crate::completion::channel::{QP_EVENTS, Source};
 use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::number::QpNumber;
 use crate::protocol::steps::{self, Step};
 use crate::shm::owners::Owners;
 use crate::shm::table::Entry;
@@ -27,7 +28,7 @@ pub struct RemoteRequests(pub &'static Engine);
 
 impl Owners for QueuePairs {
     fn inherit(&self, dead: Owner) {
-        for slot in self.0.qps.all() {
+        for (_, slot) in self.0.qps.all() {
             if slot.taking.holder() == Some(dead) {
                 // If this fails, another process has recovered it.
                 drop(in_flight::take_receives(self.0, slot));
@@ -45,7 +46,7 @@ impl Owners for QueuePairs {
             if !engine.shm.others().any(|other| other == dead) {
                 return false;
             }
-            if number != 0 {
+            if number != QpNumber::NONE {
                 // Or another survivor has. Those connected to it are run with all others, after this.
                 identity::vacate_if(slot, number);
             }
@@ -70,14 +71,14 @@ impl Owners for QueuePairs {
 fn forget(slot: &QpSlot) {
     slot.send.copying.close();
     slot.recv.empty();
-    let posted = sync::load(&slot.send.posted);
+    let posted = slot.send.posted().get();
     sync::store(&slot.send.done, posted);
     sync::store(&slot.retired.0, posted);
 }
 
 impl Owners for SharedReceiveQueues {
     fn inherit(&self, dead: Owner) {
-        let locks = self.0.srqs.all().iter().map(|slot| slot.pool.lock());
+        let locks = self.0.srqs.all().map(|(_, slot)| slot.pool.lock());
         let held = locks.filter(|lock| lock.holder() == Some(dead));
         held.for_each(|lock| drop(self.0.shm.try_lock(lock)));
     }
@@ -100,7 +101,7 @@ impl Owners for SharedReceiveQueues {
 impl Owners for CompletionQueues {
     /// Settles what the dead producer had published.
     fn inherit(&self, dead: Owner) {
-        for (slot, index) in self.0.completions.cqs().all().iter().zip(0..) {
+        for (index, slot) in self.0.completions.cqs().all() {
             if slot.fanin.lock.holder() == Some(dead) {
                 complete::outwait_push(self.0, index);
             }
@@ -109,7 +110,7 @@ impl Owners for CompletionQueues {
 
     /// The dead process may not have raised an event, or failed the queue pairs of a queue that overran.
     fn expel(&self, _: Owner) -> bool {
-        (0..self.0.completions.cqs().len()).for_each(|index| complete::tell(self.0, index));
+        self.0.completions.cqs().indices().for_each(|index| complete::tell(self.0, index));
         true
     }
 

@@ -12,6 +12,7 @@ use super::{Engine, begun, complete, flush, identity, in_flight, send_queue, sha
 use crate::completion::async_event;
 use crate::completion::channel::EventChannel;
 use crate::error::{CreateError, Limit, Stuck};
+use crate::protocol::number::{CqIndex, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::state::QpState;
 use crate::shm::arena::Extent;
 use crate::shm::table::Entry;
@@ -22,7 +23,8 @@ use crate::sync;
 pub struct Place {
     pub engine: &'static Engine,
     pub slot: &'static QpSlot,
-    pub number: u32,
+    pub number: QpNumber,
+    pub index: QpIndex,
     pub send_ring: Ring,
     pub recv_ring: Ring,
     /// `None` once it is dropped.
@@ -33,7 +35,7 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Deferred {
     engine: &'static Engine,
-    number: u32,
+    number: QpNumber,
     _extent: Extent,
     /// With the objects that stay in use.
     setup: Setup,
@@ -47,9 +49,9 @@ pub struct Setup {
     /// The number of its protection domain.
     pub domain: u32,
     /// The indices of the completion queues of sends and of receives.
-    pub cqs: [u32; 2],
+    pub cqs: [CqIndex; 2],
     /// The number of its shared receive queue; 0 if there is none.
-    pub srq: u32,
+    pub srq: SrqNumber,
     /// Where its events are reported.
     pub events: Arc<EventChannel>,
     /// Keeps the objects that the queue pair uses.
@@ -66,11 +68,11 @@ impl Setup {
             (&slot.max_rd_atomic, 0),
             (&slot.max_dest_rd_atomic, 0),
             (&slot.pd, self.domain),
-            (&slot.send_cq, self.cqs[0]),
-            (&slot.recv_cq, self.cqs[1]),
+            (&slot.send_cq, self.cqs[0].get()),
+            (&slot.recv_cq, self.cqs[1].get()),
             (&slot.send_capacity, self.caps.max_send_wr),
             (&slot.recv_capacity, self.caps.max_recv_wr),
-            (&slot.srq, self.srq),
+            (&slot.srq, self.srq.get()),
         ] {
             sync::store(word, value);
         }
@@ -95,7 +97,7 @@ impl Place {
         let full = CreateError::TableFull { what: Limit::QueuePairs, max: engine.qps.len() };
         let (index, generation) = engine.qps.claim(engine.shm.attachment()).ok_or(full)?;
         let number = identity::number_of(&engine.qps, index, generation);
-        let slot = engine.qp(index);
+        let slot = engine.qp_at(index);
         sends.record(&slot.send_ring, at);
         recvs.record(&slot.recv_ring, recvs_at);
         sync::store(engine.dest(index), 0);
@@ -107,7 +109,7 @@ impl Place {
         identity::enter(slot, number);
         async_event::attach_qp(&setup.events, index);
         let deferred = Some(Deferred { engine, number, _extent: extent, setup });
-        Ok(Self { engine, slot, number, send_ring, recv_ring, deferred })
+        Ok(Self { engine, slot, number, index, send_ring, recv_ring, deferred })
     }
 
     /// Has the service thread look after other processes.
@@ -119,7 +121,7 @@ impl Place {
 
     /// Runs this queue pair, and those connected to it, after a change of its state.
     pub fn tell(&self) {
-        send_queue::run(self.engine, self.number);
+        send_queue::run(self.engine, self.index);
         send_queue::reschedule_peers_of(self.engine, self.number);
     }
 
@@ -134,7 +136,7 @@ impl Place {
 
     /// Flushes the sends of a queue pair in SQE, which takes no others.
     pub fn flush_sends(&self) {
-        let ownership = &self.engine.own(self.number).ownership;
+        let ownership = &self.engine.own(self.index).ownership;
         ownership.seize();
         flush::sends(self.engine, self.slot, self.number, &self.send_ring);
         ownership.abandon();
@@ -153,7 +155,7 @@ impl Place {
         } else {
             let _in_reset = identity::change(self.slot, identity::read(self.slot), QpState::Err);
         }
-        self.engine.own(self.number).ownership.abandon();
+        self.engine.own(self.index).ownership.abandon();
         self.tell();
         halted
     }
@@ -162,11 +164,11 @@ impl Place {
     /// request.
     fn halt(&self) -> Result<(), Stuck> {
         identity::enter(self.slot, self.number);
-        self.engine.own(self.number).ownership.seize();
+        self.engine.own(self.index).ownership.seize();
         begun::abandon(self.engine, self.number);
         self.engine.memory.windows().release(self.engine.memory, self.number);
         self.outwait_peer()?;
-        shared_receives::outwait(self.engine, sync::load(&self.slot.srq), self.number)
+        shared_receives::outwait(self.engine, self.slot.srq(), self.number)
     }
 }
 
@@ -174,9 +176,9 @@ impl Place {
 /// old ones stay meaningless.
 fn empty(engine: &'static Engine, slot: &QpSlot) {
     // No producer is in the middle of a completion of its receives any more.
-    complete::outwait_push(engine, sync::load(&slot.recv_cq));
+    complete::outwait_push(engine, slot.recv_cq());
     slot.recv.empty();
-    let posted = sync::load(&slot.send.posted);
+    let posted = slot.send.posted().get();
     sync::store(&slot.send.done, posted);
     sync::raise_from(&slot.retired.0, |retired| (retired != posted).then_some(posted));
 }
@@ -184,7 +186,7 @@ fn empty(engine: &'static Engine, slot: &QpSlot) {
 impl Deferred {
     /// Whether a message for it may be in flight.
     fn are_in_use(&self) -> bool {
-        in_flight::is_open_for(self.engine, self.engine.qps.index(self.number))
+        in_flight::is_open_for(self.engine, self.engine.index(self.number))
             || shared_receives::is_taken_for(self.engine, self.setup.srq, self.number) != Ok(false)
     }
 
@@ -212,9 +214,9 @@ impl Drop for Place {
         };
         let halted = self.halt();
         // Before it loses its number, which an event that is being read names.
-        async_event::detach_qp(&deferred.setup.events, self.number);
+        async_event::detach_qp(&deferred.setup.events, self.index);
         identity::vacate(self.slot);
-        self.engine.own(self.number).ownership.abandon();
+        self.engine.own(self.index).ownership.abandon();
         match halted {
             Ok(()) => deferred.end(),
             Err(Stuck) => self.engine.deferred().push(deferred),

@@ -4,15 +4,15 @@
 
 use super::Engine;
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::QpIndex;
 use crate::protocol::requests::Requests;
 use crate::shm::table::Entry;
 
-/// Has the queue pair with this number run by its process: soon, but not by this call.
+/// Has the queue pair at an index run by its process: soon, but not by this call.
 #[cold]
-pub fn leave(engine: &'static Engine, number: u32) {
-    let qps = &engine.qps;
-    let Some(attachment) = qps.at(number).life().attachment() else { return };
-    requests(engine).leave(qps.index(number));
+pub fn leave(engine: &'static Engine, index: QpIndex) {
+    let Some(attachment) = engine.qp_at(index).life().attachment() else { return };
+    requests(engine).leave(index.get());
     if attachment == engine.shm.attachment() {
         engine.noted.set();
     } else {
@@ -27,9 +27,9 @@ const fn requests(engine: &'static Engine) -> Requests<'static> {
 /// Has every queue pair run by its process, except those of the process with table entry `dead`.
 #[cold]
 pub fn leave_all(engine: &'static Engine, dead: AttachmentId) {
-    for (index, slot) in (0..).zip(engine.qps.all()) {
+    for (index, slot) in engine.qps.all() {
         if slot.life().attachment().is_some_and(|attachment| attachment != dead) {
-            requests(engine).leave(index);
+            requests(engine).leave(index.get());
         }
     }
     // In this process, too, no other thread need look on its own.
@@ -45,15 +45,16 @@ pub fn any(engine: &'static Engine) -> bool {
 
 /// Takes the requests for queue pairs of this process; calls `each` with the index of each.
 #[cold]
-pub fn take(engine: &'static Engine, mut each: impl FnMut(u32)) {
-    let qps = &engine.qps;
+pub fn take(engine: &'static Engine, mut each: impl FnMut(QpIndex)) {
     let mine = |index| {
-        qps.at(index)
+        engine
+            .qp_at(QpIndex::new(index))
             .life()
             .attachment()
             .is_none_or(|attachment| attachment == engine.shm.attachment())
     };
     requests(engine).take(mine, |index| {
+        let index = QpIndex::new(index);
         // Its entry may be another process' by now, and the request meant for that one.
         if engine.is_mine(index) {
             each(index);

@@ -1,32 +1,33 @@
 //! Queue pairs to run once the send queue that a thread owns has been given back.
 
 use super::{Engine, remote_requests};
+use crate::protocol::number::QpIndex;
 
-/// A few queue pairs of this process, by number.
+/// A few queue pairs of this process, by index.
 #[derive(Debug, Default)]
 pub struct Rescheduled {
-    list: [u32; 4],
+    list: [QpIndex; 4],
     len: usize,
 }
 
 impl Rescheduled {
-    /// Adds one, by its number. For one of another process, or where the list is full, a remote request is left.
-    pub fn add(&mut self, engine: &'static Engine, number: u32) {
-        if self.list[..self.len].contains(&number) {
+    /// Adds one, by its index. For one of another process, or where the list is full, a remote request is left.
+    pub fn add(&mut self, engine: &'static Engine, qp: QpIndex) {
+        if self.list[..self.len].contains(&qp) {
             return;
         }
         match self.list.get_mut(self.len) {
-            Some(place) if engine.is_mine(number) => {
-                *place = number;
+            Some(place) if engine.is_mine(qp) => {
+                *place = qp;
                 self.len += 1;
             }
-            _ => remote_requests::leave(engine, number),
+            _ => remote_requests::leave(engine, qp),
         }
     }
 
     /// Takes one.
     #[inline]
-    pub fn pop(&mut self) -> Option<u32> {
+    pub fn pop(&mut self) -> Option<QpIndex> {
         self.len = self.len.checked_sub(1)?;
         Some(self.list[self.len])
     }

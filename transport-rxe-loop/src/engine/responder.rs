@@ -16,6 +16,7 @@ use crate::error::Stuck;
 use crate::memory::copier;
 use crate::memory::region::Whose;
 use crate::protocol::lock::Owner;
+use crate::protocol::number::{QpNumber, SrqNumber};
 use crate::protocol::pool::Taken;
 use crate::protocol::receives::Ahead;
 use crate::protocol::state::QpState;
@@ -29,9 +30,9 @@ use crate::sync::{self, AtomicU32, AtomicU64};
 pub struct Responder {
     engine: &'static Engine,
     slot: &'static QpSlot,
-    number: u32,
+    number: QpNumber,
     /// The number of the requester.
-    from: u32,
+    from: QpNumber,
     /// The type that both must have.
     kind: QpType,
 }
@@ -61,12 +62,12 @@ pub struct Receive {
 impl Responder {
     /// The responder with this number, for the requester `from`, which is of this type.
     #[inline]
-    pub fn new(engine: &'static Engine, number: u32, from: u32, kind: QpType) -> Self {
+    pub fn new(engine: &'static Engine, number: QpNumber, from: QpNumber, kind: QpType) -> Self {
         Self { engine, slot: engine.qp(number), number, from, kind }
     }
 
     /// Its number.
-    pub const fn number(&self) -> u32 {
+    pub const fn number(&self) -> QpNumber {
         self.number
     }
 
@@ -104,13 +105,11 @@ impl Responder {
         let now = identity::read(self.slot);
         match now.state {
             // No queue pair has number 0, but a free entry has.
-            _ if now.number != self.number || now.number == 0 => Err(self.gone()),
+            _ if now.number != self.number || now.number == QpNumber::NONE => Err(self.gone()),
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
             // Datagrams are accepted from all queue pairs.
             _ if self.kind == QpType::Ud => Ok(()),
-            _ if sync::load(self.engine.dest(self.number)) != self.from => {
-                Err(Unavailable::NotReady)
-            }
+            _ if self.engine.peer_of(self.number) != self.from => Err(Unavailable::NotReady),
             _ => Ok(()),
         }
     }
@@ -133,7 +132,7 @@ impl Responder {
     /// # Errors
     /// The holder of the lock is alive and suspended.
     pub fn take_receives(&self) -> Result<Guard<'static>, Stuck> {
-        let stuck = &self.engine.own(self.number).stuck;
+        let stuck = &self.engine.own(self.engine.index(self.number)).stuck;
         let (holder, known) = (self.slot.taking.holder(), sync::load(stuck));
         if known != 0 {
             if holder
@@ -158,8 +157,8 @@ impl Responder {
     #[inline]
     pub fn receive(&self, ahead: &[AtomicU64; 2], nth: u64) -> Result<Receive, Unavailable> {
         self.listens()?;
-        let srq = sync::load(&self.slot.srq);
-        if srq != 0 {
+        let srq = self.slot.srq();
+        if srq != SrqNumber::NONE {
             return self.shared_receive(srq);
         }
         if self.kind == QpType::Ud {
@@ -167,7 +166,7 @@ impl Responder {
         }
         let (recv, capacity) = (&self.slot.recv, sync::load(&self.slot.recv_capacity));
         let mut known = Ahead::from_words(ahead.each_ref().map(sync::load));
-        let position = recv.completed().wrapping_add(nth);
+        let position = recv.completed().plus(nth);
         let is_there = match self.kind {
             QpType::Rc => recv.has_or_starve(position, &mut known, self.number, capacity),
             // No requester waits for one.
@@ -178,13 +177,13 @@ impl Responder {
             return Err(Unavailable::NoReceive);
         }
         let ring = Ring::of(self.engine.shm, &self.slot.recv_ring).ok_or(Unavailable::Gone)?;
-        let (tag, request) = (tag::of_recv(position.wrapping_add(1)), ring.read_recv(position));
+        let (tag, request) = (tag::of_recv(position.next()), ring.read_recv(position));
         Ok(Receive { tag, taken: None, domain: self.domain(), request })
     }
 
     /// The next receive of its shared receive queue.
     #[inline(never)]
-    fn shared_receive(&self, srq: u32) -> Result<Receive, Unavailable> {
+    fn shared_receive(&self, srq: SrqNumber) -> Result<Receive, Unavailable> {
         let may = || self.listens().and_then(|()| self.has_nothing_abandoned());
         let (taken, request) = shared_receives::take(self.engine, srq, self.number, may)?;
         let domain = Whose::local(sync::load(&self.engine.srq(srq).pd));
@@ -206,7 +205,7 @@ impl Responder {
     /// Gives a receive back that was not used.
     pub fn give_back(&self, receive: &Receive) {
         if let Some(taken) = &receive.taken {
-            shared_receives::give_back(self.engine, sync::load(&self.slot.srq), taken);
+            shared_receives::give_back(self.engine, self.slot.srq(), taken);
         }
     }
 
@@ -216,14 +215,14 @@ impl Responder {
         if let Some(ring) = Ring::of(self.engine.shm, &self.slot.recv_ring) {
             ring.expect(self.slot.recv.completed());
         }
-        let cq = sync::load(&self.slot.recv_cq);
+        let cq = self.slot.recv_cq();
         push::expect_push(self.engine.completions, cq, sync::load(landing));
     }
 
     /// Where its next completion will probably be written.
     #[inline]
     pub fn landing(&self) -> u32 {
-        push::landing(self.engine.completions, sync::load(&self.slot.recv_cq))
+        push::landing(self.engine.completions, self.slot.recv_cq())
     }
 
     /// The completion of a receive that has succeeded.
@@ -269,7 +268,7 @@ impl Responder {
     /// Pushes completions of receives, in order.
     #[inline]
     pub fn push(&self, entries: &[Entry]) {
-        complete::push(self.engine, sync::load(&self.slot.recv_cq), entries);
+        complete::push(self.engine, self.slot.recv_cq(), entries);
     }
 }
 

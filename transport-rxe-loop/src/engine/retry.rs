@@ -36,6 +36,7 @@ use cq_core::wc::WcStatus;
 
 use super::Engine;
 use super::entry::QpSlot;
+use crate::protocol::number::{Position, QpNumber};
 use crate::sync;
 
 /// What a request waits for.
@@ -66,11 +67,11 @@ impl WaitsFor {
     }
 
     /// How long a request of this queue pair waits; `None` is without a limit.
-    fn patience(self, engine: &'static Engine, number: u32) -> Option<Duration> {
+    fn patience(self, engine: &'static Engine, number: QpNumber) -> Option<Duration> {
         let slot = engine.qp(number);
         match self {
             Self::Receive => {
-                let peer = engine.qp(sync::load(engine.dest(number)));
+                let peer = engine.qp(engine.peer_of(number));
                 for_receive(sync::load(&slot.rnr_retry), sync::load(&peer.min_rnr_timer))
             }
             Self::Answer | Self::Nobody => {
@@ -97,14 +98,19 @@ const FOREVER: u64 = u64::MAX;
 const LAST_TRY: u64 = 0;
 
 /// Whether the next request, at `position`, was begun, and had to wait.
-pub fn has_begun(slot: &QpSlot, position: u64) -> bool {
-    sync::load(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position
+pub fn has_begun(slot: &QpSlot, position: Position) -> bool {
+    sync::load(&slot.send.waits_for) != 0 && sync::load(&slot.send.waits_at) == position.get()
 }
 
 /// Judges the request at `position` of the queue pair with this number, which was tried just now. Called
 /// by the owner of the send queue.
 #[cold]
-pub fn judge(engine: &'static Engine, number: u32, position: u64, waits_for: WaitsFor) -> Verdict {
+pub fn judge(
+    engine: &'static Engine,
+    number: QpNumber,
+    position: Position,
+    waits_for: WaitsFor,
+) -> Verdict {
     let (slot, alarms) = (engine.qp(number), &engine.alarms);
     let has_waited =
         has_begun(slot, position) && sync::load(&slot.send.waits_for) == waits_for.to_word();
@@ -126,11 +132,11 @@ pub fn judge(engine: &'static Engine, number: u32, position: u64, waits_for: Wai
     }
     if !has_waited {
         sync::store(&slot.send.waits_for, waits_for.to_word());
-        sync::store(&slot.send.waits_at, position);
+        sync::store(&slot.send.waits_at, position.get());
         sync::store(&slot.send.deadline, until);
     }
     // Each time: the alarm that was set may have come early, for something else.
-    if until != FOREVER && alarms.wake_at(engine.qps.index(number), until).is_err() {
+    if until != FOREVER && alarms.wake_at(engine.index(number), until).is_err() {
         return Verdict::Fail(WcStatus::GENERAL_ERR);
     }
     Verdict::Wait

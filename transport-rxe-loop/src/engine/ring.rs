@@ -25,6 +25,7 @@ pub use self::wire::WireOp;
 use super::entry::RingWords;
 use super::ud_address::UdAddress;
 use crate::memory::sge::MAX_SGE;
+use crate::protocol::number::Position;
 use crate::shm::Shm;
 use crate::shm::mapping;
 use crate::sync::{self, AtomicU64};
@@ -115,20 +116,20 @@ impl Ring {
     /// Whether there are requests from position `next` up to `end`. More than the ring holds are none: the positions
     /// were corrupted by another process.
     #[inline]
-    pub const fn has_any(&self, next: u64, end: u64) -> bool {
-        next != end && end.wrapping_sub(next) <= self.mask + 1
+    pub const fn has_any(&self, next: Position, end: Position) -> bool {
+        next.get() != end.get() && end.since(next) <= self.mask + 1
     }
 
     /// The words of the request at a position.
     #[inline]
-    fn at(&self, position: u64) -> &'static [AtomicU64] {
-        let first = (position & self.mask) as usize * self.stride;
+    fn at(&self, position: Position) -> &'static [AtomicU64] {
+        let first = (position.get() & self.mask) as usize * self.stride;
         &self.words[first..first + self.stride]
     }
 
     /// Prefetches the request at a position, which another core wrote.
     #[inline]
-    pub fn expect(&self, position: u64) {
+    pub fn expect(&self, position: Position) {
         self.at(position).first().into_iter().for_each(mapping::expect_read);
     }
 
@@ -136,7 +137,7 @@ impl Ring {
     #[inline]
     pub fn write_send(
         &self,
-        position: u64,
+        position: Position,
         wr: &SendWr<'_>,
         (op, data): (WireOp, Data<'_>),
         signal_all: bool,
@@ -164,7 +165,7 @@ impl Ring {
 
     /// Reads the send request at a position.
     #[inline]
-    pub fn read_send(&self, position: u64) -> SendRequest {
+    pub fn read_send(&self, position: Position) -> SendRequest {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
         let word = sync::load(&header[1]);
         let count = (word >> COUNT_SHIFT) as usize;
@@ -183,7 +184,7 @@ impl Ring {
     }
 
     /// Reads the UD address of the SEND at a position.
-    pub fn read_way(&self, position: u64) -> UdAddress {
+    pub fn read_way(&self, position: Position) -> UdAddress {
         let (header, body) = self.at(position).split_at(SEND_HEADER);
         let has_label = sync::load(&header[1]) & HAS_OPERANDS != 0;
         let operands = if has_label { read_operands(body).0 } else { None };
@@ -194,7 +195,7 @@ impl Ring {
 
     /// Writes a receive request, whose SGEs fit.
     #[inline]
-    pub fn write_recv(&self, position: u64, wr: &RecvWr<'_>) {
+    pub fn write_recv(&self, position: Position, wr: &RecvWr<'_>) {
         let (header, body) = self.at(position).split_at(RECV_HEADER);
         sync::store(&header[0], wr.wr_id);
         sync::store(&header[1], write_sges(body, wr.sges) as u64);
@@ -202,7 +203,7 @@ impl Ring {
 
     /// Reads the receive request at a position.
     #[inline]
-    pub fn read_recv(&self, position: u64) -> RecvRequest {
+    pub fn read_recv(&self, position: Position) -> RecvRequest {
         let (header, body) = self.at(position).split_at(RECV_HEADER);
         let sges = SgeList::read(body, sync::load(&header[1]) as usize);
         RecvRequest { wr_id: sync::load(&header[0]), sges }
@@ -347,16 +348,16 @@ impl SgeList {
 /// Writes requests from position `first` on, up to the first that is refused (Q4); returns the position after the last.
 #[inline]
 pub fn put_all<W>(
-    first: u64,
+    first: Position,
     list: &[W],
-    mut put: impl FnMut(u64, &W) -> Result<(), Refused>,
-) -> (u64, Result<(), PostError>) {
+    mut put: impl FnMut(Position, &W) -> Result<(), Refused>,
+) -> (Position, Result<(), PostError>) {
     let mut position = first;
     for (posted, wr) in list.iter().enumerate() {
         if let Err(why) = put(position, wr) {
             return (position, Err(PostError { posted, why }));
         }
-        position = position.wrapping_add(1);
+        position = position.next();
     }
     (position, Ok(()))
 }

@@ -13,6 +13,7 @@ use super::retry::{self, Verdict};
 use super::ring::Ring;
 use super::{Engine, events, flush, identity, remote_requests, srq};
 use crate::completion::async_event::QpEvent;
+use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::ownership::Ownership;
 use crate::protocol::state::QpState;
 use crate::shm::lock::Backoff;
@@ -21,7 +22,7 @@ use crate::sync;
 /// Runs a queue pair, and those that this reschedules, until nothing is left to do. If another thread owns its send
 /// queue, that thread does the work.
 #[inline]
-pub fn run(engine: &'static Engine, qp: u32) {
+pub fn run(engine: &'static Engine, qp: QpIndex) {
     let mut rescheduled = Rescheduled::default();
     drive(engine, qp, &mut rescheduled);
     loop {
@@ -36,7 +37,7 @@ pub fn run(engine: &'static Engine, qp: u32) {
 }
 
 /// Reschedules a queue pair: runs it at once if it is of this process, or leaves a remote request.
-pub fn reschedule(engine: &'static Engine, qp: u32) {
+pub fn reschedule(engine: &'static Engine, qp: QpIndex) {
     if engine.is_mine(qp) {
         run(engine, qp);
     } else {
@@ -50,18 +51,14 @@ pub fn reschedule(engine: &'static Engine, qp: u32) {
 ///
 /// The fence pairs with that of [`CopyGuard::open`](crate::memory::copy_guard::CopyGuard::open), between the sender's
 /// connecting and its look at the peer's state: either the sender sees the new state, or this sees the sender.
-pub fn reschedule_peers_of(engine: &'static Engine, number: u32) {
+pub fn reschedule_peers_of(engine: &'static Engine, number: QpNumber) {
     sync::full_fence();
-    for (dest, index) in engine.destinations.iter().zip(0..) {
-        if sync::load(dest) == number {
-            reschedule(engine, index);
-        }
-    }
+    engine.connected_to(number).for_each(|index| reschedule(engine, index));
 }
 
 /// Reschedules the queue pairs that may wait for a receive of the shared receive queue with this number.
 #[cold]
-pub fn reschedule_takers_of(engine: &'static Engine, srq: u32) {
+pub fn reschedule_takers_of(engine: &'static Engine, srq: SrqNumber) {
     srq::each_that_takes_from(engine, srq, |index| reschedule(engine, index));
 }
 
@@ -78,8 +75,8 @@ impl Ownership {
 /// Owns the send queue of a queue pair for as long as there is something to do. If requests keep being posted
 /// meanwhile, it hands the queue pair over to the service thread and returns.
 #[inline]
-fn drive(engine: &'static Engine, qp: u32, rescheduled: &mut Rescheduled) {
-    let (slot, own) = (engine.qp(qp), engine.own(qp));
+fn drive(engine: &'static Engine, qp: QpIndex, rescheduled: &mut Rescheduled) {
+    let (slot, own) = (engine.qp_at(qp), engine.own(qp));
     while own.ownership.enter() {
         // An alarm or a remote request may be stale: the entry may be another process' by now. It stays whose it is
         // while the send queue is owned.
@@ -92,7 +89,7 @@ fn drive(engine: &'static Engine, qp: u32, rescheduled: &mut Rescheduled) {
         }
         // Reschedules since then are served by the service thread, or by a thread that enters before it.
         own.ownership.abandon();
-        if engine.alarms.hand_over(engine.qps.index(qp)).is_ok() {
+        if engine.alarms.hand_over(qp).is_ok() {
             return;
         }
     }
@@ -109,7 +106,7 @@ fn hold(
 ) -> bool {
     /// Requests that a thread carries out beyond those that were posted when it came.
     const LATER: u64 = 256;
-    let limit = sync::load(&slot.send.posted).wrapping_add(LATER);
+    let limit = slot.send.posted().plus(LATER);
     sync::store(&own.unanswered, 0);
     while work(engine, slot, own, rescheduled, limit) {
         if own.ownership.leave() {
@@ -129,14 +126,14 @@ fn work(
     slot: &'static QpSlot,
     own: &OwnQp,
     rescheduled: &mut Rescheduled,
-    limit: u64,
+    limit: Position,
 ) -> bool {
     let faulty = sync::load(&own.faulty) != 0;
     loop {
         let me = identity::read(slot);
         // After the state: an entry that is being set up has no state until its ring is recorded.
         let Some(ring) = Ring::of(engine.shm, &slot.send_ring) else { return true };
-        let position = sync::load(&slot.send.done);
+        let position = slot.send.done();
         match me.state {
             QpState::Rts => {}
             // A request that has begun is completed.
@@ -152,14 +149,14 @@ fn work(
             }
             _ => return true,
         }
-        let posted = sync::acquire(&slot.send.posted);
+        let posted = slot.send.see_posted();
         if !ring.has_any(position, posted) {
             return true;
         }
         if position == limit {
             return false;
         }
-        let mut left = posted.wrapping_sub(position).min(limit.wrapping_sub(position));
+        let mut left = posted.since(position).min(limit.since(position));
         if me.state == QpState::Sqd || faulty {
             left = 1;
         }
@@ -199,7 +196,7 @@ fn is_stuck(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool 
 /// In SQD, with everything that was begun completed: reports SQ_DRAINED once, if that was asked for. There is nothing
 /// else to do: true.
 #[cold]
-fn drained(engine: &'static Engine, slot: &QpSlot, number: u32) -> bool {
+fn drained(engine: &'static Engine, slot: &QpSlot, number: QpNumber) -> bool {
     if sync::swap_if(&slot.send.report_drained, 1, 0).is_ok() {
         events::report_qp(engine, number, QpEvent::Drained);
     }

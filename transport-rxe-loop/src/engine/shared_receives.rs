@@ -4,6 +4,7 @@
 //! Nothing here is called under the lock of a completion queue, and no other lock is taken under a pool's.
 
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::{Position, QpNumber, SrqNumber};
 use std::time::{Duration, Instant};
 
 use super::entry::SrqSlot;
@@ -17,7 +18,6 @@ use crate::protocol::steps::{self, Step};
 use crate::protocol::window::Shut;
 use crate::shm::lock::{Backoff, Patience};
 use crate::shm::table::Entry;
-use crate::sync;
 
 /// Why a responder accepts no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub enum Unavailable {
 /// without the lock](crate::protocol::pool::Queue::leave) meanwhile.
 pub fn take(
     engine: &'static Engine,
-    srq: u32,
-    target: u32,
+    srq: SrqNumber,
+    target: QpNumber,
     may: impl Fn() -> Result<(), Unavailable>,
 ) -> Result<(Taken, RecvRequest), Unavailable> {
     let lock = engine.srq(srq).pool.lock();
@@ -60,11 +60,11 @@ pub fn take(
         give_back(engine, srq, &taken);
         return Err(why);
     }
-    Ok((taken, ring.read_recv(taken.slot().into())))
+    Ok((taken, ring.read_recv(Position::new(taken.slot().into()))))
 }
 
 #[cold]
-fn tell_limit(engine: &'static Engine, srq: u32, debtor: AttachmentId) {
+fn tell_limit(engine: &'static Engine, srq: SrqNumber, debtor: AttachmentId) {
     events::report_limit(engine, srq);
     // If this process dies before this, a survivor reports the limit again.
     engine.srq(srq).pool.told(debtor);
@@ -72,7 +72,7 @@ fn tell_limit(engine: &'static Engine, srq: u32, debtor: AttachmentId) {
 
 /// Gives back a receive that was taken and not used.
 #[cold]
-pub fn give_back(engine: &'static Engine, srq: u32, taken: &Taken) {
+pub fn give_back(engine: &'static Engine, srq: SrqNumber, taken: &Taken) {
     let Some((slot, queue)) = numbered(engine, srq) else { return };
     let is_to_be_told = match engine.memory.lock(slot.pool.lock(), || {}) {
         Ok(_guard) => queue.give_back(taken) == Some(true),
@@ -91,7 +91,11 @@ pub fn give_back(engine: &'static Engine, srq: u32, taken: &Taken) {
 ///
 /// # Errors
 /// The lock is held by a thread that may be taking a receive for another queue pair; it would not reschedule this one.
-pub fn is_taken_for(engine: &'static Engine, srq: u32, target: u32) -> Result<bool, Stuck> {
+pub fn is_taken_for(
+    engine: &'static Engine,
+    srq: SrqNumber,
+    target: QpNumber,
+) -> Result<bool, Stuck> {
     let Some((slot, queue)) = numbered(engine, srq) else { return Ok(false) };
     // Takers that came before the change of state have marked their receives by now.
     outwait_takers(engine, slot)?;
@@ -118,7 +122,7 @@ fn outwait_takers(engine: &'static Engine, slot: &SrqSlot) -> Result<(), Stuck> 
 ///
 /// # Errors
 /// A process that has taken one is alive and suspended.
-pub fn outwait(engine: &'static Engine, srq: u32, target: u32) -> Result<(), Stuck> {
+pub fn outwait(engine: &'static Engine, srq: SrqNumber, target: QpNumber) -> Result<(), Stuck> {
     let Some((slot, queue)) = numbered(engine, srq) else { return Ok(()) };
     drop(engine.memory.lock(slot.pool.lock(), || {})?);
     let mut patience = Patience::default();
@@ -147,7 +151,7 @@ fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Re
         return Ok(());
     }
     // If its completion is published, this settles it.
-    let cq = sync::load(&engine.qp(taken.target()).recv_cq);
+    let cq = engine.qp(taken.target()).recv_cq();
     if !complete::outwait_push(engine, cq) {
         return Err(Stuck);
     }
@@ -155,7 +159,7 @@ fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Re
     if let Some(owner) = slot.life().attachment() {
         copier::give_up_for_the_dead(engine.memory, owner);
     }
-    give_back(engine, sync::load(&slot.number), taken);
+    give_back(engine, slot.number(), taken);
     steps::done(Step::Swept);
     Ok(())
 }
@@ -164,7 +168,7 @@ fn reclaim(engine: &'static Engine, slot: &'static SrqSlot, taken: &Taken) -> Re
 /// while other processes use its shared receive queues, or where a lock can't be had.
 pub fn sweep(engine: &'static Engine, dead: AttachmentId) -> bool {
     let mut is_quiet = true;
-    for slot in engine.srqs.all() {
+    for (_, slot) in engine.srqs.all() {
         let Some(owner) = slot.life().attachment() else { continue };
         let Some(queue) = queue(engine, slot) else { continue };
         if engine.shm.is_alive(dead) {
@@ -181,7 +185,7 @@ pub fn sweep(engine: &'static Engine, dead: AttachmentId) -> bool {
             is_quiet &= reclaim(engine, slot, &taken).is_ok();
         }
         if queue.find_left() {
-            each_that_takes_from(engine, sync::load(&slot.number), |index| {
+            each_that_takes_from(engine, slot.number(), |index| {
                 remote_requests::leave(engine, index);
             });
         }
@@ -197,7 +201,7 @@ pub fn sweep(engine: &'static Engine, dead: AttachmentId) -> bool {
 fn pays(engine: &'static Engine, slot: &SrqSlot, dead: AttachmentId) -> bool {
     let Ok(_guard) = engine.memory.lock(slot.pool.lock(), || {}) else { return false };
     if slot.pool.owes() == Some(dead) {
-        tell_limit(engine, sync::load(&slot.number), dead);
+        tell_limit(engine, slot.number(), dead);
     }
     true
 }

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::entry::SrqSlot;
+use crate::protocol::number::{QpIndex, QpNumber, SrqNumber};
 use crate::protocol::pool::Queue;
 use crate::sync::{self, AtomicU32, AtomicU64};
 
@@ -34,18 +35,25 @@ pub fn at(
 }
 
 /// The pool of the shared receive queue with this number, if it is there.
-pub fn numbered(engine: &'static Engine, srq: u32) -> Option<(&'static SrqSlot, Queue<'static>)> {
+pub fn numbered(
+    engine: &'static Engine,
+    srq: SrqNumber,
+) -> Option<(&'static SrqSlot, Queue<'static>)> {
     let slot = engine.srq(srq);
-    let is_there = srq != 0 && sync::acquire(&slot.number) == srq;
+    let is_there = srq != SrqNumber::NONE && slot.number() == srq;
     is_there.then(|| queue(engine, slot)).flatten().map(|queue| (slot, queue))
 }
 
 /// Those that are connected to a queue pair of this shared receive queue, by their indices.
-pub fn each_that_takes_from(engine: &'static Engine, srq: u32, mut each: impl FnMut(u32)) {
+pub fn each_that_takes_from(
+    engine: &'static Engine,
+    srq: SrqNumber,
+    mut each: impl FnMut(QpIndex),
+) {
     sync::read_fence();
-    for (dest, index) in engine.destinations.iter().zip(0..) {
-        let number = sync::load(dest);
-        if number != 0 && sync::load(&engine.qp(number).srq) == srq {
+    for (index, dest) in engine.qps.indices().zip(engine.destinations) {
+        let number = QpNumber::new(sync::load(dest));
+        if number != QpNumber::NONE && engine.qp(number).srq() == srq {
             each(index);
         }
     }
@@ -53,8 +61,8 @@ pub fn each_that_takes_from(engine: &'static Engine, srq: u32, mut each: impl Fn
 
 /// A completion of queue pair `qp` with this tag is published: its receive has completed. The queue pair may
 /// have lost its number since, but not its entry.
-pub fn settle(engine: &'static Engine, qp: u32, tag: u32) {
-    let srq = sync::load(&engine.qp(qp).srq);
+pub fn settle(engine: &'static Engine, qp: QpNumber, tag: u32) {
+    let srq = engine.qp(qp).srq();
     if let Some((_, queue)) = numbered(engine, srq) {
         queue.settle(tag, qp);
     }

@@ -1,11 +1,12 @@
 //! The address of a datagram, as it lies in the send queue.
 
+use crate::protocol::number::QpNumber;
 use cq_core::setup::GlobalRoute;
 
 /// The destination of a datagram. No field is trusted to be in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdAddress {
-    pub qp_num: u32,
+    pub qp_num: QpNumber,
     pub qkey: u32,
     pub sl: u8,
     /// What the global route says, if there is one.
@@ -24,7 +25,7 @@ const HAS_ROUTE: u8 = 0x80;
 
 impl UdAddress {
     /// To a queue pair, by this service level and global route.
-    pub fn new(sl: u8, route: Option<GlobalRoute>, qp_num: u32, qkey: u32) -> Self {
+    pub fn new(sl: u8, route: Option<GlobalRoute>, qp_num: QpNumber, qkey: u32) -> Self {
         let route = route.map(|route| Route {
             hop_limit: route.hop_limit,
             traffic_class: route.traffic_class,
@@ -43,7 +44,7 @@ impl UdAddress {
             }
             None => [sl, 0, 0, 0],
         };
-        [u64::from(qkey) << 32 | u64::from(qp_num), u32::from_ne_bytes(how).into()]
+        [u64::from(qkey) << 32 | u64::from(qp_num.get()), u32::from_ne_bytes(how).into()]
     }
 
     /// The flow label, seldom given.
@@ -56,7 +57,12 @@ impl UdAddress {
         let [first, hop_limit, traffic_class, _] = (how as u32).to_ne_bytes();
         let has_route = first & HAS_ROUTE != 0;
         let route = has_route.then_some(Route { hop_limit, traffic_class, flow_label });
-        Self { qp_num: to as u32, qkey: (to >> 32) as u32, sl: first & !HAS_ROUTE, route }
+        Self {
+            qp_num: QpNumber::new(to as u32),
+            qkey: (to >> 32) as u32,
+            sl: first & !HAS_ROUTE,
+            route,
+        }
     }
 }
 

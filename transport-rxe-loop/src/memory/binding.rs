@@ -21,6 +21,7 @@
 
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::{QpNumber, RegionIndex};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -68,7 +69,7 @@ impl Window {
         sync::acquire(&memory.mr(self.key.index()).key) == self.key.get()
     }
 
-    fn is_bound_to(&self, memory: &'static Memory, qp: u32) -> bool {
+    fn is_bound_to(&self, memory: &'static Memory, qp: QpNumber) -> bool {
         matches!(self.state(memory), State::To(bound) if bound.qp == qp)
     }
 
@@ -96,7 +97,7 @@ fn is_alive(memory: &'static Memory, bound: &Bound) -> bool {
 }
 
 /// Clears both entries of a region or a window.
-fn erase(memory: &'static Memory, index: u32) {
+fn erase(memory: &'static Memory, index: RegionIndex) {
     RegionEntry::erase(memory.own(index));
     RegionEntry::erase(memory.mr(index));
 }
@@ -104,26 +105,26 @@ fn erase(memory: &'static Memory, index: u32) {
 /// All windows of this process, by their indices. Owners of send queues take the lock, too; it is never held during a
 /// wait.
 #[derive(Debug, Default)]
-pub struct Bindings(Mutex<BTreeMap<u32, Window>>);
+pub struct Bindings(Mutex<BTreeMap<RegionIndex, Window>>);
 
 impl Bindings {
     /// Adds a window that is not bound.
-    pub fn add(&self, index: u32, generation: u32, key: Key, domain: u32) {
+    pub fn add(&self, index: RegionIndex, generation: u32, key: Key, domain: u32) {
         self.lock().insert(index, Window { key, domain, generation, state: State::Free });
     }
 
     /// Removes a window. The caller invalidates its key.
-    pub fn remove(&self, index: u32) {
+    pub fn remove(&self, index: RegionIndex) {
         self.lock().remove(&index);
     }
 
     /// The current or last key of the window at an index.
-    pub fn key(&self, index: u32) -> Option<Key> {
+    pub fn key(&self, index: RegionIndex) -> Option<Key> {
         self.lock().get(&index).map(|window| window.key)
     }
 
     /// Whether a window is bound to the queue pair with this number.
-    pub fn any_of(&self, memory: &'static Memory, qp: u32) -> bool {
+    pub fn any_of(&self, memory: &'static Memory, qp: QpNumber) -> bool {
         self.lock().values().any(|window| window.is_bound_to(memory, qp))
     }
 
@@ -134,7 +135,7 @@ impl Bindings {
     }
 
     /// Invalidates the keys of all windows that are bound to a queue pair, whose send queue is owned.
-    pub fn release(&self, memory: &'static Memory, qp: u32) {
+    pub fn release(&self, memory: &'static Memory, qp: QpNumber) {
         let mut windows = self.lock();
         let bound = windows.values_mut().filter(|window| window.is_bound_to(memory, qp));
         bound.for_each(|window| window.close(memory, State::Free));
@@ -144,7 +145,7 @@ impl Bindings {
     pub fn bind(
         &self,
         memory: &'static Memory,
-        (qp, domain): (u32, u32),
+        (qp, domain): (QpNumber, u32),
         bind: &WindowBind,
     ) -> bool {
         let (now, next) = (Key::new(bind.window), Key::new(bind.rkey));
@@ -159,7 +160,12 @@ impl Bindings {
 
     /// Begins to invalidate the key of a window that is bound to a queue pair, whose send queue is owned. `None` if
     /// no window bound to it has this key.
-    pub fn begin_invalidate(&self, memory: &'static Memory, qp: u32, rkey: Key) -> Option<Closing> {
+    pub fn begin_invalidate(
+        &self,
+        memory: &'static Memory,
+        qp: QpNumber,
+        rkey: Key,
+    ) -> Option<Closing> {
         let mut windows = self.lock();
         let found = windows.get_mut(&rkey.index());
         let window = found.filter(|window| window.key == rkey && window.is_bound_to(memory, qp))?;
@@ -169,7 +175,7 @@ impl Bindings {
 
     /// Invalidates the key of a window that is bound to a queue pair of this process, on behalf of that one's peer,
     /// whose send queue is owned. False if no window bound to it has this key.
-    pub fn take(&self, memory: &'static Memory, qp: u32, rkey: Key) -> bool {
+    pub fn take(&self, memory: &'static Memory, qp: QpNumber, rkey: Key) -> bool {
         let mut windows = self.lock();
         let found = windows.get_mut(&rkey.index());
         let window = found.filter(|window| window.key == rkey && window.is_bound_to(memory, qp));
@@ -182,7 +188,7 @@ impl Bindings {
         self.lock()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Window>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RegionIndex, Window>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -190,7 +196,7 @@ impl Bindings {
 /// The region entry of a window once it is bound; `None` if it can't be bound so.
 fn entry(
     memory: &'static Memory,
-    (qp, domain): (u32, u32),
+    (qp, domain): (QpNumber, u32),
     bind: &WindowBind,
 ) -> Option<RegionEntry> {
     let &WindowBind { addr, length, access, .. } = bind;
@@ -217,7 +223,7 @@ fn entry(
 #[derive(Debug)]
 #[must_use]
 pub struct Closing {
-    index: u32,
+    index: RegionIndex,
     generation: u32,
 }
 
@@ -237,7 +243,12 @@ impl Closing {
 
 /// Invalidates the key of a window that is bound to a queue pair of another process, with this attachment index.
 /// False if no window bound to it has this key.
-pub fn take_from(memory: &Memory, attachment: Option<AttachmentId>, qp: u32, rkey: Key) -> bool {
+pub fn take_from(
+    memory: &Memory,
+    attachment: Option<AttachmentId>,
+    qp: QpNumber,
+    rkey: Key,
+) -> bool {
     let slot = memory.mr(rkey.index());
     let found = RegionEntry::read_sealed(slot, rkey)
         .filter(|(_, (owner, _), _)| Some(*owner) == attachment);

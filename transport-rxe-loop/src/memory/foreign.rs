@@ -12,6 +12,7 @@
 
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::RegionIndex;
 use std::fmt;
 use std::mem;
 use std::ptr::null_mut;
@@ -54,7 +55,7 @@ impl Record {
 #[derive(Default)]
 struct Known {
     /// The indices that have a record.
-    places: Vec<u32>,
+    places: Vec<RegionIndex>,
     /// Records that were removed. Each was made by `learn`, from a box.
     retired: Retired<AtomicPtr<Record>>,
 }
@@ -85,10 +86,10 @@ impl Foreign {
         let mut known = self.lock();
         let kept = mem::take(&mut known.places).into_iter().filter(|&index| {
             // SAFETY: a record in its slot is retired only under the mutex, which is held.
-            let record = unsafe { sync::acquire(&places[index as usize]).as_ref() };
+            let record = unsafe { sync::acquire(&places[index.get() as usize]).as_ref() };
             let is_current = record.is_some_and(|record| record.is_current(memory));
             if !is_current {
-                known.retire(&places[index as usize], null_mut());
+                known.retire(&places[index.get() as usize], null_mut());
             }
             is_current
         });
@@ -124,7 +125,7 @@ impl Foreign {
         let memory = match (facts.kind, usize::try_from(facts.len)) {
             // A window is accessed through the record of its region.
             (Kind::Fabric, Ok(len)) if facts.bound.is_none() => {
-                files::map(&memory.shm.path().memory(index, generation), len).ok()
+                files::map(&memory.shm.path().memory(index.get(), generation), len).ok()
             }
             _ => None,
         };
@@ -174,7 +175,7 @@ impl Visit {
             .foreign
             .places
             .get_or_init(|| (0..mrs.len()).map(|_| AtomicPtr::new(null_mut())).collect());
-        let place = &places[mrs.index(key.index()) as usize];
+        let place = &places[mrs.index(key.index()).get() as usize];
         // SAFETY: a pointer in a slot is null or a record. After it is removed, it is kept until this visit has
         // ended, which began before and is borrowed.
         let known = unsafe { sync::acquire(place).as_ref() };

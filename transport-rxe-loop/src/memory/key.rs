@@ -1,5 +1,7 @@
 //! Keys of memory regions and memory windows.
 
+use crate::protocol::number::RegionIndex;
+
 /// An lkey or rkey: the index of an entry in the table of regions, above eight bits that tell it from the last keys of that
 /// entry. A peer may send any number; a lookup finds nothing by a wrong one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,8 +19,8 @@ impl Key {
     }
 
     /// The key of the entry at an index, in this generation. Its tag is never 0, nor that of the one before it.
-    pub const fn of(index: u32, generation: u32) -> Self {
-        Self(index << Self::TAG_BITS | (1 + generation % 255))
+    pub const fn of(index: RegionIndex, generation: u32) -> Self {
+        Self(index.get() << Self::TAG_BITS | (1 + generation % 255))
     }
 
     /// Its number, for requests, completions and shared memory.
@@ -29,7 +31,7 @@ impl Key {
 
     /// The index of the entry.
     #[inline]
-    pub const fn index(self) -> u32 {
-        self.0 >> Self::TAG_BITS
+    pub const fn index(self) -> RegionIndex {
+        RegionIndex::new(self.0 >> Self::TAG_BITS)
     }
 }

@@ -38,6 +38,7 @@ use self::region::{MrSlot, RegionEntry};
 use self::stage::Stages;
 use crate::error::Stuck;
 use crate::protocol::lock::{AttachmentId, Lock, Owner};
+use crate::protocol::number::RegionIndex;
 use crate::protocol::steps::{self, Step};
 use crate::shm::Shm;
 use crate::shm::lock::Guard;
@@ -119,14 +120,14 @@ impl Memory {
 
     /// The shared entry of the region at an index. Any index is valid.
     #[inline]
-    pub fn mr(&self, index: u32) -> &'static MrSlot {
+    pub fn mr(&self, index: RegionIndex) -> &'static MrSlot {
         self.mrs.at(index)
     }
 
     /// The private entry of this process' region at an index. Any index is valid.
     #[inline]
-    pub fn own(&self, index: u32) -> &'static MrSlot {
-        &self.own[index as usize & (self.own.len() - 1)]
+    pub fn own(&self, index: RegionIndex) -> &'static MrSlot {
+        &self.own[index.get() as usize & (self.own.len() - 1)]
     }
 
     /// All regions.
@@ -235,7 +236,7 @@ impl Owners for &'static Memory {
         for (index, slot) in self.mrs.all_of(attachment) {
             RegionEntry::erase(slot);
             if let Some((_, generation)) = slot.life().holder() {
-                files::remove(&self.shm.path().memory(index, generation));
+                files::remove(&self.shm.path().memory(index.get(), generation));
             }
             steps::done(Step::Swept);
             slot.life().end(attachment);

@@ -6,13 +6,14 @@ use super::Memory;
 use super::region::RegionEntry;
 use crate::error::RegisterError;
 use crate::memory::key::Key;
+use crate::protocol::number::RegionIndex;
 use crate::shm::table::Entry;
 
 /// An entry in the table of regions. Dropping it frees it.
 #[derive(Debug)]
 pub struct OwnedEntry {
     pub memory: &'static Memory,
-    pub index: u32,
+    pub index: RegionIndex,
     pub generation: u32,
 }
 
@@ -51,7 +52,7 @@ impl OwnedEntry {
 
     /// The path of the region's file, if it has one.
     pub fn path(&self) -> PathBuf {
-        self.memory.shm.path().memory(self.index, self.generation)
+        self.memory.shm.path().memory(self.index.get(), self.generation)
     }
 }
 

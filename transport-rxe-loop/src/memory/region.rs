@@ -6,6 +6,7 @@
 
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::{QpNumber, RegionIndex};
 use cq_core::setup::Access;
 
 use crate::protocol::life::Life;
@@ -35,7 +36,7 @@ pub struct MrSlot {
     pub region: AtomicU32,
 }
 
-entries!(MrSlot);
+entries!(MrSlot: RegionIndex);
 
 /// Where the bytes of a region are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,17 +61,17 @@ impl Kind {
 pub struct Whose {
     pub domain: u32,
     /// The queue pair whose peer uses the key, as an rkey; 0 for the local side, with an lkey.
-    pub target: u32,
+    pub target: QpNumber,
 }
 
 impl Whose {
     /// The process that owns the memory, for its own requests.
     pub const fn local(domain: u32) -> Self {
-        Self { domain, target: 0 }
+        Self { domain, target: QpNumber::NONE }
     }
 
     /// The peer of a queue pair with this number and domain.
-    pub const fn peer_of(target: u32, domain: u32) -> Self {
+    pub const fn peer_of(target: QpNumber, domain: u32) -> Self {
         Self { domain, target }
     }
 }
@@ -79,7 +80,7 @@ impl Whose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// The number of the queue pair, which is not 0.
-    pub qp: u32,
+    pub qp: QpNumber,
     /// The key of the region.
     pub region: Key,
     /// The seal of the region, which differs from that of a later region with the same key.
@@ -94,12 +95,12 @@ impl Bound {
     }
 
     /// The binding fields of a region.
-    const NONE: Self = Self { qp: 0, region: Key::NONE, seal: 0 };
+    const NONE: Self = Self { qp: QpNumber::NONE, region: Key::NONE, seal: 0 };
 
     #[inline]
     fn read(slot: &MrSlot) -> Option<Self> {
-        let qp = sync::load(&slot.qp);
-        (qp != 0).then(|| Self {
+        let qp = QpNumber::new(sync::load(&slot.qp));
+        (qp != QpNumber::NONE).then(|| Self {
             qp,
             region: Key::new(sync::load(&slot.region)),
             seal: sync::load(&slot.region_seal),
@@ -131,7 +132,7 @@ impl RegionEntry {
         sync::store(&slot.pd, self.domain);
         sync::store(&slot.kind, self.kind as u32);
         let Bound { qp, region, seal } = self.bound.unwrap_or(Bound::NONE);
-        sync::store(&slot.qp, qp);
+        sync::store(&slot.qp, qp.get());
         sync::store(&slot.region, region.get());
         sync::store(&slot.region_seal, seal);
         sync::store(&slot.seal, self.seal(holder));
@@ -208,7 +209,7 @@ impl RegionEntry {
             self.base,
             self.len,
             pair(attachment.get().into(), generation),
-            pair(qp, region.get()),
+            pair(qp.get(), region.get()),
             seal,
         ];
         words.into_iter().fold(MIX, |mixed, word| {

@@ -6,6 +6,7 @@
 //! all processes, and are claimed for one part of a message at a time.
 
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::QpNumber;
 use std::fmt;
 
 use cq_core::setup::Access;
@@ -176,7 +177,7 @@ impl Head {
         }
         sync::store(&self.len, len);
         sync::store(&self.domain, request.whose.domain);
-        sync::store(&self.target, request.whose.target);
+        sync::store(&self.target, request.whose.target.get());
         sync::store(&self.needs, request.needs.bits());
         sync::store(&self.code, request.code as u32);
     }
@@ -194,7 +195,7 @@ impl Head {
         };
         let operands = [sync::load(&self.operands[0]), sync::load(&self.operands[1])];
         let needs = Access::from_bits_retain(sync::load(&self.needs));
-        let (domain, target) = (sync::load(&self.domain), sync::load(&self.target));
+        let (domain, target) = (sync::load(&self.domain), QpNumber::new(sync::load(&self.target)));
         let request = Request { code, whose: Whose { domain, target }, needs, operands };
         let mut list = [Sge::default(); MAX_SGE];
         for (sge, words) in list.iter_mut().zip(&self.pieces) {

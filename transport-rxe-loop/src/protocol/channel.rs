@@ -32,6 +32,7 @@
 //! source that was [detached](Events::detach) are not counted.
 //!
 //! ```
+//! use transport_rxe_loop::protocol::number::ChannelIndex;
 //! use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
 //!
 //! struct Nothing;
@@ -40,7 +41,7 @@
 //!     fn empty(&self) {}
 //! }
 //! let (board, nodes) = (Board::default(), [const { EventNode::NEW }; 3]);
-//! let events = Events::new(&board, 7, 3, |source| &nodes[source as usize % 3]);
+//! let events = Events::new(&board, ChannelIndex::new(7), 3, |source| &nodes[source as usize % 3]);
 //! events.attach(1);
 //! let unwritten = events.raise(1, || true).expect("the first: write the descriptor");
 //! events.written(unwritten);
@@ -53,6 +54,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
+use super::number::ChannelIndex;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
@@ -88,8 +90,8 @@ impl EventNode {
     /// # Staleness
     /// The source may be attached or detached at once.
     #[inline]
-    pub fn channel(&self) -> Option<u32> {
-        sync::load(&self.channel).checked_sub(1)
+    pub fn channel(&self) -> Option<ChannelIndex> {
+        sync::load(&self.channel).checked_sub(1).map(ChannelIndex::new)
     }
 
     /// The number of unread events; meaningless for a source without a channel.
@@ -155,14 +157,14 @@ struct Marked {
 #[derive(Debug)]
 pub struct Events<'a, F> {
     board: &'a Board,
-    index: u32,
+    index: ChannelIndex,
     sources: u32,
     node: F,
 }
 
 impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     /// The channel at this index. `sources` is their number; `node` accepts any number.
-    pub const fn new(board: &'a Board, index: u32, sources: u32, node: F) -> Self {
+    pub const fn new(board: &'a Board, index: ChannelIndex, sources: u32, node: F) -> Self {
         Self { board, index, sources, node }
     }
 
@@ -176,7 +178,7 @@ impl<'a, F: Fn(u32) -> &'a EventNode> Events<'a, F> {
     pub fn attach(&self, source: u32) {
         let node = (self.node)(source);
         node.renew();
-        sync::store(&node.channel, self.index + 1);
+        sync::store(&node.channel, self.index.get() + 1);
     }
 
     /// Detaches a source; its unread events are dropped. For the owner of the channel.

@@ -6,19 +6,21 @@
 //! ```
 //! use transport_rxe_loop::QpState;
 //! use transport_rxe_loop::protocol::identity;
+//! use transport_rxe_loop::protocol::number::QpNumber;
 //! use transport_rxe_loop::sync::AtomicU32;
 //!
-//! let word = AtomicU32::new(0);
-//! identity::enter(&word, 0x1001);
+//! let (word, number) = (AtomicU32::new(0), QpNumber::new(0x1001));
+//! identity::enter(&word, number);
 //! let seen = identity::read(&word);
 //! assert!(identity::change(&word, seen, QpState::Init));
-//! assert!(!identity::fail(&word, 0x2001)); // another one
-//! assert!(identity::fail(&word, 0x1001));
+//! assert!(!identity::fail(&word, QpNumber::new(0x2001))); // another one
+//! assert!(identity::fail(&word, number));
 //! assert_eq!(identity::read(&word).state, QpState::Err);
 //! ```
 //!
 //! [`Shut::after_change`]: super::window::Shut::after_change
 
+use super::number::QpNumber;
 use super::state::QpState;
 use super::steps::{self, Step};
 use crate::sync::{self, AtomicU32};
@@ -29,19 +31,19 @@ const STATE_BITS: u32 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The number of the queue pair.
-    pub number: u32,
+    pub number: QpNumber,
     /// Its state.
     pub state: QpState,
 }
 
 impl Identity {
     const fn to_word(self) -> u32 {
-        self.number << STATE_BITS | self.state as u32
+        self.number.get() << STATE_BITS | self.state as u32
     }
 
     const fn from_word(word: u32) -> Self {
         let state = QpState::from_bits(word & ((1 << STATE_BITS) - 1));
-        Self { number: word >> STATE_BITS, state }
+        Self { number: QpNumber::new(word >> STATE_BITS), state }
     }
 }
 
@@ -53,7 +55,7 @@ pub fn read(word: &AtomicU32) -> Identity {
 }
 
 /// Enters a new queue pair, or the same one again, in RESET.
-pub fn enter(word: &AtomicU32, number: u32) {
+pub fn enter(word: &AtomicU32, number: QpNumber) {
     sync::release(word, Identity { number, state: QpState::Reset }.to_word());
     steps::done(Step::Changed);
 }
@@ -66,7 +68,7 @@ pub fn vacate(word: &AtomicU32) {
 
 /// Removes the queue pair with this number, in any state; false if the entry is no longer its own.
 #[must_use]
-pub fn vacate_if(word: &AtomicU32, number: u32) -> bool {
+pub fn vacate_if(word: &AtomicU32, number: QpNumber) -> bool {
     swap_while(word, |seen| (seen.number == number).then_some(0))
 }
 
@@ -94,7 +96,7 @@ fn swap_while(word: &AtomicU32, next: impl Fn(Identity) -> Option<u32>) -> bool 
 }
 
 /// Moves the queue pair with this number to SQE, from RTS or SQD.
-pub fn fail_sends(word: &AtomicU32, number: u32) {
+pub fn fail_sends(word: &AtomicU32, number: QpNumber) {
     swap_while(word, |seen| {
         let can_fail = matches!(seen.state, QpState::Rts | QpState::Sqd);
         let failed = Identity { number, state: QpState::Sqe };
@@ -103,7 +105,7 @@ pub fn fail_sends(word: &AtomicU32, number: u32) {
 }
 
 /// Moves the queue pair with this number to ERR, from any state but RESET and ERR; true if it did.
-pub fn fail(word: &AtomicU32, number: u32) -> bool {
+pub fn fail(word: &AtomicU32, number: QpNumber) -> bool {
     swap_while(word, |seen| {
         let can_fail = !matches!(seen.state, QpState::Reset | QpState::Err);
         let failed = Identity { number, state: QpState::Err };

@@ -46,6 +46,7 @@
 //! | [`visits`] | reading without a lock, and freeing once no reader is left |
 //! | [`window`] | the in-flight marker: copying against state changes and invalidated keys |
 //! | [`identity`], [`state`] | number and state of a queue pair in one word |
+//! | [`number`] | numbers, indices and positions, each of its own type |
 //! | [`life`] | which attachment owns a table entry |
 //! | [`arena`] | memory that passes from one process to another |
 //! | [`stage`] | requests to another process to move bytes itself |
@@ -62,6 +63,7 @@ pub mod life;
 pub mod lock;
 pub mod mode;
 pub mod moderation;
+pub mod number;
 pub mod ownership;
 pub mod pool;
 pub mod receives;

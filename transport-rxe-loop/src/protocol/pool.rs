@@ -33,10 +33,11 @@
 //! use std::array::from_fn;
 //! use std::sync::atomic::{AtomicU32, AtomicU64};
 //! use transport_rxe_loop::protocol::lock::AttachmentId;
+//! use transport_rxe_loop::protocol::number::QpNumber;
 //! use transport_rxe_loop::protocol::pool::{Pool, Queue};
 //!
 //! const ME: AttachmentId = AttachmentId::new(7);
-//! const QP: u32 = 0x1001;
+//! const QP: QpNumber = QpNumber::new(0x1001);
 //! let (pool, states, order) = (Pool::default(), from_fn(|_| AtomicU64::new(0)), from_fn(|_| AtomicU32::new(0)));
 //! let queue = Queue::new(&pool, &states as &[_; 3], &order as &[_; 4]).unwrap();
 //!
@@ -44,7 +45,7 @@
 //! assert!(queue.take_or_starve(ME, QP).is_none());
 //! let slot = queue.find_free(0).unwrap(); // and writes the request there
 //! queue.put(slot, queue.posted());
-//! assert!(queue.post(queue.posted() + 1)); // those who wait are to be run
+//! assert!(queue.post(queue.posted().next())); // those who wait are to be run
 //!
 //! let taken = queue.take_or_starve(ME, QP).unwrap();
 //! assert_eq!(taken.slot(), slot);
@@ -54,6 +55,7 @@
 //! ```
 
 use super::lock::Lock;
+use super::number::{Position, QpNumber};
 use super::steps::{self, Step};
 use super::tag;
 use crate::protocol::lock::AttachmentId;
@@ -180,8 +182,8 @@ impl Taken {
 
     /// The number of the queue pair that it was taken for.
     #[must_use]
-    pub const fn target(&self) -> u32 {
-        (self.word >> TARGET_AT) as u32 & TARGET
+    pub const fn target(&self) -> QpNumber {
+        QpNumber::new((self.word >> TARGET_AT) as u32 & TARGET)
     }
 
     /// The tag of its completion.
@@ -242,8 +244,8 @@ impl<'a> Queue<'a> {
         self.len() == 0
     }
 
-    fn cell(&self, position: u64) -> &'a AtomicU32 {
-        &self.order[(position & (self.order.len() as u64 - 1)) as usize]
+    fn cell(&self, position: Position) -> &'a AtomicU32 {
+        &self.order[(position.get() & (self.order.len() as u64 - 1)) as usize]
     }
 }
 
@@ -252,8 +254,8 @@ impl Queue<'_> {
     /// Where the next receive will be put in the order. Only the owner writes it.
     #[inline]
     #[must_use]
-    pub fn posted(&self) -> u64 {
-        sync::load(&self.pool.owner.posted)
+    pub fn posted(&self) -> Position {
+        Position::new(sync::load(&self.pool.owner.posted))
     }
 
     /// A free slot, searched from `first` on. What was in it has been read.
@@ -270,7 +272,7 @@ impl Queue<'_> {
 
     /// Marks a free slot, into which a receive was written, as Posted at this position.
     #[inline]
-    pub fn put(&self, slot: u32, position: u64) {
+    pub fn put(&self, slot: u32, position: Position) {
         let Some(word) = self.slots.get(slot as usize) else { return };
         sync::store(word, in_generation(generation(sync::load(word)), POSTED));
         sync::store(self.cell(position), slot);
@@ -279,8 +281,8 @@ impl Queue<'_> {
     /// Makes the receives up to `end` available; true if all waiting senders are to be run.
     #[inline]
     #[must_use]
-    pub fn post(&self, end: u64) -> bool {
-        sync::store_fenced(&self.pool.owner.posted, end, Site::PostFence);
+    pub fn post(&self, end: Position) -> bool {
+        sync::store_fenced(&self.pool.owner.posted, end.get(), Site::PostFence);
         self.has_starved()
     }
 
@@ -298,7 +300,7 @@ impl Queue<'_> {
 impl Queue<'_> {
     /// Takes the oldest receive, if there is one, for queue pair `target`, by this attachment.
     #[must_use]
-    pub fn take(&self, by: AttachmentId, target: u32) -> Option<Taken> {
+    pub fn take(&self, by: AttachmentId, target: QpNumber) -> Option<Taken> {
         if sync::load(&self.pool.takers.left) != 0 {
             self.take_in();
         }
@@ -307,20 +309,21 @@ impl Queue<'_> {
             return None;
         }
         let (slot, word) = self.at(front)?;
-        let state =
-            TAKEN | u64::from(by.get()) << ATTACHMENT_AT | u64::from(target & TARGET) << TARGET_AT;
+        let state = TAKEN
+            | u64::from(by.get()) << ATTACHMENT_AT
+            | u64::from(target.get() & TARGET) << TARGET_AT;
         let taken = in_generation(generation(sync::load(word)), state);
         sync::store(word, taken);
         steps::done(Step::Taken);
-        let next = front.wrapping_add(1);
-        sync::release(&self.pool.takers.taken, next);
-        let reached_limit = self.reaches_limit(posted.wrapping_sub(next), by);
+        let next = front.next();
+        sync::release(&self.pool.takers.taken, next.get());
+        let reached_limit = self.reaches_limit(posted.since(next), by);
         Some(Taken { slot, word: taken, reached_limit })
     }
 
     /// The same; if there is none, the next post or give-back has the waiting senders run.
     #[must_use]
-    pub fn take_or_starve(&self, by: AttachmentId, target: u32) -> Option<Taken> {
+    pub fn take_or_starve(&self, by: AttachmentId, target: QpNumber) -> Option<Taken> {
         let taken = self.take(by, target);
         if taken.is_some() {
             return taken;
@@ -345,9 +348,9 @@ impl Queue<'_> {
     }
 
     fn put_first(&self, slot: u32, word: &AtomicU64, generation: u16) {
-        let to = self.ends().0.wrapping_sub(1);
+        let to = self.ends().0.minus(1);
         sync::store(self.cell(to), slot);
-        sync::release(&self.pool.takers.taken, to);
+        sync::release(&self.pool.takers.taken, to.get());
         steps::done(Step::SetBack);
         let posted = in_generation(generation, POSTED);
         sync::release(word, posted);
@@ -369,23 +372,23 @@ impl Queue<'_> {
     }
 
     /// The positions of the next receive and of the end.
-    fn ends(&self) -> (u64, u64) {
-        let posted = sync::acquire_at(&self.pool.owner.posted, Site::SeePosted);
-        let mut front = sync::load(&self.pool.takers.taken);
+    fn ends(&self) -> (Position, Position) {
+        let posted = Position::new(sync::acquire_at(&self.pool.owner.posted, Site::SeePosted));
+        let mut front = Position::new(sync::load(&self.pool.takers.taken));
         let most = self.order.len() as u64;
-        if posted.wrapping_sub(front) > most {
+        if posted.since(front) > most {
             // Either holders of the lock died here, and what they had marked was freed; or another process corrupted the
             // positions. Any receive that waits is among the last `most`.
-            front = posted.wrapping_sub(most);
+            front = posted.minus(most);
         }
         while front != posted && sync::intact(Site::StepOver) && self.at(front).is_none() {
-            front = front.wrapping_add(1);
+            front = front.next();
         }
         (front, posted)
     }
 
     /// The slot at a position, if it is Posted.
-    fn at(&self, position: u64) -> Option<(u32, &AtomicU64)> {
+    fn at(&self, position: Position) -> Option<(u32, &AtomicU64)> {
         let slot = sync::load(self.cell(position));
         let word = self.slots.get(slot as usize)?;
         (sync::load(word) & STATE == POSTED).then_some((slot, word))
@@ -436,7 +439,7 @@ impl Queue<'_> {
 impl Queue<'_> {
     /// Settles the published completion with this tag, of queue pair `target`: its slot is free. Under the
     /// lock of the completion queue; has no effect the second time. An invalid tag is ignored.
-    pub fn settle(&self, tag: u32, target: u32) {
+    pub fn settle(&self, tag: u32, target: QpNumber) {
         let (slot, of) = tag::to_pool(tag);
         let Some(word) = self.slots.get(slot as usize) else { return };
         // The exchange that frees it acquires.

@@ -13,23 +13,26 @@
 //! side: the peer sees the receive, or the owner sees `starved`.
 //!
 //! ```
+//! use transport_rxe_loop::protocol::number::QpNumber;
 //! use transport_rxe_loop::protocol::receives::{Ahead, Receives};
 //! use transport_rxe_loop::protocol::tag;
 //!
 //! const CAPACITY: u32 = 4;
+//! const PEER: QpNumber = QpNumber::new(0x1001);
 //! let (receives, mut ahead) = (Receives::default(), Ahead::default());
 //! let next = receives.completed();
-//! assert!(!receives.has_or_starve(next, &mut ahead, 17, CAPACITY));
+//! assert!(!receives.has_or_starve(next, &mut ahead, PEER, CAPACITY));
 //! assert!(receives.has_room(receives.posted(), CAPACITY));
-//! assert!(receives.post(receives.posted() + 1)); // the peer is to be run
+//! assert!(receives.post(receives.posted().next())); // the peer is to be run
 //!
-//! assert!(receives.has_or_starve(next, &mut ahead, 17, CAPACITY));
-//! receives.settle(tag::of_recv(next + 1), CAPACITY); // once its completion is published
-//! assert_eq!(receives.completed(), next + 1);
+//! assert!(receives.has_or_starve(next, &mut ahead, PEER, CAPACITY));
+//! receives.settle(tag::of_recv(next.next()), CAPACITY); // once its completion is published
+//! assert_eq!(receives.completed(), next.next());
 //! ```
 //!
 //! [in-flight marker]: super::window
 
+use super::number::{Position, QpNumber};
 use super::tag;
 use crate::sync::{self, AtomicU32, AtomicU64, Site};
 
@@ -56,21 +59,21 @@ struct Completed(AtomicU64);
 /// its send queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ahead {
-    peer: u32,
-    posted: u64,
+    peer: QpNumber,
+    posted: Position,
 }
 
 impl Ahead {
     /// The value as two words.
     #[must_use]
     pub const fn to_words(self) -> [u64; 2] {
-        [self.peer as u64, self.posted]
+        [self.peer.get() as u64, self.posted.get()]
     }
 
     /// The value of two words. Any numbers are harmless.
     #[must_use]
     pub const fn from_words([peer, posted]: [u64; 2]) -> Self {
-        Self { peer: peer as u32, posted }
+        Self { peer: QpNumber::new(peer as u32), posted: Position::new(posted) }
     }
 }
 
@@ -78,31 +81,31 @@ impl Ahead {
 impl Receives {
     /// Where the next receive will be put. Only the owner writes it.
     #[inline(always)]
-    pub fn posted(&self) -> u64 {
-        sync::load(&self.posted.position)
+    pub fn posted(&self) -> Position {
+        Position::new(sync::load(&self.posted.position))
     }
 
     /// Whether a receive can be put at `next`. If so, the one that was there has been read. May be false
     /// although a receive has completed: its completion is settled a moment after it is published, under the
     /// completion queue's lock.
     #[inline]
-    pub fn has_room(&self, next: u64, capacity: u32) -> bool {
-        next.wrapping_sub(self.seen_completed()) < u64::from(capacity)
+    pub fn has_room(&self, next: Position, capacity: u32) -> bool {
+        next.since(self.seen_completed()) < u64::from(capacity)
     }
 
     /// The position up to which receives have completed and have been read. It may be out of date.
     #[inline]
     #[must_use]
-    pub fn seen_completed(&self) -> u64 {
-        sync::acquire_at(&self.completed.0, Site::SeeCompleted)
+    pub fn seen_completed(&self) -> Position {
+        Position::new(sync::acquire_at(&self.completed.0, Site::SeeCompleted))
     }
 
     /// Makes the receives up to `end` available; true if the peer is to be run. The owner then checks its own
     /// state: in ERR, it flushes.
     #[inline]
     #[must_use]
-    pub fn post(&self, end: u64) -> bool {
-        sync::store_fenced(&self.posted.position, end, Site::PostFence);
+    pub fn post(&self, end: Position) -> bool {
+        sync::store_fenced(&self.posted.position, end.get(), Site::PostFence);
         let starved = sync::load(&self.posted.starved) != 0;
         if starved {
             // Before the peer is run, which may set it again.
@@ -114,11 +117,11 @@ impl Receives {
     /// The receives to flush. For the owner of the send queue of a queue pair in ERR that found the peer's
     /// [marker clear](super::window::Shut::is_open). If the peer's process is dead, the caller has taken the
     /// lock of the completion queue once before, which repairs what that process left.
-    pub fn left(&self, capacity: u32) -> impl Iterator<Item = u64> + use<> {
+    pub fn left(&self, capacity: u32) -> impl Iterator<Item = Position> + use<> {
         let first = self.completed();
-        let end = sync::acquire_at(&self.posted.position, Site::SeePosted);
-        let count = if is_before(first, end, capacity) { end.wrapping_sub(first) } else { 0 };
-        (0..count).map(move |nth| first.wrapping_add(nth))
+        let end = self.see_posted();
+        let count = if is_before(first, end, capacity) { end.since(first) } else { 0 };
+        (0..count).map(move |nth| first.plus(nth))
     }
 
     /// The positions, for a test to write.
@@ -131,7 +134,7 @@ impl Receives {
     /// clear; under the lock of the completion queue. Positions are not reset, so that old ones are invalid.
     pub fn empty(&self) {
         // Only the owner reads this next.
-        sync::store(&self.completed.0, self.posted());
+        sync::store(&self.completed.0, self.posted().get());
         sync::store(&self.posted.starved, 0);
     }
 }
@@ -140,13 +143,25 @@ impl Receives {
 impl Receives {
     /// The position of the next receive; later ones are consumed in order.
     #[inline(always)]
-    pub fn completed(&self) -> u64 {
-        sync::load(&self.completed.0)
+    pub fn completed(&self) -> Position {
+        Position::new(sync::load(&self.completed.0))
+    }
+
+    /// The position after the last receive; what was written before it can be read.
+    #[inline]
+    fn see_posted(&self) -> Position {
+        Position::new(sync::acquire_at(&self.posted.position, Site::SeePosted))
     }
 
     /// Whether a receive is posted at this position of `peer`, which is the owner's number. If so, it can be read.
     #[inline(always)]
-    pub fn has(&self, position: u64, ahead: &mut Ahead, peer: u32, capacity: u32) -> bool {
+    pub fn has(
+        &self,
+        position: Position,
+        ahead: &mut Ahead,
+        peer: QpNumber,
+        capacity: u32,
+    ) -> bool {
         let known = ahead.peer == peer && is_before(position, ahead.posted, capacity);
         known || self.look(position, ahead, peer, capacity)
     }
@@ -155,9 +170,9 @@ impl Receives {
     #[inline]
     pub fn has_or_starve(
         &self,
-        position: u64,
+        position: Position,
         ahead: &mut Ahead,
-        peer: u32,
+        peer: QpNumber,
         capacity: u32,
     ) -> bool {
         if self.has(position, ahead, peer, capacity) {
@@ -171,8 +186,8 @@ impl Receives {
         true
     }
 
-    fn look(&self, position: u64, ahead: &mut Ahead, peer: u32, capacity: u32) -> bool {
-        let posted = sync::acquire_at(&self.posted.position, Site::SeePosted);
+    fn look(&self, position: Position, ahead: &mut Ahead, peer: QpNumber, capacity: u32) -> bool {
+        let posted = self.see_posted();
         *ahead = Ahead { peer, posted };
         is_before(position, posted, capacity)
     }
@@ -184,8 +199,8 @@ impl Receives {
     /// of the completion queue; has no effect the second time. An invalid tag is ignored.
     #[inline]
     pub fn settle(&self, tag: u32, capacity: u32) {
-        if let Some(next) = tag::past(sync::load(&self.completed.0), tag, capacity) {
-            sync::release_at(&self.completed.0, next, Site::Settle);
+        if let Some(next) = tag::past(self.completed(), tag, capacity) {
+            sync::release_at(&self.completed.0, next.get(), Site::Settle);
         }
     }
 }
@@ -193,8 +208,8 @@ impl Receives {
 /// Whether a position is before `end`, by at most `capacity`. False if another process corrupted the
 /// positions, or if `end` is out of date.
 #[inline(always)]
-const fn is_before(position: u64, end: u64, capacity: u32) -> bool {
-    position != end && end.wrapping_sub(position) <= capacity as u64
+const fn is_before(position: Position, end: Position, capacity: u32) -> bool {
+    position.get() != end.get() && end.since(position) <= capacity as u64
 }
 
 const _: () = assert!(align_of::<Receives>() == 128 && size_of::<Receives>() == 256);

@@ -9,10 +9,11 @@
 //!
 //! ```
 //! use std::sync::atomic::AtomicU64;
+//! use transport_rxe_loop::protocol::number::Position;
 //! use transport_rxe_loop::protocol::tag;
 //!
 //! let completed = AtomicU64::new(6);
-//! let tag = tag::of_recv(8);
+//! let tag = tag::of_recv(Position::new(8));
 //! assert!(!tag::is_send(tag));
 //! tag::settle(&completed, tag, 16);
 //! tag::settle(&completed, tag, 16); // again: positions only grow
@@ -20,6 +21,7 @@
 //! assert_eq!(completed.into_inner(), 8);
 //! ```
 
+use super::number::Position;
 use crate::sync::{self, AtomicU64};
 
 const SEND: u32 = 1 << 31;
@@ -31,15 +33,15 @@ pub const SLOT_BITS: u32 = 14;
 /// The tag of a completion that covers a send queue up to `end`, exclusive.
 #[inline]
 #[must_use]
-pub const fn of_send(end: u64) -> u32 {
-    end as u32 | SEND
+pub const fn of_send(end: Position) -> u32 {
+    end.get() as u32 | SEND
 }
 
 /// The tag of a completion that covers a receive queue up to `end`, exclusive.
 #[inline]
 #[must_use]
-pub const fn of_recv(end: u64) -> u32 {
-    end as u32 & !(SEND | POOL)
+pub const fn of_recv(end: Position) -> u32 {
+    end.get() as u32 & !(SEND | POOL)
 }
 
 /// The tag of a completion of the receive in a slot of a pool, in this generation of the slot.
@@ -74,17 +76,19 @@ pub const fn is_send(tag: u32) -> bool {
 /// can be covered at once; a tag that claims more is ignored.
 #[inline]
 #[must_use]
-pub fn past(settled: u64, tag: u32, capacity: u32) -> Option<u64> {
+pub fn past(settled: Position, tag: u32, capacity: u32) -> Option<Position> {
     let bits = if is_send(tag) { !SEND } else { !(SEND | POOL) };
-    let count = tag.wrapping_sub(settled as u32) & bits;
-    (1..=capacity).contains(&count).then(|| settled.wrapping_add(count.into()))
+    let count = tag.wrapping_sub(settled.get() as u32) & bits;
+    (1..=capacity).contains(&count).then(|| settled.plus(count.into()))
 }
 
 /// Advances the position in `word` to where the tag covers its queue. A position that is already there, or
 /// further, stays.
 #[inline]
 pub fn settle(word: &AtomicU64, tag: u32, capacity: u32) {
-    sync::raise_from(word, |settled| past(settled, tag, capacity));
+    sync::raise_from(word, |settled| {
+        past(Position::new(settled), tag, capacity).map(Position::get)
+    });
 }
 
 #[cfg(all(test, not(loom)))]

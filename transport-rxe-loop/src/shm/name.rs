@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! /dev/shm/rxe-loop.<user>.<name>                            the fabric
-//! /dev/shm/rxe-loop.<user>.<name>.bell.<index>               a channel's FIFO
+//! /dev/shm/rxe-loop.<user>.<name>.fifo.<index>               a channel's FIFO
 //! /dev/shm/rxe-loop.<user>.<name>.mem.<index>.<generation>   a region's memory
 //! ```
 //!
@@ -20,7 +20,7 @@ pub const VARIABLE: &str = "RXE_LOOP_FABRIC";
 pub const DIRECTORY: &str = "/dev/shm";
 
 const LONGEST: usize = 64;
-const BELL: &str = ".bell.";
+const FIFO: &str = ".fifo.";
 const MEMORY: &str = ".mem.";
 
 /// The name of a fabric. Processes of one user that open the same name share the fabric.
@@ -105,7 +105,7 @@ impl FromStr for FabricName {
         if let Some(found) = name.chars().find(|&c| !plain(c)) {
             return Err(NameError::Character { name: owned(), found });
         }
-        if let Some(part) = [BELL, MEMORY].into_iter().find(|part| name.contains(part)) {
+        if let Some(part) = [FIFO, MEMORY].into_iter().find(|part| name.contains(part)) {
             return Err(NameError::Reserved { name: owned(), part });
         }
         Ok(Self(owned()))
@@ -173,8 +173,8 @@ impl FabricPath {
 
     /// The FIFO of the channel at an index.
     #[must_use]
-    pub fn bell(&self, index: u32) -> PathBuf {
-        self.directory.join(format!("{}{BELL}{index}", self.file))
+    pub fn fifo(&self, index: u32) -> PathBuf {
+        self.directory.join(format!("{}{FIFO}{index}", self.file))
     }
 
     /// The memory of the region at an index.
@@ -191,7 +191,7 @@ impl FabricPath {
             rest.split('.').count() == count && rest.split('.').all(number)
         };
         file.strip_prefix(&self.file).is_some_and(|rest| {
-            rest.strip_prefix(BELL).is_some_and(|rest| numbers(rest, 1))
+            rest.strip_prefix(FIFO).is_some_and(|rest| numbers(rest, 1))
                 || rest.strip_prefix(MEMORY).is_some_and(|rest| numbers(rest, 2))
         })
     }

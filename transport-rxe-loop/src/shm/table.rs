@@ -9,6 +9,9 @@ use crate::sync::{self, AtomicU32};
 
 /// An entry of a table.
 pub trait Entry: Shared {
+    /// Its index in the table.
+    type Index: Copy + From<u32> + Into<u32>;
+
     /// The word that records its owner.
     fn life(&self) -> &Life;
 }
@@ -24,12 +27,14 @@ macro_rules! shared {
     };
 }
 
-/// Implements `Entry`, too, for entries with a field `life`.
+/// Implements `Entry`, too, for entries with a field `life`, each with the type of its index.
 macro_rules! entries {
-    ($($entry:ty),+) => {
+    ($($entry:ty: $index:ty),+) => {
         $crate::shm::table::shared!($($entry),+);
         $(
             impl $crate::shm::table::Entry for $entry {
+                type Index = $index;
+
                 fn life(&self) -> &$crate::protocol::life::Life {
                     &self.life
                 }
@@ -69,7 +74,7 @@ impl<T: Entry> Table<T> {
     }
 
     /// Claims a free entry for an attachment: its index and its generation.
-    pub fn claim(&self, attachment: AttachmentId) -> Option<(u32, u32)> {
+    pub fn claim(&self, attachment: AttachmentId) -> Option<(T::Index, u32)> {
         let first = sync::next_number(self.next).wrapping_add(self.first_number);
         (0..self.entries.len() as u32).find_map(|step| {
             let index = self.index(first.wrapping_add(step));
@@ -81,19 +86,24 @@ impl<T: Entry> Table<T> {
 
     /// Has the next search begin at an index.
     #[cfg(test)]
-    pub fn go_on_at(&self, index: u32) {
-        sync::store(self.next, index.wrapping_sub(self.first_number));
+    pub fn go_on_at(&self, index: T::Index) {
+        sync::store(self.next, index.into().wrapping_sub(self.first_number));
     }
 
     /// The entry at an index, modulo the length.
     #[inline]
-    pub fn at(&self, index: u32) -> &'static T {
-        &self.entries[self.index(index) as usize]
+    pub fn at(&self, index: T::Index) -> &'static T {
+        &self.entries[self.mask(index.into()) as usize]
     }
 
     /// The index in the low bits of a number.
     #[inline]
-    pub const fn index(&self, number: u32) -> u32 {
+    pub fn index(&self, number: impl Into<u32>) -> T::Index {
+        self.mask(number.into()).into()
+    }
+
+    #[inline]
+    const fn mask(&self, number: u32) -> u32 {
         number & (self.entries.len() as u32 - 1)
     }
 
@@ -103,9 +113,14 @@ impl<T: Entry> Table<T> {
         self.entries.len().trailing_zeros()
     }
 
-    /// All entries, claimed or not.
-    pub const fn all(&self) -> &'static [T] {
-        self.entries
+    /// All entries, claimed or not, with their indices.
+    pub fn all(&self) -> impl Iterator<Item = (T::Index, &'static T)> + use<T> {
+        self.indices().zip(self.entries)
+    }
+
+    /// All indices.
+    pub fn indices(&self) -> impl Iterator<Item = T::Index> + use<T> {
+        (0..self.len()).map(T::Index::from)
     }
 
     /// The number of entries.
@@ -114,10 +129,8 @@ impl<T: Entry> Table<T> {
     }
 
     /// The entries that an attachment owns, with their indices.
-    pub fn all_of(&self, attachment: AttachmentId) -> impl Iterator<Item = (u32, &'static T)> {
-        (0..)
-            .zip(self.entries)
-            .filter(move |(_, entry)| entry.life().attachment() == Some(attachment))
+    pub fn all_of(&self, attachment: AttachmentId) -> impl Iterator<Item = (T::Index, &'static T)> {
+        self.all().filter(move |(_, entry)| entry.life().attachment() == Some(attachment))
     }
 }
 

@@ -43,7 +43,7 @@ impl Estate {
 }
 
 fn holders<T: Entry>(table: &Table<T>) -> impl Iterator<Item = AttachmentId> {
-    table.all().iter().filter_map(|entry| entry.life().attachment())
+    table.all().filter_map(|(_, entry)| entry.life().attachment())
 }
 
 /// What belongs to no live process. It exists for a moment after each death, until it is recovered; afterwards it is
@@ -58,10 +58,10 @@ pub fn ownerless(device: &'static Device) -> Vec<String> {
     let is_dead = |&(_, holder): &(String, Owner)| device.shm.is_dead(holder);
     let locks = held(device).into_iter().filter(is_dead);
     found.extend(locks.map(|(lock, holder)| format!("{lock}, held by {holder:?}")));
-    for (index, slot) in (0..).zip(device.engine.qps().all()) {
+    for (index, slot) in device.engine.qps().all() {
         let is_free = slot.life().attachment().is_none();
         if is_free && Shut::after_change().is_open(&slot.send.copying) {
-            found.push(format!("the window of queue pair {index}"));
+            found.push(format!("the copy guard of queue pair {}", index.get()));
         }
     }
     found.extend(files(device));
@@ -84,20 +84,19 @@ fn named<T: Entry>(
     table: &Table<T>,
     lock: impl Fn(&'static T) -> &'static Lock,
 ) -> impl Iterator<Item = (String, &'static Lock)> {
-    (0..)
-        .zip(table.all())
-        .map(move |(index, slot): (u32, _)| (format!("that of {what} {index}"), lock(slot)))
+    table.all().map(move |(index, slot)| (format!("that of {what} {}", index.into()), lock(slot)))
 }
 
 /// The files beside the fabric whose channel or region does not exist.
 fn files(device: &'static Device) -> impl Iterator<Item = String> {
     let path = device.shm.path();
-    let bells = device.completions.channels().all().iter().zip(0..);
-    let bells = bells.filter(|(slot, _)| slot.life().attachment().is_some());
-    let regions = device.memory.mrs().all().iter().zip(0..);
+    let channels = device.completions.channels().all();
+    let channels = channels.filter(|(_, slot)| slot.life().attachment().is_some());
+    let fifos = channels.map(|(index, _)| path.fifo(index.get()));
+    let regions = device.memory.mrs().all();
     let regions =
-        regions.filter_map(|(slot, index)| Some(path.memory(index, slot.life().holder()?.1)));
-    let known: Vec<_> = bells.map(|(_, index)| path.bell(index)).chain(regions).collect();
+        regions.filter_map(|(index, slot)| Some(path.memory(index.get(), slot.life().holder()?.1)));
+    let known: Vec<_> = fifos.chain(regions).collect();
     let beside = fs::read_dir(path.directory()).unwrap().flatten().map(|entry| entry.path());
     let name = |path: &std::path::Path| path.file_name()?.to_str().map(str::to_owned);
     beside

@@ -14,6 +14,7 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Place};
 use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::number;
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::{AtomicU64, death};
 
@@ -115,7 +116,7 @@ pub fn owner(process: usize) -> Owner {
 #[must_use]
 pub fn entry(qp: usize, nth: u64) -> Entry {
     let wc = Wc::new(nth, WcStatus::SUCCESS, qp as u32).with_opcode(WcOpcode::RECV);
-    Entry { wc, tag: tag::of_recv(nth + 1), solicited: false }
+    Entry { wc, tag: tag::of_recv(number::Position::new(nth + 1)), solicited: false }
 }
 
 /// Remembers that an event is to be raised.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::number::QpNumber;
 use transport_rxe_loop::protocol::pool::{Pool, Queue, Taken};
 use transport_rxe_loop::sync::{self, AtomicU32, AtomicU64};
 
@@ -14,7 +15,7 @@ use crate::mortal::Mortal;
 pub const WRONG: &str = "lost or doubled";
 
 /// The queue pair that all is taken for.
-pub const TARGET: u32 = 0x1001;
+pub const TARGET: QpNumber = QpNumber::new(0x1001);
 
 const SLOTS: usize = 2;
 const RECEIVES: usize = 4;
@@ -59,12 +60,12 @@ impl World {
     pub fn post_up_to(&self, all: u64) -> bool {
         let queue = self.queue();
         let mut end = queue.posted();
-        while end < all {
-            let Some(slot) = queue.find_free(end as u32) else { break };
+        while end.get() < all {
+            let Some(slot) = queue.find_free(end.get() as u32) else { break };
             // SAFETY: it is free, so whatever was here was read.
-            self.requests[slot as usize].with_mut(|request| unsafe { *request = end });
+            self.requests[slot as usize].with_mut(|request| unsafe { *request = end.get() });
             queue.put(slot, end);
-            end += 1;
+            end = end.next();
         }
         end != queue.posted() && queue.post(end)
     }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use loom::sync::Mutex as LoomMutex;
 use transport_rxe_loop::protocol::identity;
+use transport_rxe_loop::protocol::number::{Position, QpNumber};
 use transport_rxe_loop::protocol::receives::{Ahead, Receives};
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
@@ -17,7 +18,7 @@ pub const LEFT: &str = "left behind";
 pub const LATE: &str = "a receive of before RESET";
 
 const CAPACITY: u32 = 4;
-const NUMBER: u32 = 0x1001;
+const NUMBER: QpNumber = QpNumber::new(0x1001);
 
 /// How a receive completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ impl Receiver {
     /// Posts receives up to a position; true if somebody is starved.
     #[must_use]
     pub fn post(&self, end: u64) -> bool {
-        self.receives.post(end)
+        self.receives.post(Position::new(end))
     }
 
     /// Somebody takes the next receive, if it is in RTS and there is one.
@@ -71,7 +72,7 @@ impl Receiver {
         if self.is(QpState::Rts) {
             let position = self.receives.completed();
             if self.receives.has(position, ahead, NUMBER, CAPACITY) {
-                self.push(position, How::Received);
+                self.push(position.get(), How::Received);
             }
         }
     }
@@ -89,7 +90,7 @@ impl Receiver {
         }
         let Some(_alone) = alone() else { return };
         for position in self.receives.left(CAPACITY) {
-            self.push(position, How::Flushed);
+            self.push(position.get(), How::Flushed);
         }
     }
 
@@ -115,7 +116,7 @@ impl Receiver {
     /// Everything that was posted has completed, and nothing was received after the first that was flushed.
     pub fn expect_all(&self) {
         let completions = self.completions.lock().unwrap();
-        assert_eq!(completions.len() as u64, self.receives.posted(), "{LEFT}");
+        assert_eq!(completions.len() as u64, self.receives.posted().get(), "{LEFT}");
         assert!(completions.iter().map(|&how| how == How::Flushed).is_sorted(), "{ORDER}");
     }
 
@@ -130,6 +131,6 @@ impl Receiver {
         let mut completions = self.completions.lock().unwrap();
         assert_eq!(completions.len() as u64, position, "{ORDER}");
         completions.push(how);
-        self.receives.settle(tag::of_recv(position + 1), CAPACITY);
+        self.receives.settle(tag::of_recv(Position::new(position + 1)), CAPACITY);
     }
 }

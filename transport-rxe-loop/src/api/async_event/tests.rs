@@ -2,6 +2,7 @@ use super::*;
 use crate::api::qp::QpInit;
 use crate::completion::async_event::QpEvent;
 use crate::engine::events::report_qp;
+use crate::protocol::number::QpNumber;
 
 #[test]
 fn a_report_that_comes_late_is_not_taken_for_one_of_the_successor() {
@@ -9,9 +10,13 @@ fn a_report_that_comes_late_is_not_taken_for_one_of_the_successor() {
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     let fabric = context.device();
-    report_qp(fabric.engine, qp.number() + fabric.shm.shape().entries[0], QpEvent::Fatal);
+    report_qp(
+        fabric.engine,
+        QpNumber::new(qp.number() + fabric.shm.shape().entries[0]),
+        QpEvent::Fatal,
+    );
     assert_eq!(context.take_async_event(), Ok(None));
-    report_qp(fabric.engine, qp.number(), QpEvent::Fatal);
+    report_qp(fabric.engine, qp.qpn(), QpEvent::Fatal);
     let event_type = AsyncEventType::QP_FATAL;
     let element = Element::Qp(qp.number());
     assert_eq!(context.take_async_event(), Ok(Some(AsyncEvent { event_type, element })));

@@ -39,7 +39,7 @@ fn entries<const N: usize>() -> [Entry; N] {
 #[test]
 fn x03_a_new_queue_inherits_the_lock_of_a_dead_one() {
     let (context, device) = with_one().alone();
-    let lock = &device.completions.cq(0).fanin.lock;
+    let lock = &device.completions.cq(CqIndex::new(0)).fanin.lock;
     assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
     let _cq = context.create_cq(4, None).unwrap();
     assert_eq!(lock.holder(), None);
@@ -50,7 +50,7 @@ fn o02_each_queue_in_a_place_reports_its_overrun_as_itself() {
     let (mut context, device) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq(1, None).unwrap();
-        push(device.engine, 0, &entries::<4>());
+        push(device.engine, CqIndex::new(0), &entries::<4>());
         let event =
             AsyncEvent { event_type: AsyncEventType::CQ_ERR, element: Element::Cq(cq.key()) };
         assert_eq!(context.take_async_event(), Ok(Some(event)));
@@ -62,7 +62,7 @@ fn o08_each_queue_in_a_place_counts_what_it_dropped_by_itself() {
     let (context, device) = with_one().alone();
     for _ in 0..2 {
         let cq = context.create_cq_with(&ignoring(None)).unwrap();
-        push(device.engine, 0, &entries::<4>());
+        push(device.engine, CqIndex::new(0), &entries::<4>());
         assert_eq!(cq.dropped(), 3);
     }
 }
@@ -71,7 +71,7 @@ fn o08_each_queue_in_a_place_counts_what_it_dropped_by_itself() {
 fn o08_what_ignores_overruns_does_so_as_soft_roce_too() {
     let (mut context, device) = with_one().imitate_rxe().alone();
     let cq = context.create_cq_with(&ignoring(None)).unwrap();
-    push(device.engine, 0, &entries::<4>());
+    push(device.engine, CqIndex::new(0), &entries::<4>());
     assert_eq!((cq.dropped(), context.take_async_event()), (3, Ok(None)));
 }
 
@@ -84,7 +84,7 @@ fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
     last.destroy().unwrap();
     let mut cq = context.create_cq_with(&ignoring(Some(&channel))).unwrap();
     assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
-    push(device.engine, 0, &entries::<1>());
+    push(device.engine, CqIndex::new(0), &entries::<1>());
     assert_eq!(channel.take_event(), Ok(Some(cq.key())));
 }
 
@@ -92,9 +92,9 @@ fn n12_a_new_queue_is_not_moderated_as_the_last_in_its_place() {
 fn q11_nothing_is_pushed_to_where_a_queue_was() {
     let (context, device) = with_one().alone();
     let cq = context.create_cq(4, None).unwrap();
-    let place = device.completions.cq(0).fanin.place();
+    let place = device.completions.cq(CqIndex::new(0)).fanin.place();
     cq.destroy().unwrap();
-    push(device.engine, 0, &entries::<1>());
+    push(device.engine, CqIndex::new(0), &entries::<1>());
     let mut left = ring(device.completions, place).unwrap().into_consumer(0, NoChannel);
     assert_eq!(left.poll(&mut [Wc::default()]), Ok(0));
 }

@@ -1,5 +1,6 @@
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::QpNumber;
 use std::thread;
 
 use cq_core::setup::{Access, inc_rkey};
@@ -140,7 +141,7 @@ fn q06_a_window_can_not_be_bound_while_its_dead_key_is_waited_for() {
     let mut alone = Alone::new();
     let (windows, key) = (alone.device.memory.windows(), alone.window.rkey());
     let closing =
-        windows.begin_invalidate(alone.device.memory, alone.qp.number(), Key::new(key)).unwrap();
+        windows.begin_invalidate(alone.device.memory, alone.qp.qpn(), Key::new(key)).unwrap();
     assert_eq!(alone.bind(), WcStatus::MW_BIND_ERR);
     assert_eq!(alone.window.rkey(), key);
     assert!(closing.finish(alone.device.memory));
@@ -154,7 +155,7 @@ fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
     let alone = Alone::new();
     let (windows, old) = (alone.device.memory.windows(), alone.window.entry.key());
     assert_ne!(old.get(), alone.window.rkey());
-    assert!(windows.begin_invalidate(alone.device.memory, alone.qp.number(), old).is_none());
+    assert!(windows.begin_invalidate(alone.device.memory, alone.qp.qpn(), old).is_none());
     assert!(alone.qp.has_windows());
 }
 
@@ -162,7 +163,7 @@ fn q07_a_key_that_a_window_had_before_takes_nothing_away() {
 fn q07_a_key_is_not_invalidated_whose_window_is_deallocated_meanwhile() {
     let Alone { qp, window, region: _region, device, .. } = Alone::new();
     let (windows, key) = (device.memory.windows(), window.rkey());
-    let closing = windows.begin_invalidate(device.memory, qp.number(), Key::new(key)).unwrap();
+    let closing = windows.begin_invalidate(device.memory, qp.qpn(), Key::new(key)).unwrap();
     drop(window);
     assert!(!closing.finish(device.memory));
 }
@@ -173,8 +174,8 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
     let (device, number, key) = (alone.device, alone.qp.number(), alone.window.rkey());
     let copying = copies(&alone);
     thread::scope(|scope| {
-        let invalidates =
-            scope.spawn(|| invalidate_and_outwait(device.engine, number, Key::new(key)));
+        let invalidates = scope
+            .spawn(|| invalidate_and_outwait(device.engine, QpNumber::new(number), Key::new(key)));
         until("the key is dead", || sync::load(&alone.slot().key) == 0);
         (0..200).for_each(|_| thread::yield_now());
         assert!(!invalidates.is_finished(), "bytes may still move");
@@ -185,7 +186,7 @@ fn outlasts_the_copy<'a>(copies: impl Fn(&Alone) -> CopyGuard<'a>) {
 
 #[test]
 fn q06_invalidating_waits_for_what_the_peer_copies() {
-    outlasts_the_copy(|alone| alone.device.engine.copy_guard(alone.qp.number()));
+    outlasts_the_copy(|alone| alone.device.engine.copy_guard(alone.qp.qpn()));
 }
 
 #[test]
@@ -202,10 +203,10 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
     let qp = identity::number_of(qps, index, generation);
     let [(region, region_slot, region_holder), (key, slot, holder)] = [(); 2].map(|()| {
         let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
-        (index << 8 | 1, device.memory.mr(index), (PLACE, generation))
+        (Key::of(index, 0), device.memory.mr(index), (PLACE, generation))
     });
     let facts = RegionEntry {
-        key: Key::new(region),
+        key: region,
         access: Access::LOCAL_WRITE | Access::MW_BIND,
         domain: 1,
         kind: Kind::Heap,
@@ -214,25 +215,26 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
         bound: None,
     };
     facts.write(region_slot, region_holder);
-    let bound = Some(Bound { qp, region: Key::new(region), seal: sync::load(&region_slot.seal) });
-    RegionEntry { key: Key::new(key), access: Access::REMOTE, bound, ..facts }.write(slot, holder);
+    let bound = Some(Bound { qp, region, seal: sync::load(&region_slot.seal) });
+    RegionEntry { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
     // Another region has the key for a while.
     RegionEntry { len: 8192, ..facts }.write(region_slot, region_holder);
-    assert!(!invalidate(device.engine, qp, Key::new(key)));
-    assert_eq!(sync::load(&slot.key), key);
+    assert!(!invalidate(device.engine, qp, key));
+    assert_eq!(sync::load(&slot.key), key.get());
     facts.write(region_slot, region_holder);
-    assert!(invalidate(device.engine, qp, Key::new(key)));
+    assert!(invalidate(device.engine, qp, key));
     assert_eq!(sync::load(&slot.key), 0);
-    assert!(!invalidate(device.engine, qp, Key::new(key)));
+    assert!(!invalidate(device.engine, qp, key));
 }
 
 #[test]
 fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
     let mut alone = Alone::new();
     let index = alone.region.lkey() >> 8;
-    let slot = alone.device.memory.own(index);
+    let slot = alone.device.memory.own(RegionIndex::new(index));
     let facts = RegionEntry::read(slot, Key::new(alone.region.lkey())).unwrap();
-    let (place, generation) = alone.device.memory.mr(index).life().holder().unwrap();
+    let (place, generation) =
+        alone.device.memory.mr(RegionIndex::new(index)).life().holder().unwrap();
     facts.write(slot, (place, generation));
     assert!(alone.is_open());
     facts.write(slot, (place, generation + 255));
@@ -256,7 +258,7 @@ fn no_window_has_the_place_whose_key_may_be_0() {
     // More than there are places.
     for _ in 0..2 * context.attributes().max_mw {
         let window = pd.alloc_mw().unwrap();
-        assert_ne!(window.entry.index, 0);
+        assert_ne!(window.entry.index, RegionIndex::new(0));
     }
 }
 
@@ -282,7 +284,7 @@ fn q06_a_window_to_read_from_needs_no_right_to_write() {
 #[test]
 fn q06_a_window_gives_no_more_than_its_region() {
     let mut alone = Alone::new();
-    let own = alone.device.memory.own(alone.region.lkey() >> 8);
+    let own = alone.device.memory.own(RegionIndex::new(alone.region.lkey() >> 8));
     let (access, base) = (sync::load(&own.access), sync::load(&own.base));
     sync::store(&own.access, Access::MW_BIND.bits());
     assert!(!alone.is_open(), "it may not be written to");

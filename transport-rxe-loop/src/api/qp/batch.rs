@@ -35,6 +35,7 @@ use cq_core::wr::SendWr;
 use crate::api::ah::Destination;
 use crate::api::qp::QueuePair;
 use crate::engine::ud_address::UdAddress;
+use crate::protocol::number::Position;
 use crate::sync;
 
 /// Sends to be posted together, like those between `ibv_wr_start(3)` and `ibv_wr_complete(3)`. Made by
@@ -43,8 +44,8 @@ use crate::sync;
 pub struct Batch<'q> {
     qp: &'q mut QueuePair,
     /// The position of the first send that is not posted, and the one after the last.
-    first: u64,
-    end: u64,
+    first: Position,
+    end: Position,
 }
 
 impl QueuePair {
@@ -52,7 +53,7 @@ impl QueuePair {
     #[inline]
     #[must_use]
     pub fn batch(&mut self) -> Batch<'_> {
-        let first = self.sends_posted();
+        let first = self.place.slot.send.posted();
         Batch { qp: self, first, end: first }
     }
 
@@ -94,7 +95,7 @@ impl Batch<'_> {
     #[inline]
     fn put_along(&mut self, wr: &SendWr<'_>, way: Option<&UdAddress>) -> Result<(), Refused> {
         self.qp.put_send(self.end, wr, way)?;
-        self.end = self.end.wrapping_add(1);
+        self.end = self.end.next();
         Ok(())
     }
 

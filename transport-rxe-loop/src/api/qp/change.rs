@@ -8,6 +8,7 @@ use crate::api::qp::QueuePair;
 use crate::api::state::QpState;
 use crate::engine::identity::{self, Identity};
 use crate::engine::overrun;
+use crate::protocol::number::QpNumber;
 use crate::sync::{self, AtomicU32};
 
 /// The attributes that other queue pairs' requests are checked against.
@@ -74,15 +75,17 @@ impl QueuePair {
         to: QpState,
     ) -> Result<(), ModifyError> {
         // From now on other processes may leave remote requests for this one, or die in the middle of a request to it.
-        let is_reached = self.qp_type == QpType::Ud || !self.place.engine.is_mine(attr.dest_qp_num);
+        let engine = self.place.engine;
+        let is_reached = self.qp_type == QpType::Ud
+            || !engine.is_mine(engine.index(QpNumber::new(attr.dest_qp_num)));
         if to == QpState::Rtr && is_reached {
             self.place.watch();
         }
         if to == QpState::Init {
-            overrun::joined(self.place.engine, self.place.slot);
+            overrun::joined(engine, self.place.slot);
         }
         let outwaited = if to == QpState::Err { self.place.outwait_peer() } else { Ok(()) };
-        if self.place.engine.policy.imitation.resumes(from, to) {
+        if engine.policy.imitation.resumes(from, to) {
             self.place.tell();
         }
         outwaited.map_err(|_| ModifyError::PeerSuspended)
@@ -94,7 +97,7 @@ impl QueuePair {
         [
             (QpAttrMask::ACCESS_FLAGS, &slot.access),
             (QpAttrMask::QKEY, &slot.qkey),
-            (QpAttrMask::DEST_QPN, self.place.engine.dest(self.number())),
+            (QpAttrMask::DEST_QPN, self.place.engine.dest(self.place.index)),
             (QpAttrMask::TIMEOUT, &slot.timeout),
             (QpAttrMask::RETRY_CNT, &slot.retry_cnt),
             (QpAttrMask::RNR_RETRY, &slot.rnr_retry),

@@ -42,7 +42,7 @@ impl End {
         for position in positions.into_iter().chain(slot.recv.positions()) {
             sync::store(position, start);
         }
-        qp.retired = start;
+        qp.retired = Position::new(start);
         Self { qp, cq, sends: VecDeque::new(), recvs: VecDeque::new(), next: 0 }
     }
 
@@ -149,8 +149,8 @@ fn q02_flush_and_reset_while_positions_wrap() {
             b.empty(round % 2 == 0);
             connect(&mut a, &mut b);
         }
-        assert!(sync::load(&a.qp.place.slot.send.posted).wrapping_sub(start) > 50);
-        assert!(b.qp.place.slot.recv.posted().wrapping_sub(start) > 50);
+        assert!(a.qp.place.slot.send.posted().get().wrapping_sub(start) > 50);
+        assert!(b.qp.place.slot.recv.posted().get().wrapping_sub(start) > 50);
     }
 }
 
@@ -161,7 +161,7 @@ fn q01_what_was_posted_before_a_failure_is_flushed_though_sending_resumes_before
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, ownership) = (qp.place.slot, &device.engine.own(qp.number()).ownership);
+    let (slot, ownership) = (qp.place.slot, &device.engine.own(qp.index()).ownership);
     // As far as a thread got before it flushes.
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
@@ -194,7 +194,7 @@ fn q06_what_a_failed_request_had_begun_is_not_the_next_one_s() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     // Of a stage that there is not.
-    let begun = &device.engine.own(qp.number()).begun;
+    let begun = &device.engine.own(qp.index()).begun;
     sync::store(&begun[0], u64::MAX);
     qp.post_send(&[SendWr::write_inline(1, &[0; 8], RemoteAddr { addr: 0, rkey: 0 })]).unwrap();
     let mut room = [Wc::default()];

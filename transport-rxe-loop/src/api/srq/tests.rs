@@ -23,7 +23,7 @@ fn q09_a_new_queue_has_nothing_of_the_last_in_its_place() {
     last.post_recv(ONE).unwrap();
     last.arm_limit(1).unwrap();
     last.destroy().unwrap();
-    assert_eq!(sync::load(&device.engine.srq(0).number), 0, "nobody finds it");
+    assert_eq!(sync::load(&device.engine.srq(SrqNumber::new(0)).number), 0, "nobody finds it");
     let srq = pd.create_srq(&init).unwrap();
     assert_eq!((srq.waiting(), srq.limit()), (0, 0));
 }
@@ -35,7 +35,7 @@ fn q09_each_queue_has_memory_of_its_own() {
     let pd = context.alloc_pd();
     let srqs = [(); 2].map(|()| pd.create_srq(&SrqInit { max_wr: MAX_WR, max_sge: 1 }).unwrap());
     let [first, second] = srqs.each_ref().map(|srq| {
-        let slot = device.engine.srq(srq.number());
+        let slot = device.engine.srq(SrqNumber::new(srq.number()));
         let slots_at = sync::load(&slot.slots_at);
         sync::load(&slot.ring.offset)..slots_at + srq::bytes(MAX_WR) as u32
     });
@@ -53,10 +53,10 @@ fn x03_a_slot_of_a_dead_process_is_free_though_who_completes_another_is_suspende
     srq.post_recv(&[RecvWr::new(1, &[]); 2]).unwrap();
     let taken = qps.each_ref().map(|qp| {
         let _guard = device.memory.lock(srq.shared.slot.pool.lock(), || {}).unwrap();
-        srq.shared.queue.take(device.shm.attachment(), qp.number()).unwrap()
+        srq.shared.queue.take(device.shm.attachment(), qp.qpn()).unwrap()
     });
     let [completes, suspended] = cqs.each_ref().map(|cq| cq.queue().index);
-    let wc = complete::failed(1, qps[0].number(), WcStatus::LOC_PROT_ERR);
+    let wc = complete::failed(1, qps[0].qpn(), WcStatus::LOC_PROT_ERR);
     push::die_pushing(
         device.completions,
         completes,

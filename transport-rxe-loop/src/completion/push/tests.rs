@@ -1,4 +1,5 @@
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::Position;
 use cq_core::async_event::AsyncEventType;
 use cq_core::transport::{Arm, Armed, AsyncEvents, Events, Notify, PollCq, PollError, Post};
 use cq_core::wc::WcStatus;
@@ -25,7 +26,7 @@ const PLACE: AttachmentId = AttachmentId::new(33);
 /// A queue that is armed, and a queue pair of its with one receive, in a fabric without a service thread.
 struct Scene {
     device: &'static Device,
-    index: u32,
+    index: CqIndex,
     qp: QueuePair,
     cq: Cq,
     channel: CompletionChannel,
@@ -43,13 +44,13 @@ impl Scene {
         qp.connect(qp.number()).unwrap();
         qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
         assert_eq!(cq.arm(Notify::Next), Ok(Armed::Armed));
-        Self { device, index: cq.queue().index, qp, cq, channel, context }
+        Self { device, index: CqIndex::new(cq.queue().index.get()), qp, cq, channel, context }
     }
 
     /// The completion of the receive.
     fn entry(&self) -> Entry {
         let wc = Wc::new(1, WcStatus::SUCCESS, self.qp.number());
-        Entry { wc, tag: tag::of_recv(1), solicited: false }
+        Entry { wc, tag: tag::of_recv(Position::new(1)), solicited: false }
     }
 
     /// The queue is given up, and what that leaves to be done is.
@@ -61,7 +62,7 @@ impl Scene {
 
     /// How many receives have completed.
     fn completed(&self) -> u64 {
-        self.device.engine.qp(self.qp.number()).recv.completed()
+        self.device.engine.qp(self.qp.qpn()).recv.completed().get()
     }
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::api::limits::Limits;
 use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
+use crate::protocol::number::Position;
 
 #[test]
 fn c08_what_completes_of_a_queue_pair_that_is_gone_settles_nothing_of_the_next_in_its_place() {
@@ -10,12 +11,12 @@ fn c08_what_completes_of_a_queue_pair_that_is_gone_settles_nothing_of_the_next_i
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let gone = pd.create_qp(&QpInit::new(&cq)).unwrap().number();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let slot = device.engine.qp(gone);
+    let slot = device.engine.qp(QpNumber::new(gone));
     let settled = |number| {
-        settle(device.engine, number, tag::of_send(1));
-        settle(device.engine, number, tag::of_recv(1));
-        (sync::load(&slot.send.done), slot.recv.completed())
+        settle(device.engine, number, tag::of_send(Position::new(1)));
+        settle(device.engine, number, tag::of_recv(Position::new(1)));
+        [slot.send.done(), slot.recv.completed()].map(Position::get)
     };
-    assert_eq!(settled(gone), (0, 0));
-    assert_eq!(settled(qp.number()), (1, 1));
+    assert_eq!(settled(QpNumber::new(gone)), [0, 0]);
+    assert_eq!(settled(qp.qpn()), [1, 1]);
 }

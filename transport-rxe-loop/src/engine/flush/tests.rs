@@ -29,9 +29,9 @@ fn c08_a_receive_whose_completion_a_dead_one_had_published_is_not_flushed() {
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[]), RecvWr::new(2, &[])]).unwrap();
-    let slot = device.engine.qp(qp.number());
-    let first = tag::of_recv(slot.recv.completed().wrapping_add(1));
-    let (index, wc) = (sync::load(&slot.recv_cq), Wc::new(1, WcStatus::SUCCESS, qp.number()));
+    let slot = device.engine.qp(qp.qpn());
+    let first = tag::of_recv(slot.recv.completed().next());
+    let (index, wc) = (slot.recv_cq(), Wc::new(1, WcStatus::SUCCESS, qp.number()));
     // It has not settled it.
     push::die_pushing(device.completions, index, Owner::new(PLACE.get(), 1), &wc, first);
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
@@ -49,12 +49,12 @@ fn q09_the_last_receive_is_told_once_when_what_was_taken_has_completed() {
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
     qp.connect(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let (number, slot) = (qp.number(), device.engine.qp(qp.number()));
-    let queue = pool_of(device.engine, device.engine.srq(sync::load(&slot.srq))).unwrap();
-    let taken = queue.take(device.shm.attachment(), number).unwrap();
-    assert!(identity::fail(slot, number));
+    let (number, slot) = (qp.number(), device.engine.qp(qp.qpn()));
+    let queue = pool_of(device.engine, device.engine.srq(slot.srq())).unwrap();
+    let taken = queue.take(device.shm.attachment(), QpNumber::new(number)).unwrap();
+    assert!(identity::fail(slot, QpNumber::new(number)));
     let mut told = || {
-        last_receive(device.engine, slot, number, sync::load(&slot.srq));
+        last_receive(device.engine, slot, QpNumber::new(number), slot.srq());
         context.take_async_event().unwrap().map(|event| event.event_type)
     };
     assert_eq!(told(), None, "it is taken");
@@ -70,12 +70,12 @@ fn x04_no_more_is_flushed_than_the_queue_holds_however_its_capacity_is_corrupted
     let (context, device) = OpenOptions::new().alone();
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(64, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    let slot = device.engine.qp(qp.number());
+    let slot = device.engine.qp(qp.qpn());
     let ([posted, _], capacity) = (slot.recv.positions(), sync::load(&slot.recv_capacity));
     for (written, most) in [(capacity, capacity), (u32::MAX, MAX_QP_WR)] {
         qp.connect(qp.number()).unwrap();
         sync::store(&slot.recv_capacity, written);
-        sync::store(posted, slot.recv.completed().wrapping_add(u64::from(most) + 1));
+        sync::store(posted, slot.recv.completed().plus(u64::from(most) + 1).get());
         qp.modify(&QpAttr::to(QpState::Err)).unwrap();
         assert_eq!(cq.poll(&mut [Wc::default(); 2]), Ok(0));
         sync::store(&slot.recv_capacity, capacity);
@@ -91,11 +91,11 @@ fn x07_a_flush_ends_though_somebody_suspended_has_the_lock_of_the_completion_que
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let slot = device.engine.qp(qp.number());
+    let slot = device.engine.qp(qp.qpn());
     thread::scope(|scope| {
-        let _suspended = complete::lock(device.engine, sync::load(&slot.recv_cq)).unwrap();
+        let _suspended = complete::lock(device.engine, slot.recv_cq()).unwrap();
         let fails = scope.spawn(|| qp.modify(&QpAttr::to(QpState::Err)));
         until("it is flushed", || fails.is_finished());
     });
-    assert_eq!(slot.recv.completed(), 1, "though nobody is told");
+    assert_eq!(slot.recv.completed(), Position::new(1), "though nobody is told");
 }

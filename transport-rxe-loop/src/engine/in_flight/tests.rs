@@ -12,7 +12,7 @@ const PLACE: AttachmentId = AttachmentId::new(31);
 fn x03_nobody_waits_for_what_a_dead_process_was_in_the_middle_of() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.engine.qps().claim(PLACE).unwrap();
-    device.engine.qp(index).send.copying.open();
+    device.engine.qp_at(index).send.copying.open();
     assert_eq!(outwait_all(device.engine), Ok(()));
 }
 
@@ -23,20 +23,20 @@ fn x01_only_a_queue_pair_that_is_connected_to_it_may_be_in_the_middle_of_a_reque
     let qps = [(); 3].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     let [target, peer, other] = qps.each_ref().map(QueuePair::number);
     let connect = |from, to| sync::store(device.engine.dest(from), to);
-    let slot = device.engine.qp(target);
-    let is_alone = || alone_at(device.engine, slot, target).is_some();
+    let slot = device.engine.qp(QpNumber::new(target));
+    let is_alone = || alone_at(device.engine, slot, QpNumber::new(target)).is_some();
     let is_open = || is_open_for(device.engine, device.engine.qps().index(target));
-    connect(target, peer);
-    connect(peer, target);
+    connect(QpIndex::new(target), peer);
+    connect(QpIndex::new(peer), target);
     assert_eq!((is_alone(), is_open()), (true, false), "nothing is under way");
-    device.engine.qp(peer).send.copying.open();
+    device.engine.qp(QpNumber::new(peer)).send.copying.open();
     assert_eq!((is_alone(), is_open()), (false, true));
-    connect(peer, other);
+    connect(QpIndex::new(peer), other);
     assert_eq!((is_alone(), is_open()), (true, false), "that is for another one");
-    connect(peer, target);
-    connect(target, peer ^ 1 << 23);
+    connect(QpIndex::new(peer), target);
+    connect(QpIndex::new(target), peer ^ 1 << 23);
     assert!(is_alone(), "its peer is gone, and another one has the place");
-    device.engine.qp(peer).send.copying.close();
+    device.engine.qp(QpNumber::new(peer)).send.copying.close();
 }
 
 #[test]
@@ -45,13 +45,11 @@ fn x01_who_takes_receives_may_be_in_the_middle_of_a_datagram() {
     let cq = context.create_cq(4, None).unwrap();
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let qp = context.alloc_pd().create_qp(&init).unwrap();
-    let (slot, index) = (device.engine.qp(qp.number()), device.engine.qps().index(qp.number()));
+    let (slot, index) = (device.engine.qp(qp.qpn()), device.engine.qps().index(qp.number()));
     let taken = take_receives(device.engine, slot).unwrap();
-    assert!(
-        is_open_for(device.engine, index) && alone_at(device.engine, slot, qp.number()).is_none()
-    );
+    assert!(is_open_for(device.engine, index) && alone_at(device.engine, slot, qp.qpn()).is_none());
     drop(taken);
     assert!(
-        !is_open_for(device.engine, index) && alone_at(device.engine, slot, qp.number()).is_some()
+        !is_open_for(device.engine, index) && alone_at(device.engine, slot, qp.qpn()).is_some()
     );
 }

@@ -13,8 +13,8 @@ fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() 
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let slot = device.engine.qp(qp.number());
-    let index = sync::load(&slot.send_cq);
+    let slot = device.engine.qp(qp.qpn());
+    let index = slot.send_cq();
     sync::store(
         &device.completions.cq(index).failed,
         sync::load(&device.completions.cq(index).newcomers),
@@ -22,17 +22,17 @@ fn o04_who_dropped_a_completion_fails_though_another_thread_is_at_all_of_them() 
     let other = context.create_cq(4, None).unwrap();
     let mut another = context.alloc_pd().create_qp(&QpInit::new(&other)).unwrap();
     another.connect(another.number()).unwrap();
-    spread(device.engine, index, another.number());
+    spread(device.engine, index, QpNumber::new(another.number()));
     assert_eq!(
-        identity::read(device.engine.qp(another.number())).state,
+        identity::read(device.engine.qp(QpNumber::new(another.number()))).state,
         QpState::Rts,
         "of another"
     );
     assert!(!remote_requests::any(device.engine));
-    spread(device.engine, index, qp.number());
+    spread(device.engine, index, qp.qpn());
     assert_eq!(identity::read(slot).state, QpState::Err);
     assert!(remote_requests::any(device.engine), "it is to be flushed");
-    spread(device.engine, index, qp.number());
+    spread(device.engine, index, qp.qpn());
     assert!(!remote_requests::any(device.engine), "once");
 }
 
@@ -43,7 +43,7 @@ fn o04_an_overrun_concerns_no_queue_pair_of_the_next_queue_in_the_place() {
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let index = sync::load(&device.engine.qp(qp.number()).send_cq);
+    let index = device.engine.qp(qp.qpn()).send_cq();
     let generation = sync::load(&device.completions.cq(index).generation);
     spread_again(device.engine, index, generation.wrapping_sub(1));
     assert_eq!((qp.state(), context.take_async_event()), (QpState::Rts, Ok(None)));
@@ -59,11 +59,11 @@ fn o04_a_queue_pair_that_leaves_reset_after_the_overrun_fails_with_the_next_comp
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let [mut first, mut other] = [(); 2].map(|()| pd.create_qp(&QpInit::new(&cq)).unwrap());
     first.connect(first.number()).unwrap();
-    let index = sync::load(&device.engine.qp(first.number()).send_cq);
+    let index = sync::load(&device.engine.qp(QpNumber::new(first.number())).send_cq);
     let state = |number| identity::read(device.engine.qp(number)).state;
-    spread(device.engine, index, first.number());
-    assert_eq!(state(other.number()), QpState::Reset);
+    spread(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
+    assert_eq!(state(QpNumber::new(other.number())), QpState::Reset);
     other.modify(&QpAttr::init(Access::empty())).unwrap();
-    spread(device.engine, index, first.number());
-    assert_eq!(state(other.number()), QpState::Err);
+    spread(device.engine, CqIndex::new(index), QpNumber::new(first.number()));
+    assert_eq!(state(QpNumber::new(other.number())), QpState::Err);
 }

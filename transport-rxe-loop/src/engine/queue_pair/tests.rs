@@ -15,6 +15,7 @@ use crate::engine::srq::queue as pool_of;
 use crate::inside::actor::until;
 use crate::lifecycle::deaths;
 use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::number::Position;
 use crate::protocol::tag;
 
 /// A place where nobody lives.
@@ -45,9 +46,15 @@ fn x03_what_a_dead_peer_had_completed_has_before_reset_forgets_the_rest() {
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[1, 2].map(|id| RecvWr::new(id, &[]))).unwrap();
-    let index = sync::load(&device.engine.qp(qp.number()).recv_cq);
-    let wc = complete::failed(1, qp.number(), WcStatus::LOC_PROT_ERR);
-    push::die_pushing(device.completions, index, Owner::new(PLACE.get(), 1), &wc, tag::of_recv(1));
+    let index = device.engine.qp(qp.qpn()).recv_cq();
+    let wc = complete::failed(1, qp.qpn(), WcStatus::LOC_PROT_ERR);
+    push::die_pushing(
+        device.completions,
+        index,
+        Owner::new(PLACE.get(), 1),
+        &wc,
+        tag::of_recv(Position::new(1)),
+    );
     qp.modify(&QpAttr::to(QpState::Reset)).unwrap();
     // Whoever did that later might set the receives back that reset has forgotten.
     let fanin = &device.completions.cq(index).fanin;
@@ -61,7 +68,7 @@ fn q01_a_new_queue_pair_is_connected_to_nobody() {
     device.engine.destinations.iter().for_each(|dest| sync::store(dest, 1));
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    assert_eq!(sync::load(device.engine.dest(qp.number())), 0);
+    assert_eq!(sync::load(device.engine.dest(qp.index())), 0);
 }
 
 #[test]
@@ -71,9 +78,9 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_its_peer_is_in_the_middle_of
     let (pd, init) = (context.alloc_pd(), QpInit::new(&cq));
     let mut peer = pd.create_qp(&init).unwrap();
     let mut place = Place::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
-    peer.connect(place.number).unwrap();
-    sync::store(device.engine.dest(place.number), peer.number());
-    let copying = &device.engine.qp(peer.number()).send.copying;
+    peer.connect(place.number.get()).unwrap();
+    sync::store(device.engine.dest(place.index), peer.number());
+    let copying = &device.engine.qp(peer.qpn()).send.copying;
     copying.open();
     device.engine.deferred().push(place.deferred.take().unwrap());
     tidy(device.engine);
@@ -91,7 +98,7 @@ fn x03_a_destroyed_queue_pair_keeps_its_entry_while_a_shared_receive_is_taken_fo
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let init = QpInit { srq: Some(&srq), ..QpInit::new(&cq) };
     let mut place = Place::new(device.engine, setup(pd.domain(), &init).unwrap()).unwrap();
-    let queue = pool_of(device.engine, device.engine.srq(srq.number())).unwrap();
+    let queue = pool_of(device.engine, device.engine.srq(SrqNumber::new(srq.number()))).unwrap();
     let taken = queue.take(device.shm.attachment(), place.number).unwrap();
     device.engine.deferred().push(place.deferred.take().unwrap());
     tidy(device.engine);
@@ -127,8 +134,7 @@ fn q07_sends_of_a_queue_pair_in_sqe_are_flushed_once_no_other_thread_is_at_them(
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, ownership) =
-        (device.engine.qp(qp.number()), &device.engine.own(qp.number()).ownership);
+    let (slot, ownership) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).ownership);
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));

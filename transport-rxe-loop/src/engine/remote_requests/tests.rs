@@ -37,7 +37,7 @@ fn x03_what_is_noted_is_run_once() {
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     assert!(!any(device.engine));
-    leave(device.engine, qp.number());
+    leave(device.engine, qp.index());
     assert!(any(device.engine));
     assert!(!any(device.engine), "it is known by now");
     let taken = || {

@@ -33,6 +33,7 @@ use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
+use crate::protocol::number::QpNumber;
 use crate::sync::{self, AtomicU64, Site};
 
 /// Bytes of a datagram at most.
@@ -47,7 +48,7 @@ struct Datagram<'a> {
     solicited: bool,
     way: &'a UdAddress,
     /// The number of the sender.
-    sender: u32,
+    sender: QpNumber,
     qkey: u32,
 }
 
@@ -80,7 +81,7 @@ impl Requester<'_> {
         // While this held the lock, no thread may have flushed the receiver.
         sync::full_fence_at(Site::LeaveFence);
         if receiver.has_failed() {
-            self.rescheduled.add(engine, way.qp_num);
+            self.rescheduled.add(engine, engine.index(way.qp_num));
         }
         Ok(())
     }
@@ -143,12 +144,12 @@ impl<'a> Datagram<'a> {
     }
 
     /// The completion of the receive (C7).
-    fn received(&self, wr_id: u64, number: u32) -> Wc {
+    fn received(&self, wr_id: u64, number: QpNumber) -> Wc {
         let flags = if self.way.route.is_some() { WcFlags::GRH } else { WcFlags::empty() };
-        let wc = Wc::new(wr_id, WcStatus::SUCCESS, number)
+        let wc = Wc::new(wr_id, WcStatus::SUCCESS, number.get())
             .with_opcode(WcOpcode::RECV)
             .with_byte_len((grh::BYTES + self.from.len()) as u32)
-            .with_src_qp(self.sender)
+            .with_src_qp(self.sender.get())
             .with_flags(flags)
             .with_path(0, self.engine.port.lid, self.way.sl, 0);
         match self.imm {

@@ -12,7 +12,7 @@ use crate::completion::push;
 use crate::engine::retry::WaitsFor;
 use crate::engine::ring::{Ring, SendRequest};
 use crate::policy::faults::plan::{Candidate, Fate, Noise};
-use crate::sync;
+use crate::protocol::number::Position;
 
 /// Applies a fault to the request at a position, if the queue pair is `faulty`. `Continue` means that the request is
 /// carried out nonetheless; `Break` has the halt, if there is one.
@@ -21,7 +21,7 @@ pub fn meet(
     faulty: bool,
     requester: &mut Requester<'_>,
     ring: &Ring,
-    position: u64,
+    position: Position,
 ) -> ControlFlow<Option<Halted>> {
     if faulty { go_wrong(requester, ring, position) } else { ControlFlow::Continue(()) }
 }
@@ -31,7 +31,7 @@ pub fn meet(
 fn go_wrong(
     requester: &mut Requester<'_>,
     ring: &Ring,
-    position: u64,
+    position: Position,
 ) -> ControlFlow<Option<Halted>> {
     let request = ring.read_send(position);
     let Some(fate) = fate(requester, ring, &request, position) else {
@@ -58,7 +58,7 @@ fn go_wrong(
 /// Sets an alarm for this time. Where none can be set, the request fails like any other that has to wait.
 fn come_back(requester: &Requester<'_>, time: u64, why: Halt) -> Halt {
     let (engine, number) = (requester.engine, requester.number());
-    match engine.alarms.wake_at(engine.qps.index(number), time) {
+    match engine.alarms.wake_at(engine.index(number), time) {
         Ok(()) => why,
         Err(_) => Halt::Failed(WcStatus::GENERAL_ERR),
     }
@@ -66,7 +66,7 @@ fn come_back(requester: &Requester<'_>, time: u64, why: Halt) -> Halt {
 
 fn make(noise: Noise, requester: &Requester<'_>) {
     let (engine, slot) = (requester.engine, requester.slot);
-    let (send_cq, recv_cq) = (sync::load(&slot.send_cq), sync::load(&slot.recv_cq));
+    let (send_cq, recv_cq) = (slot.send_cq(), slot.recv_cq());
     if noise.overruns {
         push::overrun(engine.completions, send_cq);
     }
@@ -82,7 +82,7 @@ fn fate(
     requester: &Requester<'_>,
     ring: &Ring,
     request: &SendRequest,
-    position: u64,
+    position: Position,
 ) -> Option<Fate> {
     let (engine, number) = (requester.engine, requester.number());
     let peer = match (request.op, requester.kind) {
@@ -91,7 +91,7 @@ fn fate(
         _ => Some(requester.peer.number()),
     };
     let candidate = Candidate {
-        index: engine.qps.index(number),
+        index: engine.index(number),
         number,
         peer,
         position,

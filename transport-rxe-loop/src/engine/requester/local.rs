@@ -11,6 +11,7 @@ use crate::engine::ring::Ring;
 use crate::engine::{Engine, identity, in_flight};
 use crate::memory::binding;
 use crate::memory::key::Key;
+use crate::protocol::number::QpNumber;
 use crate::shm::table::Entry;
 use crate::sync;
 
@@ -42,7 +43,7 @@ impl Requester<'_> {
 
 /// Invalidates a memory window that is bound to a queue pair of this process, whose send queue is owned, and waits for
 /// copies through its key; false if no such window has the key, or if the copies do not end.
-pub fn invalidate_and_outwait(engine: &'static Engine, qp: u32, rkey: Key) -> bool {
+pub fn invalidate_and_outwait(engine: &'static Engine, qp: QpNumber, rkey: Key) -> bool {
     let (memory, windows) = (engine.memory, engine.memory.windows());
     windows.begin_invalidate(memory, qp, rkey).is_some_and(|closing| {
         let is_over = in_flight::outwait_peer(engine, qp).is_ok();
@@ -52,8 +53,8 @@ pub fn invalidate_and_outwait(engine: &'static Engine, qp: u32, rkey: Key) -> bo
 
 /// Invalidates a memory window that is bound to a queue pair, for its peer, whose send queue is owned; false if no such
 /// window has the key.
-pub fn invalidate(engine: &'static Engine, qp: u32, rkey: Key) -> bool {
-    if engine.is_mine(qp) {
+pub fn invalidate(engine: &'static Engine, qp: QpNumber, rkey: Key) -> bool {
+    if engine.is_mine(engine.index(qp)) {
         return engine.memory.windows().take(engine.memory, qp, rkey);
     }
     binding::take_from(engine.memory, engine.qp(qp).life().attachment(), qp, rkey)

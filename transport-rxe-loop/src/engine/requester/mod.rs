@@ -33,6 +33,7 @@ use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
 use crate::memory::region::Whose;
 use crate::memory::sge::Spans;
+use crate::protocol::number::{Position, QpNumber};
 use crate::protocol::tag;
 use crate::sync;
 
@@ -55,7 +56,7 @@ impl Halt {
 
 /// A request that was not carried out, and why.
 pub struct Halted {
-    pub position: u64,
+    pub position: Position,
     pub wr_id: u64,
     pub why: Halt,
 }
@@ -85,24 +86,24 @@ impl<'k> Requester<'k> {
         me: Identity,
         rescheduled: &'k mut Rescheduled,
     ) -> Self {
-        let (dest, kind) = (sync::load(engine.dest(me.number)), slot.qp_type());
+        let (dest, kind) = (engine.peer_of(me.number), slot.qp_type());
         let peer = Responder::new(engine, dest, me.number, kind);
         Self { engine, slot, me, kind, peer, rescheduled, received: Vec::new() }
     }
 
     /// The queue pair's number.
-    pub const fn number(&self) -> u32 {
+    pub const fn number(&self) -> QpNumber {
         self.me.number
     }
 
     /// Carries out up to `count` requests from position `first`, and completes them on both sides. A request that is
     /// not carried out ends the run and is returned; a change of state ends it, too.
     #[inline]
-    pub fn run(&mut self, ring: &Ring, first: u64, count: u64) -> Option<Halted> {
+    pub fn run(&mut self, ring: &Ring, first: Position, count: u64) -> Option<Halted> {
         if self.kind != QpType::Ud {
             self.peer.expect_send(&self.slot.send.landing);
         }
-        let (mut position, end) = (first, first.wrapping_add(count));
+        let (mut position, end) = (first, first.plus(count));
         let (mut sent, mut bytes, mut halted) = (Vec::<Entry, RUN>::new(), 0, None);
         let guard = self.engine.copy_guard(self.me.number);
         while position != end && !sent.is_full() && !self.received.is_full() && bytes < MUCH {
@@ -115,7 +116,7 @@ impl<'k> Requester<'k> {
                 halted = Some(Halted { position, wr_id: request.wr_id, why });
                 break;
             }
-            position = position.wrapping_add(1);
+            position = position.next();
             if request.flags.contains(SendFlags::SIGNALED) {
                 // There is room: the loop's condition checks it.
                 let _ = sent.push(self.sent(&request, position));
@@ -128,10 +129,10 @@ impl<'k> Requester<'k> {
         self.deliver();
         drop(guard);
         if self.peer.has_failed() {
-            self.rescheduled.add(self.engine, self.peer.number());
+            self.rescheduled.add(self.engine, self.engine.index(self.peer.number()));
         }
-        complete::push(self.engine, sync::load(&self.slot.send_cq), &sent);
-        sync::release(&self.slot.send.done, position);
+        complete::push(self.engine, self.slot.send_cq(), &sent);
+        sync::release(&self.slot.send.done, position.get());
         halted
     }
 
@@ -224,10 +225,10 @@ impl<'k> Requester<'k> {
     /// soon.
     #[cold]
     pub fn unanswered(&self) -> Halt {
-        sync::store(&self.engine.own(self.me.number).unanswered, 1);
+        sync::store(&self.engine.own(self.engine.index(self.me.number)).unanswered, 1);
         if self.kind == QpType::Rc {
             // Where no alarm can be set, the wait gets none either, and fails.
-            let _ = self.engine.wake_soon(self.me.number);
+            let _ = self.engine.alarms.wake_soon(self.engine.index(self.me.number));
         }
         Halt::Waits(WaitsFor::Answer)
     }
@@ -245,18 +246,18 @@ impl<'k> Requester<'k> {
 
     /// Completes the request at a position, which was carried out outside a run.
     #[cold]
-    pub fn complete(&mut self, request: &SendRequest, position: u64) {
-        let end = position.wrapping_add(1);
+    pub fn complete(&mut self, request: &SendRequest, position: Position) {
+        let end = position.next();
         if request.flags.contains(SendFlags::SIGNALED) {
-            let cq = sync::load(&self.slot.send_cq);
+            let cq = self.slot.send_cq();
             complete::push(self.engine, cq, &[self.sent(request, end)]);
         }
-        sync::release(&self.slot.send.done, end);
+        sync::release(&self.slot.send.done, end.get());
     }
 
     /// The completion of a request that was carried out, with the position up to which it covers the send queue.
     #[inline]
-    fn sent(&self, request: &SendRequest, end: u64) -> Entry {
+    fn sent(&self, request: &SendRequest, end: Position) -> Entry {
         let returned = if request.op.returns_data() { request.payload.len() as u32 } else { 0 };
         let wc = complete::sent(request.wr_id, self.me.number, request.op, returned);
         let wc = self.engine.policy.imitation.sent(wc, &request.op, || request.payload.len());
@@ -272,7 +273,7 @@ impl<'k> Requester<'k> {
         } else {
             identity::fail_sends(self.slot, self.me.number);
         }
-        self.rescheduled.add(self.engine, self.peer.number());
+        self.rescheduled.add(self.engine, self.engine.index(self.peer.number()));
         let Halted { position, wr_id, .. } = *halted;
         flush::complete(self.engine, self.slot, self.me.number, wr_id, position, status);
     }

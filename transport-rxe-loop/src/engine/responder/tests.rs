@@ -1,4 +1,5 @@
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::Position;
 use cq_core::setup::SrqInit;
 use cq_core::transport::{AsyncEvents, Post};
 use cq_core::wr::RecvWr;
@@ -25,14 +26,14 @@ fn connected(context: &Context) -> (QueuePair, Cq) {
 fn q07_the_target_of_a_request_that_it_refuses_fails_and_is_told_once() {
     let (mut context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
-    let (number, state) = (qp.number(), || identity::read(device.engine.qp(qp.number())).state);
-    let of = |from| Responder::new(device.engine, number, from, QpType::Rc);
-    of(number + 1).refuse(WcStatus::REM_ACCESS_ERR);
+    let (number, state) = (qp.number(), || identity::read(device.engine.qp(qp.qpn())).state);
+    let of = |from| Responder::new(device.engine, QpNumber::new(number), from, QpType::Rc);
+    of(QpNumber::new(number + 1)).refuse(WcStatus::REM_ACCESS_ERR);
     assert_eq!((state(), context.take_async_event()), (QpState::Rts, Ok(None)), "of another's");
-    of(number).refuse(WcStatus::REM_ACCESS_ERR);
+    of(QpNumber::new(number)).refuse(WcStatus::REM_ACCESS_ERR);
     assert_eq!(state(), QpState::Err);
     assert!(context.take_async_event().unwrap().is_some());
-    of(number).refuse(WcStatus::REM_ACCESS_ERR);
+    of(QpNumber::new(number)).refuse(WcStatus::REM_ACCESS_ERR);
     assert_eq!(context.take_async_event(), Ok(None), "it has failed already");
 }
 
@@ -43,7 +44,7 @@ fn q07_a_queue_pair_that_failed_takes_no_datagrams() {
     let init = QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.activate(1).unwrap();
-    let peer = Responder::new(device.engine, qp.number(), 0, QpType::Ud);
+    let peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
     assert!(peer.takes(1) && !peer.takes(2));
     qp.modify(&QpAttr::to(QpState::Err)).unwrap();
     assert!(!peer.takes(1));
@@ -60,7 +61,7 @@ fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
     has.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     let ahead = [const { AtomicU64::new(0) }; 2];
     let of = |qp: &QueuePair| {
-        let peer = Responder::new(device.engine, qp.number(), 0, QpType::Ud);
+        let peer = Responder::new(device.engine, qp.qpn(), QpNumber::new(0), QpType::Ud);
         peer.receive(&ahead, 0).map(|receive| receive.request.wr_id)
     };
     assert_eq!(of(&has), Ok(1));
@@ -71,8 +72,12 @@ fn q07_a_receive_is_of_whom_a_datagram_is_for_whatever_another_has() {
 fn q07_a_free_place_is_nobody() {
     let (context, device) = OpenOptions::new().alone();
     drop(connected(&context));
-    assert_eq!(identity::read(device.engine.qp(0)).number, 0, "it is free");
-    let nobody = Responder::new(device.engine, 0, 1, QpType::Rc);
+    assert_eq!(
+        identity::read(device.engine.qp(QpNumber::new(0))).number,
+        QpNumber::new(0),
+        "it is free"
+    );
+    let nobody = Responder::new(device.engine, QpNumber::new(0), QpNumber::new(1), QpType::Rc);
     assert_eq!(nobody.listens(), Err(Unavailable::Gone));
 }
 
@@ -83,13 +88,13 @@ fn x04_more_receives_than_there_is_room_for_are_none() {
     let init = QpInit { qp_type: QpType::Uc, ..QpInit::new(&cq) };
     let mut qp = context.alloc_pd().create_qp(&init).unwrap();
     qp.connect(qp.number()).unwrap();
-    let slot = device.engine.qp(qp.number());
-    let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Uc);
+    let slot = device.engine.qp(qp.qpn());
+    let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Uc);
     let has = || peer.receive(&[const { AtomicU64::new(0) }; 2], 0).is_ok();
     let most = u64::from(sync::load(&slot.recv_capacity));
-    assert!(!slot.recv.post(most), "nobody waits");
+    assert!(!slot.recv.post(Position::new(most)), "nobody waits");
     assert!(has());
-    assert!(!slot.recv.post(most + 1));
+    assert!(!slot.recv.post(Position::new(most + 1)));
     assert!(!has());
 }
 
@@ -101,7 +106,7 @@ fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
     let mut qp = pd.create_qp(&QpInit { srq: Some(&srq), ..QpInit::new(&cq) }).unwrap();
     qp.connect(qp.number()).unwrap();
     srq.post_recv(&[RecvWr::new(7, &[])]).unwrap();
-    let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Rc);
+    let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
     let take = || peer.receive(&[const { AtomicU64::new(0) }; 2], 0);
     let taken = take().unwrap();
     assert_eq!(take().map(|_| ()), Err(Unavailable::NoReceive));
@@ -115,9 +120,9 @@ fn q07_a_shared_receive_that_is_not_used_is_there_for_the_next_message() {
 fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
     let (context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
-    let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Rc);
-    let (taking, dead) = (&device.engine.qp(qp.number()).taking, Owner::new(PLACE.get(), 1));
-    let stuck = &device.engine.own(qp.number()).stuck;
+    let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
+    let (taking, dead) = (&device.engine.qp(qp.qpn()).taking, Owner::new(PLACE.get(), 1));
+    let stuck = &device.engine.own(qp.index()).stuck;
     assert!(taking.try_enter(dead));
     sync::store(stuck, dead.to_word());
     assert!(peer.take_receives().is_ok());
@@ -129,8 +134,8 @@ fn x03_the_receives_that_a_dead_process_kept_from_all_others_can_be_taken() {
 fn x07_who_keeps_the_receives_from_all_others_is_remembered() {
     let (context, device) = OpenOptions::new().alone();
     let (qp, _cq) = connected(&context);
-    let peer = Responder::new(device.engine, qp.number(), qp.number(), QpType::Rc);
-    let (slot, stuck) = (device.engine.qp(qp.number()), &device.engine.own(qp.number()).stuck);
+    let peer = Responder::new(device.engine, qp.qpn(), qp.qpn(), QpType::Rc);
+    let (slot, stuck) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).stuck);
     let kept = device.memory.lock(&slot.taking, || {}).unwrap();
     assert_eq!(peer.take_receives().map(drop), Err(Stuck));
     assert_eq!(Some(sync::load(stuck)), slot.taking.holder().map(Owner::to_word));

@@ -21,7 +21,7 @@ fn q07_a_wait_ends_in_time_though_an_earlier_alarm_came_for_something_else() {
         qp.modify(&step).unwrap();
     }
     qp.post_send(&[SendWr::send_inline(1, b"x")]).unwrap();
-    device.engine.wake_soon(qp.number()).unwrap();
+    device.engine.alarms.wake_soon(qp.index()).unwrap();
     let mut room = [Wc::default()];
     until("it fails", || cq.poll(&mut room) == Ok(1));
     assert_eq!(room[0].status(), WcStatus::RETRY_EXC_ERR);
@@ -44,14 +44,22 @@ fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
     let device = Device::of_tests();
     for waits_for in [WaitsFor::Receive, WaitsFor::Answer, WaitsFor::Nobody] {
         let (_context, qp) = patient();
-        let judge = |at| judge(device.engine, qp.number(), at, waits_for);
-        let times_out = || sync::store(&device.engine.qp(qp.number()).send.deadline, 1);
-        assert_eq!([judge(7), judge(7)], [Verdict::Wait; 2], "{waits_for:?}");
-        assert!(has_begun(device.engine.qp(qp.number()), 7));
+        let judge = |at| judge(device.engine, qp.qpn(), at, waits_for);
+        let times_out = || sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
+        assert_eq!(
+            [judge(Position::new(7)), judge(Position::new(7))],
+            [Verdict::Wait; 2],
+            "{waits_for:?}"
+        );
+        assert!(has_begun(device.engine.qp(qp.qpn()), Position::new(7)));
         times_out();
-        assert_eq!(judge(7), Verdict::TryAgain, "{waits_for:?}: what came in time counts");
-        assert_eq!(judge(7), Verdict::Fail(waits_for.status()));
-        assert_eq!(judge(8), Verdict::Wait, "{waits_for:?}: the next begins anew");
+        assert_eq!(
+            judge(Position::new(7)),
+            Verdict::TryAgain,
+            "{waits_for:?}: what came in time counts"
+        );
+        assert_eq!(judge(Position::new(7)), Verdict::Fail(waits_for.status()));
+        assert_eq!(judge(Position::new(8)), Verdict::Wait, "{waits_for:?}: the next begins anew");
     }
 }
 
@@ -59,15 +67,15 @@ fn q07_a_request_whose_time_is_over_is_tried_once_more_and_then_fails() {
 fn q07_who_waits_for_something_else_begins_anew() {
     let (device, (_context, qp)) = (Device::of_tests(), patient());
     let (receive, answer) = (WaitsFor::Receive, WaitsFor::Answer);
-    let judge = |waits_for| judge(device.engine, qp.number(), 7, waits_for);
+    let judge = |waits_for| judge(device.engine, qp.qpn(), Position::new(7), waits_for);
     for [first, then] in [[receive, answer], [answer, receive]] {
         assert_eq!(judge(first), Verdict::Wait);
-        sync::store(&device.engine.qp(qp.number()).send.deadline, 1);
+        sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
         assert_eq!(judge(then), Verdict::Wait, "{then:?} after {first:?}");
     }
     // One that goes away is the one that did not answer.
     assert_eq!(judge(answer), Verdict::Wait);
-    sync::store(&device.engine.qp(qp.number()).send.deadline, 1);
+    sync::store(&device.engine.qp(qp.qpn()).send.deadline, 1);
     assert_eq!(judge(WaitsFor::Nobody), Verdict::TryAgain);
 }
 

@@ -30,7 +30,11 @@ fn x04_positions_that_can_not_be_have_nothing_wait() {
     let ring = shape.ring(device.shm, device.shm.arena().offset() as u32).unwrap();
     for next in [0, u64::MAX - 3] {
         for (ahead, any) in [(0, false), (1, true), (16, true), (17, false), (u64::MAX, false)] {
-            assert_eq!(ring.has_any(next, next.wrapping_add(ahead)), any, "{next} {ahead}");
+            assert_eq!(
+                ring.has_any(Position::new(next), Position::new(next.wrapping_add(ahead))),
+                any,
+                "{next} {ahead}"
+            );
         }
     }
 }

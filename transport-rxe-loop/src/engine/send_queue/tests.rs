@@ -28,14 +28,14 @@ fn c08_what_is_posted_while_another_thread_has_the_turn_completes_however_much_i
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let number = qp.number();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
-    let (wr, own) = (SendWr::send_inline(1, b"x"), device.engine.own(number));
+    let (wr, own) = (SendWr::send_inline(1, b"x"), device.engine.own(QpIndex::new(number)));
     // It is posted, and nobody has carried it out.
     own.ownership.seize();
     qp.to(&destination).post_send(&[wr.unsignaled()]).unwrap();
     own.ownership.abandon();
-    let kept = device.memory.lock(&device.engine.qp(receiver.number()).taking, || {}).unwrap();
+    let kept = device.memory.lock(&device.engine.qp(receiver.qpn()).taking, || {}).unwrap();
     thread::scope(|scope| {
-        let works = scope.spawn(move || run(device.engine, number));
+        let works = scope.spawn(move || run(device.engine, QpIndex::new(number)));
         let shut = Shut::after_change();
         until("it is at the first", || shut.is_open(&own.copying));
         let mut later = [wr.unsignaled(); MANY];
@@ -53,28 +53,29 @@ fn c08_work_is_over_at_its_limit_or_where_nothing_is_left() {
     let (pd, mut cq) = (context.alloc_pd(), context.create_cq(16, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     let number = qp.number();
-    let (slot, own) = (device.engine.qp(number), device.engine.own(number));
+    let (slot, own) =
+        (device.engine.qp(QpNumber::new(number)), device.engine.own(QpIndex::new(number)));
     let is_over = |limit| work(device.engine, slot, own, &mut Rescheduled::default(), limit);
     qp.connect(number).unwrap();
     qp.post_recv(&[1, 2, 3, 4, 5, 6].map(|id| RecvWr::new(id, &[]))).unwrap();
     qp.post_send(&[1, 2, 3].map(|id| SendWr::send(id, &[]))).unwrap();
     own.ownership.seize();
     qp.post_send(&[4, 5, 6].map(|id| SendWr::send(id, &[]))).unwrap();
-    assert!(!is_over(5), "there is one more");
+    assert!(!is_over(Position::new(5)), "there is one more");
     assert_eq!(sync::load(&slot.send.done), 5);
-    assert!(is_over(100));
+    assert!(is_over(Position::new(100)));
     assert_eq!(cq.poll(&mut [Wc::default(); 16]), Ok(12));
     own.ownership.abandon();
     for state in [QpState::Sqd, QpState::Err, QpState::Reset] {
         qp.modify(&QpAttr::to(state)).unwrap();
         own.ownership.seize();
-        assert!(is_over(100), "{state:?}");
+        assert!(is_over(Position::new(100)), "{state:?}");
         own.ownership.abandon();
     }
     assert!(identity::change(slot, identity::read(slot), QpState::Sqe));
-    assert!(is_over(100), "in SQE");
+    assert!(is_over(Position::new(100)), "in SQE");
     sync::store(&slot.send_ring.offset, u32::MAX);
-    assert!(is_over(100), "it has no ring");
+    assert!(is_over(Position::new(100)), "it has no ring");
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn c08_what_was_not_answered_before_is_nothing_to_hand_over_for() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let (slot, own) = (device.engine.qp(qp.number()), device.engine.own(qp.number()));
+    let (slot, own) = (device.engine.qp(qp.qpn()), device.engine.own(qp.index()));
     sync::store(&own.unanswered, 1);
     own.ownership.seize();
     assert!(!own.ownership.enter(), "the holder looks once more");
@@ -102,11 +103,14 @@ fn c08_who_waited_for_one_that_does_not_answer_hands_over() {
         qp.modify(&step).unwrap();
     }
     srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let (slot, own) = (device.engine.qp(qp.number()), device.engine.own(qp.number()));
+    let (slot, own) = (device.engine.qp(qp.qpn()), device.engine.own(qp.index()));
     own.ownership.seize();
     // The holder is to look once more after this.
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
-    let _kept = device.memory.lock(device.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
+    let _kept = device
+        .memory
+        .lock(device.engine.srq(SrqNumber::new(srq.number())).pool.lock(), || {})
+        .unwrap();
     assert!(!hold(device.engine, slot, own, &mut Rescheduled::default()));
     assert!(!own.ownership.is_free(), "who hands it over gives it back");
     own.ownership.abandon();

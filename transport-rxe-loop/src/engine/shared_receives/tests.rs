@@ -27,9 +27,11 @@ use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::memory::copier;
 use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::number::QpIndex;
 use crate::protocol::pool::Queue;
 use crate::protocol::stage::State;
 use crate::shm::{claim, header, liveness};
+use crate::sync;
 
 /// A queue pair that is its own peer, waits for ever, and takes its receives from a shared queue, which has one.
 struct Alone {
@@ -50,7 +52,7 @@ impl Alone {
         let limits = Limits { bytes: 4 << 20, ..Limits::default() };
         let (context, device) = OpenOptions::new().limits(limits).alone();
         // The first queue pair has index 0, as has what nobody names.
-        device.engine.qps().go_on_at(0);
+        device.engine.qps().go_on_at(QpIndex::new(0));
         Self::of((context, device))
     }
 
@@ -67,7 +69,7 @@ impl Alone {
     }
 
     fn slot(&self) -> &'static SrqSlot {
-        self.device.engine.srq(self.srq.number())
+        self.device.engine.srq(SrqNumber::new(self.srq.number()))
     }
 }
 
@@ -103,8 +105,8 @@ fn q09_the_last_receive_is_told_though_the_lock_was_not_to_be_had() {
 #[test]
 fn x04_what_is_said_to_be_taken_keeps_nobody_waiting_for_ever() {
     let Alone { mut qp, srq, device, .. } = Alone::new();
-    let pool = queue(device.engine, device.engine.srq(srq.number())).unwrap();
-    let taken = pool.take(device.shm.attachment(), qp.number()).unwrap();
+    let pool = queue(device.engine, device.engine.srq(SrqNumber::new(srq.number()))).unwrap();
+    let taken = pool.take(device.shm.attachment(), qp.qpn()).unwrap();
     assert!(pool.taken().eq([taken]), "no thread of this process has taken it");
     let ends = thread::spawn(move || {
         let _ = qp.modify(&QpAttr::to(QpState::Reset));
@@ -126,7 +128,7 @@ impl Alone {
     /// The process at a place takes the only receive, for this queue pair.
     fn is_taken_by(&self, place: AttachmentId) -> Taken {
         let _guard = self.device.memory.lock(self.slot().pool.lock(), || {}).unwrap();
-        self.pool().take(place, self.qp.number()).unwrap()
+        self.pool().take(place, self.qp.qpn()).unwrap()
     }
 
     /// Says that a process lived at a place, waits until it is swept up after, and hands what is told meanwhile
@@ -190,7 +192,7 @@ fn x03_a_limit_of_a_dead_process_is_told_once_however_many_sweep_up() {
         for _ in 0..200 {
             thread::yield_now();
         }
-        tell_limit(device.engine, sync::load(&slot.number), PLACE);
+        tell_limit(device.engine, slot.number(), PLACE);
         drop(guard);
         assert!(other.join().unwrap(), "it is told");
     });
@@ -203,7 +205,7 @@ fn x03_a_limit_that_was_told_is_not_told_again_when_who_reached_it_dies() {
     let mut alone = Alone::in_own_fabric();
     alone.srq.arm_limit(1).unwrap();
     assert!(alone.is_taken_by(PLACE).reached_limit());
-    tell_limit(alone.device.engine, alone.srq.number(), PLACE);
+    tell_limit(alone.device.engine, SrqNumber::new(alone.srq.number()), PLACE);
     assert_eq!(alone.told(), Some(AsyncEventType::SRQ_LIMIT_REACHED));
     assert_eq!(alone.dies(PLACE), []);
 }
@@ -257,9 +259,9 @@ fn q09_who_starved_gets_what_another_gives_back() {
     let taken = alone.is_taken_by(alone.device.shm.attachment());
     alone.qp.post_send(&[SendWr::send(2, &[])]).unwrap();
     assert_eq!(alone.cq.poll(&mut [Wc::default()]), Ok(0), "the other one has the only receive");
-    give_back(alone.device.engine, alone.srq.number(), &taken);
+    give_back(alone.device.engine, SrqNumber::new(alone.srq.number()), &taken);
     // Who gives back holds a turn, and looks after others once it is given back.
-    send_queue::run(alone.device.engine, alone.qp.number() + 1);
+    send_queue::run(alone.device.engine, QpIndex::new(alone.qp.number() + 1));
     alone.is_served();
 }
 
@@ -270,11 +272,11 @@ fn x07_a_receive_that_can_not_be_given_back_is_taken_by_the_next() {
     alone.srq.post_recv(&[RecvWr::new(2, &[])]).unwrap();
     let all = [alone.device.shm.attachment(), PLACE].map(|place| alone.is_taken_by(place));
     let (device, slot, pool) = (alone.device, alone.slot(), alone.pool());
-    let (srq, cq) = (alone.srq.number(), sync::load(&device.engine.qp(alone.qp.number()).recv_cq));
+    let (srq, cq) = (alone.srq.number(), device.engine.qp(alone.qp.qpn()).recv_cq());
     let suspended =
         (device.memory.lock(slot.pool.lock(), || {}), complete::lock(device.engine, cq));
     thread::scope(|scope| {
-        scope.spawn(|| give_back(device.engine, srq, &all[0]));
+        scope.spawn(|| give_back(device.engine, SrqNumber::new(srq), &all[0]));
         let reclaims = scope.spawn(|| reclaim(device.engine, slot, &all[1]));
         scope.spawn(|| assert!(!pays(device.engine, slot, PLACE), "it may be left to tell"));
         assert_eq!(reclaims.join().unwrap(), Err(Stuck));
@@ -354,7 +356,8 @@ fn x03_what_a_process_that_lives_has_taken_is_not_swept_up() {
 #[test]
 fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
     let Alone { qp, srq, device, context: _context, .. } = Alone::in_own_fabric();
-    let refused = take(device.engine, srq.number(), qp.number(), || Err(Unavailable::NotReady));
+    let refused =
+        take(device.engine, SrqNumber::new(srq.number()), qp.qpn(), || Err(Unavailable::NotReady));
     assert_eq!(refused.map(drop), Err(Unavailable::NotReady));
     assert_eq!(srq.waiting(), 1);
 }
@@ -362,11 +365,12 @@ fn q09_who_takes_no_messages_has_nothing_taken_for_it() {
 #[test]
 fn x03_who_takes_inherits_the_lock_of_who_died_taking() {
     let Alone { qp, srq, device, context: _context, .. } = Alone::in_own_fabric();
-    let lock = device.engine.srq(srq.number()).pool.lock();
+    let lock = device.engine.srq(SrqNumber::new(srq.number())).pool.lock();
     assert!(lock.try_enter(Owner::new(PLACE.get(), 1)));
-    let (taken, _) = take(device.engine, srq.number(), qp.number(), || Ok(())).unwrap();
+    let (taken, _) =
+        take(device.engine, SrqNumber::new(srq.number()), qp.qpn(), || Ok(())).unwrap();
     assert_eq!(lock.holder(), None);
-    give_back(device.engine, srq.number(), &taken);
+    give_back(device.engine, SrqNumber::new(srq.number()), &taken);
 }
 
 #[test]
@@ -374,16 +378,16 @@ fn q09_a_number_that_no_shared_receive_queue_has_leads_to_none() {
     let alone = Alone::in_own_fabric();
     let (device, number) = (alone.device, alone.srq.number());
     let is_there = |number| numbered(device.engine, number).is_some();
-    assert!(is_there(number));
-    assert!(!is_there(number + device.engine.srqs().len()), "the next one there");
+    assert!(is_there(SrqNumber::new(number)));
+    assert!(!is_there(SrqNumber::new(number + device.engine.srqs().len())), "the next one there");
     // The first place, as it is left by one.
-    let (slot, free) = (alone.slot(), device.engine.srq(0));
+    let (slot, free) = (alone.slot(), device.engine.srq(SrqNumber::new(0)));
     sync::store(&free.slots_at, sync::load(&slot.slots_at));
     sync::store(&free.capacity, sync::load(&slot.capacity));
     let number = sync::load(&free.number);
     sync::store(&free.number, 0);
-    assert!(!is_there(0));
-    assert_eq!(is_taken_for(device.engine, 0, alone.qp.number()), Ok(false));
+    assert!(!is_there(SrqNumber::new(0)));
+    assert_eq!(is_taken_for(device.engine, SrqNumber::new(0), alone.qp.qpn()), Ok(false));
     sync::store(&free.number, number);
 }
 
@@ -394,9 +398,13 @@ fn q09_those_who_are_connected_to_a_queue_pair_of_a_shared_queue_wait_for_it() {
     let mut other = alone.context.alloc_pd().create_qp(&QpInit::new(&alone.cq)).unwrap();
     other.connect(other.number()).unwrap();
     let index = device.engine.qps().index(alone.qp.number());
-    assert_eq!(index, 0, "those who are connected to nobody are not connected to the first");
+    assert_eq!(
+        index,
+        QpIndex::new(0),
+        "those who are connected to nobody are not connected to the first"
+    );
     let mut all = Vec::new();
-    each_that_takes_from(device.engine, srq, |index| all.push(index));
+    each_that_takes_from(device.engine, SrqNumber::new(srq), |index| all.push(index));
     assert_eq!(all, [index]);
 }
 
@@ -419,7 +427,7 @@ fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
     const ROUNDS: u64 = 200;
     let mut alone = Alone::in_own_fabric();
     let (device, target, pool) = (alone.device, alone.qp.number(), alone.pool());
-    let index = sync::load(&device.engine.qp(target).recv_cq);
+    let index = device.engine.qp(QpNumber::new(target)).recv_cq();
     alone.srq.post_recv(&[RecvWr::new(1, &[]); 3]).unwrap();
     for round in 0..ROUNDS {
         let all: Vec<_> = (0..4).map(|_| alone.is_taken_by(device.shm.attachment())).collect();
@@ -433,7 +441,7 @@ fn q05_a_slot_is_free_though_who_pushes_its_completion_is_not_through() {
                     thread::yield_now();
                 }
                 (0..round % 8).for_each(|_| thread::yield_now());
-                all.iter().for_each(|taken| pool.settle(taken.tag(), target));
+                all.iter().for_each(|taken| pool.settle(taken.tag(), QpNumber::new(target)));
             });
             until("it pushes", || held.load(Ordering::Acquire) == 1);
             settles.store(1, Ordering::Release);
@@ -464,14 +472,14 @@ fn resets_while(alone: &mut Alone, round: u32, other: impl FnOnce(&dyn Fn()) + S
 fn x03_what_a_dead_process_had_completed_is_not_given_back() {
     let mut alone = Alone::in_own_fabric();
     let (device, target, pool) = (alone.device, alone.qp.number(), alone.pool());
-    let index = sync::load(&device.engine.qp(target).recv_cq);
+    let index = device.engine.qp(QpNumber::new(target)).recv_cq();
     for round in 0..50 {
         let taken = alone.is_taken_by(PLACE);
         resets_while(&mut alone, round, |holds| {
             // As who inherited the lock, and settles what the dead one had published.
             let _repairs = complete::lock(device.engine, index).unwrap();
             holds();
-            pool.settle(taken.tag(), target);
+            pool.settle(taken.tag(), QpNumber::new(target));
         });
         assert_eq!((alone.srq.waiting(), pool.taken().count()), (0, 0), "round {round}");
         alone.srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
@@ -488,7 +496,7 @@ fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
             let _taking = device.memory.lock(slot.pool.lock(), || {}).unwrap();
             holds();
             // It had seen the state before, and dies.
-            let _taken = pool.take(PLACE, target);
+            let _taken = pool.take(PLACE, QpNumber::new(target));
         });
         assert_eq!((alone.srq.waiting(), pool.taken().count()), (1, 0), "round {round}");
     }
@@ -498,14 +506,19 @@ fn q09_reset_waits_for_who_is_taking_and_gives_that_back() {
 fn x07_who_posts_is_not_kept_by_a_suspended_taker_however_often_it_is_rescheduled() {
     let Alone { mut qp, srq, mut cq, device, context: _context } = Alone::in_own_fabric();
     let number = qp.number();
-    let suspended = device.memory.lock(device.engine.srq(srq.number()).pool.lock(), || {}).unwrap();
+    let suspended = device
+        .memory
+        .lock(device.engine.srq(SrqNumber::new(srq.number())).pool.lock(), || {})
+        .unwrap();
     thread::scope(|scope| {
         let posts = scope.spawn(move || {
             qp.post_send(&[SendWr::send(2, &[])]).unwrap();
             qp
         });
-        until("it has the queue pair", || !device.engine.own(number).ownership.is_free());
-        send_queue::run(device.engine, number);
+        until("it has the queue pair", || {
+            !device.engine.own(QpIndex::new(number)).ownership.is_free()
+        });
+        send_queue::run(device.engine, QpIndex::new(number));
         until("it returns", || posts.is_finished());
         drop(suspended);
         let mut polled = 0;
@@ -532,10 +545,13 @@ fn x07_a_receive_that_was_left_is_not_taken_while_it_is_written_to_for_who_left_
         }
         Err(Unavailable::Stuck)
     };
-    assert_eq!(take(device.engine, srq, target, leaves).err(), Some(Unavailable::Stuck));
+    assert_eq!(
+        take(device.engine, SrqNumber::new(srq), QpNumber::new(target), leaves).err(),
+        Some(Unavailable::Stuck)
+    );
     assert!(alone.pool().taken().next().is_none(), "it is given back");
     is_through();
-    let there = take(device.engine, srq, target, || Ok(())).unwrap();
+    let there = take(device.engine, SrqNumber::new(srq), QpNumber::new(target), || Ok(())).unwrap();
     assert_eq!(there.0.slot(), first.slot());
 }
 

@@ -1,4 +1,5 @@
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::{Position, QpNumber};
 use std::time::{Duration, Instant};
 
 use cq_core::async_event::AsyncEventType;
@@ -45,7 +46,7 @@ fn x03_who_waits_for_a_dead_one_is_told_though_its_sweeper_died_over_that() {
     identity::enter(slot, number);
     assert!(identity::change(slot, identity::read(slot), QpState::Rtr));
     sync::store(device.engine.dest(index), qp.number());
-    qp.connect(number).unwrap();
+    qp.connect(number.get()).unwrap();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let mut room = [Wc::default(); 2];
     assert_eq!(cq.poll(&mut room), Ok(0), "it waits for a receive, for ever");
@@ -72,8 +73,8 @@ fn x03_the_locks_of_a_dead_one_are_inherited() {
     let (context, device) = OpenOptions::new().alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
-    let slot = device.engine.qp(qp.number());
-    let index = sync::load(&slot.send_cq);
+    let slot = device.engine.qp(qp.qpn());
+    let index = slot.send_cq();
     let locks = [
         &device.completions.cq(index).fanin.lock,
         &slot.taking,
@@ -124,9 +125,9 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     let number = identity::number_of(qps, index, generation);
     identity::enter(slot, number);
     sync::store(device.engine.dest(index), qp.number());
-    qp.connect(number).unwrap();
+    qp.connect(number.get()).unwrap();
     let (copying, ownership) =
-        (&device.engine.qp(qp.number()).send.copying, &device.engine.own(qp.number()).ownership);
+        (&device.engine.qp(qp.qpn()).send.copying, &device.engine.own(qp.index()).ownership);
     ownership.seize();
     copying.open();
     let dead = device.shm.die_at(PLACE);
@@ -142,7 +143,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
     copying.close();
     ownership.abandon();
     // Its number is gone, so that nobody else begins one.
-    assert_eq!(left, [(Some(PLACE), Some(dead), 0); 3]);
+    assert_eq!(left, [(Some(PLACE), Some(dead), QpNumber::NONE); 3]);
     while device.shm.others().count() > 0 {
         look(device);
     }
@@ -153,7 +154,7 @@ fn x03_what_a_dead_one_had_stays_while_somebody_is_in_the_middle_of_a_request_fo
 fn x03_the_place_of_one_that_died_in_the_middle_of_a_request_keeps_nobody() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, _) = device.engine.qps().claim(PLACE).unwrap();
-    let copying = &device.engine.qp(index).send.copying;
+    let copying = &device.engine.qp_at(index).send.copying;
     copying.open();
     device.shm.die_at(PLACE);
     while device.shm.others().count() > 0 {
@@ -216,8 +217,8 @@ fn pool(device: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
     slot.pool.begin();
     sync::release(&slot.number, identity::number_of(srqs, index, generation));
     let queue = srq::queue(device.engine, slot).unwrap();
-    queue.put(0, 0);
-    assert!(!queue.post(1), "nobody waits");
+    queue.put(0, Position::new(0));
+    assert!(!queue.post(Position::new(1)), "nobody waits");
     (slot, queue, extent)
 }
 
@@ -225,7 +226,7 @@ fn pool(device: &'static Device) -> (&'static SrqSlot, Queue<'static>, Extent) {
 fn x03_a_shared_receive_queue_of_a_dead_one_stays_while_others_have_something_of_it() {
     let (_context, device) = OpenOptions::new().alone();
     let (slot, queue, _extent) = pool(device);
-    let taken = queue.take(device.shm.attachment(), 1).unwrap();
+    let taken = queue.take(device.shm.attachment(), QpNumber::new(1)).unwrap();
     let dead = device.shm.die_at(PLACE);
     for _ in 0..3 {
         look(device);
@@ -281,7 +282,7 @@ fn o04_an_overrun_that_a_dead_one_told_nobody_of_is_told() {
     let cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let index = sync::load(&device.engine.qp(qp.number()).recv_cq);
+    let index = device.engine.qp(qp.qpn()).recv_cq();
     device.completions.cq(index).mode.set(Trait::Overran, true);
     assert_eq!((context.take_async_event(), qp.state()), (Ok(None), QpState::Rts));
     die_watched(device);
@@ -303,7 +304,7 @@ fn x03_a_queue_pair_that_a_dead_one_had_failed_is_flushed() {
     qp.connect(qp.number()).unwrap();
     qp.post_recv(&[RecvWr::new(1, &[])]).unwrap();
     // As far as the dead one got.
-    assert!(identity::fail(device.engine.qp(qp.number()), qp.number()));
+    assert!(identity::fail(device.engine.qp(qp.qpn()), qp.qpn()));
     let mut room = [Wc::default()];
     assert_eq!(cq.poll(&mut room), Ok(0));
     die_watched(device);
@@ -322,7 +323,7 @@ struct Lamp {
     is_lit: AtomicU32,
 }
 
-entries!(Lamp);
+entries!(Lamp: u32);
 
 fn place(shape: &Shape, plan: &mut Plan) -> Option<Table<Lamp>> {
     Table::place(plan, shape.entries[0])
@@ -353,7 +354,7 @@ impl Lamps {
 
 impl Owners for Lamps {
     fn inherit(&self, dead: Owner) {
-        for lamp in self.table.all().iter().filter(|lamp| lamp.lock.holder() == Some(dead)) {
+        for (_, lamp) in self.table.all().filter(|(_, lamp)| lamp.lock.holder() == Some(dead)) {
             let repair = || sync::count(&lamp.repaired);
             drop(self.shm.lock(&lamp.lock, || {}, repair));
         }

@@ -1,5 +1,6 @@
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::QpIndex;
 use std::time::Instant;
 
 use cq_core::setup::{Access, QpType};
@@ -24,7 +25,7 @@ fn x03_the_thread_is_there_once_a_queue_pair_may_be_reached_by_others() {
     let watches = || device.shm.thread().is_started();
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     // Its index is 0, as is the destination that nobody names.
-    device.engine.qps().go_on_at(0);
+    device.engine.qps().go_on_at(QpIndex::new(0));
     let mut ud = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
     let mut rc = pd.create_qp(&QpInit::new(&cq)).unwrap();
     rc.connect(rc.number()).unwrap();
@@ -56,7 +57,7 @@ fn x03_others_are_looked_after_as_long_as_there_are_any() {
     let alarms = &device.engine.alarms;
     assert_eq!(look(device), (None, false), "there is nobody else");
     let in_an_hour = alarms.now() + HOUR.as_nanos() as u64;
-    assert!(alarms.set(0, in_an_hour));
+    assert!(alarms.set(QpIndex::new(0), in_an_hour));
     device.shm.die_at(PLACE);
     let sweeping = device.shm.try_lock(device.shm.frees()).unwrap();
     let (left, again) = look(device);
@@ -70,12 +71,12 @@ fn x03_others_are_looked_after_as_long_as_there_are_any() {
 fn x05_what_another_process_deregistered_is_looked_at_until_it_is_forgotten() {
     let (_context, device) = OpenOptions::new().alone();
     let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
-    let (slot, key, domain) = (device.memory.mr(index), index << 8 | 7, 1);
+    let (slot, key, domain) = (device.memory.mr(index), Key::of(index, 6), 1);
     let (access, kind) = (Access::empty(), Kind::Heap);
-    RegionEntry { key: Key::new(key), access, domain, kind, base: 0, len: 64, bound: None }
+    RegionEntry { key, access, domain, kind, base: 0, len: 64, bound: None }
         .write(slot, (PLACE, generation));
     let copies = device.memory.foreign().visit(1);
-    assert!(copies.find(device.memory, Key::new(key)).is_some());
+    assert!(copies.find(device.memory, key).is_some());
     RegionEntry::erase(slot);
     assert!(look(device).1, "somebody may copy to it");
     drop(copies);

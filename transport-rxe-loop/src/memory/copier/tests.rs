@@ -2,6 +2,7 @@
 
 use crate::memory::key::Key;
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::{QpIndex, QpNumber, RegionIndex, SrqNumber};
 use std::thread;
 
 use cq_core::setup::{QpType, SrqInit};
@@ -49,7 +50,7 @@ fn outlasts_the_copy<'a>(
     const ROUNDS: u32 = 5;
     for round in 0..ROUNDS {
         let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
-        let (key, window) = (&device.memory.mr(region.lkey() >> 8).key, copies());
+        let (key, window) = (&device.memory.mr(RegionIndex::new(region.lkey() >> 8)).key, copies());
         thread::scope(|scope| {
             let deregisters = scope.spawn(move || region.deregister());
             until("the key is dead", || sync::acquire(key) == 0);
@@ -73,7 +74,7 @@ fn q10_deregistering_waits_for_what_this_process_copies_itself() {
     let (context, pd, device) = alone();
     let cq = context.create_cq(4, None).unwrap();
     let qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
-    outlasts_the_copy(device, &pd, || device.engine.copy_guard(qp.number()));
+    outlasts_the_copy(device, &pd, || device.engine.copy_guard(qp.qpn()));
 }
 
 /// Another process asks this one for something. The stage that it does this by.
@@ -148,11 +149,11 @@ fn x07_who_waits_to_have_memory_back_serves_others_meanwhile() {
     let (_context, pd, device) = alone();
     let region = pd.allocate(64, Access::LOCAL_WRITE).unwrap();
     let (index, _) = device.engine.qps().claim(PLACE).unwrap();
-    device.engine.qp(index).send.copying.open();
+    device.engine.qp_at(index).send.copying.open();
     let stage = is_asked(device);
     region.deregister();
     assert_eq!(state(stage), Some(State::Done), "it is served");
-    device.engine.qp(index).life().end(PLACE);
+    device.engine.qp_at(index).life().end(PLACE);
 }
 
 /// Whether a stage can be had.
@@ -228,7 +229,7 @@ fn x07_reset_waits_for_what_is_copied_for_who_has_given_up() {
     let cq = context.create_cq(4, None).unwrap();
     for kind in KINDS {
         let mut qp = receiver(&pd, &cq, kind);
-        let slot = device.engine.qp(qp.number());
+        let slot = device.engine.qp(qp.qpn());
         let serving = device.memory.copier().serving.lock().unwrap();
         thread::scope(|scope| {
             let resets = scope.spawn(move || qp.modify(&QpAttr::to(QpState::Reset)).map(|()| qp));
@@ -250,10 +251,13 @@ fn x07_a_receive_is_not_flushed_while_its_memory_is_written_for_who_has_given_up
         let qp = receiver(&pd, &cq, kind);
         let (number, mut room) = (qp.number(), [Wc::default()]);
         let serving = device.memory.copier().serving.lock().unwrap();
-        assert!(identity::fail(device.engine.qp(number), number));
+        assert!(identity::fail(device.engine.qp(QpNumber::new(number)), QpNumber::new(number)));
         thread::scope(|scope| {
-            let flushes = scope.spawn(move || send_queue::run(device.engine, number));
-            let begins = || flushes.is_finished() || !device.engine.own(number).ownership.is_free();
+            let flushes = scope.spawn(move || send_queue::run(device.engine, QpIndex::new(number)));
+            let begins = || {
+                flushes.is_finished()
+                    || !device.engine.own(QpIndex::new(number)).ownership.is_free()
+            };
             until("it begins", begins);
             (0..200).for_each(|_| thread::yield_now());
             assert_eq!(cq.poll(&mut room), Ok(0), "{kind:?}: bytes may still move");
@@ -376,7 +380,7 @@ fn x03_only_what_the_dead_have_asked_of_an_owner_is_given_up_before_its_receives
     }
     give_up_for_the_dead(
         device.memory,
-        device.engine.srq(srq.number()).life().attachment().unwrap(),
+        device.engine.srq(SrqNumber::new(srq.number())).life().attachment().unwrap(),
     );
     let asked = Some(State::Asked);
     assert_eq!([0, 1, 2].map(|nth: usize| state(stages[nth].head)), [None, asked, asked]);

@@ -1,4 +1,5 @@
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::QpNumber;
 use cq_core::setup::Access;
 use cq_core::wr::Sge;
 
@@ -18,7 +19,7 @@ const DOMAIN: u32 = 0x3d00_0001;
 const LEN: u64 = 8192;
 
 /// The number of a queue pair as if of another process.
-const QP: u32 = 0x7654;
+const QP: QpNumber = QpNumber::new(0x7654);
 /// Where its window starts in the region, and how long that is.
 const AT: u64 = 1024;
 const WINDOW: u64 = 512;
@@ -26,7 +27,7 @@ const WINDOW: u64 = 512;
 /// A window as if another process had bound it.
 struct ForeignWindow {
     region: Foreigner,
-    index: u32,
+    index: RegionIndex,
     facts: RegionEntry,
 }
 
@@ -37,9 +38,9 @@ impl ForeignWindow {
         let (index, generation) = mrs.claim(PLACE).unwrap();
         let seal = sync::load(&region.device.memory.mr(region.index).seal);
         let bound = Some(Bound { qp: QP, region: region.facts.key, seal });
-        let (key, access) = (index << 8 | 9, Access::REMOTE_WRITE | Access::REMOTE_READ);
+        let (key, access) = (Key::of(index, 8), Access::REMOTE_WRITE | Access::REMOTE_READ);
         let (base, len) = (region.facts.base + AT, WINDOW);
-        let facts = RegionEntry { key: Key::new(key), access, base, len, bound, ..region.facts };
+        let facts = RegionEntry { key, access, base, len, bound, ..region.facts };
         facts.write(region.device.memory.mr(index), (PLACE, generation));
         Self { region, index, facts }
     }
@@ -61,7 +62,7 @@ impl ForeignWindow {
 
 impl Drop for ForeignWindow {
     fn drop(&mut self) {
-        let slot = self.region.device.memory.mr(self.index);
+        let slot = self.region.device.memory.mr(RegionIndex::new(self.index.get()));
         RegionEntry::erase(slot);
         slot.life().end(PLACE);
     }
@@ -70,7 +71,7 @@ impl Drop for ForeignWindow {
 /// A region as if another process had registered it.
 struct Foreigner {
     device: &'static Device,
-    index: u32,
+    index: RegionIndex,
     facts: RegionEntry,
     memory: Mapping,
 }
@@ -83,10 +84,10 @@ impl Foreigner {
     fn of(device: &'static Device) -> Self {
         let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
         let memory =
-            files::make(&device.shm.path().memory(index, generation), LEN as usize).unwrap();
-        let (key, access, kind) = (index << 8 | 7, Access::LOCAL_WRITE, Kind::Fabric);
+            files::make(&device.shm.path().memory(index.get(), generation), LEN as usize).unwrap();
+        let (key, access, kind) = (Key::of(index, 6), Access::LOCAL_WRITE, Kind::Fabric);
         let facts = RegionEntry {
-            key: Key::new(key),
+            key,
             access,
             domain: DOMAIN,
             kind,
@@ -111,16 +112,17 @@ impl Foreigner {
 
     /// Its owner deregisters it.
     fn erase(&self) {
-        let slot = self.device.memory.mr(self.index);
+        let slot = self.device.memory.mr(RegionIndex::new(self.index.get()));
         RegionEntry::erase(slot);
         let (_, generation) = slot.life().holder().unwrap();
-        files::remove(&self.device.shm.path().memory(self.index, generation));
+        files::remove(&self.device.shm.path().memory(self.index.get(), generation));
     }
 
     /// How often its file is mapped.
     fn mappings(&self) -> usize {
-        let generation = self.device.memory.mr(self.index).life().holder().unwrap().1;
-        let path = self.device.shm.path().memory(self.index, generation);
+        let generation =
+            self.device.memory.mr(RegionIndex::new(self.index.get())).life().holder().unwrap().1;
+        let path = self.device.shm.path().memory(self.index.get(), generation);
         let name = format!("/{} ", path.file_name().unwrap().display());
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().filter(|line| format!("{line} ").contains(&name)).count()
@@ -130,7 +132,7 @@ impl Foreigner {
 impl Drop for Foreigner {
     fn drop(&mut self) {
         self.erase();
-        self.device.memory.mr(self.index).life().end(PLACE);
+        self.device.memory.mr(RegionIndex::new(self.index.get())).life().end(PLACE);
     }
 }
 
@@ -158,7 +160,7 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
 #[test]
 fn x04_an_entry_that_was_scribbled_is_refused() {
     let foreigner = Foreigner::new();
-    let slot = foreigner.device.memory.mr(foreigner.index);
+    let slot = foreigner.device.memory.mr(RegionIndex::new(foreigner.index.get()));
     for word in [&slot.key, &slot.access, &slot.pd, &slot.kind] {
         let good = sync::load(word);
         for bad in [good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
@@ -204,7 +206,7 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     for (whose, needs, may) in [
         (Whose::peer_of(QP, DOMAIN), write, true),
         (Whose::peer_of(QP, DOMAIN), atomic, false),
-        (Whose::peer_of(QP + 1, DOMAIN), write, false),
+        (Whose::peer_of(QpNumber::new(QP.get() + 1), DOMAIN), write, false),
         (Whose::peer_of(QP, DOMAIN + 1), write, false),
         (Whose::local(DOMAIN), Access::LOCAL_WRITE, false),
         (Whose::local(DOMAIN), Access::empty(), false),
@@ -213,7 +215,7 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     }
     // It is gone with its region, and back with it: in the same of its lives only.
     let Foreigner { device, index, facts, .. } = window.region;
-    let slot = device.memory.mr(index);
+    let slot = device.memory.mr(RegionIndex::new(index.get()));
     let (place, generation) = slot.life().holder().unwrap();
     RegionEntry::erase(slot);
     assert!(!window.is_reached(0, 8));
@@ -222,12 +224,12 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
     slot.life().end(PLACE);
     let (other, next) = loop {
         let claimed = device.memory.mrs().claim(PLACE).unwrap();
-        if claimed.0 == index {
+        if claimed.0 == RegionIndex::new(index.get()) {
             break claimed;
         }
         device.memory.mr(claimed.0).life().end(PLACE);
     };
-    let _memory = files::make(&device.shm.path().memory(other, next), LEN as usize).unwrap();
+    let _memory = files::make(&device.shm.path().memory(other.get(), next), LEN as usize).unwrap();
     facts.write(slot, (place, next));
     assert!(!window.is_reached(0, 8), "another region of the same key");
 }
@@ -235,7 +237,7 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
 #[test]
 fn x04_a_window_that_was_scribbled_is_refused() {
     let window = ForeignWindow::new();
-    let slot = window.region.device.memory.mr(window.index);
+    let slot = window.region.device.memory.mr(RegionIndex::new(window.index.get()));
     for word in [&slot.key, &slot.access, &slot.pd, &slot.kind, &slot.qp, &slot.region] {
         let good = sync::load(word);
         for bad in [0, good ^ 1, good ^ 1 << 31, good.wrapping_add(256), u32::MAX] {
@@ -278,7 +280,7 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     window.facts.write(slot, holder);
     assert!(window.is_reached(0, 8));
     // Or on what is a window by now, under the seal of that.
-    let region = window.region.device.memory.mr(window.region.index);
+    let region = window.region.device.memory.mr(RegionIndex::new(window.region.index.get()));
     let bound = Some(Bound { qp: QP, region: Key::new(0), seal: 0 });
     RegionEntry { bound, ..window.region.facts }.write(region, region.life().holder().unwrap());
     let bound = window.facts.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
@@ -334,7 +336,7 @@ fn what_two_look_for_at_once_is_learned_once() {
     let (_context, device) = OpenOptions::new().alone();
     let (foreign, foreigner) = (device.memory.foreign(), Foreigner::of(device));
     assert!(foreigner.is_reached(0, 8));
-    let place = &foreign.places.get().unwrap()[foreigner.index as usize];
+    let place = &foreign.places.get().unwrap()[foreigner.index.get() as usize];
     // As who has looked before and waited for the mutex since.
     let learned = foreign.learn(device.memory, place, foreigner.facts.key);
     assert_eq!(learned, Some(sync::acquire(place)));

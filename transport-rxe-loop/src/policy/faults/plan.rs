@@ -9,6 +9,7 @@ use cq_core::testing::fault::{Dice, Occasion};
 use cq_core::wc::WcStatus;
 
 use super::{Fault, Faults, Injected};
+use crate::protocol::number::{Position, QpIndex, QpNumber};
 
 /// The faults of a process in one fabric. Times are in nanoseconds, of the clock of the alarms.
 #[derive(Debug)]
@@ -22,9 +23,9 @@ struct State {
     /// The source of the queue pairs' dice.
     dice: Dice,
     /// By table index, so that there are no more than table entries.
-    courses: BTreeMap<u32, Course>,
+    courses: BTreeMap<QpIndex, Course>,
     /// When stopped queue pairs resume, by their numbers.
-    stopped: BTreeMap<u32, u64>,
+    stopped: BTreeMap<QpNumber, u64>,
     injected: Injected,
 }
 
@@ -35,18 +36,18 @@ struct Course {
     /// One for each rule, in their order.
     occasions: Vec<Occasion>,
     /// The decision for the request at a position.
-    plan: Option<(u64, Plan)>,
+    plan: Option<(Position, Plan)>,
 }
 
 /// A request that is next to be carried out.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// The table index of its queue pair.
-    pub index: u32,
-    pub number: u32,
+    pub index: QpIndex,
+    pub number: QpNumber,
     /// The number of its responder, if it has one.
-    pub peer: Option<u32>,
-    pub position: u64,
+    pub peer: Option<QpNumber>,
+    pub position: Position,
     pub takes_receive: bool,
     pub now: u64,
 }
@@ -95,7 +96,7 @@ impl Injector {
     }
 
     /// Adds a new queue pair at a table index.
-    pub fn join(&self, index: u32) {
+    pub fn join(&self, index: QpIndex) {
         let mut state = self.lock();
         let dice = state.dice.fork();
         let occasions = self.faults.rules.iter().map(|&(when, _)| Occasion::new(when)).collect();

@@ -42,7 +42,9 @@ impl Memory {
 
     fn events<'a>(&'a self, index: u32) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
         let board = &self.boards[usize::from(index != CHANNEL)];
-        Events::new(board, index, SOURCES, |number| &self.nodes[(number % SOURCES) as usize])
+        Events::new(board, ChannelIndex::new(index), SOURCES, |number| {
+            &self.nodes[(number % SOURCES) as usize]
+        })
     }
 
     /// Whether the descriptor was written.
@@ -67,7 +69,9 @@ impl Memory {
     fn take(&mut self) -> Option<u32> {
         let mut collected = std::mem::take(&mut self.collected);
         let taken = self.events(CHANNEL).take(&mut collected, &self.fifo);
-        let mine = |node: &&EventNode| node.channel() == Some(CHANNEL) && node.unread() > 0;
+        let mine = |node: &&EventNode| {
+            node.channel() == Some(ChannelIndex::new(CHANNEL)) && node.unread() > 0
+        };
         assert_eq!(self.fifo.is_readable.get(), self.nodes.iter().any(|node| mine(&node)));
         self.collected = collected;
         taken
@@ -254,7 +258,9 @@ fn n09_a_count_saturates_and_goes_on() {
 fn n09_sources_that_share_a_mark_all_come() {
     let (board, nodes) = (Board::default(), [const { EventNode::NEW }; 3]);
     let of = |source: u32| source / BITS;
-    let events = Events::new(&board, 0, 3 * BITS, |source| &nodes[of(source) as usize % 3]);
+    let events = Events::new(&board, ChannelIndex::new(0), 3 * BITS, |source| {
+        &nodes[of(source) as usize % 3]
+    });
     let (fifo, mut collected) = (Fifo::default(), Collected::default());
     for source in [2 * BITS + 7, 7, BITS + 7] {
         events.attach(source);

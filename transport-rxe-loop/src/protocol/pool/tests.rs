@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const QP: u32 = 0x1001;
-const OTHER: u32 = 0x2002;
+const QP: QpNumber = QpNumber::new(0x1001);
+const OTHER: QpNumber = QpNumber::new(0x2002);
 const ME: AttachmentId = AttachmentId::new(7);
 const SLOTS: usize = 3;
 
@@ -37,7 +37,7 @@ impl Memory {
 fn post(queue: &Queue<'_>, from: u32) -> Option<(u32, bool)> {
     let slot = queue.find_free(from)?;
     queue.put(slot, queue.posted());
-    Some((slot, queue.post(queue.posted().wrapping_add(1))))
+    Some((slot, queue.post(queue.posted().next())))
 }
 
 fn fill(queue: &Queue<'_>) {
@@ -194,7 +194,7 @@ fn x04_words_that_cannot_be_lead_nowhere() {
         let taken = queue.take(ME, QP);
         assert_eq!(taken.is_some(), word & STATE == POSTED);
         queue.settle(u32::MAX, QP);
-        queue.settle(tag::of_pool(0, u16::MAX), 0xff_ffff);
+        queue.settle(tag::of_pool(0, u16::MAX), QpNumber::new(0xff_ffff));
         assert_eq!(queue.find_free(u32::MAX), None);
     }
     assert!(Queue::new(&memory.pool, &memory.slots, &memory.order[..3]).is_none());

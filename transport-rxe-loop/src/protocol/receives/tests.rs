@@ -1,7 +1,7 @@
 use super::*;
 
 const CAPACITY: u32 = 2;
-const PEER: u32 = 0x1001;
+const PEER: QpNumber = QpNumber::new(0x1001);
 
 fn at(position: u64) -> Receives {
     let receives = Receives::default();
@@ -14,36 +14,37 @@ fn at(position: u64) -> Receives {
 fn q05_a_queue_is_full_until_its_oldest_receive_completes() {
     for start in [0, (1 << 31) - 2, (1 << 32) - 1, u64::MAX - 1] {
         let receives = at(start);
-        assert!(!receives.post(start.wrapping_add(2)));
+        assert!(!receives.post(Position::new(start.wrapping_add(2))));
         assert!(!receives.has_room(receives.posted(), CAPACITY));
         assert_eq!(receives.left(CAPACITY).count(), 2);
-        receives.settle(tag::of_recv(start.wrapping_add(1)), CAPACITY);
-        receives.settle(tag::of_recv(start.wrapping_add(1)), CAPACITY);
-        assert_eq!(receives.completed(), start.wrapping_add(1));
+        receives.settle(tag::of_recv(Position::new(start.wrapping_add(1))), CAPACITY);
+        receives.settle(tag::of_recv(Position::new(start.wrapping_add(1))), CAPACITY);
+        assert_eq!(receives.completed(), Position::new(start.wrapping_add(1)));
         assert!(receives.has_room(receives.posted(), CAPACITY));
-        assert!(receives.left(CAPACITY).eq([start.wrapping_add(1)]));
+        assert!(receives.left(CAPACITY).eq([Position::new(start.wrapping_add(1))]));
     }
 }
 
 #[test]
 fn a_taker_that_knows_another_peer_looks_again() {
-    let (receives, mut ahead) = (at(0), Ahead { peer: PEER - 1, posted: 1 });
-    assert!(!receives.has(0, &mut ahead, PEER, CAPACITY));
-    assert!(!receives.post(1));
-    assert!(receives.has(0, &mut ahead, PEER, CAPACITY));
-    assert!(!receives.has(1, &mut ahead, PEER, CAPACITY));
+    let (receives, mut ahead) =
+        (at(0), Ahead { peer: QpNumber::new(PEER.get() - 1), posted: Position::new(1) });
+    assert!(!receives.has(Position::new(0), &mut ahead, PEER, CAPACITY));
+    assert!(!receives.post(Position::new(1)));
+    assert!(receives.has(Position::new(0), &mut ahead, PEER, CAPACITY));
+    assert!(!receives.has(Position::new(1), &mut ahead, PEER, CAPACITY));
 }
 
 #[test]
 fn an_emptied_queue_has_nothing_whatever_its_taker_knew() {
     let (receives, mut ahead) = (at(0), Ahead::default());
-    assert!(!receives.post(2));
-    assert!(receives.has(0, &mut ahead, PEER, CAPACITY));
+    assert!(!receives.post(Position::new(2)));
+    assert!(receives.has(Position::new(0), &mut ahead, PEER, CAPACITY));
     receives.empty();
     assert_eq!(receives.left(CAPACITY).count(), 0);
     assert!(!receives.has_or_starve(receives.completed(), &mut ahead, PEER, CAPACITY));
-    assert!(receives.post(3), "the peer is starved");
-    assert!(!receives.post(4), "it is told once");
+    assert!(receives.post(Position::new(3)), "the peer is starved");
+    assert!(!receives.post(Position::new(4)), "it is told once");
 }
 
 #[test]
@@ -51,12 +52,12 @@ fn positions_that_cannot_be_lead_nowhere() {
     let (receives, mut ahead) = (at(0), Ahead::default());
     for posted in [3, 1 << 40, u64::MAX] {
         sync::store(&receives.posted.position, posted);
-        assert!(!receives.has(0, &mut ahead, PEER, CAPACITY));
+        assert!(!receives.has(Position::new(0), &mut ahead, PEER, CAPACITY));
         assert_eq!(receives.left(CAPACITY).count(), 0);
-        assert!(!receives.has_room(posted, CAPACITY));
+        assert!(!receives.has_room(Position::new(posted), CAPACITY));
     }
     for strange in [0, 3, u32::MAX >> 1, u32::MAX] {
         receives.settle(strange, CAPACITY);
-        assert_eq!(receives.completed(), 0);
+        assert_eq!(receives.completed(), Position::new(0));
     }
 }

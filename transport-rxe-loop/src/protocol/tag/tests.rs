@@ -1,4 +1,16 @@
-use super::*;
+use super::{Position, settle};
+use crate::protocol::tag;
+use crate::sync::AtomicU64;
+
+/// The tag of the send before a position.
+const fn of_send(end: u64) -> u32 {
+    tag::of_send(Position::new(end))
+}
+
+/// The tag of the receive before a position.
+const fn of_recv(end: u64) -> u32 {
+    tag::of_recv(Position::new(end))
+}
 
 fn settled(from: u64, tag: u32, capacity: u32) -> u64 {
     let word = AtomicU64::new(from);

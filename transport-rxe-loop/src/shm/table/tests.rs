@@ -2,17 +2,18 @@ use super::*;
 use crate::api::open::OpenOptions;
 use crate::engine::identity::number;
 use crate::protocol::life::{LAST_GENERATION, after};
+use crate::protocol::number::RegionIndex;
 
 #[test]
 fn q10_the_key_of_what_was_there_last_is_not_that_of_the_next_one_when_generations_begin_anew() {
     let (context, device) = OpenOptions::new().alone();
     // As if each other entry had used all its generations.
-    for slot in device.memory.mrs().all() {
+    for (_, slot) in device.memory.mrs().all() {
         slot.life().be_as_old_as_can_be();
     }
     let pd = context.alloc_pd();
     let key = || {
-        device.memory.mrs().go_on_at(5);
+        device.memory.mrs().go_on_at(RegionIndex::new(5));
         pd.allocate(8, cq_core::setup::Access::empty()).unwrap().lkey()
     };
     let keys = [(); 3].map(|()| key());

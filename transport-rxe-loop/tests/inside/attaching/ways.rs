@@ -109,7 +109,7 @@ fn x02_what_the_dead_left_beside_a_file_is_removed_with_it_or_without_it() {
         let directory = Directory::new();
         let path = directory.path();
         let other = self::path(&directory.0, "x.y");
-        for beside in [path.bell(3), path.memory(7, 1), other.bell(3), other.memory(7, 1)] {
+        for beside in [path.fifo(3), path.memory(7, 1), other.fifo(3), other.memory(7, 1)] {
             fs::write(beside, "left").unwrap();
         }
         if with {
@@ -118,7 +118,7 @@ fn x02_what_the_dead_left_beside_a_file_is_removed_with_it_or_without_it() {
         }
         attach(&path).unwrap();
         let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-        let left = [path.file(), other.bell(3), other.memory(7, 1)].map(name);
+        let left = [path.file(), other.fifo(3), other.memory(7, 1)].map(name);
         assert_eq!(directory.files(), left, "another fabric's is not touched");
     }
 }
@@ -186,7 +186,7 @@ fn x02_who_makes_a_fabric_removes_the_others_that_nobody_uses() {
     killed.number();
     killed.kill();
     killed.ended();
-    fs::write(directory.path().bell(0), "").unwrap();
+    fs::write(directory.path().fifo(0), "").unwrap();
     let named = |name| self::path(&directory.0, name);
     // Ours, one of another version, one of a live process, and one that only has such a name.
     attach(&named("ours")).unwrap();
@@ -212,7 +212,7 @@ fn x02_nothing_is_left_when_the_last_process_has_ended() {
     let (first, second) = (Actor::play("user", &directory), Actor::play("user", &directory));
     assert_ne!(first.number(), second.number());
     let before = inode(&directory.path());
-    for beside in [directory.path().bell(0), directory.path().memory(1, 2)] {
+    for beside in [directory.path().fifo(0), directory.path().memory(1, 2)] {
         fs::write(beside, "").unwrap();
     }
     first.finish();

@@ -95,7 +95,7 @@ impl Requester {
 
     /// Whether the outcome of the oldest request is still waited for.
     fn has_begun(&self) -> bool {
-        sync::load(&self.device.engine.own(self.qp.number()).begun[0]) != 0
+        sync::load(&self.device.engine.own(self.qp.index()).begun[0]) != 0
     }
 
     /// The victim continues, and writes its word's value once nothing is asked of it any more.

@@ -30,6 +30,7 @@ use crate::inside::audit::Estate;
 use crate::lifecycle::Device;
 use crate::lifecycle::deaths;
 use crate::protocol::lock::AttachmentId;
+use crate::protocol::number::{QpNumber, SrqNumber};
 use crate::protocol::steps::Step;
 use crate::protocol::window::Shut;
 use crate::sync::{self, AtomicU64};
@@ -70,7 +71,7 @@ impl Target {
         victim.order(format!("{} {addr} {rkey}", qp.number()));
         until("it is stopped", || victim.is_stopped());
         assert!(
-            Shut::after_change().is_open(&device.engine.qp(peer).send.copying),
+            Shut::after_change().is_open(&device.engine.qp(QpNumber::new(peer)).send.copying),
             "in the middle of it"
         );
         Self { device, qp, region, words, victim, cq, pd }
@@ -188,7 +189,7 @@ fn x04_who_is_said_to_be_copying_says_that_it_is_not() {
     qp.connect(number).unwrap();
     other.order(qp.number());
     assert_eq!(other.hear(), "connected");
-    let copying = &device.engine.qp(number).send.copying;
+    let copying = &device.engine.qp(QpNumber::new(number)).send.copying;
     for state in [QpState::Err, QpState::Reset] {
         copying.open();
         assert_eq!(qp.modify(&QpAttr::to(state)), Ok(()), "to {state}");
@@ -257,7 +258,7 @@ fn x07_a_receive_whose_process_does_not_answer_is_given_back() {
     other.signal(Signal::STOP);
     until("it is stopped", || other.is_stopped());
 
-    let pool = pool_of(device.engine, device.engine.srq(srq)).unwrap();
+    let pool = pool_of(device.engine, device.engine.srq(SrqNumber::new(srq))).unwrap();
     let waits = || (pool.len(), pool.taken().count());
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let to = Destination { ah: &ah, qp_num: datagrams, qkey: QKEY };

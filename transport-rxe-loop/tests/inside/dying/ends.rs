@@ -26,6 +26,7 @@ use crate::engine::remote_requests;
 use crate::engine::responder::Responder;
 use crate::engine::send_queue;
 use crate::inside::chance::Chance;
+use crate::protocol::number::{QpIndex, QpNumber};
 use crate::sync::{self, AtomicU64};
 
 pub const DEPTH: usize = 8;
@@ -297,21 +298,27 @@ impl End {
     /// Takes the peer's next receive, and gives it back unused: as if the peer did not answer.
     fn hesitate(&mut self) {
         let (engine, number) = (self.qp.place.engine, self.number());
-        let (slot, ownership) = (engine.qp(number), &engine.own(number).ownership);
+        let (slot, ownership) =
+            (engine.qp(QpNumber::new(number)), &engine.own(QpIndex::new(number)).ownership);
         ownership.seize();
-        let peer = Responder::new(engine, sync::load(engine.dest(number)), number, slot.qp_type());
+        let peer = Responder::new(
+            engine,
+            QpNumber::new(sync::load(engine.dest(QpIndex::new(number)))),
+            QpNumber::new(number),
+            slot.qp_type(),
+        );
         {
-            let _guard = engine.copy_guard(number);
+            let _guard = engine.copy_guard(QpNumber::new(number));
             if let Ok(receive) = peer.receive(&slot.send.ahead, 0) {
                 peer.give_back(&receive);
             }
         }
         if peer.has_failed() {
-            remote_requests::leave(engine, peer.number());
+            remote_requests::leave(engine, engine.index(peer.number()));
         }
         ownership.abandon();
         // A thread that rescheduled meanwhile found the send queue owned.
-        send_queue::run(engine, number);
+        send_queue::run(engine, QpIndex::new(number));
     }
 
     /// Whether everything that was posted has completed.

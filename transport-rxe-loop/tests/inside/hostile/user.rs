@@ -89,20 +89,20 @@ impl Things {
 
     /// The number of any queue pair in the table.
     fn anybody(&self, chance: &mut Chance) -> u32 {
-        let qps = self.context.device().engine.qps().all();
-        let some = chance.below(qps.len());
-        let found =
-            qps.iter().cycle().skip(some).take(qps.len()).map(|slot| identity::read(slot).number);
+        let qps = self.context.device().engine.qps();
+        let some = chance.below(qps.len() as usize);
+        let from = qps.all().skip(some).chain(qps.all().take(some));
+        let found = from.map(|(_, slot)| identity::read(slot).number.get());
         found.into_iter().find(|&number| number != 0).unwrap_or(0)
     }
 
     /// The memory of any region in the table.
     fn anywhere(&self, chance: &mut Chance) -> RemoteAddr {
-        let mrs = self.context.device().memory.mrs().all();
-        let some = chance.below(mrs.len());
-        let mut found = mrs.iter().cycle().skip(some).take(mrs.len());
-        let found = found.find(|slot| sync::load(&slot.key) != 0);
-        found.map_or(RemoteAddr { addr: 0, rkey: 0 }, |slot| RemoteAddr {
+        let mrs = self.context.device().memory.mrs();
+        let some = chance.below(mrs.len() as usize);
+        let mut found = mrs.all().skip(some).chain(mrs.all().take(some));
+        let found = found.find(|(_, slot)| sync::load(&slot.key) != 0);
+        found.map_or(RemoteAddr { addr: 0, rkey: 0 }, |(_, slot)| RemoteAddr {
             addr: sync::load(&slot.base),
             rkey: sync::load(&slot.key),
         })

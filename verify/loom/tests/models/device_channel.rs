@@ -7,6 +7,7 @@ use std::sync::Arc;
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use transport_rxe_loop::protocol::channel::{Board, Collected, Descriptor, EventNode, Events};
+use transport_rxe_loop::protocol::number::ChannelIndex;
 use transport_rxe_loop::sync::{self, AtomicU32, Site, death};
 use verify_loom::harness::{Model, deep_model, model};
 
@@ -80,7 +81,7 @@ impl Channel {
     }
 
     fn events<'a>(&'a self) -> Events<'a, impl Fn(u32) -> &'a EventNode> {
-        Events::new(&self.board, CHANNEL, SOURCES, |source| {
+        Events::new(&self.board, ChannelIndex::new(CHANNEL), SOURCES, |source| {
             &self.nodes[(source % SOURCES) as usize]
         })
     }

@@ -13,6 +13,7 @@ use loom::thread;
 use transport_rxe_loop::protocol::fanin::{Fanin, Place};
 use transport_rxe_loop::protocol::identity;
 use transport_rxe_loop::protocol::lock::Owner;
+use transport_rxe_loop::protocol::number::{Position, QpNumber};
 use transport_rxe_loop::protocol::receives::{Ahead, Receives};
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::protocol::tag;
@@ -24,7 +25,7 @@ use verify_loom::mortal::{Mortal, VICTIM};
 const WRONG: &str = "lost, doubled or out of order";
 const LEFT: &str = "left behind";
 const RECEIVES: u32 = 2;
-const TARGET: u32 = 0x1001;
+const TARGET: QpNumber = QpNumber::new(0x1001);
 const OWNER: Owner = Owner::new(1, 1);
 
 /// What the owner does about a dead initiator.
@@ -73,7 +74,7 @@ impl Pair {
         identity::enter(&pair.identity, TARGET);
         let reset = identity::read(&pair.identity);
         assert!(identity::change(&pair.identity, reset, QpState::Rts));
-        assert!(!pair.receives.post(RECEIVES.into()));
+        assert!(!pair.receives.post(Position::new(RECEIVES.into())));
         Arc::new(pair)
     }
 
@@ -96,8 +97,8 @@ impl Pair {
     }
 
     fn push(&self, me: Owner, position: u64, status: WcStatus) {
-        let wc = Wc::new(position, status, TARGET);
-        let entry = Entry { wc, tag: tag::of_recv(position + 1), solicited: false };
+        let wc = Wc::new(position, status, TARGET.get());
+        let entry = Entry { wc, tag: tag::of_recv(Position::new(position + 1)), solicited: false };
         self.enter(me);
         let mut producer = self.fanin.producer(self.queue(), NoChannel);
         self.fanin.push(&mut producer, &entry, |_, tag| self.settle(tag)).unwrap();
@@ -110,7 +111,7 @@ impl Pair {
         if self.is(QpState::Rts) {
             let (position, mut ahead) = (self.receives.completed(), Ahead::default());
             assert!(self.receives.has(position, &mut ahead, TARGET, RECEIVES));
-            self.push(VICTIM, position, WcStatus::SUCCESS);
+            self.push(VICTIM, position.get(), WcStatus::SUCCESS);
         }
         self.copying.close();
         if self.is(QpState::Err) {
@@ -133,14 +134,14 @@ impl Pair {
             self.initiator.leave(&self.fanin.lock);
         }
         for position in self.receives.left(RECEIVES) {
-            self.push(OWNER, position, WcStatus::WR_FLUSH_ERR);
+            self.push(OWNER, position.get(), WcStatus::WR_FLUSH_ERR);
         }
     }
 
     fn expect_all(&self, came: &[Wc]) {
         assert!(came.iter().map(Wc::wr_id).eq(0..came.len() as u64), "{WRONG}");
         assert_eq!(came.len(), RECEIVES as usize, "{LEFT}");
-        assert_eq!(self.receives.completed(), came.len() as u64, "{WRONG}");
+        assert_eq!(self.receives.completed(), Position::new(came.len() as u64), "{WRONG}");
         assert!(came.is_sorted_by_key(|wc| wc.status() == WcStatus::WR_FLUSH_ERR), "{WRONG}");
     }
 }

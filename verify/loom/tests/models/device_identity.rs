@@ -6,11 +6,12 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use transport_rxe_loop::protocol::identity::{self, Identity};
+use transport_rxe_loop::protocol::number::QpNumber;
 use transport_rxe_loop::protocol::state::QpState;
 use transport_rxe_loop::sync::{self, AtomicU32};
 use verify_loom::harness::{UNORDERED, model};
 
-const NUMBER: u32 = 0x1001;
+const NUMBER: QpNumber = QpNumber::new(0x1001);
 const RTS: Identity = Identity { number: NUMBER, state: QpState::Rts };
 const REVIVED: &str = "it failed, and is not in ERR";
 

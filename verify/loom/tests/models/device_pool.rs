@@ -81,7 +81,7 @@ fn reuse() {
     }
     owner.join().unwrap();
     let posted = world.queue().posted();
-    world.drain(ONE, posted);
+    world.drain(ONE, posted.get());
 }
 
 #[test]

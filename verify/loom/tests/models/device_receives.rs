@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cq_core::transport::{Block, Events, Signal};
 use loom::cell::UnsafeCell;
 use loom::thread;
+use transport_rxe_loop::protocol::number::{Position, QpNumber};
 use transport_rxe_loop::protocol::receives::{Ahead, Receives};
 use transport_rxe_loop::protocol::tag;
 use transport_rxe_loop::sync::Site;
@@ -14,7 +15,7 @@ use verify_loom::harness::{UNORDERED, model};
 use verify_loom::queue::KEY;
 
 const CAPACITY: u32 = 2;
-const PEER: u32 = 0x1001;
+const PEER: QpNumber = QpNumber::new(0x1001);
 
 /// A receive queue, and the words of its requests: which receive was put there.
 #[derive(Default)]
@@ -34,10 +35,10 @@ impl Queue {
     /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be kicked.
     fn post_up_to(&self, all: u64) -> bool {
         let mut end = self.receives.posted();
-        while end < all && self.receives.has_room(end, CAPACITY) {
+        while end.get() < all && self.receives.has_room(end, CAPACITY) {
             // SAFETY: there is room, so whatever was here was read.
-            self.request(end).with_mut(|request| unsafe { *request = end });
-            end += 1;
+            self.request(end.get()).with_mut(|request| unsafe { *request = end.get() });
+            end = end.next();
         }
         end != self.receives.posted() && self.receives.post(end)
     }
@@ -47,8 +48,8 @@ impl Queue {
         // SAFETY: it was posted, so it was written.
         let receive = self.request(position).with(|request| unsafe { *request });
         assert_eq!(receive, position, "lost or doubled");
-        self.receives.settle(tag::of_recv(position + 1), CAPACITY);
-        assert_eq!(self.receives.completed(), position + 1, "lost or doubled");
+        self.receives.settle(tag::of_recv(Position::new(position + 1)), CAPACITY);
+        assert_eq!(self.receives.completed(), Position::new(position + 1), "lost or doubled");
     }
 }
 
@@ -71,14 +72,14 @@ fn hand_over(all: u64, batches: &'static [u64]) {
     });
     let mut ahead = Ahead::default();
     for position in 0..all {
-        while !queue.receives.has_or_starve(position, &mut ahead, PEER, CAPACITY) {
+        while !queue.receives.has_or_starve(Position::new(position), &mut ahead, PEER, CAPACITY) {
             while kicks.take_event().unwrap().is_none() {
                 let _event = kicks.block(None).unwrap();
             }
         }
         queue.take(position);
     }
-    assert!(owner.join().unwrap() >= all);
+    assert!(owner.join().unwrap().get() >= all);
 }
 
 #[test]
@@ -103,14 +104,14 @@ fn reuse() {
     });
     let mut ahead = Ahead::default();
     let taken = (0..2).filter(|&position| {
-        let has = queue.receives.has(position, &mut ahead, PEER, CAPACITY);
+        let has = queue.receives.has(Position::new(position), &mut ahead, PEER, CAPACITY);
         has.then(|| queue.take(position)).is_some()
     });
     assert_eq!(taken.count(), 2, "lost or doubled");
     owner.join().unwrap();
     let posted = queue.receives.posted();
-    for position in 2..posted {
-        assert!(queue.receives.has(position, &mut ahead, PEER, CAPACITY));
+    for position in 2..posted.get() {
+        assert!(queue.receives.has(Position::new(position), &mut ahead, PEER, CAPACITY));
         queue.take(position);
     }
     assert_eq!(queue.receives.left(CAPACITY).count(), 0);
@@ -128,7 +129,7 @@ fn flush() {
     let queue = Arc::new(Queue::default());
     let other = thread::spawn({
         let queue = Arc::clone(&queue);
-        move || queue.receives.left(CAPACITY).for_each(|position| queue.take(position))
+        move || queue.receives.left(CAPACITY).for_each(|position| queue.take(position.get()))
     });
     assert!(!queue.post_up_to(1), "nobody starves");
     other.join().unwrap();
@@ -149,7 +150,7 @@ fn find_after_all(asks: u64) {
         move || {
             let mut ahead = Ahead::default();
             let has = |&position: &u64| {
-                queue.receives.has_or_starve(position, &mut ahead, PEER, CAPACITY)
+                queue.receives.has_or_starve(Position::new(position), &mut ahead, PEER, CAPACITY)
             };
             (0..asks).take_while(has).count() > 0
         }

@@ -11,6 +11,7 @@ use crate::inside::actor::until;
 use crate::lifecycle::Device;
 use crate::protocol::lock::{AttachmentId, Owner};
 use crate::protocol::moderation::News;
+use crate::protocol::number::CqIndex;
 use crate::shm::table::Entry as _;
 
 /// A place where nobody lives.
@@ -49,7 +50,7 @@ fn n12_the_service_thread_looks_at_queues_that_may_hold_events_back_and_no_other
 
 /// As the service thread looks at a queue: for how many nanoseconds there is nothing to do.
 fn look(device: &'static Device, index: u32) -> Option<u64> {
-    let left = moderation::look(device.completions, index, device.engine);
+    let left = moderation::look(device.completions, CqIndex::new(index), device.engine);
     complete::fail_overran(device.engine);
     left
 }
@@ -75,7 +76,7 @@ impl Scene {
     }
 
     fn look(&self) -> Option<u64> {
-        look(self.device, self.cq.queue.index)
+        look(self.device, self.cq.queue.index.get())
     }
 
     /// A completion comes at a time, of which `slot` holds the event back for so many microseconds.
@@ -122,7 +123,7 @@ fn n12_the_events_of_other_processes_are_left_to_them() {
     let theirs = scene.device.completions.cq(index);
     assert_eq!(scene.hold(theirs, now() - 1_000_000, 1), Alert::Call);
     let alarm = theirs.moderation.alarm();
-    assert_eq!(look(scene.device, index), None);
+    assert_eq!(look(scene.device, index.get()), None);
     assert_eq!(theirs.moderation.alarm(), alarm);
     theirs.life().end(PLACE);
 }

@@ -25,7 +25,7 @@ fn q01_what_is_refused_since_sends_failed_meanwhile_leaves_the_queue_key() {
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit { qp_type: QpType::Ud, ..QpInit::new(&cq) }).unwrap();
     qp.activate(1).unwrap();
-    let fails = |qp: &QueuePair| identity::fail_sends(qp.place.slot, qp.number());
+    let fails = |qp: &QueuePair| identity::fail_sends(qp.place.slot, qp.qpn());
     let change = refused(&qp, &QpAttr::new().qkey(2), fails);
     let (from, to) = (QpState::Sqe, QpState::Sqe);
     assert_eq!(change, Err(ModifyError::Illegal { from, to }));
@@ -43,10 +43,10 @@ fn q01_what_is_refused_since_the_queue_pair_failed_meanwhile_changes_no_attribut
         let slot = qp.place.slot;
         let all = [&slot.access, &slot.timeout, &slot.retry_cnt, &slot.rnr_retry];
         let rest = [&slot.min_rnr_timer, &slot.max_rd_atomic, &slot.max_dest_rd_atomic];
-        let all = all.into_iter().chain(rest).chain([device.engine.dest(qp.number())]);
+        let all = all.into_iter().chain(rest).chain([device.engine.dest(qp.index())]);
         all.map(sync::load).collect::<Vec<_>>()
     };
-    let fails = |qp: &QueuePair| assert!(identity::fail(qp.place.slot, qp.number()));
+    let fails = |qp: &QueuePair| assert!(identity::fail(qp.place.slot, qp.qpn()));
     let number = qp.number();
     let steps = [
         QpAttr::init(Access::REMOTE_WRITE),
@@ -76,7 +76,7 @@ fn connected(options: OpenOptions) -> (QueuePair, impl Fn() -> [u32; 2]) {
     let (pd, cq) = (context.alloc_pd(), context.create_cq(4, None).unwrap());
     let mut qp = pd.create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let slot = device.engine.qp(qp.number());
+    let slot = device.engine.qp(qp.qpn());
     (qp, move || [&slot.send.report_drained, &slot.report_last].map(sync::load))
 }
 

@@ -24,6 +24,7 @@ use crate::memory::copier;
 use crate::memory::key::Key;
 use crate::memory::region::{Kind, RegionEntry};
 use crate::protocol::lock::{AttachmentId, Owner};
+use crate::protocol::number::{Position, QpIndex, QpNumber, SrqNumber};
 use crate::protocol::tag;
 use crate::sync;
 
@@ -44,7 +45,7 @@ fn x07_datagrams_for_whom_somebody_suspended_keeps_are_lost_and_keep_nobody() {
     let ah = pd.create_ah(&AddressVector::of(here.gid, here.lid)).unwrap();
     let destination = Destination { ah: &ah, qp_num: receiver.number(), qkey: 1 };
     let wr = SendWr::send_inline(2, b"x").unsignaled();
-    let suspended = device.memory.lock(&device.engine.qp(receiver.number()).taking, || {}).unwrap();
+    let suspended = device.memory.lock(&device.engine.qp(receiver.qpn()).taking, || {}).unwrap();
     thread::scope(|scope| {
         let sends = scope.spawn(|| qp.to(&destination).post_send(&[wr; 64]));
         until("they are sent", || sends.is_finished());
@@ -66,7 +67,7 @@ fn x07_a_receiver_is_not_reset_before_a_suspended_sender_is_through() {
     let mut receiver = pd.create_qp(&init).unwrap();
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let suspended = device.memory.lock(&device.engine.qp(receiver.number()).taking, || {}).unwrap();
+    let suspended = device.memory.lock(&device.engine.qp(receiver.qpn()).taking, || {}).unwrap();
     let reset = QpAttr::to(QpState::Reset);
     assert_eq!(receiver.modify(&reset), Err(ModifyError::PeerSuspended));
     assert_eq!(receiver.state(), QpState::Err, "it takes no more");
@@ -87,24 +88,24 @@ fn x07_nobody_takes_receives_of_which_it_is_not_known_whether_they_have_complete
     let mut receiver = context.alloc_pd().create_qp(&init).unwrap();
     receiver.activate(1).unwrap();
     receiver.post_recv(&[RecvWr::new(1, &[])]).unwrap();
-    let slot = device.engine.qp(receiver.number());
+    let slot = device.engine.qp(receiver.qpn());
     let (index, dead) = (cq.queue().index, Owner::new(PLACE.get(), 1));
     assert!(slot.taking.try_enter(dead));
     let wc = Wc::new(1, WcStatus::SUCCESS, receiver.number());
-    push::die_pushing(device.completions, index, dead, &wc, tag::of_recv(1));
+    push::die_pushing(device.completions, index, dead, &wc, tag::of_recv(Position::new(1)));
     // Somebody who lives has inherited it, and is stopped before it has settled anything.
     let (lock, another) = (&device.completions.cq(index).fanin.lock, device.shm.allocates());
     let me = device.memory.lock(another, || {}).map(|_guard| another.holder().unwrap()).unwrap();
     assert!(lock.inherit(dead, me));
     for _ in 0..2 {
         assert!(in_flight::take_receives(device.engine, slot).is_err());
-        assert_eq!((slot.taking.holder(), slot.recv.completed()), (None, 0));
+        assert_eq!((slot.taking.holder(), slot.recv.completed().get()), (None, 0));
     }
     // It dies over this.
     lock.leave();
     assert!(lock.try_enter(dead));
     assert!(in_flight::take_receives(device.engine, slot).is_ok());
-    assert_eq!(slot.recv.completed(), 1);
+    assert_eq!(slot.recv.completed(), Position::new(1));
 }
 
 /// A receiver in a fabric of its own, with two receives, and who sends to it.
@@ -147,10 +148,11 @@ impl Scene {
 fn q07_a_datagram_is_judged_by_the_queue_key_of_the_instant_at_which_it_is_taken() {
     let Scene { device, mut sender, mut receiver, ah, mut cq, .. } = Scene::new();
     let number = receiver.number();
-    let stuck = &device.engine.own(number).stuck;
+    let stuck = &device.engine.own(QpIndex::new(number)).stuck;
     // As if another one had been waited for: who goes on to the lock forgets that.
     sync::store(stuck, u32::MAX);
-    let another = device.memory.lock(&device.engine.qp(number).taking, || {}).unwrap();
+    let another =
+        device.memory.lock(&device.engine.qp(QpNumber::new(number)).taking, || {}).unwrap();
     thread::scope(|scope| {
         let sends = scope.spawn(|| Scene::send(&mut sender, &ah, number));
         until("it has looked, and waits", || sync::load(stuck) == 0);
@@ -166,7 +168,7 @@ fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
     let Scene { device, mut sender, receiver, ah, mut cq, _region, .. } = Scene::new();
     let (number, dead) = (receiver.number(), Owner::new(PLACE.get(), 1));
     let is_through = copier::carry_out_for(device.memory, PLACE);
-    assert!(device.engine.qp(number).taking.try_enter(dead));
+    assert!(device.engine.qp(QpNumber::new(number)).taking.try_enter(dead));
     let mut room = [Wc::default(); 3];
     for _ in 0..2 {
         Scene::send(&mut sender, &ah, number);
@@ -181,10 +183,16 @@ fn x07_a_datagram_is_lost_while_the_receiver_writes_for_a_dead_sender() {
 fn x03_a_receive_that_a_dead_sender_had_completed_is_not_taken_again() {
     let Scene { device, mut sender, receiver, ah, mut cq, .. } = Scene::new();
     let (number, dead) = (receiver.number(), Owner::new(PLACE.get(), 1));
-    let slot = device.engine.qp(number);
+    let slot = device.engine.qp(QpNumber::new(number));
     assert!(slot.taking.try_enter(dead));
-    let wc = complete::failed(1, number, WcStatus::LOC_PROT_ERR);
-    push::die_pushing(device.completions, sync::load(&slot.recv_cq), dead, &wc, tag::of_recv(1));
+    let wc = complete::failed(1, QpNumber::new(number), WcStatus::LOC_PROT_ERR);
+    push::die_pushing(
+        device.completions,
+        slot.recv_cq(),
+        dead,
+        &wc,
+        tag::of_recv(Position::new(1)),
+    );
     Scene::send(&mut sender, &ah, number);
     let mut room = [Wc::default(); 4];
     assert_eq!(cq.poll(&mut room), Ok(2));
@@ -201,24 +209,17 @@ fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     receiver.activate(1).unwrap();
     // Memory of a process that is gone, and nobody has swept up after it.
     let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
-    let (key, domain) = (index << 8 | 7, pd.domain().number());
+    let (key, domain) = (Key::of(index, 6), pd.domain().number());
     let (base, len, access) = (1 << 20, 64, Access::LOCAL_WRITE);
-    let facts = RegionEntry {
-        key: Key::new(key),
-        access,
-        domain,
-        kind: Kind::Heap,
-        base,
-        len,
-        bound: None,
-    };
+    let facts = RegionEntry { key, access, domain, kind: Kind::Heap, base, len, bound: None };
     facts.write(device.memory.mr(index), (PLACE, generation));
-    let sge = Sge { addr: base, length: len as u32, lkey: key };
+    let sge = Sge { addr: base, length: len as u32, lkey: key.get() };
     srq.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
     Scene::send(&mut sender, &ah, receiver.number());
-    let pool = crate::engine::srq::queue(device.engine, device.engine.srq(srq.number())).unwrap();
+    let pool =
+        crate::engine::srq::queue(device.engine, device.engine.srq(SrqNumber::new(srq.number())))
+            .unwrap();
     assert!(pool.taken().next().is_none(), "nobody is at it any more");
-    let again =
-        pool.take(device.shm.attachment(), receiver.number()).expect("it is the next again");
+    let again = pool.take(device.shm.attachment(), receiver.qpn()).expect("it is the next again");
     pool.settle(again.tag(), again.target());
 }

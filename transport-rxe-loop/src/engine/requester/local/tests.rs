@@ -7,6 +7,7 @@ use crate::api::open::OpenOptions;
 use crate::api::qp::QpInit;
 use crate::api::state::QpState;
 use crate::engine::rescheduled::Rescheduled;
+use crate::protocol::number::Position;
 
 #[test]
 fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_state_changed() {
@@ -14,14 +15,13 @@ fn q07_what_is_not_for_this_side_alone_is_not_carried_out_here_nor_after_the_sta
     let mut cq = context.create_cq(4, None).unwrap();
     let mut qp = context.alloc_pd().create_qp(&QpInit::new(&cq)).unwrap();
     qp.connect(qp.number()).unwrap();
-    let (slot, ownership) =
-        (device.engine.qp(qp.number()), &device.engine.own(qp.number()).ownership);
+    let (slot, ownership) = (device.engine.qp(qp.qpn()), &device.engine.own(qp.index()).ownership);
     ownership.seize();
     qp.post_send(&[SendWr::send(1, &[])]).unwrap();
     let ring = Ring::of(device.shm, &slot.send_ring).unwrap();
     let (me, mut rescheduled) = (identity::read(slot), Rescheduled::default());
     let mut initiator = Requester::new(device.engine, slot, me, &mut rescheduled);
-    let halted = || Halted { position: 0, wr_id: 1, why: Halt::ByItself };
+    let halted = || Halted { position: Position::new(0), wr_id: 1, why: Halt::ByItself };
     let why = initiator.by_itself(&ring, halted()).map(|halted| halted.why);
     assert!(matches!(why, Some(Halt::Failed(WcStatus::MW_BIND_ERR))));
     assert!(identity::change(slot, me, QpState::Err));

@@ -18,7 +18,14 @@ fn a_time_is_drawn_from_nothing_to_all_of_it() {
 
 /// Of the queue pair in place 0, whose number is 1, to that with number 2.
 fn candidate(position: u64, now: u64) -> Candidate {
-    Candidate { index: 0, number: 1, peer: Some(2), position, takes_receive: true, now }
+    Candidate {
+        index: QpIndex::new(0),
+        number: QpNumber::new(1),
+        peer: Some(QpNumber::new(2)),
+        position: Position::new(position),
+        takes_receive: true,
+        now,
+    }
 }
 
 #[test]
@@ -26,16 +33,21 @@ fn q07_what_has_to_wait_goes_on_at_its_time_and_nobody_stays_noted_as_stopped() 
     let length = Duration::from_nanos(100);
     let nth = When::nth;
     let engine = Injector::new(Faults::seeded(1).starve(nth(1), length).stop(nth(2), length));
-    (0..2).for_each(|index| engine.join(index));
+    (0..2).for_each(|index| engine.join(QpIndex::new(index)));
     let fate = |position, now| engine.fate(&candidate(position, now));
     let waits = Fate::Starved(100);
     assert_eq!([0, 99].map(|now| fate(0, now)), [waits; 2]);
     assert_eq!(fate(0, 100), Fate::Runs(Noise::default()));
     let waits = Fate::Unanswered(300);
     assert_eq!([200, 299].map(|now| fate(1, now)), [waits; 2]);
-    let peers = Candidate { index: 1, number: 2, peer: Some(3), ..candidate(0, 299) };
+    let peers = Candidate {
+        index: QpIndex::new(1),
+        number: QpNumber::new(2),
+        peer: Some(QpNumber::new(3)),
+        ..candidate(0, 299)
+    };
     assert_eq!(engine.fate(&Candidate { takes_receive: false, ..peers }), Fate::Later(300));
-    assert!(engine.lock().stopped.contains_key(&2));
+    assert!(engine.lock().stopped.contains_key(&QpNumber::new(2)));
     assert_eq!(fate(1, 300), Fate::Runs(Noise::default()));
     assert!(engine.lock().stopped.is_empty());
 }
@@ -43,7 +55,7 @@ fn q07_what_has_to_wait_goes_on_at_its_time_and_nobody_stays_noted_as_stopped() 
 #[test]
 fn noise_is_counted_and_made_once() {
     let engine = Injector::new(Faults::seeded(1).overrun(When::nth(2)).spurious(When::always()));
-    engine.join(0);
+    engine.join(QpIndex::new(0));
     let noise = |overruns, spurious| Fate::Runs(Noise { overruns, spurious });
     let fates = [0, 1, 1].map(|position| engine.fate(&candidate(position, 0)));
     assert_eq!(fates, [noise(false, true), noise(true, true), noise(false, false)]);
