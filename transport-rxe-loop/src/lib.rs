@@ -37,21 +37,23 @@
 //!
 //! # The device
 //! ```text
-//!        process A                       the fabric, in /dev/shm                     process B
-//!  .---------------------.    .-----------------------------------------.    .---------------------.
-//!  | handles             |    | tables: queue pairs, completion queues, |    | handles             |
-//!  | threads that post   |----| shared receive queues, regions, windows,|----| threads that post   |
-//!  | and poll            |    | channels, attached processes            |    | and poll            |
-//!  | one service thread  |    | rings: send, receive, shared receive    |    | one service thread  |
-//!  | private: own keys,  |    | and completion queues                   |    | private: own keys,  |
-//!  | ownership of send   |    | stages: bytes that a process copies for |    | ownership of send   |
-//!  | queues, alarms      |    | another                                 |    | queues, alarms      |
-//!  '---------------------'    | a file for each region that it allocated|    '---------------------'
-//!                             '-----------------------------------------'
+//!        process A                      the fabric, in /dev/shm                     process B
+//!  .----------------------.    .------------------------------------------.    .----------------------.
+//!  | handles              |    | tables: queue pairs, completion queues,  |    | handles              |
+//!  | threads that post    |----| shared receive queues, regions, windows, |----| threads that post    |
+//!  | and poll             |    | channels, attached processes             |    | and poll             |
+//!  | one service thread   |    | rings: send, receive, shared receive     |    | one service thread   |
+//!  | private: own keys,   |    | and completion queues                    |    | private: own keys,   |
+//!  | ownership of send    |    | stages: bytes that a process copies      |    | ownership of send    |
+//!  | queues, alarms       |    | for another                              |    | queues, alarms       |
+//!  |                      |    | beside it: a file for each region that   |    |                      |
+//!  |                      |    | the device allocated                     |    |                      |
+//!  '----------------------'    '------------------------------------------'    '----------------------'
 //! ```
-//! There is no daemon. The thread that posts a request carries it out, up to the completion at the peer, unless another
-//! thread of its process owns the send queue: then that one does. The service thread does what no caller is there for:
-//! timers, requests that other processes leave, copies for them, and what is left of processes that died.
+//! A fabric is memory that processes of one user share. There is no daemon. The thread that posts a request carries it
+//! out, up to the completion at the peer, unless another thread of its process owns the send queue: then that one
+//! does. The service thread does what no caller is there for: retries and timeouts, what other processes request of
+//! this one, and the cleanup after processes that died.
 //!
 //! # Layers
 //! From top to bottom. Each uses those below it and none above, which `cargo verify layers` checks.
@@ -74,8 +76,8 @@
 //!     |                engine/send_queue          owns the send queue, or leaves the work to its owner
 //!     v                engine/requester           takes requests in order, opens the copy guard
 //!  gather              memory/copy_guard          checks lkeys and ranges: spans to read
-//!  receive             engine/responder           is the peer ready? its next receive, or one of its shared receive queue
-//!  scatter, copy       engine/requester/twosided  checks the receive's lkeys: spans to write; memory/copy moves the bytes
+//!  receive             engine/responder           is the peer ready? its next receive, or one of its SRQ
+//!  scatter, copy       engine/requester/twosided  checks the receive's lkeys; memory/copy moves the bytes
 //!  complete            completion/push            takes the completion queue's lock, publishes; then raises the event
 //!     v
 //!  poll                api/cq                     no lock; gives slots of the send queue back
@@ -86,30 +88,33 @@
 //! 2. One thread owns it at a time. Another one that finds it owned marks it as rescheduled and returns; the owner checks
 //!    again before it gives it back. Only its own process runs a queue pair: others leave it a remote request, and wake
 //!    its service thread.
-//! 3. The owner takes requests in order. It opens its copy guard, and only then reads keys and the peer's state.
+//! 3. The owner takes requests in order. It opens its copy guard, which marks the queue pair's copies as in flight, and
+//!    only then reads keys and the peer's state.
 //! 4. A SEND, or a WRITE with immediate, uses the peer's next receive, which is in flight while the guard is open. One of
 //!    a shared receive queue is taken under that queue's lock, and marked with the queue pair that it is for. A datagram
 //!    takes its receive under a lock of the receiver.
 //! 5. The owner copies the bytes, pushes the peer's completions, closes the guard, then pushes its own.
-//! 6. On a reliable connection, where there is no receive, it marks the peer as starved and checks again. The thread that
-//!    posts one sees the mark, and reschedules the sender.
-//! 7. A request that its peer does not take waits to be rescheduled, or for an alarm of the service thread. On an
-//!    unreliable transport it is lost.
-//! 8. A failure first changes the state of the queue pairs concerned, to ERR or SQE, then completes, then reschedules
-//!    them to be flushed.
+//! 6. If an RC peer has no receive, the owner marks it as starved and checks again. The thread that posts a receive sees
+//!    the mark, and reschedules the sender.
+//! 7. An RC request that its peer does not take waits until the queue pair is rescheduled, or until its alarm, at which
+//!    the service thread runs the queue pair. A UC or UD message is lost.
+//! 8. A failure first changes the state of the queue pairs concerned, to ERR, or to SQE for a sender of type UC or UD;
+//!    then it completes the request; then it reschedules the queue pairs to be flushed.
 //! 9. Receives are not flushed while the peer's guard is open. The peer sees ERR after it has closed the guard, and
 //!    reschedules the queue pair.
-//! 10. A completion is pushed under its queue's lock, which no poller takes; the event is raised after that. If the queue
-//!     overruns, its queue pairs go to ERR.
-//! 11. Polling a send's completion gives back the slots that it covers, by the position in its tag.
-//! 12. A lock whose holder died is taken over. The ring is the log: completions that were published are settled again.
+//! 10. A completion is pushed under the lock of its completion queue, which no poller takes. Its tag has the position up
+//!     to which requests are done. The event is raised after the lock is released. If the queue overruns, the queue pairs
+//!     that use it go to ERR.
+//! 11. Polling a send's completion gives back the slots up to the position in its tag.
+//! 12. A lock whose holder died is taken over. The ring is the log: the tags of all completions that were published are
+//!     applied again, which changes nothing where they were.
 //!
 //! Only RESET, destroying and leaving SQE wait to own a send queue, and no thread owns two. No lock of the fabric is held
 //! while bytes move, except those of an atomic and of the receiver of a datagram. Only ERR, RESET, destroying,
 //! deregistering and LOCAL_INV wait for copies in flight.
 //!
 //! # Where each rule is
-//! Paths are relative to `src`. The modules of two-sided and one-sided operations list the status of each error.
+//! Paths are relative to `src`. `engine/requester/{twosided, onesided}.rs` list the status of each error.
 //!
 //! | rule | file |
 //! |---|---|
@@ -117,23 +122,27 @@
 //! | what posting refuses | `api/qp/judge.rs`, `api/qp.rs` |
 //! | signaled and unsignaled sends | `engine/requester/mod.rs` (`run`); `sq_sig_all`: `engine/ring.rs`; a failed one always completes: `engine/flush.rs` |
 //! | send queue slots given back | `engine/complete.rs` (`retire`), `protocol/tag.rs` |
-//! | SEND, WRITE with immediate, solicited flag | `engine/requester/twosided.rs` |
-//! | WRITE, READ, atomics, FLUSH | `engine/requester/onesided.rs`; atomicity: `memory/atomics.rs`; carried out once: `engine/begun.rs` |
-//! | datagrams, Q_Key check, GRH | `engine/requester/datagram.rs`, `engine/responder.rs` (`takes`), `engine/requester/grh.rs` |
-//! | RNR retry, timeouts | `engine/retry.rs`; a peer without a receive: `protocol/receives.rs`; alarms: `engine/alarms.rs` |
+//! | SEND, WRITE with immediate | `engine/requester/twosided.rs` |
+//! | WRITE, READ, FLUSH | `engine/requester/onesided.rs` |
+//! | atomics, atomic writes | `engine/requester/onesided.rs`, `memory/atomics.rs`; carried out once: `engine/begun.rs` |
+//! | datagrams | `engine/requester/datagram.rs`; Q_Key check: `engine/responder.rs` (`takes`); GRH: `engine/requester/grh.rs` |
+//! | RNR retry | `engine/retry.rs`; a starved peer: `protocol/receives.rs` |
+//! | timeouts | `engine/retry.rs`, `engine/alarms.rs` |
+//! | RESET, destroying | `engine/queue_pair.rs` |
 //! | flush on ERR, last WQE reached | `engine/flush.rs` |
 //! | SQE of UC and UD | `engine/requester/mod.rs` (`failed`); errors of a UC peer are ignored: `engine/requester/unreliable.rs` |
 //! | SQD, and SQ_DRAINED | `engine/send_queue.rs` |
 //! | shared receive queues, limit event | `engine/shared_receives.rs`, `protocol/pool.rs` (`reaches_limit`) |
 //! | completion queue overrun | `completion/push.rs`; its queue pairs: `engine/overrun.rs` |
-//! | event arming, solicited events | `cq-core/src/queue/`: `arm.rs`, `completion.rs` (`is_urgent`); raised: `completion/push.rs`, `completion/channel.rs` |
+//! | event arming | `api/cq.rs`, and the arm word in `cq-core/src/queue/arm.rs`; events: `completion/channel.rs`, `protocol/channel.rs` |
+//! | solicited events | the flag: `engine/requester/{twosided, datagram}.rs`; which completions count: `cq-core/src/queue/completion.rs` (`is_urgent`) |
 //! | resizing, moderation | `api/cq/resize.rs`, `protocol/moderation.rs` |
 //! | asynchronous events | `api/async_event.rs`, `completion/async_event.rs`, `engine/events.rs` |
 //! | key, range and rights of a region | `memory/copy_guard.rs`, `memory/region.rs`; rights of a queue pair: `engine/responder.rs` (`rights`) |
 //! | memory windows: bind, invalidate | `memory/binding.rs`, `engine/requester/local.rs` |
 //! | waiting for copies in flight | `engine/in_flight.rs`, `protocol/window.rs` |
-//! | copying between processes | `memory/copy.rs` (which way), `memory/remote.rs` (system calls), `memory/copier.rs` (by the owner) |
-//! | liveness, cleanup of a dead process | `shm/liveness.rs`; `lifecycle/deaths.rs`, and the `Owners` of each table, as in `engine/owners.rs` |
+//! | copying between processes | `memory/copy.rs` (which path), `memory/remote.rs` (system calls), `memory/copier.rs` (by the owner) |
+//! | a dead process | noticed: `shm/liveness.rs`; cleanup: `lifecycle/deaths.rs`, and the `Owners` of each table, as in `engine/owners.rs` |
 //! | lock takeover, waiting for a lock | `shm/lock.rs`; repair of a completion queue: `completion/lock.rs`, `protocol/fanin.rs` |
 //! | fault injection | `policy/faults.rs`, `policy/faults/plan.rs`; carried out: `engine/requester/faults.rs` |
 //! | imitation of Soft-RoCE | `policy/imitation.rs`; its completion queues: `completion/soft_roce.rs` |
