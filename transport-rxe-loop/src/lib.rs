@@ -110,8 +110,8 @@
 //!     applied again, which changes nothing where they were.
 //!
 //! Only RESET, destroying and leaving SQE wait to own a send queue, and no thread owns two. No lock of the fabric is held
-//! while bytes move, except those of an atomic and of the receiver of a datagram. Only ERR, RESET, destroying,
-//! deregistering and LOCAL_INV wait for copies in flight.
+//! while bytes move, except those of an atomic and of the receiver of a datagram. Apart from these, only ERR, RESET,
+//! destroying, deregistering and LOCAL_INV wait for copies in flight.
 //!
 //! # Where each rule is
 //! Paths are relative to `src`. `engine/requester/{twosided, onesided}.rs` list the status of each error.
