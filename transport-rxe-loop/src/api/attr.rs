@@ -78,6 +78,22 @@ pub enum ModifyError {
 pub const MAX_RD_ATOMIC: u8 = 16;
 
 /// Attributes for [`QueuePair::modify`](crate::QueuePair::modify), with the mask of those that are given.
+///
+/// # How long a request waits
+/// A request of a reliable connection waits for a receive for [`rnr_retry`](Self::rnr_retry) times the peer's
+/// [`min_rnr_timer`](Self::min_rnr_timer), and for an answer for [`retry_cnt`](Self::retry_cnt) + 1 times the local
+/// [`timeout`](Self::timeout), as `ibv_modify_qp(3)` says. Then it fails with RNR_RETRY_EXC or RETRY_EXC.
+///
+/// No packet is ever lost. A peer does not answer only while it is in RESET, INIT or ERR, connected to another queue
+/// pair, or of another type; or while its process is [suspended](crate::manual#suspended-processes) and has to act. It
+/// may answer again in time. Where the specification leaves a choice:
+///
+/// - A peer that was destroyed, whose process died, or that never existed, does not answer either. With `timeout` 0 the
+///   request then fails at once.
+/// - A request that waits for a receive has the full time for an answer once its peer stops answering, and the other
+///   way round.
+/// - A request that waits has begun, so it goes on in SQD. Time in which the process was suspended counts. Attributes
+///   that are changed meanwhile do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpAttr {
     mask: QpAttrMask,

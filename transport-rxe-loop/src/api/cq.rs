@@ -116,7 +116,8 @@ impl CqInit<'_> {
     }
 }
 
-/// A completion queue. One thread polls it at a time; it can be moved to another thread.
+/// A completion queue. One thread polls it at a time; it can be moved to another thread. Fields that a failure
+/// leaves undefined hold a [pattern](Wc::poisoned).
 ///
 /// # Overrun
 /// A completion that finds the queue full is dropped, and the queue fails: polling returns what was stored, then fails

@@ -42,7 +42,8 @@ pub fn devices() -> Vec<&'static str> {
 /// and processes connect by their numbers. A context receives the [asynchronous events](Self::wait_async) of the
 /// objects that were made through it. Clones share them: each event is delivered to one of the clones.
 ///
-/// A process is attached to a fabric from the first time it opens it until the process ends.
+/// A process is attached to a fabric from the first time it opens it until the process ends. The [manual](crate::manual)
+/// has what several processes meet: deaths, suspension, forks.
 #[derive(Clone, Debug)]
 pub struct Context {
     device: &'static Device,
@@ -156,7 +157,7 @@ impl Context {
         NAME
     }
 
-    /// The device's attributes. The limits are those of its fabric, whose [bytes](crate#limits) all queues share.
+    /// The device's attributes. The limits are those of its fabric, whose [bytes](Limits::bytes) all queues share.
     #[must_use]
     pub fn attributes(&self) -> DeviceAttr {
         let limits = Limits::from(self.device.shm.shape());

@@ -14,7 +14,15 @@ const USUAL_BYTES: u64 = 52 << 20;
 
 /// The limits of a fabric. The process that creates it chooses them; they hold for all that open it later.
 ///
-/// Table sizes are rounded up to powers of two.
+/// Table sizes are rounded up to powers of two. The defaults are 1,024 queue pairs and completion queues, 4,096 regions and
+/// windows, 256 shared receive queues, 512 channels, 64 processes and 52 MiB.
+///
+/// # Memory
+/// The [`bytes`](Self::bytes) hold the tables, rings and queues of all processes. They are reserved when the fabric is
+/// created: full shared memory, or a limit for the size of files (`ulimit -f`), is an error then and no crash later. A
+/// process shows as much of them as it has used, as shared memory. Memory that the device
+/// [allocates](crate::ProtectionDomain::allocate) is reserved beside them, region by region; registered memory of a
+/// program's own does not count.
 ///
 /// # From the environment
 /// `RXE_LOOP_LIMITS` sets the limits of programs that [request none](crate::OpenOptions::limits), for example
@@ -43,10 +51,9 @@ pub struct Limits {
     pub channels: u32,
     /// Processes that are attached at the same time, at most 254.
     pub processes: u32,
-    /// Bytes of the fabric's file, which holds everything except registered memory. All of them are reserved in shared
-    /// memory when the fabric is created. The default of 52 MiB holds 1,024 queue pairs of [usual](crate::QpInit::new)
-    /// capacities, each with a completion queue for the 256 completions of its requests: 47 KiB for both. A program
-    /// that needs fewer, or creates many fabrics, may request less.
+    /// Bytes of the fabric's file, which holds everything except registered memory. The default of 52 MiB holds 1,024
+    /// queue pairs of [usual](crate::QpInit::new) capacities, each with a completion queue for the 256 completions of
+    /// its requests: 47 KiB for both. A program that needs fewer, or creates many fabrics, may request less.
     pub bytes: u64,
 }
 

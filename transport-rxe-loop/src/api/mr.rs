@@ -104,6 +104,21 @@ window_methods!(MemoryRegion, OwnedRegion);
 
 /// A region of the caller's memory, registered by [`register`](crate::ProtectionDomain::register).
 ///
+/// # Access by other processes
+/// Other processes move its bytes by `process_vm_readv(2)` and `process_vm_writev(2)`. Opening the device permits
+/// processes of the same user to trace this one, where the system requires that (`PR_SET_PTRACER`).
+///
+/// - Where the system refuses (a seccomp filter, a PID namespace, a program that can't be traced), the [service
+///   thread](crate::manual#the-service-thread) of this process copies.
+///   [`copying_by_service`](crate::OpenOptions::copying_by_service) always has it copied so.
+/// - To another process, memory that is not mapped any more is a wrong range.
+/// - Nothing is written to a program that this process starts by `execve(2)`, nor to a process that gets its pid later:
+///   each call first names a byte of a guard page, at a random address.
+/// - Where a service thread copies to or from memory whose page nobody provides (`userfaultfd(2)`, a dead network file
+///   system), RESET, ERR, destroying and deregistering wait for it without limit.
+/// - Deregistering waits without limit for a process that was suspended while it may be copying.
+///
+/// # Misuse
 /// Deregistering twice does not compile:
 /// ```compile_fail
 /// # fn twice(region: transport_rxe_loop::MemoryRegion) {
@@ -148,7 +163,8 @@ impl Drop for MemoryRegion {
 }
 
 /// A region of the device's memory, made by [`allocate`](crate::ProtectionDomain::allocate). Bytes are copied in and
-/// out; there is no access as a slice, because peers may write the memory at any time.
+/// out; there is no access as a slice, because peers may write the memory at any time. Other processes map it when they
+/// first use it, and copy it like their own memory.
 ///
 /// ```
 /// use transport_rxe_loop::{Access, Context};

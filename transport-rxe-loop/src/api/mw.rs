@@ -54,7 +54,7 @@ use crate::memory::owned_entry::OwnedEntry;
 use crate::protocol::number::RegionIndex;
 
 /// A memory window of type 2, made by [`alloc_mw`](crate::ProtectionDomain::alloc_mw). Dropping deallocates it: its key
-/// is invalidated, and no operation uses it any more.
+/// is invalidated, and no operation uses it any more. The peer that uses its key may be in another process.
 ///
 /// # Why binding fails
 /// A bind fails with MW_BIND_ERR, like any local failure of a queue pair, and leaves the window unchanged, if:

@@ -152,9 +152,22 @@ impl OpenOptions {
         self
     }
 
-    /// The device imitates the [deviations](crate#as-soft-roce) of Linux' Soft-RoCE driver, for testing programs
-    /// against them. `RXE_LOOP_IMITATE=rxe` in the environment does the same. The first opening of a fabric decides for
-    /// all of this process.
+    /// The device imitates the deviations of Linux' Soft-RoCE driver from the contract, for testing programs against
+    /// them. `RXE_LOOP_IMITATE=rxe` in the environment does the same, for programs that can't be changed. The first
+    /// opening of a fabric decides for all of this process. Two processes that communicate both have to imitate.
+    ///
+    /// - Fields that a failure leaves undefined are 0, as after a SEND. Receives have the flag GRH, also on connections.
+    ///   A SEND with invalidate sets another flag than WITH_INV.
+    /// - A receive that is too small or bad fails with LOC_QP_OP, and its sender with REM_OP. An invalid local key is
+    ///   LOC_QP_OP.
+    /// - A completion queue that overruns drops completions, reports each with CQ_ERR, raises no event, and works on.
+    ///   Failures raise no event for solicited completions, except flushed receives.
+    /// - Of queue pairs no event is reported but SQ_DRAINED, which is reported without a request. There is no SQE.
+    /// - Queues hold more than was requested. Slots of send queues are free before anything is polled. Atomics are
+    ///   validated when they are posted. A wrong current state is accepted.
+    ///
+    /// Programs that keep to the contract work with all of it, except those that wait for an event that never comes.
+    /// The table of `src/policy/imitation.rs` has every deviation, and what of Soft-RoCE is not imitated.
     ///
     /// ```
     /// use cq_core::transport::{PollCq, Post};

@@ -64,7 +64,8 @@ impl ProtectionDomain {
         OwnedRegion::new(&self.domain, len, access)
     }
 
-    /// Registers memory of the caller. Other processes copy it by [system calls](crate#processes) (X5).
+    /// Registers memory of the caller. Other processes copy it by [system
+    /// calls](MemoryRegion#access-by-other-processes) (X5).
     ///
     /// # Errors
     /// The length is 0, the range exceeds the address space, the rights are invalid (Q10), or there are too many

@@ -84,6 +84,27 @@ impl<'a> QpInit<'a> {
 /// A queue pair. Posting takes `&mut self`. Other threads may poll its completions meanwhile, and threads of the peer
 /// work on its queues.
 ///
+/// [`QpAttr`](crate::QpAttr#how-long-a-request-waits) says how long a request waits for its peer.
+///
+/// # Unreliable transports
+/// An unreliable connection ([`QpType::Uc`]) sends and writes, and waits for no receive and no answer. A message that
+/// its peer does not take is lost without a report: because there is no receive, a key is wrong, a right is missing, or
+/// the peer is not ready or [suspended](crate::manual#suspended-processes). [Datagrams](Self::to) ([`QpType::Ud`]) go to the queue pair with the number and the queue key.
+///
+/// - A receive that can't hold a message fails with its queue pair; the sender succeeds. An error of the sender's own
+///   side fails its request, and its queue pair goes to [SQE](QpState::Sqe), where receives go on.
+/// - Between two queue pairs messages arrive in order, and are lost for no other reason, with one exception: while a
+///   process is stopped in the middle of a datagram, others to the same queue pair are lost, after each sending process
+///   has waited for two seconds, once.
+/// - On an unreliable connection READs, atomics, atomic writes and FLUSH are refused when posted. A datagram can only be
+///   a SEND.
+///
+/// # FLUSH
+/// The bytes that a request moves are visible to all once it has completed. So a FLUSH checks the rights FLUSH_GLOBAL
+/// and FLUSH_PERSISTENT of queue pair and region, acts as a fence, and completes. Memory is as persistent as what it
+/// lies in: the device writes nothing back.
+///
+/// # Misuse
 /// Destroying it twice does not compile:
 /// ```compile_fail
 /// # fn twice(qp: transport_rxe_loop::QueuePair) {
@@ -192,7 +213,7 @@ impl QueuePair {
 
     /// Changes state and attributes, as `ibv_modify_qp(3)` lists them (Q1). RESET drops outstanding requests; ERR
     /// flushes them (Q2). Both wait until no message of the peer is arriving, and until this process' service thread
-    /// copies nothing for the queue pair, without limit if the [pages of that memory](crate#processes) do not come.
+    /// copies nothing for the queue pair, without limit if the [pages of that memory](crate::MemoryRegion#access-by-other-processes) do not come.
     ///
     /// # Errors
     /// The transition does not exist, attributes are missing or not allowed, a value is out of range, or this is a

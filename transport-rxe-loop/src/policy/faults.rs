@@ -19,7 +19,9 @@ use std::time::Duration;
 use cq_core::testing::fault::When;
 use cq_core::wc::WcStatus;
 
-/// The faults of a process' send requests, and when they happen: [`OpenOptions::faults`].
+/// The faults of a process' send requests, and when they happen: [`OpenOptions::faults`]. They are what a network does to
+/// programs now and then, by a seed: requests fail or are late, peers stop or have no receives, completion queues overrun,
+/// events are spurious. Tests without a device use [`cq_core::testing::fault`].
 ///
 /// ```
 /// use std::time::Duration;
