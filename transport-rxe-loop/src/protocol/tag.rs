@@ -17,7 +17,7 @@
 //! assert!(!tag::is_send(tag));
 //! tag::settle(&completed, tag, 16);
 //! tag::settle(&completed, tag, 16); // again: positions only grow
-//! tag::settle(&completed, tag::of_recv(80), 16); // more than possible: corrupted by another process
+//! tag::settle(&completed, tag::of_recv(Position::new(80)), 16); // more than possible: corrupted by another process
 //! assert_eq!(completed.into_inner(), 8);
 //! ```
 
