@@ -35,7 +35,7 @@ pub fn lock(
     requests: impl Requests,
 ) -> Result<Guard<'static>, Stuck> {
     let fanin = &completions.cq(index).fanin;
-    completions.memory.lock(&fanin.lock, || repair(completions, index, requests))
+    completions.memory.lock(&fanin.lock, move || repair(completions, index, requests))
 }
 
 /// Settles the completions that a dead producer had published, and raises their event.

@@ -83,7 +83,7 @@ pub fn retire(engine: &'static Engine, wc: &Wc, tag: u32) {
 }
 
 /// A completion of queue pair `qp` is published: what its tag covers is done. Idempotent.
-#[inline]
+#[inline(always)]
 pub fn settle(engine: &'static Engine, qp: QpNumber, tag: u32) {
     if tag::is_pool(tag) {
         return srq::settle(engine, qp, tag);

@@ -335,6 +335,7 @@ impl SgeList {
     }
 
     /// The SGEs.
+    #[inline]
     pub fn pieces(&self) -> impl Iterator<Item = Sge> {
         self.list[..self.count].iter().copied()
     }

@@ -208,7 +208,7 @@ impl Memory {
         lock: &'a Lock,
         repair: impl FnOnce(),
     ) -> Result<Guard<'a>, Stuck> {
-        self.shm.lock(lock, || copier::serve_if_nobody_does(self), repair)
+        self.shm.lock(lock, move || copier::serve_if_nobody_does(self), repair)
     }
 
     /// Has the service thread check for dead processes.

@@ -235,7 +235,7 @@ impl Shm {
         if let Some(guard) = Guard::enter(lock, self.me) {
             return Ok(guard);
         }
-        let is_dead = |holder| {
+        let is_dead = move |holder| {
             meanwhile();
             self.is_dead(holder)
         };
