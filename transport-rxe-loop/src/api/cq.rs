@@ -60,14 +60,13 @@ impl Queue {
         promised: u32,
         ignore_overrun: bool,
     ) -> Result<(Self, CqKey), CreateError> {
-        let (place, extent) = allocate(engine, promised)?;
+        let (place, extent, is_like_rxe) = allocate(engine, promised)?;
         let cqs = engine.completions.cqs();
         let full = CreateError::TableFull { what: Limit::CompletionQueues, max: cqs.len() };
         let (index, generation) = cqs.claim(engine.shm.attachment()).ok_or(full)?;
         let queue = Self { engine, index, extent: Mutex::new(extent) };
         let _guard = complete::lock(engine, index)?;
-        let like_rxe = engine.policy.imitation.has_queues_like_rxe();
-        queue::begin(engine.completions.cq(index), generation, place, ignore_overrun, like_rxe);
+        queue::begin(engine.completions.cq(index), generation, place, ignore_overrun, is_like_rxe);
         Ok((queue, CqKey { index: index.get(), generation }))
     }
 }
@@ -89,12 +88,11 @@ impl Drop for Queue {
     }
 }
 
-/// Allocates memory for a new queue that holds `promised` completions.
-fn allocate(engine: &'static Engine, promised: u32) -> Result<(Place, Extent), CreateError> {
-    let rounded = engine.policy.imitation.capacity(promised, MAX_CQE);
-    // An invalid capacity is reported as it was requested.
-    let promised = if (1..=MAX_CQE).contains(&promised) { rounded } else { promised };
-    queue::allocate(engine.completions, promised)
+/// Allocates memory for a queue that holds `promised` completions; whether it is to be like Soft-RoCE's.
+fn allocate(engine: &'static Engine, promised: u32) -> Result<(Place, Extent, bool), CreateError> {
+    let behavior = engine.policy.imitation.completion_queue(promised, MAX_CQE);
+    let (place, extent) = queue::allocate(engine.completions, behavior.capacity)?;
+    Ok((place, extent, behavior.is_like_rxe))
 }
 
 /// The attributes of a new completion queue: see [`Context::create_cq_with`](crate::Context::create_cq_with).

@@ -48,6 +48,7 @@ use crate::engine::ud_address::UdAddress;
 use crate::engine::{complete, identity, send_queue};
 use crate::error::CreateError;
 use crate::lifecycle::deaths;
+use crate::policy::imitation::QpBehavior;
 use crate::protocol::number::{Position, QpNumber, SrqNumber};
 use crate::sync;
 
@@ -117,8 +118,7 @@ pub struct QueuePair {
     pub(crate) place: Place,
     qp_type: QpType,
     caps: QpCaps,
-    /// The capacities of the send and the receive queue, as [imitated](crate::policy::imitation::Imitation::capacity).
-    takes: [u32; 2],
+    behavior: QpBehavior,
     sq_sig_all: bool,
     has_srq: bool,
     /// The attributes that were set since RESET.
@@ -135,18 +135,21 @@ impl QueuePair {
         let (engine, has_srq) = (domain.engine(), srq.is_some());
         if has_srq {
             (caps.max_recv_wr, caps.max_recv_sge) = (0, 0);
-            judge::check_shares(engine, qp_type)?;
+        }
+        let asked = [caps.max_send_wr, caps.max_recv_wr];
+        let behavior = engine.policy.imitation.queue_pair(qp_type, asked, MAX_QP_WR);
+        if has_srq && !behavior.may_share_receives {
+            return Err(CreateError::OwnReceives);
         }
         judge::check(&caps)?;
-        let takes = [caps.max_send_wr, caps.max_recv_wr]
-            .map(|asked| engine.policy.imitation.capacity(asked, MAX_QP_WR));
-        let rounded = QpCaps { max_send_wr: takes[0], max_recv_wr: takes[1], ..caps };
+        let [max_send_wr, max_recv_wr] = behavior.capacities;
+        let rounded = QpCaps { max_send_wr, max_recv_wr, ..caps };
         let setup = || setup(domain, &QpInit { caps: rounded, ..*init });
         let place = deaths::take(domain.device(), || Place::new(engine, setup()?))?;
         let retired = Position::new(sync::acquire(&place.slot.retired.0));
         let received = place.slot.recv.seen_completed();
         let given = QpAttr::new();
-        Ok(Self { place, qp_type, caps, takes, sq_sig_all, has_srq, given, retired, received })
+        Ok(Self { place, qp_type, caps, behavior, sq_sig_all, has_srq, given, retired, received })
     }
 
     /// The queue pair number, by which a peer connects to it.
@@ -262,12 +265,11 @@ impl QueuePair {
 
     #[inline]
     fn has_send_slot(&mut self, position: Position) -> bool {
-        let capacity = u64::from(self.takes[0]);
+        let capacity = u64::from(self.behavior.capacities[0]);
         if position.since(self.retired) < capacity {
             return true;
         }
-        let Place { engine, slot, .. } = self.place;
-        let early = engine.policy.imitation.slots_back();
+        let (slot, early) = (self.place.slot, self.behavior.frees_slots_early);
         let retired = if early { &slot.send.done } else { &slot.retired.0 };
         self.retired = Position::new(sync::acquire(retired));
         position.since(self.retired) < capacity
@@ -293,7 +295,7 @@ impl QueuePair {
 
     #[inline]
     fn has_recv_slot(&mut self, position: Position) -> bool {
-        let capacity = self.takes[1];
+        let capacity = self.behavior.capacities[1];
         let known = position.since(self.received) < capacity.into();
         known || self.look_for_recv_slot(position, capacity)
     }
@@ -325,7 +327,7 @@ impl QueuePair {
         // After the fence of `post`: either the thread that changes the state to ERR sees these receives, or ERR is
         // seen here.
         if self.state() == QpState::Err {
-            if engine.policy.imitation.flushes_at_once() {
+            if self.behavior.flushes_at_once {
                 send_queue::run(engine, index);
             }
         } else if starved {

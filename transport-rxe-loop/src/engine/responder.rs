@@ -105,7 +105,7 @@ impl Responder {
         let now = identity::read(self.slot);
         match now.state {
             // No queue pair has number 0, but a free entry has.
-            _ if now.number != self.number || now.number == QpNumber::NONE => Err(self.gone()),
+            _ if now.number != self.number || now.number == QpNumber::NONE => Err(Self::gone()),
             QpState::Reset | QpState::Init | QpState::Err => Err(Unavailable::NotReady),
             // Datagrams are accepted from all queue pairs.
             _ if self.kind == QpType::Ud => Ok(()),
@@ -114,12 +114,10 @@ impl Responder {
         }
     }
 
+    /// Cold: the compiler then favors the path of a peer that is there.
     #[cold]
-    fn gone(&self) -> Unavailable {
-        match self.engine.policy.imitation.answers_for_the_dead() {
-            true => Unavailable::Gone,
-            false => Unavailable::NotReady,
-        }
+    const fn gone() -> Unavailable {
+        Unavailable::Gone
     }
 
     /// Whether it accepts datagrams with this queue key.
@@ -230,6 +228,13 @@ impl Responder {
     pub fn received(&self, receive: &Receive, len: usize, took: Took, solicited: bool) -> Entry {
         let wc = complete::received(receive.request.wr_id, self.number, len, took);
         Entry { wc, tag: receive.tag, solicited }
+    }
+
+    /// Fails a receive that does not fit its message, and the queue pair with it. Returns the status of the message.
+    pub fn mismatched(&self, receive: &Receive, theirs: WcStatus, ours: WcStatus) -> WcStatus {
+        let (theirs, ours) = self.engine.policy.imitation.mismatch(theirs, ours);
+        self.refused(receive, theirs);
+        ours
     }
 
     /// Fails a receive, and the queue pair with it.

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use super::entry::{OwnQp, QpSlot};
 use super::requester::{self, Halt, Halted, Requester};
 use super::rescheduled::Rescheduled;
-use super::retry::{self, Verdict};
+use super::retry::{self, Verdict, WaitsFor};
 use super::ring::Ring;
 use super::{Engine, events, flush, identity, remote_requests, srq};
 use crate::completion::async_event::QpEvent;
@@ -177,11 +177,17 @@ fn work(
 fn is_stuck(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool {
     let Some(halted) = requester.by_itself(ring, halted) else { return false };
     let number = requester.number();
+    let failing = requester.engine.policy.imitation.failing(requester.kind);
     let status = match halted.why {
         Halt::ByItself => return false,
         Halt::Later => return true,
         Halt::Failed(status) => status,
+        Halt::InvalidKey => failing.invalid_key,
         Halt::Waits(waits_for) => {
+            let waits_for = match waits_for {
+                WaitsFor::Nobody if !failing.knows_gone => WaitsFor::Answer,
+                _ => waits_for,
+            };
             match retry::judge(requester.engine, number, halted.position, waits_for) {
                 Verdict::Wait => return true,
                 Verdict::TryAgain => return false,
@@ -189,7 +195,7 @@ fn is_stuck(requester: &mut Requester<'_>, ring: &Ring, halted: Halted) -> bool 
             }
         }
     };
-    requester.failed(&halted, status);
+    requester.failed(&halted, status, failing.to_sqe);
     false
 }
 

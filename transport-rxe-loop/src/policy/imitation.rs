@@ -1,5 +1,5 @@
 //! The imitation of Linux' Soft-RoCE driver: its deviations from the contract, as decisions that the other layers ask
-//! for.
+//! for at [named points](crate::policy).
 //!
 //! The deviations were observed on `rxe` of Linux 6.1 with the provider of rdma-core 44. The conformance suite judges
 //! the device by the same list: where the driver deviates, this device must, except for what is not imitated.
@@ -14,20 +14,20 @@
 //! | O1, Q4 | queues have a capacity of 2^k - 1; only completion queues report it | [`capacity`](Imitation::capacity) |
 //! | O2–O5 | a completion that does not fit is dropped, and reported by CQ_ERR, each; no event is raised; only a receive's queue pair goes to ERR, and the queue stays usable | `completion::soft_roce` |
 //! | N3 | failures raise no event if solicited completions are awaited, except flushed receives | `completion::soft_roce` |
-//! | Q1 | a given current state is not checked; packet sequence numbers are truncated to 24 bits; any retry count and `max_dest_rd_atomic` is accepted; an unreliable connection in SQD refuses an address | `api::qp::judge`, by [`believes_attributes`](Imitation::believes_attributes) |
-//! | Q1–Q3 | there is no SQE: UC and UD go to ERR | [`has_no_sqe`](Imitation::has_no_sqe) |
-//! | Q1 | changing back to RTS does not resume: posting does | [`resumes`](Imitation::resumes) |
-//! | Q1 | SQ_DRAINED is reported without a request | [`tells_drained`](Imitation::tells_drained) |
-//! | Q2 | receives that are posted in ERR stay until the queue pair is run | [`flushes_at_once`](Imitation::flushes_at_once) |
-//! | Q5 | slots of the send queue are freed when requests complete | [`slots_back`](Imitation::slots_back) |
-//! | Q6 | the highest bit of a datagram's queue key has no special meaning | [`own_key`](Imitation::own_key) |
+//! | Q1 | a given current state is not checked; packet sequence numbers are truncated to 24 bits; any retry count and `max_dest_rd_atomic` is accepted; an unreliable connection in SQD refuses an address | `api::qp::judge`, by [`believes_attributes`](QpBehavior::believes_attributes) |
+//! | Q1–Q3 | there is no SQE: UC and UD go to ERR | [`to_sqe`](Failing::to_sqe) |
+//! | Q1 | changing back to RTS does not resume: posting does | [`resumes_from_sqd`](QpBehavior::resumes_from_sqd) |
+//! | Q1 | SQ_DRAINED is reported without a request | [`always_reports_drained`](QpBehavior::always_reports_drained) |
+//! | Q2 | receives that are posted in ERR stay until the queue pair is run | [`flushes_at_once`](QpBehavior::flushes_at_once) |
+//! | Q5 | slots of the send queue are freed when requests complete | [`frees_slots_early`](QpBehavior::frees_slots_early) |
+//! | Q6 | the highest bit of a datagram's queue key has no special meaning | [`start`](Imitation::start) |
 //! | Q7 | a receive that is too small or bad: LOC_QP_OP, and REM_OP at the sender; for a WRITE with immediate REM_ACCESS | [`mismatch`](Imitation::mismatch) |
-//! | Q7 | an invalid local key of a SEND, WRITE or atomic write is LOC_QP_OP | [`local_fault`](Imitation::local_fault) |
-//! | Q7 | SEND with invalidate on an unreliable connection is LOC_QP_OP | [`carries_invalidations`](Imitation::carries_invalidations) |
-//! | Q7 | an atomic that is not aligned, or of fewer than eight bytes, is refused (EINVAL); of more it succeeds | [`judge`](Imitation::judge), [`lets_atomic_pass`](Imitation::lets_atomic_pass) |
-//! | Q7 | a datagram longer than a packet succeeds, and is dropped | [`drops_long`](Imitation::drops_long) |
-//! | Q7 | without a timeout, a request to a peer that is gone never fails | [`answers_for_the_dead`](Imitation::answers_for_the_dead) |
-//! | Q9 | unreliable connections may use a shared receive queue | [`shares_receives`](Imitation::shares_receives) |
+//! | Q7 | an invalid local key of a SEND, WRITE or atomic write is LOC_QP_OP | [`invalid_key`](Failing::invalid_key) |
+//! | Q7 | SEND with invalidate on an unreliable connection is LOC_QP_OP | [`start`](Imitation::start) |
+//! | Q7 | an atomic that is not aligned, or of fewer than eight bytes, is refused (EINVAL); of more it succeeds | `api::qp::judge`, by [`checks_atomics`](QpBehavior::checks_atomics); [`start`](Imitation::start) |
+//! | Q7 | a datagram longer than a packet succeeds, and is dropped | [`start`](Imitation::start) |
+//! | Q7 | without a timeout, a request to a peer that is gone never fails | [`knows_gone`](Failing::knows_gone) |
+//! | Q9 | unreliable connections may use a shared receive queue | [`may_share_receives`](QpBehavior::may_share_receives) |
 //! | Q7, Q9 | no event of a queue pair is reported but SQ_DRAINED | [`is_silent`](Imitation::is_silent) |
 //!
 //! Not imitated:
@@ -46,18 +46,44 @@
 //! out: two processes that communicate both have to imitate. Others pay for one load of a flag.
 
 use cq_core::setup::QpType;
-use cq_core::transport::Refused;
 use cq_core::wc::{Wc, WcStatus};
-use cq_core::wr::{Data, SendOp};
-use rustix::io::Errno;
+use cq_core::wr::SendOp;
 
 use crate::completion::async_event::QpEvent;
-use crate::protocol::state::QpState;
 
 /// How the device behaves: by the contract, or like Soft-RoCE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imitation {
     is_rxe: bool,
+}
+
+/// How a queue pair behaves towards its program.
+#[derive(Clone, Copy, Debug)]
+pub struct QpBehavior {
+    /// The capacities of the send and the receive queue.
+    pub capacities: [u32; 2],
+    /// Whether it may use a shared receive queue: by `ibv_create_qp(3)`, an unreliable connection may not.
+    pub may_share_receives: bool,
+    /// Whether a given current state is not checked, and attributes out of range are truncated.
+    pub believes_attributes: bool,
+    /// Whether its requests resume when it changes from SQD back to RTS.
+    pub resumes_from_sqd: bool,
+    /// Whether SQ_DRAINED is reported without a request.
+    pub always_reports_drained: bool,
+    /// Whether posting refuses an atomic that is not aligned, or too short.
+    pub checks_atomics: bool,
+    /// Whether slots of the send queue are freed when requests complete, and not when completions are polled.
+    pub frees_slots_early: bool,
+    /// Whether a receive that is posted in ERR is flushed at once.
+    pub flushes_at_once: bool,
+}
+
+/// How a completion queue behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct CqBehavior {
+    pub capacity: u32,
+    /// Whether its completions and its overrun are Soft-RoCE's.
+    pub is_like_rxe: bool,
 }
 
 /// When objects are created.
@@ -67,120 +93,103 @@ impl Imitation {
         Self { is_rxe }
     }
 
-    /// The capacity of a queue for a requested one, at most `max`.
-    pub fn capacity(self, asked: u32, max: u32) -> u32 {
-        if self.is_rxe { ((asked + 1).next_power_of_two() - 1).min(max) } else { asked }
+    /// A queue pair with these capacities of the send and the receive queue, at most `max`.
+    pub fn queue_pair(self, kind: QpType, asked: [u32; 2], max: u32) -> QpBehavior {
+        let Self { is_rxe } = self;
+        QpBehavior {
+            capacities: asked.map(|asked| self.capacity(asked, max)),
+            may_share_receives: kind != QpType::Uc || is_rxe,
+            believes_attributes: is_rxe,
+            resumes_from_sqd: !is_rxe,
+            always_reports_drained: is_rxe,
+            checks_atomics: is_rxe,
+            frees_slots_early: is_rxe,
+            flushes_at_once: !is_rxe,
+        }
     }
 
-    /// Whether completion queues behave like Soft-RoCE's.
-    pub const fn has_queues_like_rxe(self) -> bool {
-        self.is_rxe
+    /// A completion queue with this capacity, at most `max`.
+    pub fn completion_queue(self, asked: u32, max: u32) -> CqBehavior {
+        CqBehavior { capacity: self.capacity(asked, max), is_like_rxe: self.is_rxe }
+    }
+
+    /// The capacity of a queue for a requested one. One that exceeds `max` is returned as it is.
+    pub fn capacity(self, asked: u32, max: u32) -> u32 {
+        let rounds = self.is_rxe && asked < max;
+        if rounds { ((asked + 1).next_power_of_two() - 1).min(max) } else { asked }
     }
 
     /// Whether an address handle needs a global route.
     pub const fn needs_route(self) -> bool {
         self.is_rxe
     }
-
-    /// Whether queue pairs of a type may use a shared receive queue.
-    pub fn shares_receives(self, kind: QpType) -> bool {
-        kind != QpType::Uc || self.is_rxe
-    }
 }
 
-/// When a queue pair is modified.
-impl Imitation {
-    /// Whether a given current state is not checked, and attributes out of range are truncated.
-    pub const fn believes_attributes(self) -> bool {
-        self.is_rxe
-    }
-
-    /// Whether a queue pair resumes its requests after this change.
-    pub fn resumes(self, from: QpState, to: QpState) -> bool {
-        !self.is_rxe || (from, to) != (QpState::Sqd, QpState::Rts)
-    }
-
-    /// Whether SQ_DRAINED is reported, by whether it was requested.
-    pub const fn tells_drained(self, asked: bool) -> bool {
-        asked || self.is_rxe
-    }
+/// A request that is begun, of those that are not always carried out as they are.
+#[derive(Clone, Copy, Debug)]
+pub enum Request {
+    /// An atomic whose SGEs have this length.
+    Atomic { len: u64 },
+    /// A SEND with invalidate of a queue pair of this type.
+    SendInvalidate { kind: QpType },
+    /// A datagram with this queue key.
+    Datagram { qkey: u32, is_too_long: bool },
 }
 
-/// When a request is posted.
-impl Imitation {
-    /// Checks a request.
-    ///
-    /// # Errors
-    /// An atomic is not aligned, or too short.
-    #[inline]
-    pub fn judge(self, op: &SendOp, data: &Data<'_>) -> Result<(), Refused> {
-        if self.is_rxe { validate(op, data.len()) } else { Ok(()) }
-    }
-
-    /// Whether slots of a send queue are freed when requests complete, and not when completions are polled.
-    #[inline]
-    pub const fn slots_back(self) -> bool {
-        self.is_rxe
-    }
-
-    /// Whether a receive that is posted in ERR is flushed at once.
-    pub const fn flushes_at_once(self) -> bool {
-        !self.is_rxe
-    }
+/// What happens to a request that is begun and does not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    Runs,
+    /// It is sent with its sender's own queue key.
+    RunsWithOwnKey,
+    /// It succeeds without being sent.
+    Dropped,
 }
 
-#[cold]
-fn validate(op: &SendOp, len: u64) -> Result<(), Refused> {
-    match op {
-        SendOp::CompareSwap { remote, .. } | SendOp::FetchAdd { remote, .. }
-            if len < 8 || !remote.addr.is_multiple_of(8) =>
-        {
-            Err(Refused::Device(Errno::INVAL.raw_os_error()))
-        }
-        _ => Ok(()),
-    }
+/// How requests of a queue pair fail.
+#[derive(Clone, Copy, Debug)]
+pub struct Failing {
+    /// The status of a request that reads local memory with an invalid key.
+    pub invalid_key: WcStatus,
+    /// Whether the queue pair goes to SQE, and not to ERR.
+    pub to_sqe: bool,
+    /// Whether a peer is known to be gone, and not only not to answer.
+    pub knows_gone: bool,
 }
 
 /// When a request is carried out.
 impl Imitation {
-    /// The bit of a datagram's queue key that selects the sender's own key; 0 if there is none.
-    pub const fn own_key(self) -> u32 {
-        if self.is_rxe { 0 } else { 1 << 31 }
-    }
-
-    /// Whether a datagram that is too long is dropped without an error.
-    pub const fn drops_long(self) -> bool {
-        self.is_rxe
-    }
-
-    /// Whether an atomic is carried out whose SGEs have this length.
-    pub const fn lets_atomic_pass(self, len: u64) -> bool {
-        len == 8 || (self.is_rxe && len > 8)
-    }
-
-    /// Whether queue pairs of a type can invalidate keys of their peers.
-    pub fn carries_invalidations(self, kind: QpType) -> bool {
-        kind == QpType::Rc || !self.is_rxe
-    }
-
-    /// Whether a queue pair is known to be gone, and not only not to answer.
-    pub const fn answers_for_the_dead(self) -> bool {
-        !self.is_rxe
-    }
-}
-
-/// When a request completes.
-impl Imitation {
-    /// The completion of a successful send of this length.
+    /// What happens to a request that is begun.
+    ///
+    /// # Errors
+    /// It fails with this status.
     #[inline]
-    pub fn sent(self, wc: Wc, op: &SendOp, len: impl FnOnce() -> u64) -> Wc {
-        if self.is_rxe { sent_there(wc, op, len()) } else { wc }
+    pub fn start(self, request: Request) -> Result<Start, WcStatus> {
+        const OWN_KEY: u32 = 1 << 31;
+        match request {
+            Request::Atomic { len } if len == 8 || (self.is_rxe && len > 8) => Ok(Start::Runs),
+            Request::Atomic { .. } => Err(WcStatus::LOC_LEN_ERR),
+            Request::SendInvalidate { kind } if kind != QpType::Rc && self.is_rxe => {
+                Err(WcStatus::LOC_QP_OP_ERR)
+            }
+            Request::SendInvalidate { .. } => Ok(Start::Runs),
+            Request::Datagram { is_too_long: true, .. } if self.is_rxe => Ok(Start::Dropped),
+            Request::Datagram { is_too_long: true, .. } => Err(WcStatus::LOC_LEN_ERR),
+            Request::Datagram { qkey, .. } if qkey & OWN_KEY != 0 && !self.is_rxe => {
+                Ok(Start::RunsWithOwnKey)
+            }
+            Request::Datagram { .. } => Ok(Start::Runs),
+        }
     }
 
-    /// The status of a request whose SGEs can't be read: one of their keys is invalid (`is_dead`), or something else
-    /// is wrong.
-    pub fn local_fault(self, is_dead: impl FnOnce() -> bool) -> WcStatus {
-        if self.is_rxe && is_dead() { WcStatus::LOC_QP_OP_ERR } else { WcStatus::LOC_PROT_ERR }
+    /// How requests of a queue pair of this type fail.
+    pub fn failing(self, kind: QpType) -> Failing {
+        let Self { is_rxe } = self;
+        Failing {
+            invalid_key: if is_rxe { WcStatus::LOC_QP_OP_ERR } else { WcStatus::LOC_PROT_ERR },
+            to_sqe: kind != QpType::Rc && !is_rxe,
+            knows_gone: !is_rxe,
+        }
     }
 
     /// The statuses of both sides for a receive that does not fit its message.
@@ -195,10 +204,14 @@ impl Imitation {
             _ => (theirs, ours),
         }
     }
+}
 
-    /// Whether there is no SQE, so that a local failure moves a queue pair of any type to ERR.
-    pub const fn has_no_sqe(self) -> bool {
-        self.is_rxe
+/// When something is reported.
+impl Imitation {
+    /// The completion of a successful send of this length.
+    #[inline]
+    pub fn sent(self, wc: Wc, op: &SendOp, len: u64) -> Wc {
+        if self.is_rxe { sent_there(wc, op, len) } else { wc }
     }
 
     /// Whether this event of a queue pair is not reported.

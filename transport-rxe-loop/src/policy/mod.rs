@@ -1,5 +1,19 @@
 //! Requested deviations: faults, and the imitation of Linux' Soft-RoCE driver. This layer only decides; the layers
-//! above ask at named points, and carry the decisions out.
+//! above ask at named points, and carry the decisions out. It calls nothing back.
+//!
+//! | point | asked by | decides |
+//! |---|---|---|
+//! | a [queue pair](Imitation::queue_pair) is created | `api/qp.rs` | its capacities, whether it may share receives, how modifying and posting behave |
+//! | a [completion queue](Imitation::completion_queue) is created or resized | `api/cq.rs` | its capacity, whether it is like Soft-RoCE's |
+//! | a [shared receive queue](Imitation::capacity) is created | `api/srq.rs` | its capacity |
+//! | an [address handle](Imitation::needs_route) is created | `api/ah.rs` | whether it needs a global route |
+//! | a queue pair [joins](Injector::join) the fault injector | `engine/queue_pair.rs` | its dice |
+//! | a request [comes first](Injector::fate) in its send queue | `engine/requester/faults.rs` | whether it waits, fails, or is carried out |
+//! | an atomic, a SEND with invalidate or a datagram [starts](Imitation::start) | `engine/requester/mod.rs` | whether it is carried out, dropped, or fails; its queue key |
+//! | a receive [does not fit](Imitation::mismatch) its message | `engine/responder.rs` | the statuses of both sides |
+//! | a request [was not carried out](Imitation::failing) | `engine/send_queue.rs` | its status, the state of its queue pair, whether it waits for a peer that is gone |
+//! | a request [completes](Imitation::sent) | `engine/requester/mod.rs` | its completion |
+//! | an [event](Imitation::is_silent) of a queue pair is to be reported | `engine/events.rs` | whether it is |
 //!
 //! [`Policy`] has the decisions of a process. It owns the [dice](faults::plan) of its queue pairs, and counts what
 //! was injected.

@@ -302,6 +302,9 @@ fn capacities_that_are_rounded_up_stay_within_the_device() {
     let most = context.attributes();
     let cq = context.create_cq(most.max_cqe, None).unwrap();
     assert_eq!(cq.capacity(), most.max_cqe);
+    for asked in [0, most.max_cqe + 1, u32::MAX] {
+        assert!(context.create_cq(asked, None).is_err(), "{asked}");
+    }
     let (max_send_wr, max_recv_wr) = (most.max_qp_wr, most.max_qp_wr);
     let caps = QpCaps { max_send_wr, max_recv_wr, ..CAPS };
     let qp = context.alloc_pd().create_qp(&QpInit { caps, ..QpInit::new(&cq) }).unwrap();

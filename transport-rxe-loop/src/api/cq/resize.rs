@@ -55,7 +55,7 @@ impl Cq {
     /// The queue holds more completions than `capacity`, the capacity is 0 or exceeds the device's limit, there is no
     /// memory, or the queue has overrun. Nothing was changed.
     pub fn resize(&mut self, capacity: u32) -> Result<u32, ResizeError> {
-        let (place, extent) =
+        let (place, extent, _) =
             deaths::take(self.device, || super::allocate(self.queue.engine, capacity))?;
         self.move_to(place, capacity)?;
         // No producer uses the old memory any more: each looks the ring up under the lock.

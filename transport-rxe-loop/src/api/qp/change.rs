@@ -61,7 +61,7 @@ impl QueuePair {
         }
         self.apply(attr, later);
         // Not before the change: an owner that still handles an earlier SQD would report this one too soon.
-        if drains && self.place.engine.policy.imitation.tells_drained(attr.en_sqd_async_notify) {
+        if drains && (attr.en_sqd_async_notify || self.behavior.always_reports_drained) {
             sync::store(&slot.send.report_drained, 1);
         }
         Ok(Some(change))
@@ -85,7 +85,7 @@ impl QueuePair {
             overrun::joined(engine, self.place.slot);
         }
         let outwaited = if to == QpState::Err { self.place.outwait_peer() } else { Ok(()) };
-        if engine.policy.imitation.resumes(from, to) {
+        if self.behavior.resumes_from_sqd || (from, to) != (QpState::Sqd, QpState::Rts) {
             self.place.tell();
         }
         outwaited.map_err(|_| ModifyError::PeerSuspended)

@@ -3,25 +3,18 @@
 use cq_core::setup::{QpAttrMask, QpCaps, QpType};
 use cq_core::transport::Refused;
 use cq_core::wr::{Data, Placement, SendOp, SendWr};
+use rustix::io::Errno;
 
 use crate::api::attr::ModifyError;
 use crate::api::attr::{MAX_RD_ATOMIC, QpAttr};
 use crate::api::qp::QueuePair;
 use crate::api::state::QpState;
-use crate::engine::Engine;
 use crate::engine::ring::WireOp;
 use crate::engine::ring::{MAX_INLINE, MAX_MSG_SIZE, MAX_QP_WR};
 use crate::engine::ud_address::UdAddress;
 use crate::error::{CreateError, Limit};
 use crate::memory::sge::MAX_SGE;
 use crate::sync;
-
-/// Checks whether queue pairs of a type may use a shared receive queue: by `ibv_create_qp(3)`, unreliable connections
-/// may not.
-pub fn check_shares(engine: &Engine, qp_type: QpType) -> Result<(), CreateError> {
-    let may = engine.policy.imitation.shares_receives(qp_type);
-    may.then_some(()).ok_or(CreateError::OwnReceives)
-}
 
 /// Checks capacities against the device's limits.
 pub fn check(caps: &QpCaps) -> Result<(), CreateError> {
@@ -68,6 +61,19 @@ fn check_placement(op: &SendOp) -> Result<(), Refused> {
     }
 }
 
+/// Checks an atomic as Soft-RoCE does: it is aligned, and not too short.
+#[cold]
+fn check_atomic(op: &SendOp, data: &Data<'_>) -> Result<(), Refused> {
+    match op {
+        SendOp::CompareSwap { remote, .. } | SendOp::FetchAdd { remote, .. }
+            if data.len() < 8 || !remote.addr.is_multiple_of(8) =>
+        {
+            Err(Refused::Device(Errno::INVAL.raw_os_error()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Validates a change of a queue pair in state `is` as Soft-RoCE does: it trusts the caller's current state and
 /// truncates values. Returns the new state.
 pub fn check_believing(attr: &QpAttr, is: QpState, of: QpType) -> Result<QpState, ModifyError> {
@@ -94,7 +100,7 @@ impl QueuePair {
         attr: &QpAttr,
         from: QpState,
     ) -> Result<QpState, ModifyError> {
-        if self.place.engine.policy.imitation.believes_attributes() {
+        if self.behavior.believes_attributes {
             check_believing(attr, from, self.qp_type)
         } else {
             attr.check(from, self.qp_type)
@@ -130,7 +136,9 @@ impl QueuePair {
             }
             _ => {}
         }
-        self.place.engine.policy.imitation.judge(&wr.op, &wr.data)?;
+        if self.behavior.checks_atomics {
+            check_atomic(&wr.op, &wr.data)?;
+        }
         if returns_data && sync::load(&self.place.slot.max_rd_atomic) == 0 {
             return Err(Refused::NoReadAtomic);
         }

@@ -33,6 +33,7 @@ use crate::memory::copy;
 use crate::memory::copy_guard::CopyGuard;
 use crate::memory::sge::{Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
+use crate::policy::imitation::{Request, Start};
 use crate::protocol::number::QpNumber;
 use crate::sync::{self, AtomicU64, Site};
 
@@ -63,16 +64,14 @@ impl Requester<'_> {
         let SendOp::Send { imm } = request.op else {
             return Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR));
         };
-        if request.payload.len() > MTU.into() {
-            if self.engine.policy.imitation.drops_long() {
-                return Ok(());
-            }
-            return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
-        }
+        let is_too_long = request.payload.len() > MTU.into();
+        let qkey = match self.start(Request::Datagram { qkey: way.qkey, is_too_long })? {
+            Start::Runs => way.qkey,
+            Start::RunsWithOwnKey => sync::load(&self.slot.qkey),
+            Start::Dropped => return Ok(()),
+        };
         let mut from = Spans::new();
         self.source(guard, &request.payload, &mut from)?;
-        let own = self.engine.policy.imitation.own_key();
-        let qkey = if way.qkey & own == 0 { way.qkey } else { sync::load(&self.slot.qkey) };
         let solicited = request.flags.contains(SendFlags::SOLICITED);
         let (engine, sender) = (self.engine, self.me.number);
         let datagram = Datagram { engine, guard, from, imm, solicited, way, sender, qkey };
@@ -108,8 +107,7 @@ impl<'a> Datagram<'a> {
             }
             Err(Lost::Refused(status)) => {
                 let unheard = WcStatus::SUCCESS;
-                let (status, _) = self.engine.policy.imitation.mismatch(status, unheard);
-                receiver.refused(&receive, status);
+                receiver.mismatched(&receive, status, unheard);
             }
             Err(Lost::NoAnswer) => receiver.give_back(&receive),
         }

@@ -33,6 +33,7 @@ use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
 use crate::memory::region::Whose;
 use crate::memory::sge::Spans;
+use crate::policy::imitation::{Request, Start};
 use crate::protocol::number::{Position, QpNumber};
 use crate::protocol::tag;
 use crate::sync;
@@ -43,6 +44,8 @@ pub enum Halt {
     Waits(WaitsFor),
     /// It failed.
     Failed(WcStatus),
+    /// It failed: it reads local memory with an invalid key.
+    InvalidKey,
     /// It concerns this side alone, and is carried out [between two runs](crate::engine::requester::local).
     ByItself,
     /// It has not begun: an alarm reschedules it.
@@ -117,11 +120,12 @@ impl<'k> Requester<'k> {
                 break;
             }
             position = position.next();
+            let len = request.payload.len();
+            bytes += len;
             if request.flags.contains(SendFlags::SIGNALED) {
                 // There is room: the loop's condition checks it.
-                let _ = sent.push(self.sent(&request, position));
+                let _ = sent.push(self.sent(&request, position, len));
             }
-            bytes += request.payload.len();
             if identity::read(self.slot) != self.me {
                 break;
             }
@@ -212,13 +216,19 @@ impl<'k> Requester<'k> {
         Ok(())
     }
 
+    /// Begins a request that policy may fail, drop or change.
+    #[inline]
+    fn start(&self, request: Request) -> Result<Start, Halt> {
+        self.engine.policy.imitation.start(request).map_err(Halt::Failed)
+    }
+
     /// The halt of a request whose SGEs can't be read.
     #[cold]
     fn local_fault(&self, guard: &CopyGuard<'_>, payload: &Payload) -> Halt {
         let domain = Whose::local(sync::load(&self.slot.pd));
         let is_dead = |key| !guard.knows(domain, key, Access::empty());
-        let any_dead = || payload.pieces().any(|sge| sge.length > 0 && is_dead(Key::new(sge.lkey)));
-        Halt::Failed(self.engine.policy.imitation.local_fault(any_dead))
+        let any_dead = payload.pieces().any(|sge| sge.length > 0 && is_dead(Key::new(sge.lkey)));
+        if any_dead { Halt::InvalidKey } else { Halt::LOCAL_PROTECTION }
     }
 
     /// The peer's process does not answer. It does not reschedule this queue pair when it resumes, so an alarm does,
@@ -249,29 +259,30 @@ impl<'k> Requester<'k> {
     pub fn complete(&mut self, request: &SendRequest, position: Position) {
         let end = position.next();
         if request.flags.contains(SendFlags::SIGNALED) {
-            let cq = self.slot.send_cq();
-            complete::push(self.engine, cq, &[self.sent(request, end)]);
+            let sent = self.sent(request, end, request.payload.len());
+            complete::push(self.engine, self.slot.send_cq(), &[sent]);
         }
         sync::release(&self.slot.send.done, end.get());
     }
 
-    /// The completion of a request that was carried out, with the position up to which it covers the send queue.
+    /// The completion of a request of this length that was carried out, with the position up to which it covers the
+    /// send queue.
     #[inline]
-    fn sent(&self, request: &SendRequest, end: Position) -> Entry {
-        let returned = if request.op.returns_data() { request.payload.len() as u32 } else { 0 };
+    fn sent(&self, request: &SendRequest, end: Position, len: u64) -> Entry {
+        let returned = if request.op.returns_data() { len as u32 } else { 0 };
         let wc = complete::sent(request.wr_id, self.me.number, request.op, returned);
-        let wc = self.engine.policy.imitation.sent(wc, &request.op, || request.payload.len());
+        let wc = self.engine.policy.imitation.sent(wc, &request.op, len);
         Entry { wc, tag: tag::of_send(end), solicited: false }
     }
 
     /// Fails a request. The state changes before the completion is pushed: a program that polls the failure finds the
-    /// queue pair in ERR, or in SQE for the unreliable types.
+    /// queue pair in ERR, or in SQE if it goes `to_sqe`.
     #[cold]
-    pub fn failed(&mut self, halted: &Halted, status: WcStatus) {
-        if self.kind == QpType::Rc || self.engine.policy.imitation.has_no_sqe() {
-            identity::fail(self.slot, self.me.number);
-        } else {
+    pub fn failed(&mut self, halted: &Halted, status: WcStatus, to_sqe: bool) {
+        if to_sqe {
             identity::fail_sends(self.slot, self.me.number);
+        } else {
+            identity::fail(self.slot, self.me.number);
         }
         self.rescheduled.add(self.engine, self.engine.index(self.peer.number()));
         let Halted { position, wr_id, .. } = *halted;

@@ -42,6 +42,7 @@ use crate::memory::key::Key;
 use crate::memory::region::Whose;
 use crate::memory::sge::{self, Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
+use crate::policy::imitation::Request;
 use crate::sync::{self, AtomicU64};
 
 /// Bytes of an atomic's operand.
@@ -93,9 +94,7 @@ impl Requester<'_> {
         remote: RemoteAddr,
         step: AtomicOp,
     ) -> Result<(), Halt> {
-        if !self.engine.policy.imitation.lets_atomic_pass(request.payload.len()) {
-            return Err(Halt::Failed(WcStatus::LOC_LEN_ERR));
-        }
+        self.start(Request::Atomic { len: request.payload.len() })?;
         let held = match self.begun() {
             Some(begun) => self.resume(begun)?,
             None => {

@@ -30,6 +30,7 @@ use crate::memory::copy_guard::CopyGuard;
 use crate::memory::key::Key;
 use crate::memory::sge::{Spans, Target};
 use crate::memory::transfer::{Order, Trouble};
+use crate::policy::imitation::Request;
 
 /// Why a message was not placed into its receive.
 enum Refusal {
@@ -76,9 +77,7 @@ impl Requester<'_> {
         from: &Spans<'_>,
         rkey: u32,
     ) -> Result<(), Halt> {
-        if !self.engine.policy.imitation.carries_invalidations(self.kind) {
-            return Err(Halt::Failed(WcStatus::LOC_QP_OP_ERR));
-        }
+        self.start(Request::SendInvalidate { kind: self.kind })?;
         let receive = self.next_receive().map_err(|why| self.halt(why))?;
         let landed = land(guard, self.engine, from, &receive);
         if landed.is_ok() && !local::invalidate(self.engine, self.peer.number(), Key::new(rkey)) {
@@ -142,10 +141,8 @@ impl Requester<'_> {
                 Ok(())
             }
             Err(Refusal::Mismatch { theirs, ours }) => {
-                let (theirs, ours) = self.engine.policy.imitation.mismatch(theirs, ours);
                 self.deliver();
-                self.peer.refused(receive, theirs);
-                Err(Halt::Failed(ours))
+                Err(Halt::Failed(self.peer.mismatched(receive, theirs, ours)))
             }
             Err(Refusal::NoAnswer) => {
                 self.peer.give_back(receive);
