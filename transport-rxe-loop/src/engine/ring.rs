@@ -58,8 +58,8 @@ pub struct Shape {
 impl Shape {
     /// For send requests, each in cache lines of its own.
     pub fn of_sends(requests: u32, sges: u32, inline: u32) -> Self {
-        let pieces = sges as usize * SGE_WORDS;
-        let body = OPERANDS + pieces.max(inline.div_ceil(8) as usize);
+        let list = sges as usize * SGE_WORDS;
+        let body = OPERANDS + list.max(inline.div_ceil(8) as usize);
         Self { log2: log2(requests), stride: (SEND_HEADER + body).next_multiple_of(8) }
     }
 
@@ -292,14 +292,14 @@ impl Payload {
     /// How many bytes there are.
     pub fn len(&self) -> u64 {
         match self {
-            Self::Sges(..) => self.pieces().map(|sge| u64::from(sge.length)).sum(),
+            Self::Sges(..) => self.sges().map(|sge| u64::from(sge.length)).sum(),
             Self::Inline(_, len) => *len as u64,
         }
     }
 
     /// The SGEs; none if the bytes are inline.
     #[inline]
-    pub fn pieces(&self) -> impl Iterator<Item = Sge> {
+    pub fn sges(&self) -> impl Iterator<Item = Sge> {
         let (words, count): (&[AtomicU64], usize) = match *self {
             Self::Sges(words, count) => (words, count),
             Self::Inline(..) => (&[], 0),
@@ -336,13 +336,13 @@ impl SgeList {
 
     /// The SGEs.
     #[inline]
-    pub fn pieces(&self) -> impl Iterator<Item = Sge> {
+    pub fn iter(&self) -> impl Iterator<Item = Sge> {
         self.list[..self.count].iter().copied()
     }
 
     /// How many bytes they have.
     pub fn len(&self) -> u64 {
-        self.pieces().map(|sge| u64::from(sge.length)).sum()
+        self.iter().map(|sge| u64::from(sge.length)).sum()
     }
 }
 

@@ -25,7 +25,7 @@ pub fn apply(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> Result
             let _guard = lock(memory, word.as_ptr() as usize)?;
             Ok(step.on(word))
         }
-        &Word::Far { far, piece, is_mapped } => step_far(memory, far, piece, is_mapped, step),
+        &Word::Far { far, span, is_mapped } => step_far(memory, far, span, is_mapped, step),
     }
 }
 
@@ -33,11 +33,11 @@ pub fn apply(memory: &'static Memory, word: &Word<'_>, step: AtomicOp) -> Result
 fn step_far(
     memory: &'static Memory,
     far: Far,
-    piece: Span,
+    span: Span,
     is_mapped: bool,
     step: AtomicOp,
 ) -> Result<u64, NotDone> {
-    let at = Target::of_far(far, piece);
+    let at = Target::of_far(far, span);
     let paths = &memory.paths;
     loop {
         let process = match paths.of(memory, far.attachment) {
@@ -50,9 +50,9 @@ fn step_far(
                 process
             }
             // Other processes change a mapped word by instructions, so only a process that maps it can take part.
-            _ => return asking::atomic(memory, far, piece, step),
+            _ => return asking::atomic(memory, far, span, step),
         };
-        let guard = lock(memory, piece.addr)?;
+        let guard = lock(memory, span.addr)?;
         let outcome = remote_step(process, &at, step);
         drop(guard);
         match outcome {
@@ -67,7 +67,7 @@ fn remote_step(process: Process, at: &Target<'_>, step: AtomicOp) -> Result<u64,
     let copy = [AtomicU64::new(0)];
     let stores = matches!(step, AtomicOp::Store { .. });
     if !stores {
-        remote::copy(process, at.pieces(), &Target::of_words(&copy, LEN), 0..LEN, LEN)?;
+        remote::copy(process, at.spans(), &Target::of_words(&copy, LEN), 0..LEN, LEN)?;
     }
     let held = step.on(&copy[0]);
     if stores || sync::load(&copy[0]) != held {

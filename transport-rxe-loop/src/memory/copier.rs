@@ -268,14 +268,14 @@ fn serve_one(memory: &'static Memory, stage: Stage) -> bool {
 
 /// Carries out a request. It accesses only regions of this process, by their private entries.
 fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
-    let Some((request, pieces)) = stage.head.read() else { return (Outcome::Refused, 0) };
+    let Some((request, sges)) = stage.head.read() else { return (Outcome::Refused, 0) };
     let window = CopyGuard::open_to_own(memory, &memory.copier().copying);
     let Request { code, whose, needs, operands: [first, second] } = request;
     let done = match code {
         Code::Write | Code::WriteLate => {
             let mut to = Target::new();
-            window.target(&mut to, whose, pieces, needs, stage.bytes() as u64).map(|()| {
-                let from = Spans::of_words(stage.data, to.pieces().len());
+            window.target(&mut to, whose, sges, needs, stage.bytes() as u64).map(|()| {
+                let from = Spans::of_words(stage.data, to.spans().len());
                 if code == Code::WriteLate {
                     sge::copy_last_word_late(&from, &to);
                 } else {
@@ -286,7 +286,7 @@ fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
         Code::Read => {
             let mut from = Spans::new();
             window
-                .source(&mut from, whose, pieces, needs)
+                .source(&mut from, whose, sges, needs)
                 .map(|()| sge::copy(&from, &Target::of_words(stage.data, stage.bytes())))
         }
         Code::CompareSwap | Code::FetchAdd | Code::Store => {
@@ -297,7 +297,7 @@ fn carry_out(memory: &'static Memory, stage: Stage) -> (Outcome, u64) {
                 Code::FetchAdd => (AtomicOp::FetchAdd { add: first }, Access::REMOTE_ATOMIC),
                 _ => (AtomicOp::Store { value: first }, Access::REMOTE_WRITE),
             };
-            let at = pieces.map(|sge| RemoteAddr { addr: sge.addr, rkey: sge.lkey }).next();
+            let at = sges.map(|sge| RemoteAddr { addr: sge.addr, rkey: sge.lkey }).next();
             let word = at.and_then(|at| window.word(whose, at, right));
             return word.map_or((Outcome::Refused, 0), |word| atomic_here(memory, &word, step));
         }

@@ -28,7 +28,7 @@ pub fn copy(
     to: &Target<'_>,
     order: Order,
 ) -> Result<(), Trouble> {
-    if from.far().is_some() || to.pieces().far().is_some() {
+    if from.far().is_some() || to.spans().far().is_some() {
         return copy_far(memory, from, to, order);
     }
     match order {
@@ -45,7 +45,7 @@ fn copy_far(
     to: &Target<'_>,
     order: Order,
 ) -> Result<(), Trouble> {
-    match (from.far(), to.pieces().far()) {
+    match (from.far(), to.spans().far()) {
         (Some(far), None) | (None, Some(far)) => Transfer { memory, far, from, to, order }.run(),
         // One side is always this process' own memory.
         _ => Err(Trouble::Fault),
@@ -54,7 +54,7 @@ fn copy_far(
 
 impl Transfer<'_> {
     fn run(&self) -> Result<(), Trouble> {
-        let len = self.from.len().min(self.to.pieces().len());
+        let len = self.from.len().min(self.to.spans().len());
         if self.there().are_all_far() {
             return self.carry(0..len, len);
         }

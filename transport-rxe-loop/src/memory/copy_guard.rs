@@ -56,7 +56,7 @@ pub enum Word<'w> {
     /// In private memory of this process.
     Own(&'w AtomicU64),
     /// In another process. If others map it (`is_mapped`), only its owner can carry out the atomic.
-    Far { far: Far, piece: Span, is_mapped: bool },
+    Far { far: Far, span: Span, is_mapped: bool },
 }
 
 /// Open while bytes are moved for one queue pair, by the owner of its send queue.
@@ -121,8 +121,8 @@ impl<'a> CopyGuard<'a> {
         limit: u64,
     ) -> Option<()> {
         // SAFETY: all spans added below have LOCAL_WRITE, for which `register` requires that the memory be writable.
-        let pieces = unsafe { into.pieces_mut() };
-        self.grant(pieces, whose, sges, needs | Access::LOCAL_WRITE, limit)
+        let spans = unsafe { into.spans_mut() };
+        self.grant(spans, whose, sges, needs | Access::LOCAL_WRITE, limit)
     }
 
     /// Resolves an aligned 8-byte word for an atomic; `None` if it is not aligned, or a key, a range or a right is
@@ -145,8 +145,8 @@ impl<'a> CopyGuard<'a> {
             At::Here(..) => None,
             At::Far(attachment, kind) => {
                 let far = Far { attachment, whose, needs };
-                let piece = Span::far(at.addr as usize, LEN, Key::new(at.rkey));
-                Some(Word::Far { far, piece, is_mapped: kind == Kind::Fabric })
+                let span = Span::far(at.addr as usize, LEN, Key::new(at.rkey));
+                Some(Word::Far { far, span, is_mapped: kind == Kind::Fabric })
             }
         }
     }
@@ -154,14 +154,14 @@ impl<'a> CopyGuard<'a> {
     /// Whether a key is valid for this use, wherever its memory is.
     pub fn knows(&self, whose: Whose, key: Key, needs: Access) -> bool {
         let own = RegionEntry::read(self.memory.own(key.index()), key);
-        let facts = own.or_else(|| Some(self.foreign(key)?.facts));
-        facts.is_some_and(|facts| self.find(whose, key, facts.base, 0, needs).is_some())
+        let entry = own.or_else(|| Some(self.foreign(key)?.entry));
+        entry.is_some_and(|entry| self.find(whose, key, entry.base, 0, needs).is_some())
     }
 
     #[inline]
     fn grant<'w>(
         &'w self,
-        pieces: &mut Spans<'w>,
+        spans: &mut Spans<'w>,
         whose: Whose,
         sges: impl IntoIterator<Item = Sge>,
         needs: Access,
@@ -177,9 +177,9 @@ impl<'a> CopyGuard<'a> {
             if self.is_own(whose, Key::new(sge.lkey), sge.addr, sge.length.into(), needs)? {
                 // SAFETY: the range is inside a region whose key is valid, so its owner keeps it mapped and shared as
                 // `register` requires; deregistering waits until this guard is closed.
-                unsafe { pieces.push(sge.addr as usize, len as u32) };
+                unsafe { spans.push(sge.addr as usize, len as u32) };
             } else {
-                self.grant_foreign(pieces, whose, sge, len as u32, needs)?;
+                self.grant_foreign(spans, whose, sge, len as u32, needs)?;
             }
             left -= len;
         }
@@ -189,7 +189,7 @@ impl<'a> CopyGuard<'a> {
     #[cold]
     fn grant_foreign(
         &self,
-        pieces: &mut Spans<'_>,
+        spans: &mut Spans<'_>,
         whose: Whose,
         Sge { addr, length, lkey }: Sge,
         len: u32,
@@ -198,10 +198,10 @@ impl<'a> CopyGuard<'a> {
         match self.find_foreign(whose, Key::new(lkey), addr, length.into(), needs)? {
             // SAFETY: the range is inside the mapping of a region whose key is valid; it stays mapped until this
             // guard is closed, which holds the visit that found it.
-            At::Here(addr, _) => unsafe { pieces.push(addr, len) },
+            At::Here(addr, _) => unsafe { spans.push(addr, len) },
             At::Far(attachment, _) => {
                 let far = Far { attachment, whose, needs };
-                return pieces.push_far(far, addr as usize, len, Key::new(lkey)).then_some(());
+                return spans.push_far(far, addr as usize, len, Key::new(lkey)).then_some(());
             }
         }
         Some(())
@@ -210,10 +210,10 @@ impl<'a> CopyGuard<'a> {
     /// Whether the bytes are this process' own, by its private entries; `None` if they are, and may not be used so.
     #[inline]
     fn is_own(&self, whose: Whose, key: Key, addr: u64, len: u64, needs: Access) -> Option<bool> {
-        let Some(facts) = RegionEntry::read(self.memory.own(key.index()), key) else {
+        let Some(entry) = RegionEntry::read(self.memory.own(key.index()), key) else {
             return Some(false);
         };
-        if facts.offset(whose, addr, len, needs).is_none() {
+        if entry.offset(whose, addr, len, needs).is_none() {
             self.is_in_own_window(key, whose, addr, len, needs)?;
         }
         Some(true)
@@ -229,10 +229,10 @@ impl<'a> CopyGuard<'a> {
         len: u64,
         needs: Access,
     ) -> Option<()> {
-        let facts = RegionEntry::read(self.memory.own(key.index()), key)?;
-        let bound = facts.bound(whose, addr, len, needs)?;
+        let entry = RegionEntry::read(self.memory.own(key.index()), key)?;
+        let bound = entry.bound(whose, addr, len, needs)?;
         // Another process invalidates the key in the shared entry only.
-        let is_alive = sync::acquire(&self.memory.mr(facts.key.index()).key) == facts.key.get();
+        let is_alive = sync::acquire(&self.memory.mr(entry.key.index()).key) == entry.key.get();
         // The entry may be torn while the window is being bound again: the range is checked against a valid region.
         let slot = self.memory.own(bound.region.index());
         let region =
@@ -264,16 +264,16 @@ impl<'a> CopyGuard<'a> {
         needs: Access,
     ) -> Option<At> {
         let record = self.foreign(key)?;
-        let (region, offset) = if record.facts.bound.is_none() {
-            (record, record.facts.offset(whose, addr, len, needs)?)
+        let (region, offset) = if record.entry.bound.is_none() {
+            (record, record.entry.offset(whose, addr, len, needs)?)
         } else {
-            let bound = record.facts.bound(whose, addr, len, needs)?;
+            let bound = record.entry.bound(whose, addr, len, needs)?;
             let region = self.foreign(bound.region)?;
-            (region, region.is_behind(record, &bound).then(|| region.facts.within(addr, len))??)
+            (region, region.is_behind(record, &bound).then(|| region.entry.within(addr, len))??)
         };
         Some(match &region.memory {
-            Some(memory) => At::Here(memory.addr() + offset as usize, region.facts.kind),
-            None => At::Far(region.attachment, region.facts.kind),
+            Some(memory) => At::Here(memory.addr() + offset as usize, region.entry.kind),
+            None => At::Far(region.attachment, region.entry.kind),
         })
     }
 

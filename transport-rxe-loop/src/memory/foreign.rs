@@ -28,7 +28,7 @@ use crate::sync::{self, AtomicPtr};
 /// A region of another process, or a window of it.
 #[derive(Debug)]
 pub struct Record {
-    pub facts: RegionEntry,
+    pub entry: RegionEntry,
     /// The attachment index of its process.
     pub attachment: AttachmentId,
     seal: u64,
@@ -40,13 +40,13 @@ pub struct Record {
 impl Record {
     /// Whether the entry in the table still has this key and seal.
     fn is_current(&self, memory: &'static Memory) -> bool {
-        let slot = memory.mr(self.facts.key.index());
-        sync::acquire(&slot.key) == self.facts.key.get() && sync::load(&slot.seal) == self.seal
+        let slot = memory.mr(self.entry.key.index());
+        sync::acquire(&slot.key) == self.entry.key.get() && sync::load(&slot.seal) == self.seal
     }
 
     /// Whether it is the region that a window is bound to.
     pub fn is_behind(&self, window: &Self, bound: &Bound) -> bool {
-        let (mine, its) = (&self.facts, &window.facts);
+        let (mine, its) = (&self.entry, &window.entry);
         let is_its = (self.attachment, mine.domain) == (window.attachment, its.domain);
         is_its && self.seal == bound.seal && mine.bound.is_none()
     }
@@ -112,7 +112,7 @@ impl Foreign {
     ) -> Option<*mut Record> {
         let index = memory.mrs.index(key.index());
         let mut known = self.lock();
-        let (facts, (process, generation), seal) = RegionEntry::read_sealed(memory.mr(index), key)?;
+        let (entry, (process, generation), seal) = RegionEntry::read_sealed(memory.mr(index), key)?;
         if process == memory.shm.attachment() {
             // Keys of this process are resolved by its private entries.
             return None;
@@ -122,14 +122,14 @@ impl Foreign {
         if unsafe { learned.as_ref() }.is_some_and(|record| record.is_current(memory)) {
             return Some(learned);
         }
-        let memory = match (facts.kind, usize::try_from(facts.len)) {
+        let memory = match (entry.kind, usize::try_from(entry.len)) {
             // A window is accessed through the record of its region.
-            (Kind::Fabric, Ok(len)) if facts.bound.is_none() => {
+            (Kind::Fabric, Ok(len)) if entry.bound.is_none() => {
                 files::map(&memory.shm.path().memory(index.get(), generation), len).ok()
             }
             _ => None,
         };
-        let record = Box::into_raw(Box::new(Record { facts, attachment: process, seal, memory }));
+        let record = Box::into_raw(Box::new(Record { entry, attachment: process, seal, memory }));
         if learned.is_null() {
             known.places.push(index);
         }
@@ -180,7 +180,7 @@ impl Visit {
         // ended, which began before and is borrowed.
         let known = unsafe { sync::acquire(place).as_ref() };
         if let Some(record) =
-            known.filter(|record| record.facts.key == key && record.is_current(memory))
+            known.filter(|record| record.entry.key == key && record.is_current(memory))
         {
             return Some(record);
         }

@@ -158,11 +158,11 @@ impl RegionEntry {
     /// Reads an entry of another process, with its attachment index, generation and seal; `None` if it has another
     /// key, if its seal does not match, or if its range overflows.
     pub fn read_sealed(slot: &MrSlot, key: Key) -> Option<(Self, (AttachmentId, u32), u64)> {
-        let facts = Self::read(slot, key)?;
-        facts.base.checked_add(facts.len)?;
+        let entry = Self::read(slot, key)?;
+        entry.base.checked_add(entry.len)?;
         let holder = slot.life().holder()?;
         let seal = sync::load(&slot.seal);
-        (seal == facts.seal(holder)).then_some((facts, holder, seal))
+        (seal == entry.seal(holder)).then_some((entry, holder, seal))
     }
 
     /// Invalidates an entry.

@@ -87,14 +87,14 @@ impl Vectors {
     }
 
     /// Adds the ranges of these spans, all of which must be far, or none.
-    fn extend(&mut self, pieces: impl Iterator<Item = Span>, far: bool) -> Result<(), Errno> {
-        for piece in pieces {
-            if piece.is_far() != far {
+    fn extend(&mut self, spans: impl Iterator<Item = Span>, far: bool) -> Result<(), Errno> {
+        for span in spans {
+            if span.is_far() != far {
                 return Err(Errno::FAULT);
             }
-            let iov_base = with_exposed_provenance_mut(piece.addr);
+            let iov_base = with_exposed_provenance_mut(span.addr);
             // The capacity suffices for the spans of a copy.
-            let _ = self.list.push(libc::iovec { iov_base, iov_len: piece.len() });
+            let _ = self.list.push(libc::iovec { iov_base, iov_len: span.len() });
         }
         Ok(())
     }
@@ -136,9 +136,9 @@ pub fn copy(
     range: Range<usize>,
     late: usize,
 ) -> Result<(), Errno> {
-    let (here, there, way) = match (from.far(), to.pieces().far()) {
-        (Some(_), None) => (to.pieces(), from, Way::Read),
-        (None, Some(_)) => (from, to.pieces(), Way::Write),
+    let (here, there, way) = match (from.far(), to.spans().far()) {
+        (Some(_), None) => (to.spans(), from, Way::Read),
+        (None, Some(_)) => (from, to.spans(), Way::Write),
         _ => return Err(Errno::FAULT),
     };
     // The content of the guard byte does not matter, in either direction.
@@ -148,7 +148,7 @@ pub fn copy(
     mine.extend(here.range(range.clone()), false)?;
     theirs.extend(there.range(range.start..late), true)?;
     theirs.extend(there.range(late..range.end), true)?;
-    // SAFETY: spans that are not far may be read (`Spans::push`), and a target's written (`Target::pieces_mut`). They
+    // SAFETY: spans that are not far may be read (`Spans::push`), and a target's written (`Target::spans_mut`). They
     // follow the local byte.
     unsafe { transfer(process.pid, way, &mut mine, &mut theirs) }
 }

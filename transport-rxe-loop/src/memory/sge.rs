@@ -90,9 +90,9 @@ impl<'w> Spans<'w> {
 
     /// The first `len` bytes of these words, or all of them.
     pub fn of_words(words: &'w [AtomicU64], len: usize) -> Self {
-        let mut pieces = Self::new();
-        pieces.push_words(words, len);
-        pieces
+        let mut spans = Self::new();
+        spans.push_words(words, len);
+        spans
     }
 
     /// Adds the first `len` bytes of these words, or all of them.
@@ -122,9 +122,9 @@ impl<'w> Spans<'w> {
         is_the_one
     }
 
-    fn add(&mut self, piece: Span) {
-        if self.list.push(piece).is_ok() {
-            self.len += piece.len();
+    fn add(&mut self, span: Span) {
+        if self.list.push(span).is_ok() {
+            self.len += span.len();
         }
     }
 
@@ -149,10 +149,10 @@ impl<'w> Spans<'w> {
         let mut cursor = Cursor::at(self, range.start);
         let mut left = range.len();
         std::iter::from_fn(move || {
-            let piece = cursor.piece(left)?;
-            left -= piece.len();
-            cursor.advance(piece.len());
-            Some(piece)
+            let span = cursor.span(left)?;
+            left -= span.len();
+            cursor.advance(span.len());
+            Some(span)
         })
     }
 }
@@ -173,23 +173,23 @@ impl<'w> Target<'w> {
     }
 
     /// The spans.
-    pub const fn pieces(&self) -> &Spans<'w> {
+    pub const fn spans(&self) -> &Spans<'w> {
         &self.0
     }
 
     /// One span that is not mapped here; none if it is.
-    pub fn of_far(far: Far, piece: Span) -> Self {
-        let mut pieces = Spans::new();
+    pub fn of_far(far: Far, span: Span) -> Self {
+        let mut spans = Spans::new();
         // Without a key it is not added.
-        let _ = pieces.push_far(far, piece.addr, piece.len, piece.key);
-        Self(pieces)
+        let _ = spans.push_far(far, span.addr, span.len, span.key);
+        Self(spans)
     }
 
     /// The spans, to add to.
     ///
     /// # Safety
     /// The added spans must be writable for `'w`.
-    pub const unsafe fn pieces_mut(&mut self) -> &mut Spans<'w> {
+    pub const unsafe fn spans_mut(&mut self) -> &mut Spans<'w> {
         &mut self.0
     }
 }
@@ -259,13 +259,13 @@ pub fn copy_at(from: &Spans<'_>, from_at: usize, to: &Target<'_>, to_at: usize, 
     let (mut source, mut target) = (Cursor::at(from, from_at), Cursor::at(&to.0, to_at));
     let mut left = len;
     while left > 0 {
-        let (Some(from), Some(to)) = (source.piece(left), target.piece(left)) else { break };
+        let (Some(from), Some(to)) = (source.span(left), target.span(left)) else { break };
         let len = from.len().min(to.len());
         if from.is_far() || to.is_far() {
             break;
         }
         // SAFETY: both cursors have at least `len` bytes left in one span; the source's may be read (`push`), and the
-        // target's written (`Target::pieces_mut`).
+        // target's written (`Target::spans_mut`).
         unsafe { move_bytes(to.addr as *mut u8, from.addr as *const u8, len) };
         left -= len;
         if left > 0 {
@@ -277,13 +277,13 @@ pub fn copy_at(from: &Spans<'_>, from_at: usize, to: &Target<'_>, to_at: usize, 
 
 /// A position in a list of spans.
 struct Cursor<'a> {
-    pieces: &'a [Span],
+    spans: &'a [Span],
     offset: usize,
 }
 
 impl<'a> Cursor<'a> {
-    fn at(pieces: &'a Spans<'_>, offset: usize) -> Self {
-        let mut cursor = Self { pieces: &pieces.list, offset };
+    fn at(spans: &'a Spans<'_>, offset: usize) -> Self {
+        let mut cursor = Self { spans: &spans.list, offset };
         if offset > 0 {
             cursor.advance(0);
         }
@@ -291,20 +291,20 @@ impl<'a> Cursor<'a> {
     }
 
     /// The rest of the current span, at most `limit` bytes; `None` at the end.
-    fn piece(&self, limit: usize) -> Option<Span> {
-        let piece = self.pieces.first().filter(|_| limit > 0)?;
-        let len = limit.min(piece.len() - self.offset) as u32;
-        Some(Span { addr: piece.addr + self.offset, len, key: piece.key })
+    fn span(&self, limit: usize) -> Option<Span> {
+        let span = self.spans.first().filter(|_| limit > 0)?;
+        let len = limit.min(span.len() - self.offset) as u32;
+        Some(Span { addr: span.addr + self.offset, len, key: span.key })
     }
 
     fn advance(&mut self, len: usize) {
         self.offset += len;
-        while let [piece, rest @ ..] = self.pieces {
-            if self.offset < piece.len() {
+        while let [span, rest @ ..] = self.spans {
+            if self.offset < span.len() {
                 break;
             }
-            self.offset -= piece.len();
-            self.pieces = rest;
+            self.offset -= span.len();
+            self.spans = rest;
         }
     }
 }

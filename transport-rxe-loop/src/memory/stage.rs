@@ -44,7 +44,7 @@ pub struct Head {
     needs: AtomicU32,
     len: AtomicU32,
     operands: [AtomicU64; 2],
-    pieces: [[AtomicU64; 2]; MAX_SGE],
+    sges: [[AtomicU64; 2]; MAX_SGE],
 }
 
 shared!(Head);
@@ -165,11 +165,11 @@ pub enum Outcome {
 
 impl Head {
     /// Writes the request. The stage must be the caller's.
-    pub fn write(&self, request: &Request, pieces: impl Iterator<Item = Sge>) {
+    pub fn write(&self, request: &Request, sges: impl Iterator<Item = Sge>) {
         let mut len = 0;
-        for (words, piece) in self.pieces.iter().zip(pieces) {
-            sync::store(&words[0], piece.addr);
-            sync::store(&words[1], u64::from(piece.length) << 32 | u64::from(piece.lkey));
+        for (words, sge) in self.sges.iter().zip(sges) {
+            sync::store(&words[0], sge.addr);
+            sync::store(&words[1], u64::from(sge.length) << 32 | u64::from(sge.lkey));
             len += 1;
         }
         for (word, operand) in self.operands.iter().zip(request.operands) {
@@ -198,7 +198,7 @@ impl Head {
         let (domain, target) = (sync::load(&self.domain), QpNumber::new(sync::load(&self.target)));
         let request = Request { code, whose: Whose { domain, target }, needs, operands };
         let mut list = [Sge::default(); MAX_SGE];
-        for (sge, words) in list.iter_mut().zip(&self.pieces) {
+        for (sge, words) in list.iter_mut().zip(&self.sges) {
             let word = sync::load(&words[1]);
             let (length, lkey) = ((word >> 32) as u32, word as u32);
             *sge = Sge { addr: sync::load(&words[0]), length, lkey };

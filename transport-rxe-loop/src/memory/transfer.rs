@@ -35,18 +35,18 @@ pub struct Transfer<'a> {
 impl Transfer<'_> {
     /// The side that has spans of another process.
     pub fn there(&self) -> &Spans<'_> {
-        if self.from.far().is_some() { self.from } else { self.to.pieces() }
+        if self.from.far().is_some() { self.from } else { self.to.spans() }
     }
 
     pub fn is_far(&self, range: Range<usize>) -> bool {
-        self.there().range(range).next().is_some_and(|piece| piece.is_far())
+        self.there().range(range).next().is_some_and(|span| span.is_far())
     }
 
     /// The end of the run from `at` on whose spans all are mapped here, or all are not.
     pub fn end_of_run(&self, at: usize, len: usize) -> usize {
         let is_far = self.is_far(at..len);
-        let run = self.there().range(at..len).take_while(|piece| piece.is_far() == is_far);
-        at + run.map(|piece| piece.len()).sum::<usize>()
+        let run = self.there().range(at..len).take_while(|span| span.is_far() == is_far);
+        at + run.map(|span| span.len()).sum::<usize>()
     }
 
     /// Where the bytes of a range begin that come last; the end of the range if there are none.

@@ -22,7 +22,7 @@
 //! let (receives, mut ahead) = (Receives::default(), Ahead::default());
 //! let next = receives.completed();
 //! assert!(!receives.has_or_starve(next, &mut ahead, PEER, CAPACITY));
-//! assert!(receives.has_room(receives.posted(), CAPACITY));
+//! assert!(receives.has_free_slot(receives.posted(), CAPACITY));
 //! assert!(receives.post(receives.posted().next())); // the peer is to be run
 //!
 //! assert!(receives.has_or_starve(next, &mut ahead, PEER, CAPACITY));
@@ -89,7 +89,7 @@ impl Receives {
     /// although a receive has completed: its completion is settled a moment after it is published, under the
     /// completion queue's lock.
     #[inline]
-    pub fn has_room(&self, next: Position, capacity: u32) -> bool {
+    pub fn has_free_slot(&self, next: Position, capacity: u32) -> bool {
         next.since(self.seen_completed()) < u64::from(capacity)
     }
 

@@ -129,9 +129,9 @@ fn x04_who_scribbles_over_a_window_can_do_no_more_than_kill_its_key() {
 fn x04_a_key_that_its_owner_took_away_stays_dead_whatever_is_written() {
     let mut alone = Alone::new();
     let (slot, key) = (alone.slot(), alone.window.rkey());
-    let facts = RegionEntry::read(slot, Key::new(key)).unwrap();
+    let entry = RegionEntry::read(slot, Key::new(key)).unwrap();
     assert_eq!(alone.outcome(SendWr::local_invalidate(1, key)), WcStatus::SUCCESS);
-    facts.write(slot, slot.life().holder().unwrap());
+    entry.write(slot, slot.life().holder().unwrap());
     assert!(!alone.is_open());
     RegionEntry::erase(slot);
 }
@@ -205,7 +205,7 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
         let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
         (Key::of(index, 0), device.memory.mr(index), (PLACE, generation))
     });
-    let facts = RegionEntry {
+    let entry = RegionEntry {
         key: region,
         access: Access::LOCAL_WRITE | Access::MW_BIND,
         domain: 1,
@@ -214,14 +214,14 @@ fn q06_the_key_of_another_process_is_taken_away_once_and_not_without_its_region(
         len: 4096,
         bound: None,
     };
-    facts.write(region_slot, region_holder);
+    entry.write(region_slot, region_holder);
     let bound = Some(Bound { qp, region, seal: sync::load(&region_slot.seal) });
-    RegionEntry { key, access: Access::REMOTE, bound, ..facts }.write(slot, holder);
+    RegionEntry { key, access: Access::REMOTE, bound, ..entry }.write(slot, holder);
     // Another region has the key for a while.
-    RegionEntry { len: 8192, ..facts }.write(region_slot, region_holder);
+    RegionEntry { len: 8192, ..entry }.write(region_slot, region_holder);
     assert!(!invalidate(device.engine, qp, key));
     assert_eq!(sync::load(&slot.key), key.get());
-    facts.write(region_slot, region_holder);
+    entry.write(region_slot, region_holder);
     assert!(invalidate(device.engine, qp, key));
     assert_eq!(sync::load(&slot.key), 0);
     assert!(!invalidate(device.engine, qp, key));
@@ -232,12 +232,12 @@ fn q10_another_region_of_the_same_key_is_not_behind_a_window() {
     let mut alone = Alone::new();
     let index = alone.region.lkey() >> 8;
     let slot = alone.device.memory.own(RegionIndex::new(index));
-    let facts = RegionEntry::read(slot, Key::new(alone.region.lkey())).unwrap();
+    let entry = RegionEntry::read(slot, Key::new(alone.region.lkey())).unwrap();
     let (place, generation) =
         alone.device.memory.mr(RegionIndex::new(index)).life().holder().unwrap();
-    facts.write(slot, (place, generation));
+    entry.write(slot, (place, generation));
     assert!(alone.is_open());
-    facts.write(slot, (place, generation + 255));
+    entry.write(slot, (place, generation + 255));
     assert!(!alone.is_open());
 }
 

@@ -120,12 +120,12 @@ impl<'a> Datagram<'a> {
             return Err(Lost::Refused(WcStatus::LOC_LEN_ERR));
         }
         let (mut head, mut body) = (Target::new(), Target::new());
-        let find = |into: &mut Target<'a>, pieces: &mut dyn Iterator<Item = Sge>, limit| {
-            let found = self.guard.target(into, receive.domain, pieces, Access::LOCAL_WRITE, limit);
+        let find = |into: &mut Target<'a>, sges: &mut dyn Iterator<Item = Sge>, limit| {
+            let found = self.guard.target(into, receive.domain, sges, Access::LOCAL_WRITE, limit);
             found.ok_or(Lost::Refused(WcStatus::LOC_PROT_ERR))
         };
-        find(&mut head, &mut sges.pieces(), grh::BYTES as u64)?;
-        find(&mut body, &mut behind_grh(sges.pieces()), len)?;
+        find(&mut head, &mut sges.iter(), grh::BYTES as u64)?;
+        find(&mut body, &mut behind_grh(sges.iter()), len)?;
         let copy = |from: &Spans<'_>, to| {
             copy::copy(self.engine.memory, from, to, Order::Any).map_err(|trouble| match trouble {
                 Trouble::Fault => Lost::Refused(WcStatus::LOC_PROT_ERR),
@@ -158,9 +158,9 @@ impl<'a> Datagram<'a> {
 }
 
 /// The SGEs of a receive without their first forty bytes.
-fn behind_grh(pieces: impl Iterator<Item = Sge>) -> impl Iterator<Item = Sge> {
+fn behind_grh(sges: impl Iterator<Item = Sge>) -> impl Iterator<Item = Sge> {
     let mut skip = grh::BYTES as u32;
-    pieces.map(move |Sge { addr, length, lkey }| {
+    sges.map(move |Sge { addr, length, lkey }| {
         let skipped = skip.min(length);
         skip -= skipped;
         Sge { addr: addr.wrapping_add(skipped.into()), length: length - skipped, lkey }

@@ -209,7 +209,7 @@ impl<'k> Requester<'k> {
             &Payload::Inline(words, len) => from.push_words(words, len),
             Payload::Sges(..) => {
                 let domain = Whose::local(sync::load(&self.slot.pd));
-                let granted = guard.source(from, domain, payload.pieces(), Access::empty());
+                let granted = guard.source(from, domain, payload.sges(), Access::empty());
                 granted.ok_or_else(|| self.local_fault(guard, payload))?;
             }
         }
@@ -227,7 +227,7 @@ impl<'k> Requester<'k> {
     fn local_fault(&self, guard: &CopyGuard<'_>, payload: &Payload) -> Halt {
         let domain = Whose::local(sync::load(&self.slot.pd));
         let is_dead = |key| !guard.knows(domain, key, Access::empty());
-        let any_dead = payload.pieces().any(|sge| sge.length > 0 && is_dead(Key::new(sge.lkey)));
+        let any_dead = payload.sges().any(|sge| sge.length > 0 && is_dead(Key::new(sge.lkey)));
         if any_dead { Halt::InvalidKey } else { Halt::LOCAL_PROTECTION }
     }
 

@@ -222,8 +222,8 @@ impl Requester<'_> {
         to: &mut Target<'w>,
     ) -> Result<(), Halt> {
         let domain = Whose::local(sync::load(&self.slot.pd));
-        let (pieces, needs) = (request.payload.pieces(), Access::LOCAL_WRITE);
-        guard.target(to, domain, pieces, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
+        let (sges, needs) = (request.payload.sges(), Access::LOCAL_WRITE);
+        guard.target(to, domain, sges, needs, u64::MAX).ok_or(Halt::LOCAL_PROTECTION)
     }
 
     /// The halt of a request whose bytes can't be moved in the responder's memory.

@@ -167,7 +167,7 @@ fn land(
         return Err(Refusal::Mismatch { theirs, ours });
     }
     let (theirs, ours) = (WcStatus::LOC_PROT_ERR, WcStatus::REM_OP_ERR);
-    let (mut to, sges) = (Target::new(), request.sges.pieces());
+    let (mut to, sges) = (Target::new(), request.sges.iter());
     if guard.target(&mut to, domain, sges, Access::LOCAL_WRITE, len).is_none() {
         return Err(Refusal::Mismatch { theirs, ours });
     }

@@ -20,11 +20,11 @@ fn of_this(device: &'static Device) -> Far {
 fn x05_a_word_that_others_map_is_changed_by_its_owner_and_any_other_from_here() {
     let (_context, device) = OpenOptions::new().alone();
     let (far, word) = (of_this(device), AtomicU64::new(5));
-    let piece = Span::far(word.as_ptr() as usize, LEN as u32, Key::new(1));
-    assert_eq!(step_far(device.memory, far, piece, false, ADD), Ok(5));
+    let span = Span::far(word.as_ptr() as usize, LEN as u32, Key::new(1));
+    assert_eq!(step_far(device.memory, far, span, false, ADD), Ok(5));
     assert_eq!(sync::load(&word), 7);
     // Who is asked knows no region of this key.
-    assert_eq!(step_far(device.memory, far, piece, true, ADD), Err(Trouble::Fault.into()));
+    assert_eq!(step_far(device.memory, far, span, true, ADD), Err(Trouble::Fault.into()));
     assert_eq!(sync::load(&word), 7);
 }
 

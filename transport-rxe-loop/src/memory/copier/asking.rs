@@ -51,7 +51,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
             let stage = Target::of_words(data, part.len());
             sge::copy_at(from, part.start, &stage, 0, part.len());
         }
-        let there = if is_read { from } else { to.pieces() };
+        let there = if is_read { from } else { to.spans() };
         asking.ask(&request, there.range(part.clone()))?.ok_or(Trouble::NoAnswer)?;
         if is_read {
             sge::copy_at(&Spans::of_words(data, part.len()), 0, to, part.start, part.len());
@@ -72,7 +72,7 @@ pub fn carry(transfer: &Transfer<'_>, range: Range<usize>, len: usize) -> Result
 pub fn atomic(
     memory: &'static Memory,
     far: Far,
-    piece: Span,
+    span: Span,
     step: AtomicOp,
 ) -> Result<u64, NotDone> {
     let (code, operands) = match step {
@@ -84,7 +84,7 @@ pub fn atomic(
     let mut asking = Asking::new(memory, far.attachment, 0)?;
     let end = Instant::now() + PATIENCE;
     loop {
-        match asking.ask(&request, std::iter::once(piece)) {
+        match asking.ask(&request, std::iter::once(span)) {
             Ok(Some(held)) => return Ok(held),
             // Another atomic holds the lock of the word, for a short time.
             Ok(None) if Instant::now() < end => sched_yield(),
@@ -229,15 +229,15 @@ impl Asking {
     fn ask(
         &mut self,
         request: &Request,
-        pieces: impl Iterator<Item = Span>,
+        spans: impl Iterator<Item = Span>,
     ) -> Result<Option<u64>, Trouble> {
-        let sge = |piece: Span| Sge {
-            addr: piece.addr as u64,
-            length: piece.len() as u32,
-            lkey: piece.key.get(),
+        let sge = |span: Span| Sge {
+            addr: span.addr as u64,
+            length: span.len() as u32,
+            lkey: span.key.get(),
         };
         let (memory, asked) = (self.memory, self.seen.asked());
-        self.stage.head.write(request, pieces.map(sge));
+        self.stage.head.write(request, spans.map(sge));
         self.seen = self.stage.head.word.ask(self.seen).ok_or(Trouble::NoAnswer)?;
         if let Some(process) = memory.copiers.get(asked.index()) {
             process.askers.add(memory.shm.attachment());

@@ -86,9 +86,9 @@ pub fn is_asked(device: &'static Device) -> &'static Head {
 }
 
 /// The process at [`PLACE`] asks this one for something, by this stage.
-pub fn asks(device: &'static Device, stage: Stage, request: Request, pieces: &[Sge]) {
+pub fn asks(device: &'static Device, stage: Stage, request: Request, sges: &[Sge]) {
     let filling = stage.head.word.claim(PLACE, device.shm.attachment()).unwrap();
-    stage.head.write(&request, pieces.iter().copied());
+    stage.head.write(&request, sges.iter().copied());
     stage.head.word.ask(filling).unwrap();
     this(device.memory).unwrap().askers.add(PLACE);
 }
@@ -306,8 +306,8 @@ impl Counter {
 
     /// This process asks itself to add.
     pub fn add(&self, device: &'static Device) -> Result<u64, NotDone> {
-        let piece = Span::far(self.region.addr() as usize, 8, Key::new(self.region.lkey()));
-        atomic(device.memory, self.far, piece, AtomicOp::FetchAdd { add: 1 })
+        let sge = Span::far(self.region.addr() as usize, 8, Key::new(self.region.lkey()));
+        atomic(device.memory, self.far, sge, AtomicOp::FetchAdd { add: 1 })
     }
 
     pub fn value(&self) -> u64 {

@@ -28,7 +28,7 @@ const WINDOW: u64 = 512;
 struct ForeignWindow {
     region: Foreigner,
     index: RegionIndex,
-    facts: RegionEntry,
+    entry: RegionEntry,
 }
 
 impl ForeignWindow {
@@ -37,20 +37,20 @@ impl ForeignWindow {
         let mrs = &region.device.memory.mrs();
         let (index, generation) = mrs.claim(PLACE).unwrap();
         let seal = sync::load(&region.device.memory.mr(region.index).seal);
-        let bound = Some(Bound { qp: QP, region: region.facts.key, seal });
+        let bound = Some(Bound { qp: QP, region: region.entry.key, seal });
         let (key, access) = (Key::of(index, 8), Access::REMOTE_WRITE | Access::REMOTE_READ);
-        let (base, len) = (region.facts.base + AT, WINDOW);
-        let facts = RegionEntry { key, access, base, len, bound, ..region.facts };
-        facts.write(region.device.memory.mr(index), (PLACE, generation));
-        Self { region, index, facts }
+        let (base, len) = (region.entry.base + AT, WINDOW);
+        let entry = RegionEntry { key, access, base, len, bound, ..region.entry };
+        entry.write(region.device.memory.mr(index), (PLACE, generation));
+        Self { region, index, entry }
     }
 
     /// Whether the peer of a queue pair reaches a range of it.
     fn is_reached_by(&self, whose: Whose, offset: i64, length: u32, needs: Access) -> bool {
         let copying = Copying::default();
         let window = CopyGuard::open_by(self.region.device.memory, &copying);
-        let addr = self.facts.base.wrapping_add_signed(offset);
-        let sge = Sge { addr, length, lkey: self.facts.key.get() };
+        let addr = self.entry.base.wrapping_add_signed(offset);
+        let sge = Sge { addr, length, lkey: self.entry.key.get() };
         window.target(&mut Target::new(), whose, [sge], needs, u64::MAX).is_some()
     }
 
@@ -72,7 +72,7 @@ impl Drop for ForeignWindow {
 struct Foreigner {
     device: &'static Device,
     index: RegionIndex,
-    facts: RegionEntry,
+    entry: RegionEntry,
     memory: Mapping,
 }
 
@@ -86,7 +86,7 @@ impl Foreigner {
         let memory =
             files::make(&device.shm.path().memory(index.get(), generation), LEN as usize).unwrap();
         let (key, access, kind) = (Key::of(index, 6), Access::LOCAL_WRITE, Kind::Fabric);
-        let facts = RegionEntry {
+        let entry = RegionEntry {
             key,
             access,
             domain: DOMAIN,
@@ -95,19 +95,19 @@ impl Foreigner {
             len: LEN,
             bound: None,
         };
-        facts.write(device.memory.mr(index), (PLACE, generation));
-        Self { device, index, facts, memory }
+        entry.write(device.memory.mr(index), (PLACE, generation));
+        Self { device, index, entry, memory }
     }
 
     /// Whether a range of it can be read here.
     fn is_reached(&self, offset: u64, length: u32) -> bool {
         let copying = Copying::default();
         let window = CopyGuard::open_by(self.device.memory, &copying);
-        let addr = self.facts.base.wrapping_add(offset);
-        let sge = Sge { addr, length, lkey: self.facts.key.get() };
-        let mut pieces = Spans::new();
-        let found = window.source(&mut pieces, Whose::local(DOMAIN), [sge], Access::empty());
-        found.is_some() && pieces.far().is_none()
+        let addr = self.entry.base.wrapping_add(offset);
+        let sge = Sge { addr, length, lkey: self.entry.key.get() };
+        let mut spans = Spans::new();
+        let found = window.source(&mut spans, Whose::local(DOMAIN), [sge], Access::empty());
+        found.is_some() && spans.far().is_none()
     }
 
     /// Its owner deregisters it.
@@ -145,12 +145,12 @@ fn x05_a_region_of_another_process_is_mapped_and_no_more_than_it() {
         (LEN, 1, false),
         (0, LEN as u32 + 1, false),
         (u64::MAX, 1, false),
-        (u64::MAX - foreigner.facts.base, 2, false),
+        (u64::MAX - foreigner.entry.base, 2, false),
     ] {
         assert_eq!(foreigner.is_reached(offset, length), inside, "{length} at {offset}");
     }
     let visit = foreigner.device.memory.foreign().visit(1);
-    let record = visit.find(foreigner.device.memory, foreigner.facts.key).unwrap();
+    let record = visit.find(foreigner.device.memory, foreigner.entry.key).unwrap();
     let mapped = record.memory.as_ref().unwrap();
     let word = |memory: &Mapping| sync::load(&memory.slice::<AtomicU64>(64, 1).unwrap()[0]);
     sync::store(&foreigner.memory.slice::<AtomicU64>(64, 1).unwrap()[0], 77);
@@ -184,7 +184,7 @@ fn x04_an_entry_that_was_scribbled_is_refused() {
     assert!(foreigner.is_reached(0, 8));
     sync::store(&slot.key, 0);
     assert!(!foreigner.is_reached(0, 8), "deregistered");
-    sync::store(&slot.key, foreigner.facts.key.get());
+    sync::store(&slot.key, foreigner.entry.key.get());
     assert!(foreigner.is_reached(0, 8));
     sync::store(&slot.seal, 1);
     assert!(!foreigner.is_reached(0, 8));
@@ -214,12 +214,12 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
         assert_eq!(window.is_reached_by(whose, 0, 8, needs), may, "{whose:?} {needs:?}");
     }
     // It is gone with its region, and back with it: in the same of its lives only.
-    let Foreigner { device, index, facts, .. } = window.region;
+    let Foreigner { device, index, entry, .. } = window.region;
     let slot = device.memory.mr(RegionIndex::new(index.get()));
     let (place, generation) = slot.life().holder().unwrap();
     RegionEntry::erase(slot);
     assert!(!window.is_reached(0, 8));
-    facts.write(slot, (place, generation));
+    entry.write(slot, (place, generation));
     assert!(window.is_reached(0, 8));
     slot.life().end(PLACE);
     let (other, next) = loop {
@@ -230,7 +230,7 @@ fn q06_a_window_of_another_process_is_for_one_peer_and_its_bytes() {
         device.memory.mr(claimed.0).life().end(PLACE);
     };
     let _memory = files::make(&device.shm.path().memory(other.get(), next), LEN as usize).unwrap();
-    facts.write(slot, (place, next));
+    entry.write(slot, (place, next));
     assert!(!window.is_reached(0, 8), "another region of the same key");
 }
 
@@ -261,30 +261,30 @@ fn x04_a_window_that_was_scribbled_is_refused() {
     for (base, len, inside) in
         [(0, WINDOW, true), (LEN - AT - 8, 8, true), (LEN - AT - 8, 16, false), (0, LEN, true)]
     {
-        let facts = RegionEntry { base: window.facts.base + base, len, ..window.facts };
-        facts.write(slot, holder);
+        let entry = RegionEntry { base: window.entry.base + base, len, ..window.entry };
+        entry.write(slot, holder);
         let all_of_it = window.is_reached(base as i64, len as u32);
         assert_eq!(all_of_it, inside && AT + base + len <= LEN, "{len} at {base}");
     }
     // Or on a window, or on nothing.
-    for region in [window.facts.key, Key::new(0), Key::new(1), Key::new(u32::MAX)] {
-        let bound = window.facts.bound.map(|bound| Bound { region, ..bound });
-        RegionEntry { bound, ..window.facts }.write(slot, holder);
+    for region in [window.entry.key, Key::new(0), Key::new(1), Key::new(u32::MAX)] {
+        let bound = window.entry.bound.map(|bound| Bound { region, ..bound });
+        RegionEntry { bound, ..window.entry }.write(slot, holder);
         assert!(!window.is_reached(0, 8));
     }
     // Or is another domain's than its region.
     let domain = DOMAIN + 1;
-    RegionEntry { domain, ..window.facts }.write(slot, holder);
+    RegionEntry { domain, ..window.entry }.write(slot, holder);
     let whose = Whose::peer_of(QP, domain);
     assert!(!window.is_reached_by(whose, 0, 8, Access::REMOTE_WRITE));
-    window.facts.write(slot, holder);
+    window.entry.write(slot, holder);
     assert!(window.is_reached(0, 8));
     // Or on what is a window by now, under the seal of that.
     let region = window.region.device.memory.mr(RegionIndex::new(window.region.index.get()));
     let bound = Some(Bound { qp: QP, region: Key::new(0), seal: 0 });
-    RegionEntry { bound, ..window.region.facts }.write(region, region.life().holder().unwrap());
-    let bound = window.facts.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
-    RegionEntry { bound, ..window.facts }.write(slot, holder);
+    RegionEntry { bound, ..window.region.entry }.write(region, region.life().holder().unwrap());
+    let bound = window.entry.bound.map(|bound| Bound { seal: sync::load(&region.seal), ..bound });
+    RegionEntry { bound, ..window.entry }.write(slot, holder);
     assert!(!window.is_reached(0, 8));
 }
 
@@ -295,13 +295,13 @@ fn what_is_mapped_of_a_region_that_is_gone_is_unmapped_once_nobody_looks() {
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
     let foreign = foreigner.device.memory.foreign();
     let visit = foreign.visit(7);
-    let record = visit.find(foreigner.device.memory, foreigner.facts.key).unwrap();
+    let record = visit.find(foreigner.device.memory, foreigner.entry.key).unwrap();
     foreigner.erase();
     foreign.tidy(foreigner.device.memory);
     foreign.tidy(foreigner.device.memory);
     assert_eq!(foreigner.mappings(), 2, "somebody may be copying");
-    assert_eq!(record.facts, foreigner.facts);
-    assert!(visit.find(foreigner.device.memory, foreigner.facts.key).is_none());
+    assert_eq!(record.entry, foreigner.entry);
+    assert!(visit.find(foreigner.device.memory, foreigner.entry.key).is_none());
     drop(visit);
     // Other tests look for a moment, too.
     for _ in 0..10_000 {
@@ -338,7 +338,7 @@ fn what_two_look_for_at_once_is_learned_once() {
     assert!(foreigner.is_reached(0, 8));
     let place = &foreign.places.get().unwrap()[foreigner.index.get() as usize];
     // As who has looked before and waited for the mutex since.
-    let learned = foreign.learn(device.memory, place, foreigner.facts.key);
+    let learned = foreign.learn(device.memory, place, foreigner.entry.key);
     assert_eq!(learned, Some(sync::acquire(place)));
     assert_eq!(foreigner.mappings(), 2, "its own, and ours");
 }

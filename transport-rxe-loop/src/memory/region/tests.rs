@@ -15,8 +15,8 @@ fn x04_a_region_that_no_memory_can_be_is_none() {
         [(4096, 4096, true), (u64::MAX - 8, 8, true), (u64::MAX - 8, 4096, false)]
     {
         let (access, kind) = (Access::REMOTE, Kind::Heap);
-        let facts = RegionEntry { key, access, domain: 1, kind, base, len, bound: None };
-        facts.write(slot, (PLACE, generation));
+        let entry = RegionEntry { key, access, domain: 1, kind, base, len, bound: None };
+        entry.write(slot, (PLACE, generation));
         assert_eq!(RegionEntry::read_sealed(slot, key).is_some(), is_one);
     }
     RegionEntry::erase(slot);
@@ -29,8 +29,8 @@ fn x04_nothing_is_in_a_region_whose_key_is_dead_nor_is_it_back_by_its_key() {
     let (index, generation) = mrs.claim(PLACE).unwrap();
     let (slot, key) = (mrs.at(index), Key::of(index, 0));
     let (access, kind) = (Access::REMOTE, Kind::Heap);
-    let facts = RegionEntry { key, access, domain: 1, kind, base: 4096, len: 64, bound: None };
-    facts.write(slot, (PLACE, generation));
+    let entry = RegionEntry { key, access, domain: 1, kind, base: 4096, len: 64, bound: None };
+    entry.write(slot, (PLACE, generation));
     let bound = Bound { qp: QpNumber::new(1), region: key, seal: sync::load(&slot.seal) };
     assert!(bound.is_in(slot));
     // As far as who takes it away has got, or who writes another one there.

@@ -24,17 +24,17 @@ fn values(words: &[AtomicU64]) -> std::vec::Vec<u64> {
 }
 
 fn far(addresses: impl IntoIterator<Item = (usize, usize)>) -> Spans<'static> {
-    let mut pieces = Spans::new();
+    let mut spans = Spans::new();
     for (addr, len) in addresses {
-        assert!(pieces.push_far(FAR, addr, len as u32, Key::new(1)));
+        assert!(spans.push_far(FAR, addr, len as u32, Key::new(1)));
     }
-    pieces
+    spans
 }
 
-fn target(pieces: Spans<'_>) -> Target<'_> {
+fn target(spans: Spans<'_>) -> Target<'_> {
     let mut target = Target::new();
     // SAFETY: atomics, or memory that is not touched from here.
-    *unsafe { target.pieces_mut() } = pieces;
+    *unsafe { target.spans_mut() } = spans;
     target
 }
 
@@ -119,8 +119,8 @@ fn ranges(vectors: &[libc::iovec]) -> std::vec::Vec<(usize, usize)> {
 #[test]
 fn x07_what_the_system_moves_in_parts_goes_on_where_it_stopped() {
     let [mut here, mut there] = [1, 2].map(|at| Vectors::new(with_exposed_provenance_mut(at)));
-    let pieces = [(1000, 10), (2000, 20)].map(|(addr, len)| Span::far(addr, len, Key::new(1)));
-    here.extend(pieces.into_iter(), true).unwrap();
+    let spans = [(1000, 10), (2000, 20)].map(|(addr, len)| Span::far(addr, len, Key::new(1)));
+    here.extend(spans.into_iter(), true).unwrap();
     there.extend([Span::far(3000, 30, Key::new(1))].into_iter(), true).unwrap();
     let mut moves = [Ok(5), Err(Errno::INTR), Ok(12), Ok(16)].into_iter();
     let mut asked = std::vec::Vec::new();

@@ -12,10 +12,10 @@ fn what_another_process_has_at_an_address_overlaps_nothing_here() {
 
 #[test]
 fn neighbours_do_not_overlap() {
-    let piece = |addr, len| Span { addr, len, key: Key::new(0) };
-    let (first, second) = (piece(64, 8), piece(72, 8));
+    let span = |addr, len| Span { addr, len, key: Key::new(0) };
+    let (first, second) = (span(64, 8), span(72, 8));
     assert!(!first.overlaps(&second) && !second.overlaps(&first));
-    assert!(first.overlaps(&piece(71, 8)) && piece(71, 8).overlaps(&first));
+    assert!(first.overlaps(&span(71, 8)) && span(71, 8).overlaps(&first));
 }
 
 #[test]
@@ -37,12 +37,12 @@ fn a_copy_moves_the_bytes_that_it_is_asked_for_as_far_as_they_are_mapped_here() 
 
 #[test]
 fn a_piece_of_another_process_without_a_key_is_left_out() {
-    let mut pieces = Spans::new();
-    assert!(!pieces.are_all_far(), "there is none");
-    assert!(!pieces.push_far(FAR, 64, 8, Key::new(0)));
-    assert_eq!((pieces.len(), pieces.range(0..8).count()), (0, 0));
-    assert!(pieces.push_far(FAR, 64, 8, Key::new(1)));
-    assert!(!pieces.push_far(Far { attachment: AttachmentId::new(2), ..FAR }, 64, 8, Key::new(1)));
-    assert_eq!((pieces.len(), pieces.are_all_far()), (8, true));
-    assert_eq!(Target::of_far(FAR, Span { addr: 64, len: 8, key: Key::new(0) }).pieces().len(), 0);
+    let mut spans = Spans::new();
+    assert!(!spans.are_all_far(), "there is none");
+    assert!(!spans.push_far(FAR, 64, 8, Key::new(0)));
+    assert_eq!((spans.len(), spans.range(0..8).count()), (0, 0));
+    assert!(spans.push_far(FAR, 64, 8, Key::new(1)));
+    assert!(!spans.push_far(Far { attachment: AttachmentId::new(2), ..FAR }, 64, 8, Key::new(1)));
+    assert_eq!((spans.len(), spans.are_all_far()), (8, true));
+    assert_eq!(Target::of_far(FAR, Span { addr: 64, len: 8, key: Key::new(0) }).spans().len(), 0);
 }

@@ -35,7 +35,7 @@ impl Queue {
     /// Puts as many receives as there is room for, up to `all` of them; true if the peer is to be kicked.
     fn post_up_to(&self, all: u64) -> bool {
         let mut end = self.receives.posted();
-        while end.get() < all && self.receives.has_room(end, CAPACITY) {
+        while end.get() < all && self.receives.has_free_slot(end, CAPACITY) {
             // SAFETY: there is room, so whatever was here was read.
             self.request(end.get()).with_mut(|request| unsafe { *request = end.get() });
             end = end.next();

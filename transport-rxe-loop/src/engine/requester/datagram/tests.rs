@@ -211,8 +211,8 @@ fn q09_a_shared_receive_is_given_back_whose_process_does_not_answer() {
     let (index, generation) = device.memory.mrs().claim(PLACE).unwrap();
     let (key, domain) = (Key::of(index, 6), pd.domain().number());
     let (base, len, access) = (1 << 20, 64, Access::LOCAL_WRITE);
-    let facts = RegionEntry { key, access, domain, kind: Kind::Heap, base, len, bound: None };
-    facts.write(device.memory.mr(index), (PLACE, generation));
+    let entry = RegionEntry { key, access, domain, kind: Kind::Heap, base, len, bound: None };
+    entry.write(device.memory.mr(index), (PLACE, generation));
     let sge = Sge { addr: base, length: len as u32, lkey: key.get() };
     srq.post_recv(&[RecvWr::new(1, &[sge])]).unwrap();
     Scene::send(&mut sender, &ah, receiver.number());

@@ -367,8 +367,8 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     let region = pd.allocate(64, Access::LOCAL_WRITE | Access::REMOTE).unwrap();
     let (whose, needs) = (Whose::local(pd.domain().number()), Access::REMOTE_WRITE);
     let far = Far { attachment: device.shm.attachment(), whose, needs };
-    let piece = Span::far(region.addr() as usize, 8, Key::new(region.lkey()));
-    let there = Target::of_far(far, piece);
+    let span = Span::far(region.addr() as usize, 8, Key::new(region.lkey()));
+    let there = Target::of_far(far, span);
     let write = |value: u64| {
         let data = [AtomicU64::new(value)];
         copy::copy(device.memory, &Spans::of_words(&data, 8), &there, Order::LastWordLast)
@@ -391,7 +391,7 @@ fn x05_what_was_given_up_does_not_land_after_what_was_written_later() {
     });
     assert_eq!(write(1), Err(Trouble::NoAnswer), "it is still in flight");
     // As if others did not map it.
-    let word = Word::Far { far, piece, is_mapped: false };
+    let word = Word::Far { far, span, is_mapped: false };
     let stored = atomics::apply(device.memory, &word, AtomicOp::Store { value: 1 });
     assert_eq!(stored, Err(Trouble::NoAnswer.into()), "an atomic, too, comes behind it");
     let (outcome, held) = carry_out(device.memory, stage);
